@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A tree grows in the memory of earlier trees.
+// TestGrowingAllocatesNothing requires that a builder grows a tree in the memory of earlier
+// trees.
 func TestGrowingAllocatesNothing(t *testing.T) {
 	for _, classes := range []int{0, 2, 5} {
 		x, label := generated(3000, 6)

@@ -103,7 +103,8 @@ func TestRowsAreChecked(t *testing.T) {
 	fails(t, classes(1, 40, 3, 2), classing, `ClassWeights name "7", which is no class`, `["0" "1"]`)
 }
 
-// Rows from which little can be learnt make small trees, not errors.
+// TestPoorRows requires that rows from which little can be learnt give small trees and no
+// error.
 func TestPoorRows(t *testing.T) {
 	nan := math.NaN()
 	for name, table := range map[string]trial.Table{
@@ -137,8 +138,8 @@ func TestPoorRows(t *testing.T) {
 	}
 }
 
-// A column of text that is null in every training row is still a column of text. At prediction,
-// any text in it counts as missing.
+// TestTextMissingInEveryRow requires that a text column that is null in every training row is
+// still a text column. In predictions any text in it must be treated as missing.
 func TestTextMissingInEveryRow(t *testing.T) {
 	type row struct {
 		Word     *string
@@ -182,7 +183,7 @@ func TestTextMissingInEveryRow(t *testing.T) {
 	}
 }
 
-// A tree may draw no row at all.
+// TestTreesWithoutRows requires that training succeeds if a tree draws no row.
 func TestTreesWithoutRows(t *testing.T) {
 	m := train(t, trial.TableOf([]float64{1, 1}, []float64{2}, []float64{3}), forest.Params{LabelCol: "label", NumTrees: 40, Sampling: forest.Subset, SampleShare: 0.1})
 	require.Len(t, m.Trees.Trees, 40)
@@ -229,7 +230,7 @@ func TestPredictChecks(t *testing.T) {
 	}, "the model is a classification")
 }
 
-// Labels may be as large, as small and as far from 0 as numbers are.
+// TestExtremeLabels requires that labels may have any finite magnitude and any distance from 0.
 func TestExtremeLabels(t *testing.T) {
 	for _, labels := range [][]float64{
 		{1e150, -1e150, 2e150, 0}, {1e-300, 3e-300, 0, 2e-300}, {5e-324, 0, 0, 0},

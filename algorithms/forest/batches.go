@@ -13,12 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// batches predicts for batches of rows, with the bits of predicting single rows. Blocks of rows
-// go through the trees together, which takes a fraction of the time.
+// batches predicts for batches of rows. Its predictions have the same bits as those for single
+// rows. It passes blocks of rows through the trees together, which takes a fraction of the
+// time.
 type batches struct {
 	*signature.Batches
 	m      *Model
-	sparse bool // whether the vectors are sparse
+	sparse bool // whether the feature vectors are sparse
 
 	valid []bool
 	x     []float64 // dense rows, row-major
@@ -26,7 +27,8 @@ type batches struct {
 	out   []float64
 }
 
-// newBatches returns a batches for rows of a schema, in which it finds the model's columns.
+// newBatches returns a batches for rows with the given schema, in which it finds the model's
+// columns.
 func newBatches(m *Model, o PredictOptions, rows engine.Schema, outputs []arrow.Field) (*batches, error) {
 	p := &batches{m: m}
 	var in *signature.Reader
@@ -49,7 +51,7 @@ func newBatches(m *Model, o PredictOptions, rows engine.Schema, outputs []arrow.
 	return p, nil
 }
 
-// compute is model.Compute.
+// compute returns the prediction columns of a batch. It has the signature of model.Compute.
 func (p *batches) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
 	return p.Compute(c, first, in, p.m.Dim, func(out *batch.RecordBuilder, lo, n int) error {
 		p.valid, p.x = p.valid[:0], p.x[:0]
@@ -65,7 +67,7 @@ func (p *batches) compute(c *engine.Context, first int, in engine.Batch) ([]colu
 	})
 }
 
-// take adds a row to the block. A null is added as an empty row.
+// take adds a row to the block. If ok is false, the row is null, and take adds an empty row.
 func (p *batches) take(x signature.Point, ok bool) {
 	p.valid = append(p.valid, ok)
 	switch {
@@ -81,7 +83,7 @@ func (p *batches) take(x signature.Point, ok bool) {
 	}
 }
 
-// predict appends the columns of a block of n rows.
+// predict appends the predictions of a block of n rows to the columns of b.
 func (p *batches) predict(b *batch.RecordBuilder, n int) error {
 	k := p.m.Trees.Outputs
 	p.out = append(p.out[:0], make([]float64, n*k)...)
@@ -103,7 +105,8 @@ func (p *batches) predict(b *batch.RecordBuilder, n int) error {
 	return nil
 }
 
-// append appends the prediction of a row, given its scores and the number of the largest.
+// append appends the prediction of a row to b. scores are the scores of the row, and best is
+// the index of the largest score.
 func (m *Model) append(b *batch.RecordBuilder, scores []float64, best int) error {
 	if m.Task == Regression {
 		b.Field(0).(*array.Float64Builder).Append(scores[0])

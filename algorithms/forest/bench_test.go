@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// generated returns rows of standard normal features, and a class that depends on six of them
-// and on noise.
+// generated returns n rows of d standard normal features, and a class for each row that depends
+// on six of the features and on noise.
 func generated(n, d int) (x []float32, label []float64) {
 	r := draws(1)
 	x, label = make([]float32, n*d), make([]float64, n)
@@ -34,7 +34,7 @@ func generated(n, d int) (x []float32, label []float64) {
 	return x, label
 }
 
-// BenchmarkTree grows trees of 100,000 rows and 28 features, of two classes.
+// BenchmarkTree grows trees on 100,000 rows of 28 features and two classes.
 func BenchmarkTree(b *testing.B) {
 	x, label := generated(100_000, 28)
 	t := quantiles(x, 100_000, 28, label, 2)
@@ -49,8 +49,8 @@ func BenchmarkTree(b *testing.B) {
 	b.ReportMetric(float64(nodes)/float64(b.N), "nodes")
 }
 
-// BenchmarkTrain trains 100 trees on 100,000 rows of 28 features, from the rows of a job to
-// the model.
+// BenchmarkTrain trains 100 trees on 100,000 rows of 28 features, including everything from the
+// job's rows to the model.
 func BenchmarkTrain(b *testing.B) {
 	x, label := generated(100_000, 28)
 	t := trial.Table{N: 100_000, D: 28, X: make([]float64, len(x)), Label: label}
@@ -59,7 +59,7 @@ func BenchmarkTrain(b *testing.B) {
 	}
 	for _, task := range []Task{Classification, Regression} {
 		p := Params{LabelCol: "label", Task: task, NumTrees: 100}
-		if task == Regression { // labels are numbers, all different
+		if task == Regression { // the labels are distinct numbers
 			t.Label = make([]float64, t.N)
 			r := draws(2)
 			for i := range t.Label {
@@ -81,8 +81,8 @@ func BenchmarkTrain(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory trains 10 trees on these rows with two subtasks, which have copies of all
-// rows or not.
+// BenchmarkMemory trains 10 trees on the same rows with two subtasks, once with a copy of all
+// rows on each subtask and once without.
 func BenchmarkMemory(b *testing.B) {
 	x, label := generated(100_000, 28)
 	t := trial.Table{N: 100_000, D: 28, X: make([]float64, len(x)), Label: label}
@@ -100,7 +100,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkPredict predicts rows one by one with 100 trees.
+// BenchmarkPredict predicts single rows with 100 trees.
 func BenchmarkPredict(b *testing.B) {
 	x, label := generated(100_000, 28)
 	t := quantiles(x, 100_000, 28, label, 2)

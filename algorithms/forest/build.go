@@ -11,8 +11,8 @@ import (
 )
 
 // builder grows trees on all rows of a job, one at a time. It belongs to one goroutine and
-// keeps its memory from tree to tree. A tree depends on the table, the rules and its number
-// alone.
+// keeps its memory from tree to tree. A tree depends only on the table, the rules and its
+// number.
 type builder struct {
 	t       *table
 	rules   rules
@@ -22,7 +22,7 @@ type builder struct {
 	entries []entry
 	spare   []entry
 	waiting grow.Queue[waiting]
-	total   int64 // weight of the tree's rows
+	total   int64 // total weight of the tree's rows
 
 	nodes  []tree.Node
 	sets   []uint32
@@ -30,10 +30,10 @@ type builder struct {
 	leaves int
 }
 
-// waiting is a node that will be split.
+// waiting is a node that is queued to be split.
 type waiting struct {
 	node, depth int32
-	lo, hi      int // range of its entries
+	lo, hi      int // the node has the entries lo to hi−1
 	key         uint64
 	sums        sums
 	split       split
@@ -47,8 +47,8 @@ func newBuilder(t *table, r rules, s *sampler) *builder {
 	return b
 }
 
-// grow grows the tree with a number. The builder owns its memory and uses it again for the
-// next. When the context ends, the tree is left unfinished.
+// grow returns the tree with the given number. The builder owns the memory of the tree and
+// reuses it for the next one. If ctx ends, grow returns an unfinished tree.
 func (b *builder) grow(ctx context.Context, number int) tree.Tree {
 	b.draw(number)
 	var all sums
@@ -60,8 +60,8 @@ func (b *builder) grow(ctx context.Context, number int) tree.Tree {
 	return b.run(ctx, number, waiting{hi: len(b.entries), key: rootKey, sums: all})
 }
 
-// run grows the tree with a number from a given node, whose entries the builder holds; see
-// grow.
+// run grows the tree with the given number from the node from, whose entries the builder
+// already has. Ownership and ctx are as in grow.
 func (b *builder) run(ctx context.Context, number int, from waiting) tree.Tree {
 	b.nodes, b.sets, b.values, b.waiting.Nodes = b.nodes[:0], b.sets[:0], b.values[:0], b.waiting.Nodes[:0]
 	b.leaves = 1
@@ -82,7 +82,7 @@ func (b *builder) run(ctx context.Context, number int, from waiting) tree.Tree {
 	return t
 }
 
-// draw makes the entries of the rows that the tree draws.
+// draw sets the entries of the builder to the rows that the tree with the given number draws.
 func (b *builder) draw(number int) {
 	b.entries, b.times = b.t.draw(b.sampler, number, b.entries[:0], b.times)
 	if len(b.spare) < b.t.rows {
@@ -90,7 +90,7 @@ func (b *builder) draw(number int) {
 	}
 }
 
-// draw appends the entries of the rows that a tree draws. times is memory that is used again.
+// draw appends to entries the rows that a tree draws. times is memory that is reused.
 func (t *table) draw(s *sampler, number int, entries []entry, times []uint8) ([]entry, []uint8) {
 	if cap(entries) == 0 {
 		entries = make([]entry, 0, t.rows)
@@ -115,13 +115,13 @@ func (t *table) draw(s *sampler, number int, entries []entry, times []uint8) ([]
 	return entries, times
 }
 
-// before reports whether w is split before o where the number of leaves is bounded: the node
-// with the larger gain goes first, and of equal gains the one with the lower number.
+// before reports whether w is split before o if the number of leaves is bounded. The node with
+// the larger gain is split first; of equal gains, the node with the lower number.
 func (w *waiting) before(o *waiting) bool {
 	return w.split.gain > o.split.gain || w.split.gain == o.split.gain && w.node < o.node
 }
 
-// open fills in a node, and queues it if there is a split for it.
+// open sets the values of a node, and queues the node if there is a split for it.
 func (b *builder) open(w waiting, random sharding.Random) {
 	e := b.entries[w.lo:w.hi]
 	w.sums.n = len(e)
@@ -140,19 +140,19 @@ func (b *builder) open(w waiting, random sharding.Random) {
 	b.waiting.Push(w)
 }
 
-// may reports whether a node at this depth with so many rows may be split.
+// may reports whether a node at the given depth with the given number of rows may be split.
 func (r *rules) may(depth, rows int) bool {
 	return depth < r.depth && rows >= r.minSplit && rows >= 2*r.minLeaf
 }
 
-// enough reports whether a split gains enough in a tree of this weight.
+// enough reports whether a split gains enough in a tree whose rows have the given weight.
 func (r *rules) enough(gain, weight float64) bool {
 	return r.minGain == 0 || gain >= float64(r.minGain*weight)
 }
 
-// value fills in cover, count and value of a node, and appends its values where there are
-// classes. All numbers are integers until the last division. With more than two classes the
-// histogram has their weights.
+// value sets the cover, count and value of a node. For a classification it also appends the
+// node's share of each class to values, which it returns. All numbers are integers until the
+// last division. With more than two classes the weights of the classes are in h.
 func (t *table) value(n *tree.Node, s sums, h *histogram, values []float64) []float64 {
 	n.Cover, n.Count = float64(s.w)*t.wUnit, int64(s.n)
 	switch {
@@ -199,8 +199,8 @@ func (b *builder) pure(e []entry, s sums) bool {
 	return true
 }
 
-// pure reports whether all rows of a node have the same label, for an empty node or labels that
-// are classes.
+// pure reports whether all rows of a node have the same label. It can decide this for an empty
+// node and for labels that are classes.
 func (t *table) pure(s sums, h *histogram) bool {
 	switch {
 	case s.n == 0 || t.classes == 1:
@@ -211,7 +211,7 @@ func (t *table) pure(s sums, h *histogram) bool {
 	return len(h.in) == 1
 }
 
-// divide splits a node from the queue.
+// divide splits a node that was taken from the queue.
 func (b *builder) divide(w waiting, random sharding.Random) {
 	left := int32(len(b.nodes))
 	b.sets = b.t.write(&b.nodes[w.node], &w.split, left, b.sets)
@@ -219,8 +219,9 @@ func (b *builder) divide(w waiting, random sharding.Random) {
 	b.nodes = append(b.nodes, tree.Node{}, tree.Node{})
 	b.leaves++
 	right := waiting{node: left + 1, depth: w.depth + 1, lo: middle, hi: w.hi, key: childKey(w.key, true), sums: w.sums.minus(w.split.left)}
-	// The values of classes are in the order of nodes, so the left child opens first. It must
-	// also be split first, so the right child must not come before it in the queue.
+	// The class shares of nodes are stored in the order of the nodes, so the left child is
+	// opened first. It must also be split first, so the right child must not come before it in
+	// the queue.
 	at := len(b.waiting.Nodes)
 	b.open(waiting{node: left, depth: w.depth + 1, lo: w.lo, hi: middle, key: childKey(w.key, false), sums: w.split.left}, random)
 	came := len(b.waiting.Nodes) > at
@@ -230,8 +231,8 @@ func (b *builder) divide(w waiting, random sharding.Random) {
 	}
 }
 
-// write turns a node into a split. left is the number of its left child; the right child comes
-// next.
+// write turns a node into a split. left is the number of its left child; the right child has
+// the number left+1.
 func (t *table) write(n *tree.Node, s *split, left int32, sets []uint32) []uint32 {
 	f := &t.layout.Features[s.feature]
 	n.Feature, n.Left, n.Right, n.Gain = int32(f.Number), left, left+1, s.gain
@@ -251,8 +252,8 @@ func (t *table) write(n *tree.Node, s *split, left int32, sets []uint32) []uint3
 	return append(sets, words...)
 }
 
-// threshold returns the threshold of a split. Where several cuts part the node's rows alike, it
-// is the one nearest to the middle between the outermost of them.
+// threshold returns the threshold of a split. If several cuts divide the node's rows in the
+// same way, it returns the cut nearest to the middle between the outermost of these cuts.
 func threshold(f *bins.Feature, s *split) float64 {
 	if s.pos < 0 {
 		return math.Inf(-1)
@@ -263,7 +264,8 @@ func threshold(f *bins.Feature, s *split) float64 {
 }
 
 // part moves the entries of a node that go left before those that go right, and returns the
-// index of the first of these. Both keep their order. spare has room for all of them.
+// index of the first entry that goes right. The entries of each side keep their order. spare is
+// working memory for all entries of the node.
 func (t *table) part(e, spare []entry, s *split) int {
 	c := &t.cols[s.col]
 	if c.wide != nil {
@@ -290,7 +292,7 @@ func (t *table) part(e, spare []entry, s *split) int {
 	return l
 }
 
-// part is table.part for a column of two bytes.
+// part does what table.part does, for a column with bins of two bytes.
 func (c *column) part(e, spare []entry, s *split) int {
 	l, r := 0, 0
 	for i := range e {

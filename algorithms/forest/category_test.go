@@ -10,9 +10,10 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// For numbers and two classes the split of categories is the best of all sets, which are all
-// tried here. For more classes it is at least as good as any that parts off one category, or
-// that sorts by one class.
+// TestSetsOfCategoriesAreTheBest tries all sets of categories. For regression and two classes
+// the chosen split must be the best of all sets. With more classes it must be at least as good
+// as every split that separates one category, and every split of the categories sorted by the
+// share of one class.
 func TestSetsOfCategoriesAreTheBest(t *testing.T) {
 	for seed := range uint64(150) {
 		r := draws(seed)
@@ -36,7 +37,7 @@ func TestSetsOfCategoriesAreTheBest(t *testing.T) {
 			}
 		}
 		best, all := math.Inf(-1), f.score(rows)
-		for set := range 1 << (p.size[0] + 1) { // missing values are like a category here
+		for set := range 1 << (p.size[0] + 1) { // missing values are treated as one more category
 			var left, right []int
 			for _, i := range rows {
 				if set>>p.bins[0][i]&1 != 0 {
@@ -60,7 +61,7 @@ func TestSetsOfCategoriesAreTheBest(t *testing.T) {
 			require.LessOrEqual(t, root.Gain, best+1e-9)
 			require.GreaterOrEqual(t, root.Gain, 0.5*best)
 		}
-		// Rows end where training had them.
+		// In predictions, rows must end in the same leaves as in training.
 		counts := map[int32]int64{}
 		for _, i := range rows {
 			counts[got.Leaf(p.row(i), true)]++
@@ -68,14 +69,14 @@ func TestSetsOfCategoriesAreTheBest(t *testing.T) {
 		for node, n := range counts {
 			require.Equal(t, got.Nodes[node].Count, n, "seed %d", seed)
 		}
-		// Categories that training has not seen go with missing values.
+		// Categories that training has not seen must go to the side of missing values.
 		require.Equal(t, got.Left(0, math.NaN(), true), got.Left(0, 77, true))
 		require.Equal(t, got.Left(0, math.NaN(), true), got.Left(0, -1, true))
 		require.NotZero(t, root.Flags&tree.Categorical)
 	}
 }
 
-// pureRows reports whether rows have one label.
+// pureRows reports whether the rows all have the same label.
 func (b *builder) pureRows(rows []int) bool {
 	for _, i := range rows {
 		if b.t.label[i] != b.t.label[rows[0]] {
@@ -85,7 +86,8 @@ func (b *builder) pureRows(rows []int) bool {
 	return true
 }
 
-// Random sets part the rows of a node too, and rows end where training had them.
+// TestRandomSetsPartRows requires that random sets divide the rows of a node into two non-empty
+// parts, and that in predictions rows end in the same leaves as in training.
 func TestRandomSetsPartRows(t *testing.T) {
 	splits := 0
 	for seed := range uint64(100) {
@@ -115,7 +117,8 @@ func TestRandomSetsPartRows(t *testing.T) {
 	require.Greater(t, splits, 200)
 }
 
-// Trees with a limit on leaves split where the gain is largest.
+// TestLeavesAreBounded requires that trees with a limit on leaves split the node with the
+// largest gain first.
 func TestLeavesAreBounded(t *testing.T) {
 	x, label := generated(2000, 6)
 	tab := quantiles(x, 2000, 6, label, 2)
@@ -127,8 +130,8 @@ func TestLeavesAreBounded(t *testing.T) {
 	const leaves = 12
 	got := grow(leaves)
 	require.Len(t, got.Nodes, 2*leaves-1)
-	// The reference is the same tree without a limit: its nodes are opened from the root on,
-	// each time the one with the largest gain.
+	// The expected nodes come from the same tree without a limit. They are opened from the root
+	// on, always the one with the largest gain.
 	full := grow(0)
 	open := map[int32]bool{0: true}
 	gains := map[float64]bool{}

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// sized returns a slice of n elements with undefined contents, nil for n = 0. It uses the
-// memory of s if there is enough.
+// sized returns a slice of n elements with undefined contents, or nil if n is 0. It reuses the
+// memory of s if that is large enough.
 func sized[T any](s []T, n int) []T {
 	if n == 0 {
 		return nil
@@ -16,11 +16,12 @@ func sized[T any](s []T, n int) []T {
 	return slices.Grow(s[:0], n)[:n]
 }
 
-// eachTree calls f with each of n trees in the order of their numbers. p subtasks sent them in
-// the form of package treecode: subtask i sent the trees i, i+p, i+2p, …. t is memory for one
-// tree. So the tree that f gets is valid until f returns.
+// eachTree calls f with each of n trees, in the order of their numbers. src has the trees that
+// p subtasks sent, in the encoding of package treecode; subtask i sent the trees i, i+p, i+2p
+// and so on. t is memory for one tree, which is reused, so the tree passed to f is valid only
+// until f returns.
 func eachTree(src []byte, n, p int, t *tree.Tree, f func(i int, t *tree.Tree) error) error {
-	at := make([][]byte, p) // by subtask: the rest of src from its next tree on
+	at := make([][]byte, p) // at[i] is the rest of src that begins with the next tree of subtask i
 	for task := range at {
 		at[task] = src
 		for i := task; i < n; i += p {

@@ -24,7 +24,7 @@ func TestTreesGoFromSubtaskToSubtask(t *testing.T) {
 		},
 		{Nodes: []tree.Node{{Value: 1}}, Weight: 1},
 	}
-	// Of two subtasks the first grew trees 0 and 2.
+	// The first of two subtasks grew the trees 0 and 2.
 	sent := appendTree(appendTree(nil, &trees[0]), &trees[2])
 	sent = appendTree(sent, &trees[1])
 	memory, seen := tree.Tree{}, 0
@@ -42,7 +42,8 @@ func TestTreesGoFromSubtaskToSubtask(t *testing.T) {
 	require.ErrorIs(t, eachTree(append(sent, 0), 3, 2, &memory, never), errTrees)
 }
 
-// Truncated trees, whose length says so, are errors, whatever they end with.
+// TestTreesThatAreDamaged requires that truncated trees are errors, whatever bytes they end
+// with.
 func TestTreesThatAreDamaged(t *testing.T) {
 	all := tree.Tree{
 		Nodes: []tree.Node{

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// passenger has a column of each kind; nil is null.
+// passenger has one column of each kind; a nil pointer is null.
 type passenger struct {
 	Age   *float64
 	Port  *string
@@ -23,7 +23,7 @@ type passenger struct {
 	Fate  string
 }
 
-// passengers returns rows whose fate depends on all four columns, as a leaf of a tree.
+// passengers returns n rows whose label depends on all four columns, like a leaf of a tree.
 func passengers(n int) []passenger {
 	r := trial.Gaussian(3, n, 4)
 	ports := []string{"C", "Q", "S"}
@@ -51,8 +51,8 @@ var passengerColumns = forest.Params{
 	Task: forest.Classification, Method: forest.SingleTree, MaxDepth: -1,
 }
 
-// A tree without limits memorises its rows, also those with nulls, and predicts them in a job
-// as it does outside.
+// TestColumnsOfAllKinds requires that a tree without limits memorises its rows, including rows
+// with nulls, and that it gives the same predictions in a job and outside.
 func TestColumnsOfAllKinds(t *testing.T) {
 	rows := passengers(400)
 	type guess struct {
@@ -90,11 +90,11 @@ func TestColumnsOfAllKinds(t *testing.T) {
 			right++
 		}
 	}
-	require.GreaterOrEqual(t, right, 390) // nulls hide some values on which the fate depends
+	require.GreaterOrEqual(t, right, 390) // nulls hide some values on which the label depends
 	require.Equal(t, []string{"C", "Q", "S"}, m.Trees.Categories[1])
 	require.Equal(t, -1.0, m.Code(1, "X"))
 	require.True(t, math.IsNaN(m.Code(0, "X")))
-	// Unseen categories go with missing values.
+	// Unseen categories must go to the side of missing values.
 	for _, age := range []float64{20, 40} {
 		require.Equal(t, m.Predict([]float64{age, math.NaN(), 0, 0}), m.Predict([]float64{age, m.Code(1, "X"), 0, 0}))
 		require.Equal(t, m.Predict([]float64{age, 0, math.NaN(), 0}), m.Predict([]float64{age, 0, 1e9, 0}))
@@ -124,7 +124,8 @@ func TestUnseenAndWrongCells(t *testing.T) {
 	}, `column "deck"`)
 }
 
-// Rows in another order, in other shards, make the same single tree.
+// TestOrderOfRowsDoesNotMatter requires that rows in another order and in other shards give the
+// same single tree.
 func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 	encode := func(rows []passenger) string {
 		r := trial.Run(t, func(b *engine.Builder) {
@@ -144,7 +145,8 @@ func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 	require.Equal(t, want, encode(rows))
 }
 
-// A forest of columns has the same bits, too.
+// TestSameBitsOfColumns requires that a forest trained on single columns has the same bits at
+// any parallelism.
 func TestSameBitsOfColumns(t *testing.T) {
 	rows := passengers(150)
 	p := passengerColumns
@@ -171,8 +173,8 @@ func TestTreesAreDrawn(t *testing.T) {
 	require.Contains(t, svg.String(), "port")
 }
 
-// The model keeps the numeric categories that training has seen, with those of the forest that
-// is continued.
+// TestCodesThatWereSeen requires that the model keeps the numeric categories that training has
+// seen, and those of the forest that it continues.
 func TestCodesThatWereSeen(t *testing.T) {
 	type row struct {
 		Code  int64

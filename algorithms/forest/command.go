@@ -40,8 +40,8 @@ func (m *Model) Predicts() model.Prediction {
 	return m.Task.Predicts().Named(m.PredictionCol, m.ProbabilityCol, m.Classes.Values)
 }
 
-// Describe implements model.Describer: the measures of the forest on the rows that its trees
-// did not draw, and the importances of features.
+// Describe implements model.Describer. The description has the measures of the forest on the
+// rows that its trees did not draw, and the importances of features.
 func (m *Model) Describe(feature func(i int) string) (d model.Description) {
 	if o := m.OutOfBag; o != nil {
 		score, loss := "R² out of bag", "rmse out of bag"

@@ -1,5 +1,6 @@
-// Package forest trains random forests, extremely randomised trees and single decision
-// trees, for classes of any type and number and for numbers.
+// Package forest trains random forests, extremely randomised trees and single decision trees,
+// for classification with any number of classes, whose labels may have any type, and for
+// regression.
 //
 // # Training and predicting in a job
 //
@@ -9,7 +10,7 @@
 //
 // Predict adds the columns "prediction", which has the type of the labels, and "probability",
 // with a value for each class in the order of Model.Classes. A regression has only
-// "prediction". After the run the caller gets the model, uses it, saves it and loads it again:
+// "prediction". After the run the caller can get the model, use it, save it and load it again:
 //
 //	m, err := forest.ModelOf(result, "model")
 //	species := m.Classes.Values[int(m.Predict([]float64{5.1, 3.5, 1.4, 0.2}))]
@@ -17,8 +18,8 @@
 //	err = m.Save("species.json")
 //	m, err = forest.Load("species.json")
 //
-// A Model needs no job, and any number of goroutines may use it. Its Trees are an ensemble of
-// package tree, which prints, draws and explains them:
+// A Model can be used without a job, by any number of goroutines. Its field Trees is an
+// ensemble of package tree, which can print, draw and explain trees:
 //
 //	m, err = forest.ModelOf(result, "tree") // of Params{Method: forest.SingleTree, …}
 //	err = m.Trees.WriteText(os.Stdout)
@@ -26,60 +27,65 @@
 //
 // # What is computed
 //
-// Each tree grows on rows drawn for it. At each node some features are drawn. RandomForest
-// takes the best split among all splits by these features, ExtraTrees the best among one random
-// split of each; the Criterion decides. Leaves have the weighted shares of the classes, or the
-// weighted mean of the labels. A forest gives the mean over its trees. The predicted class is
-// the one with the largest mean share, as in scikit-learn, and not the majority vote of the
-// trees.
+// Each tree is grown on rows that are drawn for it. At each node some features are drawn.
+// RandomForest takes the best of all splits by these features. ExtraTrees makes one random
+// split by each of these features and takes the best. Criterion defines which split is best.
+// Leaves have the weighted shares of the classes, or the weighted mean of the labels. A forest
+// gives the mean over its trees. The predicted class is the one with the largest mean share, as
+// in scikit-learn, and not the majority vote of the trees.
 //
-// Numbers are first cut into at most 255 bins, which are computed from all rows. A threshold
-// lies midway between the values of the node that it parts. Missing values are a bin of their
-// own: they go to the side with the better split, and where training had none, to the side with
-// more rows. Infinities lie beyond all other values. A feature may have 65,535 categories.
-// These are parted by the order of their means, or of the shares of each class; categories that
-// training has not seen go where missing values go. Of equal splits the one by the feature
-// drawn first is taken, so that features with the same information share their importance. A
-// SingleTree takes the one by the lower feature.
+// Numeric features are first divided into at most 255 bins, which are computed from all rows. A
+// threshold lies midway between the two neighbouring values of the node that it separates.
+// Missing values have their own bin. They go to the side that gives the better split or, if the
+// node had none in training, to the side with the larger weight of rows. Infinities lie beyond
+// all other values. A feature may have 65,535 categories. To split a node they are sorted by
+// their means, or by the shares of each class, and the sorted list is divided. Categories that
+// training has not seen go where missing values go. Of equally good splits, the split by the
+// feature that was drawn first is taken, so that features with the same information share their
+// importance. A SingleTree takes the split by the feature with the lower number.
 //
 // Trees grow until leaves are pure, as in scikit-learn, unless MaxDepth, MaxLeaves,
-// MinSamplesLeaf, MinSamplesSplit or MinSplitGain stop them before. With noisy labels a tree
-// then has nearly as many leaves as rows were drawn. A node takes some 50 bytes of the model's
-// file, more with classes. A file has at most 2 GiB: training ends with an error once the trees
-// so far show that the file will be too large.
+// MinSamplesLeaf, MinSamplesSplit or MinSplitGain stop them earlier. With noisy labels a tree
+// then has nearly as many leaves as rows were drawn. A node takes about 50 bytes in the model's
+// file, and more with classes. A file has at most 2 GiB. Training ends with an error as soon as
+// the size of the trees made so far shows that the file will be too large.
 //
-// A bootstrap draws each row a number of times that has the Poisson distribution. Rows that a
-// tree did not draw measure the forest, see OutOfBag. PredictOutOfBag predicts each row by the
-// trees that did not draw it. If there are few rows, or a small share of them is drawn, a tree
-// may draw no row, or only rows of weight 0. It then takes all rows of weight above 0, once
-// each, and leaves none out.
+// A bootstrap draws each row a number of times that has the Poisson distribution. The forest is
+// measured on the rows that trees did not draw; see OutOfBag. PredictOutOfBag predicts each row
+// with only the trees that did not draw it. If there are few rows, or a small share of them is
+// drawn, a tree may draw no row, or only rows of weight 0. It then uses all rows of weight
+// above 0, once each, so none of them is out of its bag.
 //
 // # The same bits
 //
 // Weights and labels become integers on scales that are powers of two, so sums over rows are
-// exact in any order. Small whole numbers are kept exactly; others keep at least 27 bits of the
-// largest weight and some 40 of the largest label. A draw depends on the seed and on its place.
-// For a row, the place is the tree, the shard and the row's number in it; for a node, the tree
-// and the path from its root. So a model is a function of the rows, their order, the number of
-// shards and the parameters. Parallelism, batches, memory and processors change none of its
-// bits. A forest to which trees are added is the same as one that is trained at once.
+// exact in any order. Small whole numbers are kept exactly; other numbers are rounded to a unit
+// such that the largest weight keeps at least 27 bits and the largest label about 40. The draws
+// for a row depend only on the seed, the tree, the shard and the row's number in the shard. The
+// draws for a node depend only on the seed, the tree and the path from the root to the node. So
+// a model depends only on the rows, their order, the number of shards and the parameters.
+// Parallelism, batch sizes, memory and processors do not change any of its bits. A forest to
+// which trees are added equals a forest that is trained at once.
 //
 // # How trees grow
 //
-// A superstep grows a batch of trees. Where the binned rows of the job fit Params.Memory, every
-// subtask has a copy of them, a byte for each feature, and grows every NumTask-th tree by
-// itself. Otherwise rows stay where they are, and all subtasks grow the same trees. Nodes of
-// many rows are split by the sums of all subtasks. The rows of a node of few rows are sent to
-// one subtask, which grows the subtree below it (as PLANET does: Panda, Herbach, Basu and
-// Bayardo, "PLANET: Massively Parallel Learning of Tree Ensembles with MapReduce", VLDB 2009).
+// A superstep grows a batch of trees. If the binned rows of the job fit Params.Memory, every
+// subtask has a copy of them, with one byte for each feature, and grows every NumTask-th tree
+// by itself. Otherwise each subtask keeps its own rows, and all subtasks grow the same trees
+// together. A node of many rows is split by sums over the rows of all subtasks. The rows of a
+// node of few rows are sent to one subtask, which grows the subtree below the node (as PLANET
+// does: Panda, Herbach, Basu and Bayardo, "PLANET: Massively Parallel Learning of Tree
+// Ensembles with MapReduce", VLDB 2009).
 //
 // # The plan
 //
-// Train adds the operator that checks rows, the queue of their bins, and the queue "forest". Of
-// each tree, subtask 0 keeps only the text for the model's file, which takes less memory than
-// nodes. Files: params.go and enums.go the parameters; train.go the queue, kept.go its
-// checkpointed state, finish.go its model; table.go, gather.go and draws.go the rows of a tree;
-// score.go, hist.go and split.go the split of a node; build.go a tree of all rows; levels.go
-// and subtrees.go a tree among subtasks, codec.go how trees travel; oob.go and oobpredict.go
-// rows out of the bag; model.go, file.go, predict.go and batches.go the model.
+// Train adds the operator that checks rows, the queue of their bins, and the queue "forest".
+// Subtask 0 does not keep the nodes of finished trees, but only their text in the model's file,
+// which takes less memory. The files of the package are: params.go and enums.go for the
+// parameters; train.go for the queue, kept.go for its checkpointed state, and finish.go for the
+// model that it returns; table.go, gather.go and draws.go for the rows of a tree; score.go,
+// hist.go and split.go for the split of a node; build.go for a tree that one subtask grows;
+// levels.go and subtrees.go for a tree that all subtasks grow together, and codec.go for
+// sending trees; oob.go and oobpredict.go for rows out of the bag; model.go, file.go,
+// predict.go and batches.go for the model.
 package forest

@@ -10,28 +10,30 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Purposes of draws.
+// These texts name the purposes of draws.
 const (
 	purposeRows     = "forest rows"
 	purposeFeatures = "forest features"
 )
 
 // mostDraws is the largest number of times that a bootstrap draws one row. More draws have a
-// probability of less than 2^-117. Sums of integers over rows have room for this many.
+// probability of less than 2^-117. Sums of integers over rows are scaled so that they do not
+// overflow with this many.
 const mostDraws = 31
 
-// sampler draws the rows of trees. How often a row is drawn depends on the seed, the tree, the
-// shard and the row's number within it alone. So each subtask can compute it for its rows, once
-// it is known which trees draw nothing.
+// sampler draws the rows of trees. How often a row is drawn depends only on the seed, the tree,
+// the shard and the row's number within the shard. So each subtask can compute the draws of its
+// rows, as soon as the trees that draw nothing are known.
 type sampler struct {
 	sampling Sampling
 	seed     uint64
 	share    float64
-	// below has the probabilities of at most 0, 1, … draws, for a bootstrap.
+	// below[k] is the probability that a bootstrap draws a row at most k times.
 	below []float64
 	// empty has the numbers of the trees that draw no row of weight above 0 in the whole job,
-	// in ascending order. These trees take all rows: otherwise they would have learnt nothing
-	// and still count. No subtask can tell this from its own rows; see growing.draw.
+	// in ascending order. These trees use all rows of weight above 0, because a tree without
+	// rows has learnt nothing but would still count in the mean. A subtask cannot find these
+	// trees from its own rows alone; see growing.draw.
 	empty []int
 }
 
@@ -49,8 +51,8 @@ func newSampler(p Params) *sampler {
 	return s
 }
 
-// draw writes how often a tree draws each of the first len(times) rows of a shard. If the tree
-// is in empty, that is once each.
+// draw writes to times how often a tree draws each of the first len(times) rows of a shard. For
+// a tree in empty, it writes 1 for each row.
 func (s *sampler) draw(tree, shard int, times []uint8) {
 	_, empty := slices.BinarySearch(s.empty, tree)
 	if empty || s.sampling == Whole {
@@ -79,11 +81,11 @@ func (s *sampler) draw(tree, shard int, times []uint8) {
 	}
 }
 
-// leavesOut writes for each row of a shard, from number first on, whether a tree does not draw
-// it.
+// leavesOut writes to out whether a tree does not draw a row, for len(out) rows of a shard from
+// the row first on.
 func (s *sampler) leavesOut(tree, shard, first int, out []bool) {
 	_, empty := slices.BinarySearch(s.empty, tree)
-	least := s.share // Subset leaves rows out from this number on, Bootstrap below it
+	least := s.share // Subset leaves out rows whose random number is at least this, Bootstrap those below
 	if s.sampling == Bootstrap {
 		least = s.below[0]
 	}
@@ -94,11 +96,11 @@ func (s *sampler) leavesOut(tree, shard, first int, out []bool) {
 	}
 }
 
-// draws reports whether a tree draws a row of weight above 0 from the table. times is memory
-// for the rows of a shard.
+// draws reports whether a tree draws at least one row of weight above 0 from the table. times
+// is working memory for the rows of a shard.
 func (t *table) draws(s *sampler, tree int, times []uint8) bool {
 	for _, span := range t.spans {
-		// The first rows nearly always have one.
+		// Nearly always one of the first rows is drawn, so a few are tried before more.
 		for n := min(64, span.Rows); ; n = min(16*n, span.Rows) {
 			drawn := times[:n]
 			s.draw(tree, span.Shard, drawn)
@@ -115,9 +117,9 @@ func (t *table) draws(s *sampler, tree int, times []uint8) bool {
 	return false
 }
 
-// draw notes for each tree of this superstep whether it draws a row of weight above 0 among the
-// rows of the subtask. In the first superstep it does so for the trees of Start too, if rows
-// out of the bag are measured.
+// draw writes, for each tree of this superstep, whether the tree draws a row of weight above 0
+// among the rows of the subtask. If rows out of the bag are measured, it also does so for the
+// trees of Start in the first superstep.
 func (g growing) draw(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
 	if s.rows == nil {
@@ -141,7 +143,7 @@ func (g growing) draw(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// drawn returns the number of the first tree that draw covers.
+// drawn returns the number of the first tree for which draw writes a result.
 func (g growing) drawn(s *state) int {
 	if s.bag != nil && s.Trees == g.first {
 		return 0
@@ -149,8 +151,8 @@ func (g growing) drawn(s *state) int {
 	return s.Trees
 }
 
-// settle evaluates the notes of all subtasks about their draws. In the first superstep the
-// trees of Start then predict the rows out of their bags.
+// settle evaluates what draw wrote on all subtasks. In the first superstep the trees of Start
+// are then added to the sums over rows out of their bags.
 func (g growing) settle(ctx *comqueue.ComContext, s *state) error {
 	first := g.drawn(s)
 	for i, subtasks := range drawing.Get(ctx) {
@@ -167,18 +169,19 @@ func (g growing) settle(ctx *comqueue.ComContext, s *state) error {
 	return nil
 }
 
-// nodeDraws are the draws of one node. They depend on the seed, the tree and the path to the
-// node alone, not on the order in which nodes are split.
+// nodeDraws makes the draws for one node. They depend only on the seed, the tree and the path
+// to the node, not on the order in which nodes are split.
 type nodeDraws struct {
 	r   sharding.Random
 	key uint64
 }
 
-// rootKey and childKey identify nodes by their path from the root.
+// rootKey is the key of the root of a tree. A key identifies a node by its path from the root;
+// see childKey.
 const rootKey = 0x9e3779b97f4a7c15
 
 func childKey(parent uint64, right bool) uint64 {
-	// The finaliser of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom
+	// This is the finaliser of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom
 	// Number Generators", OOPSLA 2014).
 	z := parent + 0x9e3779b97f4a7c15
 	if right {
@@ -189,11 +192,11 @@ func childKey(parent uint64, right bool) uint64 {
 	return z ^ z>>31
 }
 
-// below returns a number in 0..n-1 for the draw of the node with a given number.
+// below returns a random integer in 0..n-1 for the draw of the node with the number draw.
 func (d nodeDraws) below(draw uint64, n int) int {
 	hi, _ := bits.Mul64(d.r.At(d.key+draw), uint64(n))
 	return int(hi)
 }
 
-// uniform returns a number in [0, 1) for such a draw.
+// uniform returns a random number in [0, 1) for the draw of the node with the number draw.
 func (d nodeDraws) uniform(draw uint64) float64 { return d.r.Float64At(d.key + draw) }

@@ -17,8 +17,8 @@ func TestBootstrapIsPoisson(t *testing.T) {
 		for _, k := range times {
 			seen[int(k)]++
 		}
-		// The distribution is e^-λ·λ^k/k!. The statistic of Pearson's test with seven classes
-		// exceeds 22.5 in one of a thousand cases.
+		// The expected distribution is e^-λ·λ^k/k!. With seven classes the statistic of
+		// Pearson's test exceeds 22.5 in one of a thousand cases.
 		statistic, rest, left := 0.0, 1.0, float64(n)
 		p := math.Exp(-share)
 		for k := range 6 {
@@ -45,8 +45,8 @@ func TestSubsetHasItsShare(t *testing.T) {
 	require.InDelta(t, 0.3*n, drawn, 4*math.Sqrt(n*0.3*0.7))
 }
 
-// The draws of a row depend on seed, tree, shard and place, on each of them and on nothing
-// else.
+// TestDrawsDependOnThePlaceAlone requires that the draws of a row depend on the seed, the tree,
+// the shard and the row's number in the shard, and on nothing else.
 func TestDrawsDependOnThePlaceAlone(t *testing.T) {
 	for _, sampling := range []Sampling{Bootstrap, Subset} {
 		p := Params{Sampling: sampling, SampleShare: 0.6, Seed: 7}

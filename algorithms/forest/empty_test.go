@@ -1,6 +1,6 @@
 //go:build !race
 
-// These tests train many models and compare the results. The race detector checks the same code
+// These tests train many models and compare the results. The race detector covers the same code
 // in other tests.
 
 package forest
@@ -15,9 +15,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
-// everyWay trains a forest on one subtask, on three with copies of all rows, on three without,
-// and by adding trees to a part of it. It asserts that all give the same bytes, and returns the
-// forest.
+// everyWay trains a forest on one subtask, on three subtasks with copies of all rows, on three
+// without copies, and by adding trees to a smaller forest. It requires that all of them give
+// the same bytes, and returns the forest.
 func everyWay(t *testing.T, table trial.Table, p Params) *Model {
 	t.Helper()
 	m := modelOf(t, table, p, 1)
@@ -41,7 +41,7 @@ func everyWay(t *testing.T, table trial.Table, p Params) *Model {
 	return m
 }
 
-// fewRows returns n rows with one feature. label returns their labels.
+// fewRows returns n rows with one feature and the labels that label returns.
 func fewRows(n int, label func(i int) float64) trial.Table {
 	table := trial.Table{N: n, D: 1}
 	for i := range n {
@@ -52,8 +52,8 @@ func fewRows(n int, label func(i int) float64) trial.Table {
 	return table
 }
 
-// If all labels are 10, nothing else is predicted, however few rows are drawn. Shares of
-// classes sum to 1.
+// TestTreesWithoutDrawnRows requires that a forest predicts 10 if all labels are 10, however
+// few rows are drawn, and that the shares of classes sum to 1.
 func TestTreesWithoutDrawnRows(t *testing.T) {
 	type sample struct {
 		n int
@@ -71,11 +71,11 @@ func TestTreesWithoutDrawnRows(t *testing.T) {
 			require.Equal(t, 10.0, m.Predict([]float64{0}))
 
 			if c.n == 1 {
-				return // a single class is refused
+				return // Train refuses rows of a single class
 			}
 			p.Task = Classification
 			if c.n == 60 {
-				p.NumTrees = 30 // trees are large, and with the least memory each node takes a pass
+				p.NumTrees = 30 // fewer trees: they are large, and with the least memory every node takes a pass
 			}
 			table := fewRows(c.n, func(i int) float64 { return float64(i % 3) })
 			m = modelOf(t, table, p, 1)
@@ -98,16 +98,17 @@ func TestTreesWithoutDrawnRows(t *testing.T) {
 	}
 }
 
-// Rows with the same features make trees of one leaf. The forest and its rows out of the bag
-// then follow from the draws in closed form: a tree predicts the mean of the rows that it drew.
-// If these weigh nothing, it predicts the mean of all rows, and no row is out of its bag. Rows
-// of weight 0 are drawn too, so a bag of these alone counts as empty.
+// TestForestOfLeaves trains on rows with equal features, so that every tree is a single leaf.
+// The forest and its measures out of the bag then follow from the draws in closed form. A tree
+// predicts the mean of the rows that it drew. If these have no weight, it predicts the mean of
+// all rows, and no row is out of its bag. Rows of weight 0 are drawn too, so a bag with only
+// such rows counts as empty.
 func TestForestOfLeaves(t *testing.T) {
 	const seed, trees = 11, 100
 	for i, n := range []int{1, 2, 3, 5, 60} {
 		for _, task := range []Task{Regression, Classification} {
 			if n == 1 && task == Classification {
-				continue // a single class is refused
+				continue // Train refuses rows of a single class
 			}
 			p := Params{LabelCol: "label", WeightCol: "weight", NumTrees: trees, Seed: seed, Task: task, OOBScore: true, Sampling: Bootstrap}
 			if (i+int(task))%2 == 0 {
@@ -141,14 +142,14 @@ func TestForestOfLeaves(t *testing.T) {
 	}
 }
 
-// outOfLeaves has the measures of such a forest on rows out of the bag.
+// outOfLeaves has the measures out of the bag of a forest of single leaves.
 type outOfLeaves struct {
 	rows             int64
 	right, log, rmse float64
 }
 
-// leaves returns, for labels of 0 and 1, the mean prediction of trees of one leaf, their
-// measures on rows out of the bag, and how many bags weigh nothing.
+// leaves returns, for labels of 0 and 1 and trees of one leaf, the mean prediction, the
+// measures on rows out of the bag, and the number of bags without weight.
 func leaves(table trial.Table, s *sampler, trees int) (mean float64, out outOfLeaves, empty int) {
 	n := table.N
 	sums, counts := make([]float64, n), make([]float64, n)
@@ -188,7 +189,7 @@ func leaves(table trial.Table, s *sampler, trees int) (mean float64, out outOfLe
 		out.rmse += w * (p - y) * (p - y)
 		of := y*p + (1-y)*(1-p)
 		out.log -= w * math.Log(max(of, 0x1p-52))
-		// With equal shares the first class is predicted.
+		// If the shares are equal, the first class is predicted.
 		if p > 0.5 == (y == 1) {
 			out.right += w
 		}

@@ -11,14 +11,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 )
 
-// Task is what a forest predicts.
+// Task is what a forest predicts: numbers or classes.
 type Task = signature.Task
 
 const (
-	// Regression predicts a number: the mean of the leaves' means.
+	// Regression predicts a number: the mean, over the trees, of the leaf that the row reaches.
 	Regression = signature.Regression
-	// Classification predicts the class with the largest mean of the leaves' shares; of equal
-	// means the first.
+	// Classification predicts the class with the largest mean share in the leaves that the row
+	// reaches. Of equal means it is the first class.
 	Classification = signature.Classification
 )
 
@@ -29,11 +29,11 @@ const (
 	// RandomForest grows each tree on a bootstrap of the rows and takes the best split among
 	// some features at each node (Breiman, "Random Forests", Machine Learning 45, 2001).
 	RandomForest Method = iota
-	// ExtraTrees grows each tree on all rows. At each node it makes one random split of each of
-	// some features and takes the best (Geurts, Ernst and Wehenkel, "Extremely Randomized
-	// Trees", Machine Learning 63, 2006).
+	// ExtraTrees grows each tree on all rows. At each node it draws some features, makes one
+	// random split by each of them, and takes the best (Geurts, Ernst and Wehenkel, "Extremely
+	// Randomized Trees", Machine Learning 63, 2006).
 	ExtraTrees
-	// SingleTree is one tree, on all rows and all features.
+	// SingleTree trains one tree on all rows, and tries all features at each node.
 	SingleTree
 )
 
@@ -61,7 +61,7 @@ const (
 	// Variance is the mean squared difference from the mean.
 	Variance
 	// Poisson is the mean of label·log(label/mean), half the deviance, for labels of 0 or more.
-	// A split must leave a label above 0 on either side.
+	// A split must leave at least one label above 0 on each side.
 	Poisson
 )
 
@@ -80,11 +80,11 @@ func (c *Criterion) UnmarshalText(text []byte) error { return criteria.Parse(c, 
 type Sampling int
 
 const (
-	// AutoSampling is Bootstrap for RandomForest and Whole for the others.
+	// AutoSampling is Bootstrap for RandomForest and Whole for the other methods.
 	AutoSampling Sampling = iota
 	// Bootstrap draws each row a number of times that has the Poisson distribution with mean
 	// SampleShare. For many rows this is the same as drawing that share of them with
-	// replacement. Subtasks need to agree on one thing alone: whether any row was drawn.
+	// replacement. The only fact that subtasks have to exchange is whether a tree drew any row.
 	Bootstrap
 	// Subset draws each row at most once, with probability SampleShare.
 	Subset

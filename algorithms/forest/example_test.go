@@ -22,7 +22,7 @@ var fruits = []fruit{
 	{90, 7, "yellow", "lemon"}, {100, 8, "yellow", "lemon"}, {95, 7.5, "yellow", "lemon"}, {105, 8, "green", "lemon"},
 }
 
-// learn trains on the fruits and returns the model.
+// learn trains on the rows of fruits and returns the model.
 func learn(p forest.Params) (*forest.Model, error) {
 	job := engine.Define("fruit", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(forest.Train(operators.FromSlice(b, fruits), p), "model")
@@ -36,7 +36,7 @@ func learn(p forest.Params) (*forest.Model, error) {
 	return forest.ModelOf(result, "model")
 }
 
-// A forest that learns which fruit is which. Colours are categories.
+// Example trains a forest that classifies fruits. Colours are categories.
 func Example() {
 	m, err := learn(forest.Params{
 		FeatureCols: []string{"weight", "length", "colour"}, LabelCol: "name", Task: forest.Classification, Seed: 1,
@@ -55,7 +55,7 @@ func Example() {
 	// 97 7.2 yellow is a kind of lemon
 }
 
-// A single tree, as text. WriteSVG of its Trees draws it.
+// This example prints a single tree as text. Trees.WriteSVG draws it.
 func Example_singleTree() {
 	m, err := learn(forest.Params{
 		FeatureCols: []string{"weight", "length", "colour"}, LabelCol: "name", Task: forest.Classification, Method: forest.SingleTree,

@@ -11,13 +11,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// XGBoost returns the forest as a model of XGBoost, which predicts the same in float32. It is
-// one round of parallel trees; leaves are divided by the number of trees. For a classification
-// it is a regression with a target for each class, which predicts the probabilities: XGBoost
-// has no objective whose leaves are shares. Rows are the same numbers as for Predict.
+// XGBoost returns an XGBoost model that predicts the same in float32. The trees are one round
+// of parallel trees, and leaf values are divided by the number of trees. A classification
+// becomes a regression with a target for each class, which predicts the probabilities, because
+// XGBoost has no objective whose leaves are shares. Input rows are the same numbers as for
+// Predict.
 //
-// An attribute named superstep holds what XGBoost has no place for, such as the names of
-// classes and categories. FromXGBoost reads it and returns the same forest, except for the
+// The attribute superstep holds the facts that the format cannot represent, such as the names
+// of classes and categories. FromXGBoost reads it and returns the same forest, except for the
 // summary of training and the measures out of the bag.
 func (m *Model) XGBoost() (*xgboost.Model, error) {
 	if err := m.check(); err != nil {
@@ -34,11 +35,10 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 	return x, nil
 }
 
-// LightGBM returns the forest as a model of LightGBM, which predicts the same. For a
-// classification it predicts the probabilities of the classes, with a custom objective:
-// LightGBM has no objective whose leaves are shares. A parameter after the objective,
-// superstep, holds what LightGBM has no place for. FromLightGBM reads it and returns the same
-// forest.
+// LightGBM returns a LightGBM model that predicts the same. For a classification it predicts
+// the probabilities of the classes, with a custom objective, because LightGBM has no objective
+// whose leaves are shares. The parameter superstep, after the objective, holds the facts that
+// the format cannot represent. FromLightGBM reads it and returns the same forest.
 func (m *Model) LightGBM() (*lightgbm.Model, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -57,7 +57,7 @@ func (m *Model) LightGBM() (*lightgbm.Model, error) {
 	return x, nil
 }
 
-// notes are what other libraries have no place for.
+// notes returns the facts that the file formats of other libraries cannot represent.
 func (m *Model) notes() foreign.Notes {
 	n := foreign.Notes{Kind: Kind, LabelType: m.Classes.Type, Classes: m.Classes.Values, Inputs: m.inputs, AbsentIsZero: m.AbsentIsZero,
 		PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
@@ -65,25 +65,25 @@ func (m *Model) notes() foreign.Notes {
 	return n
 }
 
-// ErrForeign is the error of importing a model that this package has not written. Packages
-// xgboost, lightgbm and gbdt read such models.
+// ErrForeign is returned when a model is imported that this package has not exported. Packages
+// xgboost, lightgbm and gbdt can read such models.
 var ErrForeign = errors.New("the file does not say that it is a forest made here")
 
-// FromXGBoost returns the forest of a model that the method XGBoost made. Its leaves are
+// FromXGBoost returns the forest that was exported by the method XGBoost. Its leaf values are
 // rounded to float32.
 func FromXGBoost(x *xgboost.Model) (*Model, error) {
 	notes, err := foreign.OfXGBoost(x, Kind)
 	return importedFrom("xgboost", x.Ensemble, notes, err)
 }
 
-// FromLightGBM returns the forest of a model that the method LightGBM made.
+// FromLightGBM returns the forest that was exported by the method LightGBM.
 func FromLightGBM(x *lightgbm.Model) (*Model, error) {
 	notes, err := foreign.OfLightGBM(x, Kind)
 	return importedFrom("lightgbm", x.Ensemble, notes, err)
 }
 
-// importedFrom makes a forest of the ensemble of a library, given its notes. err is the error
-// of reading the notes.
+// importedFrom returns the forest of the ensemble e of a library, with the given notes. err is
+// the error of reading the notes.
 func importedFrom(library string, e *tree.Ensemble, notes *foreign.Notes, err error) (m *Model, _ error) {
 	if err == nil {
 		m, err = imported(e, notes)
@@ -94,7 +94,7 @@ func importedFrom(library string, e *tree.Ensemble, notes *foreign.Notes, err er
 	return m, nil
 }
 
-// imported makes a forest of an ensemble.
+// imported returns the forest of the ensemble e with the given notes.
 func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	switch {
 	case notes == nil:
@@ -122,7 +122,7 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	scale := 1.0 // the number of trees, where leaves were divided by it
+	scale := 1.0 // the number of trees if leaf values were divided by it
 	if !e.Average {
 		scale = float64(len(of[0]))
 	}
@@ -144,7 +144,7 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	return m, nil
 }
 
-// together makes one tree of the i-th trees of all outputs.
+// together merges the i-th trees of all outputs into one tree.
 func together(of [][]tree.Tree, i int, scale float64, shares bool) (tree.Tree, error) {
 	made := of[0][i]
 	made.Weight, made.Nodes = 1, slices.Clone(made.Nodes)

@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// through writes a forest to the files of other libraries and reads it back. It returns their
-// models and the forests made of these.
+// through writes the forest m to the files of other libraries and reads it back. It returns the
+// models of the libraries and the forests that were made from them.
 func through(t testing.TB, m *forest.Model) (x *xgboost.Model, l *lightgbm.Model, fromX, fromL *forest.Model) {
 	t.Helper()
 	x, err := m.XGBoost()
@@ -38,7 +38,8 @@ func through(t testing.TB, m *forest.Model) (x *xgboost.Model, l *lightgbm.Model
 	return x, l, fromX, fromL
 }
 
-// Both libraries predict the shares of classes, and the forest can be read back from both.
+// TestClassesInOtherLibraries requires that both libraries predict the shares of classes, and
+// that the forest can be read back from both.
 func TestClassesInOtherLibraries(t *testing.T) {
 	rows := passengers(300)
 	p := passengerColumns
@@ -85,8 +86,8 @@ func TestClassesInOtherLibraries(t *testing.T) {
 	}
 }
 
-// A regression can be read back too. Without categories, LightGBM's trees are the same to the
-// bit.
+// TestNumbersInOtherLibraries requires that a regression can be read back too. Without
+// categories, LightGBM's trees must be the same, bit for bit.
 func TestNumbersInOtherLibraries(t *testing.T) {
 	table := numbers(1, 200, 5)
 	m := train(t, table, forest.Params{LabelCol: "label", NumTrees: 5, AbsentIsZero: true})

@@ -2,13 +2,13 @@ package forest
 
 import "github.com/superstep-ml/superstep/algorithms/internal/treecode"
 
-// Tried is for tests.
+// Tried exports Params.tried to tests.
 func Tried(p Params, d int) int {
 	n, _ := p.tried(d)
 	return n
 }
 
-// The codec of trees, for tests.
+// These variables export the codec of trees to tests.
 var (
 	appendTree, readTree = treecode.Append, treecode.Read
 	errTrees             = treecode.ErrCut

@@ -14,7 +14,7 @@ const version = 1
 
 type payload struct {
 	Task           Task           `json:"task"`
-	Classes                       // label_type, classes
+	Classes                       // fields label_type and classes
 	Dim            int            `json:"dim"`
 	AbsentIsZero   bool           `json:"absent_is_zero"`
 	Trees          model.Appender `json:"trees"`
@@ -35,8 +35,8 @@ type summary struct {
 	OutOfBag *OutOfBag `json:"out_of_bag,omitempty"`
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model whose parts
-// contradict each other is an error.
+// Encode returns the model as the bytes of a file. Equal models give equal bytes. Encode
+// returns an error if parts of the model contradict each other.
 func (m *Model) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -44,14 +44,14 @@ func (m *Model) Encode() ([]byte, error) {
 	return m.encode(m.Trees)
 }
 
-// encode returns the file of a model whose trees are written by trees.
+// encode returns the file of a model. The appender trees writes the list of trees.
 func (m *Model) encode(trees model.Appender) ([]byte, error) {
 	return model.Encode(Kind, version, m.inputs, summary{m.Summary, m.OutOfBag}, payload{
 		m.Task, m.Classes, m.Dim, m.AbsentIsZero, trees, m.PredictionCol, m.ProbabilityCol,
 	})
 }
 
-// Decode reads what Encode wrote.
+// Decode returns the model in a file that Encode wrote.
 func Decode(file []byte) (*Model, error) {
 	f, err := model.Decode(file, Kind, version)
 	if err != nil {
@@ -76,7 +76,7 @@ func Decode(file []byte) (*Model, error) {
 	return m, nil
 }
 
-// check returns the first contradiction between the model's parts.
+// check returns an error about the first contradiction between parts of the model.
 func (m *Model) check() error {
 	outputs := 1
 	switch {

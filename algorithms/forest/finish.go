@@ -11,8 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// written is the text of the trees so far in the model's file, and their summary. The trees
-// themselves are not kept: they would take more memory than their text.
+// written has the text of the trees made so far, as it is in the model's file, and their
+// summary. The trees themselves are not kept, because they would take more memory than their
+// text.
 type written struct {
 	trees   *tree.Writer // nil before write
 	summary Summary
@@ -20,7 +21,7 @@ type written struct {
 	before  []byte // the list of trees in a checkpoint, when a subtask joins; nil afterwards
 }
 
-// add adds a tree.
+// add appends the text of a tree and counts the tree in the summary.
 func (w *written) add(t *tree.Tree) error {
 	if err := w.trees.Add(t); err != nil {
 		return err
@@ -29,8 +30,8 @@ func (w *written) add(t *tree.Tree) error {
 	return nil
 }
 
-// fits returns an error if the model's file will be too large. It goes by the trees so far,
-// since all trees have nearly the same size.
+// fits returns an error if the model's file will be too large. It extrapolates from the trees
+// made so far, because all trees have nearly the same size.
 func (w *written) fits(trees, total int, most int64) error {
 	size := float64(w.trees.Size())
 	if want := size / float64(trees) * float64(total); want > float64(most) {
@@ -41,7 +42,8 @@ func (w *written) fits(trees, total int, most int64) error {
 	return nil
 }
 
-// write begins the model's file with the trees from a checkpoint, or else with those of Start.
+// write begins the model's file with the trees from a checkpoint or, without a checkpoint, with
+// those of Start.
 func (g growing) write(w *written, d *bins.Data) (err error) {
 	e := ensemble(d)
 	if g.params.Start != nil {
@@ -62,7 +64,7 @@ func (g growing) write(w *written, d *bins.Data) (err error) {
 	return nil
 }
 
-// ensemble returns the ensemble of the rows, without trees.
+// ensemble returns an ensemble for the features of the rows d, without trees.
 func ensemble(d *bins.Data) *tree.Ensemble {
 	e := &tree.Ensemble{
 		Features: make([]string, d.Facts.Declared), Outputs: max(1, len(d.Facts.Classes)), Average: true, Single: true,
@@ -89,7 +91,7 @@ func ensemble(d *bins.Data) *tree.Ensemble {
 	return e
 }
 
-// finish makes the model.
+// finish returns the bytes of the trained model.
 func (g growing) finish(ctx *comqueue.ComContext) ([]byte, error) {
 	s := states.Get(ctx)
 	p, f := g.params, s.data.Facts
@@ -109,8 +111,8 @@ func (g growing) finish(ctx *comqueue.ComContext) ([]byte, error) {
 	return m.encode(s.written.trees)
 }
 
-// count adds the nodes and leaves of a tree, and its depth. depth is memory for the depths of
-// its nodes.
+// count adds the numbers of nodes and leaves of a tree to the summary, and updates MaxDepth.
+// depth is memory for the depths of its nodes.
 func (s *Summary) count(t *tree.Tree, depth *[]int32) {
 	d := sized(*depth, len(t.Nodes))
 	*depth = d

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// A forest whose file would be too large is refused as soon as its first trees show it, with
-// advice.
+// TestForestsThatWouldNotFitAFile requires that a forest whose file would be too large is
+// refused, with advice, as soon as its first trees show that.
 func TestForestsThatWouldNotFitAFile(t *testing.T) {
 	e := &tree.Ensemble{Features: []string{"x"}, Outputs: 1, Base: []float64{0}, Average: true, Single: true}
 	trees, err := tree.NewWriter(e, 100)

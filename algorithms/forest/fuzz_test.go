@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// FuzzDecode: payloads of any kind, with a right checksum, are errors, or models that predict
-// and encode.
+// FuzzDecode requires that any payload with a correct checksum gives an error, or a model that
+// can predict and be encoded.
 func FuzzDecode(f *testing.F) {
 	for _, task := range []forest.Task{forest.Regression, forest.Classification} {
 		m := train(f, classes(1, 30, 3, 2), forest.Params{LabelCol: "label", Task: task, NumTrees: 2, MaxDepth: 2})

@@ -8,7 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// loose returns the features that rows hold as Sparse. Here each gets a column of its own.
+// loose returns the features that the rows store as Sparse. In the table each of them gets its
+// own column.
 func loose(l *bins.Layout) (features []int) {
 	for i := range l.Features {
 		if l.Features[i].Slot >= l.ColumnSlots {
@@ -18,20 +19,20 @@ func loose(l *bins.Layout) (features []int) {
 	return features
 }
 
-// copied returns how many bytes the copy of all rows takes.
+// copied returns the number of bytes that a copy of all rows takes.
 func copied(l *bins.Layout, rows int64) int64 {
 	return rows * int64(len(l.Columns)+2*len(l.Wide)+len(loose(l))+16)
 }
 
-// spread returns the columns of the loose features, by their numbers; nil where there are
-// none.
+// spread returns a column of bins for each loose feature, indexed by the number of the feature.
+// It returns nil if there are no loose features.
 func spread(d *bins.Data) [][]byte {
 	features := loose(d.Layout)
 	if len(features) == 0 {
 		return nil
 	}
 	columns := make([][]byte, len(d.Layout.Features))
-	// owner and bin are the feature and the bin of each slot.
+	// owner and bin have the feature and the bin of each slot.
 	first := d.Layout.ColumnSlots
 	owner, bin := make([]int32, d.Layout.Slots-first), make([]uint8, d.Layout.Slots-first)
 	for _, i := range features {
@@ -53,8 +54,8 @@ func spread(d *bins.Data) [][]byte {
 	return columns
 }
 
-// pack writes the rows of a subtask for the others: spans, labels, weights, blocks, wide
-// columns, columns of loose features.
+// pack encodes the rows of a subtask for the other subtasks: spans, labels, weights, blocks,
+// wide columns, and columns of loose features.
 func pack(d *bins.Data, columns [][]byte) []byte {
 	le := binary.LittleEndian
 	dst := make([]byte, 0, 8+8*len(d.Shards)+int(copied(d.Layout, int64(d.Rows))))
@@ -83,7 +84,7 @@ func pack(d *bins.Data, columns [][]byte) []byte {
 	return dst
 }
 
-// gathered is all rows of the job.
+// gathered has all rows of the job.
 type gathered struct {
 	spans         []bins.Span
 	label, weight []float64
@@ -106,8 +107,8 @@ func blocksOf(l *bins.Layout) (blocks []bins.Block) {
 	return blocks
 }
 
-// unpack joins what the subtasks packed, in their order. l is the layout of the rows, and rows
-// their number.
+// unpack joins the rows that the subtasks packed, in the order of the subtasks. l is the layout
+// of the rows, and rows is their number.
 func unpack(l *bins.Layout, src []byte, rows int, weighted bool) (*gathered, error) {
 	blocks := blocksOf(l)
 	g := &gathered{label: make([]float64, 0, rows)}
@@ -175,7 +176,7 @@ func unpack(l *bins.Layout, src []byte, rows int, weighted bool) (*gathered, err
 	return g, nil
 }
 
-// floats appends n numbers and returns the bytes after them.
+// floats appends n numbers that it reads from src to dst. rest has the bytes after them.
 func floats(dst []float64, src []byte, n int) (numbers []float64, rest []byte) {
 	for i := range n {
 		dst = append(dst, math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:])))

@@ -5,61 +5,62 @@ import (
 	"slices"
 )
 
-// entry is a row that a tree grows on.
+// entry is a row on which a tree is grown.
 type entry struct {
 	row uint32
-	w   uint32 // weight times the number of draws
-	g   int64  // g of the table times the number of draws; with more than two classes, the class
+	w   uint32 // weight of the row times the number of its draws
+	g   int64  // scaled.g of the row times the number of its draws; with more than two classes, the class
 }
 
-// pair is a slot of a histogram of a regression.
+// pair is a slot of the histogram of a regression.
 type pair struct{ g, w int64 }
 
-// present is a bin that occurs in a node, with its sums.
+// present is a bin that occurs in a node, with the sums of its rows.
 type present struct {
 	bin int
 	sums
 }
 
-// histogram has the sums of the rows of a node by the bins of one feature. All slots are
+// histogram has the sums over the rows of a node for each bin of one feature. All slots are
 // zero between uses.
 type histogram struct {
-	// narrow says that there are two classes and that sums of weights fit 32 bits. Then a slot
-	// is g·2^32 + w.
+	// narrow means that there are two classes and that sums of weights fit 32 bits. A slot is
+	// then g·2^32 + w.
 	narrow bool
 	packed [256]uint64
 	pairs  [256]pair
-	// counts has the weight of each of the node's classes, where there are more than two
-	// classes: a row of len(total) for each bin.
+	// counts is used with more than two classes. It has a row of len(total) weights for each
+	// bin: the weight of each class that occurs in the node.
 	counts []int64
-	// rows are counted only with countRows.
+	// countRows means that rows are counted, too.
 	countRows bool
 	rows      [256]uint32
-	// many has the slots of a column of two bytes, and seen the bins that occur.
+	// many has the slots of a column with bins of two bytes, and seen marks the bins that
+	// occur.
 	many []sums
 	seen []uint16
-	// bins is the largest number of bins of a feature, with the bin of missing values, and at
-	// least 256.
+	// bins is the largest number of bins of a feature, including the bin of missing values, but
+	// at least 256.
 	bins int
 
-	// local numbers the classes that occur in the node 0, 1, …, in ascending order. total has
-	// their weights.
+	// local maps the classes that occur in the node to the numbers 0, 1 and so on, in ascending
+	// order. total has the weights of these classes.
 	local []int32
 	total []int64
 	in    []int32
 
-	// list has the bins that occur, ascending, without the bin of missing values. absent has
-	// the sums of that bin.
+	// list has the bins that occur, in ascending order, except the bin of missing values, whose
+	// sums are in absent.
 	list   []present
 	absent sums
 }
 
-// In a node of fewer than few rows, the bins that occur are noted while rows are added, so that
-// it does not look at 256 slots.
+// few is a number of rows. In a node of fewer rows, the bins that occur are noted while rows
+// are added, so that fill does not have to look at 256 slots.
 const few = 192
 
-// fill adds the entries of a node by the bins of a column, and lists the bins that occur.
-// Afterwards all slots are zero again, except those of counts: see clear.
+// fill adds the entries of a node to the bins of a column, and sets list to the bins that
+// occur. Afterwards all slots are zero again, except those of counts, which clear resets.
 func (h *histogram) fill(c *column, e []entry) {
 	if c.wide != nil {
 		h.fillWide(c, e)
@@ -99,7 +100,7 @@ func (h *histogram) fill(c *column, e []entry) {
 	h.collect(c.missing, &seen)
 }
 
-// fillCounts adds the weights of classes.
+// fillCounts adds the weights of the entries to counts.
 func (h *histogram) fillCounts(c *column, e []entry) {
 	k := len(h.total)
 	for i := range e {
@@ -108,7 +109,8 @@ func (h *histogram) fillCounts(c *column, e []entry) {
 	}
 }
 
-// fillWide is fill for a column of two bytes. Most of its bins may not occur in the node.
+// fillWide does what fill does, for a column with bins of two bytes. Most of these bins may not
+// occur in the node.
 func (h *histogram) fillWide(c *column, e []entry) {
 	if len(h.many) < h.bins {
 		h.many = make([]sums, h.bins)
@@ -143,7 +145,7 @@ func (h *histogram) fillWide(c *column, e []entry) {
 	}
 }
 
-// collect makes the list of the bins that occur, among those seen.
+// collect sets list to the bins that occur, which seen marks.
 func (h *histogram) collect(missing int, seen *[4]uint64) {
 	h.list, h.absent = h.list[:0], sums{}
 	for word, set := range seen {
@@ -164,7 +166,7 @@ func (h *histogram) collect(missing int, seen *[4]uint64) {
 	}
 }
 
-// take returns the sums of a bin and clears its slots, except those of counts.
+// take returns the sums of bin b and sets its slots to zero, except those of counts.
 func (h *histogram) take(b int) (s sums) {
 	if h.countRows {
 		s.n = int(h.rows[b])
@@ -186,7 +188,7 @@ func (h *histogram) take(b int) (s sums) {
 	return s
 }
 
-// bin returns the weights of the node's classes in a bin.
+// bin returns the weights in bin b of the classes that occur in the node.
 func (h *histogram) bin(b int) []int64 {
 	k := len(h.total)
 	return h.counts[b*k : (b+1)*k]
@@ -205,7 +207,8 @@ func (h *histogram) clear(missing int) {
 	}
 }
 
-// open begins a node where there are more than two classes: it numbers the classes that occur.
+// open prepares the histogram for a node if there are more than two classes: it numbers the
+// classes that occur.
 func (h *histogram) open(e []entry, classes int) {
 	h.begin(classes)
 	for i := range e {
@@ -221,7 +224,7 @@ func (h *histogram) open(e []entry, classes int) {
 	}
 }
 
-// openCounts is open for a node whose weights of classes are known.
+// openCounts does what open does, for a node whose weights of classes are already known.
 func (h *histogram) openCounts(counts []int64) {
 	h.begin(len(counts))
 	for k, w := range counts {
@@ -245,7 +248,7 @@ func (h *histogram) begin(classes int) {
 	h.in, h.total = h.in[:0], h.total[:0]
 }
 
-// number numbers the classes that occur, and makes room for them.
+// number numbers the classes that occur, and provides slots in counts for them.
 func (h *histogram) number() {
 	for i, k := range h.in {
 		h.local[k] = int32(i)
@@ -258,9 +261,9 @@ func (h *histogram) number() {
 	}
 }
 
-// load lists the bins that occur, as fill does, from sums that were added up elsewhere. from
-// has for each bin, the bin of missing values being the last, the number of rows, and then g
-// and w or the weight of each class.
+// load sets list to the bins that occur, as fill does, but from sums that were already added
+// up. For each bin, from has the number of rows, and then g and w or, with more than two
+// classes, the weight of each class. The bin of missing values is the last one.
 func (h *histogram) load(missing, classes int, from []int64) {
 	h.list, h.absent = h.list[:0], sums{}
 	width := loadWidth(classes)
@@ -287,7 +290,7 @@ func (h *histogram) load(missing, classes int, from []int64) {
 	}
 }
 
-// loadWidth is how many integers load reads for a bin.
+// loadWidth returns how many integers load reads for each bin.
 func loadWidth(classes int) int {
 	if classes > 2 {
 		return 1 + classes

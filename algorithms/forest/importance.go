@@ -1,10 +1,11 @@
 package forest
 
-// Importances returns the share of each feature, by number, in the reduction of impurity. In a
-// tree this is the sum of the gains of the splits by the feature, divided by that of all
-// splits. It is averaged over the trees that have splits, so the shares of all features sum to
-// 1. If no tree has a split, all are 0. It favours features of many values, and describes
-// training rows, not new ones. Trees.Importances has gains, covers and numbers of splits.
+// Importances returns the share of each feature, by number, in the reduction of impurity. The
+// share of a feature in a tree is the sum of the gains of the splits by the feature, divided by
+// the sum of the gains of all splits. Importances averages the shares over the trees that have
+// splits, so the results of all features sum to 1. If no tree has a split, all results are 0.
+// This importance favours features with many values, and it describes the training rows, not
+// new rows. Trees.Importances returns gains, covers and numbers of splits.
 func (m *Model) Importances() []float64 {
 	shares, own := make([]float64, m.Dim), make([]float64, m.Dim)
 	splitting := 0.0

@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Everything that training needs from one superstep to the next is under keys that are
-// checkpointed:
+// These keys are checkpointed. Their objects have everything that training carries from one
+// superstep to the next:
 //
 //	progressed    how many trees there are, which of them take all rows, and the sums over
 //	              rows out of the bag: on every subtask
@@ -18,10 +18,10 @@ import (
 //	outOfBagSums  with OOBScore, by shard: the sums of the trees for its rows. Subtasks
 //	              do not keep the trees from which they could be computed again
 //
-// A state holds the same objects, so keeping them costs nothing. Everything else in a state
-// follows from them and from the rows. This holds for a subtask that joins later too: if
-// subtasks have copies of all rows, the rows are sent again in the superstep in which a subtask
-// asks for them.
+// A state points to the same objects, so keeping them needs no copies. Everything else in a
+// state follows from these objects and from the rows, also on a subtask that joins later. If
+// subtasks have copies of all rows, all subtasks send their rows again in the superstep in
+// which a subtask has no copy.
 var (
 	progressed   = shared.Replicated("progress", shared.Msgpack[*progress]())
 	writtenTrees = shared.PerShard[*written]("text of the trees", writtenCodec{})
@@ -30,14 +30,15 @@ var (
 
 // progress is the progress of a training. It is the same on every subtask.
 type progress struct {
-	Trees int   // so far, with those of Start
-	Empty []int // see sampler
+	Trees int   // number of trees so far, including those of Start
+	Empty []int // sampler.empty
 
-	// Measured has the latest superstep's sums over the rows out of the bag, with OOBScore.
+	// Measured has, with OOBScore, the sums over the rows out of the bag after the latest
+	// superstep.
 	Measured []float64
 }
 
-// beginKeeping makes the objects that are checkpointed.
+// beginKeeping creates the objects that are checkpointed.
 func (g growing) beginKeeping(ctx *comqueue.ComContext) error {
 	progressed.Put(ctx, &progress{Trees: g.first})
 	if ctx.TaskID() == 0 {
@@ -53,7 +54,7 @@ func (g growing) beginKeeping(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// join brings the state of a subtask up to date with the training.
+// join brings the state of a subtask that joins up to date with the training.
 func (g growing) join(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
 	s.progress = progressed.Get(ctx)
@@ -82,10 +83,10 @@ func (g growing) join(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// outputsOf returns how many values a leaf has.
+// outputsOf returns the number of values of a leaf.
 func outputsOf(d *bins.Data) int { return max(1, len(d.Facts.Classes)) }
 
-// writtenCodec writes the list of the trees as the model's file has it.
+// writtenCodec encodes the list of trees as it is in the model's file.
 type writtenCodec struct{}
 
 // Append implements shared.Codec.
@@ -96,7 +97,8 @@ func (writtenCodec) Append(dst []byte, w *written) ([]byte, error) {
 	return w.trees.AppendTrees(dst), nil
 }
 
-// Decode implements shared.Codec. The trees are read by write, which knows their features.
+// Decode implements shared.Codec. It does not parse the trees; growing.write does, because it
+// knows their features.
 func (writtenCodec) Decode(src []byte) (*written, error) {
 	return &written{before: bytes.Clone(src)}, nil
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Forests of several supersteps resume from their checkpointed state. Trees, their summary,
-// measures out of the bag and trees that drew nothing have the same bits when everything else
-// is dropped between supersteps, whether subtasks have copies of all rows or not.
+// TestForgetfulForestsHaveTheSameBits requires that forests of several supersteps resume from
+// their checkpointed state alone. Trees, their summary, measures out of the bag and the list of
+// trees that drew nothing must have the same bits if all other state is dropped between
+// supersteps, whether subtasks have copies of all rows or not.
 func TestForgetfulForestsHaveTheSameBits(t *testing.T) {
 	two, three, some := classes(11, 60, 4, 2), classes(12, 60, 4, 3), numbers(13, 60, 4)
 	sparse := scarce(14, 60, 30)
@@ -48,7 +49,8 @@ func TestForgetfulForestsHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// State that is kept on every subtask is the same on all, and at any parallelism.
+// TestKeptForestsAreChecked requires that state that is kept on every subtask is the same on
+// all subtasks, and at any parallelism.
 func TestKeptForestsAreChecked(t *testing.T) {
 	table := classes(18, 60, 4, 3)
 	for _, memory := range []int64{0, 2000} {
@@ -61,7 +63,8 @@ func TestKeptForestsAreChecked(t *testing.T) {
 	}
 }
 
-// A forest whose trees were checkpointed as text has the same file as otherwise.
+// TestForgetfulForestIsTheOneTrainedAtOnce requires that a forest whose trees were checkpointed
+// as text has the same file as a forest without checkpoints.
 func TestForgetfulForestIsTheOneTrainedAtOnce(t *testing.T) {
 	table := classes(17, 50, 3, 2)
 	p := forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 30, MaxDepth: 3}

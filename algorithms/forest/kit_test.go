@@ -14,25 +14,25 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// draws returns random numbers for tests.
+// draws returns a random number generator for tests.
 func draws(seed uint64) *sharding.Random {
 	r := sharding.NewRandom(seed, "test", 0, 0)
 	return &r
 }
 
-// problem is rows for a builder, made without a job. Values are bins.
+// problem has rows for a builder, made without a job. Values are given as bins.
 type problem struct {
-	bins        [][]int // by feature and row; bins[j][i] == size[j] is missing
-	size        []int   // numbers of bins
+	bins        [][]int // bins[j][i] is the bin of feature j in row i; size[j] means missing
+	size        []int   // number of bins of each feature
 	categorical []bool
 	label       []float64
 	weight      []float64
 	classes     int
 	spans       []bins.Span
-	wide        bool // categories take two bytes
+	wide        bool // bins of categories take two bytes
 }
 
-// randomProblem draws a small problem.
+// randomProblem returns a small random problem.
 func randomProblem(r *sharding.Random, classes int) problem {
 	n, d := 2+r.IntN(60), 1+r.IntN(5)
 	p := problem{classes: classes}
@@ -72,7 +72,7 @@ func randomProblem(r *sharding.Random, classes int) problem {
 	return p
 }
 
-// table makes a table of the problem, with all features in one block.
+// table returns the table of the problem, with all features in one block.
 func (p problem) table(poisson bool) (*table, error) {
 	l := &bins.Layout{}
 	n, d := len(p.label), len(p.bins)
@@ -116,7 +116,7 @@ func (p problem) table(poisson bool) (*table, error) {
 	return newTable(l, &gathered{spans: p.spans, label: p.label, weight: p.weight, blocks: []bins.Block{block}, wide: columns}, s, p.classes), nil
 }
 
-// scaleAll makes integers of all rows of a job.
+// scaleAll scales labels and weights to integers. The rows are all rows of a job.
 func scaleAll(label, weight, factors []float64, poisson bool) (scaled, error) {
 	centre := 0.0
 	if factors == nil && !poisson {
@@ -125,7 +125,7 @@ func scaleAll(label, weight, factors []float64, poisson bool) (scaled, error) {
 	return scale(label, weight, factors, centre, int64(len(label)), extentOf(label, weight, factors, centre))
 }
 
-// row returns the features of a row as prediction has them.
+// row returns the features of row i in the form that predictions take.
 func (p problem) row(i int) []float64 {
 	var x []float64
 	for j := range p.bins {
@@ -138,7 +138,7 @@ func (p problem) row(i int) []float64 {
 	return x
 }
 
-// quantiles makes a table of numbers, cut at quantiles, for benchmarks.
+// quantiles returns a table of numbers, binned at quantiles, for benchmarks.
 func quantiles(x []float32, n, d int, label []float64, classes int) *table {
 	p := problem{label: label, classes: classes, spans: []bins.Span{{Rows: n}}}
 	for j := range d {
@@ -169,10 +169,10 @@ func quantiles(x []float32, n, d int, label []float64, classes int) *table {
 	return t
 }
 
-// fewShards is the number of shards of the tests of empty bags.
+// fewShards is the number of shards in the tests of empty bags.
 const fewShards = 4
 
-// modelOf trains a forest on a table with so many subtasks.
+// modelOf trains a forest on a table with the given number of subtasks.
 func modelOf(t *testing.T, table trial.Table, p Params, tasks int) *Model {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) { engine.Collect(Train(table.Dataset(b), p), "model") },

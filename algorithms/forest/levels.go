@@ -9,71 +9,71 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// levels grows trees where no subtask has a copy of all rows. The trees are the same, to the
-// bit, as those of a builder with all rows. It works in passes. In a pass, each subtask sums up
-// its rows of nodes of many rows, by the bins of the features that the node tries; the sums of
-// all subtasks decide the split. The rows of a node of few rows are sent to one subtask, whose
-// builder grows the subtree below. All subtasks know the same open nodes and take the same
-// decisions, so they exchange nothing but sums, rows and grown subtrees. Sums are integers, so
+// levels grows trees if no subtask has a copy of all rows. The trees are the same, bit for bit,
+// as those of a builder with all rows. It works in passes. For a node of many rows, each
+// subtask sums up its rows for each bin of the features that the node tries. The total over all
+// subtasks decides the split. The rows of a node of few rows are sent to one subtask, whose
+// builder grows the subtree below the node. All subtasks have the same open nodes and make the
+// same decisions, so they exchange only sums, rows and grown subtrees. Sums are integers, so
 // their order does not matter.
 type levels struct {
-	t       *table // of the subtask's rows
+	t       *table // has the subtask's rows
 	rules   rules
 	sampler *sampler
 	finder  *finder
 	task    int
 	tasks   int
-	budget  int64 // bytes that a pass sends
-	rowSize int   // bytes of a row that is sent
-	rowBins int   // bytes of its bins
-	active  int   // number of trees that grow at a time
+	budget  int64 // largest number of bytes that a pass sends
+	rowSize int   // number of bytes of a row that is sent
+	rowBins int   // number of bytes of the bins of a row
+	active  int   // largest number of trees that grow at the same time
 
-	growing []*growingTree // trees that grow
+	growing []*growingTree // trees that currently grow
 	free    []*growingTree
-	next    int // number of the next tree to begin, and of the tree after the last
+	next    int // number of the next tree to begin; until is the number after the last tree
 	until   int
 	done    []finished
 
-	large, small []*openNode // in the order in which they were made
-	asked        []*openNode // those of large in this pass
-	sent         []*openNode // those of small in this pass
+	large, small []*openNode // open nodes of many and of few rows, in the order in which they were made
+	asked        []*openNode // the nodes of large whose sums this pass sends
+	sent         []*openNode // the nodes of small whose rows this pass sends
 	cols         []int32
 	builder      *builder
-	subtree      tree.Tree // memory for the one being read
+	subtree      tree.Tree // memory for the subtree that is being decoded
 	times        []uint8
 
-	sums   []int64   // of the open nodes asked
-	ranges []float64 // of the labels in these nodes: the largest, and minus the smallest
-	rows   []uint8   // of the open nodes sent
-	grown  []uint8   // subtrees of this subtask
+	sums   []int64   // sums of the open nodes in asked
+	ranges []float64 // for each node in asked: the largest label, and minus the smallest
+	rows   []uint8   // encoded rows of the open nodes in sent
+	grown  []uint8   // encoded subtrees that this subtask has grown
 }
 
-// finished is a tree that has grown.
+// finished is a completed tree.
 type finished struct {
 	number int
 	tree   tree.Tree
 }
 
-// growingTree is a tree that still grows.
+// growingTree is a tree that is not complete yet.
 type growingTree struct {
 	number  int
 	random  sharding.Random
-	entries []entry // of the subtask's rows
+	entries []entry // the subtask's rows
 	spare   []entry
 	t       tree.Tree
-	weight  int64 // of its rows on all subtasks
+	weight  int64 // total weight of the tree's rows on all subtasks
 	open    int   // number of its open nodes
 }
 
-// openNode is a node of a tree for which it is not decided yet whether it is split.
+// openNode is a node for which it is not yet decided whether it is split.
 type openNode struct {
 	of     *growingTree
 	node   int32
 	depth  int
 	key    uint64
-	lo, hi int // range of the subtask's entries
+	lo, hi int // the node has the subtask's entries lo to hi−1
 	root   bool
-	sums   sums    // of all subtasks
+	sums   sums    // sums over the node's rows on all subtasks
 	counts []int64 // weights of classes, if there are more than two
 	tried  int     // number of features tried so far
 }
@@ -94,10 +94,10 @@ func newLevels(t *table, r rules, s *sampler, task, tasks int, memory, rows int6
 // begin starts a batch of trees.
 func (l *levels) begin(next, until int) { l.next, l.until, l.done = next, until, l.done[:0] }
 
-// over reports whether all trees of the batch have grown.
+// over reports whether all trees of the batch are complete.
 func (l *levels) over() bool { return len(l.growing) == 0 && l.next == l.until }
 
-// trees returns the trees of the batch in order.
+// trees returns the trees of the batch in the order of their numbers.
 func (l *levels) trees() []tree.Tree {
 	slices.SortFunc(l.done, func(a, b finished) int { return a.number - b.number })
 	trees := make([]tree.Tree, len(l.done))
@@ -133,7 +133,7 @@ func (l *levels) ask() {
 	}
 }
 
-// start begins a tree.
+// start begins the tree with the given number.
 func (l *levels) start(number int) {
 	s := &growingTree{}
 	if k := len(l.free); k > 0 {
@@ -156,8 +156,8 @@ func (l *levels) columns(b *openNode) []int32 {
 	return l.cols
 }
 
-// need returns the number of integers in the sums of an open node: the sums of all its rows,
-// and those of the bins of each column.
+// need returns the number of integers that are sent for an open node: the sums of all its rows,
+// and the sums of each bin of each column that it tries.
 func (l *levels) need(b *openNode) int {
 	bins := 1
 	for _, col := range l.columns(b) {
@@ -166,7 +166,7 @@ func (l *levels) need(b *openNode) int {
 	return bins * loadWidth(l.t.classes)
 }
 
-// sumUp adds the sums of the subtask's rows of an open node to the data that is sent.
+// sumUp adds up the subtask's rows of an open node in l.sums, which the pass sends.
 func (l *levels) sumUp(b *openNode, need int) {
 	at := len(l.sums)
 	for range need {
@@ -192,7 +192,7 @@ func (l *levels) sumUp(b *openNode, need int) {
 	}
 }
 
-// count adds an entry to the integers that load reads for a bin.
+// count adds an entry to the integers of a bin that histogram.load reads.
 func (t *table) count(slot []int64, e *entry) {
 	slot[0]++
 	if t.classes > 2 {
@@ -203,9 +203,8 @@ func (t *table) count(slot []int64, e *entry) {
 	slot[2] += int64(e.w)
 }
 
-// answer takes the sums, ranges and rows of all subtasks. It splits the open nodes that were
-// asked about. It also grows the subtrees of this subtask's share of the open nodes whose rows
-// were sent.
+// answer processes the sums, ranges and rows of all subtasks. It decides about the nodes in
+// asked. It also grows the subtrees of this subtask's share of the nodes in sent.
 func (l *levels) answer(ctx context.Context, all []int64, ranges []float64, rows []uint8) error {
 	l.large = l.large[len(l.asked):]
 	for i, b := range l.asked {
@@ -217,8 +216,8 @@ func (l *levels) answer(ctx context.Context, all []int64, ranges []float64, rows
 	return l.grow(ctx, rows)
 }
 
-// decide splits an open node, makes it a leaf, or lets it try more features. same says that all
-// its rows have one label.
+// decide splits an open node, makes it a leaf, or lets it try more features in the next pass.
+// same means that all rows of the node have the same label.
 func (l *levels) decide(b *openNode, all []int64, same bool) {
 	f, width := l.finder, loadWidth(l.t.classes)
 	if b.root {
@@ -263,7 +262,7 @@ func (l *levels) decide(b *openNode, all []int64, same bool) {
 	}
 }
 
-// meet takes the sums of all rows of a tree for its root.
+// meet sets the sums of the root b of a tree from all, the sums over all rows of the tree.
 func (l *levels) meet(b *openNode, all []int64) {
 	b.root = false
 	b.sums.n = int(all[0])
@@ -279,7 +278,7 @@ func (l *levels) meet(b *openNode, all []int64) {
 	b.of.t.Values = make([]float64, l.t.classes)
 }
 
-// fork splits an open node into two.
+// fork makes an open node a split, and opens its two children.
 func (l *levels) fork(b *openNode, s *split) {
 	t := &b.of.t
 	left := int32(len(t.Nodes))
@@ -306,7 +305,8 @@ func (l *levels) fork(b *openNode, s *split) {
 	}
 }
 
-// close is called when an open node is done.
+// close records that an open node has been decided. If it was the last open node of its tree,
+// the tree is complete.
 func (l *levels) close(b *openNode) {
 	s := b.of
 	if s.open--; s.open > 0 {

@@ -13,18 +13,18 @@ import (
 // Kind is the kind of the models of this package.
 const Kind = "forest"
 
-// Classes are the classes of a classifier: Type is the type of the column of labels, and Values
-// are texts in the order of the classes. For a regression both are empty.
+// Classes describes the classes of a classifier: Type is the type of the label column, and
+// Values has the classes as text, in ascending order. For a regression both are empty.
 type Classes = signature.Classes
 
 // Model is a trained forest. It is used by pointer, and must not be changed after its first
 // prediction. Any number of goroutines may use it.
 type Model struct {
-	// Task is what the forest predicts. Classes are the classes of a classification, in
-	// ascending order.
+	// Task is what the forest predicts: numbers or classes. Classes has the classes of a
+	// classification, in ascending order.
 	Task    Task
 	Classes Classes
-	// Dim is the number of features of a row. Trees name them by their numbers.
+	// Dim is the number of features of a row. Trees refer to features by their numbers.
 	Dim int
 	// Trees has the trees. A classification has an output for each class, with the shares in
 	// the leaves; a regression has one output. The prediction for a row is the mean over the
@@ -33,8 +33,8 @@ type Model struct {
 	// AbsentIsZero says that features absent from a sparse row are 0; otherwise they are
 	// missing.
 	AbsentIsZero bool
-	// OutOfBag has measures of the forest on rows that trees did not draw; nil without
-	// OOBScore.
+	// OutOfBag has measures of the forest on rows that trees did not draw. It is nil if
+	// training did not have OOBScore.
 	OutOfBag *OutOfBag
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
@@ -45,7 +45,7 @@ type Model struct {
 	inputs signature.Inputs
 	once   sync.Once
 	scorer *tree.Scorer
-	free   sync.Pool // of *[]float64, a value for each class
+	free   sync.Pool // of *[]float64, slices with a value for each class
 }
 
 // Summary describes a training.
@@ -56,7 +56,7 @@ type Summary struct {
 	Criterion Criterion `json:"criterion"`
 	Sampling  Sampling  `json:"sampling"`
 	Share     float64   `json:"sample_share"`
-	// Seed is the seed of the draws.
+	// Seed is the seed of the random draws.
 	Seed uint64 `json:"seed"`
 	// Nodes and Leaves are the numbers of nodes and leaves of all trees. MaxDepth is the
 	// largest number of splits above a leaf.
@@ -65,22 +65,24 @@ type Summary struct {
 	MaxDepth int   `json:"max_depth"`
 }
 
-// OutOfBag has measures of a forest on its training rows. Each row is predicted by the mean of
-// the trees that did not draw it. A tree that took all rows, since it drew no row of weight
-// above 0, is not among them. Rows count by their weights, without those of classes.
+// OutOfBag has measures of a forest on its training rows. The prediction for a row is the mean
+// over the trees that did not draw it. A tree that used all rows, because it drew no row of
+// weight above 0, counts as having drawn every row. Rows are weighted by their weights, without
+// the factors of ClassWeights.
 type OutOfBag struct {
-	// Score is the accuracy of a classification. For a regression it is R²: 1 less the ratio of
-	// the squared errors to the squared differences from the mean.
+	// Score is the accuracy of a classification. For a regression it is R²: 1 minus the ratio
+	// of the sum of squared errors to the sum of squared differences from the mean.
 	Score float64 `json:"score"`
-	// Loss of a classification is the mean of −log of the share of the row's class, where the
-	// share counts as 2^-52 at least. Loss of a regression is the root of the mean squared
-	// error.
+	// Loss of a classification is the mean of −log of the predicted share of the row's class,
+	// where a share below 2^-52 counts as 2^-52. Loss of a regression is the root of the mean
+	// squared error.
 	Loss float64 `json:"loss"`
-	// Rows is the number of rows that at least one tree did not draw. Other rows do not count.
+	// Rows is the number of rows that at least one tree did not draw. Other rows are not
+	// measured.
 	Rows int64 `json:"rows"`
-	// PredictOutOfBag needs these three. Shards is the number of shards of the rows. Skip says
-	// that rows may have been left out. Whole are the numbers of the trees that took all rows,
-	// ascending.
+	// PredictOutOfBag needs the following three fields. Shards is the number of shards of the
+	// rows. Skip means that rows may have been left out. Whole has the numbers of the trees
+	// that used all rows, in ascending order.
 	Shards int   `json:"shards,omitempty"`
 	Skip   bool  `json:"skip,omitempty"`
 	Whole  []int `json:"whole,omitempty"`
@@ -88,19 +90,20 @@ type OutOfBag struct {
 
 var _ model.Binder = (*Model)(nil)
 
-// nan is a feature that is missing.
+// nan is the value of a missing feature.
 var nan = math.NaN()
 
 // Kind returns "forest".
 func (m *Model) Kind() string { return Kind }
 
-// Inputs are the columns that the model was trained on.
+// Inputs returns the columns that the model was trained on.
 func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.inputs...) }
 
-// prepare lays the trees out for scoring, once.
+// prepare lays the trees out for scoring in its first call.
 func (m *Model) prepare() { m.once.Do(func() { m.scorer = m.Trees.Scorer() }) }
 
-// scores writes the mean over the trees for a point that fits. dst has a value for each output.
+// scores writes to dst the mean over the trees for a point that has the right number of
+// features. dst has an element for each output.
 func (m *Model) scores(x signature.Point, dst []float64) {
 	if x.Indices == nil {
 		m.scorer.Scores(x.Values, dst)
@@ -109,7 +112,7 @@ func (m *Model) scores(x signature.Point, dst []float64) {
 	}
 }
 
-// absent says what features absent from a sparse row are.
+// absent returns how features absent from a sparse row are treated.
 func (m *Model) absent() tree.Absent {
 	if m.AbsentIsZero {
 		return tree.AbsentIsZero
@@ -117,7 +120,7 @@ func (m *Model) absent() tree.Absent {
 	return tree.AbsentIsMissing
 }
 
-// predict returns the prediction for a point that fits.
+// predict returns the prediction for a point that has the right number of features.
 func (m *Model) predict(x signature.Point) float64 {
 	m.prepare()
 	buffer, ok := m.free.Get().(*[]float64)
@@ -157,32 +160,36 @@ func (m *Model) probabilities(x signature.Point, dst []float64) bool {
 
 // Predict returns the prediction for a row. For a regression it is the mean of the trees'
 // predictions. For a classification it is the index in Classes.Values of the class with the
-// largest mean share, the first of equal ones; it is not the majority vote of the trees. NaN is
-// a missing feature. The value of a categorical feature is its code; see Code. A row without
-// exactly Dim features gives NaN, or the class -1. Only the first calls allocate.
+// largest mean share. Of equal mean shares it is the first class. It is not the majority vote
+// of the trees. NaN means a missing feature. The value of a categorical feature is its code;
+// see Code. If x does not have exactly Dim features, Predict returns NaN, or -1 for a
+// classification. Only the first calls allocate.
 func (m *Model) Predict(x []float64) float64 { return m.guess(signature.Dense(x)) }
 
-// PredictSparse is Predict for a row with only some features, given by their numbers in
-// ascending order. AbsentIsZero says what the others are. Indices that do not ascend or lie
-// outside 0..Dim-1 give NaN, or the class -1.
+// PredictSparse does what Predict does for a sparse row: values has only some of the features,
+// and indices has their numbers in ascending order. AbsentIsZero says how the other features
+// are treated. If indices are not in ascending order or not in 0..Dim-1, PredictSparse returns
+// NaN, or -1 for a classification.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 	return m.guess(signature.Sparse(indices, values))
 }
 
-// PredictProbability writes the probability of each class to dst, which has a value for each.
-// The probability is the mean of the shares of the class in the leaves. It returns false for
-// rows without a prediction; see Predict.
+// PredictProbability writes the probability of each class to dst, which must have an element
+// for each class. The probability is the mean, over the trees, of the share of the class in the
+// leaf that the row reaches. PredictProbability returns false if Predict has no prediction for
+// x.
 func (m *Model) PredictProbability(x, dst []float64) bool {
 	return m.probabilities(signature.Dense(x), dst)
 }
 
-// PredictProbabilitySparse is PredictProbability for a sparse row.
+// PredictProbabilitySparse does what PredictProbability does for a sparse row; see
+// PredictSparse.
 func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
 	return m.probabilities(signature.Sparse(indices, values), dst)
 }
 
-// Code returns the value of a category of a text feature, -1 if training has not seen the
-// category. It returns NaN for features that are not text.
+// Code returns the number that stands for a category of a text feature in rows, or -1 if
+// training has not seen the category. It returns NaN for features that are not text.
 func (m *Model) Code(feature int, category string) float64 {
 	if feature < 0 || feature >= len(m.Trees.Categories) || m.Trees.Categories[feature] == nil {
 		return math.NaN()

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A forest predicts the mean of its leaves' values, which are shares of rows. Here it is
-// computed by hand.
+// TestPredictionIsTheMeanOverTrees compares predictions with means, computed by hand, of the
+// values of leaves, which are shares of rows.
 func TestPredictionIsTheMeanOverTrees(t *testing.T) {
 	table := classes(5, 200, 4, 3)
 	m := train(t, table, forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 7})
@@ -43,8 +43,9 @@ func TestPredictionIsTheMeanOverTrees(t *testing.T) {
 	}
 }
 
-// Features with the same values share their importance where they are tried together, since it
-// is random which of them splits a node. A single tree takes the lower one.
+// TestEqualFeaturesShareImportance requires that features with the same values share their
+// importance if they are tried together, because it is random which of them splits a node. A
+// single tree must use the feature with the lower number.
 func TestEqualFeaturesShareImportance(t *testing.T) {
 	table := trial.Table{N: 300, D: 3}
 	for i := range table.N {
@@ -62,7 +63,7 @@ func TestEqualFeaturesShareImportance(t *testing.T) {
 	require.Equal(t, []float64{1, 0, 0}, m.Importances())
 }
 
-// Forests learn: they predict the generated labels far better than chance.
+// TestForestsLearn requires that forests predict the generated labels far better than chance.
 func TestForestsLearn(t *testing.T) {
 	for method, trees := range map[forest.Method]int{forest.RandomForest: 12, forest.ExtraTrees: 12, forest.SingleTree: 1} {
 		m := train(t, numbers(1, 1000, 5), forest.Params{LabelCol: "label", Method: method, NumTrees: trees})
@@ -93,7 +94,8 @@ func TestFilesOfModels(t *testing.T) {
 	}
 }
 
-// damaged encodes a changed model with a right checksum.
+// damaged returns the error of decoding the file of m in which old was replaced by new and the
+// checksum was corrected.
 func damaged(t *testing.T, m *forest.Model, old, new string) error {
 	t.Helper()
 	file, err := m.Encode()
@@ -135,8 +137,8 @@ func TestModelsAreUsedConcurrently(t *testing.T) {
 	trial.Concurrently(t, train(t, table, forest.Params{LabelCol: "label", NumTrees: 5}), forest.Decode, table)
 }
 
-// The operator gives the same predictions as the methods, to the bit, for dense and for sparse
-// rows.
+// TestPredictInAJob requires that the operator and the methods give predictions with the same
+// bits, for dense and for sparse rows.
 func TestPredictInAJob(t *testing.T) {
 	table := classes(3, 120, 5, 3)
 	for i := range table.X {
@@ -179,14 +181,15 @@ func TestRowsThatDoNotFit(t *testing.T) {
 	require.Equal(t, -1.0, m.PredictSparse([]int32{1, 1}, []float64{1, 1}))
 	require.False(t, m.PredictProbability([]float64{1, 2, 3}, make([]float64, 3)))
 	require.False(t, m.PredictProbability([]float64{1, 2}, make([]float64, 2)))
-	// Rows with missing and infinite values get a prediction.
+	// Rows with missing and infinite values have predictions.
 	require.GreaterOrEqual(t, m.Predict([]float64{math.NaN(), math.Inf(1), math.Inf(-1)}), 0.0)
 	n := train(t, numbers(1, 60, 3), forest.Params{LabelCol: "label", NumTrees: 2})
 	require.True(t, math.IsNaN(n.Predict([]float64{1})))
 	require.False(t, n.PredictProbability([]float64{1, 2, 3}, make([]float64, 1)))
 }
 
-// A forest with added trees is the same as one trained at once.
+// TestForestsGoOn requires that a forest to which trees were added equals a forest that was
+// trained at once.
 func TestForestsGoOn(t *testing.T) {
 	table := classes(1, 150, 4, 3)
 	p := forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 30, OOBScore: true, Seed: 5}
@@ -203,8 +206,8 @@ func TestForestsGoOn(t *testing.T) {
 	require.Len(t, p.Start.Trees.Trees, 7)
 }
 
-// Importances are shares, and those of the two features on which the label depends are the
-// largest.
+// TestImportances requires that importances are shares, and that the two features on which the
+// label depends have the largest.
 func TestImportances(t *testing.T) {
 	table := trial.Gaussian(1, 500, 5)
 	for i := range table.N {
@@ -228,13 +231,13 @@ func TestImportances(t *testing.T) {
 	require.Equal(t, []float64{0, 0}, constant.Importances())
 }
 
-// Null vectors, dense and sparse, get nulls, and the rows around them the predictions of the
-// methods, in batches of any size.
+// TestPredictNullVectors requires nulls for rows whose vector, dense or sparse, is null. The
+// other rows must get the predictions of the methods, in batches of any size.
 func TestPredictNullVectors(t *testing.T) {
 	table := classes(4, 300, 5, 3)
 	table.Label = append([]float64(nil), table.Label...)
 	for i := range table.Label {
-		table.Label[i] += table.X[5*i] // all different, so that trees are deep
+		table.Label[i] += table.X[5*i] // makes the labels distinct, so that trees are deep
 	}
 	type dense struct {
 		Features *[]float64 `column:"features,dim=5"`

@@ -10,11 +10,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Indices of the sums over rows from which an OutOfBag is computed. The mean of all rows is
-// subtracted from labels of a regression, so that their squares keep their digits.
+// These are the indices of the sums over rows from which an OutOfBag is computed. The mean
+// label of all rows is subtracted from the labels of a regression, so that their squares do not
+// lose digits.
 const (
-	oobWeight  = iota // weight of rows that some tree did not draw
-	oobRight          // weight of those that are predicted right
+	oobWeight  = iota // weight of the rows that at least one tree did not draw
+	oobRight          // weight of the rows whose class is predicted correctly
 	oobError          // weighted −log of shares, or squared errors
 	oobLabel          // weighted labels
 	oobSquares        // weighted squares of labels
@@ -22,17 +23,18 @@ const (
 	oobParts
 )
 
-// bag is what a subtask keeps about its rows to predict them by trees that did not draw them.
+// bag has the data of a subtask with which its rows are predicted by the trees that did not
+// draw them.
 type bag struct {
 	data    *bins.Data
 	sampler *sampler
 	outputs int
-	sums    [][]float64 // by span, row and output: sums over the trees so far
-	trees   []int32     // by row: how many trees did not draw it
+	sums    [][]float64 // sums over the trees so far, by span, row and output
+	trees   []int32     // for each row, the number of trees that did not draw it
 	times   []uint8
 	walker  *grow.Walker
 	out     []int32 // rows that the current tree did not draw, in any order
-	leaf    []int32 // by row: its leaf, -1 if the tree drew it
+	leaf    []int32 // the leaf of each row; -1 if the tree drew the row
 }
 
 func newBag(d *bins.Data, loose [][]byte, s *sampler, outputs int, sums [][]float64) *bag {
@@ -44,8 +46,8 @@ func newBag(d *bins.Data, loose [][]byte, s *sampler, outputs int, sums [][]floa
 	return b
 }
 
-// count counts for each row which of the first trees did not draw it. The sums of these trees
-// are already there.
+// count counts, for each row, those of the first trees trees that did not draw it. The sums of
+// these trees must already be in b.sums.
 func (b *bag) count(trees int) {
 	for _, s := range b.data.Shards {
 		times := b.times[:s.Rows]
@@ -60,8 +62,8 @@ func (b *bag) count(trees int) {
 	}
 }
 
-// add adds the tree with a number. Trees are added in order, so that sums are the same on
-// whichever subtask the rows are.
+// add adds the predictions of the tree with the given number to the sums. Trees are added in
+// the order of their numbers, so that the sums do not depend on which subtask has the rows.
 func (b *bag) add(number int, t *tree.Tree) error {
 	if err := b.walker.Open(t); err != nil {
 		return err
@@ -95,7 +97,7 @@ func (b *bag) add(number int, t *tree.Tree) error {
 	return nil
 }
 
-// measure adds the rows of a shard to the sums of an OutOfBag.
+// measure adds the rows of a shard to out, the sums from which an OutOfBag is computed.
 func (b *bag) measure(shard int, mean float64, task Task, out []float64) {
 	at := slices.IndexFunc(b.data.Shards, func(s bins.Span) bool { return s.Shard == shard })
 	if at < 0 {
@@ -129,7 +131,8 @@ func (b *bag) measure(shard int, mean float64, task Task, out []float64) {
 	}
 }
 
-// argmax returns the index of the largest value, the first of equal ones.
+// argmax returns the index of the largest value. If several values are the largest, it returns
+// the first.
 func argmax(values []float64) int {
 	best := 0
 	for i, v := range values {
@@ -140,8 +143,8 @@ func argmax(values []float64) int {
 	return best
 }
 
-// outOfBag computes the measures from the sums over all rows. Measures that the rows do not
-// define, or that exceed float64, are 0.
+// outOfBag computes the measures from the sums over all rows. A measure that is undefined for
+// the rows, or that overflows float64, is 0.
 func outOfBag(task Task, sums []float64) *OutOfBag {
 	o := &OutOfBag{Rows: int64(sums[oobRows])}
 	w := sums[oobWeight]

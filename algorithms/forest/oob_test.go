@@ -10,8 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// OOB measures follow the definition: each row is predicted by the mean of the trees that did
-// not draw it. The test computes them far more simply than training.
+// TestOutOfBag requires that the measures out of the bag follow their definition: each row is
+// predicted by the mean of the trees that did not draw it. The test computes them in a far
+// simpler way than training.
 func TestOutOfBag(t *testing.T) {
 	const shards = 8
 	for _, task := range []Task{Regression, Classification} {
@@ -37,7 +38,7 @@ func TestOutOfBag(t *testing.T) {
 		drawn := make([][]uint8, p.NumTrees)
 		shard := 0
 		for i := range table.N {
-			// Shard k has the rows from k·N/shards on.
+			// Shard k has the rows from k·N/shards to (k+1)·N/shards − 1.
 			for table.N*(shard+1)/shards <= i {
 				shard++
 			}

@@ -14,16 +14,18 @@ import (
 
 // PredictOutOfBag predicts each row that a forest was trained on by the trees that did not draw
 // it. It adds the columns of Predict: the prediction and, for classes, the mean of the trees'
-// shares. A row that every tree drew gets nulls, and so does a row whose vector is null. So
-// each row is judged by trees that have not seen it. OutOfBag sums these predictions up.
+// shares. So each row is predicted only by trees that have not seen it. A row that every tree
+// drew gets nulls, and so does a row whose vector is null. The measures in OutOfBag are
+// computed from these predictions.
 //
 //	made := forest.Train(rows, forest.Params{…, OOBScore: true})
 //	honest := forest.PredictOutOfBag(rows, made, forest.PredictOptions{PredictionCol: "oob"})
 //
-// Which trees drew a row follows from its place. So d must have the rows that Train was given,
-// in the same order and in as many shards, as the same dataset has. It is an error if training
-// did not have OOBScore. It is also an error if it had Skip, since rows that are left out are
-// not counted.
+// Which trees drew a row follows from its shard and its position in the shard. So d must have
+// the rows that Train was given, in the same order and the same number of shards; passing the
+// same dataset satisfies this. It is an error if training did not have OOBScore. It is also an
+// error if training had Skip, because training did not count the rows that were left out, so
+// the positions of rows differ.
 func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return o.apply("forest.PredictOutOfBag", "ForestPredictOutOfBag", d, made, func(a *model.Application, open opener) {
 		a.OpenPlaced = func(file []byte, schema engine.Schema) (model.PlacedCompute, error) {
@@ -46,16 +48,17 @@ func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset 
 	})
 }
 
-// placed predicts rows in batches by the trees that did not draw them.
+// placed predicts rows in batches, each row by the trees that did not draw it.
 type placed struct {
 	*batches
 	sampler *sampler
-	out     []bool // whether the current tree did not draw a row
+	out     []bool // for each row, whether the current tree did not draw it
 	trees   []int32
 	sums    []float64
 }
 
-// compute is model.PlacedCompute.
+// compute returns the prediction columns of a batch. It has the signature of
+// model.PlacedCompute.
 func (p *placed) compute(c *engine.Context, shard, first int, in engine.Batch) ([]columnar.Values, error) {
 	n := int(arrowrows.Record(in).NumRows())
 	switch trained := p.m.Summary.Rows; {
@@ -73,7 +76,7 @@ func (p *placed) compute(c *engine.Context, shard, first int, in engine.Batch) (
 	})
 }
 
-// load reads rows of the batch as dense rows.
+// load reads n rows of the batch from row lo on, as dense rows.
 func (p *placed) load(lo, n int) error {
 	absent := nan
 	if p.m.AbsentIsZero {
@@ -101,8 +104,8 @@ func (p *placed) load(lo, n int) error {
 	return nil
 }
 
-// sum adds up the trees' predictions for n rows of a shard, from number first on, each by the
-// trees that did not draw it. It goes in the order of trees, as training does.
+// sum adds up the trees' predictions for n rows of a shard from row first on, for each row over
+// the trees that did not draw it. It adds in the order of the trees, as training does.
 func (p *placed) sum(shard, first, n int) {
 	outputs, dim := p.m.Trees.Outputs, p.m.Dim
 	p.out, p.trees, p.sums = sized(p.out, n), sized(p.trees, n), sized(p.sums, n*outputs)
@@ -126,7 +129,7 @@ func (p *placed) sum(shard, first, n int) {
 	}
 }
 
-// append appends the columns of the rows that were summed up.
+// append appends the predictions of the summed rows to the columns of b.
 func (p *placed) append(b *batch.RecordBuilder) error {
 	k := p.m.Trees.Outputs
 	for i, trees := range p.trees {

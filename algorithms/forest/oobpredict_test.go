@@ -10,14 +10,15 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// judged is a row that PredictOutOfBag returned.
+// judged is a row in the result of PredictOutOfBag.
 type judged struct {
 	Prediction  *float64
 	Probability *[]float64
 }
 
-// Predictions out of the bag follow the definition, and add up to the measures of training.
-// Here draws of whole shards tell which trees did not draw a row.
+// TestPredictOutOfBag requires that predictions out of the bag follow their definition, and
+// that they give the measures of training. The test finds the trees that did not draw a row by
+// drawing for whole shards.
 func TestPredictOutOfBag(t *testing.T) {
 	const shards = 8
 	for name, p := range map[string]Params{
@@ -63,7 +64,7 @@ func TestPredictOutOfBag(t *testing.T) {
 	}
 }
 
-// judgedRows reads the collected rows.
+// judgedRows returns the collected rows of r.
 func judgedRows(t *testing.T, r *engine.Result, task Task) (rows []judged) {
 	t.Helper()
 	if task == Regression {
@@ -79,7 +80,7 @@ func judgedRows(t *testing.T, r *engine.Result, task Task) (rows []judged) {
 	return rows
 }
 
-// checkOutOfBag compares rows with the definition.
+// checkOutOfBag compares the rows got with the definition.
 func checkOutOfBag(t *testing.T, table trial.Table, m *Model, p Params, shards int, got []judged) {
 	t.Helper()
 	s := newSampler(p.withDefaults(1))

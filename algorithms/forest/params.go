@@ -11,92 +11,97 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// Params are the parameters of Train. The zero value of each field but LabelCol is its
-// default. Params are a stage of pipelines.
+// Params are the parameters of Train. The zero value of each field except LabelCol means its
+// default. Params can be used as a stage of a pipeline.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// columns instead: numbers, bools, and text, which is categorical. If both are empty, the
-	// dataset's only vector column is taken. A null and a NaN are missing values. So are
-	// features absent from a sparse vector, unless AbsentIsZero is set.
+	// VectorCol names the column of the features, a dense or sparse vector. Alternatively
+	// FeatureCols names several columns of numbers, bools, and text, which is categorical. If
+	// both are empty, the dataset's only vector column is read. Null and NaN are missing
+	// values. Features absent from a sparse vector are missing too, unless AbsentIsZero is set.
 	VectorCol   string
 	FeatureCols []string
-	// CategoricalCols name those of FeatureCols whose integers, 0 to 65,535, are categories.
-	// CategoricalAt are the components of the vector column whose numbers are categories.
+	// CategoricalCols names those of FeatureCols whose integers, 0 to 65,535, are categories.
+	// CategoricalAt has the numbers of the components of the vector column that are categories.
 	CategoricalCols []string
 	CategoricalAt   []int
 	AbsentIsZero    bool
 	// LabelCol names the column of the labels: numbers for Regression, classes of any type for
 	// Classification. Required.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every row
-	// weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more. If it is empty, every row
+	// has the weight 1.
 	WeightCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and, for Classification, "probability".
 	PredictionCol, ProbabilityCol string
-	// Skip leaves out rows whose label or weight is null or NaN, and counts them as "rows
-	// skipped". Otherwise such a row is an error that names row and column.
+	// If Skip is true, rows whose label or weight is null or NaN are left out, and the counter
+	// "rows skipped" has their number. Otherwise such a row is an error that names row and
+	// column.
 	Skip bool
 
-	// Task is what is predicted; the zero value is Regression.
+	// Task is what the forest predicts; the zero value is Regression.
 	Task Task
-	// Method is how trees differ from each other; the zero value is RandomForest.
+	// Method is how the trees are made to differ from each other; the zero value is
+	// RandomForest.
 	Method Method
 	// Criterion is the impurity that splits reduce; the zero value is Gini for Classification
 	// and Variance for Regression.
 	Criterion Criterion
-	// NumTrees is the number of trees, with those of Start. 0 means 100, or 1 for SingleTree,
-	// which takes no other number.
+	// NumTrees is the number of trees, including those of Start. 0 means 100, or 1 for
+	// SingleTree, which allows no other number.
 	NumTrees int
-	// MaxDepth is the largest number of splits from the root to a leaf; 0 and -1 mean no limit:
-	// trees grow until leaves are pure, until their rows are in the same bins of all features,
-	// or until they are too small for MinSamplesLeaf and MinSamplesSplit.
+	// MaxDepth is the largest number of splits from the root to a leaf; 0 and -1 mean no limit.
+	// A node is then split until its rows have the same label, or have the same bins in all
+	// features, or are too few for MinSamplesLeaf or MinSamplesSplit.
 	MaxDepth int
 	// MaxLeaves is the largest number of leaves of a tree; 0 means no limit. With a limit, the
-	// node whose split gains most is split next.
+	// node with the largest gain is always split next.
 	MaxLeaves int
 	// MinSamplesLeaf and MinSamplesSplit are the least numbers of rows in a leaf and in a node
 	// that is split; 0 means 1 and 2. Rows that a bootstrap draws several times count once.
 	MinSamplesLeaf, MinSamplesSplit int
-	// MinSplitGain is the least gain of a split: the node's share of the tree's weight, times
-	// the node's impurity less that of its children. With 0 every impure node is split.
+	// MinSplitGain is the least gain of a split. The gain is the node's share of the tree's
+	// weight, times the difference between the impurity of the node and the weighted mean
+	// impurity of its children. With 0 every impure node is split.
 	MinSplitGain float64
-	// MaxFeatures is how many features are tried at a node: "sqrt", "log2", "third" or "all" of
-	// them, a number such as "7", or a share such as "0.4". At least one is tried, and they are
-	// drawn anew at each node. If none of them can split the node, others are tried until one
-	// can. Empty means sqrt for Classification, third for Regression, and all for SingleTree.
+	// MaxFeatures is the number of features that are tried at a node: "sqrt", "log2", "third"
+	// or "all" for a function of the number of features, a number such as "7", or a share such
+	// as "0.4". It is at least 1. The features are drawn anew at each node. If none of them can
+	// split the node, further features are tried until one can. Empty means sqrt for
+	// Classification, third for Regression, and all for SingleTree.
 	MaxFeatures string
 	// MaxBins is the largest number of bins of a feature of numbers; 0 means 255, the largest
-	// value. It does not bound categories: a feature may have 65,535. A feature of more than
-	// 255 categories splits only nodes that have a row for every 32 of them.
+	// value. It does not bound the number of categories, of which a feature may have 65,535. A
+	// feature with more than 255 categories splits only nodes that have at least one row for
+	// every 32 categories.
 	MaxBins int
 
 	// Sampling says how the rows of a tree are drawn; the zero value is Bootstrap for
-	// RandomForest and Whole for the others.
+	// RandomForest and Whole for the other methods.
 	Sampling Sampling
-	// SampleShare is the share of the rows that Bootstrap or Subset draw on average. It is
-	// above 0 and up to 1; 0 means 1 for Bootstrap and 0.632 for Subset. If no row of weight
-	// above 0 is drawn for a tree, it takes all such rows, once each.
+	// SampleShare is the share of the rows that Bootstrap or Subset draws on average. It must
+	// be above 0 and at most 1; 0 means 1 for Bootstrap and 0.632 for Subset. A tree for which
+	// no row of weight above 0 is drawn uses all rows of weight above 0, once each.
 	SampleShare float64
-	// ClassWeights are factors for the weights of rows. The key is the class as text; the
-	// factor of a class without an entry is 1. Balanced instead chooses factors that give all
-	// classes the same total weight.
+	// ClassWeights has, for each class as text, the factor by which the weights of its rows are
+	// multiplied. Classes that are not in the map have the factor 1. Balanced instead chooses
+	// factors that give all classes the same total weight.
 	ClassWeights map[string]float64
 	Balanced     bool
 
-	// OOBScore measures the forest on its training rows, each row by the trees that did not
-	// draw it; see OutOfBag.
+	// If OOBScore is true, the forest is measured on its training rows, each of which is
+	// predicted by the trees that did not draw it; see OutOfBag.
 	OOBScore bool
-	// Seed is the seed of all draws; 0 means the seed of the job.
+	// Seed is the seed of all random draws; 0 means the seed of the job.
 	Seed uint64
-	// Start is a forest to which trees are added until there are NumTrees. Start itself stays
-	// unchanged. It must have been trained on the same columns. With the same rows, parameters
-	// and Seed the result is the same as a forest that is trained at once.
+	// Start is a forest to which trees are added until there are NumTrees. The model that Start
+	// points to is not changed. It must have been trained on the same columns. With the same
+	// rows, parameters and Seed the result equals a forest that is trained at once.
 	Start *Model
-	// Memory is a limit in bytes; 0 means 1 GiB. If a copy of all binned rows fits, each of
-	// several subtasks keeps one and grows trees by itself. Otherwise rows stay where they are,
-	// and the subtasks grow each tree together, with buffers of that size. The trees are the
-	// same.
+	// Memory is a limit in bytes; 0 means 1 GiB. If there are several subtasks and a copy of
+	// all binned rows fits, each subtask keeps such a copy and grows trees by itself. Otherwise
+	// each subtask keeps only its own rows, and the subtasks grow each tree together, with
+	// buffers of at most Memory bytes. The trees are the same in both cases.
 	Memory int64
 }
 
@@ -108,7 +113,7 @@ const (
 	maxTrees      = 1 << 20
 )
 
-// Validate returns everything that is wrong with the parameters.
+// Validate returns all errors about the parameters, joined.
 func (p Params) Validate() error {
 	errs := append(p.columns().Validate(p.label()), enum.Check(p.Task, p.Method, p.Criterion, p.Sampling)...)
 	if name := cmp.Or(p.PredictionCol, "prediction"); name == cmp.Or(p.ProbabilityCol, "probability") {
@@ -117,7 +122,7 @@ func (p Params) Validate() error {
 	return errors.Join(append(errs, p.checkTrees(), p.checkSampling())...)
 }
 
-// checkTrees checks the parameters about the form of trees.
+// checkTrees checks the parameters that control how trees grow.
 func (p Params) checkTrees() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -164,7 +169,7 @@ func (p Params) checkTrees() error {
 	return errors.Join(errs...)
 }
 
-// checkSampling checks the parameters about drawing and weighing rows, and Start.
+// checkSampling checks the parameters that control how rows are drawn and weighted, and Start.
 func (p Params) checkSampling() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -197,7 +202,7 @@ func (p Params) checkSampling() error {
 	return errors.Join(errs...)
 }
 
-// withDefaults returns valid parameters with every zero replaced by what it means.
+// withDefaults returns the valid parameters p with every zero replaced by its default.
 func (p Params) withDefaults(jobSeed uint64) Params {
 	p.Criterion = p.criterion()
 	p.Sampling = p.sampling()
@@ -224,7 +229,7 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 	return p
 }
 
-// columns returns the columns that are read.
+// columns returns the columns that training reads.
 func (p Params) columns() bins.Columns {
 	return bins.Columns{
 		Vector: p.VectorCol, Features: p.FeatureCols, Categorical: p.CategoricalCols, CategoricalAt: p.CategoricalAt,
@@ -232,7 +237,7 @@ func (p Params) columns() bins.Columns {
 	}
 }
 
-// label returns the kind of labels.
+// label returns the kind of the labels.
 func (p Params) label() bins.LabelKind {
 	if p.Task == Classification {
 		return bins.ClassLabel
@@ -249,7 +254,7 @@ func (p Params) rules(d int) (rules, error) {
 	}, err
 }
 
-// enough returns an error if the rows have fewer features than MaxFeatures.
+// enough returns an error if the rows have fewer features than MaxFeatures says.
 func (p Params) enough(f *bins.Facts) error {
 	if n, err := strconv.Atoi(p.MaxFeatures); err == nil && n > f.Declared {
 		return fmt.Errorf("MaxFeatures is %d, and there are %d features: want 1 to %d", n, f.Declared, f.Declared)
@@ -257,7 +262,7 @@ func (p Params) enough(f *bins.Facts) error {
 	return nil
 }
 
-// centre returns the number that is subtracted from labels.
+// centre returns the number that is subtracted from the labels.
 func (p Params) centre(f *bins.Facts) float64 {
 	if p.Criterion != Variance {
 		return 0
@@ -265,7 +270,8 @@ func (p Params) centre(f *bins.Facts) float64 {
 	return centreOf(f.LabelMin, f.LabelMax)
 }
 
-// factors returns the factor for the weights of each class's rows, nil for a regression.
+// factors returns the factor of the weights of rows for each class. It returns nil for a
+// regression.
 func (p Params) factors(f *bins.Facts) ([]float64, error) {
 	if p.Task != Classification {
 		return nil, nil
@@ -276,7 +282,7 @@ func (p Params) factors(f *bins.Facts) ([]float64, error) {
 	return f.ClassFactors(p.ClassWeights, p.Balanced), nil
 }
 
-// criterion returns the criterion, with the default resolved.
+// criterion returns Criterion, or its default if it is AutoCriterion.
 func (p Params) criterion() Criterion {
 	switch {
 	case p.Criterion != AutoCriterion:
@@ -287,7 +293,7 @@ func (p Params) criterion() Criterion {
 	return Variance
 }
 
-// sampling returns the sampling, with the default resolved.
+// sampling returns Sampling, or its default if it is AutoSampling.
 func (p Params) sampling() Sampling {
 	switch {
 	case p.Sampling != AutoSampling:

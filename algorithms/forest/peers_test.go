@@ -10,14 +10,15 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
-// Single trees are those of scikit-learn 1.9.1, as far as no splits are tied. The test compares
-// nodes, importances, and the sum of the predictions for the training rows with weights 1 to 7.
-// The rows have fewer values than there are bins, so that no split is lost.
+// TestSingleTreesOfScikitLearn requires the same single trees as scikit-learn 1.9.1 for rows on
+// which no two splits are equally good. It compares nodes, importances, and the sum of the
+// predictions for the training rows with weights 1 to 7. Each feature has fewer distinct values
+// than bins, so that binning loses no split.
 //
 //	X[i, j] = (i²·(7+j) + i·(31+17·j) + 5·j) mod 997 / 16
 //	y = X0·X1/100 + X2 + ((3·i²+11·i) mod 101)/101, classes ⌊y/20⌋ from 0 to 3
-//	DecisionTreeRegressor and -Classifier, with the parameters below, the last with weights
-//	of classes that make their weighted rows weigh the same
+//	DecisionTreeRegressor and -Classifier, with the parameters below, the last with
+//	class weights that give all classes the same total weight
 func TestSingleTreesOfScikitLearn(t *testing.T) {
 	const n = 150
 	numbers := trial.Table{N: n, D: 4}

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// stripes returns rows that need a deep tree: the labels of neighbours differ, so the best
-// split always takes one row off an end.
+// stripes returns n rows that need a deep tree. The labels of neighbours differ, so the best
+// split always separates only the first or the last row of a node.
 func stripes(n int) trial.Table {
 	t := trial.Table{N: n, D: 1}
 	for i := range n {
@@ -23,7 +23,8 @@ func stripes(n int) trial.Table {
 	return t
 }
 
-// Trees grow until leaves are pure, also for numbers, unless a limit is set.
+// TestTreesGrowToPurity requires that trees grow until leaves are pure, also in regression,
+// unless a limit is set.
 func TestTreesGrowToPurity(t *testing.T) {
 	table := stripes(200)
 	for _, task := range []forest.Task{forest.Regression, forest.Classification} {
@@ -52,7 +53,7 @@ func TestTreesGrowToPurity(t *testing.T) {
 	}
 }
 
-// Models of deep trees can be used like all other models.
+// TestModelsOfDeepTrees requires that models of deep trees can be used like all other models.
 func TestModelsOfDeepTrees(t *testing.T) {
 	table := stripes(250)
 	m := train(t, table, forest.Params{LabelCol: "label", Task: forest.Classification, Method: forest.SingleTree})

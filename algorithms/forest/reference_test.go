@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// reference grows trees the slow way: for every candidate it looks at every row of the node.
-// It shares with builder the draws and the scores of nodes.
+// reference grows trees in a slow and simple way: for every candidate split it visits every row
+// of the node. It uses the same draws and the same scores of nodes as builder.
 type reference struct {
 	p      problem
 	t      *table
@@ -23,11 +23,11 @@ type reference struct {
 	random sharding.Random
 }
 
-// refNode is a node of the reference.
+// refNode is a node of a tree that reference grows.
 type refNode struct {
 	rows        []int
 	feature     int
-	pos         float64 // threshold
+	pos         float64 // threshold of a split
 	missingLeft bool
 	left, right *refNode
 }
@@ -130,8 +130,8 @@ type candidate struct {
 	missingLeft, there bool
 }
 
-// threshold is the cut nearest to the middle between bins pos and next; of two, the lower one.
-// Bins are whole numbers, so cuts are at halves.
+// threshold returns the cut nearest to the middle between the bins pos and next. If two cuts
+// are equally near, it returns the lower one. Bins are whole numbers, so cuts are at halves.
 func (c candidate) threshold() float64 {
 	if c.pos < 0 {
 		return math.Inf(-1)
@@ -161,7 +161,7 @@ func (f *reference) candidates(rows []int, feature int, draw nodeDraws) (all []c
 		if lo < hi {
 			first, last := float64(lo)+0.5, float64(hi)-0.5
 			at := first + draw.uniform(drawThreshold+uint64(feature))*(last-first)
-			pos := int(math.Ceil(at - 1)) // the nearest of the cuts, which are at halves; of two, the lower one
+			pos := int(math.Ceil(at - 1)) // the nearest cut, or the lower of two equally near ones; cuts are at halves
 			c = candidate{feature, pos, pos + 1, there && draw.uniform(drawMissing+uint64(feature)) < 0.5, there}
 		} else if !there {
 			return nil
@@ -180,7 +180,7 @@ func (f *reference) candidates(rows []int, feature int, draw nodeDraws) (all []c
 	return all
 }
 
-// requireSame asserts that a tree equals that of the reference.
+// requireSame requires that the node at of the tree got equals want, with all nodes below.
 func requireSame(t *testing.T, f *reference, want *refNode, got *tree.Tree, at int32) {
 	t.Helper()
 	n := &got.Nodes[at]

@@ -6,9 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// sums holds sums over rows. For a regression and for two classes they are g and w of the
-// table. For more classes it is w alone; the weights of the classes are elsewhere. n is the
-// number of rows.
+// sums has sums over rows. For a regression and for two classes these are the sums of g and w
+// in scaled. For more classes only w is used; the weights of the classes are stored elsewhere.
+// n is the number of rows.
 type sums struct {
 	g, w int64
 	n    int
@@ -17,24 +17,24 @@ type sums struct {
 func (s sums) plus(o sums) sums  { return sums{s.g + o.g, s.w + o.w, s.n + o.n} }
 func (s sums) minus(o sums) sums { return sums{s.g - o.g, s.w - o.w, s.n - o.n} }
 
-// scorer scores how pure a node is. The larger the sum of the children's scores, the less
-// impurity is left:
+// scorer computes a score of how pure a node is. The larger the sum of the scores of two
+// children, the smaller their impurity:
 //
 //	Gini, Variance   g²/w       for two classes, and for numbers
 //	Gini             Σ c²/w     for the weights c of several classes
 //	Entropy          Σ c·ln c − w·ln w
 //	Poisson          g·ln(g/w)
 //
-// The arguments are the integers of the table. unit turns a difference of scores into a
-// difference of the criterion over weighted rows.
+// The arguments are sums of the integers in scaled. Multiplication by unit turns a difference
+// of scores into a difference of the criterion over weighted rows.
 type scorer struct {
 	criterion Criterion
 	unit      float64
-	// logs has x·ln x for small x.
+	// logs[x] is x·ln x, for small x.
 	logs []float64
 }
 
-// smallLogs is how many values of x·ln x are kept.
+// smallLogs is the number of values of x·ln x in logs.
 const smallLogs = 1 << 14
 
 func newScorer(c Criterion, t *table) scorer {
@@ -64,8 +64,8 @@ func (s *scorer) xlogx(x int64) float64 {
 	return float64(x) * kernel.Log(float64(x))
 }
 
-// pair scores a node of a regression or of two classes; w is above 0. -Inf says that such a
-// node is not allowed.
+// pair returns the score of a node of a regression or of two classes; w must be above 0. The
+// score -Inf means that such a node is not allowed.
 func (s *scorer) pair(g, w int64) float64 {
 	switch s.criterion {
 	case Entropy:
@@ -80,7 +80,8 @@ func (s *scorer) pair(g, w int64) float64 {
 	return float64(x*x) / float64(w)
 }
 
-// counts scores a node whose classes have the given weights. Their sum w is above 0.
+// counts returns the score of a node whose classes have the given weights, whose sum w is above
+// 0.
 func (s *scorer) counts(counts []int64, w int64) float64 {
 	var sum float64
 	if s.criterion == Entropy {
@@ -96,7 +97,8 @@ func (s *scorer) counts(counts []int64, w int64) float64 {
 	return sum / float64(w)
 }
 
-// rest scores the sibling of a node: its classes have the weights total less counts.
+// rest returns the score of the sibling of a node with the weights counts. The sibling's
+// classes have the weights total − counts.
 func (s *scorer) rest(total, counts []int64, w int64) float64 {
 	var sum float64
 	if s.criterion == Entropy {

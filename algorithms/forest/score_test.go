@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// impurity is the definition, for the weights of classes or for weighted labels.
+// impurity computes a criterion by its definition, from the weights of classes or from weighted
+// labels.
 func impurity(c Criterion, weights, labels []float64) float64 {
 	total, mean := 0.0, 0.0
 	for i, w := range weights {
@@ -37,8 +38,8 @@ func impurity(c Criterion, weights, labels []float64) float64 {
 	return value
 }
 
-// The gain of a split is the weighted impurity of a node less that of its children, as the
-// criterion defines it.
+// TestGainsAreThoseOfTheCriterion requires that the gain of a split is the weighted impurity of
+// the node minus that of its children, by the definition of the criterion.
 func TestGainsAreThoseOfTheCriterion(t *testing.T) {
 	for seed := range uint64(200) {
 		r := draws(seed)

@@ -11,8 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// scarce returns rows of d features, most of which are 0. Some are in blocks of ten, of which a
-// row has one, as in one-hot columns. The others are non-zero with a small probability.
+// scarce returns n rows of d features, most of which are 0. Some features are in blocks of ten,
+// of which each row has one non-zero feature, as in one-hot columns. The other features are
+// non-zero with a small probability.
 func scarce(seed uint64, n, d int) trial.Table {
 	t := trial.Gaussian(seed, n, d)
 	for i := range n {
@@ -35,8 +36,8 @@ func scarce(seed uint64, n, d int) trial.Table {
 	return t
 }
 
-// Sparse rows make the same trees as dense ones, though their features share columns or have
-// none.
+// TestSparseRowsAreDenseRows requires that sparse rows give the same trees as dense rows,
+// although features of sparse rows share columns or have no column.
 func TestSparseRowsAreDenseRows(t *testing.T) {
 	for _, c := range []struct {
 		d      int
@@ -53,7 +54,8 @@ func TestSparseRowsAreDenseRows(t *testing.T) {
 	}
 }
 
-// If absent means missing, the rows equal those of a dense table with NaN.
+// TestAbsentIsMissing requires, if absent values mean missing, that sparse rows give the same
+// trees as dense rows with NaN.
 func TestAbsentIsMissing(t *testing.T) {
 	table := scarce(2, 200, 40)
 	table.Sparse = true

@@ -8,39 +8,40 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// rules are the rules by which trees grow.
+// rules has the rules by which trees are grown.
 type rules struct {
 	criterion         Criterion
-	random            bool // one random split of a feature rather than the best
-	ordered           bool // of equal splits take the one by the lower feature, not by the one drawn first
+	random            bool // try one random split of a feature, not all splits
+	ordered           bool // of equal splits take that by the lowest feature, not by the feature drawn first
 	tried             int  // number of features tried at a node
-	depth, leaves     int  // most splits above a leaf; most leaves, 0 for no limit
+	depth, leaves     int  // largest number of splits above a leaf; largest number of leaves; 0 means no limit
 	minLeaf, minSplit int
 	minGain           float64
 	seed              uint64
 }
 
-// split says how a node sends its rows to its children.
+// split describes which rows of a node go to which child.
 type split struct {
-	feature int     // number within Layout.Features
-	col     int     // number of its column
-	score   float64 // of both children
-	gain    float64 // by the criterion, over weighted rows
-	// pos is the last bin that goes left, −1 if only missing values do. next is the next bin
-	// that occurs, 0 if the cut after pos itself is the threshold. For a categorical feature
-	// set has the bins that go left.
+	feature int     // index in Layout.Features
+	col     int     // index of the feature's column in the table
+	score   float64 // sum of the scores of both children
+	gain    float64 // reduction of the criterion, summed over weighted rows
+	// pos is the last bin that goes left, or −1 if only missing values go left. next is the
+	// next bin that occurs, or 0 if the threshold is the cut directly after pos. For a
+	// categorical feature set has the bins that go left.
 	pos, next   int
 	set         [4]uint64
 	categorical bool
 	missingLeft bool
 	left        sums
-	// For a feature whose bins take two bytes, wide replaces set. It has the bins that go the
-	// other way than missing values. So bins that do not occur in the node go with these.
+	// wide replaces set for a feature whose bins take two bytes. It has the bins that go to the
+	// side opposite to missing values. So bins that do not occur in the node go to the side of
+	// missing values.
 	wide []uint64
 }
 
-// goes reports whether a bin of a categorical feature goes left. The bin is not that of missing
-// values.
+// goes reports whether a bin of a categorical feature goes left. bin must not be the bin of
+// missing values.
 func (s *split) goes(bin int) bool {
 	if s.wide != nil {
 		return (s.wide[bin>>6]>>(bin&63)&1 != 0) != s.missingLeft
@@ -48,29 +49,29 @@ func (s *split) goes(bin int) bool {
 	return s.set[bin>>6]>>(bin&63)&1 != 0
 }
 
-// Numbers of the draws of a node. Draws of features begin at 0; the others begin at the numbers
-// here, plus the number of the feature.
+// These are the numbers of the draws of a node. Draws of features begin at 0; the other draws
+// begin at the numbers below, plus the number of the feature.
 const (
 	drawThreshold = 1 << 32
 	drawMissing   = 2 << 32
-	drawCategory  = 3 << 32 // 256 for each feature
-	drawWide      = 1 << 62 // 65,536 for each feature whose bins take two bytes
+	drawCategory  = 3 << 32 // 256 draws for each feature
+	drawWide      = 1 << 62 // 65,536 draws for each feature whose bins take two bytes
 )
 
-// finder looks for the split of a node. It belongs to one goroutine.
+// finder finds the split of a node. It belongs to one goroutine.
 type finder struct {
 	t     *table
 	rules rules
 	scorer
 	histogram
-	order   []int32 // columns; drawn ones are moved to the front
+	order   []int32 // columns; drawn columns are moved to the front
 	swapped []int32
-	left    []int64 // weights of classes on the left
-	kept    []int64 // those of the best split, with keeping
+	left    []int64 // weights of the classes on the left side
+	kept    []int64 // if keeping is set, the left weights of the best split
 	keeping bool
 	sorted  []present
 	keys    []float64
-	wide    []uint64 // of the best split; finish copies it
+	wide    []uint64 // the bins of the best split; finish copies them
 	draws   nodeDraws
 	best    split
 	found   bool
@@ -89,9 +90,9 @@ func newFinder(t *table, r rules) *finder {
 	return f
 }
 
-// find looks for the best split of a node among features drawn for it. If none of them can
-// split it, others are drawn until one can or none is left. The histogram must have been opened
-// for the node.
+// find looks for the best split of a node among the features that are drawn for it. If none of
+// them can split it, further features are drawn until one can or no feature is left. The
+// histogram must have been opened for the node.
 func (f *finder) find(e []entry, total sums, draws nodeDraws) (split, bool) {
 	f.draws, f.found = draws, false
 	f.swapped = f.swapped[:0]
@@ -127,8 +128,8 @@ func (f *finder) finish(total sums) (split, bool) {
 	return f.best, true
 }
 
-// drawn appends the columns that a node tries, in the order of drawing: those drawn as numbers
-// [from, to).
+// drawn appends to dst the columns that a node tries, in the order in which they are drawn: the
+// draws from to to−1.
 func (f *finder) drawn(draws nodeDraws, from, to int, dst []int32) []int32 {
 	f.swapped = f.swapped[:0]
 	for i := range to {
@@ -147,7 +148,7 @@ func (f *finder) drawn(draws nodeDraws, from, to int, dst []int32) []int32 {
 // several reports whether there are more than two classes.
 func (f *finder) several() bool { return f.t.classes > 2 }
 
-// look looks for the best split of a node by one feature.
+// look tries the splits of a node by the feature in column col.
 func (f *finder) look(col int, e []entry, total sums) {
 	c := &f.t.cols[col]
 	f.fill(c, e)
@@ -155,7 +156,8 @@ func (f *finder) look(col int, e []entry, total sums) {
 	f.clear(c.missing)
 }
 
-// judge tries the splits by a feature. The histogram has listed its bins.
+// judge tries the splits by the feature in column col. The list of bins in the histogram must
+// have been set before.
 func (f *finder) judge(col int, total sums) {
 	if len(f.list) == 0 || len(f.list) == 1 && f.absent.w == 0 {
 		return
@@ -184,12 +186,12 @@ type search struct {
 	f       *finder
 	total   sums
 	cand    split
-	left    sums // of the bins on the left
+	left    sums // sums of the bins on the left
 	several bool
-	wide    bool // bins take two bytes
+	wide    bool // whether bins take two bytes
 }
 
-// begin starts with no bin on the left.
+// begin prepares the search with all bins on the right.
 func (s *search) begin() {
 	s.left = sums{}
 	if s.several = s.f.several(); s.several {
@@ -198,7 +200,7 @@ func (s *search) begin() {
 	}
 }
 
-// move moves a bin, or that of missing values, to the left.
+// move moves a bin, which may be that of missing values, to the left.
 func (s *search) move(bin int, p sums) {
 	s.left = s.left.plus(p)
 	if s.several {
@@ -218,10 +220,11 @@ func (s *search) back(bin int, p sums) {
 	}
 }
 
-// try takes the candidate, with the bins on the left, if it is better than the best so far. It
-// reports whether it did. Of equal candidates the first one wins, so features with the same
-// information share their importance; in nodes of few rows many features have the same
-// information. In a single tree the candidate of the lower feature wins.
+// try makes the candidate, with the bins now on the left, the best split if it is better than
+// the best so far. It reports whether it did so. Of equally good candidates the first is kept,
+// so that features with the same information share their importance; in nodes of few rows many
+// features have the same information. In a single tree the candidate of the feature with the
+// lower number is kept.
 func (s *search) try() bool {
 	f := s.f
 	right := s.total.minus(s.left)
@@ -249,7 +252,7 @@ func (s *search) try() bool {
 	return true
 }
 
-// setWide sets the bins of the best split, which was just found. left has the bins of the node
+// setWide sets wide for the best split, which was just found. left has the bins of the node
 // that go left.
 func (s *search) setWide(left []present) {
 	f := s.f
@@ -266,7 +269,8 @@ func (s *search) setWide(left []present) {
 }
 
 // cuts tries every threshold between the bins of a node, each with missing values on the left
-// and on the right. It also tries the split that parts missing values from all others.
+// and on the right. It also tries the split that separates missing values from all other
+// values.
 func (s *search) cuts() {
 	f := s.f
 	missing := f.t.cols[s.cand.col].missing
@@ -287,14 +291,15 @@ func (s *search) cuts() {
 			s.try()
 			s.back(missing, f.absent)
 		}
-		// If the node has no missing values, later ones will go where more weight goes.
+		// If the node has no missing values in training, missing values in predictions go to
+		// the side with more weight.
 		s.cand.missingLeft = !there && 2*s.left.w >= s.total.w
 		s.try()
 	}
 }
 
-// randomCut tries one threshold, drawn from the range of the cuts between the lowest and
-// the highest bin of the node.
+// randomCut tries one threshold, which is drawn from the range of the cuts between the lowest
+// and the highest bin of the node.
 func (s *search) randomCut(feature *bins.Feature) {
 	f := s.f
 	missing := f.t.cols[s.cand.col].missing
@@ -320,10 +325,11 @@ func (s *search) randomCut(feature *bins.Feature) {
 	s.try()
 }
 
-// sets sorts the categories by their means and tries to send the least one left, the two least,
-// and so on. For numbers and two classes the best of all sets is among these (Breiman,
-// Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, §9.4). With more
-// classes it sorts by the share of each class in turn.
+// sets sorts the categories by their means. It tries to send the category with the smallest
+// mean left, then the two with the smallest means, and so on. For regression and two classes
+// the best of all sets is among these (Breiman, Friedman, Olshen and Stone, "Classification and
+// Regression Trees", 1984, §9.4). With more classes it does this for the share of each class in
+// turn.
 func (s *search) sets() {
 	f := s.f
 	orders := 1
@@ -347,21 +353,21 @@ func (s *search) sets() {
 }
 
 // categoriesOfRow limits splits by features whose bins take two bytes: a feature may have at
-// most this many categories for each row of the node. That is the number of bits in a word of a
-// set. In nodes of fewer rows, categories are little else than names of rows. Their sets, of up
-// to 8 KB per node, would be larger than the rows.
+// most this many categories for each row of the node. This is the number of bits in a word of a
+// set. In nodes of fewer rows, a category has so few rows that it hardly does more than
+// identify them. The sets of such nodes, up to 8 KB each, would be larger than their rows.
 const categoriesOfRow = 32
 
-// mostOrders is the largest number of classes by which categories are sorted: those with most
-// weight.
+// mostOrders is the largest number of classes by which categories are sorted in turn. If there
+// are more classes, those with the largest weights are used.
 const mostOrders = 16
 
-// class returns the k-th of the classes by which categories are sorted.
+// class returns the k-th of the orders classes by which categories are sorted.
 func (f *finder) class(k, orders int) int {
 	if orders == len(f.total) {
 		return k
 	}
-	above := func(a, b int) bool { // a has more weight, or the same weight and the lower number
+	above := func(a, b int) bool { // class a has more weight, or the same weight and the lower number
 		return f.total[a] > f.total[b] || f.total[a] == f.total[b] && a < b
 	}
 	for c := range f.total {
@@ -378,14 +384,14 @@ func (f *finder) class(k, orders int) int {
 	return k
 }
 
-// cutSorted tries every cut of the sorted categories.
+// cutSorted tries every way to divide the sorted list of categories in two.
 func (s *search) cutSorted() {
 	f := s.f
 	missing := f.t.cols[s.cand.col].missing
 	there := f.absent.w > 0
 	s.begin()
 	s.cand.set = [4]uint64{}
-	best := -1 // how many go left in the best cut
+	best := -1 // number of categories that go left in the best cut
 	if there {
 		s.cand.missingLeft = true
 		s.move(missing, f.absent)
@@ -417,8 +423,8 @@ func (s *search) cutSorted() {
 	}
 }
 
-// randomSet tries one set of categories: each goes left with probability 1/2. If all of them,
-// or none, would go left, the first goes the other way.
+// randomSet tries one random set of categories: each category goes left with probability 1/2.
+// If all categories would go to the same side, the first one goes to the other side.
 func (s *search) randomSet() {
 	f := s.f
 	missing := f.t.cols[s.cand.col].missing
@@ -458,8 +464,8 @@ func (s *search) randomSet() {
 	f.sorted = left
 }
 
-// nearest returns the index, from lo to hi, of the cut nearest to a value; of two, the lower
-// one.
+// nearest returns the index, from lo to hi, of the cut nearest to at. If two cuts are equally
+// near, it returns the lower one.
 func nearest(cuts []float32, lo, hi int, at float64) int {
 	n, _ := slices.BinarySearchFunc(cuts[lo:hi+1], at, func(c float32, v float64) int { return cmp.Compare(float64(c), v) })
 	n += lo

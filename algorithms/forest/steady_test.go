@@ -1,6 +1,7 @@
 //go:build !race
 
-// The race detector makes allocations of its own, which must not be counted here.
+// These tests count allocations. The race detector allocates too, which would distort the
+// counts.
 
 package forest_test
 

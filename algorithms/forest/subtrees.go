@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// appendRows writes entries for another subtask: their number, and for each the bins of the
-// columns, weight, g and label.
+// appendRows encodes entries for another subtask: their number, and for each entry the bins of
+// the columns, the weight, g and the label.
 func (t *table) appendRows(dst []uint8, e []entry) []uint8 {
 	le := binary.LittleEndian
 	dst = le.AppendUint32(dst, uint32(len(e)))
@@ -32,8 +32,8 @@ func (t *table) appendRows(dst []uint8, e []entry) []uint8 {
 	return dst
 }
 
-// grow grows the subtrees of this subtask's share of the open nodes sent, which is every
-// tasks-th. rows has the rows that all subtasks sent.
+// grow grows the subtrees of this subtask's share of the open nodes in l.sent, which is every
+// tasks-th node. rows has the rows that all subtasks sent.
 func (l *levels) grow(ctx context.Context, rows []uint8) error {
 	parts := make([][][]uint8, len(l.sent))
 	for range l.tasks {
@@ -65,8 +65,8 @@ func (l *levels) grow(ctx context.Context, rows []uint8) error {
 	return ctx.Err()
 }
 
-// growSubtree grows the subtree of an open node from its rows. The builder owns the tree's
-// memory.
+// growSubtree grows the subtree below an open node from the node's rows. The builder owns the
+// memory of the result.
 func (l *levels) growSubtree(ctx context.Context, b *openNode, parts [][]uint8) tree.Tree {
 	var all []uint8
 	for _, p := range parts {
@@ -90,7 +90,7 @@ func (l *levels) growSubtree(ctx context.Context, b *openNode, parts [][]uint8) 
 	}
 	if l.builder == nil {
 		r := l.rules
-		r.leaves = 0 // the limit is applied when the whole tree is there
+		r.leaves = 0 // inBuilderOrder applies the limit when the whole tree is complete
 		l.builder = newBuilder(t, r, l.sampler)
 	}
 	w := l.builder
@@ -107,7 +107,7 @@ func (l *levels) growSubtree(ctx context.Context, b *openNode, parts [][]uint8) 
 	return w.run(ctx, b.of.number, waiting{hi: n, depth: int32(b.depth), key: b.key, sums: b.sums})
 }
 
-// attach puts the subtrees of all subtasks in the place of their open nodes.
+// attach replaces open nodes by the subtrees that all subtasks have grown.
 func (l *levels) attach(all []uint8) error {
 	for len(all) > 0 {
 		if len(all) < 4 || int(binary.LittleEndian.Uint32(all)) >= len(l.sent) {
@@ -124,7 +124,7 @@ func (l *levels) attach(all []uint8) error {
 	return nil
 }
 
-// attach puts a tree in the place of a node.
+// attach replaces a node by a subtree.
 func (s *growingTree) attach(node int32, subtree *tree.Tree, classes int) {
 	t := &s.t
 	first, words := int32(len(t.Nodes))-1, int32(len(t.Sets))
@@ -150,9 +150,9 @@ func (s *growingTree) attach(node int32, subtree *tree.Tree, classes int) {
 	}
 }
 
-// inBuilderOrder returns a tree with its nodes in the order in which a builder makes them. If
-// leaves is not 0, it is the largest number of leaves, and the tree keeps those that a
-// builder's would have.
+// inBuilderOrder returns the tree from with its nodes in the order in which a builder makes
+// them. If leaves is not 0, it is the largest number of leaves, and the result is cut to the
+// leaves that a builder's tree would have.
 func inBuilderOrder(from *tree.Tree, classes, leaves int) tree.Tree {
 	o := ordering{from: from, t: tree.Tree{Weight: 1}}
 	if leaves > 0 {
@@ -178,24 +178,24 @@ func inBuilderOrder(from *tree.Tree, classes, leaves int) tree.Tree {
 		left := n.Left
 		o.add(old.Left, classes)
 		o.add(old.Right, classes)
-		// The left one is split first.
+		// The left child is split first, because a node that is pushed last is popped first.
 		o.place(old.Right, left+1)
 		o.place(old.Left, left)
 	}
 	return o.t
 }
 
-// ordering has the nodes that may be split next, and the tree so far.
+// ordering has the nodes that may be split next, and the tree made so far.
 type ordering struct {
 	from *tree.Tree
 	open grow.Queue[place]
 	t    tree.Tree
 }
 
-// place is the number of a node in the old order and in the new one.
+// place has the number of a node in the old order and in the new order.
 type place struct{ old, node int32 }
 
-// add appends a node as a leaf.
+// add appends the old node to the new tree as a leaf.
 func (o *ordering) add(old int32, classes int) {
 	n := &o.from.Nodes[old]
 	o.t.Nodes = append(o.t.Nodes, tree.Node{Value: n.Value, Cover: n.Cover, Count: n.Count})
@@ -204,7 +204,7 @@ func (o *ordering) add(old int32, classes int) {
 	}
 }
 
-// place queues a node that is split.
+// place queues the old node, whose number in the new tree is node, if it is split.
 func (o *ordering) place(old, node int32) {
 	if !o.from.Nodes[old].Leaf() {
 		o.open.Push(place{old, node})

@@ -9,25 +9,25 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// table is the rows that trees are grown on: all rows of the job, or those of a subtask.
+// table has the rows on which trees are grown: all rows of the job, or those of a subtask.
 type table struct {
 	rows   int
-	spans  []bins.Span // of all shards with rows, in order
+	spans  []bins.Span // the spans of all shards with rows, in order
 	layout *bins.Layout
-	cols   []column // of the features that can split rows
+	cols   []column // the columns of the features that can split rows
 	label  []float64
 	scaled
-	classes int // 0 for a regression
+	classes int // number of classes; 0 for a regression
 }
 
-// column says where the bins of a feature are.
+// column describes where the bins of a feature are stored.
 type column struct {
 	feature int    // index in Layout.Features
-	bins    []byte // row r has bins[r*stride]
+	bins    []byte // the bin of row r is in bins[r*stride]
 	stride  int
-	// decode maps a byte to a bin. Bytes are bins, unless several features share the bytes.
+	// decode maps a byte to a bin. It is the identity unless several features share the column.
 	decode  *[256]byte
-	wide    []uint16 // instead of bins: row r has wide[r]; nil where a byte holds a bin
+	wide    []uint16 // used instead of bins: row r has the bin wide[r]; nil if a bin takes one byte
 	missing int      // the bin of missing values
 }
 
@@ -39,7 +39,7 @@ func (c *column) bin(row uint32) int {
 	return int(c.decode[c.bins[int(row)*c.stride]])
 }
 
-// bytes returns how many bytes hold a bin.
+// bytes returns the number of bytes of a bin.
 func (c *column) bytes() int {
 	if c.wide != nil {
 		return 2
@@ -47,33 +47,33 @@ func (c *column) bytes() int {
 	return 1
 }
 
-// scaled is the weights and labels of rows as integers. Their sums are exact in any order.
+// scaled has the weights and labels of rows as integers. Their sums are exact in any order.
 type scaled struct {
-	// w is the weight of each row, times the factor of its class. The weight is w·wUnit.
+	// w is the weight of each row, times the factor of its class, in units of wUnit.
 	w     []uint32
 	wUnit float64
-	// With more than two classes, g is the row's class. With two classes it is w for rows of
-	// the second, and 0 for those of the first. For a regression it is weight·(label − centre),
-	// which is g·gUnit.
+	// With more than two classes, g is the class of each row. With two classes it is w for rows
+	// of the second class and 0 for rows of the first. For a regression it is weight·(label −
+	// centre) in units of gUnit.
 	g      []int64
 	gUnit  float64
 	centre float64
 }
 
-// weightBits is the largest number of bits of a weight. It leaves room for the draws of a
-// bootstrap.
+// weightBits is the largest number of bits of a weight. A weight can still be multiplied by the
+// number of draws of a bootstrap without overflowing 32 bits.
 const weightBits = 27
 
-// extent decides the units. It has two numbers about the weights, and then the same two about
-// weight·(label − centre). The first is the largest absolute value. The second is minus the
-// largest exponent of a power of two that divides all values. The extents of several subtasks
-// are merged by taking the larger numbers.
+// extent has the facts that determine the units: two numbers about the weights, and then the
+// same two about weight·(label − centre). The first number is the largest absolute value. The
+// second is −e, where 2^e is the largest power of two that divides all values. The extents of
+// several subtasks are merged by taking the maximum of each number.
 type extent [4]float64
 
-// noExponent stands for the exponent of zeros, which are multiples of everything.
+// noExponent stands for e if all values are zero, and thus multiples of every power of two.
 const noExponent = 1 << 20
 
-// extentOf returns the extent of rows. factors are the factors of the classes, nil for a
+// extentOf returns the extent of rows. factors has the factors of the classes; it is nil for a
 // regression. weight may be nil.
 func extentOf(label, weight, factors []float64, centre float64) extent {
 	e := extent{0, -noExponent, 0, -noExponent}
@@ -108,9 +108,10 @@ func weigh(i int, label, weight, factors []float64) float64 {
 	return w
 }
 
-// unit returns the exponent of the unit, a power of two. Numbers divided by it become integers
-// of at most most bits. If possible, the unit divides all numbers, so that small whole numbers
-// are kept exactly.
+// unit returns the exponent of a unit that is a power of two; at is the index in e of the facts
+// about the values. The values divided by the unit are rounded to integers of at most most
+// bits. If possible, the unit divides all numbers, so that small whole numbers are kept
+// exactly.
 func (e extent) unit(at, most int) (int, error) {
 	switch top, exact := e[at], int(-e[at+1]); {
 	case math.IsInf(top, 1):
@@ -126,11 +127,11 @@ func (e extent) unit(at, most int) (int, error) {
 	}
 }
 
-// scale makes integers of labels and weights. rows and e are the number and the extent of all
-// rows of the job. factors are the factors of the classes, nil for a regression. weight may be
-// nil.
+// scale returns labels and weights as integers. rows and e are the number and the extent of all
+// rows of the job. factors has the factors of the classes; it is nil for a regression. weight
+// may be nil.
 func scale(label, weight, factors []float64, centre float64, rows int64, e extent) (scaled, error) {
-	// Every sum has at most one term for each row, which is drawn up to mostDraws times.
+	// A sum has at most one term for each row, multiplied by at most mostDraws.
 	room := 62 - bits.Len64(uint64(rows)) - bits.Len(mostDraws)
 	unit, err := e.unit(0, min(weightBits, room))
 	if err != nil {
@@ -171,9 +172,9 @@ func scale(label, weight, factors []float64, centre float64, rows int64, e exten
 	return s, nil
 }
 
-// centreOf returns the number that is subtracted from labels between lo and hi. It is not 0 if
-// they are far from 0 compared with their differences, so that digits are kept for these. It
-// then has few digits and lies near their middle.
+// centreOf returns the number that is subtracted from labels between lo and hi. It is 0 unless
+// the labels are far from 0 compared with their differences. In that case it is a number with
+// few digits near the middle of lo and hi, so that the differences keep their digits.
 func centreOf(lo, hi float64) float64 {
 	spread, middle := float64(hi/2)-float64(lo/2), float64(hi/2)+float64(lo/2)
 	switch {
@@ -186,7 +187,7 @@ func centreOf(lo, hi float64) float64 {
 	return math.Ldexp(math.RoundToEven(math.Ldexp(middle, -exponent)), exponent)
 }
 
-// newTable makes a table of rows, with labels and weights as integers.
+// newTable returns the table of rows, whose labels and weights are given as integers in s.
 func newTable(l *bins.Layout, rows *gathered, s scaled, classes int) *table {
 	same := identity()
 	t := &table{rows: len(rows.label), spans: rows.spans, layout: l, label: rows.label, scaled: s, classes: classes}
@@ -213,7 +214,7 @@ func newTable(l *bins.Layout, rows *gathered, s scaled, classes int) *table {
 	return t
 }
 
-// identity returns the decoding of bytes that are bins.
+// identity returns the decoding for bytes that are bins themselves.
 func identity() *[256]byte {
 	same := new([256]byte)
 	for b := range same {

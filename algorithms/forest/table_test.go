@@ -29,7 +29,8 @@ func TestSmallNumbersStayWhatTheyAre(t *testing.T) {
 	require.Equal(t, []int64{0, 4, 2}, s.g)
 }
 
-// Other numbers lose at most half a unit, which is tiny compared with the largest number.
+// TestScalesLoseLittle requires that numbers that are not kept exactly lose at most half a
+// unit, which is tiny compared with the largest number.
 func TestScalesLoseLittle(t *testing.T) {
 	r := draws(1)
 	const n = 1000
@@ -44,7 +45,7 @@ func TestScalesLoseLittle(t *testing.T) {
 		require.InDelta(t, weight[i], float64(s.w[i])*s.wUnit, 0x1p-27)
 		require.InDelta(t, weight[i]*(label[i]-s.centre), float64(s.g[i])*s.gUnit, 1e-12)
 	}
-	// A sum of n rows, each drawn mostDraws times, fits 62 bits.
+	// The sum of n rows, each drawn mostDraws times, must fit 62 bits.
 	for i := range s.g {
 		require.Less(t, math.Abs(float64(s.g[i]))*mostDraws*n, 0x1p62)
 	}
@@ -117,9 +118,9 @@ func TestRowsArePackedAndUnpacked(t *testing.T) {
 }
 
 func TestBundlesAreDecoded(t *testing.T) {
-	// Two features share a column. Byte 0 belongs to neither. 1 to 3 are bins 1, 2 and missing
-	// of the first, whose bin 0 is implicit. 4 is bin 0 of the second, whose missing values are
-	// implicit.
+	// Two features share a column. Byte 0 belongs to neither of them. Bytes 1 to 3 are the bins
+	// 1, 2 and missing of the first feature, whose bin 0 is implicit. Byte 4 is bin 0 of the
+	// second feature, whose missing values are implicit.
 	one := bins.Feature{Bins: 3, Slot: 101, Implicit: 0}
 	two := bins.Feature{Bins: 1, Slot: 104, Implicit: 1}
 	c := &bins.Column{Slot: 100, Width: 5, Features: []int{0, 1}}

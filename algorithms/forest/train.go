@@ -19,18 +19,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// batchTrees is how many trees grow in a superstep. It is large enough for several subtasks to
-// have about the same number of trees, and small enough for frequent reports.
+// batchTrees is the number of trees that are grown in a superstep. It is large enough that
+// several subtasks get about the same number of trees, and small enough that reports are
+// frequent.
 const batchTrees = 24
 
-// Train fits a forest and returns the model as a dataset of one row, whose column "model" holds
-// what Model.Encode returns. (For a classification there is a second column, which is null and
-// has the type of the labels.)
+// Train trains a forest on the rows of d and returns the model as a dataset of one row, whose
+// column "model" has the bytes of Model.Encode. For a classification there is a second column,
+// which is null and has the type of the labels.
 //
-// Its queue is named "forest" and has a superstep for each batch of trees. It reports "trees"
-// and "nodes" of all trees so far, and with OOBScore their "oob score" and "oob loss". Mistakes
-// in the parameters, or in the columns that they name, are reported when the job is built, with
-// the caller's line.
+// The queue is named "forest" and has a superstep for each batch of trees. It reports the
+// numbers "trees" and "nodes" of all trees so far, and with OOBScore the "oob score" and "oob
+// loss" of these trees. Errors about the parameters, or about the columns that they name, are
+// reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "forest.Train"
 	b := model.BuilderOf(op, d)
@@ -95,14 +96,15 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		Exec()
 }
 
-// bytesPerRow is the memory that growing takes for each row of the subtask: weight and label as
-// integers, and the entries of a tree with room to sort them.
+// bytesPerRow is the number of bytes that growing trees takes for each row of the subtask: the
+// weight and the label as integers, an entry of a tree, and working memory to sort the entry.
 const bytesPerRow = 4 + 8 + 2*16
 
-// maxPasses is more than trees ever take: every pass but the last splits a node.
+// maxPasses is larger than the number of passes that trees can take: every pass except the last
+// splits a node.
 const maxPasses = 1 << 40
 
-// Objects of the queue.
+// These are the keys of the queue's objects.
 var (
 	states  = shared.Scratch[*state]("forest")
 	extents = shared.Scratch[[]float64]("extent")
@@ -113,7 +115,7 @@ var (
 	all     = shared.Scratch[[]uint8]("trees of all subtasks")
 	oobSums = shared.Scratch[[]float64]("out of bag")
 
-	// For a pass of levels.
+	// The following keys are used in passes of levels.
 	asked       = shared.Scratch[[]int64]("sums of bins")
 	ranges      = shared.Scratch[[]float64]("ranges of labels")
 	sent        = shared.Scratch[[]uint8]("rows of small nodes")
@@ -124,24 +126,25 @@ var (
 
 // state is the state of a training on one subtask.
 type state struct {
-	*progress // the part that is checkpointed, see kept.go
+	*progress // the part that is checkpointed; see kept.go
 	data      *bins.Data
-	loose     [][]byte // columns of sparse features
-	extent    extent   // of the subtask's rows
+	loose     [][]byte // the columns of loose features, see spread
+	extent    extent   // extent of the subtask's rows
 	sampler   *sampler
-	rows      *table  // the rows of builder or levels; nil before these are made
+	rows      *table  // the rows of builder or levels; nil before either is made
 	times     []uint8 // memory for draw
 	drawing   []int64
-	// One of these grows trees: builder if the subtask has all rows, else levels.
+	// One of builder and levels grows trees: builder if the subtask has all rows, and levels
+	// otherwise.
 	builder *builder
 	levels  *levels
-	sent    []uint8   // trees of this superstep for the other subtasks
-	tree    tree.Tree // memory for the one being read
-	written *written  // on subtask 0
+	sent    []uint8   // encoded trees of this superstep for the other subtasks
+	tree    tree.Tree // memory for the tree that is being decoded
+	written *written  // used on subtask 0 only
 	bag     *bag
 }
 
-// growing has the parameters of a training; its methods are the stages.
+// growing has the parameters of a training; its methods are the stages of the queue.
 type growing struct {
 	params Params
 	table  bins.Table
@@ -149,7 +152,7 @@ type growing struct {
 	first  int // number of trees of Start
 }
 
-// open opens the subtask's rows.
+// open opens the subtask's rows and makes its state.
 func (g growing) open(ctx *comqueue.ComContext) error {
 	data, err := g.table.Open(ctx)
 	if err != nil {
@@ -177,7 +180,8 @@ func (g growing) open(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// tell sends the extent of the subtask's rows, and whether the subtask has no table yet.
+// tell writes the extent of the subtask's rows, and whether the subtask has no table yet, to
+// the object that all subtasks merge.
 func (g growing) tell(ctx *comqueue.ComContext) error {
 	s, all := states.Get(ctx), extents.Get(ctx)
 	at := copy(all, s.extent[:])
@@ -192,7 +196,8 @@ func (g growing) copies(ctx *comqueue.ComContext, d *bins.Data) bool {
 	return ctx.NumTask() > 1 && copied(d.Layout, d.Facts.Rows) <= g.params.Memory
 }
 
-// pack packs the subtask's rows if copies fit and some subtask has no table.
+// pack encodes the subtask's rows if copies fit in memory and at least one subtask has no
+// table.
 func (g growing) pack(ctx *comqueue.ComContext) error {
 	s, all := states.Get(ctx), extents.Get(ctx)
 	packed.Put(ctx, nil)
@@ -218,7 +223,7 @@ func (g growing) check(d *bins.Data) error {
 }
 
 // grow grows every NumTask-th tree of this superstep if the subtask has all rows. Otherwise it
-// begins all trees.
+// begins the batch of all trees.
 func (g growing) grow(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
 	if err := g.settle(ctx, s); err != nil {
@@ -245,7 +250,8 @@ func (g growing) grow(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// take takes a grown tree with its number. Trees are taken in order, and borrowed.
+// take adds the grown tree t with the given number to the model. Trees must come in the order
+// of their numbers. t is borrowed until take returns.
 func (s *state) take(number int, t *tree.Tree) error {
 	if s.written != nil {
 		if err := s.written.add(t); err != nil {
@@ -261,7 +267,8 @@ func (s *state) take(number int, t *tree.Tree) error {
 // until returns the number of trees after this superstep.
 func (g growing) until(s *state) int { return min(s.Trees+batchTrees, g.params.NumTrees) }
 
-// build makes the builder from the rows of all subtasks, or levels from those of this one.
+// build makes the builder from the rows of all subtasks, or levels from the rows of this
+// subtask.
 func (g growing) build(ctx *comqueue.ComContext, s *state) error {
 	d := s.data
 	rows := &gathered{spans: d.Shards, label: d.Label, weight: d.Weight, blocks: d.Blocks, wide: d.Wide, loose: s.loose}
@@ -302,8 +309,8 @@ func (g growing) build(ctx *comqueue.ComContext, s *state) error {
 	return nil
 }
 
-// over reports whether the trees of the superstep have grown. If subtasks have all rows, they
-// have.
+// over reports whether the trees of the superstep are complete. If subtasks have all rows, they
+// are complete before the first pass.
 func over(ctx *comqueue.ComContext) (bool, error) {
 	s := states.Get(ctx)
 	return s.levels == nil || s.levels.over(), nil
@@ -339,7 +346,7 @@ func attach(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// collect takes the trees of all subtasks in order.
+// collect takes the trees of all subtasks in the order of their numbers.
 func (g growing) collect(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
 	until := g.until(s)
@@ -364,8 +371,8 @@ func (g growing) collect(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// measure adds the measures of a shard's rows, each predicted by the trees so far that did not
-// draw it.
+// measure adds the measures of the rows of a shard to out. Each row is predicted by those of
+// the trees made so far that did not draw it.
 func (g growing) measure(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := states.Get(ctx)
 	s.bag.measure(shard, s.data.Facts.LabelMean, g.params.Task, out)
@@ -381,7 +388,7 @@ func (g growing) report(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// fits returns an error if trees cannot be added to Start because of the parameters.
+// fits returns an error if the parameters do not allow trees to be added to Start.
 func (p Params) fits() error {
 	s := p.Start.Summary
 	switch {
@@ -393,7 +400,8 @@ func (p Params) fits() error {
 	return nil
 }
 
-// same returns an error if the rows differ in form from those that Start was trained on.
+// same returns an error if the rows do not have the same features, types or classes as those
+// that Start was trained on.
 func (g growing) same(in signature.Inputs, trees *tree.Ensemble, f *bins.Facts) error {
 	s := g.params.Start
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// train returns the model of a table.
+// train returns the model that is trained on table.
 func train(t testing.TB, table trial.Table, p forest.Params, options ...engine.Option) *forest.Model {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -20,7 +20,8 @@ func train(t testing.TB, table trial.Table, p forest.Params, options ...engine.O
 	}, options...)
 	m, err := forest.ModelOf(r, "model")
 	require.NoError(t, err)
-	// Training writes its trees one by one, with the same bytes as encoding the model at once.
+	// Training encodes its trees one by one, and must give the same bytes as encoding the whole
+	// model.
 	written, err := model.Encoded(r, "model")
 	require.NoError(t, err)
 	again, err := m.Encode()
@@ -29,7 +30,7 @@ func train(t testing.TB, table trial.Table, p forest.Params, options ...engine.O
 	return m
 }
 
-// fails asserts that training fails.
+// fails requires that training fails with an error that contains texts.
 func fails(t *testing.T, table trial.Table, p forest.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {
@@ -37,7 +38,7 @@ func fails(t *testing.T, table trial.Table, p forest.Params, texts ...string) {
 	}, texts...)
 }
 
-// classes returns n rows of normal features with one of k classes.
+// classes returns n rows of d normal features with one of k classes.
 func classes(seed uint64, n, d, k int) trial.Table {
 	t := trial.Gaussian(seed, n, d)
 	for i := range n {
@@ -48,7 +49,7 @@ func classes(seed uint64, n, d, k int) trial.Table {
 	return t
 }
 
-// numbers returns n rows of normal features with a label that depends on two of them.
+// numbers returns n rows of d normal features with a label that depends on two of them.
 func numbers(seed uint64, n, d int) trial.Table {
 	t := trial.Gaussian(seed, n, d)
 	for i := range n {
@@ -59,7 +60,7 @@ func numbers(seed uint64, n, d int) trial.Table {
 	return t
 }
 
-// coded makes the first feature one of more than 255 categories.
+// coded returns the table with a first feature of more than 255 categories.
 func coded(t trial.Table) trial.Table {
 	for i := range t.N {
 		t.Row(i)[0] = float64(i * 7919 % 331 * 190)
@@ -67,8 +68,9 @@ func coded(t trial.Table) trial.Table {
 	return t
 }
 
-// In a single tree each leaf has one row, or rows of the same features. The only error left is
-// the difference of labels with the same features: 0.05 for the two rows (1, 2).
+// TestSingleTreeIsExact requires that each leaf of a single tree has one row, or rows with the
+// same features. The only remaining error is the difference between the labels of rows with the
+// same features: 0.05 for the two rows (1, 2).
 func TestSingleTreeIsExact(t *testing.T) {
 	table := trial.TableOf([]float64{.8, .7, .4, .4, .6, .2, .3},
 		[]float64{1, 2}, []float64{1, 2}, []float64{0, 3}, []float64{0, 2}, []float64{1, 3}, []float64{4, 3}, []float64{4, 4})
@@ -84,8 +86,8 @@ func TestSingleTreeIsExact(t *testing.T) {
 	require.Len(t, m.Trees.Trees, 1)
 }
 
-// No tree changes whether subtasks have copies of all rows, or with how much they exchange at a
-// time.
+// TestMemoryChangesNoBit requires the same trees whether subtasks have copies of all rows or
+// not, and with any size of the buffers that they exchange.
 func TestMemoryChangesNoBit(t *testing.T) {
 	for name, c := range map[string]struct {
 		table trial.Table

@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// TestWideColumnsGrowTheSameTrees grows trees on the same categories held in one byte and in
-// two. They differ in one thing alone: with two bytes, categories that a node has not seen go
-// where missing values go.
+// TestWideColumnsGrowTheSameTrees grows trees on the same categories, stored in one byte and in
+// two bytes. The trees must differ in only one respect: with two bytes, categories that do not
+// occur in a node go to the side of missing values.
 func TestWideColumnsGrowTheSameTrees(t *testing.T) {
 	splits := 0
 	for seed := range uint64(120) {
@@ -35,7 +35,7 @@ func TestWideColumnsGrowTheSameTrees(t *testing.T) {
 			return newBuilder(tab, rule, newSampler(Params{Sampling: Whole})).grow(context.Background(), 0)
 		}
 		narrow, wide := grow(false), grow(true)
-		if !rule.random { // wide features have other draws
+		if !rule.random { // wide features use other random numbers
 			require.Len(t, wide.Nodes, len(narrow.Nodes))
 			for i := range wide.Nodes {
 				a, b := narrow.Nodes[i], wide.Nodes[i]
@@ -45,7 +45,7 @@ func TestWideColumnsGrowTheSameTrees(t *testing.T) {
 		}
 		e := tree.Ensemble{Features: make([]string, len(p.bins)), Outputs: max(1, p.classes), Base: make([]float64, max(1, p.classes)), Single: true, Trees: []tree.Tree{wide}}
 		require.NoError(t, e.Validate())
-		counts, seen := map[int32]int64{}, map[int32]map[int]bool{} // by node: the bins of its feature
+		counts, seen := map[int32]int64{}, map[int32]map[int]bool{} // seen has, for each node, the bins of its feature
 		for i := range p.label {
 			if p.weight != nil && p.weight[i] == 0 {
 				continue

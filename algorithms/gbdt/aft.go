@@ -7,11 +7,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// aft is −log of the likelihood of a time that is known or lies in an interval. The logarithm
-// of the time is the margin plus scale times an error drawn from the distribution (Barnwal, Cho
-// and Hocking, "Survival regression with accelerated failure time model in XGBoost", Journal of
-// Computational and Graphical Statistics 31, 2022). Gradients and hessians are bounded by
-// maxAFT, so that no single outlier outweighs all other rows.
+// aft is the objective AFT: −log of the likelihood of a time that is either known or only known
+// to lie in an interval. The logarithm of the time equals the margin plus scale times an error
+// that is drawn from distribution (Barnwal, Cho and Hocking, "Survival regression with
+// accelerated failure time model in XGBoost", Journal of Computational and Graphical Statistics
+// 31, 2022). Gradients and hessians are cut to ±maxAFT, so that no single outlier outweighs all
+// other rows.
 type aft struct {
 	distribution Distribution
 	scale        float64
@@ -19,15 +20,15 @@ type aft struct {
 
 const maxAFT = 15
 
-// leastShare is the least probability of an interval. A less probable interval counts as open
-// at the end farther from the margin.
+// leastShare is the least probability of an interval. An interval of a smaller probability is
+// treated as unbounded at its end farther from the margin.
 const leastShare = 1e-10
 
 func (*aft) link() Link                { return Exponential }
 func (*aft) base(mean float64) float64 { return mean }
 
-// target is the logarithm of the time. For an interval it is the mean of the logarithms of both
-// ends, or the logarithm of the only known end.
+// target returns the logarithm of the time of row i. For an interval it returns the mean of the
+// logarithms of both ends, or, if only one end is known, the logarithm of this end.
 func (o *aft) target(r *Rows, i, _ int) float64 {
 	lower, upper := interval(r, i)
 	switch {
@@ -41,7 +42,8 @@ func (o *aft) target(r *Rows, i, _ int) float64 {
 	return 0
 }
 
-// interval returns the ends of a row's label.
+// interval returns the lower and the upper end of the label of row i. Both are the label itself
+// if labels are not intervals.
 func interval(r *Rows, i int) (lower, upper float64) {
 	if r.Upper == nil {
 		return r.Label[i], r.Label[i]
@@ -71,8 +73,8 @@ func (o *aft) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// term returns −log of the likelihood of a row, and the derivatives of this by the standardised
-// logarithm of the time.
+// term returns nll, −log of the likelihood of a row, and d1 and d2, the first and second
+// derivatives of nll with respect to the standardised logarithm of the time.
 func (o *aft) term(margin, lower, upper float64) (nll, d1, d2 float64) {
 	z := func(t float64) float64 { return (kernel.Log(t) - margin) / o.scale }
 	switch {
@@ -96,7 +98,7 @@ func (o *aft) term(margin, lower, upper float64) (nll, d1, d2 float64) {
 	}
 	fl, gl := o.distribution.slope(l)
 	fu, gu := o.distribution.slope(u)
-	// d1 and d2 are the derivatives by a shift of both ends.
+	// d1 and d2 are the derivatives with respect to a common shift of both ends.
 	d1 = -((fu - fl) / share)
 	d2 = float64(d1*d1) - (gu-gl)/share
 	return -kernel.Log(share), d1, d2
@@ -105,10 +107,10 @@ func (o *aft) term(margin, lower, upper float64) (nll, d1, d2 float64) {
 // halfLog2Pi is ½·log 2π.
 const halfLog2Pi = 0.91893853320467274178032973640561764
 
-// tail bounds exponents. Beyond it the gradients are at their bound.
+// tail bounds the exponents. For larger ones the gradients have reached their bounds.
 const tail = 50
 
-// density returns −log f(z) and its derivatives.
+// density returns −log f(z) for the density f, and its first and second derivatives.
 func (d Distribution) density(z float64) (nll, d1, d2 float64) {
 	switch d {
 	case LogisticTime:
@@ -121,7 +123,8 @@ func (d Distribution) density(z float64) (nll, d1, d2 float64) {
 	return float64(float64(z*z)/2) + halfLog2Pi, z, 1
 }
 
-// above returns −log(1−F(z)) and its derivatives.
+// above returns −log(1−F(z)) for the distribution function F, and its first and second
+// derivatives.
 func (d Distribution) above(z float64) (nll, d1, d2 float64) {
 	switch d {
 	case LogisticTime:
@@ -140,7 +143,7 @@ func (d Distribution) above(z float64) (nll, d1, d2 float64) {
 	return nll, hazard, hazard * (hazard - z)
 }
 
-// below returns −log F(z) and its derivatives.
+// below returns −log F(z), and its first and second derivatives.
 func (d Distribution) below(z float64) (nll, d1, d2 float64) {
 	switch d {
 	case LogisticTime:
@@ -162,7 +165,7 @@ func (d Distribution) below(z float64) (nll, d1, d2 float64) {
 	return nll, -d1, d2
 }
 
-// between returns F(u) − F(l).
+// between returns F(u) − F(l), the probability of the interval from l to u.
 func (d Distribution) between(l, u float64) float64 {
 	switch d {
 	case LogisticTime:
@@ -182,7 +185,7 @@ func (d Distribution) between(l, u float64) float64 {
 	return a - b
 }
 
-// slope returns f(z) and f'(z).
+// slope returns the density f(z) and its derivative f'(z).
 func (d Distribution) slope(z float64) (f, slope float64) {
 	switch d {
 	case LogisticTime:
@@ -198,8 +201,8 @@ func (d Distribution) slope(z float64) (f, slope float64) {
 	return f, -(z * f)
 }
 
-// normalAbove returns 1−Φ(z) and φ(z)/(1−Φ(z)). Up to z = 2.5 it sums the series about 0.
-// Above, where the series cancels, it takes Laplace's continued fraction.
+// normalAbove returns 1−Φ(z) and φ(z)/(1−Φ(z)). For z up to 2.5 it sums the power series about
+// 0. For larger z, where the terms of the series cancel, it uses Laplace's continued fraction.
 func normalAbove(z float64) (share, hazard float64) {
 	density := kernel.Exp(-float64(float64(z*z)/2) - halfLog2Pi)
 	if z > 2.5 {

@@ -97,7 +97,8 @@ func TestParametersAreChecked(t *testing.T) {
 	}
 }
 
-// With uninformative features every tree is a single leaf, and nothing breaks.
+// TestPoorFeatures requires that training succeeds on features without information, where every
+// tree is a single leaf.
 func TestPoorFeatures(t *testing.T) {
 	nan := math.NaN()
 	p := gbdt.Params{LabelCol: "label", NumTrees: 3}
@@ -111,7 +112,7 @@ func TestPoorFeatures(t *testing.T) {
 		}
 		require.InDelta(t, 2.5, m.Predict([]float64{7}), 1e-9, name)
 	}
-	// A feature that is missing in half of the rows: missing values go to a side of their own.
+	// Feature 0 is missing in half of the rows. A split sends the missing values to one side.
 	half := trial.Table{N: 8, D: 1, X: []float64{nan, 1, nan, 1, nan, 1, nan, 1}, Label: []float64{0, 1, 0, 1, 0, 1, 0, 1}}
 	p.MinChildWeight, p.Lambda, p.LearningRate = -1, -1, 1
 	m := train(t, half, p)
@@ -121,7 +122,8 @@ func TestPoorFeatures(t *testing.T) {
 	one := trial.Table{N: 1, D: 2, X: []float64{1, 2}, Label: []float64{3}}
 	require.InDelta(t, 3, train(t, one, p).Predict([]float64{0, 0}), 1e-12)
 
-	// More bins than values, and infinities, which lie beyond all numbers.
+	// More bins are allowed than there are distinct values, and some values are infinite,
+	// beyond all finite thresholds.
 	inf := math.Inf(1)
 	few := trial.Table{N: 4, D: 1, X: []float64{-inf, 1, 2, inf}, Label: []float64{1, 2, 3, 4}}
 	m = train(t, few, p)
@@ -130,7 +132,8 @@ func TestPoorFeatures(t *testing.T) {
 	}
 	require.InDelta(t, 4, m.Predict([]float64{1e300}), 1e-9)
 
-	// Without a limit of depth, but with a gain that no split reaches, a tree is a single leaf.
+	// There is no limit of depth, but no split reaches MinSplitGain, so a tree is a single
+	// leaf.
 	p.MaxDepth, p.MinSplitGain = -1, 1e300
 	require.Len(t, train(t, few, p).Ensemble.Trees[0].Nodes, 1)
 }
@@ -170,7 +173,8 @@ func TestRowsAreChecked(t *testing.T) {
 	fails(t, with(func(*trial.Table) {}), p, "gbdt.Train", `"nothing"`)
 }
 
-// A set with other columns is refused when the job is built.
+// TestEvaluationSetsAreChecked requires that an evaluation set with other columns than the
+// training rows is refused when the job is built.
 func TestEvaluationSetsAreChecked(t *testing.T) {
 	table := labelled(made(33, 24, 3), func(y float64) float64 { return kernelBool(y > 3) })
 	for _, c := range []struct {
@@ -189,7 +193,8 @@ func TestEvaluationSetsAreChecked(t *testing.T) {
 	}
 }
 
-// Any category that training has not seen is missing at prediction.
+// TestUnseenCategories requires that a category that training has not seen is treated as a
+// missing value in predictions.
 func TestUnseenCategories(t *testing.T) {
 	type row struct {
 		Word  string
@@ -213,7 +218,7 @@ func TestUnseenCategories(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {
 		engine.Collect(gbdt.Train(operators.FromSlice(b, rows), p), "model")
 	}, "bad_test.go", `monotone constraints: feature "word" is categorical: categories have no order`)
-	p.Monotone = map[string]int{"word": 0} // no constraint
+	p.Monotone = map[string]int{"word": 0} // 0 means no constraint
 	trainRows(t, rows, p)
 	p.Monotone = nil
 	fails(t, made(37, 20, 3), gbdt.Params{LabelCol: "label", CategoricalAt: []int{2}, Monotone: map[string]int{"f2": -1}},
@@ -246,6 +251,6 @@ func TestPredictChecks(t *testing.T) {
 	require.True(t, math.IsNaN(m.PredictSparse([]int32{1, 1}, []float64{1, 1})))
 	require.True(t, math.IsNaN(m.PredictSparse([]int32{3}, []float64{1})))
 	require.False(t, m.Margins(table.Row(0), nil))
-	require.False(t, m.PredictProbability(table.Row(0), make([]float64, 2)), "a regression has none")
+	require.False(t, m.PredictProbability(table.Row(0), make([]float64, 2)), "a regression has no probabilities")
 	require.False(t, m.Leaves(table.Row(0), make([]int32, 1)))
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// batches predicts for batches of rows, with the bits that single rows give. Blocks of rows go
-// through the trees together, which takes a fraction of the time.
+// batches predicts for batches of rows. Its predictions have the same bits as those for single
+// rows. It passes blocks of rows through the trees together, which takes a fraction of the
+// time.
 type batches struct {
 	*signature.Batches
 	m *Model
@@ -21,10 +22,10 @@ type batches struct {
 	x, margins, why []float64
 	valid           []bool
 	leaves          []int32
-	values          []float64 // a vector of the current row
+	values          []float64 // one output vector of the current row
 }
 
-// compute is model.Compute.
+// compute returns the prediction columns of a batch. It has the signature of model.Compute.
 func (p *batches) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
 	width := len(p.m.Ensemble.Features)
 	return p.Compute(c, first, in, width, func(out *batch.RecordBuilder, lo, n int) error {
@@ -42,7 +43,7 @@ func (p *batches) compute(c *engine.Context, first int, in engine.Batch) ([]colu
 	})
 }
 
-// predict appends the columns of a block of n rows.
+// predict appends the predictions of a block of n rows to the columns of b.
 func (p *batches) predict(b *batch.RecordBuilder, n int) error {
 	e := p.m.Ensemble
 	k, trees := e.Outputs, len(e.Trees)
@@ -96,9 +97,9 @@ func (p *batches) predict(b *batch.RecordBuilder, n int) error {
 	return nil
 }
 
-// MarginsRows is Margins for the n rows of a row-major matrix. It writes the margins to dst row
-// by row. threads goroutines share the work; the caller's is one of them. This takes a fraction
-// of the time of n calls of Margins.
+// MarginsRows does what Margins does for each of the n rows of the row-major matrix rows. It
+// writes the margins to dst, row by row. The work is shared by threads goroutines, of which the
+// caller's is one. MarginsRows takes a fraction of the time of n calls of Margins.
 func (m *Model) MarginsRows(rows []float64, n int, dst []float64, threads int) bool {
 	if n < 0 || len(rows) != n*m.Dim || len(dst) != n*m.Ensemble.Outputs {
 		return false
@@ -114,8 +115,9 @@ func (m *Model) MarginsRows(rows []float64, n int, dst []float64, threads int) b
 	return true
 }
 
-// PredictRows is Predict for the n rows of a row-major matrix; see MarginsRows. If dst does not
-// have n values, it is left as it is, and the result is false.
+// PredictRows does what Predict does for each of the n rows of the row-major matrix rows, with
+// threads goroutines as in MarginsRows. It returns false, and leaves dst unchanged, if dst does
+// not have n values.
 func (m *Model) PredictRows(rows []float64, n int, dst []float64, threads int) bool {
 	k := m.Ensemble.Outputs
 	margins := dst

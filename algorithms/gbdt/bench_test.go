@@ -13,7 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// Whole trainings: 28 dense features, depth 6, at parallelism 2.
+// BenchmarkTrain measures whole trainings on 28 dense features, with trees of depth 6, at
+// parallelism 2.
 func BenchmarkTrain(b *testing.B) {
 	for _, n := range []int{10_000, 200_000} {
 		table := labelled(made(71, n, 28), func(y float64) float64 { return kernelBool(y > 3) })
@@ -35,7 +36,7 @@ func BenchmarkTrain(b *testing.B) {
 	}
 }
 
-// Predictions of single rows by 100 trees.
+// BenchmarkPredict measures predictions for single rows by 100 trees.
 func BenchmarkPredict(b *testing.B) {
 	table := made(72, 4000, 28)
 	m := train(b, table, gbdt.Params{LabelCol: "label", NumTrees: 100})

@@ -13,14 +13,14 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// ranked is a row of a query.
+// ranked is a row that belongs to a query.
 type ranked struct {
 	Query int64
 	A, B  float64
 	Label float64
 }
 
-// queries returns n queries of a few rows each, whose labels rise with the first feature.
+// queries returns n queries of a few rows each. The labels rise with the first feature.
 func queries(n int) []ranked {
 	table := made(21, n*7, 3)
 	var rows []ranked
@@ -32,8 +32,8 @@ func queries(n int) []ranked {
 	return rows
 }
 
-// The same file at any parallelism, with any batch size, with and without assembly, and the
-// same metrics in every round.
+// TestSameBits requires the same model file, and the same metrics in every round, at any
+// parallelism, with any batch size, and with and without assembly.
 func TestSameBits(t *testing.T) {
 	table := weighted(made(11, 120, 4))
 	positive := labelled(table, func(y float64) float64 { return math.Floor(math.Exp(y / 3)) })
@@ -69,7 +69,8 @@ func TestSameBits(t *testing.T) {
 	}, "gbdt")
 }
 
-// Magnitudes are from 1e-8 to 1e16, so that a sum that depends on its order would show.
+// TestSameBitsOfWildRows uses magnitudes from 1e-8 to 1e16, so that a sum that depends on the
+// order of its terms would change the bits.
 func TestSameBitsOfWildRows(t *testing.T) {
 	wild := trial.Wild(200, 4)
 	squares := labelled(wild, func(float64) float64 { return 0 })
@@ -90,8 +91,8 @@ func TestSameBitsOfWildRows(t *testing.T) {
 	}
 }
 
-// If no rows are drawn, trees depend neither on the order of the rows nor on the number of
-// shards, as they are made from sums of integers alone.
+// TestRowsPermuted requires that trees depend neither on the order of the rows nor on the
+// number of shards if no rows are drawn, as trees are then made only from sums of integers.
 func TestRowsPermuted(t *testing.T) {
 	table := weighted(made(12, 200, 4))
 	wild := trial.Wild(200, 4)

@@ -30,7 +30,7 @@ func (p Params) Predicts() model.Prediction {
 	return made
 }
 
-// FitEval implements model.EvalFitter: it is Train with eval as an evaluation set.
+// FitEval implements model.EvalFitter. It calls Train with eval as the only evaluation set.
 func (p Params) FitEval(rows, eval *engine.Dataset) *engine.Dataset {
 	if eval == nil {
 		return Train(rows, p)
@@ -54,7 +54,8 @@ func (p Params) CheckSetup(s model.TrainingSetup) []error {
 	return errs
 }
 
-// objectiveFlag is an objective on the command line: any but Custom, which needs a Go function.
+// objectiveFlag is an objective that can be named on the command line: any but Custom, which
+// needs a Go function.
 type objectiveFlag Objective
 
 // MarshalText implements encoding.TextMarshaler.
@@ -133,8 +134,8 @@ func (m *Model) Predicts() model.Prediction {
 	return Params{Objective: m.Objective}.Predicts().Named(m.PredictionCol, m.ProbabilityCol, m.Classes.Values)
 }
 
-// Describe implements model.Describer. It gives what training measured, and the importance of
-// each feature.
+// Describe implements model.Describer. The description has the metrics measured in training and
+// the importance of each feature.
 func (m *Model) Describe(feature func(i int) string) (d model.Description) {
 	d.Settings = []model.Fact{{Name: "objective", Value: m.Objective.String()}}
 	m.describeMetrics(&d)
@@ -142,8 +143,8 @@ func (m *Model) Describe(feature func(i int) string) (d model.Description) {
 	return d
 }
 
-// describeMetrics adds the curve of the first metric on each set, and the values of all metrics
-// after the best round.
+// describeMetrics adds to d the values of the first metric on each set after every round, and
+// the values of all metrics after the best round.
 func (m *Model) describeMetrics(d *model.Description) {
 	s := m.Summary
 	if len(s.Record) == 0 || len(s.Metrics) == 0 {

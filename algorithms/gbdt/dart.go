@@ -6,16 +6,17 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// dart has what dropping trees needs: the weight of each round, and the leaf in which each row
-// ended in each tree. A leaf takes two bytes where the tree has up to 65,536 nodes, else four.
+// dart has the data that dropping trees needs: the weight of each round, and the leaf of each
+// row in each tree. A leaf number takes two bytes if the tree has up to 65,536 nodes, and four
+// otherwise.
 type dart struct {
 	weights []float64 // by round
 	best    []float64 // the weights after the best round
-	ends    [][]ends  // [round·outputs+output]: of the training rows, then of each set with rows of its own
-	out     []int     // rounds that are dropped now, from 0
+	ends    [][]ends  // [round·outputs+output][set]; set 0 is the training rows, followed by the sets with rows of their own
+	out     []int     // the rounds that are currently dropped, numbered from 0
 }
 
-// ends are the nodes in which rows ended.
+// ends has, for each row, the number of the node in which the row ended in a tree.
 type ends struct {
 	short []uint16
 	long  []int32
@@ -23,10 +24,11 @@ type ends struct {
 
 func newDART(*state) *dart { return &dart{} }
 
-// keepBest notes that the current round is the best so far.
+// keepBest stores the current weights as those after the best round so far.
 func (d *dart) keepBest() { d.best = append(d.best[:0], d.weights...) }
 
-// endsOf keeps node numbers.
+// endsOf returns the node numbers leaf, copied in the smaller type that fits a tree with the
+// given number of nodes.
 func endsOf(leaf []int32, nodes int) ends {
 	if nodes > 1<<16 {
 		return ends{long: slices.Clone(leaf)}
@@ -38,7 +40,7 @@ func endsOf(leaf []int32, nodes int) ends {
 	return ends{short: short}
 }
 
-// add adds to each margin the value of the node in which its row ended.
+// add adds to the margin of each row the value of the node in which the row ended.
 func (e *ends) add(margin, values []float64) {
 	for i, n := range e.short {
 		margin[i] += values[n]
@@ -48,8 +50,8 @@ func (e *ends) add(margin, values []float64) {
 	}
 }
 
-// drop draws the rounds that are left out while the trees of this round are made, and subtracts
-// their trees from the margins.
+// drop draws the rounds that are left out while the trees of the given round are made, and
+// subtracts the trees of these rounds from the margins.
 func (s *state) drop(round int) {
 	d, p := s.dropped, s.params
 	d.out = d.out[:0]
@@ -72,9 +74,9 @@ func (s *state) drop(round int) {
 	}
 }
 
-// restore puts the dropped rounds back with smaller weights, and returns the weight of the new
-// round, whose learning rate is rate. The new and the dropped trees together are then as large
-// as the dropped ones were.
+// restore adds the dropped rounds to the margins again with smaller weights. It returns the
+// weight of the new round, whose learning rate is rate. With these weights the new and the
+// dropped trees together contribute as much as the dropped trees did before.
 func (s *state) restore(rate float64) float64 {
 	d, n := s.dropped, float64(len(s.dropped.out))
 	weight := 1.0
@@ -89,7 +91,7 @@ func (s *state) restore(rate float64) float64 {
 	return weight
 }
 
-// addRound adds the trees of round t, from 0, times a weight to all margins.
+// addRound adds the trees of round t, counted from 0, to all margins, multiplied by weight.
 func (s *state) addRound(t int, weight float64) {
 	for k := range s.outputs {
 		nodes := s.trees[t*s.outputs+k].Nodes

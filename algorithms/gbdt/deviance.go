@@ -6,7 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// counted is the shared part of the objectives whose margin is the logarithm of the mean.
+// counted has the methods that are common to the objectives whose margin is the logarithm of
+// the mean.
 type counted struct{ number }
 
 func (counted) link() Link                { return Exponential }
@@ -19,15 +20,15 @@ func (counted) check(r *Rows, i int) error {
 	return nil
 }
 
-// maxMargin bounds margins before e^margin is taken. e to a larger one is close to the largest
-// float64.
+// maxMargin bounds the absolute value of a margin before the exponential is taken. The
+// exponential of a larger margin would be close to the largest float64.
 const maxMargin = 690
 
-// power returns e^m, with m cut to ±maxMargin, so that it does not overflow.
+// power returns e^m. It first cuts m to ±maxMargin, so that the result does not overflow.
 func power(m float64) float64 { return kernel.Exp(max(-maxMargin, min(maxMargin, m))) }
 
-// poisson is e^m − y·m. Its hessian, e^m, is multiplied by e^MaxDeltaStep, so that steps stay
-// small where a count is far above its mean.
+// poisson is the objective e^m − y·m for a label y and a margin m. Its hessian, e^m, is
+// multiplied by e^MaxDeltaStep, so that steps stay small where a count is far above its mean.
 type poisson struct {
 	counted
 	inflate float64
@@ -41,7 +42,7 @@ func (o *poisson) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// gamma is y·e^−m + m.
+// gamma is the objective y·e^−m + m for a label y and a margin m.
 type gamma struct{ counted }
 
 func (gamma) check(r *Rows, i int) error {
@@ -59,7 +60,8 @@ func (gamma) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// tweedie is e^((2−p)m)/(2−p) − y·e^((1−p)m)/(1−p), of variance mean^p.
+// tweedie is the objective e^((2−p)m)/(2−p) − y·e^((1−p)m)/(1−p) for a label y and a margin m.
+// It belongs to a distribution whose variance is in proportion to mean^p.
 type tweedie struct {
 	counted
 	power float64

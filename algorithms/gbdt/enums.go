@@ -16,7 +16,8 @@ const (
 	Quantile
 	// Logistic is the log-loss of two classes.
 	Logistic
-	// Softmax is the log-loss of two or more classes, with a tree for each in every round.
+	// Softmax is the log-loss of two or more classes, with one tree for each class in every
+	// round.
 	Softmax
 	// Poisson is the deviance of counts; the margin is the logarithm of the mean.
 	Poisson
@@ -26,11 +27,11 @@ const (
 	// Tweedie is the deviance of numbers of 0 or more whose variance is in proportion to
 	// mean^TweediePower.
 	Tweedie
-	// AFT is the log-likelihood of an accelerated failure time model: LabelCol is a time, or
-	// the lower end of an interval whose upper end is LabelUpperCol.
+	// AFT is the negative log-likelihood of an accelerated failure time model. LabelCol has a
+	// time, or the lower end of an interval whose upper end is in LabelUpperCol.
 	AFT
-	// LambdaMART ranks the rows of a query: LabelCol is the relevance of a row, GroupCol its
-	// query.
+	// LambdaMART ranks the rows of each query. LabelCol has the relevance of a row, and
+	// GroupCol its query.
 	LambdaMART
 	// Custom is the objective in Params.CustomObjective.
 	Custom
@@ -58,7 +59,7 @@ type GrowPolicy int
 const (
 	// DepthWise splits all nodes of a level at once, with one exchange of histograms.
 	DepthWise GrowPolicy = iota
-	// LossGuide splits the leaf of the largest gain, until there are MaxLeaves.
+	// LossGuide splits the leaf with the largest gain, until the tree has MaxLeaves leaves.
 	LossGuide
 )
 
@@ -77,11 +78,11 @@ func (g *GrowPolicy) UnmarshalText(text []byte) error { return policies.Parse(g,
 type Distribution int
 
 const (
-	// NormalTime takes the error as normal.
+	// NormalTime is a normal distribution of the error.
 	NormalTime Distribution = iota
-	// LogisticTime takes it as logistic.
+	// LogisticTime is a logistic distribution of the error.
 	LogisticTime
-	// ExtremeTime takes it as an extreme value, the smallest of many (Gumbel), so that times
+	// ExtremeTime is the distribution of the smallest of many values (Gumbel), with which times
 	// have a Weibull distribution.
 	ExtremeTime
 )
@@ -106,7 +107,7 @@ const (
 	// Exponential predicts e to the margin.
 	Exponential
 	// Sigmoid takes the margin as the log odds of the second of two classes. With a custom
-	// objective the probability is predicted.
+	// objective the prediction is the probability of the second class.
 	Sigmoid
 	// Shares takes the margins of the classes as logarithms of their relative odds (softmax).
 	Shares

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A job that learns the price of a ride by its length and the kind of the car.
+// Example trains a model of the price of a ride from its length and the kind of vehicle.
 func Example() {
 	type ride struct {
 		Km    float64

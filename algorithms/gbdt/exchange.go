@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// libraryNames has the names of an objective in other libraries.
+// libraryNames has the names of an objective in XGBoost and LightGBM.
 type libraryNames struct{ xgboost, lightgbm string }
 
 var foreignNames = map[Objective]libraryNames{
@@ -28,11 +28,12 @@ var foreignNames = map[Objective]libraryNames{
 	Poisson:    {"count:poisson", "poisson"},
 	Gamma:      {"reg:gamma", "gamma"},
 	Tweedie:    {"reg:tweedie", "tweedie"},
-	AFT:        {"survival:aft", "poisson"}, // LightGBM has none; this has the same link
+	AFT:        {"survival:aft", "poisson"}, // LightGBM lacks AFT; its poisson has the same link
 	LambdaMART: {"rank:ndcg", "lambdarank"},
 }
 
-// parameter has the names of a parameter of an objective, here and in other libraries.
+// parameter has the names of a parameter of an objective: in Params, in XGBoost and in
+// LightGBM.
 type parameter struct{ name, xgboost, lightgbm string }
 
 var foreignParameters = map[Objective][]parameter{
@@ -45,7 +46,8 @@ var foreignParameters = map[Objective][]parameter{
 }
 
 // foreignOf returns the names of the model's objective in other libraries. A custom objective
-// gets the name of one with the same link. With several outputs only the identity link has one.
+// gets the names of an objective with the same link. With several outputs there is such an
+// objective only for the identity link.
 func (m *Model) foreignOf() (libraryNames, error) {
 	switch {
 	case m.Objective != Custom:
@@ -62,15 +64,16 @@ func (m *Model) foreignOf() (libraryNames, error) {
 	return foreignNames[Squared], nil
 }
 
-// XGBoost returns the model as one of XGBoost, which predicts the same margins in float32. It
-// takes the rows of Predict: numbers, with the codes of Code for text, and NaN where Code gives
-// NaN. XGBoost treats absent values of sparse rows as missing, so a model with AbsentIsZero
-// must be given rows with explicit zeros.
+// XGBoost returns an XGBoost model that predicts the same margins in float32. Its input rows
+// are those of Predict: numbers, with the codes of Code for text, and NaN where Code gives NaN.
+// XGBoost treats absent values of sparse rows as missing, so a model with AbsentIsZero must be
+// given rows with explicit zeros.
 //
-// The trees are those up to the best round; after an early stop the attribute best_iteration is
-// the last of these rounds. A custom objective is replaced by one with the same link. The
-// attribute superstep has the facts that XGBoost has no place for, such as the names of classes
-// and categories; FromXGBoost reads it to make the same model again.
+// The trees are those up to the best round. After early stopping the attribute best_iteration
+// has the number of this round, counted from 0. A custom objective is replaced by an objective
+// of XGBoost with the same link. The attribute superstep has the facts that the format cannot
+// represent, such as the names of classes and categories. FromXGBoost reads it to restore the
+// same model.
 func (m *Model) XGBoost() (*xgboost.Model, error) {
 	e, n, err := m.exported()
 	if err != nil {
@@ -87,7 +90,7 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 		}
 	}
 	switch m.Objective {
-	case Quantile: // a list in XGBoost
+	case Quantile: // XGBoost takes a list of quantiles
 		if v, ok := x.Parameters["quantile_alpha"]; ok {
 			x.Parameters["quantile_alpha"] = "[" + v + "]"
 		}
@@ -103,12 +106,12 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 	return x, nil
 }
 
-// LightGBM returns the model as one of LightGBM, which predicts the same margins. It takes the
-// rows that XGBoost describes. A custom objective, and AFT, are replaced by an objective with
-// the same link. The parameter superstep, after the objective, has the facts that LightGBM has
-// no place for, such as the names of classes and categories; FromLightGBM reads it to make the
-// same model again. LightGBM accepts files with this parameter, but leaves it out of files that
-// it writes.
+// LightGBM returns a LightGBM model that predicts the same margins. Its input rows are those
+// that the doc comment of XGBoost describes. A custom objective, and AFT, are replaced by an
+// objective of LightGBM with the same link. The parameter superstep, after the objective, has
+// the facts that the format cannot represent, such as the names of classes and categories.
+// FromLightGBM reads it to restore the same model. LightGBM accepts files with this parameter,
+// but does not write it to its own files.
 func (m *Model) LightGBM() (*lightgbm.Model, error) {
 	e, n, err := m.exported()
 	if err != nil {
@@ -129,7 +132,8 @@ func (m *Model) LightGBM() (*lightgbm.Model, error) {
 	return x, nil
 }
 
-// exported returns the trees over all features and the names of the objective.
+// exported returns the trees, numbered by the features of a whole row, and the names of the
+// objective in other libraries.
 func (m *Model) exported() (*tree.Ensemble, libraryNames, error) {
 	e, err := m.whole()
 	if err != nil {
@@ -139,7 +143,7 @@ func (m *Model) exported() (*tree.Ensemble, libraryNames, error) {
 	return e, n, err
 }
 
-// notes returns the facts that the files of other libraries have no place for.
+// notes returns the facts that the file formats of other libraries cannot represent.
 func (m *Model) notes(e *tree.Ensemble) foreign.Notes {
 	n := foreign.Notes{Kind: Kind, LabelType: m.Classes.Type, Classes: m.Classes.Values, Inputs: m.inputs, AbsentIsZero: m.AbsentIsZero,
 		Objective: m.Objective.String(), Parameters: m.Parameters, CustomName: m.CustomName, PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
@@ -147,10 +151,10 @@ func (m *Model) notes(e *tree.Ensemble) foreign.Notes {
 	return n
 }
 
-// maxWhole bounds the number of features of a model for other libraries.
+// maxWhole bounds the number of features of a model that is converted for other libraries.
 const maxWhole = 1 << 22
 
-// whole returns the ensemble over all features of a row.
+// whole returns the ensemble with all features of a row, not only those that the trees use.
 func (m *Model) whole() (*tree.Ensemble, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -169,13 +173,13 @@ func (m *Model) whole() (*tree.Ensemble, error) {
 		}
 	}
 	e.Categories = m.categories()
-	e.Seen = nil // other libraries have none
+	e.Seen = nil // other libraries do not keep seen codes
 	renumber(e.Trees, func(j int32) int32 { return m.Columns[j] })
 	return &e, nil
 }
 
-// foreignTypes returns the types of the features in XGBoost's letters. It is nil for a vector,
-// whose types follow from the splits.
+// foreignTypes returns the types of the features by the letters that XGBoost uses for them. It
+// returns nil for a vector, for which the types follow from the splits.
 func (m *Model) foreignTypes(e *tree.Ensemble) []string {
 	if m.inputs.IsVector() {
 		return nil
@@ -184,7 +188,7 @@ func (m *Model) foreignTypes(e *tree.Ensemble) []string {
 	for j, c := range m.inputs {
 		types[j] = "float"
 		switch dt, err := batch.ParseType(c.Type); {
-		case err != nil: // check knows all
+		case err != nil: // cannot happen: check has validated the inputs
 		case e.Categories != nil && e.Categories[j] != nil:
 			types[j] = "c"
 		case dt.ID() == arrow.BOOL:
@@ -203,7 +207,7 @@ func (m *Model) foreignTypes(e *tree.Ensemble) []string {
 	return types
 }
 
-// fromXGBoost returns the parameters of an objective that a model of XGBoost has.
+// fromXGBoost returns the values of the parameters of objective o that the XGBoost model x has.
 func fromXGBoost(o Objective, x *xgboost.Model) map[string]float64 {
 	made := parametersOf(o, func(p parameter) string { return strings.Trim(x.Parameters[p.xgboost], "[]") })
 	if o != AFT {
@@ -219,8 +223,8 @@ func fromXGBoost(o Objective, x *xgboost.Model) map[string]float64 {
 	return made
 }
 
-// fromLightGBM returns the parameters of an objective that the settings of a model of LightGBM
-// have.
+// fromLightGBM returns the values of the parameters of objective o that the settings of the
+// LightGBM model x have.
 func fromLightGBM(o Objective, x *lightgbm.Model) map[string]float64 {
 	return parametersOf(o, func(p parameter) string {
 		for _, line := range x.Settings {
@@ -232,7 +236,8 @@ func fromLightGBM(o Objective, x *lightgbm.Model) map[string]float64 {
 	})
 }
 
-// parametersOf returns the parameters for which find returns a number.
+// parametersOf returns the parameters of objective o whose text, as returned by find, is a
+// number.
 func parametersOf(o Objective, find func(p parameter) string) map[string]float64 {
 	var made map[string]float64
 	for _, p := range foreignParameters[o] {

@@ -12,14 +12,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
-// result is a row of a query with a vector.
+// result is a row with a feature vector that belongs to a query.
 type result struct {
 	Query    int64
 	Features []float64
 	Label    float64
 }
 
-// listed returns the rows of a table divided into queries.
+// listed returns the rows of t, divided into queries.
 func listed(t trial.Table) []result {
 	var rows []result
 	for i := range t.N {
@@ -28,8 +28,8 @@ func listed(t trial.Table) []result {
 	return rows
 }
 
-// A model that goes through the files of other libraries predicts the same; the predictions are
-// in float32 where those files are.
+// TestOtherLibraries requires that a model that is written to a file of another library and
+// read again makes the same predictions, in float32 where the format of the file has float32.
 func TestOtherLibraries(t *testing.T) {
 	table := labelled(made(61, 150, 4), func(y float64) float64 { return math.Floor(max(0, min(2, y/2))) })
 	binary := labelled(table, func(y float64) float64 { return min(y, 1) })

@@ -16,9 +16,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Models from files of several versions of XGBoost and LightGBM predict the same as the
-// packages that read the files, which are tested against the libraries. Files of unknown
-// objectives are refused with the reason.
+// TestFilesOfOthers reads model files of several versions of XGBoost and LightGBM. It compares
+// the predictions of the models with those of packages xgboost and lightgbm, which read the
+// same files and are tested against the libraries. Files with unknown objectives must be
+// refused with the reason.
 func TestFilesOfOthers(t *testing.T) {
 	refused := map[string]string{
 		"ova": `"multiclassova"`, "sqrt": "predicts roots", "entropylambda": `"cross_entropy_lambda"`,
@@ -53,7 +54,7 @@ func TestFilesOfOthers(t *testing.T) {
 				m, err = gbdt.FromXGBoost(x, gbdt.ImportOptions{})
 			}
 			want, ok := refused[name]
-			if !ok && strings.Contains(path, "xgboost") { // LightGBM has only one quantile
+			if !ok && strings.Contains(path, "xgboost") { // LightGBM supports only one quantile
 				want, ok = refused["xgboost "+name]
 			}
 			if ok {
@@ -68,7 +69,7 @@ func TestFilesOfOthers(t *testing.T) {
 	require.Greater(t, read, 40)
 }
 
-// predictsAs compares a model with the predictions of an ensemble; transform is the link.
+// predictsAs requires that m predicts what the ensemble e predicts; transform applies the link.
 func predictsAs(t *testing.T, m *gbdt.Model, e *tree.Ensemble, transform func(margins, predictions []float64), path string) {
 	t.Helper()
 	r := sharding.NewRandom(1, path, 0, 0)

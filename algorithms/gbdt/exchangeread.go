@@ -16,37 +16,40 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// ImportOptions say what the file of another library does not tell. The zero value is enough
-// for files that this package made.
+// ImportOptions supplies the facts that the file of another library does not have. The zero
+// value is enough for files that this package wrote.
 type ImportOptions struct {
-	// VectorCol names a vector column to read. FeatureCols name a column for each feature: of
-	// numbers, or of text where the model knows the names of the categories. With neither, a
-	// model that was trained here reads the columns of its training. Any other reads the
-	// columns named like its features, or, if these have no names, the vector column
-	// "features".
+	// VectorCol names a vector column to read. Alternatively FeatureCols names one column for
+	// each feature: a column of numbers, or of text if the model has the names of the
+	// categories. If both are empty, a model that this package trained reads the columns of its
+	// training. Any other model reads the columns with the names of its features, or, if its
+	// features have no names, the vector column "features".
 	VectorCol   string
 	FeatureCols []string
 	// AbsentIsZero says that values absent from sparse rows are 0; otherwise they are missing.
 	AbsentIsZero bool
-	// Classes are the classes behind the labels 0, 1 and so on. Empty means the classes of the
-	// training if the model was trained here, else these integers. An empty type means text.
+	// Classes are the classes whose labels are 0, 1 and so on. If empty, they are the classes
+	// of the training if this package trained the model, and otherwise the integers themselves.
+	// An empty type means text.
 	Classes Classes
-	// BestRound takes only the trees up to the best round of early stopping; the file of
-	// XGBoost must tell it. Otherwise all trees count, as in XGBoost's predict.
+	// BestRound reads only the trees up to the best round of early stopping, whose number must
+	// be in the file; only files of XGBoost have it. If false, all trees are read, as XGBoost's
+	// predict uses them.
 	BestRound bool
 }
 
-// meant is the counterpart here of an objective of another library.
+// meant is the counterpart in this package of an objective of another library.
 type meant struct {
 	objective  Objective
-	name       string // of a custom one
+	name       string // of a custom objective
 	link       Link
 	parameters map[string]float64
 }
 
-// meaningOf returns the counterpart of an objective by its name in the library. That is the
-// objective in notes, if the library calls it by this name; else the objective of this name;
-// else a custom one with the link that links has for it.
+// meaningOf returns the counterpart of the objective that the library calls name; of returns
+// the name that the library uses for an objective. The counterpart is the objective in notes,
+// if the library calls it by this name. Otherwise it is the objective that has this name in the
+// library, or else a custom objective with the link links[name].
 func meaningOf(name string, notes *foreign.Notes, links map[string]Link, of func(n libraryNames) string) (meant, error) {
 	if notes != nil {
 		var o Objective
@@ -74,8 +77,8 @@ func meaningOf(name string, notes *foreign.Notes, links map[string]Link, of func
 	return meant{}, fmt.Errorf("the objective %q has no counterpart here", name)
 }
 
-// FromXGBoost returns a model that predicts the same as a model of XGBoost. An objective that
-// no objective here can stand for, such as binary:hinge, is an error.
+// FromXGBoost returns a model that predicts the same as the XGBoost model x. It returns an
+// error if no objective of this package has the same predictions, as for binary:hinge.
 func FromXGBoost(x *xgboost.Model, o ImportOptions) (*Model, error) {
 	m, err := importXGBoost(x, o)
 	if err != nil {
@@ -129,9 +132,9 @@ func importXGBoost(x *xgboost.Model, o ImportOptions) (*Model, error) {
 	return m, nil
 }
 
-// FromLightGBM returns a model that predicts the same as a model of LightGBM, which may be a
-// forest. An objective that no objective here can stand for, such as multiclassova and roots
-// (reg_sqrt), is an error.
+// FromLightGBM returns a model that predicts the same as the LightGBM model x, which may be a
+// forest. It returns an error if no objective of this package has the same predictions, as for
+// multiclassova and square roots (reg_sqrt).
 func FromLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
 	m, err := importLightGBM(x, o)
 	if err != nil {
@@ -169,7 +172,7 @@ func importLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
 		return nil, fmt.Errorf("the objective %q predicts roots, and no objective here does", x.Objective)
 	}
 	if s, err := strconv.ParseFloat(x.Parameters["sigmoid"], 64); err == nil && s != 1 && is.objective == Logistic {
-		e = foreign.Scaled(e, s) // in LightGBM the log odds are s times the margin
+		e = foreign.Scaled(e, s) // LightGBM's log odds are s times the margin
 	}
 	if o.BestRound {
 		return nil, errors.New("the file does not tell the best round, which was asked for: LightGBM writes the rounds up to it")
@@ -177,7 +180,7 @@ func importLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
 	return imported(e, is, notes, o)
 }
 
-// imported makes a model of an ensemble.
+// imported returns the model of ensemble e, with the objective is and the facts in notes and o.
 func imported(e *tree.Ensemble, is meant, notes *foreign.Notes, o ImportOptions) (*Model, error) {
 	if !is.objective.classes() && notes == nil && e.Outputs > 1 {
 		return nil, fmt.Errorf("it has %d outputs, such as targets of a regression: a model here predicts one number", e.Outputs)
@@ -207,7 +210,7 @@ func imported(e *tree.Ensemble, is meant, notes *foreign.Notes, o ImportOptions)
 	return m, nil
 }
 
-// importClasses sets the names and the type of the classes.
+// importClasses sets the names and the type of the classes from notes and o.
 func (m *Model) importClasses(notes *foreign.Notes, o ImportOptions) error {
 	count := m.Ensemble.Outputs
 	switch {
@@ -237,7 +240,7 @@ func (m *Model) importClasses(notes *foreign.Notes, o ImportOptions) error {
 	return nil
 }
 
-// importInputs sets the columns that the model reads.
+// importInputs sets the columns that the model reads, as o says.
 func (m *Model) importInputs(o ImportOptions) error {
 	e := m.Ensemble
 	switch {
@@ -270,8 +273,8 @@ func (m *Model) importInputs(o ImportOptions) error {
 	return nil
 }
 
-// named tells whether any feature has a name other than the one that XGBoost or LightGBM gives
-// by default.
+// named tells whether at least one feature has a name other than the default names of XGBoost
+// and LightGBM.
 func named(features []string) bool {
 	for j, name := range features {
 		if name != featureName(j) && name != "Column_"+strconv.Itoa(j) {

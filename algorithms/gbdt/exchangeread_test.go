@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// visitor has a column of each kind; nil is null.
+// visitor has one column of each kind; a nil pointer is null.
 type visitor struct {
 	Age   *float64
 	Port  *string
@@ -48,8 +48,9 @@ func visitors(n int) []visitor {
 	return all
 }
 
-// Names of classes, columns and categories go through the files, with the types of XGBoost, so
-// that the model reads the same rows.
+// TestNamesInOtherLibraries requires that the names of classes, columns and categories, and the
+// feature types of XGBoost, are kept in the files, so that the imported model reads the same
+// rows.
 func TestNamesInOtherLibraries(t *testing.T) {
 	rows := visitors(300)
 	p := gbdt.Params{FeatureCols: []string{"age", "port", "deck", "alone"}, CategoricalCols: []string{"deck"}, LabelCol: "fate",
@@ -82,7 +83,8 @@ func TestNamesInOtherLibraries(t *testing.T) {
 			require.InDeltaSlice(t, want, got, 1e-6)
 		}
 	}
-	// Rows on thresholds, which lie between float32 values, go the same way.
+	// Values equal to thresholds, which lie between two float32 values, must go to the same
+	// side.
 	for i := range m.Ensemble.Trees {
 		for _, n := range m.Ensemble.Trees[i].Nodes {
 			if n.Leaf() || n.Feature != 0 {
@@ -97,14 +99,14 @@ func TestNamesInOtherLibraries(t *testing.T) {
 			}
 		}
 	}
-	// Other columns and classes may be named, in place of those.
+	// The options can name other columns and classes, in place of those in the file.
 	other := throughXGBoost(t, x, gbdt.ImportOptions{FeatureCols: []string{"a", "b", "c", "d"}, Classes: gbdt.Classes{Values: []string{"no", "yes"}}})
 	require.Equal(t, "b", other.Inputs()[1].Column)
 	require.Equal(t, "utf8", other.Inputs()[1].Type)
 	require.Equal(t, gbdt.Classes{Type: "utf8", Values: []string{"no", "yes"}}, other.Classes)
 }
 
-// throughXGBoost returns a model after it went through both file formats of XGBoost.
+// throughXGBoost returns x after it was written to both file formats of XGBoost and read again.
 func throughXGBoost(t testing.TB, x *xgboost.Model, o gbdt.ImportOptions) *gbdt.Model {
 	t.Helper()
 	text, err := x.Encode()
@@ -137,24 +139,25 @@ func throughLightGBM(t testing.TB, x *lightgbm.Model, o gbdt.ImportOptions) *gbd
 	return m
 }
 
-// stump is a tree of one split, at 0 of feature 0.
+// stump returns a tree with one split, at 0 of feature 0, and the given leaf values.
 func stump(output int32, left, right float64) tree.Tree {
 	return tree.Tree{Output: output, Weight: 1, Nodes: []tree.Node{{Left: 1, Right: 2}, {Value: left}, {Value: right}}}
 }
 
-// stumps are trees over two features without names.
+// stumps returns an ensemble of the trees over two features without names.
 func stumps(outputs int, trees ...tree.Tree) *tree.Ensemble {
 	return &tree.Ensemble{Features: []string{"f0", "f1"}, Outputs: outputs, Base: make([]float64, outputs), Single: true, Trees: trees}
 }
 
-// Models that XGBoost or LightGBM trained predict the same here.
+// TestModelsOfOthers requires that models in the form in which XGBoost or LightGBM trains them
+// predict the same in this package.
 func TestModelsOfOthers(t *testing.T) {
 	xgb := func(objective string, e *tree.Ensemble) *xgboost.Model {
 		x, err := xgboost.New(e, objective, e.Outputs)
 		require.NoError(t, err)
 		return x
 	}
-	// Two trees for each class in one round: the trees of a class follow each other.
+	// With two trees for each class in a round, the trees of a class are consecutive.
 	x := xgb("multi:softmax", stumps(3, stump(0, 1, -1), stump(0, 2, -2), stump(1, 3, -3), stump(1, 4, -4), stump(2, 5, -5), stump(2, 6, -6)))
 	x.ParallelTrees = 2
 	m := throughXGBoost(t, x, gbdt.ImportOptions{})
@@ -167,7 +170,7 @@ func TestModelsOfOthers(t *testing.T) {
 		require.True(t, m.Margins(row, margins))
 		require.Equal(t, want, margins)
 	}
-	// The parameters and the best round.
+	// The parameters and the best round are read.
 	x = xgb("reg:quantileerror", stumps(1, stump(0, 1, -1), stump(0, 2, -2), stump(0, 4, -4)))
 	x.Parameters = map[string]string{"quantile_alpha": "[2.5E-1]"}
 	x.Attributes = map[string]string{"best_iteration": "1"}
@@ -182,7 +185,7 @@ func TestModelsOfOthers(t *testing.T) {
 	require.Equal(t, "1", again.Attributes["best_iteration"])
 	require.Equal(t, "[0.25]", again.Parameters["quantile_alpha"])
 
-	// LightGBM's scaled sigmoid, and its forests.
+	// The scaled sigmoid and the forests of LightGBM are read.
 	e := stumps(1, stump(0, 1, -1), stump(0, 2, -2))
 	e.Base[0] = 0.25
 	l, err := lightgbm.New(e, "binary", 0)
@@ -203,10 +206,11 @@ func TestModelsOfOthers(t *testing.T) {
 	averaged.Features = []string{"height", "width"}
 	m = throughLightGBM(t, l, gbdt.ImportOptions{})
 	require.Equal(t, map[string]float64{"QuantileAt": 0.75}, m.Parameters)
-	require.Equal(t, "width", m.Inputs()[1].Column, "features with names are columns")
+	require.Equal(t, "width", m.Inputs()[1].Column, "the name of a feature must become the name of its column")
 }
 
-// Several outputs of a custom objective go through the files as sums.
+// TestSeveralOutputsInOtherLibraries requires that a custom objective with several outputs is
+// written to the files, where the outputs are plain sums of trees.
 func TestSeveralOutputsInOtherLibraries(t *testing.T) {
 	rows := made(5, 100, 3)
 	p := gbdt.Params{LabelCol: "label", Objective: gbdt.Custom, NumTrees: 3, MaxDepth: 2, CustomObjective: &gbdt.CustomObjective{
@@ -238,7 +242,7 @@ func TestSeveralOutputsInOtherLibraries(t *testing.T) {
 	require.ErrorContains(t, err, "2 outputs")
 }
 
-// What the other format cannot hold is an error that names it.
+// TestBadImports requires an error that names the fact that the other format cannot hold.
 func TestBadImports(t *testing.T) {
 	fails := func(objective string, change func(x *xgboost.Model), o gbdt.ImportOptions, want string) {
 		t.Helper()
@@ -293,7 +297,7 @@ func TestBadImports(t *testing.T) {
 		_, err = gbdt.FromLightGBM(l, gbdt.ImportOptions{BestRound: strings.HasPrefix(want, "LightGBM writes")})
 		require.ErrorContains(t, err, want)
 	}
-	// Notes of another kind are ignored.
+	// Notes of another kind of model are ignored.
 	x, err := xgboost.New(stumps(1, stump(0, 1, -1)), "reg:gamma", 0)
 	require.NoError(t, err)
 	noted(`{"kind":"other"}`)(x)

@@ -16,13 +16,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// maxConstrained bounds the feature numbers in constraints on vectors whose type does not tell
-// the number of components.
+// maxConstrained bounds the feature numbers in constraints on vectors if the type of the vector
+// column does not have the number of components.
 const maxConstrained = 1 << 20
 
-// featureNames returns a function from the name of a feature to its number, and a bound above
-// all numbers. A feature has the name of its column; a component of a vector is named f and its
-// number, from 0.
+// featureNames returns a function find from the name of a feature to its number, and an upper
+// bound dim of all feature numbers. A feature has the name of its column; a component of a
+// vector is named f and its number, from 0.
 func (p *Params) featureNames(schema *arrow.Schema) (find func(name string) (int, error), dim int, err error) {
 	if len(p.FeatureCols) > 0 {
 		return func(name string) (int, error) {
@@ -66,11 +66,11 @@ func (p *Params) categorical(schema *arrow.Schema) func(j int) bool {
 	}
 }
 
-// featureName is the name of a component of a vector.
+// featureName returns the name of component j of a vector.
 func featureName(j int) string { return "f" + strconv.Itoa(j) }
 
-// reader finds the columns of the features in a layout: those that the options name, else those
-// of the training. Text that is not one of the categories is missing.
+// reader finds the columns of the features in the layout l: the columns that o names, or else
+// those of the training. Text that is not one of the categories is treated as missing.
 func (m *Model) reader(l *model.Layout, o PredictOptions) (*signature.Reader, error) {
 	m.prepare()
 	return m.inputs.BindCoded(l, o.features(), m.Dim, &signature.Coded{Codes: m.codes, Unseen: math.NaN()})
@@ -93,8 +93,8 @@ func (m *Model) categories() [][]string {
 	return all
 }
 
-// place returns the index of a feature among those of the ensemble; −1 if it is not one of
-// them.
+// place returns the index, among the features of the ensemble, of feature j of a row. It
+// returns −1 if the ensemble does not have this feature.
 func (m *Model) place(j int) int {
 	if m.Columns == nil {
 		return j
@@ -106,7 +106,7 @@ func (m *Model) place(j int) int {
 	return -1
 }
 
-// load is fill, but returns false if the point does not fit the features of the model.
+// load does what fill does, but returns false if p does not fit the features of the model.
 func (m *Model) load(p signature.Point, x []float64) bool {
 	if !p.Fits(m.Dim) {
 		return false
@@ -115,7 +115,7 @@ func (m *Model) load(p signature.Point, x []float64) bool {
 	return true
 }
 
-// fill writes the features of the ensemble to x.
+// fill writes the values of the ensemble's features in p to x.
 func (m *Model) fill(p signature.Point, x []float64) {
 	switch {
 	case p.Indices == nil && m.Columns == nil:

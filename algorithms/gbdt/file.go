@@ -18,7 +18,7 @@ type payload struct {
 	Parameters     map[string]float64 `json:"parameters,omitempty"`
 	CustomName     string             `json:"custom_name,omitempty"`
 	Link           Link               `json:"link"`
-	Classes                           // label_type, classes
+	Classes                           // fields label_type and classes
 	Dim            int                `json:"dim"`
 	Columns        []int32            `json:"columns,omitzero"`
 	AbsentIsZero   bool               `json:"absent_is_zero,omitempty"`
@@ -35,8 +35,8 @@ func (p payload) AppendJSON(dst []byte) ([]byte, error) {
 	return model.AppendApart(dst, small, "ensemble", p.Ensemble)
 }
 
-// Encode returns the model's file. The same model gives the same bytes. An inconsistent model
-// is an error.
+// Encode returns the model as the bytes of a file. Equal models give equal bytes. Encode
+// returns an error if the model is inconsistent.
 func (m *Model) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -46,7 +46,7 @@ func (m *Model) Encode() ([]byte, error) {
 	})
 }
 
-// Decode reads what Encode wrote.
+// Decode returns the model in a file that Encode wrote.
 func Decode(file []byte) (*Model, error) {
 	f, err := model.Decode(file, Kind, version)
 	if err != nil {
@@ -70,7 +70,7 @@ func Decode(file []byte) (*Model, error) {
 	return m, nil
 }
 
-// check tells which parts of the model are inconsistent.
+// check returns an error about the parts of the model that are inconsistent.
 func (m *Model) check() error {
 	if m.Ensemble == nil {
 		return errors.New("there is no ensemble")
@@ -105,7 +105,7 @@ func (m *Model) check() error {
 	return m.inputs.CheckCoded(m.Dim, m.categories())
 }
 
-// checkClasses checks that objective, link, classes and outputs fit each other.
+// checkClasses checks that objective, link, classes and outputs are consistent.
 func (m *Model) checkClasses() error {
 	k, outputs := len(m.Classes.Values), m.Ensemble.Outputs
 	links := map[Objective]Link{Logistic: Sigmoid, Softmax: Shares, Poisson: Exponential, Gamma: Exponential, Tweedie: Exponential, AFT: Exponential}

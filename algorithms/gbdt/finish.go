@@ -11,11 +11,11 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// maxNamed is the largest number of features of a model that keeps all of them. With more, a
-// model keeps only the features that its trees use.
+// maxNamed is the largest number of features for which a model keeps all features. A model with
+// more features keeps only those that its trees use.
 const maxNamed = 1 << 16
 
-// finish makes the model, on subtask 0.
+// finish returns the trained model, on subtask 0.
 func (q *boosting) finish(ctx *comqueue.ComContext) (model.Model, error) {
 	s := trained.Get(ctx)
 	f, p := s.data.Facts, s.params
@@ -53,8 +53,8 @@ func (q *boosting) finish(ctx *comqueue.ComContext) (model.Model, error) {
 	return m, nil
 }
 
-// assemble sets the model's ensemble: the trees of start, if a model is continued, then the new
-// trees e, over the features of both.
+// assemble sets the ensemble of m. Its trees are those of start, if training continues a model,
+// and then the new trees in e. Its features are those of both.
 func (m *Model) assemble(e *tree.Ensemble, layout *bins.Layout, start *Model) error {
 	names := make(map[int]*bins.Feature, len(layout.Features))
 	for i := range layout.Features {
@@ -109,8 +109,8 @@ func (m *Model) assemble(e *tree.Ensemble, layout *bins.Layout, start *Model) er
 }
 
 // categoriesOf returns the names of the categories of a feature, in the order of their codes:
-// first those of the model that is continued, then the new ones. It is nil for a feature that
-// is not text.
+// first the categories of start, the model that training continues, then the new ones. It
+// returns nil for a feature that is not text.
 func categoriesOf(f *bins.Feature, start *Model, j int) []string {
 	var old, own []string
 	if f != nil {
@@ -132,14 +132,14 @@ func categoriesOf(f *bins.Feature, start *Model, j int) []string {
 		}
 	}
 	if all == nil && own != nil {
-		return []string{} // text that is missing in every row
+		return []string{} // the feature is text, but missing in every row
 	}
 	return all
 }
 
-// seenOf returns the codes of a feature of numeric categories that this training, or that of
-// the model it continues, has seen. It is nil for other features, and if that model does not
-// have these codes.
+// seenOf returns the codes of a feature of numeric categories that were seen in this training
+// or in the training of start, the model that is continued. It returns nil for other features,
+// and if start does not have the codes that it has seen.
 func seenOf(f *bins.Feature, start *Model, j int) []int32 {
 	if f == nil || !f.Categorical || f.Names != nil {
 		return nil
@@ -157,10 +157,10 @@ func seenOf(f *bins.Feature, start *Model, j int) []int32 {
 	return nil
 }
 
-// alignCategories replaces the codes in the category sets of new trees: those of the training
-// rows become those in the order of categoriesOf.
+// alignCategories replaces the codes in the category sets of new trees. The old codes are those
+// in the training rows; the new ones are indices in the result of categoriesOf.
 func (m *Model) alignCategories(trees []tree.Tree, names map[int]*bins.Feature, start *Model) {
-	codes := map[int32][]int{} // by feature, the new code of each
+	codes := map[int32][]int{} // by feature, the new code of each old code
 	for i := range trees {
 		t := &trees[i]
 		nodes, words := slices.Clone(t.Nodes), []uint32(nil)
@@ -194,8 +194,8 @@ func (m *Model) alignCategories(trees []tree.Tree, names map[int]*bins.Feature, 
 	}
 }
 
-// newCodes maps each code of a text feature in the training rows to its index in categoriesOf.
-// It is nil for other features.
+// newCodes returns, for each code of a text feature in the training rows, its index in the
+// result of categoriesOf. It returns nil for other features.
 func newCodes(f *bins.Feature, start *Model, j int) []int {
 	if f == nil || f.Names == nil {
 		return nil
@@ -212,7 +212,7 @@ func newCodes(f *bins.Feature, start *Model, j int) []int {
 	return to
 }
 
-// usedFeatures returns the features that trees split on, in ascending order.
+// usedFeatures returns the features that the trees split on, in ascending order.
 func usedFeatures(trees []tree.Tree) []int32 {
 	used := []int32{}
 	for i := range trees {
@@ -226,7 +226,7 @@ func usedFeatures(trees []tree.Tree) []int32 {
 	return slices.Compact(used)
 }
 
-// renumber gives features new numbers, in copies of the nodes.
+// renumber replaces each feature number j in the trees by to(j). It copies the nodes before.
 func renumber(trees []tree.Tree, to func(j int32) int32) {
 	for i := range trees {
 		nodes := slices.Clone(trees[i].Nodes)

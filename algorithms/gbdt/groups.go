@@ -16,12 +16,12 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// WithGroups adds an int64 column with the number of each row's query, from 0, for
-// Params.GroupCol. It serves data where only the number of rows of each query is known. sizes
+// WithGroups adds an int64 column with the number of each row's query, from 0, for use as
+// Params.GroupCol. It is meant for data that has only the number of rows of each query. sizes
 // has a row for each query, in the order of the rows in d, and one column: how many consecutive
-// rows of d the query has, 1 or more. Before the first row is passed on, the sizes are checked
-// to sum to the rows of d. Errors about the columns are reported when the job is built, with
-// the caller's line.
+// rows of d the query has, 1 or more. Before it passes on the first row, WithGroups checks that
+// the sizes add up to the number of rows in d. Errors about the columns are reported when the
+// job is built, with the caller's line.
 func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 	const op = "gbdt.WithGroups"
 	b := model.BuilderOf(op, d)
@@ -52,14 +52,14 @@ func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 	})
 }
 
-// grouper is the operator of WithGroups. It replaces the last column, the row numbers, by the
-// numbers of their queries.
+// grouper is the operator of WithGroups. Its last input column has the row numbers, which it
+// replaces by the numbers of the rows' queries.
 type grouper struct {
 	schema *arrow.Schema
 	ends   []int64 // for each query, the number of the first row after it
 }
 
-// Open adds up the sizes.
+// Open computes ends from the sizes of the queries.
 func (g *grouper) Open(c *engine.Context) error {
 	rows, err := wholeNumbers(arrowrows.Records(c.Side(2)))
 	if err != nil {
@@ -90,7 +90,7 @@ func (g *grouper) Open(c *engine.Context) error {
 	return nil
 }
 
-// wholeNumbers returns the integers of the only column.
+// wholeNumbers returns the integers in the only column of the records.
 func wholeNumbers(recs []arrow.Record) ([]int64, error) {
 	var all []int64
 	for _, rec := range recs {
@@ -109,7 +109,8 @@ func wholeNumbers(recs []arrow.Record) ([]int64, error) {
 	return all, nil
 }
 
-// Process numbers the queries of a batch, whose rows have consecutive numbers.
+// Process replaces the row numbers of a batch by query numbers. The rows of a batch have
+// consecutive numbers.
 func (g *grouper) Process(c *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
 	rows := arrowrows.Record(in)
 	n := int(rows.NumRows())

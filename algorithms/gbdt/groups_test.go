@@ -12,14 +12,14 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// size is a row of the sizes of queries.
+// size is a row of the dataset with the sizes of queries.
 type size struct{ Size int32 }
 
-// unnumbered is a row whose query follows from its position.
+// unnumbered is a row without a column for its query, which follows from its position.
 type unnumbered struct{ A, B, Label float64 }
 
-// inPlace returns rows of queries of a few rows each, once with a column of queries and once
-// with the sizes of queries.
+// inPlace returns the rows of queries of a few rows each in two forms: named has a column with
+// the query; placed lacks this column, and sizes has the number of rows of each query.
 func inPlace() (named []ranked, placed []unnumbered, sizes []size) {
 	table := made(22, 90, 3)
 	for i, query := 0, int64(0); i < table.N; query++ {
@@ -36,8 +36,8 @@ func inPlace() (named []ranked, placed []unnumbered, sizes []size) {
 	return named, placed, sizes
 }
 
-// Sizes of queries give the same groups as a column of queries, at any parallelism and with
-// batches that end anywhere.
+// TestGroupsBySize requires that sizes of queries give the same groups as a column of queries,
+// at any parallelism and with batches that end within queries.
 func TestGroupsBySize(t *testing.T) {
 	named, placed, sizes := inPlace()
 	p := gbdt.Params{Objective: gbdt.LambdaMART, FeatureCols: []string{"a", "b"}, LabelCol: "label", GroupCol: "query", NumTrees: 3, MaxDepth: 3}

@@ -14,18 +14,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The state that decides how a training goes on after a round is under keys that are kept:
+// These keys are kept in checkpoints. Their objects determine how training continues after a
+// round:
 //
 //	boosted  the trees, and the facts about all rows from the first superstep: on every subtask
 //	judged   what subtask 0 measured and decided: kept with shard 0, which it always owns
 //
-// A state points to these objects, so that keeping them costs nothing. Everything else in it
-// follows from them and from the rows, so a subtask that joins later can rebuild it. It adds
-// the trees to the margins that rows start from, in the order of the training, so that the
-// margins have the same bits. With DART this order subtracts dropped rounds and adds them
-// again. Which rounds are dropped is drawn by seed and round, and their weights follow from the
-// rounds before, so neither needs to be kept. Bags, held out rows and their weights are draws
-// as well.
+// A state points to these objects, so keeping them needs no copies. Everything else in a state
+// follows from these objects and from the rows, so a subtask that joins later can rebuild its
+// state. The subtask adds the trees to the margins that rows start from, in the order of the
+// training, so that the margins have the same bits. With DART it also repeats the subtractions
+// and additions of dropped rounds. Which rounds are dropped is drawn by seed and round, and the
+// weights of rounds follow from earlier rounds, so neither is kept. Which rows are in bags or
+// held out, and their weights, are drawn in the same way.
 var (
 	boostedTrees = shared.Replicated[*boosted]("boosted trees", boostedCodec{})
 	judgements   = shared.PerShard("judgement", shared.Msgpack[*judgement]())
@@ -35,17 +36,18 @@ var (
 type boosted struct {
 	base  []float64   // base margin of each output; nil before the prior is known
 	most  float64     // largest weight of a row
-	trees []tree.Tree // round by round, one for each output, of weight 1
+	trees []tree.Tree // round by round, one for each output; values not yet multiplied by the weights of DART
 }
 
-// judgement has the metrics of the rounds so far and what follows from them; subtask 0 has it.
+// judgement has the metrics of the rounds so far and what follows from them. Only subtask 0
+// uses it.
 type judgement struct {
-	Best int // round, from 1; 0 before the first
+	Best int // best round so far, from 1; 0 before the first round
 	Stop bool
-	Log  [][][]Value // of each round, set and metric
+	Log  [][][]Value // Log[round][set][metric] is the value of a metric
 }
 
-// beginKeeping puts the objects that are kept.
+// beginKeeping puts the kept objects into the session.
 func (q *boosting) beginKeeping(ctx *comqueue.ComContext) error {
 	boostedTrees.Put(ctx, &boosted{})
 	if ctx.TaskID() == 0 {
@@ -54,7 +56,7 @@ func (q *boosting) beginKeeping(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// rejoin brings the state of a subtask that joins up to the current round.
+// rejoin rebuilds the state of a subtask that joins, up to the current round.
 func (q *boosting) rejoin(s *state) error {
 	if s.base == nil {
 		return nil
@@ -69,7 +71,7 @@ func (q *boosting) rejoin(s *state) error {
 	return s.replay()
 }
 
-// replay adds the trees so far to the margins that rows start from.
+// replay adds the trees made so far to the margins that rows start from.
 func (s *state) replay() error {
 	walker := grow.NewWalker(s.data.Layout)
 	leaves := func(_ int, d *bins.Data, out []int32) []int32 { return walker.Route(d, out) }
@@ -93,7 +95,8 @@ func (s *state) replay() error {
 	return nil
 }
 
-// boostedCodec writes the number of bases, the bases, the largest weight, and then the trees.
+// boostedCodec encodes a boosted as the number of base margins, the base margins, the largest
+// weight, and then the trees.
 type boostedCodec struct{}
 
 // Append implements shared.Codec.

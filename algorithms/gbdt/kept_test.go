@@ -12,23 +12,23 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// lasting is a row whose label is an interval.
+// lasting is a row whose label is an interval of times.
 type lasting struct {
 	A, B         float64
 	Lower, Upper float64
 }
 
-// forgetful is a training that has to go on from its kept state.
+// forgetful is a training that loses all state but the kept one between rounds.
 type forgetful struct {
 	name  string
 	table trial.Table
-	rows  func(b *engine.Builder) *engine.Dataset // in place of the table
+	rows  func(b *engine.Builder) *engine.Dataset // the rows, in place of those of the table
 	p     gbdt.Params
-	set   bool // with an evaluation set of the same rows
+	set   bool // an evaluation set of the same rows is added
 }
 
-// forgetfuls are trainings of every objective and of every way to draw rows, to weigh them, to
-// measure and to stop.
+// forgetfuls returns trainings with every objective and with every way to draw rows, to weight
+// them, to measure metrics and to stop.
 func forgetfuls(t *testing.T) []forgetful {
 	table := weighted(made(61, 90, 4))
 	binary := labelled(table, func(y float64) float64 { return kernelBool(y > 3) })
@@ -90,8 +90,9 @@ func forgetfuls(t *testing.T) []forgetful {
 	}
 }
 
-// Trainings go on from the kept state: trees, margins, records and the last round have the same
-// bits if everything else is dropped between rounds.
+// TestForgetfulTrainingsHaveTheSameBits requires that trainings continue from the kept state
+// alone. Trees, margins, records and the last round must have the same bits if all other state
+// is dropped between rounds.
 func TestForgetfulTrainingsHaveTheSameBits(t *testing.T) {
 	for _, c := range forgetfuls(t) {
 		t.Run(c.name, func(t *testing.T) {
@@ -116,7 +117,8 @@ func TestForgetfulTrainingsHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// The state that every subtask keeps is the same on all subtasks, and at any parallelism.
+// TestKeptTreesAreChecked requires that the kept state is the same on all subtasks, and at any
+// parallelism.
 func TestKeptTreesAreChecked(t *testing.T) {
 	table := weighted(made(63, 80, 4))
 	for _, p := range []gbdt.Params{{}, {Objective: gbdt.Quantile, Subsample: 0.6}, {DART: true, SkipDrop: -1, DropRate: 0.5, GrowPolicy: gbdt.LossGuide}} {
@@ -129,7 +131,8 @@ func TestKeptTreesAreChecked(t *testing.T) {
 	}
 }
 
-// Weights in the same proportions give the same quantiles, in all rounds.
+// TestQuantilesOfSmallWeights requires that multiplying all weights by the same factor leaves
+// the quantiles of all rounds unchanged.
 func TestQuantilesOfSmallWeights(t *testing.T) {
 	large := weighted(made(64, 120, 3))
 	small := large
@@ -147,7 +150,8 @@ func TestQuantilesOfSmallWeights(t *testing.T) {
 	}
 }
 
-// A training without anything to measure keeps a record of nothing.
+// TestForgetfulTrainingsWithoutMetrics requires that a training without metrics keeps an empty
+// record.
 func TestForgetfulTrainingsWithoutMetrics(t *testing.T) {
 	table := made(62, 60, 3)
 	trial.SameBitsOfState(t, func(b *engine.Builder) {

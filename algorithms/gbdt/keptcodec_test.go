@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// keptTrees is a training of two outputs and two rounds.
+// keptTrees returns the kept trees of a training with two outputs and two rounds.
 func keptTrees() *boosted {
 	leaf := func(v float64) tree.Tree {
 		return tree.Tree{Nodes: []tree.Node{{Value: v, Cover: 3, Count: 2}}, Weight: 1}
@@ -43,12 +43,13 @@ func TestBoostedTreesAreKept(t *testing.T) {
 	}
 }
 
-// Bytes that do not end after a whole round are an error.
+// TestBoostedTreesThatAreDamaged requires an error for bytes that do not end after a whole
+// round.
 func TestBoostedTreesThatAreDamaged(t *testing.T) {
 	b := keptTrees()
 	data, err := boostedCodec{}.Append(nil, b)
 	require.NoError(t, err)
-	whole := 4 + 8*2 + 8 // the length without any tree
+	whole := 4 + 8*2 + 8 // the length of the encoding before the first tree
 	rounds := 0
 	for n := range data {
 		back, err := boostedCodec{}.Decode(data[:n])
@@ -68,8 +69,9 @@ func TestBoostedTreesThatAreDamaged(t *testing.T) {
 	require.ErrorIs(t, err, errBoosted)
 }
 
-// FuzzBoostedTrees: bytes are an error, or trees that can be written and read again. For each
-// such tree the walker returns an error or routes rows.
+// FuzzBoostedTrees requires that arbitrary bytes give an error, or trees that can be encoded
+// and decoded again. For each decoded tree the walker must either return an error or route
+// rows.
 func FuzzBoostedTrees(f *testing.F) {
 	rows := bins.Dense([]float64{1, 2, 3, 4, 5, 6}, 3, 2, bins.Options{})
 	for _, b := range []*boosted{{}, keptTrees()} {

@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// made returns n rows of d features in 0..1. The label is a function with bends and jumps of
-// the first three features, plus noise. Every seventh value of feature 1 is missing, and
+// made returns n rows of d features in 0..1. The label is a function of the first three
+// features, with kinks and jumps, plus noise. Every seventh value of feature 1 is missing, and
 // feature 2 has eight values.
 func made(seed uint64, n, d int) trial.Table {
 	r := sharding.NewRandom(seed, "rows", 0, 0)
@@ -50,7 +50,7 @@ func labelled(t trial.Table, f func(y float64) float64) trial.Table {
 	return t
 }
 
-// weighted returns the table with weights.
+// weighted returns the table with a weight for each row.
 func weighted(t trial.Table) trial.Table {
 	t.Weight = make([]float64, t.N)
 	for i := range t.Weight {
@@ -59,7 +59,7 @@ func weighted(t trial.Table) trial.Table {
 	return t
 }
 
-// part returns the rows from lo up to hi.
+// part returns the rows lo to hi−1 of t.
 func part(t trial.Table, lo, hi int) trial.Table {
 	p := t
 	p.N, p.X = hi-lo, t.X[lo*t.D:hi*t.D]
@@ -70,7 +70,7 @@ func part(t trial.Table, lo, hi int) trial.Table {
 	return p
 }
 
-// train returns the model of a table.
+// train returns the model that is trained on table with the evaluation sets.
 func train(t testing.TB, table trial.Table, p gbdt.Params, sets ...trial.Table) *gbdt.Model {
 	t.Helper()
 	return run(t, func(b *engine.Builder) *engine.Dataset {
@@ -82,7 +82,7 @@ func train(t testing.TB, table trial.Table, p gbdt.Params, sets ...trial.Table) 
 	})
 }
 
-// run returns the model that build trains.
+// run returns the model that the job made by build trains.
 func run(t testing.TB, build func(b *engine.Builder) *engine.Dataset, options ...engine.Option) *gbdt.Model {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) { engine.Collect(build(b), "model") }, options...)
@@ -91,13 +91,13 @@ func run(t testing.TB, build func(b *engine.Builder) *engine.Dataset, options ..
 	return m
 }
 
-// trainRows returns the model of rows that are structs.
+// trainRows returns the model that is trained on rows, which are structs.
 func trainRows[T any](t testing.TB, rows []T, p gbdt.Params) *gbdt.Model {
 	t.Helper()
 	return run(t, func(b *engine.Builder) *engine.Dataset { return gbdt.Train(operators.FromSlice(b, rows), p) })
 }
 
-// fails asserts that training fails.
+// fails requires that training fails with an error that contains texts.
 func fails(t *testing.T, table trial.Table, p gbdt.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {
@@ -105,18 +105,18 @@ func fails(t *testing.T, table trial.Table, p gbdt.Params, texts ...string) {
 	}, texts...)
 }
 
-// last returns a metric on a set after the best round.
+// last returns the value of a metric on a set after the best round.
 func last(m *gbdt.Model, set, metric int) float64 {
 	return float64(m.Summary.Record[m.Summary.BestRound-1][set][metric])
 }
 
-// sameTrees asserts that two models have the same trees, bit for bit.
+// sameTrees requires that two models have the same trees, bit for bit.
 func sameTrees(t testing.TB, a, b *gbdt.Model, about ...any) {
 	t.Helper()
 	trial.SameTrees(t, a.Ensemble, b.Ensemble, about...)
 }
 
-// shuffled returns the rows in another order.
+// shuffled returns the rows of t in a random order that depends on seed.
 func shuffled(t trial.Table, seed uint64) trial.Table {
 	r := sharding.NewRandom(seed, "order", 0, 0)
 	order := r.Perm(t.N)
@@ -132,8 +132,9 @@ func shuffled(t trial.Table, seed uint64) trial.Table {
 	return s
 }
 
-// sortedQuantile returns the smallest value such that at least the share at of all values are
-// not above it. If it is exactly that share, it returns the mean of that value and the next.
+// sortedQuantile returns the smallest element q of v such that at least the share at of all
+// elements is less than or equal to q. If the share is exactly at, it returns the mean of q and
+// the next larger element.
 func sortedQuantile(v []float64, at float64) float64 {
 	slices.Sort(v)
 	goal := at * float64(len(v))
@@ -145,5 +146,5 @@ func sortedQuantile(v []float64, at float64) float64 {
 }
 func stageOf(p gbdt.Params) model.Stage { return p }
 
-// renewing are the objectives that renew leaves.
+// renewing has the objectives that renew leaves.
 var renewing = []gbdt.Objective{gbdt.Absolute, gbdt.Quantile, gbdt.Huber}

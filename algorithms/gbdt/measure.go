@@ -9,21 +9,22 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Objects of the measuring.
+// These objects are used to measure metrics.
 var (
-	// measures has two values for each metric of each set, set by set: a total and its divisor.
+	// measures has two values for each metric of each set, set by set: a sum over rows and the
+	// divisor of the sum.
 	measures = shared.Scratch[[]float64]("measures")
-	// ordering is for metrics of the order of rows. It has the number of values of each set,
-	// and then the pairs of the rows, set by set. ordered has the same from all subtasks, one
-	// after the other.
+	// ordering is used by metrics that depend on the order of rows. It has the number of values
+	// of each set, and then the pairs of the rows, set by set. ordered has the concatenated
+	// contents of ordering from all subtasks.
 	ordering = shared.Scratch[[]float64]("ordering")
 	ordered  = shared.Scratch[[]float64]("ordered")
 )
 
-// putBuffers puts the buffers whose lengths depend on the training.
+// putBuffers puts the buffers whose lengths depend on the training into the session.
 func (q *boosting) putBuffers(ctx *comqueue.ComContext, s *state) {
 	measures.Put(ctx, make([]float64, 2*len(s.sets)*len(s.metrics)))
-	if s.base != nil { // the prior is known
+	if s.base != nil { // the prior is known: trees are grown from now on
 		limits.Put(ctx, nil)
 		sums.Put(ctx, nil)
 		return
@@ -36,7 +37,7 @@ func (q *boosting) putBuffers(ctx *comqueue.ComContext, s *state) {
 	sums.Put(ctx, make([]int64, 2*(outputs+1)))
 }
 
-// measure adds up the metrics of a shard.
+// measure adds the sums and divisors of the metrics on the rows of a shard to out.
 func (q *boosting) measure(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := trained.Get(ctx)
 	r := &s.view
@@ -54,7 +55,8 @@ func (q *boosting) measure(ctx *comqueue.ComContext, shard int, out []float64) e
 	return nil
 }
 
-// order collects the pairs of this subtask for the metrics of the order of rows.
+// order collects the pairs of this subtask's rows for the metrics that depend on the order of
+// rows.
 func (q *boosting) order(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	flat, _ := ordering.Lookup(ctx)
@@ -90,7 +92,7 @@ func pairsOfSet(all []float64, sets, set int) []pair {
 	return pairs
 }
 
-// note computes the metrics of the round on subtask 0, and tells whether training is over.
+// note computes the metrics of the round on subtask 0, and decides whether training is over.
 func (q *boosting) note(ctx *comqueue.ComContext) error {
 	if ctx.TaskID() != 0 {
 		return nil
@@ -123,10 +125,11 @@ func (q *boosting) note(ctx *comqueue.ComContext) error {
 
 // ranAway returns an error if the margins have diverged, that is, if the first metric on the
 // training rows is not finite. sums has the total and the divisor of this metric. Metrics that
-// may be undefined for other reasons are ignored: metrics of the order of rows, user-defined
-// metrics, all metrics of a user-defined objective, and metrics whose rows have no weight. An
-// infinite metric is no error if it was infinite after the first round too, because the margins
-// may still be falling. It is an error nevertheless if predictions are powers of e.
+// may be undefined for other reasons are ignored: metrics that depend on the order of rows,
+// user-defined metrics, all metrics of a user-defined objective, and metrics whose rows have no
+// weight. An infinite metric is not an error if it was infinite after the first round too,
+// because the margins may still approach the labels. With the link Exponential it is always an
+// error.
 func (s *state) ranAway(sums []float64) error {
 	if s.params.NoTrainMetrics || len(s.metrics) == 0 || s.params.Objective == Custom {
 		return nil
@@ -141,8 +144,8 @@ func (s *state) ranAway(sums []float64) error {
 	return fmt.Errorf("the metric %s of the training rows is %v, as the margins have diverged: %s", m.name, now, runaway)
 }
 
-// judge updates the best round, and decides whether to stop. If the metric has been NaN in all
-// rounds by then, judge returns an error.
+// judge updates the best round, and decides whether to stop. It returns an error if training
+// would stop although the metric was NaN in all rounds.
 func (s *state) judge(round int) error {
 	if s.params.EarlyStoppingRounds == 0 {
 		s.Best = round
@@ -167,11 +170,11 @@ func (s *state) judge(round int) error {
 	return nil
 }
 
-// stopped is the stop criterion of the queue.
+// stopped returns the stop criterion of the queue.
 func (q *boosting) stopped(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).Stop, nil }
 
-// Value is the value of a metric, NaN where it is not defined. In JSON, NaN and infinities are
-// null.
+// Value is the value of a metric. It is NaN where the metric is not defined. NaN and infinities
+// are null in JSON.
 type Value float64
 
 // MarshalJSON implements json.Marshaler.

@@ -11,16 +11,17 @@ import (
 )
 
 // CustomMetric is a metric given by functions. They run on every subtask, in several goroutines
-// at once, and must depend on their arguments alone.
+// at once, and their results must depend only on their arguments.
 type CustomMetric struct {
 	// Name names the metric in progress reports and in Summary.Record.
 	Name string
-	// MoreIsBetter says that larger values are better; otherwise smaller ones are.
+	// MoreIsBetter says that larger values are better; otherwise smaller values are better.
 	MoreIsBetter bool
-	// Sum returns a sum over the rows of one shard and its divisor, such as their weight. Both
-	// are added over shards.
+	// Sum returns a sum over the rows of one shard, and the divisor of the sum, such as the
+	// total weight of the rows. Sums and divisors are added over the shards.
 	Sum func(r *Rows) (total, weight float64)
-	// Finish turns the mean into the metric; nil means that the mean is the metric.
+	// Finish returns the metric for the mean, which is the sum divided by the divisor; nil
+	// means that the mean is the metric.
 	Finish func(mean float64) float64
 }
 
@@ -31,22 +32,22 @@ func (m *CustomMetric) validate() error {
 	return nil
 }
 
-// metric is a metric: either a quotient of sums over rows, or, where ordered is set, a function
-// of the rows in the order of their margins.
+// metric is a metric of rows. If ordered is nil it is a quotient of sums over rows; otherwise
+// ordered computes it from the rows in the order of their margins.
 type metric struct {
 	name string
-	more bool // more is better
+	more bool // larger values are better
 	// custom says that the metric is the user's.
 	custom bool
-	// sum adds a total and its divisor to the two values of out. room is working memory of at
-	// least as many values as there are rows.
+	// sum adds the sum over the rows in r to out[0] and its divisor to out[1]. room is working
+	// memory with at least one value for each row.
 	sum    func(r *Rows, room []float64, out []float64)
 	finish func(mean float64) float64
-	// ordered takes the rows as pairs in descending order of margins; see pair.
+	// ordered returns the metric of the rows, given as pairs in descending order of margins.
 	ordered func(pairs []pair) float64
 }
 
-// value returns the metric that follows from its sums.
+// value returns the metric for the sum sums[0] and the divisor sums[1].
 func (m *metric) value(sums []float64) float64 {
 	v := sums[0] / sums[1]
 	if m.finish != nil {
@@ -55,8 +56,8 @@ func (m *metric) value(sums []float64) float64 {
 	return v
 }
 
-// better tells whether a value is better than the best so far by more than a tolerance. A
-// NaN is never better, anything else is better than a NaN.
+// better tells whether v is better than best, the best value so far, by more than tolerance.
+// NaN is never better, and every number is better than NaN.
 func (m *metric) better(v, best, tolerance float64) bool {
 	switch {
 	case v != v:
@@ -69,8 +70,8 @@ func (m *metric) better(v, best, tolerance float64) bool {
 	return v < best-tolerance
 }
 
-// metricsOf returns the metrics to measure; p has its defaults set. Metrics may have working
-// memory, so each subtask makes its own.
+// metricsOf returns the metrics to measure; p has its defaults set. Metrics may contain working
+// memory, so each subtask calls metricsOf for its own.
 func metricsOf(p *Params) ([]metric, error) {
 	names := p.Metrics
 	if names == nil {
@@ -101,7 +102,7 @@ func (m *CustomMetric) metric() metric {
 	}}
 }
 
-// defaultMetrics returns the metrics that belong to an objective.
+// defaultMetrics returns the metrics that are measured by default for the objective of p.
 func defaultMetrics(p *Params) []string {
 	switch p.Objective {
 	case Squared:
@@ -121,11 +122,11 @@ func defaultMetrics(p *Params) []string {
 	case Custom:
 		return nil
 	}
-	return []string{p.Objective.String()} // huber, quantile
+	return []string{p.Objective.String()} // these metrics have the objectives' names: huber and quantile
 }
 
-// parseMetric returns the metric of a name. Metrics of labels and predictions depend on the
-// link of the objective.
+// parseMetric returns the metric with the given name. Some metrics of labels and predictions
+// depend on the link of the objective.
 func parseMetric(name string, p *Params) (metric, error) {
 	plain, at, cut := strings.Cut(name, "@")
 	places := 10
@@ -166,16 +167,16 @@ func parseMetric(name string, p *Params) (metric, error) {
 	return m, nil
 }
 
-// linkOf returns the link of an objective.
+// linkOf returns the link of the objective of p.
 func linkOf(p *Params) Link { return newLoss(p, 2).link() }
 
-// allMetrics are the names of metrics, in the order of the documentation.
+// allMetrics has the names of all metrics, in the order of the documentation.
 var allMetrics = []string{
 	"rmse", "mae", "huber", "quantile", "logloss", "error", "auc", "aucpr", "mlogloss", "merror",
 	"poisson_deviance", "gamma_deviance", "tweedie_deviance", "aft_nloglik", "ndcg", "map",
 }
 
-// metricsFor returns the names of the metrics that go with an objective.
+// metricsFor returns the names of the metrics that can be measured with the objective of p.
 func metricsFor(p *Params) []string {
 	var found []string
 	for _, name := range allMetrics {
@@ -186,7 +187,8 @@ func metricsFor(p *Params) []string {
 	return found
 }
 
-// measurable tells whether a metric goes with an objective.
+// measurable tells whether the metric with the given name can be measured with the objective of
+// p.
 func measurable(name string, p *Params) bool {
 	one := p.Objective != Softmax && p.Objective != AFT && !(p.Objective == Custom && p.CustomObjective != nil && p.CustomObjective.Outputs > 1)
 	custom := func(l Link) bool {
@@ -209,7 +211,8 @@ func measurable(name string, p *Params) bool {
 	return false
 }
 
-// rowTerm returns the function of label and prediction whose mean is the metric.
+// rowTerm returns the function of the label y and the prediction v whose weighted mean over
+// rows is the metric.
 func rowTerm(name string, p *Params) func(y, v float64) float64 {
 	switch name {
 	case "mae":
@@ -258,7 +261,8 @@ func tweedieDeviance(y, v, power float64) float64 {
 	return 2 * (own - float64(y*kernel.Pow(v, a))/a + kernel.Pow(v, b)/b)
 }
 
-// valueMetric sums weighted terms of label and prediction.
+// valueMetric returns a function that adds up weighted values of term, a function of label and
+// prediction.
 func valueMetric(term func(y, v float64) float64, link Link) func(r *Rows, room, out []float64) {
 	return func(r *Rows, room, out []float64) {
 		v := room[:r.N]
@@ -286,8 +290,8 @@ func (l Link) values(margins, dst []float64) {
 	}
 }
 
-// logLoss is softplus(m) − y·m. This form is exact to rounding where probabilities are near 0
-// or 1.
+// logLoss adds up softplus(m) − y·m over the rows, for the margin m and the label y. In this
+// form the error is only rounding even where probabilities are near 0 or 1.
 func logLoss(r *Rows, room, out []float64) {
 	m, v := r.Margin[0][:r.N], room[:r.N]
 	kernel.SoftplusTo(v, m)
@@ -301,7 +305,8 @@ func logLoss(r *Rows, room, out []float64) {
 	out[1] += weight
 }
 
-// errorRate takes rows with a margin above 0 as positive.
+// errorRate adds up the weights of the wrongly classified rows. A margin above 0 means the
+// second class.
 func errorRate(r *Rows, _, out []float64) {
 	for i, m := range r.Margin[0][:r.N] {
 		w := r.weight(i)
@@ -312,7 +317,7 @@ func errorRate(r *Rows, _, out []float64) {
 	}
 }
 
-// multiLogLoss is log Σ e^m − m of the true class.
+// multiLogLoss adds up log Σ e^m minus the margin m of the true class.
 func multiLogLoss(r *Rows, _, out []float64) {
 	for i := range r.N {
 		w, top := r.weight(i), math.Inf(-1)
@@ -328,7 +333,8 @@ func multiLogLoss(r *Rows, _, out []float64) {
 	}
 }
 
-// multiError takes the class of the largest margin, the first of equals.
+// multiError adds up the weights of the wrongly classified rows. The predicted class has the
+// largest margin; of equal margins, the first.
 func multiError(r *Rows, _, out []float64) {
 	for i := range r.N {
 		w, best := r.weight(i), 0
@@ -344,7 +350,7 @@ func multiError(r *Rows, _, out []float64) {
 	}
 }
 
-// aftLikelihood is the mean of −log of the likelihood.
+// aftLikelihood returns a function that adds up −log of the likelihood of the rows.
 func aftLikelihood(p *Params) func(r *Rows, room, out []float64) {
 	o := aft{distribution: p.Time, scale: p.TimeScale}
 	set(&o.scale, 1)

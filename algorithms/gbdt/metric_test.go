@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// measure returns a metric of rows in two shards.
+// measure returns the value of the metric name over the rows of the shards.
 func measure(t *testing.T, name string, p Params, shards ...*Rows) float64 {
 	t.Helper()
 	m, err := parseMetric(name, &p)
@@ -32,7 +32,7 @@ func measure(t *testing.T, name string, p Params, shards ...*Rows) float64 {
 	return m.value(sums)
 }
 
-// halves divides rows at an index.
+// halves divides the rows r in two at index at.
 func halves(r *Rows, at int) []*Rows {
 	cut := func(v []float64, lo, hi int) []float64 {
 		if v == nil {
@@ -50,12 +50,13 @@ func halves(r *Rows, at int) []*Rows {
 	return []*Rows{part(0, at), part(at, r.N)}
 }
 
-// Metrics are the same as those of package evaluate, whose sums are exact.
+// TestMetricsAreThoseOfEvaluate requires that metrics equal those of package evaluate, whose
+// sums are exact.
 func TestMetricsAreThoseOfEvaluate(t *testing.T) {
 	const n = 300
 	margin := random(1, n, -2, 2)
 	for i := range margin {
-		margin[i] = math.Round(margin[i]*20) / 20 // ties
+		margin[i] = math.Round(margin[i]*20) / 20 // make ties
 	}
 	value := func(l Link) []float64 {
 		v := make([]float64, n)

@@ -13,19 +13,19 @@ import (
 // Kind is the kind of the models of this package.
 const Kind = "gbdt"
 
-// Classes are the classes of a classifier: Type is the type of the label column, and Values are
-// the classes as text, in their order. A regression has none.
+// Classes describes the classes of a classifier: Type is the type of the label column, and
+// Values has the classes as text, in ascending order. Both are empty for a regression.
 type Classes = signature.Classes
 
-// Model is an ensemble of trained trees. It is used by pointer, and must not be changed once it
-// predicts. Any number of goroutines may use one.
+// Model is an ensemble of trained trees. It is used by pointer, and must not be changed after
+// its first prediction. Any number of goroutines may use one Model.
 //
-// Rows are given as numbers. A feature that is text is given as the code of its category, see
-// Code. NaN is missing.
+// Rows are slices of numbers. A text feature is given by the code that Code returns for its
+// category. NaN means a missing value.
 type Model struct {
-	// Objective is the loss that training minimised. Parameters are its parameters that were
-	// not the zero values of Params, by the names of the fields. CustomName is the name of a
-	// custom one.
+	// Objective is the loss that training minimised. Parameters has those of the loss's
+	// parameters that were not zero in Params, by the names of their fields. CustomName is the
+	// name of a custom objective.
 	Objective  Objective
 	Parameters map[string]float64
 	CustomName string
@@ -33,11 +33,11 @@ type Model struct {
 	Link Link
 	// Classes are the classes of a classification, in ascending order.
 	Classes Classes
-	// Ensemble has the trees, round by round. Its Base has the margins that all rows start
+	// Ensemble has the trees, round by round. Ensemble.Base has the margins that all rows start
 	// from.
 	Ensemble *tree.Ensemble
-	// Dim is the number of features of a row. Columns, unless nil, has the features of a row
-	// that are the features of the ensemble, in ascending order.
+	// Dim is the number of features of a row. Columns maps features of the ensemble to features
+	// of a row, in ascending order. If Columns is nil, the ensemble has all features of a row.
 	Dim     int
 	Columns []int32
 	// AbsentIsZero says that values absent from sparse rows are 0; otherwise they are missing.
@@ -51,7 +51,7 @@ type Model struct {
 	inputs signature.Inputs
 	once   sync.Once
 	scorer *tree.Scorer
-	codes  []map[string]int32 // of the categories of text features, by feature of a row
+	codes  []map[string]int32 // codes[j] has the code of each category of text feature j of a row
 	rooms  sync.Pool          // of *room
 
 	explaining  sync.Once
@@ -61,22 +61,22 @@ type Model struct {
 
 // Summary describes a training.
 type Summary struct {
-	// Rows is the number of rows, with those held out, and Weight their weight.
+	// Rows is the number of rows, including held-out rows, and Weight is their total weight.
 	Rows   int64   `json:"rows"`
 	Weight float64 `json:"weight"`
-	// Rounds is the number of rounds that were made. BestRound is the best of them with early
-	// stopping, else the last. The model has the trees up to it. Both count from the first
-	// round of this training.
+	// Rounds is the number of rounds that were made. BestRound is the best of these rounds with
+	// early stopping, and the last one otherwise. The model has the trees up to BestRound. Both
+	// numbers count from the first round of this training, also if it continues a model.
 	Rounds    int `json:"rounds"`
 	BestRound int `json:"best_round"`
 	// Sets and Metrics are the names of the sets and of the metrics that were measured on them.
-	// The values are Record[round][set][metric].
+	// Record[round][set][metric] is a value of a metric.
 	Sets    []string    `json:"sets"`
 	Metrics []string    `json:"metrics"`
 	Record  [][][]Value `json:"record"`
 }
 
-// room is working memory for a prediction.
+// room is working memory for one prediction.
 type room struct{ x, margins []float64 }
 
 var _ model.Binder = (*Model)(nil)
@@ -84,21 +84,21 @@ var _ model.Binder = (*Model)(nil)
 // Kind returns "gbdt".
 func (m *Model) Kind() string { return Kind }
 
-// Inputs are the columns that the model was trained on.
+// Inputs returns the columns that the model was trained on.
 func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.inputs...) }
 
-// Rounds is the number of rounds whose trees the model has.
+// Rounds returns the number of rounds whose trees the model has.
 func (m *Model) Rounds() int { return len(m.Ensemble.Trees) / m.Ensemble.Outputs }
 
-// prepare makes the scorer and the codes, once.
+// prepare makes the scorer and the codes in its first call.
 func (m *Model) prepare() {
 	m.once.Do(func() {
 		m.scorer, m.codes = m.Ensemble.Scorer(), signature.CodesOf(m.categories())
 	})
 }
 
-// Code returns the number that stands for a category of a text feature in rows. It is NaN for a
-// category that training has not seen.
+// Code returns the number that stands for a category of a text feature in rows. It returns NaN
+// for a category that training has not seen.
 func (m *Model) Code(feature int, category string) float64 {
 	m.prepare()
 	if feature >= 0 && feature < len(m.codes) {
@@ -109,7 +109,7 @@ func (m *Model) Code(feature int, category string) float64 {
 	return math.NaN()
 }
 
-// take returns working memory; give puts it back.
+// take returns working memory, which give returns to the pool.
 func (m *Model) take() *room {
 	m.prepare()
 	if r, ok := m.rooms.Get().(*room); ok {
@@ -121,17 +121,18 @@ func (m *Model) take() *room {
 func (m *Model) give(r *room) { m.rooms.Put(r) }
 
 // Margins writes the margin of each output to dst: the base plus the sum of the trees, before
-// the link. It returns false, and leaves dst as it is, if the row does not have Dim features or
-// dst has another length. It allocates nothing after the first calls.
+// the link. It returns false, and leaves dst unchanged, if the row does not have Dim features
+// or dst does not have one element for each output. It does not allocate, except in the first
+// calls.
 func (m *Model) Margins(row, dst []float64) bool { return m.score(signature.Dense(row), dst) }
 
-// MarginsSparse is Margins for a row that has only the given entries. The indices ascend within
-// 0..Dim-1.
+// MarginsSparse does what Margins does for a sparse row, whose only entries are values at the
+// given indices. The indices must be in ascending order, from 0 to Dim−1.
 func (m *Model) MarginsSparse(indices []int32, values, dst []float64) bool {
 	return m.score(signature.Sparse(indices, values), dst)
 }
 
-// score is Margins for any point.
+// score does what Margins does, for a dense or sparse point.
 func (m *Model) score(p signature.Point, dst []float64) bool {
 	r := m.take()
 	defer m.give(r)
@@ -142,17 +143,18 @@ func (m *Model) score(p signature.Point, dst []float64) bool {
 	return true
 }
 
-// Predict returns the prediction for a row: a number, or for a classification the index of the
-// most probable class in Classes.Values, the first of equals. A row that does not have Dim
-// features gives NaN. It allocates nothing after the first calls.
+// Predict returns the prediction for a row: a number, or, for a classification, the index in
+// Classes.Values of the most probable class. Of equally probable classes it returns the first.
+// It returns NaN if the row does not have Dim features. It does not allocate, except in the
+// first calls.
 func (m *Model) Predict(row []float64) float64 { return m.predict(signature.Dense(row)) }
 
-// PredictSparse is Predict for a sparse row; see MarginsSparse.
+// PredictSparse does what Predict does for a sparse row; see MarginsSparse.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 	return m.predict(signature.Sparse(indices, values))
 }
 
-// predict is Predict for any point.
+// predict does what Predict does, for a dense or sparse point.
 func (m *Model) predict(p signature.Point) float64 {
 	r := m.take()
 	defer m.give(r)
@@ -164,18 +166,19 @@ func (m *Model) predict(p signature.Point) float64 {
 }
 
 // PredictProbability writes the probability of each class to dst. It returns false if the row
-// does not have Dim features, if dst does not have a value for each class, and for a
-// regression.
+// does not have Dim features, if dst does not have one element for each class, or if the model
+// is a regression.
 func (m *Model) PredictProbability(row, dst []float64) bool {
 	return m.predictProbability(signature.Dense(row), dst)
 }
 
-// PredictProbabilitySparse is PredictProbability for a sparse row; see MarginsSparse.
+// PredictProbabilitySparse does what PredictProbability does for a sparse row; see
+// MarginsSparse.
 func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
 	return m.predictProbability(signature.Sparse(indices, values), dst)
 }
 
-// predictProbability is PredictProbability for any point.
+// predictProbability does what PredictProbability does, for a dense or sparse point.
 func (m *Model) predictProbability(p signature.Point, dst []float64) bool {
 	r := m.take()
 	defer m.give(r)
@@ -187,7 +190,7 @@ func (m *Model) predictProbability(p signature.Point, dst []float64) bool {
 	return true
 }
 
-// decide returns the prediction of margins.
+// decide returns the prediction that follows from the margins.
 func (m *Model) decide(margins []float64) float64 {
 	switch {
 	case m.Link == Shares:
@@ -211,7 +214,7 @@ func (m *Model) decide(margins []float64) float64 {
 	return margins[0]
 }
 
-// probabilities writes the probabilities of the classes.
+// probabilities writes the probabilities of the classes, which follow from the margins, to dst.
 func (m *Model) probabilities(margins, dst []float64) {
 	if m.Link != Shares {
 		dst[0], dst[1] = kernel.Sigmoid(-margins[0]), kernel.Sigmoid(margins[0])

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// softmaxModel returns a model of three classes and its rows.
+// softmaxModel returns a model of three classes and the rows that it was trained on.
 func softmaxModel(t *testing.T) (*gbdt.Model, trial.Table) {
 	table := made(41, 120, 4)
 	for _, y := range table.Label {
@@ -38,7 +38,8 @@ func TestFile(t *testing.T) {
 	require.Equal(t, []string{"low", "mid", "top"}, read.Classes.Values)
 }
 
-// An inconsistent model is an error that says why, and never a panic.
+// TestDamagedModels requires that an inconsistent model gives an error with the reason, and
+// never a panic.
 func TestDamagedModels(t *testing.T) {
 	m, _ := softmaxModel(t)
 	for _, c := range []struct {
@@ -97,7 +98,8 @@ type rawJSON string
 
 func (r rawJSON) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
-// The operator, the methods and the bound step give the same bits.
+// TestPredictions requires that the operator, the methods and the bound step give predictions
+// with the same bits.
 func TestPredictions(t *testing.T) {
 	m, table := softmaxModel(t)
 	o := gbdt.PredictOptions{MarginCol: "margin", LeafCol: "leaf", ContributionCol: "why"}
@@ -173,8 +175,9 @@ func TestPredictions(t *testing.T) {
 	require.False(t, m.MarginsRows(x, table.N, want, 1))
 }
 
-// Values absent from sparse rows are missing, or 0. Dense rows with NaN or 0 in their place
-// predict the same.
+// TestSparseRows requires that values absent from sparse rows are missing, or 0 with
+// AbsentIsZero. Dense rows with NaN or 0 in the places of absent values must give the same
+// predictions.
 func TestSparseRows(t *testing.T) {
 	const n, d = 150, 30
 	table := trial.Table{N: n, D: d, X: make([]float64, n*d)}
@@ -217,7 +220,8 @@ func TestSparseRows(t *testing.T) {
 	}
 }
 
-// With very many features the model keeps only those that its trees use.
+// TestManyFeatures requires that a model of very many features keeps only those that its trees
+// use.
 func TestManyFeatures(t *testing.T) {
 	const d = 70_000
 	table := trial.Table{N: 60, D: d, X: make([]float64, 60*d), Sparse: true}
@@ -242,8 +246,8 @@ func TestManyFeatures(t *testing.T) {
 	require.Less(t, last(more, 0, 0), last(m, 0, 0))
 }
 
-// A model keeps the numeric categories that its training has seen, and those of the model that
-// it continues.
+// TestCodesThatWereSeen requires that a model keeps the numeric categories that were seen in
+// its training, and those of the model that it continues.
 func TestCodesThatWereSeen(t *testing.T) {
 	type row struct {
 		X     float64
@@ -261,11 +265,12 @@ func TestCodesThatWereSeen(t *testing.T) {
 	p.Start = trainRows(t, rowsOf(2, 5, 9), p)
 	require.Equal(t, [][]int32{nil, {2, 5, 9}}, p.Start.Ensemble.Seen)
 	require.Equal(t, [][]int32{nil, {0, 2, 5, 9}}, trainRows(t, rowsOf(0, 9), p).Ensemble.Seen)
-	p.Start.Ensemble.Seen = nil // as in a file that does not tell
+	p.Start.Ensemble.Seen = nil // as in a model file without seen codes
 	require.Nil(t, trainRows(t, rowsOf(0, 9), p).Ensemble.Seen)
 }
 
-// A continued model knows the categories of both trainings.
+// TestContinueWithOtherCategories requires that a continued model has the categories of both
+// trainings.
 func TestContinueWithOtherCategories(t *testing.T) {
 	type row struct {
 		Word  string
@@ -291,7 +296,8 @@ func TestContinueWithOtherCategories(t *testing.T) {
 	}
 }
 
-// Columns of all kinds, with nulls: the operator, the cells and the methods predict the same.
+// TestColumns requires that the operator, the cells and the methods predict the same for
+// columns of all kinds, with nulls.
 func TestColumns(t *testing.T) {
 	type row struct {
 		Num  *float64

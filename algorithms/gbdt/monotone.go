@@ -6,26 +6,28 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// Renewed leaves do not follow the bounds that trees are grown within, as these are in units of
-// gradients and not of labels. So where the values on the two sides of a split on a constrained
-// feature overlap, both sides are cut at the middle between their means, from the root down. A
-// cut moves values only towards other values below the same node, so constraints of splits
+// Renewed leaves ignore the bounds within which trees are grown, because these bounds are in
+// units of gradients and not of labels. So keepMonotone cuts the values of renewed leaves. It
+// visits the splits on constrained features from the root down. Where the values on the two
+// sides of such a split overlap, it cuts both sides at the middle between their means. A cut
+// moves values only towards other values below the same node, so the constraints of splits
+// above still hold. Values that break no constraint are not changed.
 // above still hold. Values that break no constraint stay as they are.
 
-// hull has the least and the largest value of the leaves below a node, and the sums for their
-// mean weighted by cover.
+// hull has the smallest and the largest leaf value below a node, and sum and cover, whose
+// quotient is the mean of the leaf values weighted by cover.
 type hull struct{ lo, hi, sum, cover float64 }
 
-// middle returns the mean, never outside the hull.
+// middle returns the mean of the leaf values, cut to the range from lo to hi.
 func (h hull) middle() float64 {
 	mean := h.sum / h.cover
-	if !finite(mean) { // without cover, or beyond float64
+	if !finite(mean) { // cover is 0, or the sum has overflowed
 		mean = float64(h.lo/2) + float64(h.hi/2)
 	}
 	return max(h.lo, min(h.hi, mean))
 }
 
-// hullOf returns the hull of the leaves below a node, summed from left to right.
+// hullOf returns the hull of the leaves below a node. Sums are taken from left to right.
 func hullOf(t *tree.Tree, node int32) hull {
 	n := &t.Nodes[node]
 	if n.Leaf() {
@@ -35,7 +37,7 @@ func hullOf(t *tree.Tree, node int32) hull {
 	return hull{min(a.lo, b.lo), max(a.hi, b.hi), a.sum + b.sum, a.cover + b.cover}
 }
 
-// cut keeps the leaves below a node between lo and hi.
+// cut limits the values of the leaves below a node to the range from lo to hi.
 func cut(t *tree.Tree, node int32, lo, hi float64) {
 	n := &t.Nodes[node]
 	if n.Leaf() {
@@ -46,10 +48,10 @@ func cut(t *tree.Tree, node int32, lo, hi float64) {
 	cut(t, n.Right, lo, hi)
 }
 
-// keepMonotone makes the leaves of a tree rise or fall with each feature f as ways[f] says: 1
-// means rise, −1 fall, 0 no constraint.
+// keepMonotone changes leaves so that the tree's predictions rise or fall with each feature f
+// as ways[f] says: 1 means rise, −1 fall, 0 no constraint.
 func keepMonotone(t *tree.Tree, ways []int8) {
-	for i := range t.Nodes { // parents stand before their children
+	for i := range t.Nodes { // nodes are stored after their parents
 		n := &t.Nodes[i]
 		if n.Leaf() || ways[n.Feature] == 0 {
 			continue

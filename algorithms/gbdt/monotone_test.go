@@ -1,7 +1,7 @@
 //go:build !race
 
-// These tests train many models for their results. The race detector watches the same code in
-// other tests.
+// These tests train many models and check the results. The race detector covers the same code
+// in other tests.
 
 package gbdt_test
 
@@ -17,9 +17,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// rising asserts that the leaves rise (1) or fall (−1) with each constrained feature, and
-// returns the number of splits on constrained features. Below such a split, no leaf of the
-// lower side is above any leaf of the upper side.
+// rising requires that the leaf values rise (1) or fall (−1) with each constrained feature:
+// below a split on such a feature, no leaf of the lower side has a larger value than a leaf of
+// the upper side. It returns the number of splits on constrained features.
 func rising(t *testing.T, tr *tree.Tree, ways map[int32]float64) (splits int) {
 	t.Helper()
 	var reach func(n int32) (lo, hi float64)
@@ -44,7 +44,8 @@ func rising(t *testing.T, tr *tree.Tree, ways map[int32]float64) (splits int) {
 	return splits
 }
 
-// Leaves keep monotone constraints even where the labels break them.
+// TestMonotoneLeavesThatAreMadeAnew requires that renewed leaves satisfy monotone constraints
+// even where the labels break them.
 func TestMonotoneLeavesThatAreMadeAnew(t *testing.T) {
 	for k, o := range renewing {
 		for _, policy := range []gbdt.GrowPolicy{gbdt.DepthWise, gbdt.LossGuide} {
@@ -66,7 +67,8 @@ func TestMonotoneLeavesThatAreMadeAnew(t *testing.T) {
 	}
 }
 
-// Labels in other units give the same trees, with leaves in these units.
+// TestMonotoneUnits requires that labels in other units give the same trees, with leaf values
+// in these units.
 func TestMonotoneUnits(t *testing.T) {
 	const unit = 1.0 / (1 << 20)
 	table := made(84, 200, 3)
@@ -90,7 +92,8 @@ func TestMonotoneUnits(t *testing.T) {
 	}
 }
 
-// Where the labels themselves keep the constraints, these cost little.
+// TestMonotoneTruth requires that constraints increase the loss only slightly if the labels
+// satisfy them.
 func TestMonotoneTruth(t *testing.T) {
 	for _, scale := range []float64{1e-4, 1e3} {
 		r := sharding.NewRandom(3, "m", 0, 0)
@@ -110,10 +113,11 @@ func TestMonotoneTruth(t *testing.T) {
 	}
 }
 
-// The loss under constraints is close to that of XGBoost 3.2.0 (hist, max_depth 5, eta 0.3, 50
-// rounds) on the same rows. There reg:absoluteerror and reg:quantileerror at 0.8 renew leaves
-// without regard to the constraints, and break them by 4.9 and 6.3; for Huber, reg:squarederror
-// is compared. Keeping the constraints may cost a little.
+// TestMonotoneLossBesidePeers requires that the loss under constraints is close to that of
+// XGBoost 3.2.0 (hist, max_depth 5, eta 0.3, 50 rounds) on the same rows. XGBoost's
+// reg:absoluteerror and reg:quantileerror (at 0.8) renew leaves without regard to the
+// constraints, and break them by 4.9 and 6.3. Huber is compared with reg:squarederror. The loss
+// may be slightly larger than XGBoost's, because the constraints are satisfied.
 func TestMonotoneLossBesidePeers(t *testing.T) {
 	table := trial.Table{N: 1000, D: 3}
 	part := func(i int, step float64) float64 { _, f := math.Modf(float64(i+1) * step); return f }

@@ -8,19 +8,22 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// loss is an objective: a sum of weighted terms over rows (for ranking, over queries).
+// loss is an objective: a sum of weighted terms, one for each row (for ranking, one for each
+// query).
 type loss interface {
-	// gradients writes the first and the second derivative of each row's term by each of its
-	// margins, times the row's weight: grad[k][i] and hess[k][i] for output k and row i.
-	// Hessians are 0 or more. They may be larger than the true ones, which makes steps smaller.
+	// gradients writes the first and second derivatives of each row's term with respect to its
+	// margins, multiplied by the row's weight: grad[k][i] and hess[k][i] for output k and row
+	// i. Hessians are 0 or more. They may be larger than the true second derivatives, which
+	// makes steps smaller.
 	gradients(r *Rows, grad, hess [][]float64) error
-	// target returns the value of a row whose mean gives the prior of an output.
+	// target returns the target of row i for an output. The mean of the targets gives the prior
+	// of the output.
 	target(r *Rows, i, output int) float64
-	// base returns the prior, a margin, for a mean of targets.
+	// base returns the prior, a margin, that belongs to a mean of targets.
 	base(mean float64) float64
-	// check reports a label outside the domain.
+	// check returns an error if the label of row i is outside the domain.
 	check(r *Rows, i int) error
-	// link says what is predicted.
+	// link returns the function from margins to predictions.
 	link() Link
 }
 
@@ -65,7 +68,7 @@ func (p *Params) outputs(classes int) int {
 	return 1
 }
 
-// number is the shared part of the objectives whose labels are arbitrary numbers.
+// number has the methods that are common to the objectives whose labels are arbitrary numbers.
 type number struct{}
 
 func (number) target(r *Rows, i, _ int) float64 { return r.Label[i] }
@@ -73,7 +76,7 @@ func (number) base(mean float64) float64        { return mean }
 func (number) check(*Rows, int) error           { return nil }
 func (number) link() Link                       { return Identity }
 
-// squared is ½(m−y)².
+// squared is the objective ½(m−y)² for a label y and a margin m.
 type squared struct{ number }
 
 func (*squared) gradients(r *Rows, grad, hess [][]float64) error {
@@ -92,8 +95,8 @@ func (*squared) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// absolute is |m−y|. Its leaves are medians of residuals, so the hessian, 1, only decides which
-// splits are large enough.
+// absolute is the objective |m−y|. Leaf values are medians of residuals, so the hessian, 1,
+// serves only to decide which splits are large enough.
 type absolute struct{ number }
 
 func (*absolute) gradients(r *Rows, grad, hess [][]float64) error {
@@ -104,7 +107,8 @@ func (*absolute) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// pinball is at·(y−m) where the label y is above the margin m, else (1−at)·(m−y).
+// pinball is the objective at·(y−m) where the label y is above the margin m, and (1−at)·(m−y)
+// elsewhere.
 type pinball struct {
 	number
 	at float64
@@ -126,7 +130,8 @@ func (o *pinball) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// huber is ½d² for |d| ≤ delta, delta·(|d|−½delta) beyond.
+// huber is the objective ½d² for |d| ≤ delta and delta·(|d|−½delta) for larger |d|, where d =
+// m−y.
 type huber struct {
 	number
 	delta float64
@@ -140,10 +145,11 @@ func (o *huber) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// minHessian is a lower bound of hessians, so that rows of nearly certain labels still count.
+// minHessian is a lower bound of hessians, so that rows whose label is predicted with near
+// certainty still count.
 const minHessian = 1e-16
 
-// logistic is log(1+e^m) − y·m.
+// logistic is the objective log(1+e^m) − y·m for a label y of 0 or 1 and a margin m.
 type logistic struct{ number }
 
 func (*logistic) link() Link { return Sigmoid }
@@ -166,9 +172,9 @@ func (*logistic) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// softmax is log Σ e^m − m of the true class. The hessian matrix has entries for pairs of
-// margins; only its diagonal is used. As all K margins move in the same round, it is multiplied
-// by K/(K−1): the step of Friedman's K-class boosting.
+// softmax is the objective log Σ e^m minus the margin m of the true class. Only the diagonal of
+// the hessian matrix of a row is used. All K margins change in the same round, so the diagonal
+// is multiplied by K/(K−1), which gives the step of Friedman's K-class boosting.
 type softmax struct{ classes int }
 
 func (*softmax) check(*Rows, int) error { return nil }
@@ -184,7 +190,7 @@ func (*softmax) target(r *Rows, i, output int) float64 {
 func (*softmax) base(mean float64) float64 { return kernel.Log(mean) }
 
 func (o *softmax) gradients(r *Rows, grad, hess [][]float64) error {
-	// hess[0] first has the largest margin of each row, and then the sum of the exponentials.
+	// hess[0] first holds the largest margin of each row, and then the sum of the exponentials.
 	top := hess[0][:r.N]
 	copy(top, r.Margin[0])
 	for _, m := range r.Margin[1:] {
@@ -207,7 +213,7 @@ func (o *softmax) gradients(r *Rows, grad, hess [][]float64) error {
 			sum[i] += v
 		}
 	}
-	for k := len(grad) - 1; k >= 0; k-- { // hess[0], which has the sums, is written last
+	for k := len(grad) - 1; k >= 0; k-- { // hess[0] holds the sums, so it is overwritten last
 		g, h := grad[k], hess[k]
 		for i := range r.N {
 			p, w := g[i]/sum[i], r.weight(i)
@@ -221,7 +227,7 @@ func (o *softmax) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// sign returns −1, 0 or 1.
+// sign returns −1, 0 or 1, the sign of v.
 func sign(v float64) float64 {
 	switch {
 	case v > 0:
@@ -233,20 +239,20 @@ func sign(v float64) float64 {
 }
 
 // CustomObjective is an objective given by functions. They run on every subtask, in several
-// goroutines at once, and must depend on their arguments alone.
+// goroutines at once, and their results must depend only on their arguments.
 type CustomObjective struct {
 	// Name is kept in the model.
 	Name string
 	// Outputs is the number of margins of a row, each of which gets a tree in every round; 0
 	// means 1.
 	Outputs int
-	// Gradients writes the first and second derivatives of the rows' losses by their margins:
-	// grad[k][i] and hess[k][i] of output k and row i, in the slices that it is given. The rows
-	// are all those of a shard. If they have weights, Gradients multiplies by them.
+	// Gradients writes the first and second derivatives of the rows' losses with respect to
+	// their margins to grad[k][i] and hess[k][i], for output k and row i. r has all rows of a
+	// shard. If they have weights, Gradients multiplies by them.
 	Gradients func(r *Rows, grad, hess [][]float64) error
-	// Link says what is predicted; the zero value means the margins.
+	// Link is the function from margins to predictions; the zero value is Identity.
 	Link Link
-	// Metric is measured where Params.Metrics is nil; if Metric is nil too, nothing is.
+	// Metric is measured if Params.Metrics is nil. If Metric is nil too, no metric is measured.
 	Metric *CustomMetric
 }
 
@@ -267,8 +273,9 @@ func (c *CustomObjective) validate() error {
 // maxOutputs bounds the number of trees of a round.
 const maxOutputs = 4096
 
-// custom is an objective of the user. Its functions get slices cut to the rows of the shard;
-// the slices of the subtask are as long as its longest shard.
+// custom is a user-defined objective. The slices of the subtask have the length of its longest
+// shard; they are cut to the rows of a shard before they are passed to the functions of the
+// user.
 type custom struct {
 	*CustomObjective
 	grad, hess [][]float64
@@ -295,7 +302,7 @@ func (o *custom) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// same tells whether two slices are the same memory.
+// same tells whether a and b start at the same element in memory.
 func same(a, b []float64) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// termOf returns the loss of row 0 at its margins, by closed forms that are independent of the
-// code.
+// termOf returns the loss of row 0 at its margins. It uses closed forms that are independent of
+// the code under test.
 func termOf(p *Params, r *Rows) float64 {
 	m, y := r.Margin[0][0], r.Label[0]
 	switch p.Objective {
@@ -48,7 +48,8 @@ func termOf(p *Params, r *Rows) float64 {
 	return aftTerm(p, m, r)
 }
 
-// aftTerm is the likelihood by densities and distributions of package math.
+// aftTerm returns −log of the likelihood of a row, computed from densities and distribution
+// functions of package math.
 func aftTerm(p *Params, m float64, r *Rows) float64 {
 	lower, upper := interval(r, 0)
 	density := func(z float64) float64 { return math.Exp(-z*z/2) / math.Sqrt(2*math.Pi) }
@@ -68,7 +69,7 @@ func aftTerm(p *Params, m float64, r *Rows) float64 {
 	return -math.Log(share(z(upper)) - share(z(lower)))
 }
 
-// cases returns parameters, labels and margins at which derivatives are checked.
+// cases returns parameters, labels and margins for which derivatives are checked.
 func cases() []struct {
 	p     Params
 	y, up float64
@@ -132,7 +133,7 @@ func TestGradientsAreDerivatives(t *testing.T) {
 			curve := 2.5 * (above - 2*here + below) / (step * step)
 			switch p.Objective {
 			case Absolute, Quantile, Huber:
-				curve = 2.5 // the constant used in its place
+				curve = 2.5 // the constant that is used in place of the second derivative
 			case Softmax:
 				curve *= 3.0 / 2
 			}
@@ -141,8 +142,8 @@ func TestGradientsAreDerivatives(t *testing.T) {
 	}
 }
 
-// The gradients of LambdaMART are the derivatives of the pairs' logistic losses, with the
-// changes of NDCG held fixed.
+// TestRankGradientsAreDerivatives requires that the gradients of LambdaMART are the derivatives
+// of the logistic losses of pairs of rows, with the changes of NDCG held fixed.
 func TestRankGradientsAreDerivatives(t *testing.T) {
 	label := []float64{0, 2, 1, 0, 3, 1}
 	score := []float64{0.3, -0.2, 0.9, 0.1, 0.25, 0.25}
@@ -193,7 +194,8 @@ func TestRankGradientsAreDerivatives(t *testing.T) {
 	}
 }
 
-// Φ by its complementary error function, over the whole range.
+// TestNormalDistribution compares Φ with values from the complementary error function, over the
+// whole range.
 func TestNormalDistribution(t *testing.T) {
 	for z := -12.0; z <= 30; z += 0.0625 {
 		share, hazard := normalAbove(z)
@@ -203,7 +205,7 @@ func TestNormalDistribution(t *testing.T) {
 			require.InEpsilon(t, math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)/want, hazard, 1e-11, z)
 		}
 	}
-	// Far out everything stays finite.
+	// All results stay finite far from 0.
 	for _, d := range []Distribution{NormalTime, LogisticTime, ExtremeTime} {
 		for _, m := range []float64{-1e6, -300, 300, 1e6} {
 			for _, up := range []float64{2, math.Inf(1), 2.0000001} {
@@ -255,7 +257,7 @@ func TestDomains(t *testing.T) {
 	require.ErrorContains(t, newLoss(&p, 0).check(&Rows{N: 1, Label: []float64{0}}, 0), "want a time above 0")
 }
 
-// random returns n numbers between lo and hi.
+// random returns n uniform numbers between lo and hi.
 func random(seed uint64, n int, lo, hi float64) []float64 {
 	d := sharding.NewRandom(seed, "test", 0, 0)
 	v := make([]float64, n)

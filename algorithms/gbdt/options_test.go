@@ -17,7 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Predictions never fall as a feature with the constraint 1 rises, whatever the objective.
+// TestMonotone requires that predictions never fall as a feature with the constraint 1 rises,
+// with every objective.
 func TestMonotone(t *testing.T) {
 	table := made(51, 200, 3)
 	for i := range table.N {
@@ -56,7 +57,7 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
-// The features on the path to a leaf are all in one set.
+// TestInteractions requires that all features on the path to a leaf are in one of the sets.
 func TestInteractions(t *testing.T) {
 	p := gbdt.Params{LabelCol: "label", NumTrees: 10, Interactions: [][]string{{"f0", "f1"}, {"f2", "f3"}}}
 	m := train(t, made(52, 300, 5), p)
@@ -70,7 +71,8 @@ func TestInteractions(t *testing.T) {
 	require.True(t, together[[2]int32{0, 1}])
 }
 
-// ways collects the pairs of features that share a path through a node.
+// ways adds to pairs the pairs of features that are on a common path through node n; above has
+// the features on the path from the root to n.
 func ways(t *tree.Tree, n int32, above []int32, pairs map[[2]int32]bool) {
 	node := &t.Nodes[n]
 	if node.Leaf() {
@@ -84,7 +86,7 @@ func ways(t *tree.Tree, n int32, above []int32, pairs map[[2]int32]bool) {
 	ways(t, node.Right, above, pairs)
 }
 
-// Trees keep to their limits.
+// TestLimits requires that trees stay within their limits.
 func TestLimits(t *testing.T) {
 	table := made(53, 400, 4)
 	p := gbdt.Params{LabelCol: "label", NumTrees: 5, GrowPolicy: gbdt.LossGuide, MinSamplesLeaf: 9, MinChildWeight: 11.5}
@@ -111,7 +113,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The given shares of the rows are drawn, different rows in each round.
+// TestSubsample requires that each round draws the given share of the rows, and other rows than
+// the rounds before.
 func TestSubsample(t *testing.T) {
 	table := made(54, 2000, 3)
 	for _, c := range []struct {
@@ -127,31 +130,32 @@ func TestSubsample(t *testing.T) {
 		for i := range m.Ensemble.Trees {
 			root := m.Ensemble.Trees[i].Nodes[0]
 			if c.p.GOSS && i == 0 {
-				require.Equal(t, int64(2000), root.Count, "the first rounds take all rows")
+				require.Equal(t, int64(2000), root.Count, "GOSS must use all rows in the first rounds")
 				continue
 			}
 			seen[root.Count] = true
 			share := float64(root.Count) / 2000
 			require.True(t, c.lo < share && share < c.hi, "round %d: %v", i, share)
 			if c.p.GOSS {
-				require.InDelta(t, 2000, root.Cover, 120, "those that are drawn count for those that are not")
+				require.InDelta(t, 2000, root.Cover, 120, "the weights of the drawn rows must make up for the rows that are not drawn")
 			}
 		}
 		require.Greater(t, len(seen), 2)
 	}
-	// Leaves are renewed from the rows that were drawn, not from all.
+	// Leaves must be renewed from the drawn rows only.
 	flat := trial.Table{N: 51, D: 1, X: make([]float64, 51), Label: table.Label[:51]}
 	m := train(t, flat, gbdt.Params{LabelCol: "label", Objective: gbdt.Absolute, NumTrees: 1, LearningRate: 1, Subsample: 0.4})
 	require.Equal(t, sortedQuantile(append([]float64(nil), flat.Label...), 0.5), m.Ensemble.Base[0])
 	require.NotZero(t, m.Ensemble.Trees[0].Nodes[0].Value)
-	// Other seeds draw other rows.
+	// Another seed draws other rows.
 	p := gbdt.Params{LabelCol: "label", NumTrees: 2, Subsample: 0.5, Seed: 1}
 	a := train(t, table, p)
 	p.Seed = 2
 	require.NotEqual(t, a.Ensemble, train(t, table, p).Ensemble)
 }
 
-// DART's weights follow its rule, and the margins of training equal those of the model.
+// TestDART requires that the weights of rounds follow the rule of DART, and that the margins of
+// training equal those of the model.
 func TestDART(t *testing.T) {
 	table := made(55, 200, 3)
 	p := gbdt.Params{LabelCol: "label", NumTrees: 25, MaxDepth: 3, DART: true, SkipDrop: -1, DropRate: 0.2, LearningRate: 0.4}
@@ -169,11 +173,12 @@ func TestDART(t *testing.T) {
 	require.InDelta(t, last(m, 0, 0), last(m, 1, 0), 1e-12)
 	require.Less(t, last(m, 0, 0), 0.5*float64(m.Summary.Record[0][0][0]))
 
-	// Without dropped rounds DART is plain boosting.
+	// If no round is dropped, DART equals plain boosting.
 	p.SkipDrop = 1
 	sameTrees(t, train(t, table, gbdt.Params{LabelCol: "label", NumTrees: 25, MaxDepth: 3, LearningRate: 0.4}), train(t, table, p))
 
-	// If the only tree before it is always dropped, both have 1/(1+rate) of the margin.
+	// With two trees, if the first is dropped while the second is made, both end with the
+	// weight 1/(1+rate).
 	p.SkipDrop, p.DropRate, p.NumTrees = -1, 1, 2
 	m = train(t, table, p)
 	for i := range 2 {
@@ -188,8 +193,8 @@ func TestDART(t *testing.T) {
 	require.InDelta(t, last(m, 1, 0), metricOf(m, test), 1e-9)
 }
 
-// Censored times: for rows that are only known to have lasted longer, the model predicts more
-// than the lower end.
+// TestCensoredTimes requires, for rows with censored times, that the model predicts more than
+// the lower end of the interval.
 func TestCensoredTimes(t *testing.T) {
 	type row struct {
 		X            float64
@@ -222,7 +227,8 @@ func TestCensoredTimes(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) { engine.Collect(gbdt.Train(operators.FromSlice(b, rows), p), "model") }, "0.5")
 }
 
-// Rows of a query may be anywhere in the data: NDCG rises, and equals that of package evaluate.
+// TestRanking requires that training raises NDCG if the rows of a query are anywhere in the
+// data, and that NDCG equals that of package evaluate.
 func TestRanking(t *testing.T) {
 	rows := queries(40)
 	p := gbdt.Params{Objective: gbdt.LambdaMART, FeatureCols: []string{"a", "b"}, LabelCol: "label", GroupCol: "query", NumTrees: 20, MinChildWeight: -1, Metrics: []string{"ndcg@5", "map@5"}}
@@ -242,7 +248,7 @@ func TestRanking(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) { engine.Collect(gbdt.Train(operators.FromSlice(b, rows), p), "model") }, "want a relevance of 0 to 31")
 }
 
-// Parameters are a stage that can be cross-validated.
+// TestCrossValidation requires that Params can be used as a stage in cross-validation.
 func TestCrossValidation(t *testing.T) {
 	table := labelled(made(57, 200, 3), func(y float64) float64 { return kernelBool(y > 3) })
 	base := gbdt.Params{LabelCol: "label", Objective: gbdt.Logistic, NumTrees: 4, MaxDepth: 3}
@@ -263,7 +269,7 @@ func TestCrossValidation(t *testing.T) {
 	require.Less(t, last(m, 0, 0), 0.5)
 }
 
-// Rows with a weight of 2 count like rows that are there twice.
+// TestWeights requires that a row of weight 2 counts like two equal rows of weight 1.
 func TestWeights(t *testing.T) {
 	table := made(58, 200, 3)
 	double, single := table, table
@@ -289,7 +295,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// Rows that are held out change neither the prior, nor leaves, nor splits.
+// TestHeldOut requires that held-out rows change neither the prior, nor leaves, nor splits.
 func TestHeldOut(t *testing.T) {
 	table := made(59, 160, 3)
 	other := labelled(table, func(y float64) float64 { return y })
@@ -313,7 +319,7 @@ func TestHeldOut(t *testing.T) {
 	}
 }
 
-// Each tree draws features of its own.
+// TestColumnSampling requires that each tree draws its own features.
 func TestColumnSampling(t *testing.T) {
 	m := train(t, made(60, 200, 4), gbdt.Params{LabelCol: "label", NumTrees: 12, ColsampleByTree: 0.5})
 	drawn := map[string]bool{}

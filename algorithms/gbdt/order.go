@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// pair is a row for the metrics of the order of rows: its margin, and its weight, negated for
-// rows of the first class. Rows of weight 0 are left out.
+// pair is a row, as metrics that depend on the order of rows use it: its margin and its weight.
+// The weight is negated for rows of the first class. Rows of weight 0 have no pair.
 type pair struct{ margin, weight float64 }
 
 // sortPairs sorts pairs by descending margin and then by descending weight, so that sums over
@@ -59,11 +59,12 @@ func runs(pairs []pair, f func(positive, negative float64)) {
 	}
 }
 
-// areaUnderROC is the share of pairs of a positive and a negative row in which the positive one
-// has the larger margin. Pairs are weighted by the product of the rows' weights; those of equal
-// margins count half. It is NaN where one of the classes has no rows.
+// areaUnderROC returns, among all pairs of a positive and a negative row, the share in which
+// the positive row has the larger margin. A pair is weighted by the product of the rows'
+// weights; a pair of equal margins counts half. The result is NaN if one of the classes has no
+// rows.
 func areaUnderROC(pairs []pair) float64 {
-	var above, below, area float64 // weights so far
+	var above, below, area float64 // above and below are the positive and negative weights so far
 	runs(pairs, func(positive, negative float64) {
 		area += float64(negative * (above + float64(positive/2)))
 		above += positive
@@ -75,8 +76,8 @@ func areaUnderROC(pairs []pair) float64 {
 	return area / above / below
 }
 
-// averagePrecision sums, over distinct margins, precision times gain in recall. It is NaN where
-// there are no positive rows.
+// averagePrecision returns the sum, over distinct margins, of the precision times the gain in
+// recall. It returns NaN if there are no positive rows.
 func averagePrecision(pairs []pair) float64 {
 	var hits, all, sum float64
 	runs(pairs, func(positive, negative float64) {
@@ -92,9 +93,10 @@ func averagePrecision(pairs []pair) float64 {
 	return sum / hits
 }
 
-// rankMetric returns a function that sums NDCG, or average precision, over queries, down to a
-// number of places. Where rows of a query have equal margins, it takes the mean over all their
-// orders. Queries without relevant rows are left out. The function keeps working memory.
+// rankMetric returns a function that adds up NDCG, or average precision if precision is true,
+// over queries. Only the first places rows of each ranking count. Where rows of a query have
+// equal margins, it takes the mean over all their orders. Queries without relevant rows are
+// left out. The function has its own working memory.
 func rankMetric(precision bool, places int) func(r *Rows, room, out []float64) {
 	var l lists
 	return func(r *Rows, _, out []float64) {
@@ -116,7 +118,7 @@ func rankMetric(precision bool, places int) func(r *Rows, room, out []float64) {
 	}
 }
 
-// ndcg returns the discounted gain divided by that of the best order.
+// ndcg returns the discounted gain divided by that of the best order of the rows.
 func (l *lists) ndcg(score, label []float64, places int) (v float64, ok bool) {
 	ideal := l.ideal(label, places)
 	if ideal == 0 {
@@ -138,8 +140,9 @@ func (l *lists) ndcg(score, label []float64, places int) (v float64, ok bool) {
 	return sum / ideal, true
 }
 
-// precision returns the average precision: the mean, over relevant rows, of the precision down
-// to the row. Rows with labels of 1 or more are relevant. Only the first places count.
+// precision returns the average precision: the mean, over the relevant rows, of the precision
+// of the ranking up to the row. Rows with labels of 1 or more are relevant. Only the first
+// places rows of the ranking count.
 func (l *lists) precision(score, label []float64, places int) (v float64, ok bool) {
 	relevant := 0
 	for _, y := range label {
@@ -151,7 +154,7 @@ func (l *lists) precision(score, label []float64, places int) (v float64, ok boo
 		return 0, false
 	}
 	order := l.sort(score, label)
-	var sum, before float64 // relevant rows before a run
+	var sum, before float64 // before is the number of relevant rows before a run of equal scores
 	for i := 0; i < min(places, len(order)); {
 		first := i
 		var own float64
@@ -162,7 +165,7 @@ func (l *lists) precision(score, label []float64, places int) (v float64, ok boo
 		}
 		n := float64(i - first)
 		for j := first; j < min(i, places) && own > 0; j++ {
-			earlier := 0.0 // relevant rows of the run before row j, given that j is relevant
+			earlier := 0.0 // expected relevant rows of the run before row j, given that j is relevant
 			if n > 1 {
 				earlier = float64(j-first) * (own - 1) / (n - 1)
 			}
@@ -173,7 +176,7 @@ func (l *lists) precision(score, label []float64, places int) (v float64, ok boo
 	return sum / float64(min(places, relevant)), true
 }
 
-// pairsOf returns the pairs in a list that appendPairs made.
+// pairsOf returns the pairs in flat, to which appendPairs appended them.
 func pairsOf(flat []float64) []pair {
 	pairs := make([]pair, len(flat)/2)
 	for i := range pairs {

@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
-// The tree of one query of two results, with the worse one first, equals a computation by hand:
-// the gradient of the pair, weighted by the change of NDCG divided by 0.01 plus the difference
-// of the scores.
+// TestPairByHand compares the tree of one query of two rows, where the worse row is ranked
+// first, with a computation by hand. The gradient of the pair is weighted by the change of NDCG
+// divided by the sum of 0.01 and the difference of the scores.
 func TestPairByHand(t *testing.T) {
 	type row struct {
 		X, Margin, Label float64
@@ -31,7 +31,8 @@ func TestPairByHand(t *testing.T) {
 	require.InDelta(t, g/(h+1), m.Predict([]float64{1}), 1e-9)
 }
 
-// At most MaxDrop rounds are dropped: the weight of the last tree shows their number.
+// TestDropsAreBounded requires that at most MaxDrop rounds are dropped. The weight of the last
+// tree shows their number.
 func TestDropsAreBounded(t *testing.T) {
 	p := gbdt.Params{LabelCol: "label", NumTrees: 8, MaxDepth: 2, DART: true, SkipDrop: -1, DropRate: 1, LearningRate: 0.4}
 	for _, most := range []int{1, 3} {
@@ -41,8 +42,9 @@ func TestDropsAreBounded(t *testing.T) {
 	}
 }
 
-// GOSS takes the rows with the largest products of gradient and hessian: here those of weight
-// 4, with 6·4, and not those of weight 1, whose gradients of 10 are larger.
+// TestScoresOfGOSS requires that GOSS takes the rows with the largest products of gradient and
+// hessian. These are the rows of weight 4 with the product 6·4, and not those of weight 1,
+// whose gradients of 10 are larger.
 func TestScoresOfGOSS(t *testing.T) {
 	table := trial.Table{D: 1}
 	for i := range 10 {
@@ -60,7 +62,8 @@ func TestScoresOfGOSS(t *testing.T) {
 	require.InDelta(t, 20, m.Ensemble.Trees[0].Nodes[0].Cover, 1e-9)
 }
 
-// Renewed leaves keep to MaxDeltaStep too.
+// TestStepsOfLeavesThatAreMadeAnew requires that renewed leaves are bounded by MaxDeltaStep
+// too.
 func TestStepsOfLeavesThatAreMadeAnew(t *testing.T) {
 	table := labelled(made(96, 80, 3), func(y float64) float64 { return 100 * (y - 2) })
 	for _, o := range renewing {

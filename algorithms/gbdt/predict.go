@@ -13,38 +13,40 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// PredictOptions change what Predict reads and writes.
+// PredictOptions has options for the columns that Predict reads and writes.
 type PredictOptions struct {
-	// VectorCol or FeatureCols are read in place of the columns of the training; empty means
-	// the columns of the training.
+	// VectorCol or FeatureCols name the columns that are read in place of those of the
+	// training. If both are empty, the columns of the training are read.
 	VectorCol   string
 	FeatureCols []string
 	// PredictionCol names the new column of predictions: numbers, or classes with the type of
 	// the labels. Empty means "prediction".
 	PredictionCol string
-	// ProbabilityCol names the new vector column of the probability of each class, in the
-	// order of Model.Classes; empty means "probability". A regression adds none.
+	// ProbabilityCol names the new vector column of the probability of each class, in the order
+	// of Model.Classes; empty means "probability". A regression adds no such column.
 	ProbabilityCol string
-	// MarginCol, LeafCol and ContributionCol name further vector columns; an empty name adds
-	// none. MarginCol has the margin of each output. LeafCol has, for each tree, the number of
-	// the node in which the row ends. ContributionCol has the values of Model.Contribute.
+	// MarginCol, LeafCol and ContributionCol name further vector columns; an empty name adds no
+	// column. MarginCol has the margin of each output. LeafCol has, for each tree, the number
+	// of the node in which the row ends. ContributionCol has the values of Model.Contribute.
 	MarginCol, LeafCol, ContributionCol string
-	// Replace replaces existing columns of the same names; otherwise they are an error.
+	// If Replace is true, existing columns with the names of new ones are replaced; otherwise
+	// they are an error.
 	Replace bool
 }
 
 func (o PredictOptions) prediction() string  { return cmp.Or(o.PredictionCol, "prediction") }
 func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "probability") }
 
-// features says which columns are read.
+// features returns the columns that are read in place of those of the training.
 func (o PredictOptions) features() signature.Override {
 	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}
 }
 
 // Predict adds to each row the prediction of a model and, for classes, the probabilities of all
-// classes, with the bits that the methods of Model give. Features that are null or NaN are
-// missing values, which trees accept. A row whose vector is null gets null. The model is a
-// dataset of one row, from Train or from Model.Dataset. Rows stay in place.
+// classes. Both have the same bits as the results of the methods of Model. Features that are
+// null or NaN are missing values, which trees accept. A row whose vector is null gets null.
+// made is a dataset of one row with the model, from Train or Model.Dataset. Rows stay in their
+// shards and in their order.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "gbdt.Predict"
 	b := model.BuilderOf(op, d)
@@ -78,7 +80,7 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	})
 }
 
-// Bind implements model.Binder, with the column names that training set.
+// Bind implements model.Binder. It uses the column names that were set for training.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	in, err := m.reader(l, PredictOptions{})
 	if err != nil {
@@ -111,7 +113,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// bindPredicted adds the cells of predictions.
+// bindPredicted adds the cells of the prediction columns to the layout.
 func (m *Model) bindPredicted(l *model.Layout) (*signature.Predicted, error) {
 	names := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
 	if m.Objective.classes() {
@@ -120,17 +122,17 @@ func (m *Model) bindPredicted(l *model.Layout) (*signature.Predicted, error) {
 	return names.BindNumber(l), nil
 }
 
-// options returns the options of a model that is applied without any.
+// options returns the options for applying the model if the caller gives none.
 func (m *Model) options() PredictOptions {
 	return PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
 }
 
-// Transform adds the columns of Predict to rows.
+// Transform adds to rows the columns that Predict adds.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("gbdt.Model", d)), m.options())
 }
 
-// Dataset makes the model a dataset of the job, like the one that Train returns.
+// Dataset returns the model as a dataset of the job, like the one that Train returns.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	return signature.Dataset("gbdt.Model", b, m.Classes, m)
 }
@@ -141,8 +143,9 @@ func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Save writes the model to a file, atomically: after a failure the old file is still there.
+// Save writes the model to a file. The file is replaced atomically: after a failure it is still
+// the old one.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
-// Load reads a model that Save wrote.
+// Load reads a model from a file that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }

@@ -8,13 +8,12 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The prior is the constant that is best for all rows. It is computed in the first superstep,
-// which sets state.base, from sums of integers, so that it does not depend on the order of
-// rows.
+// The prior is the constant that is best for all rows. The first superstep computes it and sets
+// state.base. It uses sums of integers, so the prior does not depend on the order of rows.
 //
-// limits has the largest weighted target of each output, then the largest weight. sums has a
-// pair of integers for each of them: the sum of the values, rounded on a power-of-two scale,
-// and the sum of the rounding errors, on a scale finer by 2^fine.
+// limits has the largest weighted target of each output, and then the largest weight. sums has
+// a pair of integers for each element of limits: the sum of the values, rounded on a
+// power-of-two scale, and the sum of the rounding errors, on a scale finer by 2^fine.
 var (
 	limits = shared.Scratch[[]float64]("limits")
 	sums   = shared.Scratch[[]int64]("sums")
@@ -34,7 +33,7 @@ func (s *state) needsPrior() bool {
 	return s.params.Base == nil && s.params.Start == nil && s.data.Margins == nil
 }
 
-// measureLimits finds the largest weighted targets.
+// measureLimits computes the largest weighted targets and the largest weight of a shard.
 func (q *boosting) measureLimits(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := trained.Get(ctx)
 	if s.base != nil {
@@ -52,10 +51,10 @@ func (q *boosting) measureLimits(ctx *comqueue.ComContext, shard int, out []floa
 	return nil
 }
 
-// fine is the number of additional bits of the second integer of a pair.
+// fine is the number of additional bits of the second integer of a pair in sums.
 const fine = 30
 
-// measureSums adds up weighted targets and weights.
+// measureSums adds the weighted targets and the weights of a shard to out.
 func (q *boosting) measureSums(ctx *comqueue.ComContext, shard int, out []int64) error {
 	s, top := trained.Get(ctx), limits.Get(ctx)
 	if s.base != nil || !s.priorByMean() {
@@ -85,7 +84,7 @@ func (q *boosting) measureSums(ctx *comqueue.ComContext, shard int, out []int64)
 	return nil
 }
 
-// meanOf returns the mean of the target of output k.
+// meanOf returns the mean target of output k.
 func (s *state) meanOf(k int, top []float64, total []int64) float64 {
 	sum := func(k int) float64 {
 		whole, rest := float64(total[2*k]), float64(float64(total[2*k+1])/(1<<fine))
@@ -94,8 +93,8 @@ func (s *state) meanOf(k int, top []float64, total []int64) float64 {
 	return sum(k) / sum(s.outputs)
 }
 
-// beginPrior rounds weights to integers, as their largest is now known, and starts the search
-// of the quantile where the prior is one.
+// beginPrior rounds weights to integers, which needs their maximum. If the prior is a quantile,
+// it starts the search for it.
 func (q *boosting) beginPrior(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	if s.base != nil {
@@ -127,7 +126,7 @@ func (q *boosting) beginPrior(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// countWeights rounds weights to integers, for quantiles.
+// countWeights rounds weights to integers, with which quantiles are computed.
 func (s *state) countWeights() {
 	if s.weight == nil {
 		return
@@ -139,12 +138,13 @@ func (s *state) countWeights() {
 	}
 }
 
-// least is a lower bound of the largest weight and the largest weighted label, unless 0.
-// Squares of gradients and hessians in proportion to it are far above the smallest float64.
+// least is the smallest value allowed for the largest weight, and for the largest weighted
+// label unless it is 0. With these bounds, squares of gradients and hessians are far above the
+// smallest float64.
 const least = 0x1p-400
 
-// tiny returns an error if the weights, or labels that gradients are in proportion to, are too
-// small to be squared.
+// tiny returns an error if squares of gradients would underflow: if the weights are too small,
+// or the labels with an objective whose gradients are in proportion to labels.
 func (s *state) tiny(top []float64) error {
 	if top[s.outputs] < least {
 		return fmt.Errorf("the largest weight of a row, times that of its class, is %v: products of such small numbers lose digits: scale weights up, nearer to 1", top[s.outputs])
@@ -158,7 +158,7 @@ func (s *state) tiny(top []float64) error {
 	return nil
 }
 
-// level returns the quantile that an objective predicts.
+// level returns the quantile that the objective of p predicts.
 func (p *Params) level() float64 {
 	if p.Objective == Quantile {
 		return p.QuantileAt
@@ -175,7 +175,7 @@ func (q *boosting) finishPrior(ctx *comqueue.ComContext) error {
 	s.base = make([]float64, s.outputs)
 	switch {
 	case s.params.Start != nil:
-		copy(s.base, s.params.Start.Ensemble.Base) // the rows' margins include it
+		copy(s.base, s.params.Start.Ensemble.Base) // the margins that rows bring include this base
 	case s.params.Base != nil:
 		if n := len(s.params.Base); n != 1 && n != s.outputs {
 			return fmt.Errorf("the parameter Base has %d margins for %d outputs: want one, or one for each", n, s.outputs)
@@ -196,7 +196,7 @@ func (q *boosting) finishPrior(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// startMargins sets the margins of rows to the base, unless they have margins of their own.
+// startMargins sets the margins of rows to the base, unless the rows bring their own margins.
 func (s *state) startMargins() {
 	for k, b := range s.base {
 		if s.data.Margins == nil {

@@ -1,7 +1,7 @@
 //go:build !race
 
-// These tests train many models for their results. The race detector watches the same code in
-// other tests.
+// These tests train many models and check the results. The race detector covers the same code
+// in other tests.
 
 package gbdt_test
 
@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
-// priorOf returns the prior of rows of one constant feature.
+// priorOf returns the prior of rows with one constant feature and the given labels and weights.
 func priorOf(t *testing.T, label, weight []float64, p gbdt.Params) float64 {
 	t.Helper()
 	table := trial.Table{N: len(label), D: 1, X: make([]float64, len(label)), Label: label, Weight: weight}
@@ -27,8 +27,9 @@ func priorOf(t *testing.T, label, weight []float64, p gbdt.Params) float64 {
 	return train(t, table, p).Ensemble.Base[0]
 }
 
-// The prior of squared errors is the mean, of weights and labels of any magnitude and sign, up
-// to a rounding or two. The expected value is computed with rational numbers.
+// TestPriorOfAnyMagnitude requires that the prior of Squared is the mean, up to one or two
+// rounding errors, for weights and labels of any magnitude and sign. The expected mean is
+// computed with rational numbers.
 func TestPriorOfAnyMagnitude(t *testing.T) {
 	for _, size := range []float64{-1e-100, -0x1p-40, -1, 1e-90, 1e100} {
 		for _, weigh := range []float64{1e-19, 1, 1e30} {
@@ -47,7 +48,8 @@ func TestPriorOfAnyMagnitude(t *testing.T) {
 	}
 }
 
-// Where large labels cancel, the rest is exact to 2^-30 of the unit of the sum.
+// TestPriorOfLabelsThatCancel requires an error of at most 2^-30 of the unit of the sum where
+// large labels cancel.
 func TestPriorOfLabelsThatCancel(t *testing.T) {
 	got := priorOf(t, []float64{1e16, 0x1p-20, -1e16, 0x1p-21}, nil, gbdt.Params{})
 	require.Equal(t, 1.5*0x1p-20/4, got)
@@ -55,7 +57,8 @@ func TestPriorOfLabelsThatCancel(t *testing.T) {
 	require.Equal(t, -2*0x1p-8/4, got)
 }
 
-// Equal weights that are not powers of two give the same quantiles as no weights.
+// TestQuantilePriorOfEqualWeights requires that equal weights that are not powers of two give
+// the same quantiles as no weights.
 func TestQuantilePriorOfEqualWeights(t *testing.T) {
 	for _, n := range []int{2, 4, 10, 20, 30} {
 		label := make([]float64, n)
@@ -81,7 +84,7 @@ func TestQuantilePriorOfEqualWeights(t *testing.T) {
 	require.Equal(t, 2.5, priorOf(t, []float64{1, 2, 3}, []float64{0.1, 0.2, 0.3}, gbdt.Params{Objective: gbdt.Absolute}))
 }
 
-// Numbers whose squares or products are 0 are refused, with advice.
+// TestTinyNumbers requires an error with advice if squares or products of the numbers are 0.
 func TestTinyNumbers(t *testing.T) {
 	table := weighted(made(95, 40, 3))
 	with := func(label, weight float64) trial.Table {
@@ -98,16 +101,16 @@ func TestTinyNumbers(t *testing.T) {
 			fails(t, with(1, weight), p, "the largest weight of a row, times that of its class, is", "scale weights up")
 		}
 		switch o {
-		case gbdt.Absolute, gbdt.Quantile, gbdt.Gamma: // the size of labels does not matter
+		case gbdt.Absolute, gbdt.Quantile, gbdt.Gamma: // gradients do not depend on the magnitude of labels
 			require.Greater(t, len(train(t, with(1e-170, 1), p).Ensemble.Trees[0].Nodes), 1, o)
 		default:
 			fails(t, with(1e-170, 1), p, `column "label": the largest weighted label is`, "scale labels up")
 		}
 		if o == gbdt.Squared {
-			require.Greater(t, len(train(t, with(1e-50, 1e-50), p).Ensemble.Trees[0].Nodes), 9, "smaller than most, and not too small")
+			require.Greater(t, len(train(t, with(1e-50, 1e-50), p).Ensemble.Trees[0].Nodes), 9, "training must accept small numbers whose squares do not underflow")
 		}
 	}
-	// The largest weight of all rows counts, wherever its row is.
+	// The check uses the largest weight of all rows, wherever its row is.
 	label, weight := make([]float64, 16), make([]float64, 16)
 	for i := range label {
 		label[i], weight[i] = float64(i), 1
@@ -117,10 +120,11 @@ func TestTinyNumbers(t *testing.T) {
 	}
 	require.Equal(t, 7.0, priorOf(t, label, weight, gbdt.Params{}))
 	zero := labelled(table, func(float64) float64 { return 0 })
-	require.Len(t, train(t, zero, gbdt.Params{LabelCol: "label"}).Ensemble.Trees[0].Nodes, 1, "0 is not tiny")
+	require.Len(t, train(t, zero, gbdt.Params{LabelCol: "label"}).Ensemble.Trees[0].Nodes, 1, "labels that are all 0 must not be refused as too small")
 }
 
-// Weights whose products with class weights exceed float64 are refused before they are summed.
+// TestHugeNumbers requires that weights whose products with class weights overflow float64 are
+// refused before they are summed.
 func TestHugeNumbers(t *testing.T) {
 	table := labelled(weighted(made(96, 20, 3)), func(y float64) float64 { return kernelBool(y > 3) })
 	for i := range table.Weight {

@@ -7,13 +7,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// maxRelevance bounds the labels of rankings; a row has the gain 2^label − 1.
+// maxRelevance is the largest label of rankings. The gain of a row is 2^label − 1.
 const maxRelevance = 31
 
-// lambdaMART is LambdaRank's objective (Burges, "From RankNet to LambdaRank to LambdaMART",
-// MSR-TR-2010-82): each pair of rows of a query with different labels has the logistic loss of
-// the difference of their margins, weighted by the change of the query's NDCG if the two
-// swapped places. Only pairs with a row among the first truncation places count.
+// lambdaMART is the objective LambdaRank (Burges, "From RankNet to LambdaRank to LambdaMART",
+// MSR-TR-2010-82). Each pair of rows of a query with different labels has the logistic loss of
+// the difference of their margins. The loss is weighted by the change of the query's NDCG that
+// would result if the two rows swapped places. Only pairs with at least one row in the first
+// truncation places count.
 type lambdaMART struct {
 	truncation int
 	normalize  bool
@@ -46,7 +47,7 @@ func (o *lambdaMART) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// query adds the gradients of one query.
+// query adds the gradients and hessians of one query to g and h.
 func (o *lambdaMART) query(score, label []float64, weight float64, g, h []float64) {
 	ideal := o.lists.ideal(label, o.truncation)
 	if ideal == 0 || len(label) < 2 {
@@ -92,12 +93,12 @@ func (o *lambdaMART) query(score, label []float64, weight float64, g, h []float6
 // lists is working memory for the rows of one query at a time.
 type lists struct {
 	order    []int32
-	gains    []float64 // by row
+	gains    []float64 // gain of each row
 	discount []float64
 	best     []float64
 }
 
-// sort returns the numbers of the rows in descending order of their scores, and sets gains. The
+// sort returns the indices of the rows in descending order of their scores, and sets gains. The
 // sort is stable.
 func (l *lists) sort(score, label []float64) []int32 {
 	l.order, l.gains = l.order[:0], l.gains[:0]
@@ -117,10 +118,10 @@ func (l *lists) sort(score, label []float64) []int32 {
 	return l.order
 }
 
-// gain is 2^label − 1.
+// gain returns 2^label − 1.
 func gain(label float64) float64 { return kernel.Exp2(label) - 1 }
 
-// discounts returns 1/log2(1+place) of the first n places, from 1.
+// discounts returns 1/log2(1+place) for the places 1 to n.
 func (l *lists) discounts(n int) []float64 {
 	for i := len(l.discount); i < n; i++ {
 		l.discount = append(l.discount, 1/kernel.Log2(float64(2+i)))
@@ -128,8 +129,7 @@ func (l *lists) discounts(n int) []float64 {
 	return l.discount[:n]
 }
 
-// ideal returns the discounted gain of the best order of the labels, down to a number of
-// places.
+// ideal returns the discounted gain of the first places rows in the best order of the labels.
 func (l *lists) ideal(label []float64, places int) float64 {
 	l.best = append(l.best[:0], label...)
 	slices.Sort(l.best)

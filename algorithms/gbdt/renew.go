@@ -8,22 +8,23 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Where second derivatives do not tell how far to step, leaves are renewed: each gets the
-// constant that is best for the residuals of its rows. It is the median for Absolute, the
-// quantile for Quantile, and for Huber the median plus the mean of the differences from it, cut
-// to ±HuberDelta (Friedman, "Greedy function approximation: a gradient boosting machine",
-// Annals of Statistics 29, 2001). With monotone constraints the values are then cut; see
-// keepMonotone.
+// For objectives whose second derivatives do not give the size of a step, leaf values are
+// renewed: each leaf gets the constant that is best for the residuals of its rows. This
+// constant is the median for Absolute and the quantile for Quantile. For Huber it is the median
+// plus the mean of the differences from the median, cut to ±HuberDelta (Friedman, "Greedy
+// function approximation: a gradient boosting machine", Annals of Statistics 29, 2001). With
+// monotone constraints keepMonotone then cuts the values.
 
-// rest has for each leaf the sum of weighted differences, and the sum of weights.
+// rest has, for each leaf, the weighted sum of the cut differences from the median, and the sum
+// of weights.
 var rest = shared.Scratch[[]float64]("rest")
 
-// renews tells whether the objective renews leaves.
+// renews tells whether leaf values are renewed with the objective of p.
 func (p *Params) renews() bool {
 	return p.Objective == Absolute || p.Objective == Quantile || p.Objective == Huber
 }
 
-// beginRenewal starts the search of the quantiles of residuals.
+// beginRenewal starts the search for the quantiles of residuals in the leaves.
 func (q *boosting) beginRenewal(ctx *comqueue.ComContext) error {
 	s, t := trained.Get(ctx), q.grower.State(ctx).Tree(0)
 	s.leaf = q.grower.State(ctx).Leaves(0, s.leaf)
@@ -47,7 +48,7 @@ func (q *boosting) beginRenewal(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// numberLeaves numbers the leaves of a tree in the order of nodes.
+// numberLeaves numbers the leaves of a tree from 0, in the order of the nodes.
 func numberLeaves(t *tree.Tree) (number []int32, leaves int) {
 	number = make([]int32, len(t.Nodes))
 	for i := range t.Nodes {
@@ -59,7 +60,7 @@ func numberLeaves(t *tree.Tree) (number []int32, leaves int) {
 	return number, leaves
 }
 
-// sumRest adds up the differences of residuals from the median, for Huber.
+// sumRest adds the differences of the residuals of a shard from the medians to out, for Huber.
 func (q *boosting) sumRest(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := trained.Get(ctx)
 	if s.params.Objective != Huber {
@@ -79,7 +80,7 @@ func (q *boosting) sumRest(ctx *comqueue.ComContext, shard int, out []float64) e
 	return nil
 }
 
-// renewed gives the leaves of a tree their new values.
+// renewed sets the leaf values of t to the renewed ones.
 func (q *boosting) renewed(ctx *comqueue.ComContext, s *state, t *tree.Tree) {
 	sum, g := rest.Get(ctx), 0
 	for i := range t.Nodes {

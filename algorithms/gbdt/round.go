@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// begin gives the grower the gradients and hessians of the round.
+// begin passes the gradients and hessians of the round to the grower.
 func (q *boosting) begin(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	round := s.params.round(ctx.StepNo())
@@ -50,17 +50,17 @@ func (q *boosting) begin(ctx *comqueue.ComContext) error {
 	return err
 }
 
-// runaway is the advice where margins or labels are too large to go on.
+// runaway is the advice in errors about margins or labels that are too large.
 const runaway = "lower LearningRate, bring labels and weights nearer to 1, or start from a Base or margins near the answer"
 
-// dropTrees is the stage of DART, before gradients are computed.
+// dropTrees is the stage that drops trees for DART, before gradients are computed.
 func (q *boosting) dropTrees(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	s.drop(s.params.round(ctx.StepNo()))
 	return nil
 }
 
-// take keeps the trees of the round and adds them to all margins.
+// take stores the trees of the round and adds their values to all margins.
 func (q *boosting) take(ctx *comqueue.ComContext) error {
 	s, g := trained.Get(ctx), q.grower.State(ctx)
 	rate, weight := s.params.rate(s.params.round(ctx.StepNo())), 1.0
@@ -88,9 +88,9 @@ func (q *boosting) take(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// addTree adds the values of a tree of a new round, times a weight, to all margins. leaves
-// writes the node in which each row ends; k is the output, and d has the training rows or other
-// rows.
+// addTree adds the values of a tree of a new round, multiplied by weight, to all margins.
+// leaves writes to out the node in which each row ends. Its argument k is the output, and d has
+// the training rows or the rows of an evaluation set.
 func (s *state) addTree(t *tree.Tree, weight float64, leaves func(k int, d *bins.Data, out []int32) []int32) {
 	s.values = grown(s.values, len(t.Nodes))
 	for i := range t.Nodes {
@@ -118,7 +118,7 @@ func (s *state) addTree(t *tree.Tree, weight float64, leaves func(k int, d *bins
 	}
 }
 
-// addValues adds to margins the values of the nodes in which rows ended.
+// addValues adds to each margin the value of the node in which its row ended.
 func addValues(margin []float64, leaf []int32, values []float64) {
 	margin = margin[:len(leaf)]
 	for i, n := range leaf {

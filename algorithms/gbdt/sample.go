@@ -7,10 +7,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Rows are drawn by functions of (seed, purpose, shard, round, row within the shard) alone.
+// Draws of rows depend only on (seed, purpose, shard, round, row within the shard).
 
-// round returns the number of the round of a superstep, from 1. The rounds of a model that is
-// continued count.
+// round returns the number of the round of a superstep, from 1. If training continues a model,
+// it includes the model's rounds.
 func (p *Params) round(step int) int {
 	if p.Start != nil {
 		return p.Start.Rounds() + step
@@ -23,14 +23,14 @@ func (p *Params) sampling(round int) bool {
 	return p.ValidationFraction > 0 || p.Subsample < 1 || p.oneSided(round)
 }
 
-// oneSided tells whether GOSS draws rows in a round. The first 1/LearningRate rounds take all
-// rows, as gradients tell little until a few trees are there.
+// oneSided tells whether GOSS draws rows in a round. The first 1/LearningRate rounds use all
+// rows, because gradients have little information before a few trees are made.
 func (p *Params) oneSided(round int) bool {
 	return p.GOSS && float64(round)*p.rate(round) > 1
 }
 
-// beginSampling scores the rows for GOSS, and starts the search of the score above which all
-// rows are taken.
+// beginSampling computes the scores of rows for GOSS, and starts the search for the score above
+// which all rows are taken.
 func (q *boosting) beginSampling(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	if !s.params.oneSided(s.params.round(ctx.StepNo())) {
@@ -65,7 +65,8 @@ func (q *boosting) beginSampling(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// eachGradient computes the gradients of all rows, shard by shard.
+// eachGradient computes the gradients of all rows, shard by shard, and calls f for the n rows
+// from first on of each shard.
 func (s *state) eachGradient(f func(first, n int)) error {
 	r := &s.view
 	for _, span := range s.data.Shards {
@@ -78,7 +79,7 @@ func (s *state) eachGradient(f func(first, n int)) error {
 	return nil
 }
 
-// draw sets which rows are in the bag of a round.
+// draw determines which rows are in the bag of a round.
 func (s *state) draw(round int) {
 	p := s.params
 	if !p.sampling(round) {
@@ -101,7 +102,8 @@ func (s *state) draw(round int) {
 	}
 }
 
-// take tells whether a row that is not held out is in the bag, and sets its factor.
+// take tells whether a row that is not held out is in the bag, and sets the factor of its
+// gradients.
 func (s *state) take(at int, random *sharding.Random, i uint64, round int) bool {
 	p := s.params
 	switch {

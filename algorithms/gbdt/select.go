@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// digitBits returns the number of bits of a value that a pass of a selection fixes. It keeps
-// the counts of all groups within a few megabytes.
+// digitBits returns the number of bits of a value that each pass of a selection determines. It
+// is chosen so that the counts of all groups take no more than a few megabytes.
 func digitBits(groups int) int {
 	bits := 8
 	for bits > 1 && groups<<bits > 1<<18 {
@@ -19,35 +19,36 @@ func digitBits(groups int) int {
 	return bits
 }
 
-// selection finds exact weighted quantiles of the values of all rows, by group, such as by leaf
-// of a tree. It is a radix selection: values are mapped to integers of the same order, and each
-// pass fixes a digit of the result from counts of integer weights. So the result does not
-// depend on the order of rows, nor on which subtask holds them. The quantile of a group is the
-// smallest value such that rows up to it have at least the share at of the group's weight. If
-// they have exactly this share, it is the mean of that value and the next.
+// selection finds exact weighted quantiles of the values of all rows, for each group of rows,
+// such as the rows in each leaf of a tree. It is a radix selection: values are mapped to
+// integers in the same order, and each pass determines a digit of the result from sums of
+// integer weights. The result does not depend on the order of rows, nor on which subtask holds
+// them. The quantile of a group is the smallest value v such that the rows with values up to v
+// have at least the share at of the group's weight. If they have exactly this share, the
+// quantile is the mean of v and the next larger value.
 //
-// In the queue, the stages of a selector follow a compute function that calls begin or skip on
-// every subtask.
+// In the queue, the stages of a selector come after a compute function that calls begin or skip
+// on every subtask.
 type selection struct {
 	at     float64
 	groups int
 	value  func(row int) float64 // called for rows whose group is not −1
-	group  []int32               // nil: all rows are of group 0
-	weight []int64               // nil: every row weighs 1
+	group  []int32               // of each row; nil means that all rows are in group 0
+	weight []int64               // of each row; nil means that every row has the weight 1
 	rows   int
 	active bool
-	bits   int // of a pass
+	bits   int // number of bits that a pass determines
 	pass   int
 
 	keys   []uint64
 	prefix []uint64
-	goal   []float64 // weight to reach, from the first value with the prefix on
+	goal   []float64 // weight still to reach, counted from the first value with the prefix
 	slack  []float64 // tolerance of goal
 	state  []groupState
 	found  []float64
 }
 
-// groupState is the state of the search in a group.
+// groupState is the state of the search for the quantile of a group.
 type groupState uint8
 
 const (
@@ -56,7 +57,7 @@ const (
 	between // the quantile lies between the value found and the next
 )
 
-// selector adds the stages of a selection to a queue.
+// selector adds the stages of a selection to a queue; of returns the selection.
 type selector struct {
 	of    func(ctx *comqueue.ComContext) *selection
 	count shared.Key[[]int64]
@@ -67,7 +68,7 @@ func newSelector(name string, of func(ctx *comqueue.ComContext) *selection) *sel
 	return &selector{of, shared.Scratch[[]int64](name + " counts"), shared.Scratch[[]float64](name + " next")}
 }
 
-// begin starts a selection. value is called for each row once.
+// begin starts a selection. It calls s.value once for each row.
 func (x *selector) begin(ctx *comqueue.ComContext, s *selection) {
 	s.active, s.pass, s.bits = true, 0, digitBits(s.groups)
 	s.keys = grown(s.keys, s.rows)
@@ -83,7 +84,7 @@ func (x *selector) begin(ctx *comqueue.ComContext, s *selection) {
 	x.put(ctx, s.groups, s.bits)
 }
 
-// skip leaves the stages without work.
+// skip makes the stages do nothing in this superstep.
 func (x *selector) skip(ctx *comqueue.ComContext, s *selection) {
 	s.active = false
 	x.put(ctx, 0, 0)
@@ -96,7 +97,7 @@ func (x *selector) put(ctx *comqueue.ComContext, groups, bits int) {
 	x.next.Put(ctx, grown(next, groups))
 }
 
-// stages returns the stages for the queue.
+// stages returns the stages that the queue runs for the selection.
 func (x *selector) stages() []comqueue.Stage {
 	return []comqueue.Stage{
 		comqueue.Repeat(64, x.done,
@@ -110,17 +111,17 @@ func (x *selector) stages() []comqueue.Stage {
 	}
 }
 
-// done tells whether the passes are over.
+// done tells whether no further pass is needed.
 func (x *selector) done(ctx *comqueue.ComContext) (bool, error) {
 	s := x.of(ctx)
 	return !s.active || s.last(), nil
 }
 
-// last tells whether all passes have been made.
+// last tells whether all passes have been made: all 64 bits are determined.
 func (s *selection) last() bool { return s.bits*s.pass >= 64 }
 
-// countAll counts the rows of all shards into one buffer, as sums of integers do not depend on
-// the order.
+// countAll adds the counts of all shards in one buffer. This is allowed because sums of
+// integers do not depend on the order.
 func (x *selector) countAll(ctx *comqueue.ComContext, shards sharding.Range, out []int64) (bool, error) {
 	return true, ctx.ForShardsWithin(shards, func(shard int) error { return x.countShard(ctx, shard, out) })
 }
@@ -153,7 +154,7 @@ func (x *selector) countShard(ctx *comqueue.ComContext, shard int, out []int64) 
 	return nil
 }
 
-// narrow fixes the next digit of each group.
+// narrow determines the next digit of each group's quantile.
 func (x *selector) narrow(ctx *comqueue.ComContext) error {
 	s := x.of(ctx)
 	if !s.active {
@@ -201,7 +202,8 @@ func (s *selection) digit(g int, counts []int64) {
 	s.prefix[g] = s.prefix[g]<<s.bits | uint64(last)
 }
 
-// after finds the value after the one found, for groups whose quantile lies between two values.
+// after finds the smallest value above the found one, for groups whose quantile lies between
+// two values.
 func (x *selector) after(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := x.of(ctx)
 	if !s.active {
@@ -222,7 +224,7 @@ func (x *selector) after(ctx *comqueue.ComContext, shard int, out []float64) err
 	return nil
 }
 
-// finish computes the quantiles. Those of groups without weight are NaN.
+// finish computes the quantiles. The quantile of a group without weight is NaN.
 func (x *selector) finish(ctx *comqueue.ComContext) error {
 	s := x.of(ctx)
 	if !s.active {
@@ -242,7 +244,7 @@ func (x *selector) finish(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// keyOf maps numbers to integers of the same order.
+// keyOf maps numbers to integers in the same order.
 func keyOf(v float64) uint64 {
 	b := math.Float64bits(v + 0)
 	if b>>63 != 0 {
@@ -259,7 +261,7 @@ func valueOf(key uint64) float64 {
 	return math.Float64frombits(^key)
 }
 
-// grown returns a slice of n values; it reuses s if that has the capacity.
+// grown returns a slice of n values; it reuses the memory of s if that is large enough.
 func grown[T any](s []T, n int) []T {
 	if cap(s) < n {
 		return make([]T, n)
@@ -267,8 +269,8 @@ func grown[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// powerBelow returns the largest power of two by which n values of at most top can be
-// multiplied so that their sum stays below 2^62.
+// powerBelow returns the largest power of two p such that the sum of n values of at most top,
+// each multiplied by p, stays below 2^62.
 func powerBelow(top float64, n int64) float64 {
 	if !(top > 0) {
 		return 1

@@ -12,8 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Rows of an evaluation set without a label are left out if the set says so; the metric is that
-// of the others. A label outside the domain is still an error.
+// TestSetsThatSkip requires that rows of an evaluation set without a label are left out if
+// Set.Skip is true, and that the metric is that of the remaining rows. A label outside the
+// domain must still be an error.
 func TestSetsThatSkip(t *testing.T) {
 	table := labelled(made(17, 80, 3), math.Abs)
 	p := gbdt.Params{LabelCol: "label", Objective: gbdt.Poisson, NumTrees: 2, Metrics: []string{"rmse"}}

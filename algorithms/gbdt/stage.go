@@ -10,10 +10,11 @@ var _ model.Stage = Params{}
 // Kind returns "gbdt".
 func (Params) Kind() string { return Kind }
 
-// Fit is Train without evaluation sets, except the one of ValidationFraction.
+// Fit calls Train without evaluation sets. ValidationFraction may still hold rows out as such a
+// set.
 func (p Params) Fit(rows *engine.Dataset) *engine.Dataset { return Train(rows, p) }
 
-// Apply is Predict with the parameters' columns.
+// Apply calls Predict with the column names in p.
 func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
 	return Predict(rows, m, PredictOptions{PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// start returns the rows with the margins that training starts from, and the names of the
-// margin columns. They are MarginCols, or new columns with the margins of the model that is
-// continued.
+// start returns the rows d with the margins that training starts from, and the names of the
+// margin columns. The columns are MarginCols, or new columns with the margins of Start, the
+// model that training continues.
 func (p *Params) start(d *engine.Dataset) (*engine.Dataset, []string, error) {
 	if p.Start == nil {
 		return d, p.MarginCols, nil
@@ -38,7 +38,7 @@ func (p *Params) start(d *engine.Dataset) (*engine.Dataset, []string, error) {
 	return rows, names, nil
 }
 
-// starter is a model that gives its margins as columns.
+// starter is a model whose step writes its margins to columns.
 type starter struct {
 	*Model
 	options PredictOptions
@@ -74,7 +74,7 @@ func (s starter) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// checkStart adds the reasons why the model in Start cannot be continued.
+// checkStart adds to e the reasons why the model in Start cannot be continued.
 func (p *Params) checkStart(e *problems) {
 	m := p.Start
 	if m == nil {
@@ -102,7 +102,8 @@ func (p *Params) checkStart(e *problems) {
 }
 
 // checkKinds returns an error if a feature is categorical in the model that is continued and a
-// number in the rows, or the other way round, as a split of one kind cannot read the other.
+// number in the rows, or vice versa, because a split of one kind cannot be applied to values of
+// the other.
 func (p *Params) checkKinds(layout *bins.Layout) error {
 	if p.Start == nil {
 		return nil

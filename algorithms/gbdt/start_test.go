@@ -12,7 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A model is not continued if its trees would read the rows differently from new trees.
+// TestContinueAsItBegan requires that a model is not continued if its trees would read the rows
+// differently from new trees.
 func TestContinueAsItBegan(t *testing.T) {
 	table := made(90, 100, 3)
 	for i, x := range table.X {

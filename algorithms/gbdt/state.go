@@ -15,41 +15,41 @@ import (
 // trained is the key of the state.
 var trained = shared.Scratch[*state]("training")
 
-// state is the state of a training on a subtask. Slices over rows are over the rows of the
-// subtask.
+// state is the state of a training on a subtask. Slices with an element for each row have an
+// element for each row of the subtask.
 type state struct {
 	params  *Params
 	data    *bins.Data
 	loss    loss
 	outputs int
 	metrics []metric
-	spans   []bins.Span // by shard; those without rows are empty
-	queries [][]int32   // by shard, row numbers within it; nil without queries
+	spans   []bins.Span // by shard; a shard without rows has an empty span
+	queries [][]int32   // by shard, see queriesOf; nil without queries
 
-	// The kept state, see kept.go. judgement is used on subtask 0 only.
+	// These fields are the kept state; see kept.go. judgement is used only on subtask 0.
 	*boosted
 	*judgement
 
 	margin [][]float64 // [output][row]
-	// weight is the factor of each row's gradients: its weight times that of its class, and 0
-	// for a row that is held out. nil means 1 for all.
+	// weight is the factor of each row's gradients: the row's weight times the weight of its
+	// class, and 0 for a held-out row. nil means 1 for all rows.
 	weight []float64
 	units  []int64 // weight rounded to integers, for quantiles; nil where all are 1
-	held   []bool  // the rows of the set "validation"; nil where there is none
+	held   []bool  // whether each row is in the set "validation"; nil without this set
 
 	sets []*measured // the training rows and the evaluation sets
-	room []float64   // for a shard
+	room []float64   // working memory for the rows of a shard
 	view Rows        // the rows of the current shard
 
 	bag     []bool  // the rows that the round's trees use; nil means all
-	rows    []int32 // the same rows, as numbers
-	leaf    []int32 // of each row, in the current tree
+	rows    []int32 // the indices of the same rows
+	leaf    []int32 // the node in which each row ends in the current tree
 	values  []float64
-	grad    [][]float64 // for a shard
+	grad    [][]float64 // of the rows of a shard
 	hess    [][]float64
 	quant   selection
 	goss    selection
-	factor  []float64 // GOSS: factor of the gradients of each row
+	factor  []float64 // factor of each row's gradients with GOSS
 	dropped *dart
 }
 
@@ -61,14 +61,14 @@ type measured struct {
 	queries [][]int32
 	margin  [][]float64
 	weight  []float64
-	own     bool // it has rows of its own, not training rows
+	own     bool // its rows are not training rows
 	leaf    []int32
 }
 
 // span returns the span of the rows of a shard.
 func (s *state) span(shard int) bins.Span { return s.spans[shard] }
 
-// spansOf returns the spans of rows by shard.
+// spansOf returns the span of the rows of each shard.
 func spansOf(d *bins.Data, shards int) []bins.Span {
 	spans := make([]bins.Span, shards)
 	for _, s := range d.Shards {
@@ -77,8 +77,8 @@ func spansOf(d *bins.Data, shards int) []bins.Span {
 	return spans
 }
 
-// queriesOf returns, for each shard, the first row of each query and then the number of rows.
-// Rows are numbered within the shard.
+// queriesOf returns, for each shard, the index within the shard of the first row of each query,
+// and then the number of rows in the shard.
 func queriesOf(d *bins.Data, spans []bins.Span) [][]int32 {
 	if d.Groups == nil {
 		return nil
@@ -95,7 +95,8 @@ func queriesOf(d *bins.Data, spans []bins.Span) [][]int32 {
 	return found
 }
 
-// show sets r to the rows of a shard, with the given margins and weights over all rows.
+// show sets r to the rows of d in span, the rows of a shard. margin and weight have elements
+// for all rows of d.
 func show(r *Rows, d *bins.Data, span bins.Span, queries [][]int32, margin [][]float64, weight []float64) {
 	lo, hi := span.First, span.First+span.Rows
 	r.N, r.Label = span.Rows, d.Label[lo:hi]
@@ -115,9 +116,9 @@ func show(r *Rows, d *bins.Data, span bins.Span, queries [][]int32, margin [][]f
 	}
 }
 
-// bytesPerRow returns the memory of training for each row. For each output that is the margin,
-// gradient, hessian, their integers and the row's place in the order; further, the leaf, the
-// bag, and room to sort in.
+// bytesPerRow returns the number of bytes that training needs for each row. For each output
+// these are the margin, the gradient, the hessian, their integers, and the row's place in the
+// order by nodes. In addition there are the leaf, the bag, and memory for sorting.
 func (q *boosting) bytesPerRow(f *bins.Facts) int64 {
 	p := &q.params
 	n := int64(p.outputs(len(f.Classes)))*(8+8+16+4) + 4 + 4 + 1 + 4
@@ -132,12 +133,13 @@ func (q *boosting) bytesPerRow(f *bins.Facts) int64 {
 	return n
 }
 
-// bytesPerSetRow is the same for evaluation sets: margins and the leaf.
+// bytesPerSetRow returns the number of bytes for each row of an evaluation set: the margins and
+// the leaf.
 func (q *boosting) bytesPerSetRow(f *bins.Facts) int64 {
 	return 8*int64(q.params.outputs(len(f.Classes))) + 4
 }
 
-// open makes the state.
+// open makes the state of the subtask.
 func (q *boosting) open(ctx *comqueue.ComContext) error {
 	data, err := q.table.Open(ctx)
 	if err != nil {
@@ -187,7 +189,7 @@ func (q *boosting) open(ctx *comqueue.ComContext) error {
 	return q.rejoin(s)
 }
 
-// checkFacts reports labels and weights from which nothing can be learnt.
+// checkFacts returns an error about labels and weights from which no model can be learnt.
 func (q *boosting) checkFacts(f *bins.Facts) error {
 	k := len(f.Classes)
 	switch {
@@ -211,7 +213,8 @@ func (q *boosting) checkFacts(f *bins.Facts) error {
 	return nil
 }
 
-// draws returns an error if a share of the n rows is less than one row.
+// draws returns an error if one of the shares of the n rows that are drawn is less than one
+// row.
 func (p *Params) draws(n int64) error {
 	var errs []error
 	for _, of := range []struct {
@@ -225,7 +228,8 @@ func (p *Params) draws(n int64) error {
 	return errors.Join(errs...)
 }
 
-// marginsOf returns the margins of rows, set to those that the rows bring, if any.
+// marginsOf returns the margins of the rows, set to those that the rows bring, if they have
+// margin columns.
 func marginsOf(d *bins.Data, outputs int) ([][]float64, error) {
 	if d.Margins != nil && d.Outputs != outputs {
 		return nil, fmt.Errorf("there are %d columns of margins for %d outputs", d.Outputs, outputs)
@@ -242,7 +246,7 @@ func marginsOf(d *bins.Data, outputs int) ([][]float64, error) {
 	return margin, nil
 }
 
-// weigh checks labels, draws the rows to hold out, and sets the weights of rows.
+// weigh checks the labels, draws the rows to hold out, and sets weight.
 func (s *state) weigh(ctx *comqueue.ComContext) error {
 	classes := s.params.classWeights(s.data.Facts)
 	fraction := s.params.ValidationFraction
@@ -279,7 +283,8 @@ func (s *state) weigh(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// classWeights returns the factor of the weights of rows for each class; nil means 1.
+// classWeights returns the factor of the weights of rows for each class; nil means 1 for all
+// classes.
 func (p *Params) classWeights(f *bins.Facts) []float64 {
 	if !p.Objective.classes() || p.ScalePosWeight == 1 && len(p.ClassWeights) == 0 && !p.Balanced {
 		return nil
@@ -312,7 +317,7 @@ func (q *boosting) openSets(ctx *comqueue.ComContext, s *state) error {
 		s.sets = append(s.sets, &held)
 	}
 	for i, e := range q.sets {
-		d, err := e.table.Open(ctx) // its errors name the set
+		d, err := e.table.Open(ctx) // errors of Open name the set
 		if err != nil {
 			return err
 		}
@@ -332,13 +337,14 @@ func (q *boosting) openSets(ctx *comqueue.ComContext, s *state) error {
 	return nil
 }
 
-// refusal returns an error about a row of an input of the queue. Input 0 is the training rows;
-// the evaluation sets follow.
+// refusal returns an error about a row of an input of the queue. Input 0 has the training rows;
+// the following inputs have the evaluation sets.
 func refusal(shard, input, row int, err error) error {
 	return &engine.RowError{Row: int64(row), Of: &engine.RowsOf{Shard: shard, Input: input}, Err: err}
 }
 
-// checkSet checks the labels of an evaluation set; input is its number, for errors.
+// checkSet checks the labels of an evaluation set; input is its input number, for error
+// messages.
 func (s *state) checkSet(m *measured, input int) error {
 	var r Rows
 	for _, span := range m.data.Shards {
@@ -364,5 +370,5 @@ func (s *state) weightOf(i int) float64 {
 	return s.weight[i]
 }
 
-// inBag tells whether a row counts in the round's trees.
+// inBag tells whether a row is used for the trees of the round.
 func (s *state) inBag(i int) bool { return s.bag == nil || s.bag[i] }

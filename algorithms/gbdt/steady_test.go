@@ -1,6 +1,7 @@
 //go:build !race
 
-// The race detector allocates too, which would distort the counts.
+// These tests count allocations. The race detector allocates too, which would distort the
+// counts.
 
 package gbdt_test
 
@@ -35,7 +36,8 @@ func TestPredictAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// The allocations of a round depend on its trees and do not grow with the rows.
+// TestRoundsAllocateLittle requires that the number of allocations of a round depends on its
+// trees and does not grow with the number of rows.
 func TestRoundsAllocateLittle(t *testing.T) {
 	mallocs := func(n, rounds int) float64 {
 		table := labelled(made(81, n, 4), func(y float64) float64 { return kernelBool(y > 3) })

@@ -24,41 +24,41 @@ type Set struct {
 	// Name names the set in progress reports and in Summary.Record.
 	Name string
 	Rows *engine.Dataset
-	// Skip leaves out rows whose label or weight is null or NaN, and counts them as "rows of
-	// evaluation sets skipped". Params.Skip does so in all sets. Otherwise such a row is an
-	// error.
+	// If Skip or Params.Skip is true, rows whose label or weight is null or NaN are left out,
+	// and the counter "rows of evaluation sets skipped" has their number. Otherwise such a row
+	// is an error.
 	Skip bool
 }
 
-// boosting describes a training; it is complete when the job is built. Its methods are the
+// boosting describes a training. It is not changed after the job is built. Its methods are the
 // stages of the queue.
 type boosting struct {
 	params    Params
 	table     bins.Table
 	sets      []evaluation
-	ordered   bool // some metric is of the order of rows
+	ordered   bool // at least one metric depends on the order of rows
 	grower    *grow.Grower
-	monotone  []int8    // constraints by feature; nil without
-	quantiles *selector // for a prior and leaves that are quantiles
-	scores    *selector // for the rows that GOSS draws
+	monotone  []int8    // constraints by feature; nil without constraints
+	quantiles *selector // finds quantiles for the prior and for leaf values
+	scores    *selector // finds the score from which on GOSS takes all rows
 	label     arrow.DataType
 	schema    *arrow.Schema
 }
 
-// evaluation is an evaluation set, checked.
+// evaluation is an evaluation set that has been checked.
 type evaluation struct {
 	name  string
 	table bins.Table
 }
 
-// Train boosts trees and returns the model as a dataset of one row, whose column "model"
-// holds what Model.Encode returns. For a classification there is a second column, of nulls,
-// whose type is that of the labels. After each round all metrics are measured on the training
-// rows, as the set "train", and on the evaluation sets.
+// Train trains a model of boosted trees on the rows of d, and returns it as a dataset of one
+// row, whose column "model" has the bytes of Model.Encode. For a classification there is a
+// second column, of nulls, whose type is that of the labels. After each round all metrics are
+// measured on the training rows, as the set "train", and on the evaluation sets.
 //
-// Its queue is named "gbdt", has a superstep for each round, and reports each metric on each
-// set, such as "test logloss". Errors about the parameters, or about columns that they name,
-// are reported when the job is built, with the caller's line.
+// The queue is named "gbdt", has a superstep for each round, and reports each metric on each
+// set under names such as "test logloss". Errors about the parameters, or about columns that
+// they name, are reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params, sets ...Set) *engine.Dataset {
 	const op = "gbdt.Train"
 	b := model.BuilderOf(op, d)
@@ -111,7 +111,7 @@ func (p *Params) checkSets(sets []Set) error {
 	return errors.Join(e...)
 }
 
-// prepare checks the columns and returns the description of the training.
+// prepare checks the columns and returns the description of the training, whose operator is op.
 func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, error) {
 	q := &boosting{params: p, schema: arrowrows.Arrow(d.Schema())}
 	kind := bins.NumberLabel
@@ -171,7 +171,7 @@ func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, err
 	return q, nil
 }
 
-// columns returns the columns that are read; margins are the names of the margin columns.
+// columns returns the columns that training reads; margins has the names of the margin columns.
 func (p *Params) columns(margins []string) bins.Columns {
 	return bins.Columns{
 		Vector: p.VectorCol, Features: p.FeatureCols, Categorical: p.CategoricalCols, CategoricalAt: p.CategoricalAt,
@@ -179,7 +179,8 @@ func (p *Params) columns(margins []string) bins.Columns {
 	}
 }
 
-// checkLabel returns the objective's check of a label by itself; nil if there is none.
+// checkLabel returns the objective's check of a single label, or nil if the objective has no
+// such check.
 func (p *Params) checkLabel() func(v float64) error {
 	if p.Objective == Custom || p.Objective.classes() || p.LabelUpperCol != "" {
 		return nil
@@ -189,7 +190,7 @@ func (p *Params) checkLabel() func(v float64) error {
 }
 
 // growth returns the parameters of the grower. features finds a feature by name, categorical
-// tells whether it is categorical, and dim is a bound above all numbers.
+// tells whether it is categorical, and dim is an upper bound of all feature numbers.
 func (p *Params) growth(features func(name string) (int, error), categorical func(j int) bool, dim int) (grow.Params, error) {
 	g := grow.Params{
 		LeafWise: p.GrowPolicy == LossGuide, MaxDepth: p.MaxDepth, MaxLeaves: p.MaxLeaves,

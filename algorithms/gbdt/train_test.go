@@ -13,11 +13,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// exact are parameters of trees that fit as closely as they can.
+// exact has parameters with which trees fit the labels as closely as they can.
 var exact = gbdt.Params{LabelCol: "label", LearningRate: 1, Lambda: -1, MinChildWeight: -1, Base: []float64{0}}
 
-// Three rounds of Newton's method on four rows, each in a leaf of its own: from p = ½ the
-// margin goes by (y−p)/(p(1−p)).
+// TestLogisticExactly compares three rounds on four rows, each in its own leaf, with Newton's
+// method: from p = ½ on, the margin changes by (y−p)/(p(1−p)) in each round.
 func TestLogisticExactly(t *testing.T) {
 	type row struct {
 		X, N  float64
@@ -52,7 +52,8 @@ func TestLogisticExactly(t *testing.T) {
 	}
 }
 
-// One regression tree: only the two rows that are alike share a leaf.
+// TestRegressionTreeExactly requires that one regression tree gives every row its own leaf,
+// except for the two rows that are equal.
 func TestRegressionTreeExactly(t *testing.T) {
 	table := trial.TableOf([]float64{0.8, 0.7, 0.4, 0.4, 0.6, 0.2, 0.3},
 		[]float64{1, 2}, []float64{1, 2}, []float64{0, 3}, []float64{0, 2}, []float64{1, 3}, []float64{4, 3}, []float64{4, 4})
@@ -67,8 +68,8 @@ func TestRegressionTreeExactly(t *testing.T) {
 	}
 }
 
-// A tree of one leaf is a Newton step from the prior. For these objectives the step is 0, so
-// only the prior is left.
+// TestPriors trains trees of one leaf. A leaf is a Newton step from the prior. For these
+// objectives the step is 0, so the prediction must be the prior.
 func TestPriors(t *testing.T) {
 	n := 40
 	table := trial.Table{N: n, D: 1, X: make([]float64, n), Label: make([]float64, n), Weight: make([]float64, n)}
@@ -118,7 +119,8 @@ func kernelBool(v bool) float64 {
 	return 0
 }
 
-// The median, and other quantiles, of labels and of the rows of a leaf, by sorting.
+// TestQuantiles compares the medians and other quantiles of labels, and of the rows of a leaf,
+// with those of sorted labels.
 func TestQuantiles(t *testing.T) {
 	table := trial.Table{D: 1}
 	for i := range 31 {
@@ -151,7 +153,7 @@ func TestQuantiles(t *testing.T) {
 		for x := range 3 {
 			require.InDelta(t, quantile(func(i int) bool { return leaf(i%3) == leaf(x) }, at), m.Predict([]float64{float64(x)}), 1e-9, at)
 		}
-		// Integer weights count like rows that are there several times.
+		// A row with an integer weight counts like that many equal rows.
 		double, weighted := table, table
 		double.X, double.Label = append([]float64(nil), table.X...), append([]float64(nil), table.Label...)
 		weighted.Weight = make([]float64, table.N)
@@ -172,7 +174,8 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// Huber's leaves are the median plus the mean of the cut differences from it.
+// TestHuberLeaves requires that the leaves of Huber are the median plus the mean of the cut
+// differences from the median.
 func TestHuberLeaves(t *testing.T) {
 	table := trial.Table{N: 5, D: 1, X: make([]float64, 5), Label: []float64{1, 2, 3, 10, -4}}
 	m := train(t, table, gbdt.Params{LabelCol: "label", Objective: gbdt.Huber, HuberDelta: 2, NumTrees: 1, LearningRate: 1})
@@ -180,7 +183,8 @@ func TestHuberLeaves(t *testing.T) {
 	require.InDelta(t, 2+(-1+0+1+2-2)/5.0, m.Predict([]float64{0}), 1e-12)
 }
 
-// Every objective learns: its metric falls, and equals a computation row by row.
+// TestObjectivesLearn requires, for every objective, that its metric falls in training and
+// equals the metric computed row by row.
 func TestObjectivesLearn(t *testing.T) {
 	base := made(1, learnRows, 5)
 	positive := labelled(base, func(y float64) float64 { return math.Exp(y / 3) })
@@ -188,7 +192,7 @@ func TestObjectivesLearn(t *testing.T) {
 		name  string
 		table trial.Table
 		p     gbdt.Params
-		share float64 // of the metric after the first round
+		share float64 // the last value must be below this share of the value after the first round
 	}{
 		{"squared", base, gbdt.Params{}, 0.5},
 		{"absolute", base, gbdt.Params{Objective: gbdt.Absolute}, 0.5},
@@ -210,12 +214,12 @@ func TestObjectivesLearn(t *testing.T) {
 			first := float64(m.Summary.Record[0][set][0])
 			require.Less(t, last(m, set, 0), c.share*first+(1-c.share)*min(0, first), "%s on set %d: %v", c.name, set, first)
 		}
-		// The margins of training are those that the model gives.
+		// The margins in training equal those that the model predicts.
 		require.InDelta(t, last(m, 1, 0), metricOf(m, test), 1e-9, c.name)
 	}
 }
 
-// metricOf computes a model's metric again, row by row.
+// metricOf returns a model's metric on table, computed row by row.
 func metricOf(m *gbdt.Model, table trial.Table) float64 {
 	var sum float64
 	for i := range table.N {
@@ -255,7 +259,7 @@ func metricOf(m *gbdt.Model, table trial.Table) float64 {
 	return sum
 }
 
-// Early stopping keeps the trees of the best round.
+// TestEarlyStopping requires that early stopping keeps the trees up to the best round.
 func TestEarlyStopping(t *testing.T) {
 	table := made(2, 400, 4)
 	p := gbdt.Params{LabelCol: "label", NumTrees: 300, LearningRate: 0.5, MaxDepth: 4, EarlyStoppingRounds: 7}
@@ -270,7 +274,7 @@ func TestEarlyStopping(t *testing.T) {
 	p.NumTrees, p.EarlyStoppingRounds = best, 0
 	sameTrees(t, train(t, part(table, 0, 200), p), m)
 
-	// Without an evaluation set, a part of the rows is held out and not trained on.
+	// Without an evaluation set, a share of the rows is held out and not trained on.
 	p.NumTrees, p.EarlyStoppingRounds, p.ValidationFraction = 300, 5, 0.25
 	m = train(t, table, p)
 	require.Equal(t, []string{"train", "validation"}, m.Summary.Sets)
@@ -295,7 +299,8 @@ func TestMetricsOfSets(t *testing.T) {
 	require.Equal(t, []string{"test"}, train(t, table, p, part(table, 0, 9)).Summary.Sets)
 }
 
-// A custom metric and a custom objective give the same as the built-in ones.
+// TestCustom requires that a custom metric and a custom objective give the same results as the
+// built-in ones.
 func TestCustom(t *testing.T) {
 	table := weighted(labelled(made(4, 300, 4), func(y float64) float64 { return kernelBool(y > 3) }))
 	p := gbdt.Params{LabelCol: "label", WeightCol: "weight", Objective: gbdt.Logistic, NumTrees: 8, Base: []float64{0}}
@@ -337,7 +342,7 @@ func TestCustom(t *testing.T) {
 		p.CustomObjective.Gradients = func(_ *gbdt.Rows, _, hess [][]float64) error { hess[0] = own; return nil }
 		fails(t, table, p, `custom objective "bad": it has put slices of its own in the place of those of output 0`)
 	}
-	// The slices are exactly as long as the shard has rows, on any number of subtasks.
+	// The slices have exactly one element for each row of the shard, on any number of subtasks.
 	p.CustomObjective.Gradients = func(r *gbdt.Rows, grad, hess [][]float64) error {
 		for i := range grad[0] {
 			grad[0][i], hess[0][i] = r.Margin[0][i]-r.Label[i], 1
@@ -354,8 +359,9 @@ func TestCustom(t *testing.T) {
 	sameTrees(t, one, two)
 }
 
-// Early stopping is an error if the metric is NaN in all rounds. A round with NaN is never the
-// best if another round has a number.
+// TestStoppingByNothing requires an error if the metric for early stopping is NaN in all
+// rounds. A round with NaN must never be the best round if the metric is a number in another
+// round.
 func TestStoppingByNothing(t *testing.T) {
 	table := labelled(made(4, 60, 4), func(y float64) float64 { return kernelBool(y > 3) })
 	alike := table
@@ -382,7 +388,7 @@ func TestStoppingByNothing(t *testing.T) {
 	require.Equal(t, 12, m.Summary.BestRound)
 }
 
-// Training continues a model as if it had never stopped.
+// TestContinue requires that a continued training makes the same model as an uninterrupted one.
 func TestContinue(t *testing.T) {
 	table := labelled(made(5, 150, 4), func(y float64) float64 { return math.Floor(max(0, min(2, y/2))) })
 	for _, c := range []gbdt.Params{
@@ -406,7 +412,8 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// Training starts from the margins of the rows, and they are not part of the model.
+// TestMargins requires that training starts from the margins of the rows, and that these are
+// not part of the model.
 func TestMargins(t *testing.T) {
 	type row struct {
 		A, B, Offset, Label, Rest float64

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 )
 
-// problems collects errors.
+// problems collects the errors of a check.
 type problems []error
 
 func (e *problems) add(format string, a ...any) { *e = append(*e, fmt.Errorf(format, a...)) }

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// citizen is a row whose label is the sum of a term of its city and a term of its age.
+// citizen is a row whose label is the sum of a function of its city and a function of its age.
 type citizen struct {
 	City  string  `column:"city"`
 	Code  int64   `column:"code"`
@@ -19,23 +19,24 @@ type citizen struct {
 	Label float64 `column:"label"`
 }
 
-// citizens returns rows from a number of cities, whose codes are spread over the whole range.
+// citizens returns n rows of the given number of cities, whose codes are distributed over the
+// whole range of codes.
 func citizens(seed uint64, n, cities int) []citizen {
 	r := sharding.NewRandom(seed, "citizens", 0, 0)
 	rows := make([]citizen, n)
 	for i := range rows {
-		city := int(float64(cities) * r.Float64() * r.Float64()) // some are large
+		city := int(float64(cities) * r.Float64() * r.Float64()) // the distribution is skewed: some cities have many rows
 		age := 100 * r.Float64()
 		rows[i] = citizen{fmt.Sprintf("city %d", city), int64(city * 7919 % 65521), age, worth(city) + age/50 + 0.1*r.NormFloat64()}
 	}
 	return rows
 }
 
-// worth is the term of a city in the label, between −1 and 1 without a trend.
+// worth returns the city's part of the label, between −1 and 1, without a trend in the codes.
 func worth(city int) float64 { return math.Sin(float64(city * city)) }
 
-// TestManyCategoriesGoOn: a model that is continued on rows of other categories keeps its own
-// categories.
+// TestManyCategoriesGoOn requires that a model keeps its categories when it is continued on
+// rows of other categories.
 func TestManyCategoriesGoOn(t *testing.T) {
 	p := gbdt.Params{FeatureCols: []string{"city", "age"}, LabelCol: "label", NumTrees: 5}
 	first := trainRows(t, citizens(1, 1500, 300), p)

@@ -1,7 +1,7 @@
 //go:build !race
 
-// These tests train on many rows for their results. The race detector watches the same code in
-// other tests.
+// These tests train on many rows and check the results. The race detector covers the same code
+// in other tests.
 
 package gbdt_test
 
@@ -18,9 +18,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestManyCategories: hundreds of categories are told apart, as text and as codes. The metric
-// of an evaluation set, computed from bins, equals that of predictions from values. Categories
-// that training has not seen go where missing values go.
+// TestManyCategories requires that a model distinguishes hundreds of categories, as text and as
+// codes. The metric on an evaluation set, which is computed from bins, must equal the metric of
+// predictions, which are computed from values. Categories that training has not seen must be
+// treated like missing values.
 func TestManyCategories(t *testing.T) {
 	rows, held := citizens(1, 3000, 400), citizens(2, 500, 400)
 	for _, feature := range []string{"city", "code"} {
@@ -43,7 +44,7 @@ func TestManyCategories(t *testing.T) {
 		}
 		rmse := math.Sqrt(squares / float64(len(held)))
 		require.InDelta(t, rmse, last(m, 1, 0), 1e-9)
-		require.Less(t, rmse, 0.25, "the labels vary by 0.9")
+		require.Less(t, rmse, 0.25, "the labels have a standard deviation of 0.9")
 		require.Equal(t, m.Predict([]float64{math.NaN(), 30}), m.Predict([]float64{65535, 30}))
 		require.Equal(t, m.Predict([]float64{math.NaN(), 30}), m.Predict([]float64{-1, 30}))
 		if feature == "code" {
@@ -53,8 +54,8 @@ func TestManyCategories(t *testing.T) {
 	}
 }
 
-// TestCategoriesOfNoise: uninformative categories, dozens or thousands, hardly raise the loss
-// on other rows.
+// TestCategoriesOfNoise requires that uninformative categories, dozens or thousands of them,
+// hardly raise the loss on other rows.
 func TestCategoriesOfNoise(t *testing.T) {
 	const n = 4000
 	for _, cities := range []int{40, 400, 4000} {

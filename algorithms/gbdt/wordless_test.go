@@ -13,8 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A text column that is null in every training row is still a text column. At prediction any
-// text in it is missing, and files keep this.
+// TestTextMissingInEveryRow requires that a text column that is null in every training row is
+// still a text column. In predictions any text in it must be treated as missing, also after the
+// model was saved and loaded.
 func TestTextMissingInEveryRow(t *testing.T) {
 	type row struct {
 		Word     *string
@@ -60,7 +61,7 @@ func TestTextMissingInEveryRow(t *testing.T) {
 	_, err = onnx.Import(data)
 	require.NoError(t, err)
 
-	// A model that is continued learns the words.
+	// A model that continues this model learns the categories in the new rows.
 	p := gbdt.Params{FeatureCols: []string{"word", "x"}, LabelCol: "label", NumTrees: 5, Start: read}
 	m = trainRows(t, append(asked, rows...), p)
 	require.Equal(t, []string{"wa", "wb", "wc"}, m.Ensemble.Categories[0])

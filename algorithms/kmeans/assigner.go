@@ -10,21 +10,22 @@ import (
 // assigner is the inner loop of training on one subtask: it finds the nearest centre of
 // every row of its shards.
 type assigner interface {
-	// set copies the centres, k*d values.
+	// set copies the k centres, which have d values each.
 	set(centers []float64)
 	// accumulate assigns the rows of a shard and adds them to sums, d sums and a weight for
-	// each centre. at is the place of the shard among those of the subtask. near holds the
-	// assignment of the superstep before, or any guess, and gets the new one. It returns the
-	// inertia of the rows.
+	// each centre. at is the index of the shard among the shards of the subtask. On entry near
+	// has the assignment of the previous superstep, or any other guess; on return it has the
+	// new assignment. accumulate returns the inertia of the rows.
 	accumulate(b *block, at int, near []int32, sums []float64) float64
-	// costs writes what each of the rows [lo, hi) adds to the objective per unit of weight.
-	// There are at most chunkRows of them. accumulate was called before, with the same centres.
+	// costs writes to cost what each of the rows [lo, hi) adds to the objective per unit of
+	// weight. There may be at most chunkRows such rows. accumulate must have been called before
+	// with the same centres.
 	costs(b *block, lo, hi int, near []int32, cost []float64)
 }
 
-// newAssigner returns the fastest assigner for the rows. If again says that more than one
-// superstep is to come, bounds prune the distances of dense rows where there is room for
-// bounds.
+// newAssigner returns the fastest assigner for the rows. again says that more than one
+// superstep follows. In that case bounds are used to skip distances of dense rows, if there is
+// memory for bounds.
 func newAssigner(in input, k int, open blocks, d int, again bool) assigner {
 	groups := 0
 	if again {
@@ -42,7 +43,7 @@ func newAssigner(in input, k int, open blocks, d int, again bool) assigner {
 	return unpruned{newSearcher(in, k, d)}
 }
 
-// valueSize is the size of a component of a dense row in bytes.
+// valueSize returns the number of bytes of a component of a dense row.
 func (in input) valueSize() int {
 	if in.single {
 		return 4
@@ -50,11 +51,11 @@ func (in input) valueSize() int {
 	return 8
 }
 
-// sampledRows is about the number of rows from which a subtask decides whether bounds are worth
-// it.
+// sampledRows is roughly the number of rows in the sample by which a subtask decides whether
+// bounds save time.
 const sampledRows = 256
 
-// pruned assigns with a pruner.
+// pruned is an assigner that uses a pruner.
 type pruned[T kernel.Float] struct {
 	*pruner[T]
 	rows  func(b *block) []T
@@ -87,7 +88,7 @@ func (a pruned[T]) costs(b *block, lo, hi int, near []int32, cost []float64) {
 	}
 }
 
-// unpruned assigns with a searcher.
+// unpruned is an assigner that uses a searcher.
 type unpruned struct{ *searcher }
 
 func (a unpruned) accumulate(b *block, _ int, near []int32, sums []float64) float64 {

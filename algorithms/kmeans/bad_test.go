@@ -73,7 +73,7 @@ type named struct {
 	Count    int32
 }
 
-// built returns what is wrong with a job.
+// built returns the error of building a job.
 func built(t *testing.T, build func(b *engine.Builder, rows *engine.Dataset)) string {
 	t.Helper()
 	job := engine.Define("bad", func(b *engine.Builder, _ struct{}) error {
@@ -129,7 +129,7 @@ func TestMisuseIsToldWhenBuilding(t *testing.T) {
 			require.Contains(t, got, want)
 		}
 	}
-	// Steps after a misuse add no message of their own.
+	// Operators that follow a misuse must not add messages of their own.
 	got := built(t, func(_ *engine.Builder, rows *engine.Dataset) {
 		model := kmeans.Train(rows, kmeans.Params{VectorCol: "name", K: 1})
 		kmeans.Train(model, kmeans.Params{VectorCol: "features", K: 1})
@@ -226,8 +226,8 @@ func TestMoreClustersThanPoints(t *testing.T) {
 		_, err = tryTrain(t, same, kmeans.Params{K: 4, Init: init})
 		require.ErrorContains(t, err, "4 clusters are more than the 3 distinct points")
 	}
-	// Points whose squared distance is below the least float64 count as one, and the message
-	// says so.
+	// Points whose squared distance is below the smallest float64 count as one point, and the
+	// message must say so.
 	tiny := rowsOf([]float64{1e-170}, []float64{2e-170}, []float64{0})
 	for _, p := range []kmeans.Params{
 		{K: 2}, {K: 2, Init: kmeans.KMeansPlusPlus}, {Init: kmeans.Given, Centers: [][]float64{{0}, {1}}},
@@ -235,8 +235,8 @@ func TestMoreClustersThanPoints(t *testing.T) {
 		_, err := tryTrain(t, tiny, p)
 		require.ErrorContains(t, err, "points less than about 1e-160 apart count as one: scale such features up", "%v", p.Init)
 	}
-	// The mean of equal rows may differ from them by rounding. Then one cluster gets no row and
-	// stays empty, and training ends all the same.
+	// The mean of equal rows may differ from them by rounding. One cluster then gets no row and
+	// stays empty, and training must end nevertheless.
 	tenths := rowsOf([]float64{0.1}, []float64{0.1}, []float64{0.1}, []float64{7})
 	o, err := tryTrain(t, tenths, kmeans.Params{Init: kmeans.Given, Centers: [][]float64{{0}, {1}, {8}}})
 	if err != nil {
@@ -288,7 +288,7 @@ func TestSkippedRows(t *testing.T) {
 		require.Equal(t, 1.0, *rows[0].Distance)
 		r.Release()
 	}
-	// Rows are numbered within their shard, whatever the batches.
+	// Rows are numbered within their shard, regardless of the batches.
 	m.sparse = false
 	for _, rows := range []int{1, 2, 100} {
 		options := []engine.Option{engine.Shards(1), engine.BatchRows(rows)}

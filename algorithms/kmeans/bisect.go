@@ -11,26 +11,27 @@ import (
 )
 
 // BisectingParams are the parameters of TrainBisecting. Among Params, MaxIter is the largest
-// number of updates within a bisection, and Tol ends a bisection. Init must be left at its zero
-// value, since bisections draw their own first centres. Precision must be Double.
+// number of updates within a bisection, and Tol ends a bisection. Init must have its zero
+// value, because bisections draw their own first centres. Precision must be Double.
 type BisectingParams struct {
 	Params
-	// Split says which cluster is cut in two next; the zero value is LargestInertia.
+	// Split is the rule by which the next cluster to cut is chosen; the zero value is
+	// LargestInertia.
 	Split Split
-	// Trials is how often each cut is tried, each time from other rows. The trial of least
-	// inertia counts. 0 means 3.
+	// Trials is the number of times that each cut is tried, each time from different first
+	// rows. The trial with the smallest inertia is used. 0 means 3.
 	Trials int
 }
 
 const defaultTrials = 3
 
-// Split says which cluster is cut in two next.
+// Split is the rule by which the next cluster to cut is chosen.
 type Split int
 
 const (
-	// LargestInertia cuts the cluster of largest inertia.
+	// LargestInertia cuts the cluster with the largest inertia.
 	LargestInertia Split = iota
-	// LargestSize cuts the cluster of largest weight.
+	// LargestSize cuts the cluster with the largest weight.
 	LargestSize
 )
 
@@ -45,7 +46,7 @@ func (s Split) MarshalText() ([]byte, error) { return splits.Text(s) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (s *Split) UnmarshalText(text []byte) error { return splits.Parse(s, text) }
 
-// Validate returns everything that is wrong with the parameters.
+// Validate returns all errors about the parameters, joined.
 func (p BisectingParams) Validate() error {
 	errs := p.Params.problems()
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -59,25 +60,26 @@ func (p BisectingParams) Validate() error {
 	return errors.Join(append(errs, p.Params.doubleOnly("bisections")...)...)
 }
 
-// TrainBisecting is Train by bisecting k-means: it begins with all rows in one cluster and cuts
-// one cluster in two, by k-means with two centres, until there are K. A superstep reads the
-// rows of one cluster only. All K-1 cuts together therefore read each row about log2 K times as
-// often as one bisection has supersteps. This suits large K, and gives clusters of more even
-// size.
+// TrainBisecting trains a model by bisecting k-means. It begins with all rows in one cluster.
+// Then it repeatedly cuts one cluster in two, by k-means with two centres, until there are K
+// clusters. A superstep reads only the rows of one cluster. So if a bisection takes s
+// supersteps, all K-1 cuts together read each row about s·log2 K times. TrainBisecting is
+// suited to large K, and gives clusters of more even size than Train.
 //
 // The result is a model like that of Train, with the centres of the last K clusters, in the
-// order in which they were cut off. It predicts the nearest centre. This need not be the
-// cluster to which the cuts led a row, and gives an inertia that is no larger. One more pass
-// evaluates the centres, so that sizes and inertia of the model are those of predicting the
-// training rows. To improve the centres further, give them to Train as Centers.
+// order in which they were cut off. The model predicts the nearest centre. For a training row
+// this may be another cluster than the one to which the cuts assigned it; this does not
+// increase the inertia. One more pass over all rows evaluates the centres, so that the sizes
+// and the inertia in the model equal those of predicting the training rows. To improve the
+// centres further, give them to Train as Centers.
 //
-// Its queue is named "kmeans bisecting". It reports "clusters", and in each superstep of a
-// bisection the "inertia" of the best trial.
+// The queue is named "kmeans bisecting". It reports the number "clusters", and in each
+// superstep of a bisection the "inertia" of the best trial.
 func TrainBisecting(points *engine.Dataset, p BisectingParams) *engine.Dataset {
 	p.Trials = cmp.Or(p.Trials, defaultTrials)
 	if p.K == 1 && p.Validate() == nil {
-		// There is nothing to cut: the only centre is the mean of all rows, wherever training
-		// begins.
+		// No cluster has to be cut: the only centre is the mean of all rows, whatever the first
+		// centre is.
 		p.Init = Random
 		return Train(points, p.Params)
 	}

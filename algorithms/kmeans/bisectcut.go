@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// The stages of bisecting k-means that move the centres of the trials and cut a cluster by
-// the best one; see bisectqueue.go.
+// This file has the stages of bisecting k-means that move the centres of the trials and then
+// cut a cluster by the best trial; see bisectqueue.go.
 
-// assign adds the rows of the leaf to the sums of every trial that has not settled. In the
-// phase cut it divides them by the best trial instead.
+// assign adds the rows of the target leaf to the sums of every trial that has not settled. In
+// the phase cut it instead divides these rows by the best trial.
 func (t bisecting) assign(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, state := bisectScratch.Get(ctx), bisectState.Get(ctx)
 	rows := w.target(shard, state.Target)
@@ -35,8 +35,9 @@ func (t bisecting) assign(ctx *comqueue.ComContext, shard int, out []float64) er
 	return nil
 }
 
-// divide takes the rows of a shard in the leaf that is cut. It moves those nearer to the second
-// centre of the best trial to a new leaf, and adds weight and inertia of both sides to out.
+// divide handles the rows of a shard in the leaf that is cut. It moves the rows that are nearer
+// to the second centre of the best trial to a new leaf, and adds the weight and the inertia of
+// both sides to out.
 func (t bisecting) divide(w *bisectWork, state *bisectingState, shard int, rows []int32, leaf []int64, out []float64) {
 	search := w.search[state.Best]
 	w.spare = w.spare[:0]
@@ -69,7 +70,7 @@ func (t bisecting) divide(w *bisectWork, state *bisectingState, shard int, rows 
 	own.Hi = own.Lo + kept
 }
 
-// update moves the centres of the trials, and ends the bisection where all have settled.
+// update moves the centres of the trials, and ends the bisection when all trials have settled.
 func (t bisecting) update(ctx *comqueue.ComContext, w *bisectWork, state *bisectingState, sums []float64) error {
 	d := state.Dim
 	size := 2*(d+1) + 1
@@ -114,13 +115,13 @@ func (t bisecting) update(ctx *comqueue.ComContext, w *bisectWork, state *bisect
 	return nil
 }
 
-// addLeaf makes a leaf of each of the two sides.
+// addLeaf replaces the target leaf by two leaves, one for each side of the cut.
 func (t bisecting) addLeaf(ctx *comqueue.ComContext, w *bisectWork, state *bisectingState, sums []float64) error {
 	d, trial := state.Dim, state.Trials[state.Best]
 	side := func(a int) bisectLeaves {
 		return bisectLeaves{Center: slices.Clone(trial.Centers[a*d : (a+1)*d]), Weight: sums[2*a], Inertia: sums[2*a+1]}
 	}
-	// Shards without rows were not asked to divide them.
+	// Shards without rows have not called divide, and lack an entry for the new leaf.
 	for i := range w.span {
 		if len(w.span[i]) == len(state.Leaves) {
 			w.span[i] = append(w.span[i], sharding.Range{})
@@ -138,8 +139,8 @@ func (t bisecting) addLeaf(ctx *comqueue.ComContext, w *bisectWork, state *bisec
 	return t.nextTarget(state)
 }
 
-// undo takes back a cut that left one side without weight, which only rounding can do:
-// the leaf stays whole.
+// undo reverses a cut that left one side without weight, which only rounding can cause. The
+// leaf is not cut again.
 func (t bisecting) undo(ctx *comqueue.ComContext, w *bisectWork, state *bisectingState) error {
 	added := len(state.Leaves)
 	for i, spans := range w.span {
@@ -154,7 +155,7 @@ func (t bisecting) undo(ctx *comqueue.ComContext, w *bisectWork, state *bisectin
 	return t.nextTarget(state)
 }
 
-// nextTarget chooses the leaf to cut next.
+// nextTarget chooses the leaf that is cut next.
 func (t bisecting) nextTarget(state *bisectingState) error {
 	state.Target = -1
 	size := func(l bisectLeaves) float64 {

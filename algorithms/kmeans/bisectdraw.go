@@ -5,11 +5,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// The stages of bisecting k-means that draw the first centres of the trials; see
+// This file has the stages of bisecting k-means that draw the first centres of the trials; see
 // bisectqueue.go.
 
-// draw runs a race for each trial among the rows of a shard, and fills the shard's slots with
-// the winners: the row's number plus 1, and its time.
+// draw runs a race for each trial among the rows of a shard. For each winner it writes the
+// number of the row plus 1, and the time of the row, to the shard's slots.
 func (t bisecting) draw(ctx *comqueue.ComContext, shard int, out []float64) error {
 	if len(out) == 0 {
 		return nil
@@ -50,7 +50,7 @@ func (t bisecting) draw(ctx *comqueue.ComContext, shard int, out []float64) erro
 	return nil
 }
 
-// choose picks the winners of all shards.
+// choose picks, for each trial, the winner of all shards.
 func (t bisecting) choose(ctx *comqueue.ComContext) error {
 	w, slots := bisectScratch.Get(ctx), bisectKeys.Get(ctx)
 	state := bisectState.Get(ctx)
@@ -74,7 +74,7 @@ func (t bisecting) choose(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// gatherDraws fills the slots of the picked rows of a shard.
+// gatherDraws writes the picked rows of a shard to their slots.
 func (t bisecting) gatherDraws(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, d := bisectScratch.Get(ctx), bisectState.Get(ctx).Dim
 	for i, p := range w.picked {
@@ -85,8 +85,8 @@ func (t bisecting) gatherDraws(ctx *comqueue.ComContext, shard int, out []float6
 	return nil
 }
 
-// takeDraws makes the drawn rows centres. A leaf stays whole if no trial finds a second row in
-// it that differs from the first.
+// takeDraws makes the drawn rows centres. If no trial finds a second row in the leaf that
+// differs from the first, the leaf is not cut.
 func (t bisecting) takeDraws(w *bisectWork, state *bisectingState, rows []float64) error {
 	d, most := state.Dim, 0
 	want := int(state.Phase) + 1

@@ -8,7 +8,7 @@ import (
 )
 
 // Bisecting k-means (Steinbach, Karypis and Kumar, A comparison of document clustering
-// techniques, KDD Workshop on Text Mining 2000) as one queue over all shards. Cutting a
+// techniques, KDD Workshop on Text Mining 2000) runs as one queue over all shards. Cutting a
 // cluster takes these supersteps:
 //
 //	drawFirst    every trial draws a row of the cluster, in proportion to its weight
@@ -17,12 +17,12 @@ import (
 //	             have settled or have had their updates
 //	cut          the rows go to the nearer centre of the best trial
 //
-// A draw is a race: each row gets a time from the exponential distribution, divided by the
-// row's share, and the least time of all shards wins (Efraimidis and Spirakis, Weighted random
-// sampling with a reservoir, 2006). Each shard lists its rows by cluster, so that a superstep
-// reads the rows of one cluster alone.
+// A draw is a race: each row draws a time from the exponential distribution, which is divided
+// by the row's share, and the row with the smallest time of all shards wins (Efraimidis and
+// Spirakis, Weighted random sampling with a reservoir, 2006). Each shard lists its rows by
+// cluster, so that a superstep reads only the rows of one cluster.
 
-// bisectPhase says what a superstep does.
+// bisectPhase is the phase of a bisection to which a superstep belongs.
 type bisectPhase int
 
 const (
@@ -32,56 +32,56 @@ const (
 	cut
 )
 
-// Objects of the queue.
+// These are the keys of the queue's objects.
 var (
 	bisectState   = shared.Replicated("state", shared.Msgpack[*bisectingState]())
-	bisectLeaf    = shared.PerShard("cluster", shared.Int64s()) // by row
+	bisectLeaf    = shared.PerShard("cluster", shared.Int64s()) // leaf of each row
 	bisectKeys    = shared.Scratch[[]float64]("drawsAllReduce")
 	bisectRows    = shared.Scratch[[]float64]("rowsAllReduce")
 	bisectSums    = shared.Scratch[[]float64]("sumsAllReduce")
 	bisectScratch = shared.Scratch[*bisectWork]("work")
 )
 
-// bisectingState is the progress of the queue. It is the same on every subtask.
+// bisectingState is the progress of bisecting. It is the same on every subtask.
 type bisectingState struct {
 	Dim     int
 	Leaves  []bisectLeaves
 	Phase   bisectPhase
 	Target  int // the leaf being cut
-	Cuts    int // begun so far, failed ones included
+	Cuts    int // number of cuts begun so far, including failed ones
 	Trials  []bisectTrial
-	Best    int // the trial whose centres make the cut
-	Updates int // of this bisection
-	Moves   int // updates of all bisections
+	Best    int // index of the trial by whose centres the leaf is cut
+	Updates int // number of updates in this bisection
+	Moves   int // number of updates in all bisections
 	Done    bool
 }
 
-// bisectLeaves is a cluster.
+// bisectLeaves is a leaf: one of the current clusters.
 type bisectLeaves struct {
 	Center  []float64
 	Weight  float64
 	Inertia float64
-	Whole   bool // its rows are all alike
+	Whole   bool // its rows are all equal, so it is not cut
 }
 
-// bisectTrial holds the two centres of a trial, which are still moved.
+// bisectTrial has the two centres of a trial, which are updated until the trial settles.
 type bisectTrial struct {
-	Centers []float64 // 2·d
+	Centers []float64 // 2·d values
 	Inertia float64
-	Drawn   int // centres drawn
+	Drawn   int // number of centres drawn so far
 	Settled bool
 }
 
-// bisectWork holds what a subtask needs besides the state.
+// bisectWork has what a subtask needs in addition to the state.
 type bisectWork struct {
 	blocks
-	order  [][]int32          // by shard: the numbers of its rows, grouped by leaf, ascending within each
-	span   [][]sharding.Range // by shard and leaf: its range in order
+	order  [][]int32          // for each shard, the numbers of its rows, grouped by leaf and ascending within a leaf
+	span   [][]sharding.Range // for each shard and leaf, the range of its rows in order
 	gather *gatherer
-	search []*searcher // by trial, for two centres
-	one    []*searcher // by trial, for the first centre
+	search []*searcher // for each trial, a searcher for both centres
+	one    []*searcher // for each trial, a searcher for the first centre
 	next   []float64
-	picked []pick // by trial; shard -1 means none
+	picked []pick // the row picked for each trial; shard -1 means none
 	spare  []int32
 }
 
@@ -107,15 +107,15 @@ func (t bisecting) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dat
 		Exec()
 }
 
-// preallocate makes room.
+// preallocate makes the objects of the queue.
 func (t bisecting) preallocate(ctx *comqueue.ComContext) {
 	bisectKeys.Put(ctx, nil)
 	bisectRows.Put(ctx, nil)
 	bisectSums.Put(ctx, nil)
 }
 
-// open makes what all supersteps use, once the first has measured the shards, and the buffers
-// of this superstep.
+// open makes the objects that all supersteps use, as soon as the first superstep has measured
+// the shards, and the buffers of this superstep.
 func (t bisecting) open(ctx *comqueue.ComContext) error {
 	if !bisectScratch.Has(ctx) {
 		if err := t.openRows(ctx); err != nil {
@@ -130,7 +130,7 @@ func (t bisecting) open(ctx *comqueue.ComContext) error {
 	case iterate:
 		sums = t.params.Trials * (2*(d+1) + 1)
 	case cut:
-		sums = 4 // weight and inertia of both sides
+		sums = 4 // weight and inertia of each side
 	}
 	resize(ctx, bisectKeys, keys)
 	resize(ctx, bisectSums, sums)
@@ -176,7 +176,7 @@ func (t bisecting) openRows(ctx *comqueue.ComContext) error {
 }
 
 // listByLeaf returns the rows in the order of their leaves, and the range of each leaf in that
-// order. span gets room for that many leaves.
+// order. The capacity of span is room leaves.
 func listByLeaf(leaf []int64, leaves, room int) (order []int32, span []sharding.Range) {
 	span = make([]sharding.Range, leaves, max(leaves, room))
 	for _, a := range leaf {
@@ -196,7 +196,7 @@ func listByLeaf(leaf []int64, leaves, room int) (order []int32, span []sharding.
 	return order, span
 }
 
-// setTrials gives the centres of the trials to their searchers.
+// setTrials copies the centres of the trials to their searchers.
 func (t bisecting) setTrials(w *bisectWork, state *bisectingState) {
 	for i, trial := range state.Trials {
 		if trial.Drawn > 0 {
@@ -208,13 +208,13 @@ func (t bisecting) setTrials(w *bisectWork, state *bisectingState) {
 	}
 }
 
-// target returns the numbers of a shard's rows in the leaf being cut.
+// target returns the numbers of the rows of a shard that are in the leaf being cut.
 func (w *bisectWork) target(shard, leaf int) []int32 {
 	own := w.span[shard-w.lo][leaf]
 	return w.order[shard-w.lo][own.Lo:own.Hi]
 }
 
-// advance ends a superstep: it says what the next one does.
+// advance ends a superstep and determines the phase of the next one.
 func (t bisecting) advance(ctx *comqueue.ComContext) error {
 	w, state := bisectScratch.Get(ctx), bisectState.Get(ctx)
 	var err error
@@ -230,12 +230,12 @@ func (t bisecting) advance(ctx *comqueue.ComContext) error {
 	return err
 }
 
-// complete is the criterion: there are K clusters.
+// complete is the stop criterion of the queue: there are K clusters.
 func (t bisecting) complete(ctx *comqueue.ComContext) (bool, error) {
 	return bisectState.Get(ctx).Done, nil
 }
 
-// output gives the centres.
+// output returns the centres of the clusters.
 func (t bisecting) output(ctx *comqueue.ComContext) ([]centerRow, error) {
 	state := bisectState.Get(ctx)
 	rows := make([]centerRow, len(state.Leaves))

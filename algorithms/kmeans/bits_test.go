@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// wild is n points whose components have magnitudes from 1e-8 to 1e16, so that
-// the order of additions shows in their sums.
+// wild returns n points whose components have magnitudes from 1e-8 to 1e16, so that sums depend
+// on the order of additions.
 func wild(n, d int) data {
 	m := data{n: n, d: d, w: make([]float64, n)}
 	r := sharding.NewRandom(7, "wild", 0, 0)
@@ -28,11 +28,11 @@ func wild(n, d int) data {
 	return m
 }
 
-// placement is a parallelism p and the number of workers that share the subtasks. With 0
-// workers the job runs as a whole.
+// placement is a parallelism p and the number of workers among which the subtasks are divided.
+// With 0 workers the job runs without workers, in one process.
 type placement struct{ p, workers int }
 
-// requireSame asserts that two outcomes are the same, bit for bit.
+// requireSame requires that two outcomes are the same, bit for bit.
 func requireSame(t *testing.T, want, got outcome) {
 	t.Helper()
 	require.Equal(t, string(want.text), string(got.text))
@@ -83,7 +83,7 @@ func TestSameBitsAtAnyParallelism(t *testing.T) {
 							}
 							rows := []int{7, 1024, 1}[i%3]
 							if at.workers > 0 && m.n > 10_000 {
-								rows = 1024 // each batch that a worker collects travels by itself
+								rows = 1024 // each batch that a worker collects is sent by itself
 							}
 							o := train(t, m, kmeans.Params{K: 5, Init: init, Distance: distance, MaxIter: 6, Tol: -1, Seed: 3},
 								engine.Shards(shards), engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows(rows), engine.CheckState(i%2 == 1))

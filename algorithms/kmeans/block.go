@@ -16,14 +16,14 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// block is the rows of one shard, as views of the queue's data.
+// block has the rows of one shard, as views of the queue's data.
 type block struct {
 	n      int
 	d      int
-	dense  []float64  // row-major n×d, where the rows are dense
-	single []float32  // the same in single precision
-	sparse kernel.CSR // where the rows are sparse
-	w      []float64  // weights; nil where every row weighs 1
+	dense  []float64  // row-major n×d, if the rows are dense
+	single []float32  // the same as dense, in single precision
+	sparse kernel.CSR // the rows, if they are sparse
+	w      []float64  // weights; nil if every row has the weight 1
 }
 
 // weight returns the weight of row i.
@@ -34,7 +34,7 @@ func (b *block) weight(i int) float64 {
 	return b.w[i]
 }
 
-// rows returns the rows [lo, hi) as a block.
+// rows returns a block with the rows [lo, hi) of b.
 func (b *block) rows(lo, hi int) block {
 	part := block{n: hi - lo, d: b.d}
 	switch {
@@ -51,7 +51,8 @@ func (b *block) rows(lo, hi int) block {
 	return part
 }
 
-// expand writes row i to dst as d values; cosine asks for the unit vector.
+// expand writes row i to dst as d values; if cosine is true, it writes the unit vector of the
+// row.
 func (b *block) expand(i int, cosine bool, dst []float64) {
 	row := dst[:b.d]
 	switch {
@@ -76,8 +77,8 @@ func (b *block) expand(i int, cosine bool, dst []float64) {
 	copy(dst[:b.d], row)
 }
 
-// dimension returns the number of components that the rows of a frame have, as far as the frame
-// shows it. It is 0 where there are no rows.
+// dimension returns the number of components of the rows of a frame, as far as it follows from
+// the frame. It returns 0 if there are no rows.
 func (in input) dimension(f *comqueue.Frame) int {
 	switch {
 	case f.Rows() == 0:
@@ -95,7 +96,7 @@ func (in input) dimension(f *comqueue.Frame) int {
 	return int(dim)
 }
 
-// open returns the views of a frame whose rows must have d components.
+// open returns a block with views of a frame, whose rows must have d components.
 func (in input) open(f *comqueue.Frame, d int) (block, error) {
 	b := block{n: f.Rows(), d: d}
 	if b.n == 0 {
@@ -137,7 +138,7 @@ func (in input) open(f *comqueue.Frame, d int) (block, error) {
 	return b, nil
 }
 
-// openSingle is open for vectors of float32, of fixed or variable length.
+// openSingle does what open does, for vectors of float32, of fixed or variable length.
 func (in input) openSingle(f *comqueue.Frame, b block) (block, error) {
 	lo, hi := 0, 0
 	var values *array.Float32
@@ -167,12 +168,12 @@ func (in input) wrongLength(row, got, want int) error {
 	return &engine.RowError{Row: int64(row), Err: fmt.Errorf("column %q has %d components, the centres have %d", in.column, got, want)}
 }
 
-// points is the checked data of every queue of this package.
+// points is the key of the checked points, which every queue of this package reads.
 var points = comqueue.PartitionedRows("points")
 
 // state returns a function that estimates the bytes that queues keep on the heap for the rows
-// of a shard: the nearest centre and the cost of each row, where each sparse row begins, and
-// the bounds of training with k centres.
+// of a shard: the nearest centre and the cost of each row, the start of each sparse row, and
+// the bounds for training with k centres.
 func (in input) state(k int) func(ctx *comqueue.ComContext, f *comqueue.Frame) int64 {
 	return func(_ *comqueue.ComContext, f *comqueue.Frame) int64 {
 		each := 4 + 8
@@ -196,7 +197,7 @@ func (in input) openBlocks(ctx *comqueue.ComContext, d int) (blocks, error) {
 	return all, err
 }
 
-// blocks are the shards of a subtask.
+// blocks has the shards of a subtask.
 type blocks struct {
 	lo    int
 	block []block
@@ -204,13 +205,14 @@ type blocks struct {
 
 func (b blocks) at(shard int) *block { return &b.block[shard-b.lo] }
 
-// chunkRows is how many rows are searched at a time where their distances are needed. The
-// distances of so few rows are still in the first-level cache when they are used.
+// chunkRows is the number of rows that are searched at a time if their distances are needed
+// afterwards. The distances of so few rows are still in the first-level cache when they are
+// used.
 const chunkRows = 256
 
-// sameDirection is the cosine distance below which two vectors count as having
-// the same direction: the distance is computed with an error of about 1e-16 per
-// component, so that it is not 0 for multiples of one vector.
+// sameDirection is the cosine distance below which two vectors are treated as having the same
+// direction. The distance is computed with an error of about 1e-16 per component, so it is not
+// exactly 0 for multiples of one vector.
 const sameDirection = 1e-12
 
 // searcher finds the nearest of k centres for blocks of rows. It belongs to one
@@ -221,7 +223,7 @@ type searcher struct {
 	single *kernel.Assigner[float32]
 	cosine *kernel.Centers
 	sparse *kernel.SparseCenters
-	lists  []kernel.CSR // after setRows: the centres' non-zero components, as one row each
+	lists  []kernel.CSR // set by setRows: the non-zero components of the centres, one row for each
 	dist   []float64
 	near   []int32
 }
@@ -241,7 +243,8 @@ func newSearcher(in input, k, d int) *searcher {
 	return s
 }
 
-// set copies the centres, k*d values. For cosine distance they have norm 1.
+// set copies the k centres, which have d values each. For cosine distance they must have norm
+// 1.
 func (s *searcher) set(centers []float64) {
 	switch {
 	case s.single != nil:
@@ -272,8 +275,8 @@ func (s *searcher) assign(b *block, near []int32, dist []float64) {
 }
 
 // accumulate assigns the rows of b and adds them to sums, d sums and a weight for each centre.
-// near holds a guess, such as the assignment of the superstep before, and gets the assignment.
-// It returns the inertia.
+// On entry near has a guess, such as the assignment of the previous superstep; on return it has
+// the new assignment. accumulate returns the inertia.
 func (s *searcher) accumulate(b *block, near []int32, sums []float64) float64 {
 	switch {
 	case s.in.cosine:
@@ -286,8 +289,8 @@ func (s *searcher) accumulate(b *block, near []int32, sums []float64) float64 {
 	return s.dense.Accumulate(b.dense, b.n, b.w, near, sums, 0)
 }
 
-// accumulateCosine is accumulate for cosine distance, whose inertia sums the
-// distances themselves, where the kernels sum squares.
+// accumulateCosine does what accumulate does, for cosine distance. Its inertia is a sum of
+// distances, while the kernels add up squares.
 func (s *searcher) accumulateCosine(b *block, near []int32, sums []float64) float64 {
 	var inertia float64
 	for lo := 0; lo < b.n; lo += chunkRows {
@@ -305,8 +308,8 @@ func (s *searcher) accumulateCosine(b *block, near []int32, sums []float64) floa
 	return inertia
 }
 
-// setRows is set for centres that are rows of the data or their directions, as during
-// initialisation. costs then gives exact distances to sparse rows.
+// setRows does what set does, for centres that are rows of the data or their directions, as in
+// the search for first centres. After it, costs computes exact distances of sparse rows.
 func (s *searcher) setRows(centers []float64, k int) {
 	s.set(centers)
 	if s.sparse == nil || s.in.cosine {
@@ -326,15 +329,15 @@ func (s *searcher) setRows(centers []float64, k int) {
 }
 
 // costs writes for each row of b the nearest centre, and what the row adds to the objective per
-// unit of weight: the squared distance, or the cosine distance. b has at most chunkRows rows.
-// After setRows this is 0 where the row is the centre (for cosine, has its direction) and
-// nowhere else. The kernels for sparse rows lose short distances to rounding, so the distance
-// to the nearest centre is computed again.
+// unit of weight: the squared distance, or the cosine distance. b must have at most chunkRows
+// rows. After setRows, the cost of a row is 0 if and only if the row equals the centre (for
+// cosine, has its direction). The kernels for sparse rows cannot compute short distances
+// exactly, so the distance to the nearest centre is computed again.
 func (s *searcher) costs(b *block, near []int32, cost []float64) {
 	s.assign(b, near, cost)
 	for i, v := range cost[:b.n] {
 		switch {
-		case near[i] < 0: // beyond the range of float64
+		case near[i] < 0: // the distances overflow float64
 			cost[i] = math.Inf(1)
 		case s.in.cosine && v <= sameDirection:
 			cost[i] = 0
@@ -350,9 +353,9 @@ func (s *searcher) costs(b *block, near []int32, cost []float64) {
 	}
 }
 
-// squaredDistance returns the squared Euclidean distance of two sparse vectors. It has the bits
-// of kernel.SquaredDistance for the dense form of the vectors, where components that are absent
-// from both add zeros.
+// squaredDistance returns the squared Euclidean distance of two sparse vectors. The result has
+// the same bits as kernel.SquaredDistance for the same vectors in dense form, in which
+// components that are absent from both vectors only add zeros.
 func squaredDistance(xCol []int32, x []float64, yCol []int32, y []float64) float64 {
 	var sum float64
 	i, j := 0, 0
@@ -374,8 +377,8 @@ func squaredDistance(xCol []int32, x []float64, yCol []int32, y []float64) float
 	return sum
 }
 
-// draws returns the random numbers for a purpose and step on a shard. Shard -1 stands for the
-// whole queue.
+// draws returns the random numbers for a purpose in a step on a shard. Shard -1 is used for
+// draws of the whole queue.
 func draws(seed uint64, purpose string, shard, step int) sharding.Random {
 	return sharding.NewRandom(seed, purpose, shard, step)
 }

@@ -6,49 +6,55 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Lower bounds on distances, and why skipping what they rule out changes no bit.
+// This file has lower bounds on distances. The following explains why skipping the centres that
+// they rule out does not change any bit of the results.
 //
-// A bound belongs to a row and a group of centres. No centre of the group is nearer to the row
-// than the bound, the row's own centre left out. When a centre moves, a distance shrinks by no
-// more than the centre moved (triangle inequality). So a bound taken in one superstep holds in
-// later ones, less the farthest move of the group in each of them. With one bound per row this
-// is Hamerly's algorithm (Making k-means even faster, SDM 2010), with one per centre Elkan's
-// (Using the triangle inequality to accelerate k-means, ICML 2003), and with one per group that
-// of Ding, Zhao, Shen, Musuvathi and Mytkowicz (Yinyang k-means, ICML 2015).
+// A bound belongs to a row and a group of centres. The distance from the row to each centre of
+// the group, except the row's own centre, is at least the bound. When a centre moves, its
+// distance to a row shrinks by no more than the length of the move (triangle inequality). So a
+// bound that was computed in one superstep is valid in later supersteps if the longest move in
+// the group is subtracted in each of them. With one bound per row this is Hamerly's algorithm
+// (Making k-means even faster, SDM 2010), with one bound per centre Elkan's (Using the triangle
+// inequality to accelerate k-means, ICML 2003), and with one bound per group that of Ding,
+// Zhao, Shen, Musuvathi and Mytkowicz (Yinyang k-means, ICML 2015).
 //
-// The drift of a group is the sum of its farthest moves so far. The number kept is the bound
-// plus the drift of the group when the bound was taken. So moves need no pass over the bounds:
-// today's bound is the number kept less today's drift.
+// The drift of a group is the sum, over the supersteps so far, of the longest move of its
+// centres. The stored number is the bound plus the drift of the group at the time when the
+// bound was computed. So moves do not require updates of the stored numbers: the current bound
+// is the stored number minus the current drift.
 //
 // # Rounding
 //
-// The nearest centre is defined by the bits of computed squared distances; of equal ones the
-// lowest centre counts. A centre may be skipped if its computed squared distance D' would be
-// greater than that of the row's own centre, D. Let u be the unit of rounding of the distances'
-// type, e = (d+2)·u the bound of the relative error of a squared distance where nothing
-// underflows, and s = 4(d+8)·u. Everything below is computed in float64, whose unit is u or
-// less.
+// The nearest centre is the one with the smallest computed squared distance. Of several centres
+// with the same computed distance it is the one with the lowest number. A centre may be skipped
+// if its computed squared distance D' would be greater than D, that of the row's own centre.
+// Let u be the rounding unit of the type of distances, e = (d+2)·u the bound of the relative
+// error of a squared distance if nothing underflows, and s = 4(d+8)·u. Everything below is
+// computed in float64, whose unit is u or less.
 //
-//   - Taking: let m be a group's least computed squared distance. Then √m·(1−s) is a bound on
-//     true distances, since √(m/(1+e)) ≥ √m·(1−e/2), and the roundings of root, difference and
-//     product are far below the rest of s. An m that is too small for this, where squares
-//     underflow, gives the bound 0. An infinite m means a distance of at least the root of the
-//     largest number, which is taken instead.
-//   - Keeping: bound + drift is scaled down by 1 − 2⁻²² before it is rounded to float32. This
-//     is more than the errors of the sum and of both roundings. A number below float32's normal
-//     numbers is kept as 0, one above them as the largest.
-//   - Moving: let m be the computed squared distance between a centre's old and new place. Then
-//     √max(m, tiny)·(1+s) is no less than the true move. Each sum that adds it to the drift is
-//     scaled up by 1 + 2⁻⁵¹, so differences of drifts are no less than the true moves.
-//   - Asking: the centres of a group are skipped if kept − drift ≥ r with r = √max(D,
+//   - Computing a bound (keeps): let m be a group's smallest computed squared distance. Then
+//     √m·(1−s) is a lower bound of the true distances, because √(m/(1+e)) ≥ √m·(1−e/2), and the
+//     roundings of the root, the difference and the product are far below the remaining part of
+//     s. If m is so small that squares underflow, the bound is 0. If m is infinite, the
+//     distance is at least the root of the largest number, which is used instead of m.
+//   - Storing it (keeps): bound + drift is multiplied by 1 − 2⁻²² before it is rounded to
+//     float32. This outweighs the errors of the sum and of both roundings. A number below the
+//     normal numbers of float32 is stored as 0, and a number above them as the largest float32.
+//   - Moving (moves and drifts): let m be the computed squared distance between the old and the
+//     new position of a centre. Then √max(m, tiny)·(1+s) is at least the true length of the
+//     move. Each sum that adds it to the drift is multiplied by 1 + 2⁻⁵¹, so differences of
+//     drifts are at least the true lengths of moves.
+//   - Testing (asks): the centres of a group are skipped if stored − drift ≥ r with r = √max(D,
 //     4·tiny)·(1+s). The difference has the relative error of one rounding, so the true
 //     distance δ to each centre is at least r·(1−u), and D' ≥ δ²·(1−e) ≥ max(D,
 //     4·tiny)·(1−3u)²·(1+s)²·(1−e) > max(D, 4·tiny), as 2s > e+6u; nothing underflows at
-//     4·tiny. An infinite D rules nothing out: such rows are searched.
+//     4·tiny. If D is infinite, no group is skipped, and all centres are searched.
 //
-// A kept number of 0 means that nothing is known: no r is that small.
+// A stored number of 0 means that nothing is known about a group: the test never skips it,
+// because r is always greater.
 
-// limits are the constants of a type of distance in d dimensions.
+// limits has s, tiny and huge for squared distances in d dimensions that are computed in
+// float32 or float64.
 type limits struct {
 	slack float64 // s
 	tiny  float64 // squared distances of at least this do not suffer from underflow
@@ -62,11 +68,11 @@ func limitsOf[T kernel.Float](d int) limits {
 	return limits{slack: 4 * float64(d+8) * 0x1p-53, tiny: 0x1p-900, huge: math.MaxFloat64}
 }
 
-// asks returns r for the squared distance of a row to its own centre.
+// asks returns r for d2, the squared distance of a row to its own centre.
 func (l limits) asks(d2 float64) float64 { return math.Sqrt(max(d2, 4*l.tiny)) * (1 + l.slack) }
 
-// keeps returns the number to keep for a group whose least computed squared distance
-// is m, at a drift.
+// keeps returns the number to store for a group whose smallest computed squared distance is m,
+// when the drift of the group is drift.
 func (l limits) keeps(m, drift float64) float32 {
 	if m < l.tiny {
 		return 0
@@ -78,22 +84,22 @@ func (l limits) keeps(m, drift float64) float32 {
 	return float32(min(v, math.MaxFloat32))
 }
 
-// moves returns a number that is no less than the move whose computed squared length
-// is m.
+// moves returns an upper bound of the length of a move whose computed squared length is m.
 func (l limits) moves(m float64) float64 { return math.Sqrt(max(m, l.tiny)) * (1 + l.slack) }
 
-// drifts adds a move to a drift.
+// drifts returns the drift after a move, rounded up.
 func drifts(drift, move float64) float64 { return (drift + move) * (1 + 0x1p-51) }
 
-// boundsShare is the largest size of bounds, as a share of the size of their rows.
+// boundsShare is the largest memory for bounds, as a share of the memory of the rows that they
+// belong to.
 const boundsShare = 0.25
 
-// groupWidth is how many centres a group has, unless there is too little room for so many
-// bounds: the distances of eight centres are computed together.
+// groupWidth is the number of centres of a group, unless there is too little memory for so many
+// bounds. It is eight because the distances of eight centres are computed together.
 const groupWidth = 8
 
-// groupsFor returns how many bounds a row of d values, of size bytes each, gets for k centres.
-// It is 0 where there is no room for any.
+// groupsFor returns the number of bounds for each row of d values, which have size bytes each,
+// with k centres. It returns 0 if there is no memory for any.
 func groupsFor(k, d, size int) int {
 	return min((k+groupWidth-1)/groupWidth, int(boundsShare*float64(d*size))/4)
 }

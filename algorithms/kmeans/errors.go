@@ -16,7 +16,7 @@ func (p Params) noWeight() error {
 	return fmt.Errorf("every weight in column %q is 0: at least K rows need a positive one", p.WeightCol)
 }
 
-// overflow returns the error for numbers beyond the range of the precision.
+// overflow returns the error for numbers that overflow the precision.
 func (p Params) overflow() error {
 	if p.Precision == Single {
 		return fmt.Errorf("sums or squared distances over column %q exceed the range of float32: scale the features down, or use double precision", p.VectorCol)
@@ -27,11 +27,11 @@ func (p Params) overflow() error {
 	return fmt.Errorf("sums over column %q exceed the range of float64: scale the features down", p.VectorCol)
 }
 
-// tooNear says when points that differ are counted as one: when the squares of their
-// differences are below the least float64.
+// tooNear explains in an error when different points count as one point: when the squares of
+// their differences are below the smallest float64.
 const tooNear = " (points less than about 1e-160 apart count as one: scale such features up)"
 
-// tooFewPoints returns the error for fewer distinct points than clusters.
+// tooFewPoints returns the error for K greater than the number of distinct points.
 func (p Params) tooFewPoints(distinct int, cosine bool) error {
 	kind := "distinct points"
 	switch {

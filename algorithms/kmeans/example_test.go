@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A job that clusters points and gives each its cluster.
+// Example runs a job that clusters points and gives each point its cluster.
 func Example() {
 	type point struct {
 		Position []float64 `column:"position,dim=2"`
@@ -56,7 +56,7 @@ func Example() {
 	// [8 8] in cluster 0 at 1
 }
 
-// A model predicts without any job.
+// This example shows that a model predicts without a job.
 func ExampleModel_Predict() {
 	model := &kmeans.Model{
 		Centers: [][]float64{{0, 1}, {8, 7}}, Sizes: []float64{2, 2}, Dim: 2,
@@ -66,8 +66,8 @@ func ExampleModel_Predict() {
 	// Output: 1 5
 }
 
-// For many clusters of many rows, clusters are cut in two again and again. A few updates over
-// all rows then improve the centres.
+// This example trains many clusters of many rows by repeatedly cutting a cluster in two. A few
+// updates over all rows then improve the centres.
 func ExampleTrainBisecting() {
 	type reading struct {
 		Values []float64 `column:"values,dim=1"`

@@ -2,8 +2,8 @@ package kmeans
 
 import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
-// gatherer copies scattered rows of a block into one block for the searchers, at most chunkRows
-// at a time. It belongs to one goroutine.
+// gatherer copies scattered rows of a block, at most chunkRows at a time, into one block that a
+// searcher can read. It belongs to one goroutine.
 type gatherer struct {
 	to     block
 	dense  []float64

@@ -8,18 +8,19 @@ import (
 )
 
 // grouping divides centres into groups whose sizes differ by at most one. The centres of a
-// group are near each other, so they are skipped together and move alike. The centres are cut
-// in two along the line through two centres that are far apart, and each half is cut again.
-// Which centres share a group matters for speed alone.
+// group are near each other, so that they can often be skipped together and move in a similar
+// way. To make groups, the centres are divided in two by their positions along the line through
+// two centres that are far apart, and each half is divided again. Which centres share a group
+// affects only speed.
 type grouping[T kernel.Float] struct {
 	d      int
 	groups int
-	of     []int32 // group by centre
-	member []int32 // centres by group, in ascending order within each
+	of     []int32 // the group of each centre
+	member []int32 // the centres, ordered by group and then by number
 	sides  []side
 }
 
-// side is the squared distance of a centre to one of two others, less that to the other.
+// side is a centre, and the difference between its squared distances to two other centres.
 type side struct {
 	much   float64
 	center int32
@@ -33,13 +34,13 @@ func newGrouping[T kernel.Float](k, d, groups int) grouping[T] {
 	return grouping[T]{d: d, groups: groups, of: make([]int32, k), member: make([]int32, k), sides: make([]side, k)}
 }
 
-// span returns the range in member of the centres of the groups [lo, hi).
+// span returns the range in member with the centres of the groups [lo, hi).
 func (g *grouping[T]) span(lo, hi int) (from, to int) {
 	k := len(g.member)
 	return lo * k / g.groups, hi * k / g.groups
 }
 
-// divide makes the groups anew.
+// divide makes new groups for the given centres.
 func (g *grouping[T]) divide(centers []T) {
 	for a := range g.member {
 		g.member[a] = int32(a)
@@ -54,7 +55,8 @@ func (g *grouping[T]) divide(centers []T) {
 	}
 }
 
-// cut reorders the centres of the groups [lo, hi) in member, so that each group gets its own.
+// cut reorders the centres of the groups [lo, hi) in member, so that the centres of each group
+// are adjacent.
 func (g *grouping[T]) cut(centers []T, lo, hi int) {
 	if hi-lo < 2 {
 		return
@@ -76,7 +78,7 @@ func (g *grouping[T]) cut(centers []T, lo, hi int) {
 	g.cut(centers, mid, hi)
 }
 
-// farthest returns the centre in own that is farthest from the centre numbered from.
+// farthest returns the centre in own that is farthest from the centre with the number from.
 func (g *grouping[T]) farthest(centers []T, own []int32, from int32) int32 {
 	at, most := from, -1.0
 	for _, a := range own {
@@ -92,8 +94,8 @@ func (g *grouping[T]) distance(centers []T, a, b int32) float64 {
 	return float64(squared(x, y))
 }
 
-// squared returns the squared distance of x and y in their own precision. For float64 it has
-// the bits of kernel.SquaredDistance.
+// squared returns the squared distance of x and y in their own precision. For float64 the
+// result has the same bits as that of kernel.SquaredDistance.
 func squared[T kernel.Float](x, y []T) T {
 	y = y[:len(x)]
 	var sum T

@@ -11,33 +11,32 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Columns of the checked points.
+// These are the columns of the checked points.
 const (
 	vectorColumn = "vector"
 	weightColumn = "weight"
 )
 
-// input says what the checked points of a dataset look like; it is known when
-// the job is built.
+// input describes the checked points of a dataset. It is complete when the job is built.
 type input struct {
 	column   string // the user's vector column, for messages
-	kind     string // its type, as schemas print it
+	kind     string // the type of this column, as schemas print it
 	layout   rows.Layout
-	dim      int // 0 where only the data show it
+	dim      int // number of components; 0 if the type of the column does not have it
 	weighted bool
 	cosine   bool
-	single   bool // float32
+	single   bool // rows are float32
 }
 
-// vectorOf returns the vector column of a name in a schema.
+// vectorOf returns the vector column with the given name in a schema.
 func vectorOf(schema *arrow.Schema, name string) (rows.Column, error) {
 	c := rows.Column{Name: name, Use: rows.Vector, Range: rows.Finite, Help: "operators.Vectorize makes a vector of number columns"}
 	return c, c.Bind(schema)
 }
 
-// checkPoints adds the operator that every training begins with. It checks the vectors and
-// weights of the points and joins those of a shard into one batch. The queues for
-// initialisation and training then share this batch without a copy.
+// checkPoints adds the operator with which every training begins. It checks the vectors and
+// weights of the points, and joins the points of a shard into one batch. The queues for first
+// centres and for training share this batch without copying it.
 func checkPoints(points *engine.Dataset, p Params) (*engine.Dataset, input, error) {
 	schema := arrowrows.Arrow(points.Schema())
 	vector, err := vectorOf(schema, p.VectorCol)
@@ -85,7 +84,7 @@ func checkPoints(points *engine.Dataset, p Params) (*engine.Dataset, input, erro
 	}), in, nil
 }
 
-// refuseZeros refuses vectors of zeros, unless their rows are left out.
+// refuseZeros refuses vectors of zeros, except in rows that are left out.
 func (in input) refuseZeros(c *rows.Checker, columns []arrow.Array) {
 	vectors, out := batch.VectorsOf(columns[0]), c.LeftOut()
 	for i := 0; i < columns[0].Len() && !c.Done(i); i++ {

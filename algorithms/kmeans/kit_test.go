@@ -28,9 +28,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type data struct {
 	n, d    int
 	x       []float64 // row-major
-	w       []float64 // nil: no column of weights
-	sparse  bool      // give the points as sparse[d]
-	unsized bool      // as sparse or vector, without the dimension in the type
+	w       []float64 // weights; nil means that there is no column of weights
+	sparse  bool      // the points are given as sparse[d]
+	unsized bool      // the type is sparse or vector, without the dimension
 }
 
 func rowsOf(rows ...[]float64) data {
@@ -51,7 +51,7 @@ func (m data) weight(i int) float64 {
 	return m.w[i]
 }
 
-// dataset adds the points to a job: columns "id", "features" and "weight".
+// dataset adds the points to a job, with the columns "id", "features" and "weight".
 func (m data) dataset(b *engine.Builder) *engine.Dataset {
 	var kind arrow.DataType
 	var err error
@@ -100,7 +100,7 @@ func (s *matrixSource) ReadShard(c *engine.Context, shard int, out engine.Output
 	return nil
 }
 
-// batch returns the rows [lo, hi), owned.
+// batch returns the rows [lo, hi) as a record that the caller owns.
 func (s *matrixSource) batch(mem memory.Allocator, lo, hi int) (arrow.Record, error) {
 	b, err := batch.NewRecordBuilder(mem, s.schema)
 	if err != nil {
@@ -146,10 +146,10 @@ type prediction struct {
 	Distance float64 `column:"distance"`
 }
 
-// outcome is what a training and a prediction on the same points gave.
+// outcome has the results of training and of predicting the same points.
 type outcome struct {
 	model       *kmeans.Model
-	text        []byte // of the model
+	text        []byte // of the encoded model
 	predictions []prediction
 	inertia     []float64
 	movement    []float64
@@ -162,7 +162,7 @@ func checked(t testing.TB) engine.Option {
 	return engine.Allocator(mem)
 }
 
-// train runs a training on m and predicts its rows.
+// train runs a training on m and predicts the rows of m.
 func train(t testing.TB, m data, p kmeans.Params, options ...engine.Option) outcome {
 	t.Helper()
 	o, err := tryTrain(t, m, p, options...)
@@ -203,7 +203,7 @@ func tryTrain(t testing.TB, m data, p kmeans.Params, options ...engine.Option) (
 	return o, nil
 }
 
-// iris returns the measurements of the bundled data.
+// iris returns the measurements in the bundled iris data.
 func iris(t testing.TB) data {
 	t.Helper()
 	f, err := os.Open("../../examples/kmeans/data/iris.csv")
@@ -224,9 +224,9 @@ func iris(t testing.TB) data {
 	return m
 }
 
-// referenceLloyd is k-means as a textbook has it, with none of the package's code. It ends when
-// no centre moves farther than tol, or after maxIter updates. It returns the centres, the
-// nearest centre of each row, and the inertia of those centres.
+// referenceLloyd runs textbook k-means, without code of the package. It ends when no centre
+// moves farther than tol, or after maxIter updates. It returns the centres, the nearest centre
+// of each row, and the inertia of those centres.
 func referenceLloyd(m data, first [][]float64, maxIter int, tol float64) (centers [][]float64, near []int, inertia float64) {
 	for _, c := range first {
 		centers = append(centers, append([]float64(nil), c...))
@@ -277,7 +277,7 @@ func referenceLloyd(m data, first [][]float64, maxIter int, tol float64) (center
 	return centers, near, inertia
 }
 
-// requireCenters asserts that centres agree to a relative error of 1e-9.
+// requireCenters requires that centres agree to a relative error of 1e-9.
 func requireCenters(t testing.TB, want, got [][]float64) {
 	t.Helper()
 	require.Len(t, got, len(want))

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The training queue is Lloyd's algorithm (Least squares quantization in PCM, IEEE
+// The training queue runs Lloyd's algorithm (Least squares quantization in PCM, IEEE
 // Transactions on Information Theory 28, 1982). A superstep has these stages:
 //
 //	preallocate     once: views of the rows, room for the rest
@@ -32,10 +32,10 @@ import (
 //	update          the new centres and how far they moved
 //
 // Every subtask updates its own replica of the centres from the same sums. After the update
-// that ends training, one more superstep evaluates the centres without moving them, so that
-// sizes and inertia of the model are those of its centres.
+// that ends training, one more superstep evaluates the centres without moving them, so that the
+// sizes and the inertia in the model belong to its final centres.
 
-// Objects of the training queue.
+// These are the keys of the training queue's objects.
 var (
 	initialCenters = comqueue.BroadcastRows("initial centroids")
 	centroids      = shared.Replicated("centroids", shared.Float64s())
@@ -48,25 +48,25 @@ var (
 
 // lloydState is the progress of training. It is the same on every subtask.
 type lloydState struct {
-	Before   int  // how often the centres were moved by the queue that made them
-	Updates  int  // how often the centres moved
+	Before   int  // number of updates of the centres in the queue that made them
+	Updates  int  // number of updates of the centres in this queue
 	Settled  bool // no further update is needed
-	Reseeded bool // the last update gave rows to empty clusters
-	Stop     bool // the centres are evaluated
+	Reseeded bool // the last update moved rows to empty clusters
+	Stop     bool // the final centres have been evaluated
 	Sizes    []float64
 	Inertia  float64
 	History  []Superstep
 }
 
-// lloydWork holds what a subtask needs besides the state.
+// lloydWork has what a subtask needs in addition to the state.
 type lloydWork struct {
 	blocks
-	near   [][]int32 // nearest centre by shard and row; a guess between supersteps
+	near   [][]int32 // nearest centre for each shard and row; between supersteps, a guess
 	assign assigner
-	cost   []float64 // of a chunk of rows
+	cost   []float64 // costs of a chunk of rows
 	next   []float64 // the next centres
-	empty  []int     // clusters without weight
-	chosen []farRow  // rows that reseed these clusters, in the same order
+	empty  []int     // the clusters without weight
+	chosen []farRow  // the rows that are moved to these clusters, in the same order
 }
 
 // lloyd has the parameters of a training queue; its methods are the stages.
@@ -96,7 +96,7 @@ func (t lloyd) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *engin
 		Exec()
 }
 
-// preallocate makes what the supersteps use.
+// preallocate makes the objects that the supersteps use.
 func (t lloyd) preallocate(ctx *comqueue.ComContext) error {
 	if lloydScratch.Has(ctx) {
 		return nil
@@ -132,7 +132,7 @@ func (t lloyd) preallocate(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// firstCenters returns a copy of the rows of the initial centres.
+// firstCenters returns a copy of the initial centres in f.
 func (t lloyd) firstCenters(f *comqueue.Frame) ([]float64, error) {
 	indptr, values, ok := batch.RaggedView(arrowrows.Record(f.Batch()).Column(0))
 	if !ok || f.Rows() != t.params.K {
@@ -160,8 +160,8 @@ func (t lloyd) assignCluster(ctx *comqueue.ComContext, shard int, out []float64)
 	return nil
 }
 
-// findEmpty reports the inertia of the superstep's centres, decides whether they
-// are the final ones, and lists the clusters to reseed.
+// findEmpty reports the inertia of the superstep's centres, decides whether these are the final
+// centres, and lists the clusters to reseed.
 func (t lloyd) findEmpty(ctx *comqueue.ComContext) error {
 	w, state, sums := lloydScratch.Get(ctx), trainState.Get(ctx), centroidSums.Get(ctx)
 	k := t.params.K
@@ -187,8 +187,8 @@ func (t lloyd) findEmpty(ctx *comqueue.ComContext) error {
 	}
 	state.History = append(state.History, Superstep{Inertia: state.Inertia})
 	ctx.Report("inertia", state.Inertia)
-	// Empty clusters are given rows even after the centres have settled, but only once: if that
-	// moves no centre farther than Tol, it would happen again and again.
+	// Empty clusters get rows even after the centres have settled, but only once. If the
+	// reseeding moves no centre farther than Tol, it would otherwise be repeated for ever.
 	last := state.Updates == t.params.MaxIter || state.Settled && (len(w.empty) == 0 || state.Reseeded)
 	if last {
 		state.Stop = true
@@ -198,7 +198,7 @@ func (t lloyd) findEmpty(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// updateCentroids moves each centre to the mean of its rows.
+// updateCentroids moves each centre to the weighted mean of its rows.
 func (t lloyd) updateCentroids(ctx *comqueue.ComContext) error {
 	w, state := lloydScratch.Get(ctx), trainState.Get(ctx)
 	if state.Stop {
@@ -231,8 +231,9 @@ func (t lloyd) updateCentroids(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// center writes the mean of a cluster to next, or its direction for cosine. A
-// cluster without weight, or whose directions cancel, keeps its centre.
+// center writes the mean of a cluster to next, or for cosine distance the direction of the
+// mean. A cluster without weight keeps its old centre, and so does one whose directions cancel
+// each other.
 func (t lloyd) center(sum []float64, weight float64, old, next []float64) {
 	copy(next, old)
 	if !(weight > 0) {
@@ -252,8 +253,8 @@ func (t lloyd) center(sum []float64, weight float64, old, next []float64) {
 	}
 }
 
-// unit writes the unit vector of v to dst, which may be v. v is not all zeros. It scales by the
-// largest component first, since its square might overflow.
+// unit writes the unit vector of v to dst, which may be v. v must have a component that is not
+// 0. unit first divides by the largest component, because squares might overflow otherwise.
 func unit(v, dst []float64) {
 	var top float64
 	for _, x := range v {
@@ -268,12 +269,12 @@ func unit(v, dst []float64) {
 	}
 }
 
-// evaluated is the criterion: the final centres were evaluated.
+// evaluated is the stop criterion of the queue: the final centres have been evaluated.
 func (t lloyd) evaluated(ctx *comqueue.ComContext) (bool, error) {
 	return trainState.Get(ctx).Stop, nil
 }
 
-// model makes the model.
+// model returns the trained model.
 func (t lloyd) model(ctx *comqueue.ComContext) (model.Model, error) {
 	state, c := trainState.Get(ctx), centroids.Get(ctx)
 	d := len(c) / t.params.K
@@ -288,7 +289,7 @@ func (t lloyd) model(ctx *comqueue.ComContext) (model.Model, error) {
 	return m, nil
 }
 
-// resize puts a buffer of n elements, unless the present one has that length.
+// resize replaces a buffer by one of n elements, unless it already has that length.
 func resize(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) {
 	if len(key.Get(ctx)) != n {
 		key.Put(ctx, make([]float64, n))

@@ -8,26 +8,26 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Clustering of the candidates that k-means|| sampled, on one subtask: greedy
-// k-means++ and then Lloyd's algorithm, several times while that is cheap; the
-// result of least inertia counts.
+// This file clusters the candidates that k-means|| has sampled, on one subtask. It runs greedy
+// k-means++ and then Lloyd's algorithm, several times if that is cheap, and uses the result
+// with the smallest inertia.
 
 const (
 	// localRuns is the largest number of times that the candidates are clustered.
 	localRuns = 8
-	// localWork limits all runs but the first together: in a pass they may take this many
-	// products of candidates, clusters and components.
+	// localWork bounds the work of all runs except the first: one pass of these runs together
+	// may take this many products of candidates, clusters and components.
 	localWork = 1 << 24
 	// localIterations is the largest number of updates of centres in a run.
 	localIterations = 100
 )
 
-// local clusters weighted points. At least K of them are distinct and have a weight.
+// local clusters weighted points. At least K distinct points must have a weight above 0.
 type local struct {
 	t      lloyd
 	b      block
 	near   []int32
-	cost   []float64 // by point, per unit of weight
+	cost   []float64 // cost of each point per unit of weight
 	search *searcher
 	one    *searcher // for a single centre
 	sums   []float64
@@ -64,7 +64,7 @@ func (l *local) cluster(ctx context.Context) ([]float64, error) {
 	return best, nil
 }
 
-// plusPlus chooses first centres by greedy k-means++.
+// plusPlus returns first centres chosen by greedy k-means++.
 func (l *local) plusPlus(ctx context.Context, run int) []float64 {
 	k, d, n := l.t.params.K, l.b.d, l.b.n
 	random := draws(l.t.params.Seed, "kmeans local", -1, run)
@@ -102,7 +102,7 @@ func (l *local) plusPlus(ctx context.Context, run int) []float64 {
 	return centers
 }
 
-// costs writes what every point costs if point row is the centre.
+// costs writes the cost that every point would have if the point numbered row were the centre.
 func (l *local) costs(row int, cost []float64) {
 	d := l.b.d
 	l.one.set(l.b.dense[row*d : (row+1)*d])
@@ -112,8 +112,8 @@ func (l *local) costs(row int, cost []float64) {
 	}
 }
 
-// lloyd moves centres until they settle, and returns their inertia. A cluster that loses its
-// points keeps its centre.
+// lloyd moves the centres until they settle, and returns their inertia. A cluster that loses
+// all its points keeps its centre.
 func (l *local) lloyd(ctx context.Context, centers []float64) float64 {
 	k, d := l.t.params.K, l.b.d
 	for update := 0; ; update++ {

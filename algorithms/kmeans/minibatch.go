@@ -11,25 +11,27 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Mini-batch k-means (Sculley, Web-scale k-means clustering, WWW 2010). Each superstep draws a
-// batch of rows, assigns them to their nearest centres, and moves each centre towards its rows.
-// The rate is one over the number of rows that the centre has had. So a centre is the mean of
-// all rows that were ever assigned to it, and their sum is kept. The rows of a batch move no
-// centre before all are assigned, as in Sculley's algorithm.
+// The algorithm is mini-batch k-means (Sculley, Web-scale k-means clustering, WWW 2010). Each
+// superstep draws a batch of rows, assigns them to their nearest centres, and moves each centre
+// towards its rows. The learning rate of a centre is one divided by the number of rows that
+// were assigned to it so far. So a centre is the mean of all rows that were ever assigned to
+// it, and it is enough to keep their sum. As in Sculley's algorithm, centres move only after
+// all rows of a batch have been assigned.
 //
-// The number of rows that a shard gives to a batch is in proportion to its own. They are drawn
-// with replacement, and each draw depends on seed, shard and superstep alone.
+// The number of rows that a shard gives to a batch is in proportion to the number of its rows.
+// The rows are drawn with replacement, and each draw depends only on seed, shard and superstep.
 
 // MiniBatchParams are the parameters of TrainMiniBatch. Among Params, MaxIter is the largest
-// number of batches, and 0 means 1000. Tol ends training once a batch moved no centre farther.
-// Precision must be Double.
+// number of batches, and 0 means 1000. Training ends when a batch moves no centre farther than
+// Tol. Precision must be Double.
 type MiniBatchParams struct {
 	Params
 	// BatchSize is the number of rows in a batch; 0 means 1024.
 	BatchSize int
-	// Patience ends training after this many batches in succession without a new minimum of the
-	// smoothed inertia. That is the mean of the batches' inertias, with weights that fall off
-	// within about half a pass over the data. 0 means 10; a negative number means no such end.
+	// Patience is the number of successive batches without a new minimum of the smoothed
+	// inertia after which training ends. The smoothed inertia is a weighted mean of the
+	// batches' inertias. The weights decay within about half a pass over the data. 0 means 10;
+	// a negative number turns this criterion off.
 	Patience int
 }
 
@@ -39,7 +41,7 @@ const (
 	defaultPatience  = 10
 )
 
-// Validate returns everything that is wrong with the parameters.
+// Validate returns all errors about the parameters, joined.
 func (p MiniBatchParams) Validate() error {
 	errs := p.Params.problems()
 	if p.BatchSize < 0 || p.BatchSize > math.MaxInt32 {
@@ -48,7 +50,7 @@ func (p MiniBatchParams) Validate() error {
 	return errors.Join(append(errs, p.Params.doubleOnly("mini-batches")...)...)
 }
 
-// doubleOnly returns an error for the precision Single, which only Train knows.
+// doubleOnly returns an error for the precision Single, which only Train supports.
 func (p Params) doubleOnly(who string) []error {
 	if p.Precision == Single {
 		return []error{fmt.Errorf("Precision is single: %s compute in double precision", who)}
@@ -56,14 +58,15 @@ func (p Params) doubleOnly(who string) []error {
 	return nil
 }
 
-// TrainMiniBatch is Train by mini-batches: each superstep reads a batch of rows instead of all.
-// Its inertia is a few percent above that of Train, and it reads a small part of the rows that
-// Train reads. One more pass evaluates the centres, so that sizes and inertia of the model are
-// those of predicting the training rows.
+// TrainMiniBatch trains a model by mini-batches: each superstep reads a batch of rows instead
+// of all rows. The inertia of the result is a few percent above that of Train, and
+// TrainMiniBatch reads far fewer rows than Train. One more pass over all rows evaluates the
+// centres, so that the sizes and the inertia in the model equal those of predicting the
+// training rows.
 //
-// Its queue is named "kmeans mini-batch" and reports "inertia", smoothed and per unit of
-// weight, and "movement" for every batch. A centre that no row of a batch is nearest to
-// stays where it is; clusters may end empty.
+// The queue is named "kmeans mini-batch". For every batch it reports "inertia", which is
+// smoothed and per unit of weight, and "movement". A centre is not moved by a batch without
+// rows that are nearest to it. Clusters may be empty at the end.
 func TrainMiniBatch(points *engine.Dataset, p MiniBatchParams) *engine.Dataset {
 	p.MaxIter, p.BatchSize, p.Patience = cmp.Or(p.MaxIter, defaultBatches), cmp.Or(p.BatchSize, defaultBatchSize), cmp.Or(p.Patience, defaultPatience)
 	return trainBy("kmeans.TrainMiniBatch", points, p.Params, p.Validate(), false, func(b *engine.Builder, rows *engine.Dataset, in input, own Params) *engine.Dataset {
@@ -72,27 +75,27 @@ func TrainMiniBatch(points *engine.Dataset, p MiniBatchParams) *engine.Dataset {
 	})
 }
 
-// Objects of the queue.
+// These are the keys of the queue's objects.
 var (
 	batchState   = shared.Replicated("state", shared.Msgpack[*batchesState]())
 	batchSums    = shared.Scratch[[]float64]("sumsAllReduce")
 	batchScratch = shared.Scratch[*batchWork]("work")
 )
 
-// batchesState is the progress of the queue. It is the same on every subtask.
+// batchesState is the progress of the training. It is the same on every subtask.
 type batchesState struct {
 	Dim      int
-	Before   []float64 // rows in the shards before each shard; at the end, in all
+	Before   []float64 // number of rows in the shards before each shard; the last element is the number of all rows
 	Centers  []float64
-	Sums     []float64 // d sums and a weight for each centre, of all batches
+	Sums     []float64 // d sums and a weight for each centre, over all batches
 	Batches  int
 	Smoothed float64
-	Least    float64 // least value of Smoothed
-	Since    int     // batches since then
+	Least    float64 // smallest value of Smoothed so far
+	Since    int     // number of batches since that value
 	Settled  bool
 }
 
-// batchWork holds what a subtask needs besides the state.
+// batchWork has what a subtask needs in addition to the state.
 type batchWork struct {
 	blocks
 	gather *gatherer
@@ -120,7 +123,8 @@ func (t miniBatch) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *e
 		Exec()
 }
 
-// open makes what all supersteps use, once the first has measured the shards.
+// open makes the objects that all supersteps use, as soon as the first superstep has measured
+// the shards.
 func (t miniBatch) open(ctx *comqueue.ComContext) error {
 	if batchScratch.Has(ctx) {
 		return nil
@@ -155,14 +159,15 @@ func (t miniBatch) open(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// share returns how many rows of a batch come from a shard.
+// share returns the number of rows of a batch that come from a shard.
 func (t miniBatch) share(state *batchesState, shard int) int {
 	all := state.Before[len(state.Before)-1]
 	upTo := func(s int) int { return int(math.Floor(float64(t.params.BatchSize) * (state.Before[s] / all))) }
 	return upTo(shard+1) - upTo(shard)
 }
 
-// assign draws the shard's part of a batch and adds it to the sums of its centres.
+// assign draws the shard's part of a batch and adds the drawn rows to the sums of their nearest
+// centres.
 func (t miniBatch) assign(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, state := batchScratch.Get(ctx), batchState.Get(ctx)
 	b, share := w.at(shard), t.share(state, shard)
@@ -179,7 +184,7 @@ func (t miniBatch) assign(ctx *comqueue.ComContext, shard int, out []float64) er
 	return nil
 }
 
-// move moves the centres and decides whether to go on.
+// move moves the centres and decides whether training continues.
 func (t miniBatch) move(ctx *comqueue.ComContext) error {
 	w, state, sums := batchScratch.Get(ctx), batchState.Get(ctx), batchSums.Get(ctx)
 	k, d := t.params.K, state.Dim
@@ -216,15 +221,16 @@ func (t miniBatch) move(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// smooth adds the inertia of a batch to the smoothed one. A batch without weight leaves it
-// unchanged.
+// smooth includes the inertia of a batch in the smoothed inertia. A batch without weight does
+// not change it.
 func (t miniBatch) smooth(state *batchesState, inertia, weight float64) {
 	state.Batches++
 	if weight == 0 {
 		return
 	}
 	inertia /= weight
-	// The last half pass over the rows outweighs everything before it, as in scikit-learn.
+	// The batches of the last half pass over the rows have more weight than all batches before,
+	// as in scikit-learn.
 	rate := min(2*float64(t.params.BatchSize)/(state.Before[len(state.Before)-1]+1), 1)
 	if state.Batches > 1 {
 		inertia = state.Smoothed + float64(rate*(inertia-state.Smoothed))
@@ -236,20 +242,21 @@ func (t miniBatch) smooth(state *batchesState, inertia, weight float64) {
 	}
 }
 
-// complete is the criterion: the centres have settled, or improve no more.
+// complete is the stop criterion of the queue: the centres have settled, or no longer improve.
 func (t miniBatch) complete(ctx *comqueue.ComContext) (bool, error) {
 	state := batchState.Get(ctx)
 	return state.Settled || t.params.Patience > 0 && state.Since >= t.params.Patience, nil
 }
 
-// output gives the centres.
+// output returns the centres.
 func (t miniBatch) output(ctx *comqueue.ComContext) ([]centerRow, error) {
 	state := batchState.Get(ctx)
 	stopped, err := t.complete(ctx)
 	return found(centerRows(state.Centers, state.Dim), state.Batches, stopped), err
 }
 
-// found notes how often the centres in rows were updated, and whether that was enough.
+// found returns rows with the number of updates of the centres, and whether the centres have
+// settled.
 func found(rows []centerRow, updates int, settled bool) []centerRow {
 	for i := range rows {
 		rows[i].Updates, rows[i].Settled = int64(updates), settled

@@ -14,20 +14,20 @@ import (
 // Model is a set of trained centres. It is used by pointer, and must not be changed after its
 // first prediction. Any number of goroutines may use it.
 type Model struct {
-	// Centers holds the centre of each cluster; a cluster's number is its index.
+	// Centers has the centre of each cluster. The number of a cluster is its index.
 	Centers [][]float64
-	// Sizes holds the total weight of the rows in each cluster: their number where
-	// rows have no weights.
+	// Sizes has the total weight of the rows in each cluster, which is their number if rows
+	// have no weights.
 	Sizes []float64
-	// Inertia is the sum over rows of weight times squared distance to their centre
-	// (of weight times distance, for Cosine).
+	// Inertia is the sum, over the rows, of the weight times the squared distance to the
+	// nearest centre. For Cosine it is the sum of the weight times the distance.
 	Inertia float64
-	// Iterations is how often the centres were updated. After TrainMiniBatch it is the number
+	// Iterations is the number of updates of the centres. After TrainMiniBatch it is the number
 	// of batches, after TrainBisecting the number of updates of all bisections.
 	Iterations int
-	// Converged says that the last update moved no centre farther than Tol.
+	// Converged is true if the last update moved no centre farther than Tol.
 	Converged bool
-	// Distance is the distance that the model was trained with.
+	// Distance is the measure of distance with which the model was trained.
 	Distance Distance
 	// Dim is the number of components of points and centres.
 	Dim int
@@ -39,7 +39,7 @@ type Model struct {
 	PredictionCol, DistanceCol string
 	// History has an entry for every superstep over all rows: one for each update of the
 	// centres and one for the final centres. After TrainMiniBatch and TrainBisecting it has
-	// only the last.
+	// only the entry for the final centres.
 	History []Superstep
 
 	once   sync.Once
@@ -47,16 +47,16 @@ type Model struct {
 	sparse *kernel.SparseCenters
 }
 
-// Superstep is what was reported in one superstep of training.
+// Superstep has the values that were reported in one superstep of training.
 type Superstep struct {
-	// Inertia is that of the centres at the beginning of the superstep.
+	// Inertia is the inertia of the centres at the beginning of the superstep.
 	Inertia float64 `json:"inertia"`
 	// Movement is the largest distance that a centre moved. It is 0 in the last superstep,
-	// which moves none.
+	// which does not move centres.
 	Movement float64 `json:"movement"`
 }
 
-// prepare lays the centres out for searches, once.
+// prepare lays the centres out for searches in its first call.
 func (m *Model) prepare() {
 	m.once.Do(func() {
 		flat := make([]float64, 0, len(m.Centers)*m.Dim)
@@ -70,10 +70,10 @@ func (m *Model) prepare() {
 	})
 }
 
-// Predict returns the cluster of a point and the distance to its centre. Of centres at the same
-// distance the one with the lowest number counts. A point gives -1 and NaN if it does not have
-// Dim components, or if its distances are all NaN. With Cosine a point of zeros is at distance
-// 1 from every centre.
+// Predict returns the cluster of a point and the distance to its centre. Of several centres at
+// the same distance it returns the one with the lowest number. It returns -1 and NaN if x does
+// not have Dim components, or if all its distances are NaN. With Cosine a point of zeros has
+// the distance 1 to every centre.
 //
 // Only the first call allocates.
 func (m *Model) Predict(x []float64) (cluster int, distance float64) {
@@ -87,8 +87,9 @@ func (m *Model) Predict(x []float64) (cluster int, distance float64) {
 	return kernel.Nearest(x, m.dense)
 }
 
-// PredictSparse is Predict for a point given by its non-zero components and their indices, in
-// increasing order. Indices that do not increase or lie outside 0..Dim-1 give -1 and NaN.
+// PredictSparse does what Predict does for a sparse point with the given non-zero components.
+// The indices must be in increasing order and within 0..Dim-1; otherwise PredictSparse returns
+// -1 and NaN.
 func (m *Model) PredictSparse(indices []int32, values []float64) (cluster int, distance float64) {
 	m.prepare()
 	if !signature.Sparse(indices, values).Fits(m.Dim) {
@@ -112,14 +113,14 @@ func (m *Model) Inputs() []model.Input {
 	return []model.Input{{Column: m.VectorCol, Type: kind}}
 }
 
-// Transform adds cluster and distance to points, as Predict does, under the names that the
-// model has for them.
+// Transform adds cluster and distance to points, as Predict does, in columns with the names
+// that are stored in the model.
 func (m *Model) Transform(points *engine.Dataset) *engine.Dataset {
 	return Predict(points, m.Dataset(model.BuilderOf("kmeans.Model.Transform", points)), PredictOptions{VectorCol: m.VectorCol, ClusterCol: m.PredictionCol, DistanceCol: m.DistanceCol})
 }
 
-// Bind makes a step that adds the cells of cluster and distance to single rows. A vector
-// that is null or not finite gives nulls.
+// Bind returns a step that adds the cells of cluster and distance to single rows. A vector that
+// is null or not finite gives nulls.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	at, err := l.Find(m.VectorCol)
 	if err != nil {
@@ -166,8 +167,8 @@ func finiteValues(values []float64) bool {
 	return true
 }
 
-// Dataset makes the model a dataset of the job, like the one that Train returns, so that a
-// saved model can be given to Predict.
+// Dataset returns the model as a dataset of the job, like the one that Train returns, so that a
+// saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // ModelOf returns the model that was collected under a name from the dataset that

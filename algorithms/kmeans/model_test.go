@@ -23,7 +23,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden model anew; files of released versions must stay as they are")
 
-// sample is the model of the golden file.
+// sample returns the model in the golden file.
 func sample() *kmeans.Model {
 	return &kmeans.Model{
 		Centers: [][]float64{{0.1, -2.5e-8}, {1e16, 1.0 / 3}}, Sizes: []float64{2, 0.5}, Inertia: 12.25,
@@ -55,7 +55,7 @@ func TestModelsReadBackExactly(t *testing.T) {
 		o := train(t, wild(300, 3), kmeans.Params{K: 4, Distance: distance, MaxIter: 5})
 		path := filepath.Join(t.TempDir(), "model.json")
 		require.NoError(t, o.model.Save(path))
-		require.NoError(t, o.model.Save(path)) // over the old one
+		require.NoError(t, o.model.Save(path)) // replaces the old file
 		back, err := kmeans.Load(path)
 		require.NoError(t, err)
 		text, err := back.Encode()
@@ -68,7 +68,7 @@ func TestModelsReadBackExactly(t *testing.T) {
 		}
 		files, err := os.ReadDir(filepath.Dir(path))
 		require.NoError(t, err)
-		require.Len(t, files, 1, "nothing half-written is left")
+		require.Len(t, files, 1, "Save must leave no temporary file")
 	}
 }
 
@@ -145,7 +145,7 @@ func TestDamagedModels(t *testing.T) {
 		_, err := kmeans.Decode(c.text)
 		require.ErrorContains(t, err, c.want)
 	}
-	// White space may change.
+	// Additional white space is allowed.
 	var wide bytes.Buffer
 	require.NoError(t, json.Indent(&wide, text, "", "  "))
 	m, err := kmeans.Decode(wide.Bytes())
@@ -153,7 +153,7 @@ func TestDamagedModels(t *testing.T) {
 	require.Equal(t, sample(), m)
 }
 
-// forged returns a file with the right checksum that no model wrote.
+// forged returns a file with a correct checksum whose content no model has.
 func forged(t *testing.T, inputs, summary, payload string) []byte {
 	t.Helper()
 	var in []model.Input
@@ -163,8 +163,8 @@ func forged(t *testing.T, inputs, summary, payload string) []byte {
 	return text
 }
 
-// A k-means model is used like all other models: read by kind, applied in jobs and to single
-// rows.
+// TestCommonModel requires that a k-means model can be used like all other models: read by
+// kind, applied in jobs and applied to single rows.
 func TestCommonModel(t *testing.T) {
 	m := iris(t)
 	o := train(t, m, kmeans.Params{K: 3})
@@ -263,7 +263,7 @@ func TestPredictOnePoint(t *testing.T) {
 	require.Equal(t, 0, cluster)
 	require.Equal(t, 3.0, dist)
 	cluster, dist = m.Predict([]float64{3, 5})
-	require.Equal(t, 1, cluster, "of two at the same distance the lower")
+	require.Equal(t, 1, cluster, "of two centres at the same distance, Predict must return the lower number")
 	require.Equal(t, 1.0, dist)
 	cluster, dist = m.PredictSparse([]int32{1}, []float64{8})
 	require.Equal(t, 1, cluster)
@@ -309,8 +309,8 @@ func TestPredictingAllocatesNothingAndIsConcurrent(t *testing.T) {
 	}))
 }
 
-// The columns that a model adds may have other names. The model keeps these, whichever way it
-// was trained.
+// TestNamesOfOutputs requires that the columns that a model adds can have other names, and that
+// the model keeps these names with every kind of training.
 func TestNamesOfOutputs(t *testing.T) {
 	m := iris(t)
 	p := kmeans.Params{VectorCol: "features", K: 2, PredictionCol: "group", DistanceCol: "far"}

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// A model is written in the format of all models, see package model, with its kind
-// "kmeans", the vector column as its only input, and these members:
+// A model file has the common format of package model. Its kind is "kmeans", its only input is
+// the vector column, and its summary and payload have these members:
 //
 //	"summary": {
 //	  "inertia": 12.5,
@@ -40,7 +40,7 @@ type modelSummary struct {
 	History    modelHistory `json:"history"`
 }
 
-// modelHistory is the history by columns.
+// modelHistory is the history as one list for each field.
 type modelHistory struct {
 	Inertia  []float64 `json:"inertia"`
 	Movement []float64 `json:"movement"`
@@ -54,7 +54,7 @@ func historyColumns(history []Superstep) modelHistory {
 	return h
 }
 
-// rows returns the history by supersteps.
+// rows returns the history as one entry for each superstep.
 func (h modelHistory) rows() ([]Superstep, error) {
 	if len(h.Inertia) != len(h.Movement) {
 		return nil, fmt.Errorf("history has %d inertias and %d movements", len(h.Inertia), len(h.Movement))
@@ -76,16 +76,17 @@ type modelPayload struct {
 	DistanceCol   string      `json:"distance_column,omitempty"`
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model whose parts
-// contradict each other, or that holds a NaN or an infinity, is an error.
+// Encode returns the model as the bytes of a file. Equal models give equal bytes. Encode
+// returns an error if parts of the model contradict each other, or if it contains a NaN or an
+// infinity.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), modelKind, modelVersion, m.Inputs(),
 		modelSummary{m.Inertia, m.Iterations, m.Converged, historyColumns(m.History)},
 		modelPayload{m.Distance, m.Dim, m.Centers, m.Sizes, m.PredictionCol, m.DistanceCol})
 }
 
-// check returns the first contradiction between the model's parts, or the first number out of
-// range.
+// check returns an error about the first contradiction between parts of the model, or about the
+// first number that is out of range.
 func (m *Model) check() error {
 	k := len(m.Centers)
 	switch {
@@ -127,8 +128,9 @@ func (m *Model) check() error {
 	return nil
 }
 
-// Decode reads what Encode wrote, in this version or an earlier one. Input that is
-// truncated, altered, of another kind or of a newer version is an error that says so.
+// Decode returns the model in a file that Encode wrote, in this version of the format or an
+// earlier one. It returns an error if the input is truncated or altered, of another kind or of
+// a newer version.
 func Decode(text []byte) (*Model, error) {
 	var summary modelSummary
 	var payload modelPayload
@@ -154,9 +156,9 @@ func Decode(text []byte) (*Model, error) {
 	return model.Whole(m, m.check())
 }
 
-// Save writes the text of Encode and a line end to a file. It writes a temporary file and
-// renames it, so that the file is either the old one or the whole new one.
+// Save writes the result of Encode and a newline to a file. The file is replaced atomically, by
+// renaming a temporary file: after a failure it is still the old one.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
-// Load reads a model that Save wrote.
+// Load reads a model from a file that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// trainer is one of the other trainings with its parameters.
+// trainer is TrainMiniBatch or TrainBisecting, with its parameters.
 type trainer struct {
 	name  string
 	queue string
@@ -68,10 +68,10 @@ func (tr trainer) try(t testing.TB, m data, p kmeans.Params, options ...engine.O
 	return o, nil
 }
 
-// otherPeers holds mean inertias of scikit-learn 1.9.1 over 10 seeds (random_state 0 to 9), for
-// the points of mixture. They are those of MiniBatchKMeans(k, init="k-means++", n_init=1,
-// batch_size=256, max_iter=100) and of BisectingKMeans(k, init="k-means++", n_init=3), each
-// computed from the model's predictions for the points.
+// otherPeers has mean inertias of scikit-learn 1.9.1 over 10 seeds (random_state 0 to 9) for
+// the points that mixture returns. The trainings are MiniBatchKMeans(k, init="k-means++",
+// n_init=1, batch_size=256, max_iter=100) and BisectingKMeans(k, init="k-means++", n_init=3).
+// The inertias were computed from predictions for the points.
 var otherPeers = []struct {
 	seed                 uint64
 	n, d, clusters       int
@@ -100,8 +100,9 @@ func TestOthersAreAsGoodAsScikitLearn(t *testing.T) {
 	}
 }
 
-// Sizes and inertia of a model are those of predicting the training rows, and its bits depend
-// on neither parallelism nor batches.
+// TestOthersGiveTheSameBits requires that the sizes and the inertia in a model equal those of
+// predicting the training rows, and that the bits of the model depend on neither parallelism
+// nor batches.
 func TestOthersGiveTheSameBits(t *testing.T) {
 	points := map[string]data{"iris": iris(t), "wild": wild(400, 3)}
 	sparse := wild(300, 6)
@@ -116,7 +117,7 @@ func TestOthersGiveTheSameBits(t *testing.T) {
 		for _, tr := range trainers {
 			for _, distance := range []kmeans.Distance{kmeans.Euclidean, kmeans.Cosine} {
 				if name == "sparse" && distance == kmeans.Cosine {
-					continue // has rows of zeros
+					continue // the data has rows of zeros, which have no direction
 				}
 				t.Run(fmt.Sprintf("%s %s %v", name, tr.name, distance), func(t *testing.T) {
 					var first outcome
@@ -232,7 +233,7 @@ func TestOthersOnFewRows(t *testing.T) {
 		require.ElementsMatch(t, [][]float64{{0, 0}, {0, 2}, {9, 9}}, three.model.Centers)
 		require.Zero(t, three.model.Inertia)
 	}
-	// A row without weight gets a cluster but shapes none.
+	// A row without weight gets a cluster but does not influence the centres.
 	m := rowsOf([]float64{0}, []float64{1}, []float64{10}, []float64{11}, []float64{1e6})
 	m.w = []float64{1, 1, 1, 1, 0}
 	for _, tr := range trainers {
@@ -242,7 +243,8 @@ func TestOthersOnFewRows(t *testing.T) {
 	}
 }
 
-// One bisection is k-means with two centres, and ends at its optimum.
+// TestBisectionIsTwoMeans requires that one bisection gives the result of k-means with two
+// centres, at its optimum.
 func TestBisectionIsTwoMeans(t *testing.T) {
 	m := mixture(3, 500, 3, 2, 0.5)
 	o := trainers[1].run(t, m, kmeans.Params{K: 2, Tol: -1})
@@ -254,7 +256,8 @@ func TestBisectionIsTwoMeans(t *testing.T) {
 	}
 }
 
-// Given a dense blob and one far point, LargestSize cuts the blob.
+// TestWhichClusterIsCut uses a dense cluster and one far point. With LargestSize the dense
+// cluster must be cut.
 func TestWhichClusterIsCut(t *testing.T) {
 	m := mixture(8, 400, 1, 1, 0.01)
 	m.x[0], m.x[1] = 1e6, 2e6
@@ -271,7 +274,8 @@ func TestWhichClusterIsCut(t *testing.T) {
 	require.Less(t, slices.Min(sizes), 3.0)
 }
 
-// A mini-batch run ends by patience, by tolerance or by the number of batches.
+// TestMiniBatchesEnd requires that training by mini-batches ends by Patience, by Tol, or by the
+// number of batches.
 func TestMiniBatchesEnd(t *testing.T) {
 	m := mixture(5, 2000, 2, 5, 0.5)
 	batches := func(p kmeans.MiniBatchParams) *kmeans.Model {

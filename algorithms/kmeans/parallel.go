@@ -8,40 +8,42 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// k-means|| (Bahmani et al., Scalable k-means++, VLDB 2012). The first superstep takes one row,
-// drawn by weight, as the only candidate. Each further one is a round: every row becomes a
-// candidate with a probability of Oversampling times its share of the cost, which is the
-// weighted sum of squared distances to the nearest candidate. The rows of all shards are
-// gathered in the order of shards and rows. After the rounds each candidate gets the weight of
-// the rows nearest to it, and subtask 0 clusters the candidates.
+// This file implements k-means|| (Bahmani et al., Scalable k-means++, VLDB 2012). The first
+// superstep draws one row, with a probability in proportion to its weight, as the only
+// candidate. Each further superstep is a round: every row becomes a candidate with a
+// probability of Oversampling times the row's share of the cost. The cost is the weighted sum
+// of squared distances to the nearest candidate. The new candidates of all shards are gathered
+// in the order of shards and rows. After the rounds each candidate gets the weight of the rows
+// nearest to it, and subtask 0 clusters the candidates.
 
-// Objects of the queue.
+// These are the keys of the queue's objects.
 var (
 	parallelState   = shared.Replicated("state", shared.Msgpack[*parallelInitState]())
-	parallelCosts   = shared.PerShard("costs", shared.Float64s()) // by row, per unit of weight
-	parallelNearest = shared.PerShard("nearest", shared.Int64s()) // candidate by row
-	// By candidate; empty before the last superstep.
+	parallelCosts   = shared.PerShard("costs", shared.Float64s()) // cost of each row per unit of weight
+	parallelNearest = shared.PerShard("nearest", shared.Int64s()) // nearest candidate of each row
+	// memberWeights has the weight of each candidate's rows. It is empty before the last
+	// superstep.
 	memberWeights   = shared.Replicated("membersAllReduce", shared.Float64s())
-	sampleCounts    = shared.Scratch[[]float64]("countsAllReduce")  // by shard
-	sampleRows      = shared.Scratch[[]float64]("samplesAllReduce") // d values each
+	sampleCounts    = shared.Scratch[[]float64]("countsAllReduce")  // number of samples of each shard
+	sampleRows      = shared.Scratch[[]float64]("samplesAllReduce") // d values for each sample
 	parallelCost    = shared.Scratch[[]float64]("costAllReduce")    // one value
 	parallelScratch = shared.Scratch[*parallelInitWork]("work")
 )
 
-// parallelInitState is the progress of the queue. It is the same on every subtask.
+// parallelInitState is the progress of k-means||. It is the same on every subtask.
 type parallelInitState struct {
 	Dim        int
-	Rounds     int // made so far
+	Rounds     int // number of rounds so far
 	Candidates []float64
-	Mass       []float64 // weight of each shard
-	Cost       float64   // of all rows, given the candidates
-	Enough     bool      // no more rounds
+	Mass       []float64 // total weight of each shard
+	Cost       float64   // cost of all rows with the current candidates
+	Enough     bool      // there are enough candidates, so no round follows
 }
 
-// parallelInitWork holds what a subtask needs besides the state.
+// parallelInitWork has what a subtask needs in addition to the state.
 type parallelInitWork struct {
 	blocks
-	sampled [][]int32 // by shard: the rows of this round
+	sampled [][]int32 // for each shard, the rows that were drawn in this round
 }
 
 // parallelInit has the parameters of the queue; its methods are the stages.
@@ -69,7 +71,7 @@ func (t parallelInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.
 		Exec()
 }
 
-// preallocate makes room.
+// preallocate makes the objects of the queue.
 func (t parallelInit) preallocate(ctx *comqueue.ComContext) {
 	sampleCounts.Put(ctx, make([]float64, ctx.TotalShards()))
 	sampleRows.Put(ctx, nil)
@@ -77,7 +79,8 @@ func (t parallelInit) preallocate(ctx *comqueue.ComContext) {
 	memberWeights.Put(ctx, nil)
 }
 
-// open makes what all supersteps use, once the first has measured the shards.
+// open makes the objects that all supersteps use, as soon as the first superstep has measured
+// the shards.
 func (t parallelInit) open(ctx *comqueue.ComContext) error {
 	if parallelScratch.Has(ctx) {
 		return nil
@@ -99,7 +102,7 @@ func (t parallelInit) open(ctx *comqueue.ComContext) error {
 		if !parallelCosts.Has(ctx, shard) {
 			costs := make([]float64, open.at(shard).n)
 			for i := range costs {
-				costs[i] = math.Inf(1) // any candidate is nearer than none
+				costs[i] = math.Inf(1) // there is no candidate yet; every candidate is nearer
 			}
 			parallelCosts.Put(ctx, shard, costs)
 			parallelNearest.Put(ctx, shard, make([]int64, len(costs)))
@@ -108,8 +111,8 @@ func (t parallelInit) open(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// sample draws the rows of a shard that become candidates, and fills the shard's
-// slot with their number.
+// sample draws the rows of a shard that become candidates, and writes their number to the slot
+// of the shard.
 func (t parallelInit) sample(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, state := parallelScratch.Get(ctx), parallelState.Get(ctx)
 	b := w.at(shard)
@@ -138,14 +141,14 @@ func (t parallelInit) sample(ctx *comqueue.ComContext, shard int, out []float64)
 	return nil
 }
 
-// count makes room for the samples of all shards.
+// count makes a buffer for the samples of all shards.
 func (t parallelInit) count(ctx *comqueue.ComContext) error {
 	resize(ctx, sampleRows, int(sum(sampleCounts.Get(ctx)))*parallelState.Get(ctx).Dim)
 	return nil
 }
 
-// gather fills the slots of a shard's samples, which follow those of the shards
-// before.
+// gather writes the samples of a shard to its slots, which follow the slots of the preceding
+// shards.
 func (t parallelInit) gather(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, d := parallelScratch.Get(ctx), parallelState.Get(ctx).Dim
 	at := int(sum(sampleCounts.Get(ctx)[:shard])) * d
@@ -156,8 +159,8 @@ func (t parallelInit) gather(ctx *comqueue.ComContext, shard int, out []float64)
 	return nil
 }
 
-// addCandidates adds the samples that equal no candidate before, and finds out
-// which rows they are nearest to.
+// addCandidates adds those samples that differ from all candidates so far, and finds the rows
+// to which they are nearest.
 func (t parallelInit) addCandidates(ctx *comqueue.ComContext) error {
 	w, state := parallelScratch.Get(ctx), parallelState.Get(ctx)
 	d, before := state.Dim, len(state.Candidates)
@@ -183,11 +186,11 @@ func (t parallelInit) addCandidates(ctx *comqueue.ComContext) error {
 	})
 }
 
-// cost adds what the rows of a shard cost.
+// cost adds the costs of the rows of a shard to out.
 func (t parallelInit) cost(ctx *comqueue.ComContext, shard int, out []float64) error {
 	b := parallelScratch.Get(ctx).at(shard)
 	for i, cost := range parallelCosts.Get(ctx, shard) {
-		if weight := b.weight(i); weight > 0 { // 0 times a cost beyond the range would be NaN
+		if weight := b.weight(i); weight > 0 { // 0 times an infinite cost would be NaN
 			out[0] += float64(weight * cost)
 		}
 	}
@@ -213,8 +216,8 @@ func (t parallelInit) judge(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// weigh adds the weight of each row to its nearest candidate, once there are
-// enough.
+// weigh adds the weight of each row to its nearest candidate, as soon as there are enough
+// candidates.
 func (t parallelInit) weigh(ctx *comqueue.ComContext, shard int, out []float64) error {
 	if len(out) == 0 {
 		return nil
@@ -226,12 +229,12 @@ func (t parallelInit) weigh(ctx *comqueue.ComContext, shard int, out []float64) 
 	return nil
 }
 
-// complete is the criterion: there are enough candidates.
+// complete is the stop criterion of the queue: there are enough candidates.
 func (t parallelInit) complete(ctx *comqueue.ComContext) (bool, error) {
 	return parallelState.Get(ctx).Enough, nil
 }
 
-// output clusters the candidates and gives the centres.
+// output clusters the candidates and returns the centres.
 func (t parallelInit) output(ctx *comqueue.ComContext) ([]centerRow, error) {
 	state := parallelState.Get(ctx)
 	local := newLocal(t.in.cosine, state.Candidates, memberWeights.Get(ctx), state.Dim, t.params)

@@ -11,47 +11,48 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 )
 
-// Params are the parameters of Train. The zero value of each field but VectorCol
-// and K is its default.
+// Params are the parameters of Train. The zero value of each field except VectorCol and K means
+// its default.
 type Params struct {
-	// VectorCol names the column of the points: a dense vector (operators.Vectorize
-	// makes one) or a sparse one. Required.
+	// VectorCol names the column of the points: dense vectors (as operators.Vectorize makes
+	// them) or sparse ones. Required.
 	VectorCol string
 	// K is the number of clusters, at least 1 and at most the number of distinct points. Points
-	// less than about 1e-160 apart count as one, since the squares of such distances are 0.
-	// Required; with Init Given, 0 means as many as there are Centers.
+	// that are less than about 1e-160 apart count as one point, because the squares of such
+	// distances are 0. K is required, except with Given, for which 0 means the number of
+	// Centers.
 	K int
 	// MaxIter is the largest number of times the centres are updated; 0 means 100.
 	MaxIter int
-	// Tol ends training once no centre moved farther than this in an update, as
-	// Euclidean distance in the units of the data (between unit vectors, for Cosine).
-	// 0 means 1e-4; a negative value means exactly 0: go on until nothing moves.
+	// Training ends when no centre moves farther than Tol in an update. Tol is a Euclidean
+	// distance in the units of the data (for Cosine, a distance between unit vectors). 0 means
+	// 1e-4. A negative value means exactly 0: training continues until no centre moves.
 	Tol float64
-	// Init says where the first centres come from; the zero value is KMeansParallel.
+	// Init is the way in which the first centres are found; the zero value is KMeansParallel.
 	Init Init
-	// InitSteps is the number of sampling rounds of KMeansParallel; 0 means 3. There
-	// are more rounds where fewer than K distinct candidates were found.
+	// InitSteps is the number of sampling rounds of KMeansParallel; 0 means 3. More rounds
+	// follow if fewer than K distinct candidates were found.
 	InitSteps int
 	// Oversampling is the expected number of candidates that each round of
 	// KMeansParallel samples; 0 means 2·K.
 	Oversampling float64
-	// Centers are the first centres of Init Given.
+	// Centers has the first centres, if Init is Given.
 	Centers [][]float64
-	// Distance is what "nearest" means; the zero value is Euclidean.
+	// Distance is the measure of distance; the zero value is Euclidean.
 	Distance Distance
-	// WeightCol names a column of row weights, numbers of 0 or more; empty means
-	// that every row weighs 1. A row of weight 2 counts as two rows, one of weight 0
-	// gets a cluster but shapes none.
+	// WeightCol names a column of row weights, numbers of 0 or more. If it is empty, every row
+	// has the weight 1. A row of weight 2 counts as two rows. A row of weight 0 gets a cluster
+	// but does not influence the centres.
 	WeightCol string
 	// PredictionCol and DistanceCol name the columns that the model adds; empty means
 	// "cluster" and "distance".
 	PredictionCol, DistanceCol string
-	// Precision is the precision of rows and distances; the zero value is Double.
+	// Precision is the precision of rows and distances in training; the zero value is Double.
 	Precision Precision
 	// Seed is the seed of the random draws; 0 means the seed of the job.
 	Seed uint64
-	// NonFinite says what becomes of rows whose vector is null or holds a NaN or an
-	// infinity; the zero value refuses them.
+	// NonFinite is the policy for rows whose vector is null or contains a NaN or an infinity;
+	// the zero value refuses them.
 	NonFinite NonFinite
 }
 
@@ -61,10 +62,10 @@ const (
 	defaultInitSteps = 3
 )
 
-// Validate returns everything that is wrong with the parameters.
+// Validate returns all errors about the parameters, joined.
 func (p Params) Validate() error { return errors.Join(p.problems()...) }
 
-// problems lists what is wrong with the parameters.
+// problems returns the errors about the parameters.
 func (p Params) problems() []error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -109,7 +110,7 @@ func (p Params) problems() []error {
 	return errs
 }
 
-// validateCenters checks the given centres by themselves, up to the first mistake.
+// validateCenters checks Centers, up to the first error. It does not need the data for this.
 func (p Params) validateCenters(bad func(format string, a ...any)) {
 	switch {
 	case p.Init != Given && p.Centers == nil:
@@ -145,7 +146,7 @@ func (p Params) validateCenters(bad func(format string, a ...any)) {
 	}
 }
 
-// withDefaults returns valid parameters with every zero replaced by what it means.
+// withDefaults returns the valid parameters p with every zero replaced by its default.
 func (p Params) withDefaults(jobSeed uint64) Params {
 	if p.Init == Given {
 		p.K = len(p.Centers)
@@ -164,13 +165,13 @@ const (
 	// probability of a row is in proportion to its weight times its squared distance to the
 	// candidates so far. It takes InitSteps+1 passes over the data.
 	KMeansParallel Init = iota
-	// Random takes K distinct rows, each row of positive weight being as likely as
-	// any other. It is the quickest and often ends in a worse optimum.
+	// Random draws K distinct rows; every row of positive weight has the same probability. It
+	// is the fastest way, and often leads to a worse optimum.
 	Random
-	// KMeansPlusPlus takes one row after the other, each time the best of 2+⌊ln K⌋ trials
-	// (greedy k-means++, Arthur and Vassilvitskii, SODA 2007). A trial draws a row with a
-	// probability in proportion to weight times squared distance to the centres so far. It
-	// takes 2·K passes over the data.
+	// KMeansPlusPlus chooses one row after the other. Each time it chooses the best of 2+⌊ln K⌋
+	// trials (greedy k-means++, Arthur and Vassilvitskii, SODA 2007). A trial draws a row with
+	// a probability in proportion to weight times squared distance to the centres so far.
+	// KMeansPlusPlus takes 2·K passes over the data.
 	KMeansPlusPlus
 	// Given starts from Params.Centers.
 	Given
@@ -191,13 +192,14 @@ func (i *Init) UnmarshalText(text []byte) error { return inits.Parse(i, text) }
 type Distance int
 
 const (
-	// Euclidean is the length of the difference. A centre is the weighted mean of
-	// its points, inertia the weighted sum of squared distances.
+	// Euclidean is the length of the difference. A centre is the weighted mean of its points,
+	// and the inertia is the weighted sum of squared distances.
 	Euclidean Distance = iota
 	// Cosine is 1 − cos of the angle between two vectors (spherical k-means). A centre is the
-	// unit vector of the weighted mean of its points' unit vectors, inertia the weighted sum of
-	// distances. A distance is half the squared length of the difference of two unit vectors.
-	// Points of zeros have no direction and are refused in training.
+	// unit vector of the weighted mean of its points' unit vectors, and the inertia is the
+	// weighted sum of distances. The distance equals half the squared length of the difference
+	// between the two unit vectors. Points of zeros have no direction and are refused in
+	// training.
 	Cosine
 )
 
@@ -216,14 +218,15 @@ func (d *Distance) UnmarshalText(text []byte) error { return distances.Parse(d, 
 type Precision int
 
 const (
-	// Double takes rows as float64 and computes in float64.
+	// Double stores rows as float64 and computes in float64.
 	Double Precision = iota
-	// Single takes dense rows as float32 and computes distances in float32: half the memory,
-	// and more distances a second. It needs Euclidean distance. A vector32 column is not
-	// copied. Sums are float64, and centres are rounded to float32 after each update. A squared
-	// distance has a relative error of at most (d+2)·2⁻²⁴ for d components, and so has the
-	// inertia; a row whose two nearest centres are equally far within this error may count for
-	// either. A model predicts in float64 all the same.
+	// Single stores dense rows as float32 and computes distances in float32. It takes half the
+	// memory, and computes more distances per second. It requires Euclidean distance. Columns
+	// of type vector32 are not copied. Sums are float64, and centres are rounded to float32
+	// after each update. A squared distance has a relative error of at most (d+2)·2⁻²⁴ for d
+	// components, and so does the inertia. If the distances of a row to its two nearest centres
+	// differ by less than this error, the row may be assigned to either. Models always predict
+	// in float64.
 	Single
 )
 
@@ -238,7 +241,7 @@ func (p Precision) MarshalText() ([]byte, error) { return precisions.Text(p) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (p *Precision) UnmarshalText(text []byte) error { return precisions.Parse(p, text) }
 
-// arrowType returns the type of components.
+// arrowType returns the Arrow type of the components.
 func (p Precision) arrowType() arrow.DataType {
 	if p == Single {
 		return arrow.PrimitiveTypes.Float32
@@ -246,15 +249,14 @@ func (p Precision) arrowType() arrow.DataType {
 	return arrow.PrimitiveTypes.Float64
 }
 
-// NonFinite says what becomes of rows whose vector is null or holds a NaN or an
-// infinity.
+// NonFinite is the policy for rows whose vector is null or contains a NaN or an infinity.
 type NonFinite int
 
 const (
-	// Refuse fails the run, naming row, column and component.
+	// Refuse ends the run with an error that names row, column and component.
 	Refuse NonFinite = iota
-	// Skip trains without such rows and counts them as "rows skipped" in the run's
-	// report; Predict gives them no cluster: null.
+	// Skip leaves such rows out of training, and the counter "rows skipped" in the run's report
+	// has their number. Predict gives them null as cluster and distance.
 	Skip
 )
 

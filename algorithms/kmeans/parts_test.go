@@ -18,12 +18,12 @@ func TestLocateWalksTheCosts(t *testing.T) {
 	costs := []float64{0, 2, 0, 3, 1, 0}
 	for target, want := range map[float64]place{
 		0: {1, 0}, 1.5: {1, 1.5}, 2: {3, 0}, 4.75: {3, 2.75}, 5: {4, 0}, 5.5: {4, 0.5},
-		6: {4, math.Inf(1)}, 7: {4, math.Inf(1)}, // carried past the end by rounding
+		6: {4, math.Inf(1)}, 7: {4, math.Inf(1)}, // rounding has carried the target beyond the sum of the costs
 	} {
 		require.Equal(t, want, locate(costs, target), "target %v", target)
 	}
 	b := &block{n: 4, w: []float64{0, 2, 1, 1}}
-	rows := []float64{math.Inf(1), 1, 0, 4} // costs 0, 2, 0, 4: a row without weight never counts
+	rows := []float64{math.Inf(1), 1, 0, 4} // costs 0, 2, 0, 4: a row without weight is never drawn
 	for rest, want := range map[float64]int{0: 1, 1.9: 1, 2: 3, 5.9: 3, 6: 3, math.Inf(1): 3} {
 		require.Equal(t, want, place{0, rest}.row(b, rows), "rest %v", rest)
 	}
@@ -80,7 +80,8 @@ func TestUnitVectorsOfAnyMagnitude(t *testing.T) {
 	}
 }
 
-// The state of each queue survives its codec, as checkpoints need.
+// TestStatesSurviveTheirCodecs requires that the state of each queue is unchanged after
+// encoding and decoding, as checkpoints need.
 func TestStatesSurviveTheirCodecs(t *testing.T) {
 	requireCodec(t, &lloydState{Updates: 3, Settled: true, Sizes: []float64{1, 2}, Inertia: 4, History: []Superstep{{5, 6}, {4, 0}}})
 	requireCodec(t, &batchesState{Dim: 1, Before: []float64{0, 2}, Centers: []float64{3}, Sums: []float64{4, 5}, Batches: 6, Smoothed: 7, Least: 8, Since: 9, Settled: true})
@@ -100,7 +101,8 @@ func requireCodec[T any](t *testing.T, want T) {
 	require.Equal(t, want, got)
 }
 
-// The rows of a leaf stand together in ascending order, as after dividing leaves.
+// TestRowsByLeaf requires that the rows of a leaf are adjacent and in ascending order, as they
+// are after dividing leaves.
 func TestRowsByLeaf(t *testing.T) {
 	order, span := listByLeaf([]int64{1, 0, 2, 1, 1, 0}, 4, 5)
 	require.Equal(t, []int32{1, 5, 0, 3, 4, 2}, order)

@@ -9,38 +9,39 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Greedy k-means++ takes a centre per superstep. The subtasks draw the same trials. A trial is
-// a row, drawn with a probability in proportion to its cost: its weight times what it adds to
-// the objective, given the centres so far. A draw is a number between 0 and the total cost.
-// Walking the shards' costs in order finds the shard that the number falls into, and the owner
-// of the shard walks its rows. The costs that each trial would leave are gathered per shard,
-// and the trial with the least total becomes a centre.
+// Greedy k-means++ chooses one centre per superstep. All subtasks draw the same trials. A trial
+// is a row that is drawn with a probability in proportion to its cost: its weight times what it
+// adds to the objective with the centres so far. To draw a trial, a random number between 0 and
+// the total cost is compared with the running sum of the costs. All subtasks find the shard in
+// this way, and the owner of the shard finds the row. For each trial, the cost that would
+// remain with the trial as a centre is computed in each shard. The trial with the smallest
+// total becomes a centre.
 
-// Objects of the queue.
+// These are the keys of the queue's objects.
 var (
 	plusState   = shared.Replicated("state", shared.Msgpack[*plusPlusState]())
-	plusCosts   = shared.PerShard("costs", shared.Float64s()) // by row, per unit of weight
+	plusCosts   = shared.PerShard("costs", shared.Float64s()) // cost of each row per unit of weight
 	plusTrials  = shared.Scratch[[]float64]("trialsAllReduce")
 	plusTotals  = shared.Scratch[[]float64]("costAllReduce")
 	plusScratch = shared.Scratch[*plusPlusWork]("work")
 )
 
-// plusPlusState is the progress of the queue. It is the same on every subtask.
+// plusPlusState is the progress of k-means++. It is the same on every subtask.
 type plusPlusState struct {
 	Dim     int
 	Centers []float64
-	Shards  []float64 // the cost of each shard, given the centres
+	Shards  []float64 // cost of each shard with the centres so far
 }
 
-// plusPlusWork holds what a subtask needs besides the state.
+// plusPlusWork has what a subtask needs in addition to the state.
 type plusPlusWork struct {
 	blocks
 	trials []place
-	search []*searcher // by trial
+	search []*searcher // a searcher for each trial
 }
 
-// place is where a draw falls: a row of a shard, found by walking the costs of the shard's rows
-// up to rest.
+// place identifies a drawn row: the row of shard at which the running sum of the costs of the
+// shard's rows exceeds rest.
 type place struct {
 	shard int
 	rest  float64
@@ -67,14 +68,14 @@ func (t plusPlus) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Data
 		Exec()
 }
 
-// preallocate makes room.
+// preallocate makes the objects of the queue.
 func (t plusPlus) preallocate(ctx *comqueue.ComContext) {
 	plusTrials.Put(ctx, nil)
 	plusTotals.Put(ctx, nil)
 }
 
-// trials returns how many rows are tried for the next centre. For the first centre one row is
-// enough.
+// trials returns the number of rows that are tried for the next centre. It is 1 for the first
+// centre.
 func (t plusPlus) trials(state *plusPlusState) int {
 	if len(state.Centers) == 0 {
 		return 1
@@ -82,10 +83,10 @@ func (t plusPlus) trials(state *plusPlusState) int {
 	return localTrials(t.params.K)
 }
 
-// localTrials is the number of trials in Arthur and Vassilvitskii's own code.
+// localTrials returns the number of trials that Arthur and Vassilvitskii's own code uses.
 func localTrials(k int) int { return 2 + int(kernel.Log(float64(k))) }
 
-// draw opens the shards, once, and says where the trials of this superstep fall.
+// draw opens the shards, once, and draws the trials of this superstep.
 func (t plusPlus) draw(ctx *comqueue.ComContext) error {
 	if err := t.open(ctx); err != nil {
 		return err
@@ -108,7 +109,8 @@ func (t plusPlus) draw(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// open makes what all supersteps use, once the first has measured the shards.
+// open makes the objects that all supersteps use, as soon as the first superstep has measured
+// the shards.
 func (t plusPlus) open(ctx *comqueue.ComContext) error {
 	if plusScratch.Has(ctx) {
 		return nil
@@ -118,7 +120,7 @@ func (t plusPlus) open(ctx *comqueue.ComContext) error {
 		if err != nil {
 			return err
 		}
-		// With no centre yet, every row costs its weight.
+		// As long as there are no centres, the cost of a row is its weight.
 		plusState.Put(ctx, &plusPlusState{Dim: dim, Shards: mass, Centers: make([]float64, 0, t.params.K*dim)})
 	}
 	state := plusState.Get(ctx)
@@ -144,7 +146,7 @@ func (t plusPlus) open(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// sum adds the values from the first to the last.
+// sum adds the values in order, from the first to the last.
 func sum(values []float64) float64 {
 	var total float64
 	for _, v := range values {
@@ -153,9 +155,9 @@ func sum(values []float64) float64 {
 	return total
 }
 
-// locate finds the place of target, a number from 0 up to the sum of the costs: the first i for
-// which the sum of the costs up to i exceeds target. Rounding may carry target past all of
-// them. Its place is then the end of the last that costs anything.
+// locate returns the place of target, a number from 0 up to the sum of the costs. Its shard is
+// the first i for which the sum of the costs up to i exceeds target. If rounding carries target
+// beyond the sum of all costs, the place is the end of the last shard whose cost is above 0.
 func locate(costs []float64, target float64) place {
 	last := place{0, math.Inf(1)}
 	for i, cost := range costs {
@@ -170,7 +172,7 @@ func locate(costs []float64, target float64) place {
 	return last
 }
 
-// row returns the row of a block that a place falls on. costs are per unit of weight.
+// row returns the row of a block to which a place belongs. costs are per unit of weight.
 func (p place) row(b *block, costs []float64) int {
 	target, last := p.rest, 0
 	for i, cost := range costs {
@@ -185,7 +187,7 @@ func (p place) row(b *block, costs []float64) int {
 	return last
 }
 
-// gather fills the slots of the trials that fall on a shard.
+// gather writes the trials that are rows of a shard to their slots.
 func (t plusPlus) gather(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, d := plusScratch.Get(ctx), plusState.Get(ctx).Dim
 	for i, p := range w.trials {
@@ -197,7 +199,7 @@ func (t plusPlus) gather(ctx *comqueue.ComContext, shard int, out []float64) err
 	return nil
 }
 
-// setTrials prepares the searches for the trials.
+// setTrials prepares the searchers for the trials.
 func (t plusPlus) setTrials(ctx *comqueue.ComContext) error {
 	w, d := plusScratch.Get(ctx), plusState.Get(ctx).Dim
 	rows := plusTrials.Get(ctx)
@@ -207,7 +209,8 @@ func (t plusPlus) setTrials(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// try fills the slot of the shard for each trial with the cost that the trial would leave.
+// try writes, for each trial, the cost of the shard that would remain with the trial as a
+// centre.
 func (t plusPlus) try(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, all := plusScratch.Get(ctx), plusCosts.Get(ctx, shard)
 	first := len(plusState.Get(ctx).Centers) == 0
@@ -222,7 +225,7 @@ func (t plusPlus) try(ctx *comqueue.ComContext, shard int, out []float64) error 
 				if !first {
 					cost = min(cost, all[lo+j])
 				}
-				if weight := part.weight(j); weight > 0 { // 0 times a cost beyond the range would be NaN
+				if weight := part.weight(j); weight > 0 { // 0 times an infinite cost would be NaN
 					total += float64(cost * weight)
 				}
 			}
@@ -232,7 +235,7 @@ func (t plusPlus) try(ctx *comqueue.ComContext, shard int, out []float64) error 
 	return nil
 }
 
-// takeBest makes the best trial a centre and brings the costs up to date.
+// takeBest makes the best trial a centre and updates the costs.
 func (t plusPlus) takeBest(ctx *comqueue.ComContext) error {
 	w, state := plusScratch.Get(ctx), plusState.Get(ctx)
 	totals, shards := plusTotals.Get(ctx), ctx.TotalShards()
@@ -267,12 +270,12 @@ func (t plusPlus) takeBest(ctx *comqueue.ComContext) error {
 // full reports whether there are K centres.
 func (t plusPlus) full(state *plusPlusState) bool { return len(state.Centers) == t.params.K*state.Dim }
 
-// complete is the criterion: all centres are found.
+// complete is the stop criterion of the queue: all centres are found.
 func (t plusPlus) complete(ctx *comqueue.ComContext) (bool, error) {
 	return t.full(plusState.Get(ctx)), nil
 }
 
-// output gives the centres.
+// output returns the centres.
 func (t plusPlus) output(ctx *comqueue.ComContext) ([]centerRow, error) {
 	state := plusState.Get(ctx)
 	return centerRows(state.Centers, state.Dim), nil

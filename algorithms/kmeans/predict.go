@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// PredictOptions change what Predict reads and writes.
+// PredictOptions has options for the columns that Predict reads and writes.
 type PredictOptions struct {
 	// VectorCol names the column of the points; empty means the dataset's only
 	// vector column.
@@ -28,19 +28,20 @@ type PredictOptions struct {
 	// DistanceCol names the new float64 column of distances to the cluster's centre;
 	// empty means "distance".
 	DistanceCol string
-	// NonFinite says what becomes of rows whose vector holds a NaN or an infinity: Refuse fails
-	// the run, Skip gives them null. A null vector gets null in either case.
+	// NonFinite is the policy for rows whose vector contains a NaN or an infinity: Refuse ends
+	// the run with an error, and Skip gives them null. A null vector gives null with both
+	// policies.
 	NonFinite NonFinite
 }
 
-// clusterName and distanceName return the name of an added column; named is the name asked for,
-// or empty.
+// clusterName and distanceName return the name of an added column: named, or the default if
+// named is empty.
 func clusterName(named string) string  { return cmp.Or(named, "cluster") }
 func distanceName(named string) string { return cmp.Or(named, "distance") }
 
-// Predict adds to each row of points its cluster in a model and the distance to
-// the cluster's centre, the same as Model.Predict returns. The model is a dataset
-// of one row, from Train or from Model.Dataset. Rows stay in place.
+// Predict adds to each row of points its cluster in a model and the distance to the cluster's
+// centre. Both equal the results of Model.Predict. trained is a dataset of one row with the
+// model, from Train or Model.Dataset. Rows stay in their shards and in their order.
 func Predict(points, trained *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "kmeans.Predict"
 	b := model.BuilderOf(op, points)
@@ -63,13 +64,13 @@ func Predict(points, trained *engine.Dataset, o PredictOptions) *engine.Dataset 
 
 // predictor computes the columns of Predict for batches, on one goroutine.
 type predictor struct {
-	column    arrow.Field // of the points
-	vector    int         // its index
+	column    arrow.Field // column of the points
+	vector    int         // index of this column
 	nonFinite NonFinite
 
 	model  *Model
-	search *kernel.Assigner[float64] // of Euclidean distance
-	first  int                       // the batch's first row, by its number in the shard
+	search *kernel.Assigner[float64] // for Euclidean distance
+	first  int                       // number, within the shard, of the first row of the batch
 }
 
 func newPredictor(schema *arrow.Schema, o PredictOptions) (predictor, error) {
@@ -109,7 +110,7 @@ func newPredictor(schema *arrow.Schema, o PredictOptions) (predictor, error) {
 	return p, nil
 }
 
-// outputs are the columns that are added.
+// outputs returns the columns that are added.
 func (p *predictor) outputs(o PredictOptions) []engine.Column {
 	nullable := o.NonFinite == Skip || p.column.Nullable
 	return arrowrows.Columns([]arrow.Field{
@@ -118,7 +119,7 @@ func (p *predictor) outputs(o PredictOptions) []engine.Column {
 	})
 }
 
-// open reads the model.
+// open decodes the model.
 func (p *predictor) open(file []byte) (err error) {
 	if p.model, err = Decode(file); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (p *predictor) open(file []byte) (err error) {
 	return nil
 }
 
-// compute is the model.Compute.
+// compute returns the added columns of a batch. It has the signature of model.Compute.
 func (p *predictor) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
 	rec := arrowrows.Record(in)
 	n := int(rec.NumRows())
@@ -157,10 +158,10 @@ func (p *predictor) compute(c *engine.Context, first int, in engine.Batch) ([]co
 	return arrowrows.Values([]arrow.Array{clusters.NewArray(), distances.NewArray()}), nil
 }
 
-// assign finds the clusters of a batch; valid tells which rows get one.
+// assign finds the clusters of a batch. It sets valid for the rows that have a cluster.
 func (p *predictor) assign(vectors arrow.Array, near []int32, dist []float64, valid []bool) error {
 	p.model.prepare()
-	// If no vector is null and all have Dim components, the kernels take the whole batch.
+	// If no vector is null and all have Dim components, the kernels process the whole batch.
 	if data, dim, ok := batch.DenseView(vectors); ok && dim == p.model.Dim {
 		if p.model.Distance == Cosine {
 			kernel.AssignCosine(data, len(near), p.model.dense, near, dist)
@@ -176,7 +177,7 @@ func (p *predictor) assign(vectors arrow.Array, near []int32, dist []float64, va
 	return p.checkFinite(vectors, valid)
 }
 
-// assignRows is assign row by row.
+// assignRows does what assign does, row by row.
 func (p *predictor) assignRows(column arrow.Array, near []int32, dist []float64, valid []bool) error {
 	vectors, sparse := batch.VectorsOf(column), rows.LayoutOf(column.DataType()) == rows.SparseRows
 	var cell model.Cell
@@ -209,8 +210,8 @@ func (p *predictor) assignRows(column arrow.Array, near []int32, dist []float64,
 	return nil
 }
 
-// checkFinite refuses rows that hold a NaN or an infinity. With Skip it takes their cluster
-// away instead.
+// checkFinite refuses rows that contain a NaN or an infinity. With Skip it instead marks them
+// as rows without a cluster.
 func (p *predictor) checkFinite(vectors arrow.Array, valid []bool) error {
 	for at := 0; at < len(valid); {
 		row, component, bad := batch.FirstNonFinite(vectors, at)

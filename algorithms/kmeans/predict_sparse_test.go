@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestSparseRowsFarFromTheOrigin: the same rows give the same model, dense or sparse, also
-// where they are much farther from the origin than from each other.
+// TestSparseRowsFarFromTheOrigin requires that the same rows give the same model in dense and
+// sparse form, also if they are much farther from the origin than from each other.
 func TestSparseRowsFarFromTheOrigin(t *testing.T) {
 	type dense struct {
 		X []float64 `column:"x,dim=2"`
@@ -46,7 +46,7 @@ func TestSparseRowsFarFromTheOrigin(t *testing.T) {
 		}
 		want := train(func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, d) })
 		got := train(func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, s) })
-		require.InEpsilon(t, 32.0, want.Inertia, 1e-9) // two clusters of pairs 2 apart: 32 rows, each 1 from its centre
+		require.InEpsilon(t, 32.0, want.Inertia, 1e-9) // 32 rows, each at distance 1 from its centre
 		require.InEpsilon(t, want.Inertia, got.Inertia, 1e-9)
 		require.Equal(t, want.Centers, got.Centers)
 		near, dist := got.PredictSparse([]int32{1, 0}, []float64{1, offset})
@@ -55,8 +55,8 @@ func TestSparseRowsFarFromTheOrigin(t *testing.T) {
 	}
 }
 
-// Nothing checks the batches that a program's own operator makes. So training and predicting
-// refuse indices that every reader would have refused.
+// TestSparseIndicesThatAreRefused requires that training and predicting refuse invalid indices,
+// such as every reader refuses. No other code checks the batches that a user's operator makes.
 func TestSparseIndicesThatAreRefused(t *testing.T) {
 	dt, err := batch.SparseType(4)
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func TestSparseIndicesThatAreRefused(t *testing.T) {
 			require.NoError(t, err)
 			view, ok := batch.SparseView(arr)
 			require.True(t, ok)
-			copy(view.Indices, c.indices) // after they were checked
+			copy(view.Indices, c.indices) // changes the indices after they were checked
 			return b.Add(engine.Spec{
 				Op: "Damage", Schema: arrowrows.Schema(schema), Inputs: []engine.Port{{From: operators.FromSlice(b, []int64{1})}},
 				Operator: func() engine.Operator { return damage{array.NewRecord(schema, []arrow.Array{arr}, 1)} },
@@ -99,7 +99,7 @@ func TestSparseIndicesThatAreRefused(t *testing.T) {
 	}
 }
 
-// damage emits its batch once for each batch that it gets.
+// damage emits its own batch for each batch that it gets.
 type damage struct{ batch arrow.Record }
 
 func (damage) Open(*engine.Context) error                         { return nil }

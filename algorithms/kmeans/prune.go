@@ -6,56 +6,56 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// pruner assigns dense rows to their nearest centres by Euclidean distance. It skips the
-// distances that bounds rule out, and still gives the bits of computing every distance; see
-// bounds.go. It always computes the distance of a row to its own centre, since the inertia
-// needs it. A pruner belongs to one goroutine. The caller keeps the bounds of each shard, and
-// may replace them by zeros before any superstep: zeros say that nothing is known.
+// pruner assigns dense rows to their nearest centres by Euclidean distance. It skips distances
+// to centres that bounds rule out. Its results have the same bits as if every distance were
+// computed; see bounds.go. It always computes the distance of a row to its own centre, which
+// the inertia needs. A pruner belongs to one goroutine. The caller stores the bounds of each
+// shard, and may replace them by zeros, which mean that nothing is known, before any superstep.
 type pruner[T kernel.Float] struct {
 	k, d    int
 	limits  limits
 	centers []T // row-major
 	near    grouping[T]
-	all     *kernel.Panels[T]   // to all centres, in the order of near.member
-	part    []*kernel.Panels[T] // to those of a group
+	all     *kernel.Panels[T]   // computes the distances to all centres, in the order of near.member
+	part    []*kernel.Panels[T] // for each group, computes the distances to its centres
 	reach   []T                 // see kernel.Assigner
-	drift   []float64           // by group, since the groups were made
-	move    []float64           // by centre, in the last update
-	epoch   int                 // counts how often the groups were made
-	keep    bool                // whether there is room for bounds
+	drift   []float64           // drift of each group since the groups were made
+	move    []float64           // length of the move of each centre in the last update
+	epoch   int                 // number of times that the groups were made
+	keep    bool                // whether there is memory for bounds
 
-	// every searches all centres without bounds, with the same bits. This takes less effort
-	// where bounds rule out little, as while centres still move far.
+	// every searches all centres without bounds, with the same bits. This is faster if bounds
+	// rule out few centres, for example while centres still move far.
 	every   *kernel.Assigner[T]
-	bounded bool // in this superstep
-	fresh   bool // this superstep's bounds are its first
-	pause   int  // supersteps until bounds are considered again
-	wait    int  // the next pause, if bounds are not worth it then
+	bounded bool // whether this superstep uses bounds
+	fresh   bool // whether this superstep is the first that uses the current bounds
+	pause   int  // number of supersteps until bounds are considered again
+	wait    int  // length of the next pause, if bounds do not save time then
 	sample  []T  // some of the rows
-	asked   int  // rows since set that were beyond the reach of their centre
-	pend    int  // groups that had to be searched for them
+	asked   int  // number of rows since set that were beyond the reach of their centre
+	pend    int  // number of groups that had to be searched for these rows
 
-	first   []int32 // where each group's centres begin in near.member
+	first   []int32 // index in near.member of the first centre of each group
 	ordered []T     // centres in the order of groups
 	row     []T     // distances of one row
 	pending []int32
-	kept    []float32 // bounds of one row, where none are kept
-	key     []T       // squared distances of a chunk
+	kept    []float32 // bounds of one row, if bounds are not stored
+	key     []T       // squared distances of a chunk of rows
 	dist    []float64
 }
 
-// bounds holds the bounds of the rows of a shard: for each row, one for each group.
+// bounds has the bounds of the rows of a shard: one bound for each row and group.
 type bounds struct {
 	low   []float32
-	epoch int // of the groups that low is for
+	epoch int // pruner.epoch of the groups to which low belongs
 }
 
-// longestWait is the largest number of supersteps before it is asked again whether bounds are
-// worth it. Asking takes new groups of centres and the distances of a sample.
+// longestWait is the largest number of supersteps until the pruner tests again whether bounds
+// save time. The test needs new groups of centres and the distances of a sample of rows.
 const longestWait = 7
 
-// newPruner returns a pruner for k centres in d dimensions. It keeps groups bounds for each
-// row; with 0 it keeps none.
+// newPruner returns a pruner for k centres in d dimensions. groups is the number of bounds for
+// each row; with 0 no bounds are stored.
 func newPruner[T kernel.Float](k, d, groups int) *pruner[T] {
 	keep := groups > 0
 	groups = max(groups, 1)
@@ -75,7 +75,7 @@ func newPruner[T kernel.Float](k, d, groups int) *pruner[T] {
 	return p
 }
 
-// newBounds returns room for the bounds of n rows.
+// newBounds returns bounds for n rows, about which nothing is known yet.
 func (p *pruner[T]) newBounds(n int) *bounds {
 	if !p.keep {
 		return &bounds{}
@@ -83,7 +83,7 @@ func (p *pruner[T]) newBounds(n int) *bounds {
 	return &bounds{low: make([]float32, n*len(p.part))}
 }
 
-// set copies the centres and brings the bounds' drifts up to date.
+// set copies the centres and updates the drifts of the groups.
 func (p *pruner[T]) set(centers []float64) {
 	for a := range p.move {
 		own := p.centers[a*p.d : (a+1)*p.d]
@@ -137,39 +137,40 @@ func (p *pruner[T]) farthestMove(g int) (most float64) {
 	return most
 }
 
-// The cost of a superstep for a row that is beyond the reach of its centre, in units of
-// kernel.Assigner.Effort, as measured. With bounds a row costs askCost for each group. A group
-// that is searched costs searchCost more, and searchTimes for each component of its centres,
-// since it is searched for one row at a time. Work that is the same without bounds is left out.
+// These constants give the measured cost of a superstep for a row that is beyond the reach of
+// its centre, in units of kernel.Assigner.Effort. With bounds a row costs askCost for each
+// group. A group that is searched costs searchCost more, and searchTimes for each component of
+// its centres, because it is searched for one row at a time. Work that is also needed without
+// bounds is not included.
 const (
 	askCost     = 24
 	searchCost  = 900
 	searchTimes = 2
-	// gain decides when bounds are introduced: their expected cost must be below this share of
-	// the cost of searching all centres.
+	// gain is the share of the cost of searching all centres below which the expected cost with
+	// bounds must be before bounds are introduced.
 	gain = 0.5
 )
 
-// cost returns the cost of rows with bounds. searched counts the groups searched for all of
-// them.
+// cost returns the cost of the given number of rows with bounds. searched is the number of
+// groups that are searched for all these rows together.
 func (p *pruner[T]) cost(rows, searched int) float64 {
 	groups := len(p.part)
 	one := float64(searchTimes*p.k*p.d)/float64(groups) + searchCost
 	return float64(rows*askCost*groups) + float64(float64(searched)*one)
 }
 
-// costOfEvery returns the cost of rows for which all centres are searched.
+// costOfEvery returns the cost of the given number of rows if all centres are searched.
 func (p *pruner[T]) costOfEvery(rows int) float64 { return float64(rows) * p.every.Effort() }
 
-// expensive reports whether the superstep before would have cost less without bounds. It is
-// false for a superstep that took its first bounds.
+// expensive reports whether the previous superstep would have cost less without bounds. It
+// returns false if that superstep was the first with the current bounds.
 func (p *pruner[T]) expensive() bool {
 	return !p.fresh && p.cost(p.asked, p.pend) > p.costOfEvery(p.asked)
 }
 
-// worthIt reports whether bounds taken in this superstep are likely to rule out enough in the
-// next. It tries this on a sample of rows, with centres that move as they last did. It matters
-// for speed alone.
+// worthIt reports whether bounds that are computed in this superstep are likely to rule out
+// enough centres in the next one. It tries this on a sample of rows, and assumes that the
+// centres move as they did in the last update. The result affects only speed.
 func (p *pruner[T]) worthIt() bool {
 	rows := len(p.sample) / p.d
 	if rows == 0 {
@@ -204,9 +205,9 @@ func (p *pruner[T]) worthIt() bool {
 	return p.cost(asked, searched) < gain*p.costOfEvery(asked)
 }
 
-// accumulate assigns the n rows of x, adds them to sums, and returns their inertia, with the
-// bits of kernel.Assigner.Accumulate. near holds the assignment of the superstep before, and
-// gets the new one.
+// accumulate assigns the n rows of x, adds them to sums, and returns their inertia. The results
+// have the same bits as those of kernel.Assigner.Accumulate. On entry near has the assignment
+// of the previous superstep; on return it has the new one.
 func (p *pruner[T]) accumulate(x []T, n int, w []float64, near []int32, b *bounds, sums []float64) float64 {
 	if !p.bounded {
 		return p.every.Accumulate(x, n, w, near, sums, 0)
@@ -235,7 +236,7 @@ func (p *pruner[T]) accumulate(x []T, n int, w []float64, near []int32, b *bound
 	return inertia
 }
 
-// assign finds the nearest centre of every row of a chunk, and leaves the squared distances in
+// assign finds the nearest centre of every row of a chunk, and writes the squared distances to
 // p.key. The bounds of the chunk begin at row lo of b.
 func (p *pruner[T]) assign(x []T, near []int32, b *bounds, lo int) {
 	p.own(x, near)
@@ -275,9 +276,9 @@ func (p *pruner[T]) own(x []T, near []int32) {
 	kernel.OwnDistances(x, len(near), p.d, p.centers, near, p.key)
 }
 
-// search looks in the pending groups for a centre nearer to row x than its own. That is a, at
-// the squared distance key. It takes new bounds for the groups searched, and returns the
-// nearest centre with its squared distance.
+// search looks in the pending groups for a centre that is nearer to row x than its current
+// centre a, whose squared distance is key. It stores new bounds for the searched groups in
+// kept, and returns the nearest centre with its squared distance.
 func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int32) (int32, T) {
 	groups := len(p.part)
 	whole := 4*len(pending) >= 3*groups
@@ -289,8 +290,8 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 		}
 	}
 	best, arg := math.Float64bits(float64(key)), a
-	// home is the group that arg is in, and second the least distance of its other centres,
-	// once known.
+	// home is the group of arg, or −1. If it is set, second is the smallest distance of the
+	// other centres of that group.
 	home, second := int32(-1), uint64(0)
 	for _, g := range pending {
 		from, to := p.first[g], p.first[g+1]
@@ -308,7 +309,7 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 		}
 	}
 	if home >= 0 {
-		// A group of one centre has no other: this counts as infinitely far.
+		// A group with one centre has no other centre. This is treated as an infinite distance.
 		kept[home] = p.limits.keeps(math.Float64frombits(min(second, infinity)), p.drift[home])
 	}
 	if arg != a {
@@ -318,8 +319,9 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 	return arg, T(math.Float64frombits(best))
 }
 
-// leastOf returns the bits of the least number; none is negative. As integers, the bits order
-// as the numbers do, and the least is found without a branch.
+// leastOf returns the bits of the smallest number in out. No number may be negative. As
+// integers, the bits have the same order as the numbers, and the smallest is found without
+// branches.
 func leastOf[T kernel.Float](out []T) uint64 {
 	if len(out) != 8 {
 		least := math.Float64bits(float64(out[0]))
@@ -334,8 +336,8 @@ func leastOf[T kernel.Float](out []T) uint64 {
 		min(min(math.Float64bits(float64(o[4])), math.Float64bits(float64(o[5]))), min(math.Float64bits(float64(o[6])), math.Float64bits(float64(o[7])))))
 }
 
-// twoLeast returns the place of the least number (the first of equal ones) and the bits of the
-// least of the others.
+// twoLeast returns the index of the smallest number in out (of equal ones, the first) and the
+// bits of the smallest of the other numbers.
 func twoLeast[T kernel.Float](out []T) (at int, second uint64) {
 	least, second := math.Float64bits(float64(out[0])), uint64(math.MaxUint64)
 	for l, v := range out[1:] {
@@ -348,5 +350,5 @@ func twoLeast[T kernel.Float](out []T) (at int, second uint64) {
 	return at, second
 }
 
-// infinity is the bits of +Inf.
+// infinity has the bits of +Inf.
 const infinity = 0x7ff0000000000000

@@ -9,7 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// blobs is n rows around the given number of centres; without any it is uniform noise.
+// blobs returns n rows around the given number of centres. With 0 centres it returns uniform
+// noise.
 func blobs(n, d, centers int, noise float64) []float64 {
 	r := sharding.NewRandom(1, "blobs", 0, 0)
 	x := make([]float64, n*d)

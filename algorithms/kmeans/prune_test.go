@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// magnitudes are components of every kind: small integers, which tie, usual numbers, and
-// those whose squares underflow or overflow.
+// magnitudes generates components of every kind: small integers, which cause ties, numbers of
+// usual size, and numbers whose squares underflow or overflow.
 func magnitudes() *rapid.Generator[float64] {
 	return rapid.OneOf(
 		rapid.Map(rapid.IntRange(-2, 2), func(v int) float64 { return float64(v) }),
@@ -24,7 +24,8 @@ func magnitudes() *rapid.Generator[float64] {
 	)
 }
 
-// moved returns where centres go next: nowhere, a little, to the sums, or elsewhere.
+// moved returns the next centres. Centres may stay, move a little, move to the means of their
+// rows, or jump.
 func moved(t *rapid.T, k, d int, centers, sums []float64, component *rapid.Generator[float64]) []float64 {
 	next := append([]float64(nil), centers...)
 	how := rapid.SampledFrom([]string{"mean", "mean", "mean", "nudge", "stay", "jump", "onto"}).Draw(t, "how")
@@ -50,7 +51,7 @@ func moved(t *rapid.T, k, d int, centers, sums []float64, component *rapid.Gener
 		for j := range d {
 			next[a*d+j] = component.Draw(t, "to")
 		}
-	case "onto": // another centre
+	case "onto": // moves a centre onto another centre
 		b := rapid.IntRange(0, k-1).Draw(t, "whom")
 		copy(next[a*d:(a+1)*d], next[b*d:(b+1)*d])
 	}
@@ -66,8 +67,9 @@ func everyDistance(c *kernel.Centers, x []float64, n, d int, w []float64, near [
 	return kernel.Inertia(n, w, dist, 0)
 }
 
-// Whatever bounds rule out, assignments, sums and inertia have the bits of computing
-// every distance, over supersteps in which centres move, jump, coincide and empty.
+// TestPrunedIsUnpruned requires that assignments, sums and inertia have the same bits as if
+// every distance were computed, whatever bounds rule out. It runs supersteps in which centres
+// move, jump, coincide and lose all rows.
 func TestPrunedIsUnpruned(t *testing.T) {
 	pruned := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -75,7 +77,7 @@ func TestPrunedIsUnpruned(t *testing.T) {
 		groups := rapid.IntRange(1, k).Draw(t, "groups")
 		component := rapid.SampledFrom([]*rapid.Generator[float64]{rapid.Float64Range(-1, 1), rapid.Float64Range(1e8, 1e8+1), magnitudes()}).Draw(t, "component")
 		x := rapid.SliceOfN(component, n*d, n*d).Draw(t, "x")
-		for i := range n / 3 { // duplicates
+		for i := range n / 3 { // makes duplicate rows
 			copy(x[i*d:(i+1)*d], x[(n-1-i)*d:(n-i)*d])
 		}
 		var w []float64
@@ -87,7 +89,7 @@ func TestPrunedIsUnpruned(t *testing.T) {
 			copy(centers[a*d:(a+1)*d], x[a*d:(a+1)*d])
 		}
 		p := newPruner[float64](k, d, groups)
-		if rapid.Bool().Draw(t, "switches") { // between bounds and none
+		if rapid.Bool().Draw(t, "switches") { // switch between using bounds and not using them
 			p.sample = x[:(n+1)/2*d]
 		}
 		all := kernel.NewCenters(k, d)
@@ -95,7 +97,7 @@ func TestPrunedIsUnpruned(t *testing.T) {
 		low := p.newBounds(n)
 		sums, wantSums := make([]float64, k*(d+1)), make([]float64, k*(d+1))
 		for range rapid.IntRange(1, 8).Draw(t, "supersteps") {
-			if rapid.IntRange(0, 9).Draw(t, "resume") == 0 { // scratch is made anew
+			if rapid.IntRange(0, 9).Draw(t, "resume") == 0 { // the pruner and the bounds are new, as after resuming
 				p, low = newPruner[float64](k, d, groups), p.newBounds(n)
 				clear(near)
 			}
@@ -117,7 +119,8 @@ func TestPrunedIsUnpruned(t *testing.T) {
 	require.Positive(t, pruned)
 }
 
-// The same in single precision, against the plainest loop.
+// TestPrunedIsUnprunedInSinglePrecision requires the same in single precision, compared with a
+// simple loop.
 func TestPrunedIsUnprunedInSinglePrecision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, d, k := rapid.IntRange(1, 50).Draw(t, "n"), rapid.IntRange(1, 9).Draw(t, "d"), rapid.IntRange(1, 20).Draw(t, "k")
@@ -182,10 +185,10 @@ func requireBits(t require.TestingT, want, got []float64) {
 	}
 }
 
-// requireBounds asserts that no centre of a group but the row's own is nearer than
-// the group's bound says, in computed distances.
+// requireBounds requires that the computed distance of each centre of a group, except the row's
+// own centre, is at least the bound of the group.
 func requireBounds(t require.TestingT, p *pruner[float64], x []float64, near []int32, b *bounds) {
-	if !p.bounded { // none are used, and the next will be new
+	if !p.bounded { // no bounds are used, and the next ones will be new
 		return
 	}
 	for i, a := range near {
@@ -201,7 +204,8 @@ func requireBounds(t require.TestingT, p *pruner[float64], x []float64, near []i
 	}
 }
 
-// skipped counts the groups that today's bounds rule out for rows that stayed.
+// skipped returns the number of groups that the current bounds rule out, for rows that kept
+// their centre.
 func (p *pruner[T]) skipped(before []int32, b *bounds) (n int) {
 	groups := len(p.part)
 	for i := range before {
@@ -214,8 +218,8 @@ func (p *pruner[T]) skipped(before []int32, b *bounds) (n int) {
 	return n
 }
 
-// A bound that is one rounding too high would show here: the rows are exactly between two
-// centres, and the centres move by the smallest possible steps.
+// TestTiesAreNotPruned would fail if a bound were too high by one rounding error: the rows are
+// exactly between two centres, and the centres move by the smallest possible steps.
 func TestTiesAreNotPruned(t *testing.T) {
 	for _, at := range []float64{0, 1, 1e8, 1e-8} {
 		for _, gap := range []float64{1, 3, 0.1} {
@@ -243,7 +247,7 @@ func TestTiesAreNotPruned(t *testing.T) {
 	}
 }
 
-// Bounds take at most a quarter of the rows' room.
+// TestRoomOfBounds requires that bounds take at most a quarter of the memory of the rows.
 func TestRoomOfBounds(t *testing.T) {
 	for _, size := range []int{4, 8} {
 		for d := 1; d < 200; d++ {
@@ -273,7 +277,7 @@ func TestGroupsAreEven(t *testing.T) {
 		}
 		require.NotContains(t, seen, 0)
 	}
-	// Centres of different blobs share no group where there is no need.
+	// Centres of different blobs must not share a group if there are enough groups.
 	var far []float64
 	for a := range 32 {
 		far = append(far, float64(a%4)*100+float64(a/4))

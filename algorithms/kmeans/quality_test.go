@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// mixture is n points around some centres, uniform in a cube of side 10, with a
-// normal spread: a function of the arguments alone.
+// mixture returns n points with a normal spread around some centres, which are uniform in a
+// cube with sides of 10. The points depend only on the arguments.
 func mixture(seed uint64, n, d, centers int, spread float64) data {
 	center := sharding.NewRandom(seed, "mixture centers", 0, 0)
 	means := make([]float64, centers*d)
@@ -30,9 +30,9 @@ func mixture(seed uint64, n, d, centers int, spread float64) data {
 	return m
 }
 
-// peers holds the mean inertia over 10 seeds (random_state 0 to 9) of
-// sklearn.cluster.KMeans(k, init="k-means++", n_init=1, max_iter=300, tol=1e-4)
-// of scikit-learn 1.9.1, given the points of mixture.
+// peers has the mean inertia over 10 seeds (random_state 0 to 9) of sklearn.cluster.KMeans(k,
+// init="k-means++", n_init=1, max_iter=300, tol=1e-4) of scikit-learn 1.9.1, for the points
+// that mixture returns.
 var peers = []struct {
 	seed           uint64
 	n, d, clusters int

@@ -10,12 +10,12 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Random initialisation gives every row a random number and takes the distinct rows with the
-// smallest numbers. Each superstep gathers from every shard the rows with the smallest numbers
-// that equal no row taken so far. So it takes at least one more row, and usually all that are
-// missing.
+// Random initialisation draws a random number for every row, and takes the distinct rows with
+// the smallest numbers. Each superstep gathers, from every shard, the rows with the smallest
+// numbers that differ from all rows taken so far. So each superstep finds at least one more
+// row, and usually all missing rows.
 
-// Objects of the queue.
+// These are the keys of the queue's objects.
 var (
 	randomTaken   = shared.Replicated("taken", shared.Float64s()) // rows of d values
 	randomDim     = shared.Replicated("dim", shared.Int())
@@ -25,19 +25,19 @@ var (
 	randomScratch = shared.Scratch[*randomWork]("work")
 )
 
-// randomWork holds what a subtask needs besides the state.
+// randomWork has what a subtask needs in addition to the state.
 type randomWork struct {
 	blocks
-	picked []pick // rows whose vectors are being gathered
+	picked []pick // the rows whose vectors are currently gathered
 }
 
-// pick is a row with its random number.
+// pick is a row of a shard with its random number.
 type pick struct {
 	draw       float64
 	shard, row int
 }
 
-// compare orders picks: by draw, then by place.
+// compare orders picks by draw, and picks with the same draw by shard and row.
 func (p pick) compare(o pick) int {
 	return cmp.Or(cmp.Compare(p.draw, o.draw), cmp.Compare(p.shard, o.shard), cmp.Compare(p.row, o.row))
 }
@@ -64,18 +64,18 @@ func (t randomInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Da
 		Exec()
 }
 
-// preallocate makes room.
+// preallocate makes the objects of the queue.
 func (t randomInit) preallocate(ctx *comqueue.ComContext) {
 	randomKeys.Put(ctx, nil)
 	randomRows.Put(ctx, nil)
 }
 
-// Every initialisation begins by measuring the shards. A shard's slot in the buffer holds the
-// number of its rows, their weight and their dimension.
+// massSize is the size of a shard's slot in the first stage of every initialisation, which
+// measures the shards. The slot has the number of rows, their total weight and their dimension.
 const massSize = 3
 
-// begin begins a queue that measures the shards. preallocate makes room for its objects, once on
-// each subtask.
+// begin returns a new queue whose first stage measures the shards. preallocate makes the
+// objects of the queue, once on each subtask.
 func (in input) begin(b *engine.Builder, name string, rows *engine.Dataset, preallocate func(ctx *comqueue.ComContext)) *comqueue.IterativeComQueue {
 	return comqueue.New(b, name).
 		InitWithPartitionedData(points.WithState(in.state(0)), rows).
@@ -90,7 +90,7 @@ func (in input) begin(b *engine.Builder, name string, rows *engine.Dataset, prea
 		Add(comqueue.AllReduce(rowMass))
 }
 
-// measure fills the slot of a shard, once.
+// measure writes the measures of a shard to its slot, once.
 func (in input) measure(ctx *comqueue.ComContext, shard int, out []float64) error {
 	if len(out) == 0 {
 		return nil
@@ -107,8 +107,8 @@ func (in input) measure(ctx *comqueue.ComContext, shard int, out []float64) erro
 	return nil
 }
 
-// measured returns the weight of each shard and the dimension of the rows, or why
-// there is nothing to cluster.
+// measured returns the weight of each shard and the dimension of the rows, or an error if there
+// is nothing to cluster.
 func (p Params) measured(slots []float64) (mass []float64, dim int, err error) {
 	var rows, total float64
 	for i := 0; i < len(slots); i += massSize {
@@ -132,7 +132,7 @@ func (p Params) measured(slots []float64) (mass []float64, dim int, err error) {
 	return mass, dim, nil
 }
 
-// open looks at the measures and opens the shards, once.
+// open evaluates the measures and opens the shards, once.
 func (t randomInit) open(ctx *comqueue.ComContext) error {
 	if !randomDim.Has(ctx) {
 		_, dim, err := t.params.measured(rowMass.Get(ctx))
@@ -154,17 +154,18 @@ func (t randomInit) open(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// missing returns how many centres are still to be found.
+// missing returns the number of centres that are not found yet.
 func (t randomInit) missing(ctx *comqueue.ComContext) int {
 	return t.params.K - len(randomTaken.Get(ctx))/randomDim.Get(ctx)
 }
 
-// findSmallest finds the smallest draws among the rows of a shard that have a weight and equal
-// no row taken. It fills the shard's slots with them: the row's number plus 1, and the draw.
+// findSmallest finds the smallest draws among the rows of a shard that have a weight above 0
+// and differ from all rows taken. For each of them it writes the number of the row plus 1, and
+// the draw, to the shard's slots.
 func (t randomInit) findSmallest(ctx *comqueue.ComContext, shard int, out []float64) error {
 	b, m := randomScratch.Get(ctx).at(shard), t.missing(ctx)
 	random := draws(t.params.Seed, "kmeans random", shard, 0)
-	var smallest []pick // a heap, the largest on top
+	var smallest []pick // a heap with the largest pick on top
 	var search *searcher
 	if taken := randomTaken.Get(ctx); len(taken) > 0 {
 		search = newSearcher(t.in, len(taken)/b.d, b.d)
@@ -188,7 +189,7 @@ func (t randomInit) findSmallest(ctx *comqueue.ComContext, shard int, out []floa
 	return nil
 }
 
-// keepSmallest adds p to a heap of the m smallest picks, the largest on top.
+// keepSmallest adds p to a heap of the m smallest picks, with the largest of them on top.
 func keepSmallest(heap []pick, m int, p pick) []pick {
 	if len(heap) < m {
 		heap = append(heap, p)
@@ -216,7 +217,7 @@ func keepSmallest(heap []pick, m int, p pick) []pick {
 	}
 }
 
-// choose picks the smallest draws of all shards.
+// choose picks the rows with the smallest draws of all shards.
 func (t randomInit) choose(ctx *comqueue.ComContext) error {
 	w, slots, m := randomScratch.Get(ctx), randomKeys.Get(ctx), t.missing(ctx)
 	w.picked = w.picked[:0]
@@ -234,7 +235,7 @@ func (t randomInit) choose(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// gather fills the slots of the picked rows of a shard.
+// gather writes the picked rows of a shard to their slots.
 func (t randomInit) gather(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, d := randomScratch.Get(ctx), randomDim.Get(ctx)
 	for i, p := range w.picked {
@@ -245,13 +246,14 @@ func (t randomInit) gather(ctx *comqueue.ComContext, shard int, out []float64) e
 	return nil
 }
 
-// take adds the gathered rows that equal none taken before.
+// take adds the gathered rows that differ from all rows taken before.
 func (t randomInit) take(ctx *comqueue.ComContext) error {
 	randomTaken.Put(ctx, addDistinct(t.in, randomTaken.Get(ctx), randomRows.Get(ctx), randomDim.Get(ctx)))
 	return nil
 }
 
-// addDistinct appends to taken the rows of more that equal no row before. A row has d values.
+// addDistinct appends to taken those rows of more that differ from all rows before them. A row
+// has d values.
 func addDistinct(in input, taken, more []float64, d int) []float64 {
 	search := newSearcher(input{layout: rows.DenseRows, cosine: in.cosine}, 1, d)
 	near, cost := make([]int32, chunkRows), make([]float64, chunkRows)
@@ -271,15 +273,15 @@ func addDistinct(in input, taken, more []float64, d int) []float64 {
 	return taken
 }
 
-// complete is the criterion: all centres are found.
+// complete is the stop criterion of the queue: all centres are found.
 func (t randomInit) complete(ctx *comqueue.ComContext) (bool, error) { return t.missing(ctx) == 0, nil }
 
-// output gives the centres.
+// output returns the centres.
 func (t randomInit) output(ctx *comqueue.ComContext) ([]centerRow, error) {
 	return centerRows(randomTaken.Get(ctx), randomDim.Get(ctx)), nil
 }
 
-// centerRows cuts a row-major matrix into rows.
+// centerRows returns the rows of a row-major matrix with d columns.
 func centerRows(flat []float64, d int) []centerRow {
 	rows := make([]centerRow, len(flat)/d)
 	for a := range rows {

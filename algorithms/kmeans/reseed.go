@@ -2,24 +2,24 @@ package kmeans
 
 import "github.com/superstep-ml/superstep/comqueue"
 
-// Clusters without weight are given the rows that are farthest from their own
-// centre, as scikit-learn does: the farthest row to the lowest empty cluster, and
-// so on. Rows of equal distance go by shard and then by place in it. The rows are
-// found by two exact gathers: in each buffer a shard fills slots of its own and
-// leaves zeros elsewhere, so that the sum over shards copies them. Where no
-// cluster is empty the buffers have no length.
+// Clusters without weight get the rows that are farthest from their own centre, as in
+// scikit-learn: the empty cluster with the lowest number gets the farthest row, and so on. Rows
+// at the same distance are ordered by shard and then by their position in the shard. The rows
+// are found by two gathers, each as a sum over shards: each shard writes only to its own slots
+// of a buffer and leaves zeros elsewhere, so that the sum contains the exact values of all
+// slots. If no cluster is empty, the buffers have the length 0.
 
-// farRow is a row far from its centre.
+// farRow is a row that is far from its centre.
 type farRow struct {
 	shard, row int
-	cost       float64 // what it adds to the objective per unit of weight
+	cost       float64 // what the row adds to the objective per unit of weight
 }
 
-// farSize is the size of a slot for a farRow: the row's number plus 1, and the
-// cost. A slot of zeros holds nothing.
+// farSize is the size of a slot for a farRow, which has the number of the row plus 1, and the
+// cost. A slot of zeros is unused.
 const farSize = 2
 
-// before orders rows, the farthest first.
+// before reports whether r is ordered before o. The farthest row is first.
 func (r farRow) before(o farRow) bool {
 	switch {
 	case r.cost != o.cost:
@@ -30,7 +30,7 @@ func (r farRow) before(o farRow) bool {
 	return r.row < o.row
 }
 
-// insert puts r in its place in an ordered list, and keeps the first n rows.
+// insert inserts r into an ordered list, and returns the first n rows of the result.
 func insert(list []farRow, n int, r farRow) []farRow {
 	if len(list) == n {
 		if n == 0 || !r.before(list[n-1]) {
@@ -48,8 +48,8 @@ func insert(list []farRow, n int, r farRow) []farRow {
 	return list
 }
 
-// findFarthest fills the shard's slots with as many of its farthest rows as there
-// are empty clusters. Rows at their centre or without weight are no use.
+// findFarthest writes the farthest rows of a shard to its slots, as many as there are empty
+// clusters. Rows that equal their centre and rows without weight are not used.
 func (t lloyd) findFarthest(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := lloydScratch.Get(ctx)
 	e := len(w.empty)
@@ -93,8 +93,8 @@ func (t lloyd) chooseReseeds(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// gatherReseeds fills the slots of chosen rows: d components, the weight, and
-// the cluster the row is in.
+// gatherReseeds writes the chosen rows to their slots: d components, the weight, and the
+// cluster to which the row is assigned.
 func (t lloyd) gatherReseeds(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := lloydScratch.Get(ctx)
 	d := len(w.next) / t.params.K
@@ -111,13 +111,13 @@ func (t lloyd) gatherReseeds(ctx *comqueue.ComContext, shard int, out []float64)
 }
 
 // applyReseeds moves each chosen row, in the sums, from its cluster to an empty one. If the old
-// cluster would be empty without the row, the row stays in its sums as well.
+// cluster would be empty without the row, the row also stays in the sums of the old cluster.
 func (t lloyd) applyReseeds(w *lloydWork, rows, sums []float64) {
 	d := len(w.next) / t.params.K
 	for i := range w.chosen {
 		x, weight, old := rows[i*(d+2):i*(d+2)+d], rows[i*(d+2)+d], int(rows[i*(d+2)+d+1])
 		from, to := sums[old*(d+1):(old+1)*(d+1)], sums[w.empty[i]*(d+1):(w.empty[i]+1)*(d+1)]
-		// The weight that is left must be more than a rounding error.
+		// The remaining weight must be more than a rounding error.
 		keep := !(from[d]-weight > 1e-12*from[d])
 		for j, v := range x {
 			v = float64(weight * v)

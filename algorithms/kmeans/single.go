@@ -1,9 +1,9 @@
 package kmeans
 
-// Single precision: rows, centres and distances are float32, sums float64. A squared
-// distance is a sum of d rounded squares of rounded differences in increasing feature
-// order, so that its relative error is at most (d+2)·2⁻²⁴; its root enters the inertia
-// in float64.
+// With Single precision, rows, centres and distances are float32, and sums are float64. A
+// squared distance is a sum of d rounded squares of rounded differences in increasing feature
+// order, so that its relative error is at most (d+2)·2⁻²⁴; its root enters the inertia in
+// float64.
 
 // roundSingle rounds values to float32 in place. It reports whether all of them are in the
 // range of float32.

@@ -11,8 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// In single precision the result is that of double precision up to the rounding of float32. The
-// inertia has at most d+2 such roundings.
+// TestSinglePrecisionIsAccurate requires that the result in single precision equals that in
+// double precision, up to the rounding of float32. The inertia may have the error of at most
+// d+2 such roundings.
 func TestSinglePrecisionIsAccurate(t *testing.T) {
 	m := mixture(17, 3000, 6, 5, 0.4)
 	for i, v := range m.x {
@@ -46,7 +47,7 @@ func TestSinglePrecisionIsAccurate(t *testing.T) {
 }
 
 func TestSinglePrecisionGivesTheSameBits(t *testing.T) {
-	m := wild(600, 4) // magnitudes up to 1e16, whose squares float32 holds
+	m := wild(600, 4) // magnitudes up to 1e16, whose squares do not overflow float32
 	for _, init := range []kmeans.Init{kmeans.KMeansParallel, kmeans.KMeansPlusPlus, kmeans.Random} {
 		t.Run(init.String(), func(t *testing.T) {
 			var first outcome
@@ -72,7 +73,8 @@ func TestSinglePrecisionGivesTheSameBits(t *testing.T) {
 	}
 }
 
-// Columns of float32 and of float64, sized and not, give the same model.
+// TestSinglePrecisionOfAnyColumn requires that columns of float32 and of float64, of fixed and
+// of variable size, give the same model.
 func TestSinglePrecisionOfAnyColumn(t *testing.T) {
 	type narrow struct {
 		Features []float32 `column:"features,dim=3"`

@@ -5,7 +5,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// The parameters of each training are a stage of a pipeline.
+// These variables check that the parameters of each training implement model.Stage, and that
+// Model implements model.Binder.
 var (
 	_ model.Stage  = Params{}
 	_ model.Stage  = MiniBatchParams{}
@@ -16,20 +17,20 @@ var (
 // Kind returns "kmeans".
 func (p Params) Kind() string { return modelKind }
 
-// Fit is Train.
+// Fit calls Train.
 func (p Params) Fit(points *engine.Dataset) *engine.Dataset { return Train(points, p) }
 
-// Apply adds cluster and distance, as Predict does, under the names in the parameters.
+// Apply adds cluster and distance to points as Predict does, in columns with the names in p.
 func (p Params) Apply(points, trained *engine.Dataset) *engine.Dataset {
 	return Predict(points, trained, PredictOptions{VectorCol: p.VectorCol, ClusterCol: p.PredictionCol, DistanceCol: p.DistanceCol, NonFinite: p.NonFinite})
 }
 
-// Fit is TrainMiniBatch.
+// Fit calls TrainMiniBatch.
 func (p MiniBatchParams) Fit(points *engine.Dataset) *engine.Dataset {
 	return TrainMiniBatch(points, p)
 }
 
-// Fit is TrainBisecting.
+// Fit calls TrainBisecting.
 func (p BisectingParams) Fit(points *engine.Dataset) *engine.Dataset {
 	return TrainBisecting(points, p)
 }

@@ -1,6 +1,7 @@
 //go:build !race
 
-// The race detector makes allocations of its own, which must not be counted here.
+// These tests count allocations. The race detector allocates too, which would distort the
+// counts.
 
 package kmeans_test
 
@@ -14,9 +15,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Supersteps allocate nothing. A training of many supersteps allocates as much as one of few.
-// Two things are allowed for: the lists of reports, which grow by doubling, and chance in the
-// Go runtime.
+// TestSuperstepsAllocateNothing requires that supersteps do not allocate: a training of many
+// supersteps must allocate as much as a training of few. The lists of reports, which grow by
+// doubling, and random allocations of the Go runtime are allowed for.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few, many = 10, 40
 	m := mixture(31, 4000, 6, 1, 3)

@@ -6,19 +6,19 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Train clusters the rows of points and returns the model as a dataset of one
-// row, whose column "model" holds what Model.Encode returns. Collect it and read
-// it with ModelOf, or give it to Predict.
+// Train clusters the rows of points and returns the model as a dataset of one row, whose column
+// "model" has the bytes of Model.Encode. It can be collected and read with ModelOf, or passed
+// to Predict.
 //
-// Its queue is named "kmeans" and reports "inertia" and "movement" for every superstep.
-// Mistakes in the parameters, or in the columns that they name, are reported when the job is
+// The queue is named "kmeans" and reports "inertia" and "movement" for every superstep. Errors
+// about the parameters, or about the columns that they name, are reported when the job is
 // built, with the caller's line.
 func Train(points *engine.Dataset, p Params) *engine.Dataset {
 	return trainBy("kmeans.Train", points, p, p.Validate(), true, firstCenters)
 }
 
-// trainBy adds a training that begins from the centres of the given function. If on is false,
-// Lloyd's algorithm only evaluates them.
+// trainBy adds a training that starts from the centres that the function centers returns. If on
+// is false, Lloyd's algorithm only evaluates these centres.
 func trainBy(op string, points *engine.Dataset, p Params, problem error, on bool, centers func(b *engine.Builder, rows *engine.Dataset, in input, p Params) *engine.Dataset) *engine.Dataset {
 	b, refused := model.Begin(op, points, problem)
 	if refused != nil {
@@ -36,11 +36,11 @@ func trainBy(op string, points *engine.Dataset, p Params, problem error, on bool
 	return lloyd{in, p}.addQueue(b, rows, first)
 }
 
-// centerRow is a row of the datasets of first centres.
+// centerRow is a row of a dataset of first centres.
 type centerRow struct {
 	Center []float64 `column:"center"`
-	// Updates is how often the centres were moved so far, and Settled says that this was
-	// enough. Both are the same in every row.
+	// Updates is the number of updates of the centres so far, and Settled says that no further
+	// update is needed. Both are the same in every row.
 	Updates int64 `column:"updates"`
 	Settled bool  `column:"settled"`
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Inertia of the best three clusters of iris, as scikit-learn's KMeans computes it: first for
-// the bundled file, then for the measurements that Fisher printed. The widespread file of the
-// UCI repository differs from these in two flowers.
+// These are the inertias of the best three clusters of iris, as scikit-learn's KMeans computes
+// them: first for the bundled file, then for the measurements that Fisher printed. The common
+// file of the UCI repository differs from Fisher's measurements in two flowers.
 const (
 	irisInertia   = 78.940841426146
 	fisherInertia = 78.851441426146
 )
 
-// fisher returns iris with the two flowers put right.
+// fisher returns iris with the two flowers corrected.
 func fisher(t testing.TB) data {
 	m := iris(t)
 	copy(m.row(34), []float64{4.9, 3.1, 1.5, 0.2})
@@ -67,7 +67,8 @@ func TestGeneratedEqualsTheReference(t *testing.T) {
 	}
 }
 
-// Sizes and inertia of a model are those of predicting the training rows.
+// TestModelDescribesItsCenters requires that the sizes and the inertia in a model equal those
+// of predicting the training rows.
 func TestModelDescribesItsCenters(t *testing.T) {
 	m := mixture(6, 500, 3, 5, 2)
 	m.w = make([]float64, m.n)
@@ -94,7 +95,7 @@ func TestModelDescribesItsCenters(t *testing.T) {
 			require.Equal(t, maxIter == 100, o.model.Converged)
 			require.Equal(t, 3, o.model.Dim)
 			require.Equal(t, "features", o.model.VectorCol)
-			// The history is what was reported, and inertia falls.
+			// The history must equal the reports, and the inertia must fall.
 			require.Len(t, o.model.History, o.model.Iterations+1)
 			for i, h := range o.model.History {
 				require.Equal(t, o.inertia[i], h.Inertia)
@@ -141,7 +142,7 @@ func TestWeightsCountAsRepeatedRows(t *testing.T) {
 		require.Equal(t, plain.model.Sizes, weighted.model.Sizes)
 		require.InEpsilon(t, plain.model.Inertia, weighted.model.Inertia, 1e-9)
 	}
-	// No initialisation takes rows without weight.
+	// No initialisation may choose rows without weight.
 	for i := range m.n {
 		m.w[i] = 0
 		if i%3 == 0 {
@@ -179,7 +180,7 @@ func TestFewRows(t *testing.T) {
 }
 
 func TestEmptyClustersGetTheFarthestRows(t *testing.T) {
-	// All rows begin with the first centre; 9 and 7 are the farthest from it.
+	// All rows start in the cluster of the first centre; 9 and 7 are the farthest from it.
 	m := rowsOf([]float64{7}, []float64{0}, []float64{1}, []float64{9}, []float64{0.5})
 	p := kmeans.Params{Init: kmeans.Given, Centers: [][]float64{{0}, {1e3}, {2e3}}, MaxIter: 1}
 	o := train(t, m, p)
@@ -187,7 +188,7 @@ func TestEmptyClustersGetTheFarthestRows(t *testing.T) {
 	require.Equal(t, []float64{3, 1, 1}, o.model.Sizes)
 	require.Equal(t, 0.5, o.model.Inertia)
 
-	// Rows of the same distance are taken in order, and rows without weight never.
+	// Rows at the same distance are chosen in order, and rows without weight are never chosen.
 	m = rowsOf([]float64{5}, []float64{-5}, []float64{0}, []float64{8})
 	m.w = []float64{2, 1, 1, 0}
 	p.Centers = [][]float64{{0}, {100}}
@@ -196,8 +197,8 @@ func TestEmptyClustersGetTheFarthestRows(t *testing.T) {
 		require.Equal(t, [][]float64{{-2.5}, {5}}, o.model.Centers)
 	}
 
-	// A row that is alone in its cluster stays there too, and the next update
-	// takes another one.
+	// A row that is alone in its cluster also stays in this cluster, and the next update
+	// chooses another row.
 	m = rowsOf([]float64{0, 0}, []float64{50, 0}, []float64{51, 0})
 	p = kmeans.Params{Init: kmeans.Given, Centers: [][]float64{{0, 30}, {50, 0}, {1e3, 0}}, MaxIter: 1}
 	o = train(t, m, p)
@@ -208,7 +209,8 @@ func TestEmptyClustersGetTheFarthestRows(t *testing.T) {
 	require.Equal(t, []float64{1, 1, 1}, o.model.Sizes)
 	require.Zero(t, o.model.Inertia)
 
-	// However far away the given centres are, training ends as from good ones.
+	// However far away the given centres are, training must end with the same result as from
+	// good centres.
 	m = iris(t)
 	p = kmeans.Params{Init: kmeans.Given, Centers: [][]float64{m.row(0), {1e5, 0, 0, 0}, {0, 1e5, 0, 0}}}
 	for i, at := range []placement{{1, 0}, {2, 2}, {5, 3}} {
@@ -221,7 +223,8 @@ func TestEmptyClustersGetTheFarthestRows(t *testing.T) {
 	}
 }
 
-// A cluster may lose its rows in the update that was to be the last.
+// TestClustersEmptyAtTheEnd uses data for which a cluster loses its rows in what would
+// otherwise be the last update.
 func TestClustersEmptyAtTheEnd(t *testing.T) {
 	m := rowsOf([]float64{4, 9}, []float64{-2, -3}, []float64{7, 7}, []float64{3, -6})
 	p := kmeans.Params{Init: kmeans.Given, Centers: [][]float64{{-3, 3}, {7, -5}, {9, -1}}, Tol: 1e9}
@@ -231,7 +234,8 @@ func TestClustersEmptyAtTheEnd(t *testing.T) {
 	require.InDelta(t, 6.5, o.model.Inertia, 1e-12)
 	require.Equal(t, 2, o.model.Iterations)
 	require.True(t, o.model.Converged)
-	// With no update left it stays empty, and the model says so.
+	// If no further update is allowed, the cluster stays empty, and the model has the size 0
+	// for it.
 	p.MaxIter = 1
 	o = train(t, m, p)
 	require.Equal(t, [][]float64{{1, 3}, {3, -6}, {7, 7}}, o.model.Centers)
@@ -248,7 +252,7 @@ func TestReseedingByCosine(t *testing.T) {
 	require.Less(t, o.model.Inertia, 0.01)
 }
 
-// referenceCosine is spherical k-means as a textbook has it.
+// referenceCosine runs textbook spherical k-means.
 func referenceCosine(m data, first [][]float64, updates int) (centers [][]float64, near []int) {
 	unit := func(v []float64) []float64 {
 		var norm float64
@@ -294,7 +298,7 @@ func referenceCosine(m data, first [][]float64, updates int) (centers [][]float6
 
 func TestCosineEqualsTheReference(t *testing.T) {
 	m := mixture(11, 2000, 5, 6, 2)
-	for i := range m.n { // lengths must not matter
+	for i := range m.n { // scales the rows: lengths must not matter
 		for j := range m.d {
 			m.row(i)[j] = (m.row(i)[j] - 5) * float64(1+i%10)
 		}
@@ -322,7 +326,7 @@ func TestSparseEqualsDense(t *testing.T) {
 	unsized.sparse, unsized.unsized = true, true
 	ragged.unsized = true
 	for i := range dense.n {
-		dense.row(i)[i%8] += 1 // no row of zeros
+		dense.row(i)[i%8] += 1 // so that no row is all zeros
 	}
 	for _, distance := range []kmeans.Distance{kmeans.Euclidean, kmeans.Cosine} {
 		for _, init := range []kmeans.Init{kmeans.KMeansParallel, kmeans.KMeansPlusPlus, kmeans.Random} {

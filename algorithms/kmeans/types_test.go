@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Vectors of float32 and weights of any number type train as their values in
-// float64 do.
+// TestNarrowTypes requires that vectors of float32 and weights of any number type give the same
+// model as the same values in float64.
 func TestNarrowTypes(t *testing.T) {
 	type wide struct {
 		Features []float64 `column:"features,dim=2"`
@@ -53,7 +53,7 @@ func TestNarrowTypes(t *testing.T) {
 	require.ErrorContains(t, err, `column "weight": the weight is -1`)
 }
 
-// trained returns the encoded model of three clusters and the clusters of rows.
+// trained returns the encoded model of three clusters and the clusters of the rows, as text.
 func trained[T any](t *testing.T, rows []T) string {
 	t.Helper()
 	got, err := tryTrained(t, rows, kmeans.Params{VectorCol: "features", WeightCol: "weight", K: 3})
@@ -77,13 +77,14 @@ func tryTrained[T any](t *testing.T, rows []T, p kmeans.Params) (string, error) 
 	defer r.Release()
 	m, err := kmeans.ModelOf(r, "model")
 	require.NoError(t, err)
-	m.VectorType = "" // is that of the column
+	m.VectorType = "" // it is the type of the column, which differs
 	text, err := m.Encode()
 	require.NoError(t, err)
 	return string(text), nil
 }
 
-// A null vector is refused or left out in training, and gets no cluster.
+// TestNullVectors requires that a null vector is refused or left out in training, and gets no
+// cluster in predictions.
 func TestNullVectors(t *testing.T) {
 	type row struct {
 		Features *[]float64 `column:"features,dim=1"`

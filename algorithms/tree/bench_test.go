@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// full makes an ensemble of complete trees.
+// full returns a random ensemble of complete trees of the given depth.
 func full(seed uint64, s shape, depth int) *Ensemble {
 	r := rand.New(rand.NewPCG(seed, 1))
 	trees := s.trees
@@ -22,8 +22,8 @@ func full(seed uint64, s shape, depth int) *Ensemble {
 	return e
 }
 
-// benchShapes returns typical ensembles: boosted by levels and by leaves, with categories, and
-// deep trees of forests.
+// benchShapes returns typical ensembles: boosted trees that were grown by levels and by leaves,
+// trees with categories, and the deep trees of forests.
 func benchShapes() map[string]*Ensemble {
 	s := shape{features: 28, outputs: 1, trees: 100, leaves: 255, cuts: 40, single: true}
 	sets, forest, double := s, s, s
@@ -34,7 +34,7 @@ func benchShapes() map[string]*Ensemble {
 	}
 }
 
-// benchRows returns rows of normal draws.
+// benchRows returns n rows of d normally distributed values.
 func benchRows(n, d int) []float64 {
 	r := rand.New(rand.NewPCG(1, 2))
 	x := make([]float64, n*d)
@@ -44,7 +44,7 @@ func benchRows(n, d int) []float64 {
 	return x
 }
 
-// perTree reports the time per row and tree.
+// perTree reports the time per row and tree as a metric of the benchmark.
 func perTree(b *testing.B, e *Ensemble, rows int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows)/float64(len(e.Trees)), "ns/row/tree")
 }

@@ -2,25 +2,26 @@ package tree
 
 import "unsafe"
 
-// Trees with nodes below their tops, such as those of forests, are together larger than a
-// processor's caches. So the rows of a group of blocks first go down the tops of all trees.
-// Then they go through the rest of one tree after the other, and each tree stays in the cache
-// meanwhile.
+// Ensembles whose trees have nodes below their tops, such as forests, are larger than a
+// processor's caches. So all rows of a group of blocks first pass through the tops of all
+// trees. Then they pass through the rest of one tree after the other, so that the nodes of a
+// tree stay in the cache while all rows use them.
 
-// Limits of a group: the number of its blocks, and the bytes of its rows' keys.
+// These are limits of a group: the number of its blocks, and the number of bytes of its rows'
+// keys.
 const (
 	groupBlocks = 16
 	groupBytes  = 256 << 10
 )
 
-// blockGroup is the memory for a group of blocks.
+// blockGroup is working memory for a group of blocks.
 type blockGroup[K key] struct {
-	keys []K       // block after block
-	sums []float64 // block after block
-	ways []uint8   // tree after tree, for all rows: the path through the top
+	keys []K       // the keys of the rows, block after block
+	sums []float64 // the sums of the rows, block after block
+	ways []uint8   // for one tree after the other, the path of each row through the top
 }
 
-// groupSize returns the number of blocks of a group. It is 1 where groups save nothing.
+// groupSize returns the number of blocks in a group. It returns 1 if groups save no time.
 func (l *layout[K]) groupSize() int {
 	if !l.walks || len(l.tops) < 2 {
 		return 1
@@ -28,8 +29,9 @@ func (l *layout[K]) groupSize() int {
 	return max(1, min(groupBlocks, groupBytes/(max(1, len(l.slots))*lanes*int(unsafe.Sizeof(K(0))))))
 }
 
-// scoreGroup scores a group of whole blocks by all trees. from is the number of the first row
-// in the source, and also in out and numbers. One of these may be nil.
+// scoreGroup computes the scores of a group of whole blocks, or the nodes in which their rows
+// end. from is the index of the group's first row in src, out and numbers. One of out and
+// numbers may be nil.
 func (l *layout[K]) scoreGroup(src *source, from, blocks int, a *area[K], out []float64, numbers []int32) {
 	if a.group == nil {
 		size := l.groupSize()

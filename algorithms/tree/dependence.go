@@ -1,9 +1,10 @@
 package tree
 
-// Dependence writes to out the partial dependence of the ensemble's scores on some features. A
-// point has a value for each of these features. For each point out gets, for each output, the
-// mean score of the n rows of x with the features set to the point; n is at least 1. Threads
-// share the points as they share the rows of Dense. Each thread takes memory for 64 rows.
+// Dependence writes to out the partial dependence of the ensemble's scores on the given
+// features. points has a value for each of these features, point after point. For each point,
+// Dependence sets the features to the point in all n rows of x, and writes the mean score of
+// these rows to out, one value for each output. n must be at least 1. The points are divided
+// among threads goroutines, as the rows are in Dense. Each thread takes memory for 64 rows.
 func (s *Scorer) Dependence(x []float64, n int, features []int, points, out []float64, threads int) {
 	if len(features) == 0 {
 		return
@@ -35,10 +36,10 @@ func (s *Scorer) Dependence(x []float64, n int, features []int, points, out []fl
 	})
 }
 
-// Expect writes to out the expected score, for each output, of a row with only some known
-// features. At a node that looks at another feature, this is the mean of both children,
-// weighted by their covers. It is the worth of the known features in the game whose Shapley
-// values are Values.
+// Expect writes to out, for each output, the expected score of a row of which only the features
+// in known are known. At a node that splits on an unknown feature, the expectation is the mean
+// of both children, weighted by their covers. Expect is the worth function of the game whose
+// Shapley values Explainer.Values computes.
 func (x *Explainer) Expect(row []float64, known []bool, out []float64) {
 	if x.single != nil {
 		x.single.expectKnown(row, known, out)
@@ -47,10 +48,10 @@ func (x *Explainer) Expect(row []float64, known []bool, out []float64) {
 	}
 }
 
-// Dependence is partial dependence by covers instead of rows. A point has a value for each of
-// some features, and out gets what Expect returns for it. It is far faster than
-// Scorer.Dependence, but takes features for independent along a path. Threads share the points
-// as they share rows.
+// Dependence computes partial dependence from covers instead of rows. points has a value for
+// each of the given features, point after point. For each point, Dependence writes to out what
+// Expect writes for the point. It is far faster than Scorer.Dependence, but assumes that the
+// features on a path are independent. The points are divided among threads goroutines.
 func (x *Explainer) Dependence(features []int, points, out []float64, threads int) {
 	if len(features) == 0 {
 		return
@@ -71,7 +72,7 @@ func (x *Explainer) Dependence(features []int, points, out []float64, threads in
 	})
 }
 
-// expectKnown walks all paths that the known features leave open.
+// expectKnown visits all paths that are possible for the known features.
 func (x *explained[K]) expectKnown(row []float64, known []bool, out []float64) {
 	w := x.takeWork()
 	src := source{x64: row}

@@ -1,8 +1,9 @@
-// Package tree has ensembles of decision trees, however they were made: their nodes, scores of
-// rows, explanations and importances, and their texts and drawings.
+// Package tree represents ensembles of decision trees, regardless of how they were trained. It
+// computes scores of rows, explanations and importances, and it writes trees as text and as
+// drawings.
 //
-// Packages gbdt and forest grow trees; xgboost and lightgbm read and write those of other
-// libraries. All of them use an [Ensemble].
+// Packages gbdt and forest grow trees; packages xgboost and lightgbm read and write the trees
+// of other libraries. All of them use an [Ensemble].
 //
 //	e := &tree.Ensemble{Features: …, Outputs: 1, Base: []float64{0}, Trees: trees}
 //	err := e.Validate()                       // every index within bounds, no cycle
@@ -24,35 +25,37 @@
 // # A node
 //
 // A tree is a list of nodes, the root first. A node with Left of 0 is a leaf: no node has the
-// root as a child. The value of a missing feature, NaN, goes the way of the node's flag
-// [DefaultLeft]. Any other value goes left if it is below the threshold, or, at a categorical
-// node, if its category is in the node's set. With the flag [SetRight] the categories in the
-// set go right instead. The category of a value is the value without its fraction. Values that
-// are negative or larger than any category are in no set, and so are categories that were not
-// seen in training.
+// root as a child. A row whose feature is missing (NaN) goes left if the node has the flag
+// [DefaultLeft], and right otherwise. Any other row goes left if its value is below the
+// threshold or, at a categorical node, if its category is in the node's set. With the flag
+// [SetRight] the categories in the set go right instead. The category of a value is the value
+// truncated to an integer. Values that are negative or larger than any category are in no set.
+// Categories that were not seen in training are in no set either.
 //
-// Where the ensemble is Single, features are rounded to float32 before they are compared, and
+// If Ensemble.Single is true, features are rounded to float32 before they are compared, and
 // thresholds are float32 values. Rows are binned for training in the same way. So a row takes
 // the same path in training, in prediction and in the files of XGBoost. Otherwise features are
-// compared as float64. [Tree.Left] is this section as code; tests check that all other code
-// that routes rows agrees with it.
+// compared as float64. [Tree.Left] implements exactly the rules of this section. Tests check
+// that all other code that routes rows agrees with it.
 //
 // # Bits
 //
-// An output begins with its Base. Then the products of each tree's weight and the value of its
-// leaf are rounded and added, in the order of the trees. Where the ensemble averages, the sum
-// begins with 0 and is divided by the number of trees, and the Base is added last. Neither the
-// batch of a row nor the number of threads matters, so the score of a row always has the same
-// bits. The same is true of explanations and dependences.
+// The sum for an output starts with its Base. For each tree, in the order of the trees, the
+// product of the tree's weight and the leaf's value is rounded and added. If Ensemble.Average
+// is true, the sum starts with 0, is divided by the number of trees, and the Base is added
+// last. The order of operations depends neither on the batch of a row nor on the number of
+// threads, so the score of a row always has the same bits. The same holds for explanations and
+// dependences.
 //
 // # How prediction is fast
 //
-// A batch goes through the trees 64 rows at a time, which are the bits of a word. For each
-// threshold of a feature, a word says which rows are not below it, and all nodes with this
-// threshold share the word. The words are made by one search among the feature's thresholds for
-// each row, not by a comparison at each node. At a node, the rows that reach it divide by two
-// logical operations (compare QuickScorer of Lucchese and others, SIGIR 2015, which has the
-// leaves of a tree as the bits of a word for one row). Below eight levels, at categories and
-// for single rows, rows are walked from node to node. A step compares two integers, without a
-// branch. Many rows are walked side by side, so that they hide each other's latency.
+// A batch passes through the trees in blocks of 64 rows, each of which is a bit of a 64-bit
+// word. For each threshold of a feature there is a word with the bits of the rows that are not
+// below the threshold. All nodes with this threshold share the word. To make the words, each
+// row needs one search among the feature's thresholds, instead of a comparison at each node. At
+// a node, two logical operations divide the rows that reach it (compare QuickScorer of Lucchese
+// and others, SIGIR 2015, which has the leaves of a tree as the bits of a word for one row).
+// Single rows, and all rows below the eighth level, move from node to node instead. Each step
+// compares two integers, without a branch. Many such walks are interleaved, so that each hides
+// the latency of the others.
 package tree

@@ -6,18 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// DrawOptions say how a tree is drawn.
+// DrawOptions has options for drawing a tree.
 type DrawOptions struct {
-	// Depth is the number of levels of splits that are drawn, 0 for all. A box in place of a
-	// split that is left out says how many leaves are below it.
+	// Depth is the number of levels of splits that are drawn; 0 means all. A split that is left
+	// out is replaced by a box with the number of leaves below it.
 	Depth int
 }
 
 // maxDrawn is the largest number of boxes in a drawing.
 const maxDrawn = 2000
 
-// Sizes in an SVG, in points: of a character, and of the spaces around texts, between
-// neighbouring boxes and between levels.
+// These are sizes in an SVG, in points: the size of a character, and the spaces around texts,
+// between neighbouring boxes and between levels.
 const (
 	charWidth, charHeight = 6, 11
 	padding               = 4
@@ -27,12 +27,12 @@ const (
 	maxChars              = 28
 )
 
-// colour is the fill of a box.
+// colour is the fill colour of a box.
 type colour uint8
 
 const (
 	white colour = iota
-	grey         // splits that are not drawn further
+	grey         // splits whose children are not drawn
 	blue         // leaves with positive values
 	amber        // leaves with negative values
 )
@@ -43,20 +43,20 @@ type box struct {
 	fill        colour
 	x, y        int // middle of the upper edge
 	w, h        int
-	left, right int // boxes below, 0 for none
-	// missing says on which side the dot for missing values is: -1 left, 1 right, 0 none.
+	left, right int // indices of the boxes below; 0 means none
+	// missing is the side of the dot for missing values: -1 left, 1 right, 0 no dot.
 	missing int
 }
 
-// drawing is a tree laid out.
+// drawing is a tree with the positions of its boxes.
 type drawing struct {
 	boxes []box
 	w, h  int
 }
 
-// drawing lays a tree out. Boxes of one level are side by side, each parent is over the middle
-// of its children, and subtrees are as close as their outlines allow (after Reingold and
-// Tilford, Tidier Drawings of Trees, 1981).
+// drawing returns a tree with positions. The boxes of a level are side by side. Each parent is
+// above the middle of its children, and subtrees are as close to each other as their outlines
+// allow (after Reingold and Tilford, Tidier Drawings of Trees, 1981).
 func (e *Ensemble) drawing(tree int, o DrawOptions) (*drawing, error) {
 	if tree < 0 || tree >= len(e.Trees) {
 		return nil, fmt.Errorf("tree: there is no tree %d among %d", tree, len(e.Trees))
@@ -93,7 +93,7 @@ func (e *Ensemble) drawing(tree int, o DrawOptions) (*drawing, error) {
 	return d, nil
 }
 
-// box makes the box of a node, with y in levels.
+// box returns the box of a node. Its y is the level of the node, not yet a coordinate.
 func (e *Ensemble) box(tree int, node int32, cut bool, depth int) box {
 	t := &e.Trees[tree]
 	n := &t.Nodes[node]
@@ -121,7 +121,7 @@ func (e *Ensemble) box(tree int, node int32, cut bool, depth int) box {
 		}
 	}
 	b.lines = append(b.lines, "cover "+short(n.Cover))
-	if !n.Leaf() && n.Flags&Categorical == 0 { // shorten the name rather than the threshold
+	if !n.Leaf() && n.Flags&Categorical == 0 { // shorten the name, not the threshold
 		than := " < " + number(n.Threshold)
 		b.lines[0] = shorten(e.Features[n.Feature], maxChars-len(than)) + than
 	}
@@ -134,7 +134,7 @@ func (e *Ensemble) box(tree int, node int32, cut bool, depth int) box {
 	return b
 }
 
-// shorten cuts a text to chars characters, at least three.
+// shorten cuts s to chars characters, but to no fewer than three.
 func shorten(s string, chars int) string {
 	if utf8.RuneCountInString(s) <= chars {
 		return s
@@ -142,7 +142,7 @@ func shorten(s string, chars int) string {
 	return string([]rune(s)[:max(chars-3, 0)]) + "..."
 }
 
-// leavesBelow counts the leaves below a node.
+// leavesBelow returns the number of leaves below a node.
 func (t *Tree) leavesBelow(node int32) int {
 	leaves := 0
 	for open := []int32{node}; len(open) > 0; {
@@ -157,15 +157,15 @@ func (t *Tree) leavesBelow(node int32) int {
 	return leaves
 }
 
-// outline says for each level of a subtree, from its root, how far its boxes reach to either
-// side of the root's middle.
+// outline has, for each level of a subtree from its root down, how far its boxes extend to the
+// left and to the right of the middle of the root.
 type outline struct{ left, right []int }
 
-// place gives the boxes their places. Boxes come after their parents, so a backward pass meets
-// children first.
+// place sets the positions of the boxes. Boxes are stored after their parents, so a backward
+// pass visits children before parents.
 func (d *drawing) place() {
 	outlines := make([]outline, len(d.boxes))
-	half := make([]int, len(d.boxes)) // from the middle of a parent to that of a child
+	half := make([]int, len(d.boxes)) // half[i] is the distance from the middle of box i to the middle of each of its children
 	tall := 0
 	for i := len(d.boxes) - 1; i >= 0; i-- {
 		b := &d.boxes[i]
@@ -204,9 +204,9 @@ func (d *drawing) place() {
 	d.h = (levels+1)*tall + levels*levelGap + 2*margin
 }
 
-// side returns how far two subtrees together reach on one side at a level. If near's outline
-// has the level, this is near's, moved by half to that side. Otherwise it is far's, moved by
-// half to the other side.
+// side returns how far two neighbouring subtrees together extend to one side of the middle
+// between them, at a level. If near has the level, this is near's extent, moved by half to that
+// side. Otherwise it is far's extent, moved by half to the other side.
 func side(near, far []int, level, half, sign int) int {
 	if level < len(near) {
 		return near[level] + sign*half

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Condition returns the condition under which a node with children sends rows left: "age < 31",
-// "port in {C, Q}" or "port not in {S}". Categories without names are printed as numbers.
+// Condition returns the condition under which rows go left at a node with children, such as
+// "age < 31", "port in {C, Q}" or "port not in {S}". Categories without names are printed as
+// numbers.
 func (e *Ensemble) Condition(tree int, node int32) string {
 	t := &e.Trees[tree]
 	n := &t.Nodes[node]
@@ -25,7 +26,7 @@ func (e *Ensemble) Condition(tree int, node int32) string {
 	return name + word + strings.Join(e.categories(t, node), ", ") + "}"
 }
 
-// categories returns the names of the categories in a node's set.
+// categories returns the names of the categories in the set of a node.
 func (e *Ensemble) categories(t *Tree, node int32) []string {
 	n := &t.Nodes[node]
 	names := at(e.Categories, int(n.Feature))
@@ -43,7 +44,7 @@ func (e *Ensemble) categories(t *Tree, node int32) []string {
 	return in
 }
 
-// missingWay says where a node sends missing values.
+// missingWay returns the side to which a node sends missing values.
 func (n *Node) missingWay() string {
 	way := "right"
 	if n.Flags&DefaultLeft != 0 {
@@ -58,10 +59,10 @@ func (n *Node) missingWay() string {
 	return way
 }
 
-// number is the shortest text that reads back as x.
+// number returns the shortest text that reads back as x.
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// values returns the values of a node: one, or one for each output.
+// values returns the values of a node: one value, or a value for each output.
 func (e *Ensemble) values(t *Tree, node int32) []float64 {
 	if t.Values == nil {
 		return []float64{t.Nodes[node].Value}
@@ -69,8 +70,8 @@ func (e *Ensemble) values(t *Tree, node int32) []float64 {
 	return t.Values[int(node)*e.Outputs:][:e.Outputs]
 }
 
-// eachNode goes through a tree depth first, left before right. It calls before with each node,
-// and after with each node whose children are done.
+// eachNode traverses a tree depth first, left children before right ones. It calls before when
+// it reaches a node, and after when all nodes below the node have been visited.
 func (t *Tree) eachNode(before, after func(node int32, depth int)) {
 	type step struct {
 		node  int32
@@ -91,8 +92,8 @@ func (t *Tree) eachNode(before, after func(node int32, depth int)) {
 	}
 }
 
-// WriteText writes the trees for people to read, one node per line. Children follow their
-// parents and are indented. The first child is for rows that meet the condition:
+// WriteText writes the trees as text for humans, one node per line. Children are indented and
+// follow their parent. Rows that satisfy the condition go to the first child:
 //
 //	tree 0
 //	0: age < 31, missing left, gain 0.5, cover 5
@@ -134,9 +135,9 @@ func (e *Ensemble) WriteText(w io.Writer) error {
 	return b.Flush()
 }
 
-// WriteDump writes the trees as JSON for other programs. Nodes are nested in each other, and
-// features and categories have their names. Model files have another form, that of MarshalJSON;
-// a dump cannot be read back.
+// WriteDump writes the trees as JSON for other programs. Each node contains its children, and
+// features and categories are given by name. Model files use the different format of
+// MarshalJSON. A dump cannot be read back.
 //
 //	[{"tree": 0, "output": 0, "weight": 1, "root":
 //	  {"node": 0, "feature": "age", "less": 31, "missing": "left", "gain": 0.5, "cover": 5,
@@ -199,14 +200,15 @@ func (e *Ensemble) dumpNode(t *Tree, node int32) []byte {
 	return b
 }
 
-// quote returns a name as JSON. Bytes that are not UTF-8 are replaced.
+// quote returns s as a JSON string. Bytes that are not UTF-8 are replaced.
 func quote(s string) []byte {
-	text, _ := json.Marshal(s) // a string has no error
+	text, _ := json.Marshal(s) // Marshal does not fail for a string
 	return text
 }
 
-// WriteDot writes one tree as a graph for Graphviz. Rows that meet the condition take the solid
-// edge, others the dashed one. Missing values take the bold one of both.
+// WriteDot writes one tree as a graph for Graphviz. Rows that satisfy the condition of a node
+// follow the solid edge; other rows follow the dashed edge. Of these two edges, the one that
+// missing values follow is bold.
 func (e *Ensemble) WriteDot(w io.Writer, tree int) error {
 	t := &e.Trees[tree]
 	b := bufio.NewWriter(w)
@@ -236,10 +238,10 @@ func (e *Ensemble) WriteDot(w io.Writer, tree int) error {
 	return b.Flush()
 }
 
-// dotQuote returns a text quoted for Graphviz.
+// dotQuote returns s quoted for Graphviz.
 func dotQuote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// short returns a number with four digits.
+// short returns x as text with four significant digits.
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }

@@ -22,7 +22,7 @@ tree 1
 0: leaf 0.25 0.75, cover 0
 `
 
-// small is an ensemble for drawings.
+// small returns a small ensemble for tests of drawings.
 func small() *Ensemble {
 	return &Ensemble{
 		Features: []string{"age & more", "port"}, Categories: [][]string{nil, {"C", "Q", "S"}}, Outputs: 1, Base: []float64{0},
@@ -105,7 +105,7 @@ func TestSVG(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), b.String())
 
-	// Special characters in names stay text.
+	// Special characters in names must be escaped.
 	e := small()
 	e.Features[0] = "<&\x00\xff>"
 	b.Reset()
@@ -124,15 +124,15 @@ func TestSVG(t *testing.T) {
 	require.Equal(t, 2, texts)
 }
 
-// TestBoxes checks that boxes of a level do not overlap, and that parents are over the middle
-// of their children.
+// TestBoxes requires that the boxes of a level do not overlap, and that each parent is above
+// the middle of its children.
 func TestBoxes(t *testing.T) {
 	for name, s := range shapes {
 		e := valid(t, 3, s)
 		d, err := e.drawing(0, DrawOptions{Depth: 7})
 		require.NoError(t, err, name)
 		ends := map[int]int{}
-		for i := range d.boxes { // depth first, so that boxes of a level come from left to right
+		for i := range d.boxes { // boxes are stored depth first, so those of a level are in the order from left to right
 			b := &d.boxes[i]
 			if end, ok := ends[b.y]; ok {
 				require.GreaterOrEqual(t, b.x-b.w/2, end+boxGap, name)
@@ -157,7 +157,7 @@ func TestDrawingRefuses(t *testing.T) {
 	require.NoError(t, e.WriteSVG(io.Discard, 0, DrawOptions{Depth: 6}))
 }
 
-// chain is a tree in which every right child splits.
+// chain returns a tree of the given depth in which every right child is split.
 func chain(depth int) *Ensemble {
 	t := Tree{Weight: 1}
 	for i := range depth {

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// fares is an ensemble of two small trees over an age and a port.
+// fares is an ensemble of two small trees with the features age and port.
 var fares = &tree.Ensemble{
 	Features:   []string{"age", "port"},
 	Categories: [][]string{nil, {"Cherbourg", "Queenstown", "Southampton"}},

@@ -3,44 +3,46 @@ package tree
 import "fmt"
 
 // An Explainer attributes the score of a row to the features of the row, by Shapley values. Any
-// number of goroutines may use it. Once it has explained as many rows at a time as it ever
-// will, it allocates nothing for further rows.
+// number of goroutines may use it. It keeps its working memory. So it allocates only when more
+// goroutines use it at the same time than ever before.
 //
-// The worth of a set of features is the expected score of a row if only these are known. At a
-// node that looks at another feature, it is the mean of both children, weighted by their covers
-// in training. These are the path-dependent tree SHAP values of Lundberg, Erion and Lee
-// (Consistent Individualized Feature Attribution for Tree Ensembles, 2018), and those of
-// XGBoost and LightGBM. They are exact up to the rounding of float64.
+// The worth of a set of features is the expected score of a row of which only these features
+// are known. At a node that splits on an unknown feature, the expectation is the mean of both
+// children, weighted by their covers in training. The resulting attributions are the
+// path-dependent tree SHAP values of Lundberg, Erion and Lee (Consistent Individualized Feature
+// Attribution for Tree Ensembles, 2018), which XGBoost and LightGBM compute too. They are exact
+// up to the rounding of float64.
 //
 // # How
 //
 // The worth of a leaf is its value times a product over the features on its path. The factor of
-// a feature is o if it is known, and z if not. o is 1 if the row follows the path at all nodes
-// that look at the feature, and 0 if not. z is the product of the shares of the covers at these
-// nodes. The Shapley value of feature j is the integral over t in [0, 1] of the slope in
-// direction j of the game's multilinear extension (Owen, Multilinear Extensions of Games,
-// 1972):
+// a feature is o if the feature is known, and z otherwise. o is 1 if the row follows the path
+// at all nodes that split on the feature, and 0 otherwise. z is the product, over these nodes,
+// of the share of the node's cover that belongs to the child on the path. The Shapley value of
+// feature j is the integral over t in [0, 1] of the slope in direction j of the game's
+// multilinear extension (Owen, Multilinear Extensions of Games, 1972):
 //
 //	value × (o_j - z_j) × ∫ ∏ over other features i of (o_i·t + z_i·(1-t)) dt
 //
-// The integrand is a polynomial of t. So Gauss–Legendre quadrature with half as many points as
-// there are features on the path gives the integral exactly, from sums and products of positive
-// numbers. At each point, the products of all leaves below a node share a factor for the path
-// above it. One pass over the tree brings the products down and the sums over leaves up. For L
-// leaves and at most D features on a path, this takes L·D operations instead of L·D². The
-// interaction of two features is the mixed second slope (Grabisch and Roubens, An Axiomatic
-// Approach to the Concept of Interaction, 1999). Each of the two gets one half of it.
+// The integrand is a polynomial in t. So Gauss–Legendre quadrature gives the integral exactly,
+// with half as many points as there are features on the path, and only with sums and products
+// of positive numbers. At each point, the products of all leaves below a node have a common
+// factor for the path above the node. One traversal of the tree computes these factors on the
+// way down and the sums over leaves on the way up. For L leaves and at most D features on a
+// path, this takes L·D operations instead of L·D². The interaction of two features is the mixed
+// second slope (Grabisch and Roubens, An Axiomatic Approach to the Concept of Interaction,
+// 1999). Half of it is attributed to each of the two features.
 type Explainer struct {
 	e *Ensemble
-	// One of them is set, as in Scorer.
+	// One of single and double is set, as in Scorer.
 	single *explained[int32]
 	double *explained[int64]
 }
 
-// ExplainOptions say how an Explainer weighs the paths through a tree.
+// ExplainOptions has options for the weights of the paths through a tree.
 type ExplainOptions struct {
-	// ByCount weighs children by the Count of their rows instead of their Cover, as LightGBM
-	// does.
+	// If ByCount is true, children are weighted by their Count instead of their Cover, as in
+	// LightGBM.
 	ByCount bool
 }
 
@@ -48,9 +50,9 @@ type ExplainOptions struct {
 // row.
 const maxWork = 1 << 27
 
-// Explainer lays the ensemble out for explanations. It returns the error of Validate, and an
-// error if a tree has paths so long that a row would need more than a gigabyte. Children of a
-// node without cover have equal weights.
+// Explainer returns an explainer of the ensemble. It returns the error of Validate, or an error
+// if a tree has such long paths that explaining a row would need more than a gigabyte of
+// memory. If a node has no cover, its children have equal weights.
 func (e *Ensemble) Explainer(o ExplainOptions) (*Explainer, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
@@ -65,39 +67,41 @@ func (e *Ensemble) Explainer(o ExplainOptions) (*Explainer, error) {
 	return x, err
 }
 
-// Values writes to out the attributions of one row: for each output a value for each feature
-// and then the bias. The bias is the expected score if nothing is known about the row. The
-// attributions add up to the output, up to rounding.
+// Values writes to out the attributions of one row: for each output, the value of each feature
+// and then the bias. The bias is the expected score of a row of which no feature is known. The
+// values and the bias of an output add up to the row's score, up to rounding.
 func (x *Explainer) Values(row, out []float64) {
 	x.explain(&source{x64: row}, 0, 1, out, false)
 }
 
-// DenseValues is Values for the n rows of a row-major matrix. threads is as for Scorer.Dense.
+// DenseValues does what Values does for each of the n rows of a row-major matrix. threads is as
+// in Scorer.Dense.
 func (x *Explainer) DenseValues(rows []float64, n int, out []float64, threads int) {
 	x.run(source{x64: rows}, n, out, false, threads)
 }
 
-// SparseValues is Values for sparse rows.
+// SparseValues does what Values does for each of the sparse rows.
 func (x *Explainer) SparseValues(rows CSR, absent Absent, out []float64, threads int) {
 	x.run(source{csr: rows, absent: absent, sparse: true}, max(len(rows.RowPtr)-1, 0), out, false, threads)
 }
 
 // Interactions writes to out the attributions of one row to pairs of features: for each output
-// a square matrix with a row and a column for each feature, and then for the bias. An entry off
-// the diagonal is half of the worth of two features together beyond that of each alone. A row
-// adds up to the feature's value, and the matrix to the output. The row and the column of the
-// bias are 0 except for their common corner.
+// a square matrix with a row and a column for each feature, followed by a row and a column for
+// the bias. An entry off the diagonal is half of the interaction of two features: the part of
+// their joint worth that exceeds the worth of each alone. Each matrix row adds up to the value
+// of its feature, and the whole matrix adds up to the score. The row and the column of the bias
+// are 0, except for their common element, which is the bias.
 func (x *Explainer) Interactions(row, out []float64) {
 	x.explain(&source{x64: row}, 0, 1, out, true)
 }
 
-// DenseInteractions is Interactions for the n rows of a row-major matrix. threads is as for
-// Scorer.Dense.
+// DenseInteractions does what Interactions does for each of the n rows of a row-major matrix.
+// threads is as in Scorer.Dense.
 func (x *Explainer) DenseInteractions(rows []float64, n int, out []float64, threads int) {
 	x.run(source{x64: rows}, n, out, true, threads)
 }
 
-// run divides the rows among threads.
+// run divides the n rows among threads goroutines.
 func (x *Explainer) run(src source, n int, out []float64, pairs bool, threads int) {
 	src.stride = len(x.e.Features)
 	split(n, 1, threads, func(from, to int) { x.explain(&src, from, to, out, pairs) })
@@ -111,26 +115,27 @@ func (x *Explainer) explain(src *source, from, to int, out []float64, pairs bool
 	}
 }
 
-// explained is a layout with the data for explanations.
+// explained is a layout with additional data for explanations.
 type explained[K key] struct {
 	*layout[K]
-	// shares has, for each link but the roots, its share of its parent's cover.
+	// shares has, for each link except roots, its share of the cover of its parent.
 	shares []float64
 	trees  []rule
 	rules  []points
-	bias   []float64 // by output
-	depth  int       // largest depth of a tree, and largest number of points
+	bias   []float64 // bias of each output
+	depth  int       // largest depth of a tree; points is the largest number of points
 	points int
 	works  chan *work[K]
 }
 
-// rule says how a tree is integrated: with how many points, and for how many outputs.
+// rule has the number of quadrature points for a tree, and the number of outputs to which the
+// tree adds.
 type rule struct{ points, outputs int }
 
-// points are the points of a quadrature: t, 1-t, 1/(1-t) and the weights.
+// points has, for each point t of a quadrature, t, 1-t, 1/(1-t) and the weight.
 type points struct{ t, rest, inverse, weight []float64 }
 
-// newExplained lays a valid ensemble out.
+// newExplained returns the data for explaining the valid ensemble e.
 func newExplained[K key](e *Ensemble, o ExplainOptions) (*explained[K], error) {
 	x := &explained[K]{
 		layout: newLayout[K](e), trees: make([]rule, len(e.Trees)),
@@ -163,8 +168,8 @@ func newExplained[K key](e *Ensemble, o ExplainOptions) (*explained[K], error) {
 	return x, nil
 }
 
-// measure fills in the shares of a tree's links. It returns the depth of the tree and the
-// largest number of features on a path.
+// measure sets the shares of a tree's links. It returns the depth of the tree and the largest
+// number of distinct features on a path.
 func (x *explained[K]) measure(t int, o ExplainOptions) (depth, features int) {
 	nodes := x.e.Trees[t].Nodes
 	weight := func(at int32) float64 {
@@ -174,7 +179,7 @@ func (x *explained[K]) measure(t int, o ExplainOptions) (depth, features int) {
 			return n.Cover
 		}
 	}
-	on := make(map[int32]int) // how often a feature is on the path
+	on := make(map[int32]int) // number of nodes on the path that split on a feature
 	type step struct {
 		at   int32
 		done bool
@@ -204,8 +209,8 @@ func (x *explained[K]) measure(t int, o ExplainOptions) (depth, features int) {
 	return depth, features
 }
 
-// shares returns the shares of two children in the weight of a node. They are one half each if
-// the node has no weight.
+// shares returns the shares of two children in the weight of their parent node. Both are one
+// half if the node has no weight.
 func shares(node, left, right float64) (float64, float64) {
 	if node > 0 && finite(left/node) && finite(right/node) {
 		return left / node, right / node
@@ -213,10 +218,11 @@ func shares(node, left, right float64) (float64, float64) {
 	return 0.5, 0.5
 }
 
-// feature returns the feature that a link looks at.
+// feature returns the feature on which a link splits.
 func (x *explained[K]) feature(at int32) int32 { return x.slots[x.slotOf(at)].feature }
 
-// expect computes the bias: for each output, the mean of the leaves' values by their shares.
+// expect computes the bias: for each output, the mean of the values of the leaves, weighted by
+// their shares.
 func (x *explained[K]) expect() {
 	reach := make([]float64, len(x.links))
 	sums := make([]float64, x.e.Outputs)
@@ -227,7 +233,7 @@ func (x *explained[K]) expect() {
 		if t+1 < len(x.tops) {
 			end = x.tops[t+1].root
 		}
-		for at := top.root; at < end; at++ { // children come after their parents
+		for at := top.root; at < end; at++ { // children are stored after their parents
 			left := x.links[at].left
 			if left != at {
 				reach[left] = float64(reach[at] * x.shares[left])

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// worth returns the expected score of a row if only the features in a set are known. It is the
-// game of tree SHAP values, by its definition.
+// worth returns the expected score of a row of which only the features in the set known are
+// known. This is the game of tree SHAP values, by its definition.
 func worth(e *Ensemble, row []float64, known uint, output int) float64 {
 	sum, trees := 0.0, 0.0
 	for t := range e.Trees {
@@ -44,14 +44,14 @@ func worth(e *Ensemble, row []float64, known uint, output int) float64 {
 	return e.Base[output] + sum
 }
 
-// choose returns the weight of a coalition of k among n others in Shapley's formula.
+// choose returns the weight, in Shapley's formula, of a coalition of k out of n other features.
 func choose(k, n int) float64 {
 	f := func(n int) *big.Int { return new(big.Int).MulRange(1, int64(n)) }
 	w, _ := new(big.Rat).SetFrac(new(big.Int).Mul(f(k), f(n-k)), f(n+1)).Float64()
 	return w
 }
 
-// shapley computes values and interactions of one row and output by going through all sets of
+// shapley computes the values and interactions of one row and output by enumerating all sets of
 // features.
 func shapley(e *Ensemble, row []float64, output int) (values []float64, pairs [][]float64) {
 	d := len(e.Features)
@@ -89,7 +89,8 @@ func shapley(e *Ensemble, row []float64, output int) (values []float64, pairs []
 	return values, pairs
 }
 
-// TestShapley compares with the sums over all sets of features, in every shape.
+// TestShapley compares values and interactions with the sums over all sets of features, for
+// every shape of ensembles.
 func TestShapley(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -117,8 +118,8 @@ func TestShapley(t *testing.T) {
 	}
 }
 
-// TestValuesAddUp checks that values add up to scores, and interactions to values, on trees too
-// large for going through all sets.
+// TestValuesAddUp requires that values add up to scores, and interactions to values, also for
+// trees with too many features to enumerate their sets.
 func TestValuesAddUp(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +163,7 @@ func total(x []float64) float64 {
 	return sum
 }
 
-// TestGauss integrates powers.
+// TestGauss compares integrals of powers with their exact values.
 func TestGauss(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 5, 8, 16, 33, 100} {
 		points, weights := gauss(n)

@@ -1,25 +1,25 @@
 package tree
 
-// work is the memory for explaining a row. The slices are indexed by the depth of nodes, and by
-// the points of the tree's quadrature.
+// work is working memory for explaining a row. The slices are indexed by the depth of a node,
+// or by the depth and the point of the tree's quadrature.
 type work[K key] struct {
 	keys []K
-	// states are the states of the features on the path. since has, by feature, 1 plus the
-	// depth at which the feature got into its state, or 0 if it is not on the path. on has the
-	// features on the path.
+	// states has the states of the features on the path. since has, for each feature, 1 plus
+	// the depth at which its current state was set, or 0 if the feature is not on the path. on
+	// has the features on the path.
 	states []state
 	since  []int32
 	on     []int32
-	// slope is (o-z)/(o·t+z·(1-t)) of the state. inverse is 1 divided by the same divisor, and
-	// is kept only for o = 1.
+	// slope is (o-z)/(o·t+z·(1-t)) for the state at a depth. inverse is 1/(o·t+z·(1-t)), and is
+	// set only for o = 1.
 	slope, inverse []float64
-	// down is the product over the features on the path. up is, for each output, the sum of
-	// product times value over the leaves below.
+	// down is the product of the factors of the features on the path. up is, for each output,
+	// the sum over the leaves below of the leaf's product times its value.
 	down, up []float64
 	change   []float64
 }
 
-// state is o (hot) and z (share) of a feature on a path.
+// state is the state of a feature on a path: hot says whether o is 1, and share is z.
 type state struct {
 	hot   bool
 	share float64
@@ -49,7 +49,8 @@ func (x *explained[K]) giveWork(w *work[K]) {
 	}
 }
 
-// explain writes the values of rows, or with pairs their interactions.
+// explain writes the values of the rows from to to−1 to out, or their interactions if pairs is
+// true.
 func (x *explained[K]) explain(src *source, from, to int, out []float64, pairs bool) {
 	w := x.takeWork()
 	width := len(x.e.Features) + 1
@@ -80,9 +81,9 @@ func (x *explained[K]) explain(src *source, from, to int, out []float64, pairs b
 	x.giveWork(w)
 }
 
-// finish averages the sums over the trees for one output, and fills in the bias. With pairs,
-// one half of the matrix is filled, and the diagonal has the values of the features; finish
-// completes it.
+// finish divides the sums for one output by the number of trees, if the ensemble averages, and
+// sets the bias. If pairs is true, the lower half of the matrix and the values of the features
+// on the diagonal are given, and finish computes the rest.
 func (x *explained[K]) finish(o int, all []float64, width int, pairs bool) {
 	if x.e.Average && x.weights[o] > 0 {
 		for i := range all {
@@ -108,7 +109,7 @@ func (x *explained[K]) finish(o int, all []float64, width int, pairs bool) {
 	}
 }
 
-// walker explains one row by one tree.
+// walker explains one row for one tree.
 type walker[K key] struct {
 	*explained[K]
 	*work[K]
@@ -119,8 +120,9 @@ type walker[K key] struct {
 	pairs                 bool
 }
 
-// visit goes through the tree below a link. The link's down is given. visit adds to out the
-// worth of the changes of states below the link, and computes its up.
+// visit traverses the tree below a link, whose down must be set. It adds to out the
+// attributions that come from changes of states below the link, and computes the up of the
+// link.
 func (w *walker[K]) visit(at int32, depth int) {
 	up := w.up[depth*w.points*w.outputs:][:w.points*w.outputs]
 	down := w.down[depth*w.points:][:w.points]
@@ -149,7 +151,7 @@ func (w *walker[K]) visit(at int32, depth int) {
 	w.child(f, left+1, hot != left, depth, down, up)
 }
 
-// turn returns 1 if a row goes right at a link, and 0 otherwise.
+// turn returns 1 if a row goes right at a link, and 0 if it goes left.
 func (x *explained[K]) turn(keys []K, at int32) int32 {
 	n := &x.links[at]
 	if n.slot < 0 {
@@ -161,8 +163,8 @@ func (x *explained[K]) turn(keys []K, at int32) int32 {
 	return 0
 }
 
-// child visits a child of a node that looks at feature f, and adds the child's up to that of
-// the node.
+// child visits a child of a node that splits on feature f, and adds the up of the child to that
+// of the node.
 func (w *walker[K]) child(f, at int32, hot bool, depth int, down, up []float64) {
 	was, first := state{hot: true, share: 1}, true
 	since := w.since[f]
@@ -170,7 +172,7 @@ func (w *walker[K]) child(f, at int32, hot bool, depth int, down, up []float64) 
 		was, first = w.states[since-1], false
 	}
 	now := state{hot: was.hot && hot, share: float64(was.share * w.shares[at])}
-	if !now.hot && now.share == 0 { // known or not, no part of the row gets there
+	if !now.hot && now.share == 0 { // no part of the row gets there, whether f is known or not
 		return
 	}
 	w.states[depth] = now
@@ -184,7 +186,7 @@ func (w *walker[K]) child(f, at int32, hot bool, depth int, down, up []float64) 
 	for q, v := range below {
 		up[q] += v
 	}
-	if was.hot { // otherwise nothing changes: the slope of z/(z·(1-t)) does not depend on z
+	if was.hot { // otherwise the slope does not change: -z/(z·(1-t)) does not depend on z
 		w.credit(f, int(since)-1, depth, below)
 	}
 	if first {
@@ -193,8 +195,8 @@ func (w *walker[K]) child(f, at int32, hot bool, depth int, down, up []float64) 
 	w.since[f] = since
 }
 
-// enter computes the slope, the inverse and the down of a child for the new state of the node's
-// feature.
+// enter computes the slope, the inverse and the down of a child, for the new state of the
+// feature on which the node splits.
 func (w *walker[K]) enter(was, now state, before, depth int, share float64, down []float64) {
 	next := w.down[(depth+1)*w.points:][:w.points]
 	slope := w.slope[depth*w.points:][:w.points]
@@ -227,8 +229,8 @@ func (w *walker[K]) enter(was, now state, before, depth int, share float64, down
 	}
 }
 
-// credit adds to feature f the worth of its change of state at a child. below is the child's
-// up.
+// credit adds to feature f the attribution that comes from its change of state at a child.
+// below is the up of the child.
 func (w *walker[K]) credit(f int32, before, depth int, below []float64) {
 	slope := w.slope[depth*w.points:][:w.points]
 	if before >= 0 {
@@ -251,8 +253,8 @@ func (w *walker[K]) credit(f int32, before, depth int, below []float64) {
 	}
 }
 
-// creditPairs adds this worth to the diagonal, and the worth together with each other feature
-// on the path to the half of the matrix below the diagonal.
+// creditPairs adds the attribution of credit to the diagonal. It also adds the interaction with
+// each other feature on the path to the half of the matrix below the diagonal.
 func (w *walker[K]) creditPairs(f int32, slope, below []float64) {
 	for o := range w.outputs {
 		matrix := w.out[o*w.size:][:w.size]

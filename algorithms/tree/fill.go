@@ -1,6 +1,6 @@
 package tree
 
-// fill writes the keys of one row. That of slot s goes to keys[s*width].
+// fill writes the keys of row i of src. The key of slot s is written to keys[s*width].
 func (l *layout[K]) fill(src *source, i int, keys []K, width int) {
 	switch {
 	case src.sparse:
@@ -18,7 +18,7 @@ func (l *layout[K]) fill(src *source, i int, keys []K, width int) {
 	}
 }
 
-// fillSparse is fill for a sparse row.
+// fillSparse does what fill does, for a sparse row.
 func (l *layout[K]) fillSparse(src *source, i int, keys []K, width int) {
 	for s, k := range l.absent[src.absent] {
 		keys[s*width] = k
@@ -41,10 +41,10 @@ func (l *layout[K]) keyAt(s int32, x float64) (k K) {
 	return one[0]
 }
 
-// fillBlock makes keys and masks of a block.
+// fillBlock computes the keys and masks of a block of n rows.
 func (l *layout[K]) fillBlock(src *source, from, n int, a *area[K]) {
 	switch {
-	case len(l.slots) == 0: // all trees are single leaves
+	case len(l.slots) == 0: // every tree is a single leaf
 		return
 	case src.sparse:
 		l.fillSparseBlock(src, from, n, a)
@@ -63,8 +63,9 @@ func (l *layout[K]) fillBlock(src *source, from, n int, a *area[K]) {
 	l.fillMasks(a.keys, n, a)
 }
 
-// fillSparseBlock is fillBlock for sparse rows. Its work is in proportion to the entries: all
-// rows without a feature have the same key, whose rank is known.
+// fillSparseBlock does what fillBlock does, for sparse rows. Its time is in proportion to the
+// number of entries, because all rows without an entry for a feature have the same key, whose
+// rank was computed before.
 func (l *layout[K]) fillSparseBlock(src *source, from, n int, a *area[K]) {
 	clear(a.masks)
 	clear(a.held)
@@ -102,8 +103,8 @@ func (l *layout[K]) fillSparseBlock(src *source, from, n int, a *area[K]) {
 	}
 }
 
-// hold enters the key of one row into the masks of a slot. It replaces an earlier key of the
-// row.
+// hold sets the bit of row i in the mask of slot s that belongs to key k. It replaces an
+// earlier key of the row.
 func (l *layout[K]) hold(s int32, i int, k K, a *area[K]) {
 	own := a.masks[l.start[s]:l.start[s+1]]
 	row := uint64(1) << i

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// The members of the objects in the JSON form. Required members come first.
+// These are the members of the objects in the JSON format. Required members come first.
 var (
 	ensembleMembers = []string{"features", "outputs", "base", "trees", "categories", "average", "single", "seen"}
 	categoryMembers = []string{"feature", "names"}
@@ -18,7 +18,7 @@ var (
 	treeMembers     = []string{"feature", "left", "threshold", "value", "right", "flags", "set", "setWords", "gain", "cover", "count", "sets", "values", "output", "weight"}
 )
 
-// How many members of each list are required.
+// These are the numbers of required members of each object.
 const (
 	ensembleRequired = 4
 	categoryRequired = 2
@@ -26,24 +26,24 @@ const (
 	treeRequired     = 4
 )
 
-// MarshalJSON returns the form of an ensemble in model files: an object in which each tree has
-// its nodes column by column. Numbers are the shortest decimals that read back to the same
-// bits.
+// MarshalJSON returns the JSON format of an ensemble that model files contain: an object in
+// which each tree has one list for each field of its nodes. Numbers are written as the shortest
+// decimals that read back to the same bits.
 //
 //	{"features": ["age", "port"], "categories": [{"feature": 1, "names": ["C", "Q", "S"]}],
 //	 "outputs": 1, "base": [0.5], "single": true, "trees": [
 //	  {"feature": [0, 0, 0], "left": [1, 0, 0], "threshold": [31, 0, 0], "value": [0, -0.2, 0.3],
 //	   "gain": […], "cover": […], "count": […], "flags": […]}]}
 //
-// A tree always has "feature", "left", "threshold" and "value". It has "right" if some right
-// child does not follow the left one. Left out are lists of zeros, an output of 0, a weight of
-// 1, and "categories", "average" and "single" with zero values. Infinite thresholds are the
-// strings "inf" and "-inf". The same ensemble gives the same bytes. Ensembles that are not
-// valid, and names that are not UTF-8, are errors.
+// A tree always has "feature", "left", "threshold" and "value". It has "right" if at least one
+// right child is not the node after the left child. Lists of zeros are left out, and so are an
+// output of 0, a weight of 1, and "categories", "average" and "single" with zero values.
+// Infinite thresholds are the strings "inf" and "-inf". Equal ensembles give equal bytes. An
+// invalid ensemble, or a name that is not UTF-8, is an error.
 func (e Ensemble) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil) }
 
-// AppendJSON appends the text of MarshalJSON. For large ensembles it takes little more memory
-// than the text.
+// AppendJSON appends the text of MarshalJSON. For large ensembles it needs little more memory
+// than the text itself.
 func (e *Ensemble) AppendJSON(b []byte) ([]byte, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func (e *Ensemble) AppendJSON(b []byte) ([]byte, error) {
 		if t > 0 {
 			b = append(b, ',')
 		}
-		// Make room for the rest, by the size of the nodes so far, instead of doubling the
-		// memory.
+		// Reserve memory for the remaining trees, estimated from the bytes per node so far.
+		// Otherwise append would double the memory.
 		if own := len(e.Trees[t].Nodes); t > 0 && cap(b)-len(b) < 2*own*(len(b)-begin)/done {
 			b = slices.Grow(b, int(float64(len(b)-begin)*(float64(nodes-done)/float64(done)*1.02))+2*own*(len(b)-begin)/done)
 		}
@@ -71,7 +71,7 @@ func (e *Ensemble) AppendJSON(b []byte) ([]byte, error) {
 	return append(b, "]}"...), nil
 }
 
-// appendFront appends everything before the list of trees, and opens the list.
+// appendFront appends everything before the list of trees, and the opening bracket of the list.
 func (e *Ensemble) appendFront(b []byte) ([]byte, error) {
 	b = append(b, `{"features":`...)
 	b, err := appendStrings(b, e.Features)
@@ -178,7 +178,8 @@ func appendList[T any](b []byte, name string, list []T, each func([]byte, T) []b
 	return append(b, ']')
 }
 
-// appendColumn appends one field of all nodes. Without always, it is left out if all are 0.
+// appendColumn appends a list with one field of all nodes. If always is false and all values
+// are 0, it appends nothing.
 func appendColumn[T comparable](b []byte, name string, nodes []Node, always bool, field func(*Node) T, each func([]byte, T) []byte) []byte {
 	b = append(append(append(b, `,"`...), name...), `":[`...)
 	start, zeros := len(b), true
@@ -228,7 +229,7 @@ func (t *Tree) appendJSON(b []byte) []byte {
 	return append(b, '}')
 }
 
-// adjacent reports whether each right child follows the left one.
+// adjacent reports whether every right child is the node after the left child.
 func (t *Tree) adjacent() bool {
 	for i := range t.Nodes {
 		if n := &t.Nodes[i]; !n.Leaf() && n.Right != n.Left+1 {
@@ -238,10 +239,10 @@ func (t *Tree) adjacent() bool {
 	return true
 }
 
-// UnmarshalJSON reads what MarshalJSON writes, strictly. These are errors: unknown, repeated or
-// missing members, null, numbers out of range, lists of different lengths, and an ensemble that
-// fails Validate. Memory is in proportion to the text. After an error the ensemble is
-// unchanged.
+// UnmarshalJSON reads strictly the format that MarshalJSON writes. The following are errors:
+// unknown, repeated or missing members, null, numbers out of range, lists of different lengths,
+// and an ensemble that fails Validate. Memory use is in proportion to the length of text. After
+// an error the ensemble is unchanged.
 func (e *Ensemble) UnmarshalJSON(text []byte) error {
 	if !json.Valid(text) {
 		return errors.New("tree: the ensemble is not JSON")

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestJSON reads back what is written, in every shape, to the bit.
+// TestJSON requires that an ensemble of every shape is the same, bit for bit, after it was
+// written and read.
 func TestJSON(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +27,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// one is an ensemble that has everything.
+// one returns an ensemble in which every field is set.
 func one() *Ensemble {
 	return &Ensemble{
 		Features: []string{"age", "<port> \"é\""}, Categories: [][]string{nil, {"C", "Q", "S"}}, Seen: [][]int32{{0, 7}, nil},
@@ -45,7 +46,7 @@ func one() *Ensemble {
 	}
 }
 
-// oneJSON is its text, with spaces.
+// oneJSON is the JSON text of the result of one, with spaces added.
 const oneJSON = `{"features": ["age", "\u003cport\u003e \"é\""], "categories": [{"feature": 1, "names": ["C", "Q", "S"]}], "seen": [{"feature": 0, "codes": [0, 7]}],
  "outputs": 2, "base": [0.5, -0], "average": true, "single": true, "trees": [
   {"feature": [0, 1, 0, 0, 0], "left": [1, 2, 0, 0, 0], "right": [4, 3, 0, 0, 0], "threshold": ["inf", 0, 0, 0, 0],

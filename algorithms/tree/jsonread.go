@@ -9,13 +9,14 @@ import (
 	"strconv"
 )
 
-// reader goes through a text that is valid JSON.
+// reader parses a text that is known to be valid JSON.
 type reader struct {
 	text []byte
 	at   int
 }
 
-// next skips white space and returns the next byte without consuming it; 0 at the end.
+// next skips white space and returns the next byte without consuming it. It returns 0 at the
+// end of the text.
 func (r *reader) next() byte {
 	for r.at < len(r.text) {
 		switch c := r.text[r.at]; c {
@@ -28,7 +29,7 @@ func (r *reader) next() byte {
 	return 0
 }
 
-// pass consumes the next byte if it is c, and reports whether it was.
+// pass consumes the next byte if it equals c, and reports whether it did.
 func (r *reader) pass(c byte) bool {
 	if r.next() != c {
 		return false
@@ -37,8 +38,8 @@ func (r *reader) pass(c byte) bool {
 	return true
 }
 
-// object reads an object. It may have the given members, each at most once, and must have the
-// first required ones of them. read reads the value of a member.
+// object reads an object that has only the given members, each at most once, and at least the
+// first required ones. It calls read to read the value of each member.
 func (r *reader) object(members []string, required int, read func(member string) error) error {
 	if !r.pass('{') {
 		return r.unexpected("an object")
@@ -69,7 +70,7 @@ func (r *reader) object(members []string, required int, read func(member string)
 	return nil
 }
 
-// list reads a list, which is never nil.
+// list reads a list. Its result is never nil.
 func list[T any](r *reader, read func(*reader) (T, error)) ([]T, error) {
 	if !r.pass('[') {
 		return nil, r.unexpected("a list")
@@ -114,7 +115,7 @@ func (r *reader) bool() (bool, error) {
 	return false, errors.New("it is neither true nor false")
 }
 
-// token consumes a number or a word and returns it as a part of the text.
+// token consumes a number or a word and returns it as a slice of the text.
 func (r *reader) token() []byte {
 	r.next()
 	from := r.at
@@ -163,7 +164,7 @@ func integer[T int32 | int64 | uint32 | Flags](r *reader) (T, error) {
 	return T(x), nil
 }
 
-// number returns the error for a token that is not the number wanted.
+// number returns the error for a token that is not a number of the expected type.
 func (r *reader) number(token []byte, err error) error {
 	switch {
 	case len(token) == 0 || token[0] != '-' && (token[0] < '0' || token[0] > '9'):
@@ -178,9 +179,9 @@ func (r *reader) unexpected(wanted string) error {
 	return fmt.Errorf("byte %d: %s was expected", r.at, wanted)
 }
 
-// EachTree calls f with each tree of a list that Writer.AppendTrees wrote, in order, and stops
-// if f fails. It does not validate trees; Writer.Add does. Memory is in proportion to the text
-// of a tree.
+// EachTree calls f with each tree of a list that Writer.AppendTrees wrote, in their order. It
+// stops if f returns an error. It does not validate trees; Writer.Add does. Memory use is in
+// proportion to the length of the text of one tree.
 func EachTree(text []byte, f func(t *Tree) error) error {
 	if !json.Valid(text) {
 		return errors.New("tree: the list of trees is not JSON")
@@ -202,7 +203,7 @@ func EachTree(text []byte, f func(t *Tree) error) error {
 	return nil
 }
 
-// columns are the fields of a tree's nodes, each a list.
+// columns has a list for each field of a tree's nodes.
 type columns struct {
 	feature, left, right, set, setWords []int32
 	flags                               []Flags
@@ -255,7 +256,7 @@ func readTree(r *reader) (Tree, error) {
 	return t, err
 }
 
-// nodes puts the columns together.
+// nodes returns the nodes whose fields are in the columns.
 func (c *columns) nodes() ([]Node, error) {
 	n := len(c.left)
 	for _, column := range [...]struct {
@@ -286,7 +287,7 @@ func (c *columns) nodes() ([]Node, error) {
 	return nodes, nil
 }
 
-// at returns an entry of a list, or the zero value beyond its end.
+// at returns list[i], or the zero value if i is beyond the end of the list.
 func at[T any](list []T, i int) T {
 	if i < len(list) {
 		return list[i]

@@ -9,19 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shape describes random ensembles.
+// shape describes a kind of random ensembles.
 type shape struct {
 	features, outputs, trees int
-	leaves                   int // at most, in a tree
+	leaves                   int // largest number of leaves of a tree
 	single, average          bool
-	categorical              bool // some nodes look at categories
-	odd                      bool // zeros that are missing, NaN that is zero
+	categorical              bool // some nodes are categorical
+	odd                      bool // some nodes have the flags ZeroMissing and NaNIsZero
 	values                   bool // trees have values for all outputs
-	cuts                     int  // different thresholds of a feature, at most
+	cuts                     int  // largest number of distinct thresholds of a feature
 }
 
-// random makes an ensemble by splitting leaves that are picked at random. Covers add up, and
-// all nodes have values.
+// random returns a random ensemble, made by splitting randomly chosen leaves. The covers of
+// children add up to that of their parent, and all nodes have values.
 func random(seed uint64, s shape) *Ensemble {
 	r := rand.New(rand.NewPCG(seed, 1))
 	e := &Ensemble{Outputs: s.outputs, Single: s.single, Average: s.average}
@@ -56,7 +56,7 @@ func random(seed uint64, s shape) *Ensemble {
 	return e
 }
 
-// split gives a node two children.
+// split turns a leaf into a node with two children.
 func (s shape) split(r *rand.Rand, t *Tree, at int32) {
 	n := t.Nodes[at]
 	n.Feature = int32(r.IntN(s.features))
@@ -92,8 +92,8 @@ func (s shape) split(r *rand.Rand, t *Tree, at int32) {
 	t.Nodes = append(t.Nodes, left, Node{Value: r.NormFloat64(), Cover: n.Cover - left.Cover, Count: n.Count - left.Count})
 }
 
-// randomRow fills a row with values that are likely to hit thresholds, categories and special
-// cases: missing, zero, almost zero, infinite, huge.
+// randomRow sets row to values that are often equal to thresholds or categories, or that are
+// special cases: missing, zero, almost zero, infinite or huge.
 func randomRow(r *rand.Rand, s shape, row []float64) {
 	for f := range row {
 		switch r.IntN(12) {
@@ -111,7 +111,7 @@ func randomRow(r *rand.Rand, s shape, row []float64) {
 	}
 }
 
-// plainScores returns the score of a row by its definition.
+// plainScores returns the scores of a row, computed directly from the definition.
 func plainScores(e *Ensemble, row []float64) []float64 {
 	sums := make([]float64, e.Outputs)
 	trees := make([]float64, e.Outputs)
@@ -160,14 +160,15 @@ var shapes = map[string]shape{
 	"everything": {features: 12, outputs: 2, trees: 30, leaves: 200, cuts: 16, categorical: true, odd: true},
 }
 
-// valid makes a random ensemble of a shape and checks it.
+// valid returns a random ensemble of the given shape, after checking that it is valid.
 func valid(t testing.TB, seed uint64, s shape) *Ensemble {
 	e := random(seed, s)
 	require.NoError(t, e.Validate())
 	return e
 }
 
-// sameBits asserts that two ensembles are the same, bit for bit; a nil slice equals an empty one.
+// sameBits requires that two ensembles are the same, bit for bit. A nil slice equals an empty
+// one.
 func sameBits(t testing.TB, want, got *Ensemble, about ...any) {
 	t.Helper()
 	require.Equal(t, fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got), about...)

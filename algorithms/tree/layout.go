@@ -5,79 +5,83 @@ import (
 	"slices"
 )
 
-// lanes is the number of rows that go through a tree together: the bits of a word.
+// lanes is the number of rows that pass through a tree together: the number of bits of a word.
 const lanes = 64
 
-// maxTop is the largest number of levels of a tree that rows go down as bits of words. The work
-// doubles with each level, and at about the eighth it equals that of a step of a walk.
+// maxTop is the largest number of levels of a tree in which rows are handled as bits of words.
+// The work for this doubles with each level. At about the eighth level it equals the work for a
+// step of a walk.
 const maxTop = 8
 
-// layout is an ensemble laid out for walking.
+// layout is an ensemble in the form that is used to score rows.
 //
-// The upper levels of a tree, its top, are a complete binary tree: position i, from 1, has the
-// children 2i and 2i+1. Blocks of 64 rows go down the top as bits of words. A cut of the
-// ensemble is a slot and a key. The mask of the cut says which rows are above it. At a node,
-// the rows that reach it divide into those in the mask and the others. All nodes with the same
-// cut share its mask. The masks of a slot's cuts contain each other, so one binary search per
-// row and one pass over the cuts make all of them. A node thus costs a few operations for 64
-// rows.
+// The upper levels of a tree, its top, are a complete binary tree: the children of position i,
+// counted from 1, are at the positions 2i and 2i+1. Blocks of 64 rows pass through the top as
+// bits of words. A cut is a slot and a key. The mask of the cut has the bits of the rows whose
+// key in the slot is above the cut's key. At a node, the rows in the mask go right, and the
+// others left. All nodes with the same cut share its mask. Each mask of a slot contains the
+// masks of the slot's higher cuts, so one binary search per row and one pass over the cuts
+// compute all masks of the slot. A node thus costs a few operations for 64 rows.
 //
-// In categorical slots each set has a mask of its own, made from the distinct categories of the
-// block.
+// In categorical slots each set has its own mask, which is computed from the distinct
+// categories in the block.
 //
-// Nodes below the top are walked along links, and so are all trees for a single row. A link has
-// the index of its left child; the right child follows it. A leaf is its own left child and
-// sends no row right. So rows that have arrived stay while others walk on, and several walks
-// advance together.
+// Below the top, rows walk from link to link; a single row does so in whole trees. There is a
+// link for each node. It has the index of the link of its left child, which is followed by that
+// of the right child. The link of a leaf is its own left child and sends no row right. So rows
+// that have reached a leaf stay there while other rows walk on, and several walks can advance
+// together.
 type layout[K key] struct {
 	e *Ensemble
-	// weights has, where the ensemble averages, the number of trees that add to each output.
+	// weights has the number of trees that add to each output, if the ensemble averages.
 	weights []float64
-	free    chan *area[K] // areas not in use
+	free    chan *area[K] // areas that are not in use
 
 	slots []slot
-	// first has the number of each feature's first slot, and at the end the number of slots.
+	// first has the index of the first slot of each feature, and then the number of slots.
 	first []int32
-	// absent has the keys of a sparse row without entries, by Absent.
+	// absent has the keys of a sparse row without entries, for each value of Absent.
 	absent [2][]K
-	// absentRank has for each of these keys the number of cuts that it is above.
+	// absentRank has, for each key in absent, the number of cuts of the slot that are below the
+	// key.
 	absentRank [2][]int32
-	// walks says that some tree has nodes below its top.
+	// walks is true if at least one tree has nodes below its top.
 	walks bool
-	// cuts has, for each slot, the keys that tops compare with, ascending, or the numbers of
-	// the sets in which they look categories up. The mask of cut c of slot s is start[s]+1+c.
-	// Mask start[s] has no rows, so mask 0 has none either.
+	// cuts has, for each slot, the keys of its cuts in ascending order, or for a categorical
+	// slot the numbers of its sets. The mask of cut c of slot s has the number start[s]+1+c.
+	// The mask with the number start[s] has no rows, so mask 0 has none either.
 	cuts  []cuts[K]
 	start []int32
 
 	tops []top
-	// masks has the number of the mask for each position of the tops.
+	// masks has the number of the mask for each position in the tops.
 	masks []int32
-	// ends has the link at which the top ends, for each path through it. values has the leaves'
-	// values there, times the weight of the tree, for trees that have no nodes below the top
-	// and one output. It has 256 more entries at the end, so that any byte is an index.
+	// ends has, for each path through a top, the link at which the path ends. values has the
+	// value of this link, if it is a leaf, times the weight of the tree. values is used for
+	// trees with one output that have no nodes below the top. It has 256 more entries at the
+	// end, so that any byte can be used as an index.
 	ends   []int32
 	values []float64
 
 	links []link[K]
-	// leaves has, for links that are leaves, the value times the weight of the tree. numbers
-	// has the number of each link's node in its tree.
+	// leaves has, for each link that is a leaf, the value times the weight of the tree. numbers
+	// has, for each link, the number of its node in the tree.
 	leaves  []float64
 	numbers []int32
 	sets    []set
 	words   []uint32
 }
 
-// link is a node in a walk. Rows whose key in the slot is larger than above go to link left+1,
-// others to left. If slot is negative, its complement is a categorical slot, and above is the
-// number of a set.
+// link is a node in the form that is used for walks. Rows whose key in slot is larger than
+// above go to link left+1, and other rows to link left. If slot is negative, its bitwise
+// complement is a categorical slot, and above is the number of a set.
 type link[K key] struct {
 	above K
 	slot  int32
 	left  int32
 }
 
-// set is a range of words, with the flags of the node that looks categories up in it.
+// set is a range of the words, and the flags of the categorical node to which it belongs.
 type set struct {
 	first, words int32
 	flags        Flags
@@ -85,19 +89,19 @@ type set struct {
 
 // top is the upper part of a tree.
 type top struct {
-	// depth is the number of levels, 0 if the tree is walked from its root.
+	// depth is the number of levels of the top. It is 0 if rows walk from the root of the tree.
 	depth int32
-	// first is the index of the top's first position in masks, ends and values. It has 1<<depth
-	// entries in each.
+	// first is the index of the first position of the top in masks, ends and values. The top
+	// has 1<<depth entries in each of them.
 	first int32
-	// whole says that all rows end at a leaf of the top.
+	// whole is true if all paths through the top end at leaves.
 	whole bool
-	// sets says that the tree has categorical nodes.
+	// sets is true if the tree has categorical nodes.
 	sets bool
 	root int32
 }
 
-// newLayout lays a valid ensemble out.
+// newLayout returns the layout of the valid ensemble e.
 func newLayout[K key](e *Ensemble) *layout[K] {
 	l := &layout[K]{e: e, weights: treesOf(e), free: make(chan *area[K], areas())}
 	var place map[slot]int32
@@ -146,8 +150,9 @@ func treesOf(e *Ensemble) []float64 {
 	return trees
 }
 
-// link appends the links of a tree. The children of a node are adjacent. The heavier child is
-// followed first, so that the paths of most rows lie close together.
+// link appends the links of a tree. The children of a node are adjacent. The nodes below the
+// child with the larger cover come first, so that the paths of most rows are close together in
+// memory.
 func (l *layout[K]) link(t *Tree, top *top, place map[slot]int32) {
 	top.root = int32(len(l.links))
 	l.append(t, 0)
@@ -180,14 +185,14 @@ func (l *layout[K]) link(t *Tree, top *top, place map[slot]int32) {
 	}
 }
 
-// append appends a node as a leaf.
+// append appends the link of a node as that of a leaf.
 func (l *layout[K]) append(t *Tree, number int32) {
 	l.links = append(l.links, link[K]{above: ^lowest[K](), left: int32(len(l.links))})
 	l.leaves = append(l.leaves, t.Nodes[number].Value*t.Weight)
 	l.numbers = append(l.numbers, number)
 }
 
-// slotOf returns the slot that a link looks at, of numbers or of categories.
+// slotOf returns the slot whose key is compared at a link, for numbers and for categories.
 func (l *layout[K]) slotOf(at int32) int32 {
 	s := l.links[at].slot
 	return max(s, ^s)
@@ -196,7 +201,8 @@ func (l *layout[K]) slotOf(at int32) int32 {
 // leaf reports whether a link is a leaf.
 func (l *layout[K]) leaf(at int32) bool { return l.links[at].left == at }
 
-// placeTops finds the tops of the trees, then their cuts, and fills in the tops.
+// placeTops determines the top of each tree, then the cuts of all tops, and then fills in the
+// tops.
 func (l *layout[K]) placeTops(e *Ensemble) {
 	var size int32
 	bySlot := make([][]K, len(l.slots))
@@ -239,8 +245,8 @@ func (l *layout[K]) placeTops(e *Ensemble) {
 	}
 }
 
-// topDepth chooses the depth of a tree's top: the depth of the tree if this is small, or else
-// the number of levels that are at least a quarter full.
+// topDepth returns the depth of a tree's top. This is the depth of the tree if it is small, and
+// otherwise the number of levels that are at least a quarter full.
 func (l *layout[K]) topDepth(root int32, level, next []int32) int32 {
 	level = append(level[:0], root)
 	for depth := int32(0); ; depth++ {
@@ -257,8 +263,9 @@ func (l *layout[K]) topDepth(root int32, level, next []int32) int32 {
 	}
 }
 
-// eachTop calls f with the links of a top. Nodes get their position, and split is set. For a
-// link at which the top ends, position is the number of the path to it.
+// eachTop calls f with the links of a top. For a node with children in the top, split is true
+// and position is its position. For a link at which the top ends, split is false and position
+// is the number of the path to it.
 func (l *layout[K]) eachTop(top *top, f func(position, at int32, split bool)) {
 	var walk func(position, depth, at int32)
 	walk = func(position, depth, at int32) {
@@ -273,8 +280,8 @@ func (l *layout[K]) eachTop(top *top, f func(position, at int32, split bool)) {
 	walk(1, 0, top.root)
 }
 
-// fillTop fills in the masks of a top's positions and the ends of its paths. Below a leaf the
-// top has paths that no row takes: these keep link and mask 0.
+// fillTop sets the masks of a top's positions and the ends of its paths. Below a leaf the top
+// has paths that no row takes; these keep link 0 and mask 0.
 func (l *layout[K]) fillTop(top *top, cuts [][]K, single bool) {
 	top.whole = true
 	l.eachTop(top, func(position, at int32, split bool) {

@@ -2,7 +2,7 @@ package tree
 
 import "runtime"
 
-// source is rows in one of several forms.
+// source has rows in one of several formats.
 type source struct {
 	x64    []float64
 	x32    []float32
@@ -12,28 +12,28 @@ type source struct {
 	absent Absent
 }
 
-// few is the number of rows below which masks cost more than they save.
+// few is a number of rows. For fewer rows, masks would cost more time than they save.
 const few = 12
 
-// onStack is the largest number of slots for which the keys of a single row are on the stack
-// and not in an area.
+// onStack is the largest number of slots for which the keys of a single row are stored on the
+// stack instead of in an area.
 const onStack = 256
 
-// area is the memory for scoring a block of rows.
+// area is working memory for scoring a block of rows.
 type area[K key] struct {
-	keys  []K                      // slot after slot, lanes rows each
-	masks []uint64                 // of the cuts
-	held  []uint64                 // slot by slot, the sparse rows that hold the feature
-	sums  []float64                // output after output, lanes rows each
-	trees [together]int32          // links of one row in several trees
-	at    [lanes]int32             // links of all rows in one tree
-	way   [lanes]uint8             // and the paths of the rows through its top
-	turns [maxTop]uint64           // bits of the paths
+	keys  []K                      // keys of lanes rows for each slot, slot after slot
+	masks []uint64                 // masks of the cuts
+	held  []uint64                 // for each slot, the sparse rows with an entry for the feature
+	sums  []float64                // sums of lanes rows for each output, output after output
+	trees [together]int32          // current links of one row in several trees
+	at    [lanes]int32             // current links of all rows in one tree
+	way   [lanes]uint8             // paths of the rows through the top of that tree
+	turns [maxTop]uint64           // for each level, the rows that go right
 	reach [1 << maxTop >> 1]uint64 // rows that reach the nodes of a level
 	group *blockGroup[K]           // nil before the first group
 }
 
-// take returns an area; give puts it back.
+// take returns an area, which give makes available again.
 func (l *layout[K]) take() *area[K] {
 	select {
 	case a := <-l.free:
@@ -58,8 +58,8 @@ func (l *layout[K]) give(a *area[K]) {
 // areas returns the largest number of unused areas that are kept.
 func areas() int { return 2 * runtime.GOMAXPROCS(0) }
 
-// one takes the first row of the source through all trees. It writes the scores to out, or the
-// numbers of the leaves to numbers; the other of the two is nil.
+// one passes the first row of src through all trees. It writes the scores to out, or the
+// numbers of the leaves to numbers. One of out and numbers must be nil.
 func (l *layout[K]) one(src *source, out []float64, numbers []int32) {
 	if len(l.slots) <= onStack {
 		var keys [onStack]K
@@ -72,7 +72,7 @@ func (l *layout[K]) one(src *source, out []float64, numbers []int32) {
 	l.give(a)
 }
 
-// row takes one row through the trees, several at a time.
+// row passes row i through the trees, several trees at a time.
 func (l *layout[K]) row(src *source, i int, keys []K, trees []int32, out []float64, numbers []int32) {
 	l.fill(src, i, keys, 1)
 	if out != nil {
@@ -98,7 +98,7 @@ func (l *layout[K]) row(src *source, i int, keys []K, trees []int32, out []float
 	}
 }
 
-// begin sets the sums of a row to their values before the first tree.
+// begin sets the sums of a row to their initial values.
 func (l *layout[K]) begin(sums []float64) {
 	if l.e.Average {
 		clear(sums[:l.e.Outputs])
@@ -107,8 +107,8 @@ func (l *layout[K]) begin(sums []float64) {
 	copy(sums, l.e.Base)
 }
 
-// add adds the values of tree t for a row that ends at a link. Output o is added to
-// sums[o*stride].
+// add adds the values of tree t at the link at, where a row ends. The value for output o is
+// added to sums[o*stride].
 func (l *layout[K]) add(t int, at int32, sums []float64, stride int) {
 	tree := &l.e.Trees[t]
 	if tree.Values == nil {
@@ -121,7 +121,7 @@ func (l *layout[K]) add(t int, at int32, sums []float64, stride int) {
 	}
 }
 
-// end turns the sums of a row into its scores.
+// end replaces the sums of a row by its scores.
 func (l *layout[K]) end(sums []float64) {
 	if !l.e.Average {
 		return
@@ -131,7 +131,7 @@ func (l *layout[K]) end(sums []float64) {
 	}
 }
 
-// mean returns an output from the sum over its trees, where the ensemble averages.
+// mean returns the score of output o for the sum over its trees, if the ensemble averages.
 func (l *layout[K]) mean(o int, sum float64) float64 {
 	if l.weights[o] > 0 {
 		sum /= l.weights[o]
@@ -139,7 +139,7 @@ func (l *layout[K]) mean(o int, sum float64) float64 {
 	return l.e.Base[o] + sum
 }
 
-// rows is one for the rows [from, to).
+// rows does what one does, for each of the rows [from, to).
 func (l *layout[K]) rows(src *source, from, to int, out []float64, numbers []int32) {
 	k, trees := l.e.Outputs, len(l.tops)
 	a := l.take()
@@ -177,7 +177,7 @@ func (l *layout[K]) rows(src *source, from, to int, out []float64, numbers []int
 	l.give(a)
 }
 
-// block takes up to lanes rows through all trees, one tree after the other.
+// block passes up to lanes rows through all trees, one tree after the other.
 func (l *layout[K]) block(src *source, from, n int, a *area[K], out []float64, numbers []int32) {
 	l.fillBlock(src, from, n, a)
 	l.beginBlock(a.sums)
@@ -195,9 +195,9 @@ func (l *layout[K]) block(src *source, from, n int, a *area[K], out []float64, n
 	}
 }
 
-// arrive takes rows of a block from the ends of their paths through the top of a tree to their
-// leaves. If count is set, it adds the leaves' values to sums. It writes the leaves' numbers to
-// numbers, unless this is nil.
+// arrive moves rows of a block from the ends of their paths through the top of tree t to their
+// leaves. If count is true, it adds the values of the leaves to sums. If numbers is not nil, it
+// writes the numbers of the leaves to it.
 func (l *layout[K]) arrive(t int, way []uint8, keys []K, sums []float64, a *area[K], count bool, numbers []int32) {
 	top, at := &l.tops[t], a.at[:len(way)]
 	ends := l.ends[top.first:][:1<<top.depth]
@@ -219,7 +219,7 @@ func (l *layout[K]) arrive(t int, way []uint8, keys []K, sums []float64, a *area
 	}
 }
 
-// beginBlock sets the sums of a block of rows to their values before the first tree.
+// beginBlock sets the sums of a block of rows to their initial values.
 func (l *layout[K]) beginBlock(sums []float64) {
 	for o, base := range l.e.Base {
 		if l.e.Average {

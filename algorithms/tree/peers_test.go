@@ -10,16 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// peer is a model of another library with the library's results for some rows.
+// peer is a model of another library, with the results of the library for some rows.
 type peer struct {
 	Ensemble                             Ensemble
-	Rows                                 [][]*float64 // nil is missing
+	Rows                                 [][]*float64 // nil means missing
 	Margins, Contributions, Interactions []float64
 	Leaves                               []int32
 	Importances                          map[string]map[string]float64
 }
 
-// TestPeers compares with XGBoost and LightGBM; see testdata/README.md.
+// TestPeers compares results with those of XGBoost and LightGBM; see testdata/README.md.
 func TestPeers(t *testing.T) {
 	text, err := os.ReadFile("testdata/peers.json")
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func (p *peer) check(t *testing.T, counts bool) {
 			}
 		}
 	}
-	const near = 3e-6 // the libraries add in float32
+	const near = 3e-6 // tolerance: the libraries add in float32
 	s := e.Scorer()
 	scores := make([]float64, n*k)
 	s.Dense(x, n, scores, 1)

@@ -2,12 +2,12 @@ package tree
 
 import "math"
 
-// tiny is the largest absolute value that counts as missing under ZeroMissing: 1e-35 as a
-// float32, as in LightGBM.
+// tiny is the largest absolute value that is treated as missing with the flag ZeroMissing:
+// 1e-35 as a float32, as in LightGBM.
 const tiny = float64(float32(1e-35))
 
-// missing applies the flags about missing values. It returns the value to compare, and whether
-// it is missing.
+// missing applies the flags about missing values to the value x of a feature. It returns the
+// value to compare, and whether it is missing.
 func (f Flags) missing(x float64) (float64, bool) {
 	if x != x && f&NaNIsZero != 0 {
 		x = 0
@@ -18,8 +18,8 @@ func (f Flags) missing(x float64) (float64, bool) {
 	return x, x != x
 }
 
-// category returns the category of a value: the value without its fraction. Values below 0, and
-// values beyond int32, have no category and give -1.
+// category returns the category of a value: the value truncated to an integer. It returns -1
+// for values below 0 and beyond int32, which have no category.
 func category(x float64) int32 {
 	if !(x >= 0 && x <= math.MaxInt32) {
 		return -1
@@ -27,8 +27,8 @@ func category(x float64) int32 {
 	return int32(x)
 }
 
-// Has reports whether a category is in the set of a categorical node. Negative categories, and
-// those beyond the last word of the set, are not.
+// Has reports whether a category is in the set of a categorical node. It returns false for
+// negative categories and for categories beyond the last word of the set.
 func (t *Tree) Has(node, category int32) bool {
 	n := &t.Nodes[node]
 	word := category >> 5
@@ -36,10 +36,10 @@ func (t *Tree) Has(node, category int32) bool {
 }
 
 // Left reports whether a node with children sends a row left, where x is the row's value of the
-// node's feature. It is the definition with which every faster form of prediction agrees. If
-// single is set, as Ensemble.Single says, x is first rounded to float32. At categorical nodes
-// the category is x without its fraction. A value that is negative, beyond the set or not a
-// category is not in the set.
+// node's feature. It is the reference with which all faster implementations agree. If single is
+// true, as given by Ensemble.Single, x is first rounded to float32. At categorical nodes the
+// category is x truncated to an integer. A negative value, a value beyond the set, and a value
+// that is not a category are not in the set.
 func (t *Tree) Left(node int32, x float64, single bool) bool {
 	n := &t.Nodes[node]
 	if single {
@@ -55,8 +55,8 @@ func (t *Tree) Left(node int32, x float64, single bool) bool {
 	return x < n.Threshold
 }
 
-// Leaf returns the number of the node in which a row ends, by walking node after node. A
-// Scorer does so faster.
+// Leaf returns the number of the node in which a row ends. It walks from node to node. A Scorer
+// finds the node faster.
 func (t *Tree) Leaf(row []float64, single bool) int32 {
 	var at int32
 	for {

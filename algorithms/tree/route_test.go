@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLeft is the contract of nodes, case by case.
+// TestLeft checks every rule of Tree.Left by an example.
 func TestLeft(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	const third = 1.0 / 3

@@ -1,42 +1,42 @@
 package tree
 
-// A Scorer computes the scores of rows, fast. It allocates nothing for a row, and any number of
-// goroutines may use it. The score of a row depends, to the bit, on that row and the ensemble
-// alone. It does not depend on the batch of the row, the number of threads, or whether the row
-// is dense or sparse.
+// A Scorer computes the scores of rows in a fast way. It does not allocate for a row, and any
+// number of goroutines may use it. All bits of the score of a row depend only on that row and
+// the ensemble. They do not depend on the batch of the row, the number of threads, or whether
+// the row is dense or sparse.
 //
-// Rows are features in the order of the ensemble. Further values in a row are ignored. NaN is a
-// missing feature.
+// A row has the values of the features in the order of the ensemble. Further values in a row
+// are ignored. NaN means a missing feature.
 type Scorer struct {
 	e *Ensemble
-	// One of them is set. There is no interface for both, since calls through it would make the
-	// source of rows escape to the heap.
+	// One of single and double is set. They are not hidden behind an interface, because calls
+	// through an interface would make source escape to the heap.
 	single *layout[int32]
 	double *layout[int64]
 }
 
-// CSR is a block of sparse rows: the features and values of row i are Col[p] and Val[p] for p
-// from RowPtr[i] to RowPtr[i+1]. Features that the ensemble does not have are ignored. If a
-// feature has several values, the last counts.
+// CSR is a block of sparse rows in compressed form: the features and values of row i are Col[p]
+// and Val[p] for p from RowPtr[i] to RowPtr[i+1]−1. Features that the ensemble does not have
+// are ignored. If a feature has several values, the last counts.
 type CSR struct {
 	RowPtr []int64
 	Col    []int32
 	Val    []float64
 }
 
-// Absent is the meaning of features absent from sparse rows.
+// Absent says how features absent from sparse rows are treated.
 type Absent uint8
 
-// Meanings of absent features.
 const (
-	// AbsentIsMissing takes absent features as missing.
+	// AbsentIsMissing treats absent features as missing.
 	AbsentIsMissing Absent = iota
-	// AbsentIsZero takes absent features as 0.
+	// AbsentIsZero treats absent features as 0.
 	AbsentIsZero
 )
 
-// Scorer lays the ensemble out for prediction. It takes time and memory in proportion to the
-// ensemble, so make it once. It panics if the ensemble fails Validate.
+// Scorer returns a scorer of the ensemble. It takes time and memory in proportion to the size
+// of the ensemble, so call it once and keep the result. It panics if the ensemble fails
+// Validate.
 func (e *Ensemble) Scorer() *Scorer {
 	if err := e.Validate(); err != nil {
 		panic(err)
@@ -50,20 +50,21 @@ func (e *Ensemble) Scorer() *Scorer {
 // Ensemble returns the ensemble of the scorer.
 func (s *Scorer) Ensemble() *Ensemble { return s.e }
 
-// Scores writes to out the scores of one row, a value for each output. Several rows at a time
-// are faster: see Dense.
+// Scores writes to out the scores of one row, a value for each output. For many rows Dense is
+// faster.
 func (s *Scorer) Scores(row, out []float64) {
 	src := source{x64: row}
 	s.one(&src, out, nil)
 }
 
-// Scores32 is Scores for a row of float32.
+// Scores32 does what Scores does, for a row of float32 values.
 func (s *Scorer) Scores32(row []float32, out []float64) {
 	src := source{x32: row}
 	s.one(&src, out, nil)
 }
 
-// ScoresSparse is Scores for a sparse row, given by its features and their values.
+// ScoresSparse does what Scores does, for a sparse row with the features col and their values
+// val.
 func (s *Scorer) ScoresSparse(col []int32, val []float64, absent Absent, out []float64) {
 	ends := [2]int64{0, int64(len(col))}
 	src := source{csr: CSR{RowPtr: ends[:], Col: col, Val: val}, absent: absent, sparse: true}
@@ -77,34 +78,34 @@ func (s *Scorer) Leaves(row []float64, out []int32) {
 }
 
 // Dense writes to out the scores of the n rows of x: a value for each output, row after row. x
-// is row-major with a value for each feature. threads goroutines share the work, with the
-// caller's; below 2, the caller's alone does it.
+// is row-major with a value for each feature. The work is divided among threads goroutines, of
+// which the caller's is one. If threads is below 2, the caller's goroutine does all the work.
 func (s *Scorer) Dense(x []float64, n int, out []float64, threads int) {
 	s.run(source{x64: x}, n, out, nil, threads)
 }
 
-// Dense32 is Dense for rows of float32.
+// Dense32 does what Dense does, for rows of float32 values.
 func (s *Scorer) Dense32(x []float32, n int, out []float64, threads int) {
 	s.run(source{x32: x}, n, out, nil, threads)
 }
 
-// Sparse is Dense for sparse rows.
+// Sparse does what Dense does, for sparse rows.
 func (s *Scorer) Sparse(x CSR, absent Absent, out []float64, threads int) {
 	s.run(source{csr: x, absent: absent, sparse: true}, max(len(x.RowPtr)-1, 0), out, nil, threads)
 }
 
-// DenseLeaves is Leaves for the n rows of x, which are as for Dense. out gets a node number for
-// each tree, row after row.
+// DenseLeaves does what Leaves does, for each of the n rows of x, which are as in Dense. It
+// writes a node number for each tree to out, row after row.
 func (s *Scorer) DenseLeaves(x []float64, n int, out []int32, threads int) {
 	s.run(source{x64: x}, n, nil, out, threads)
 }
 
-// SparseLeaves is Leaves for sparse rows.
+// SparseLeaves does what DenseLeaves does, for sparse rows.
 func (s *Scorer) SparseLeaves(x CSR, absent Absent, out []int32, threads int) {
 	s.run(source{csr: x, absent: absent, sparse: true}, max(len(x.RowPtr)-1, 0), nil, out, threads)
 }
 
-// one takes the first row of the source through the trees.
+// one passes the first row of src through the trees.
 func (s *Scorer) one(src *source, out []float64, leaves []int32) {
 	if s.single != nil {
 		s.single.one(src, out, leaves)
@@ -113,7 +114,8 @@ func (s *Scorer) one(src *source, out []float64, leaves []int32) {
 	}
 }
 
-// run divides the rows among threads. A thread takes the next stretch when it has done one.
+// run divides the rows among threads goroutines. A goroutine takes the next range of rows when
+// it has finished one.
 func (s *Scorer) run(src source, n int, out []float64, leaves []int32, threads int) {
 	src.stride = len(s.e.Features)
 	split(n, lanes, threads, func(from, to int) {

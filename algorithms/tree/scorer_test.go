@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// allBits returns the bits of numbers, for comparisons that distinguish 0 from -0.
+// allBits returns the bits of numbers, so that comparisons distinguish 0 from -0.
 func allBits(x []float64) []uint64 {
 	all := make([]uint64, len(x))
 	for i, v := range x {
@@ -17,7 +17,7 @@ func allBits(x []float64) []uint64 {
 	return all
 }
 
-// TestScores compares every way to predict with the walk from node to node, bit for bit.
+// TestScores compares every way to predict with walking from node to node, bit for bit.
 func TestScores(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestScores(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 2))
 				n := 64 + 64 + 13 + int(seed)
 				if seed == 0 {
-					n += groupBlocks * lanes // more than one group
+					n += groupBlocks * lanes // more rows than one group has
 				}
 				x := make([]float64, n*s.features)
 				var want []float64
@@ -71,7 +71,8 @@ func checkScorer(t *testing.T, e *Ensemble, x []float64, n int, want []float64, 
 	}
 }
 
-// TestSparse gives rows as shuffled entries, with features that the ensemble does not have.
+// TestSparse requires the same scores for sparse rows whose entries are shuffled and include
+// features that the ensemble does not have.
 func TestSparse(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +128,7 @@ func TestSparse(t *testing.T) {
 	valid(t, 1, shapes["small"]).Scorer().Sparse(CSR{}, AbsentIsZero, nil, 4)
 }
 
-// TestFloat32 gives rows as float32, which score like the same values as float64.
+// TestFloat32 requires that rows of float32 have the same scores as the same values as float64.
 func TestFloat32(t *testing.T) {
 	for name, s := range shapes {
 		e := valid(t, 1, s)
@@ -151,7 +152,7 @@ func TestFloat32(t *testing.T) {
 	}
 }
 
-// TestEmpty has no trees, and no rows.
+// TestEmpty scores with no trees, and with no rows.
 func TestEmpty(t *testing.T) {
 	e := &Ensemble{Features: []string{"a"}, Outputs: 2, Base: []float64{1, 2}}
 	for _, average := range []bool{false, true} {
@@ -176,8 +177,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestShortRowPanics has a row that is too short, on several threads: the caller can recover
-// the panic.
+// TestShortRowPanics requires that the caller can recover the panic about a row that is too
+// short, also with several threads.
 func TestShortRowPanics(t *testing.T) {
 	s := valid(t, 1, shapes["depth"]).Scorer()
 	require.Panics(t, func() { s.Scores(nil, make([]float64, 1)) })

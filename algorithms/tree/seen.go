@@ -2,8 +2,8 @@ package tree
 
 import "slices"
 
-// AlsoSeen returns, by feature, the union of the codes that two trainings have seen. It is nil
-// where the codes of one training are not known.
+// AlsoSeen returns, for each feature, the union of the codes that two trainings have seen. The
+// entry of a feature is nil if the codes of one training are not known.
 func AlsoSeen(a, b [][]int32) [][]int32 {
 	var all [][]int32
 	for f := range min(len(a), len(b)) {

@@ -7,42 +7,44 @@ import (
 	"unsafe"
 )
 
-// Rows are walked through trees as keys: integers that have the order of the features' values.
-// Nodes may look at a feature in several ways, such as with different flags for missing values.
-// Each way is a slot of the feature and has a key of its own. A missing value has the smallest
-// key where it goes left and the largest where it goes right. So a step of a walk is one
-// comparison of integers, without special cases.
+// For walks through trees, the features of a row are converted to keys: integers in the same
+// order as the values. Nodes may treat the values of a feature in several ways, for example
+// with different flags for missing values. Each way is a slot of the feature and has its own
+// key. A missing value has the smallest key in a slot in which it goes left, and the largest
+// key in a slot in which it goes right. So a step of a walk is one comparison of integers,
+// without special cases.
 
-// key is the integer that stands for a float32 or a float64.
+// key is the type of the integers that represent float32 or float64 values.
 type key interface{ int32 | int64 }
 
-// slot is a feature in one of the ways in which nodes look at it.
+// slot is a feature together with one of the ways in which nodes treat its values.
 type slot struct {
 	feature int32
-	// flags are the flags of the nodes about missing values and categories. Flags with the same
-	// meaning are made equal.
+	// flags has the flags of the nodes about missing values and categories. Combinations of
+	// flags with the same meaning are replaced by one of them.
 	flags Flags
 }
 
-// Keys in categorical slots that are not categories.
+// These are the keys, in categorical slots, of values that are not categories.
 const (
 	noCategory      = -1
 	missingCategory = -2
 )
 
-// way returns the slot that a node with children looks at.
+// way returns the slot that a node with children compares.
 func (n *Node) way() slot {
 	f := n.Flags &^ SetRight
-	if f&ZeroMissing != 0 { // NaN is missing, whether it is taken as 0 first or not
+	if f&ZeroMissing != 0 { // NaN is missing, whether it is replaced by 0 first or not
 		f &^= NaNIsZero
 	}
-	if f&NaNIsZero != 0 || f&Categorical != 0 { // nothing is missing; the node decides
+	if f&NaNIsZero != 0 || f&Categorical != 0 { // with NaNIsZero nothing is missing; a categorical node uses its own flag
 		f &^= DefaultLeft
 	}
 	return slot{feature: n.Feature, flags: f}
 }
 
-// slotsOf returns the slots of an ensemble in the order of the features, and the index of each.
+// slotsOf returns the slots of an ensemble, sorted by feature and flags, and the index of each
+// slot.
 func slotsOf(e *Ensemble) ([]slot, map[slot]int32) {
 	place := map[slot]int32{}
 	for t := range e.Trees {
@@ -66,7 +68,7 @@ func slotsOf(e *Ensemble) ([]slot, map[slot]int32) {
 }
 
 // keyOf returns the key of a number that is not NaN. Smaller numbers have smaller keys, and -0
-// has the key of 0. No number has the smallest or the largest integer as its key.
+// has the key of 0. The smallest and the largest integer are not keys of any number.
 func keyOf[K key, T float32 | float64](x T) K {
 	var k K
 	if unsafe.Sizeof(k) == 4 {
@@ -77,13 +79,13 @@ func keyOf[K key, T float32 | float64](x T) K {
 	return K(b ^ (b>>63)&math.MaxInt64)
 }
 
-// lowest returns the smallest key; its complement is the largest.
+// lowest returns the smallest key. Its bitwise complement is the largest key.
 func lowest[K key]() K {
 	var k K
 	return K(-1) << (8*unsafe.Sizeof(k) - 1)
 }
 
-// fillKeys writes the keys of one slot for len(out) rows. The value of row i is x[i*stride].
+// fillKeys writes the keys in slot s of len(out) rows. The value of row i is x[i*stride].
 func fillKeys[K key, T float32 | float64](s slot, x []T, stride int, out []K) {
 	if s.flags&^DefaultLeft != 0 {
 		for i := range out {
@@ -102,7 +104,7 @@ func fillKeys[K key, T float32 | float64](s slot, x []T, stride int, out []K) {
 	}
 }
 
-// specialKey returns the key of a value in a slot with other flags than DefaultLeft.
+// specialKey returns the key of a value in a slot that has flags other than DefaultLeft.
 func specialKey[K key, T float32 | float64](s slot, x T) K {
 	v := float64(x)
 	if unsafe.Sizeof(K(0)) == 4 {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoAllocation predicts and explains rows without allocating.
+// TestNoAllocation requires that rows are scored and explained without allocations.
 func TestNoAllocation(t *testing.T) {
 	for name, s := range shapes {
 		e := valid(t, 1, s)
@@ -29,12 +29,13 @@ func TestNoAllocation(t *testing.T) {
 		} {
 			require.Zero(t, testing.AllocsPerRun(5, f), "%s of %s", what, name)
 		}
-		// A batch costs a few allocations, however many rows and trees it has.
+		// A batch needs a few allocations, regardless of the numbers of rows and trees.
 		require.LessOrEqual(t, testing.AllocsPerRun(5, func() { scorer.Dense(x, n, out, 1) }), 2.0, name)
 	}
 }
 
-// TestConcurrent uses one Scorer and one Explainer from many goroutines.
+// TestConcurrent requires that one Scorer and one Explainer give correct results in many
+// goroutines.
 func TestConcurrent(t *testing.T) {
 	for _, name := range []string{"everything", "deepSingle", "forest"} {
 		s := shapes[name]
@@ -63,7 +64,7 @@ func TestConcurrent(t *testing.T) {
 				}
 				explainer.DenseValues(x, some, values, 1+g%2)
 				if !slices.Equal(allBits(want), allBits(out)) || !slices.Equal(allBits(wantValues), allBits(values)) {
-					t.Error("another result beside other goroutines")
+					t.Error("the result differs when other goroutines use the same Scorer and Explainer")
 				}
 			})
 		}

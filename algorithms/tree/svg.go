@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// fills are the colours in SVG.
+// fills has the fill colours in SVG.
 var fills = [...]string{white: "#ffffff", grey: "#e8e8e8", blue: "#d6e6f7", amber: "#fae3c6"}
 
-// WriteSVG draws one tree: a box for each node with its condition, gain and cover, or with its
-// value. Rows that meet the condition go left. A dot marks the edge that missing values take.
+// WriteSVG draws one tree. Each node is a box with its condition, gain and cover, or with its
+// value if it is a leaf. Rows that satisfy the condition go left. A dot marks the edge that
+// missing values follow.
 func (e *Ensemble) WriteSVG(w io.Writer, tree int, o DrawOptions) error {
 	d, err := e.drawing(tree, o)
 	if err != nil {
@@ -38,7 +39,7 @@ func (e *Ensemble) WriteSVG(w io.Writer, tree int, o DrawOptions) error {
 	return b.Flush()
 }
 
-// edges calls f with the lines between boxes.
+// edges calls f with each line between two boxes.
 func (d *drawing) edges(f func(x0, y0, x1, y1 int, missing bool)) {
 	for i := range d.boxes {
 		b := &d.boxes[i]
@@ -50,7 +51,7 @@ func (d *drawing) edges(f func(x0, y0, x1, y1 int, missing bool)) {
 	}
 }
 
-// escape returns a text in a form that XML can hold.
+// escape returns s with special characters escaped for XML.
 func escape(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0xfffe || r == 0xffff {

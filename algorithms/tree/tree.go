@@ -1,26 +1,25 @@
 package tree
 
-// Flags say how a node sends rows to its children.
+// Flags control how a node sends rows to its children.
 type Flags uint8
 
-// Flags of nodes.
 const (
 	// DefaultLeft sends rows with a missing feature left.
 	DefaultLeft Flags = 1 << iota
 	// Categorical marks a node that looks the value up in a set of categories.
 	Categorical
-	// SetRight sends the categories of the set right and all others left, instead of the other
-	// way round.
+	// SetRight sends the categories in the set right and all others left. Without it, the
+	// categories in the set go left and all others right.
 	SetRight
-	// ZeroMissing takes values within 1e-35 of zero as missing, and NaN too.
+	// ZeroMissing treats values within 1e-35 of zero, and NaN, as missing.
 	ZeroMissing
-	// NaNIsZero takes NaN as 0, so that nothing is missing.
+	// NaNIsZero treats NaN as 0, so that no value is missing.
 	NaNIsZero
 )
 
 // A Node either has two children or is a leaf.
 type Node struct {
-	// Feature is the number of the feature that the node looks at.
+	// Feature is the number of the feature on which the node splits.
 	Feature int32
 	// Left and Right are the numbers of the children within the tree; 0 at leaves.
 	Left, Right int32
@@ -28,16 +27,17 @@ type Node struct {
 	// SetWords the number of its words. Category c is in the set if bit c%32 of word c/32 is 1.
 	Set, SetWords int32
 	Flags         Flags
-	// Threshold sends values below it left.
+	// Threshold is the value below which rows go left.
 	Threshold float64
-	// Value is added to the tree's output for rows that end at the node. Nodes with children
-	// have one too, where it is known: the value that they would have as leaves.
+	// Value is added to the tree's output for rows that end at the node. A node with children
+	// also has a value, if it is known: the value that the node would have as a leaf.
 	Value float64
 	// Gain is the reduction of the loss by the split; 0 at leaves.
 	Gain float64
 	// Cover is the sum of the hessians (or weights) of the training rows that reach the node.
 	Cover float64
-	// Count is the number of these rows; 0 where a format does not have it.
+	// Count is the number of training rows that reach the node. It is 0 if the tree was read
+	// from a format without this number.
 	Count int64
 }
 
@@ -47,46 +47,47 @@ func (n *Node) Leaf() bool { return n.Left == 0 }
 // A Tree is a list of nodes; the first is the root. Children come after their parents.
 type Tree struct {
 	Nodes []Node
-	// Sets are the words of the categorical nodes' sets.
+	// Sets has the words of the sets of all categorical nodes.
 	Sets []uint32
 	// Values has the values of nodes with several outputs, such as the shares of classes in a
-	// forest: node i has Values[i*Outputs:(i+1)*Outputs]. It is nil if the tree has one output;
-	// the values are then in the nodes.
+	// forest: node i has Values[i*Outputs:(i+1)*Outputs]. It is nil if the tree adds to only
+	// one output; Node.Value then has the values.
 	Values []float64
-	// Output is the number of the output that a tree without Values adds to.
+	// Output is the number of the output to which a tree without Values adds.
 	Output int32
-	// Weight is the factor of the tree's values. After DART it is not 1.
+	// Weight is the factor by which the tree's values are multiplied. It can differ from 1
+	// after training with DART.
 	Weight float64
 }
 
-// An Ensemble is trees over the same features. The score of a row is, for each output, Base
-// plus the weighted values of the leaves in which the row ends, added in the order of the
-// trees. It is immutable once made, and safe for concurrent use.
+// An Ensemble is a list of trees over the same features. The score of a row is, for each
+// output, the sum of Base and the weighted values of the leaves in which the row ends, added in
+// the order of the trees. It is immutable once made, and safe for concurrent use.
 type Ensemble struct {
-	// Features are the names of the features, in their order.
+	// Features has the names of the features, in their order.
 	Features []string
 	// Categories has the names of the categories of each categorical feature, in the order of
-	// their codes. For features that are numbers the entry is nil. It may be nil.
+	// their codes. The entry of a numeric feature is nil. Categories itself may be nil.
 	Categories [][]string
-	// Seen has the categories that training has seen, in ascending order, for each feature
-	// whose categories are numbers. An entry is nil where they are not known. It may be nil,
-	// and changes no prediction.
+	// Seen has, for each feature whose categories are numbers, the categories that training has
+	// seen, in ascending order. An entry is nil if the categories are not known. Seen itself
+	// may be nil. It does not affect predictions.
 	Seen [][]int32
 	// Outputs is the number of values in the score of a row.
 	Outputs int
-	// Base is what is added to each output.
+	// Base has the value that is added to each output.
 	Base []float64
-	// Average divides the sum of the trees' values by the number of trees that add to the
-	// output, as forests do.
+	// If Average is true, scores divide the sum of the trees' values by the number of trees
+	// that add to the output, as forests do.
 	Average bool
-	// Single compares features as float32.
+	// If Single is true, features are rounded to float32 before they are compared.
 	Single bool
 	Trees  []Tree
 }
 
-// First returns the ensemble of the first n trees, or of all if there are fewer. With k trees
-// per round, First(k*rounds) is the ensemble after that many rounds of boosting. The trees are
-// shared, and so are all other parts.
+// First returns an ensemble of the first n trees, or of all trees if there are fewer than n.
+// With k trees per round, First(k*rounds) is the ensemble after that many rounds of boosting.
+// The result shares the trees and all other parts with e.
 func (e *Ensemble) First(n int) *Ensemble {
 	first := *e
 	n = min(max(n, 0), len(e.Trees))

@@ -24,7 +24,8 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// Two trainings have seen what either has seen, if both are known.
+// TestAlsoSeen requires the union of the codes that two trainings have seen, if the codes of
+// both are known.
 func TestAlsoSeen(t *testing.T) {
 	require.Equal(t, [][]int32{{1, 3, 4}, nil, nil}, AlsoSeen([][]int32{{1, 3}, {1}, nil}, [][]int32{{3, 4}, nil, {2}}))
 	require.Nil(t, AlsoSeen(nil, [][]int32{{1}}))

@@ -6,22 +6,25 @@ import (
 	"math"
 )
 
-// MaxDepth is the largest depth of a tree: the number of splits above a leaf.
+// MaxDepth is the largest allowed depth of a tree, that is, the number of splits above a leaf.
 const MaxDepth = 1 << 16
 
-// Validate checks everything that the other functions of this package rely on, so that an
-// ensemble that passes makes none of them panic, run for ever or read beyond a slice:
+// Validate checks everything on which the other functions of this package rely. For a valid
+// ensemble, none of them panics, loops for ever or reads beyond a slice. Validate requires:
 //
-//   - there is an output, a base for each, and room in Categories and Seen for each feature;
-//   - every tree has a node; children come after their parents, and every node but the root is
-//     the child of exactly one other, so that there is neither cycle nor orphan;
+//   - there is at least one output, a base for each output, and an entry for each feature in
+//     Categories and Seen unless these are nil;
+//   - every tree has at least one node; children come after their parents, and every node
+//     except the root is the child of exactly one other node, so that there are no cycles and
+//     no unreachable nodes;
 //   - trees are at most MaxDepth deep;
-//   - codes in Seen ascend, and are not negative;
-//   - features, outputs and sets of categories are in range, and Values complete;
-//   - thresholds are numbers or infinities, and float32 values where the ensemble is Single;
-//     all other numbers are finite, covers and counts not negative.
+//   - the codes in Seen are in ascending order and not negative;
+//   - features, outputs and sets of categories are in range, and Values is complete;
+//   - thresholds are numbers or infinities, and float32 values if the ensemble is Single; all
+//     other numbers are finite; covers and counts are not negative.
 //
-// The error names tree and node. It takes time in proportion to the ensemble.
+// The error names the tree and the node. Validate takes time in proportion to the size of the
+// ensemble.
 func (e *Ensemble) Validate() error {
 	switch {
 	case e.Outputs < 1:
@@ -60,7 +63,7 @@ func (e *Ensemble) Validate() error {
 // finite reports whether x is neither infinite nor NaN.
 func finite(x float64) bool { return x-x == 0 }
 
-// validate checks one tree. depth is memory that is used again.
+// validate checks one tree. depth is working memory that is reused.
 func (e *Ensemble) validate(t *Tree, depth []int32) ([]int32, error) {
 	switch {
 	case len(t.Nodes) == 0:
@@ -83,7 +86,7 @@ func (e *Ensemble) validate(t *Tree, depth []int32) ([]int32, error) {
 			return depth, fmt.Errorf("node %d: the value for output %d is %v, which is not finite", i/e.Outputs, i%e.Outputs, v)
 		}
 	}
-	// depth holds the depth of each node that was seen as a child, and 0 for all others.
+	// depth[i] is the depth of node i if the node was found as a child, and 0 otherwise.
 	if cap(depth) < len(t.Nodes) {
 		depth = make([]int32, len(t.Nodes))
 	}
@@ -134,7 +137,7 @@ func (e *Ensemble) validateNode(t *Tree, i int, depth []int32) error {
 	return nil
 }
 
-// validateNumbers checks the fields of a node by themselves.
+// validateNumbers checks each field of a node that can be checked without the others.
 func (n *Node) validateNumbers() error {
 	const known = DefaultLeft | Categorical | SetRight | ZeroMissing | NaNIsZero
 	switch {

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestValidateRefuses breaks a valid ensemble in every way that Validate knows.
+// TestValidateRefuses requires an error for every kind of invalid ensemble that Validate can
+// find.
 func TestValidateRefuses(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	for want, spoil := range map[string]func(e *Ensemble, t *Tree, n []Node){
@@ -56,7 +57,8 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// TestDeep uses a tree of the largest depth, and refuses a deeper one.
+// TestDeep requires that a tree of the largest depth is accepted and works, and that a deeper
+// one is refused.
 func TestDeep(t *testing.T) {
 	require.ErrorContains(t, chain(MaxDepth+1).Validate(), "it is 65536 splits below the root, and splits")
 	e := chain(MaxDepth)
@@ -73,7 +75,8 @@ func TestDeep(t *testing.T) {
 	}
 }
 
-// TestTooLongToExplain has a tree with as many features as splits on a path.
+// TestTooLongToExplain requires an error for a tree with a very long path on which every split
+// is on another feature.
 func TestTooLongToExplain(t *testing.T) {
 	e := chain(20000)
 	e.Features = make([]string, 20000)

@@ -5,11 +5,11 @@ import (
 	"math/bits"
 )
 
-// walk walks up to lanes rows of a block to their leaves. Row i begins at link at[i] and has
-// the key of slot s in keys[s*lanes+i]. All rows that have not arrived take a step in each
-// turn.
+// walk moves up to lanes rows of a block to their leaves. Row i starts at link at[i], and its
+// key of slot s is keys[s*lanes+i]. In each turn, all rows that have not reached a leaf take
+// one step.
 func (l *layout[K]) walk(keys []K, at []int32, sets bool) {
-	var on [lanes]int32 // the rows still walking
+	var on [lanes]int32 // the rows that have not reached a leaf
 	for i := range at {
 		on[i&(lanes-1)] = int32(i)
 	}
@@ -22,8 +22,8 @@ func (l *layout[K]) walk(keys []K, at []int32, sets bool) {
 	}
 }
 
-// stepNumbers takes one step with the rows in on, where no node is categorical. It moves the
-// rows still walking to the front and returns their number.
+// stepNumbers takes one step with the rows in on, if no node is categorical. It moves the rows
+// that have not reached a leaf to the front of on, and returns their number.
 func stepNumbers[K key](links []link[K], keys []K, at, on []int32) int {
 	left := 0
 	for _, i := range on {
@@ -45,7 +45,7 @@ func stepNumbers[K key](links []link[K], keys []K, at, on []int32) int {
 	return left
 }
 
-// stepSets is stepNumbers where some nodes are categorical.
+// stepSets does what stepNumbers does, if some nodes are categorical.
 func (l *layout[K]) stepSets(keys []K, at, on []int32) int {
 	left := 0
 	for _, i := range on {
@@ -67,17 +67,18 @@ func (l *layout[K]) stepSets(keys []K, at, on []int32) int {
 	return left
 }
 
-// together is the number of trees that one row is walked through at a time.
+// together is the number of trees in which one row walks at the same time.
 const together = 16
 
-// walkRow walks one row, with the key of slot s in keys[s], from the links of several trees to
-// their leaves. All take a step in turn until none moves.
+// walkRow moves one row, whose key of slot s is keys[s], from the links at of several trees to
+// its leaves in these trees. In each turn the row takes a step in every tree, until it moves in
+// none of them.
 func (l *layout[K]) walkRow(keys []K, at []int32) {
 	if len(l.sets) > 0 {
 		l.walkRowSets(keys, at)
 		return
 	}
-	if len(keys) == 0 { // all trees are single leaves
+	if len(keys) == 0 { // every tree is a single leaf
 		return
 	}
 	for moved := int32(1); moved != 0; {
@@ -95,7 +96,7 @@ func (l *layout[K]) walkRow(keys []K, at []int32) {
 	}
 }
 
-// walkRowSets is walkRow where some nodes are categorical.
+// walkRowSets does what walkRow does, if some nodes are categorical.
 func (l *layout[K]) walkRowSets(keys []K, at []int32) {
 	for moved := int32(1); moved != 0; {
 		moved = 0
@@ -114,7 +115,8 @@ func (l *layout[K]) walkRowSets(keys []K, at []int32) {
 	}
 }
 
-// look returns 1 if a category goes right by the set with a given number, and 0 otherwise.
+// look returns 1 if rows with the given category go right at the set with the given number, and
+// 0 if they go left.
 func (l *layout[K]) look(number, category K) int32 {
 	s := &l.sets[number]
 	if category == missingCategory {
@@ -130,7 +132,7 @@ func (l *layout[K]) look(number, category K) int32 {
 	return in ^ 1
 }
 
-// spread maps a byte to a word: bit i of the byte is the lowest bit of byte i of the word.
+// spread maps a byte to a word: bit i of the byte becomes the lowest bit of byte i of the word.
 var spread = func() (table [256]uint64) {
 	for b := range table {
 		for i := range 8 {
@@ -140,8 +142,8 @@ var spread = func() (table [256]uint64) {
 	return table
 }()
 
-// descend takes the rows of a block through a top, and finds the number of the path of each.
-// Its bits are the turns, with 1 for right, and the first turn as the highest bit.
+// descend passes the rows of a block through a top, and writes the number of each row's path to
+// a.way. The bits of this number are the turns, 1 for right; the first turn is the highest bit.
 func (l *layout[K]) descend(t *top, a *area[K]) {
 	positions := l.masks[t.first : t.first+1<<t.depth]
 	reach := &a.reach
@@ -174,8 +176,8 @@ func (l *layout[K]) descend(t *top, a *area[K]) {
 	}
 }
 
-// fillMasks makes the masks of a block from its keys. Those of slot s for n rows begin at
-// keys[s*lanes].
+// fillMasks computes the masks of a block of n rows from their keys. The keys of slot s begin
+// at keys[s*lanes].
 func (l *layout[K]) fillMasks(keys []K, n int, a *area[K]) {
 	clear(a.masks)
 	for s := range l.cuts {
@@ -196,9 +198,9 @@ func (l *layout[K]) fillMasks(keys []K, n int, a *area[K]) {
 	}
 }
 
-// fillSets makes the masks of sets from the keys of a categorical slot.
+// fillSets computes the masks of sets from the keys of a categorical slot.
 func (l *layout[K]) fillSets(sets, keys []K, own []uint64) {
-	var categories [lanes]K // the distinct categories of the block
+	var categories [lanes]K // the distinct categories in the block
 	var rows [lanes]uint64
 	some := 0
 	for i, k := range keys {
@@ -221,8 +223,8 @@ func (l *layout[K]) fillSets(sets, keys []K, own []uint64) {
 	}
 }
 
-// fold completes the masks of a slot. Before, each row is only in the mask of the last cut that
-// it is above, or in own[0] if it is above none.
+// fold completes the masks of a slot. Before the call, each row is only in the mask of the
+// highest cut that is below its key, or in own[0] if no cut is.
 func fold(own []uint64) {
 	var rows uint64
 	for c := len(own) - 1; c > 0; c-- {
@@ -232,21 +234,22 @@ func fold(own []uint64) {
 	own[0] = 0
 }
 
-// cuts are the keys that tops compare a slot with, as a complete search tree. Entry i, from 1,
-// has smaller keys under 2i and larger ones under 2i+1. Surplus entries are the largest key,
-// and no key is above it.
+// cuts has the keys of the cuts of a slot as a complete search tree. The smaller keys of entry
+// i, counted from 1, are in the subtree of entry 2i, and the larger keys in that of 2i+1.
+// Unused entries have the largest key, which no other key exceeds.
 type cuts[K key] struct {
 	tree  []K
 	depth int
-	sets  []K // in categorical slots: the numbers of sets, instead of the tree
+	sets  []K // used instead of tree in categorical slots: the numbers of the sets
 }
 
-// newCuts makes a search tree of ascending keys.
+// newCuts returns the search tree of the ascending keys.
 func newCuts[K key](keys []K) cuts[K] {
 	c := cuts[K]{depth: bits.Len(uint(len(keys)))}
 	c.tree = make([]K, 1<<c.depth)
 	for i := 1; i < len(c.tree); i++ {
-		// Entry i of level l has, in order, (2(i-2^l)+1)*2^(depth-l-1)-1 entries before it.
+		// Entry i of level l has (2(i-2^l)+1)*2^(depth-l-1)-1 entries before it in ascending
+		// order.
 		level := bits.Len(uint(i)) - 1
 		before := (2*(i-1<<level)+1)<<(c.depth-level-1) - 1
 		c.tree[i] = ^lowest[K]()
@@ -257,7 +260,7 @@ func newCuts[K key](keys []K) cuts[K] {
 	return c
 }
 
-// rank returns the number of cuts that a key is above. It is 0 in categorical slots.
+// rank returns the number of cuts that are below the key k. It returns 0 in categorical slots.
 func (c *cuts[K]) rank(k K) int32 {
 	i := 1
 	for range c.depth {
@@ -270,10 +273,10 @@ func (c *cuts[K]) rank(k K) int32 {
 	return int32(i - 1<<c.depth)
 }
 
-// ranks finds, for each key of a block, the number of entries of a search tree that it is
-// above.
+// ranks writes to out, for each of the keys of a block, the number of entries of the search
+// tree that are below the key.
 func ranks[K key](tree []K, depth int, keys *[lanes]K, out *[lanes]int32) {
-	for from := 0; from < lanes; from += 4 { // four searches hide each other's latency
+	for from := 0; from < lanes; from += 4 { // four interleaved searches hide each other's latency
 		four := keys[from : from+4 : from+4]
 		ka, kb, kc, kd := four[0], four[1], four[2], four[3]
 		a, b, c, d := 1, 1, 1, 1

@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// A Writer makes the JSON of an ensemble, with the bytes of Ensemble.MarshalJSON. Trees are
-// added one after the other and need not be kept. The text of a tree takes less memory than the
-// tree.
+// A Writer produces the JSON text of an ensemble, with the same bytes as Ensemble.MarshalJSON.
+// Trees are added one after the other and need not be kept. The text of a tree takes less
+// memory than the tree.
 type Writer struct {
 	e     *Ensemble
 	total int
 	added int
-	nodes int    // number of nodes of the trees added
-	text  []byte // the list of these trees, without brackets
+	nodes int    // number of nodes of the added trees
+	text  []byte // the JSON list of the added trees, without brackets
 	depth []int32
 }
 
-// NewWriter returns a Writer of an ensemble. The ensemble must have no trees, and must not be
-// modified before the text is made. total is the number of expected trees, for which memory is
-// reserved.
+// NewWriter returns a Writer of an ensemble. The ensemble must not have trees, and must not be
+// modified before AppendJSON returns. total is the number of expected trees, for which memory
+// is reserved.
 func NewWriter(e *Ensemble, total int) (*Writer, error) {
 	if len(e.Trees) > 0 {
 		return nil, errors.New("tree: the ensemble to write has trees already: add them")
@@ -30,8 +30,8 @@ func NewWriter(e *Ensemble, total int) (*Writer, error) {
 	return &Writer{e: e, total: total}, nil
 }
 
-// Add appends a tree, which is borrowed. A tree that Ensemble.Validate would refuse is an
-// error, and is not added.
+// Add appends the tree t, which it uses only until it returns. If Ensemble.Validate would
+// refuse the tree, Add returns an error and does not add the tree.
 func (w *Writer) Add(t *Tree) error {
 	var err error
 	if w.depth, err = w.e.validate(t, w.depth); err != nil {
@@ -52,20 +52,22 @@ func (w *Writer) AppendTrees(dst []byte) []byte {
 	return append(append(append(dst, '['), w.text...), ']')
 }
 
-// Size returns how many bytes the text of the trees added takes so far.
+// Size returns the number of bytes of the text of the added trees.
 func (w *Writer) Size() int { return len(w.text) }
 
 const (
-	// frontRoom is the room for the text before and after the trees.
+	// frontRoom is the memory, in bytes, that is reserved for the text before and after the
+	// trees.
 	frontRoom = 1 << 16
-	// mostAhead is the largest number of bytes reserved for expected trees, unless the text is
-	// already longer.
+	// mostAhead is the largest number of bytes that are reserved for expected trees. If the
+	// text is already longer, the length of the text is the limit instead.
 	mostAhead = 256 << 20
 )
 
-// reserve makes room for a tree of so many nodes. If room is lacking, it makes room for all
-// expected trees too. Memory that is not written to costs nothing, but memory that is replaced
-// by a larger piece stays in use until it is collected.
+// reserve reserves memory for a tree with the given number of nodes. If new memory is needed,
+// it also reserves memory for all expected trees. Pages that are never written to cost no
+// memory, but a slice that is replaced by a larger one takes memory until it is garbage
+// collected.
 func (w *Writer) reserve(nodes int) {
 	if w.added == 0 {
 		return
@@ -81,7 +83,7 @@ func (w *Writer) reserve(nodes int) {
 }
 
 // AppendJSON appends the ensemble with the added trees. The Writer must not be used afterwards:
-// the result takes its memory if this has room for dst.
+// the result uses the memory of the Writer if that is large enough to hold dst too.
 func (w *Writer) AppendJSON(dst []byte) ([]byte, error) {
 	front, err := w.e.appendFront(dst)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWriter: trees written one by one give the same text as at once, whatever text comes
-// before, and whatever number of trees was expected.
+// TestWriter requires that trees that are written one by one give the same text as MarshalJSON,
+// for any text before it and any number of expected trees.
 func TestWriter(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestWriter(t *testing.T) {
 			for _, total := range []int{0, len(e.Trees), 1 << 20} {
 				w, err := NewWriter(&empty, total)
 				require.NoError(t, err)
-				var scratch Tree // a tree may change after it was added
+				var scratch Tree // it is overwritten after each Add, which is allowed
 				for i := range e.Trees {
 					from := &e.Trees[i]
 					scratch.Nodes, scratch.Sets, scratch.Values = append(scratch.Nodes[:0], from.Nodes...), slices.Clone(from.Sets), slices.Clone(from.Values)
@@ -36,8 +36,8 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// TestWriterLarge: the text before the trees may be larger than the room for it, and trees may
-// be larger than those before.
+// TestWriterLarge requires a correct text if the text before the trees exceeds the memory that
+// is reserved for it, and if trees are larger than those before.
 func TestWriterLarge(t *testing.T) {
 	e := one()
 	trees := e.Trees
@@ -62,8 +62,8 @@ func TestWriterLarge(t *testing.T) {
 	require.Equal(t, string(want), string(got))
 }
 
-// TestWriterGoesOn: written trees are read back one by one, and another Writer goes on with
-// them as the first would have.
+// TestWriterGoesOn requires that written trees can be read back one by one, and that another
+// Writer that starts with them produces the same text as the first one would have.
 func TestWriterGoesOn(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,8 @@ func TestWriterGoesOn(t *testing.T) {
 	}
 }
 
-// FuzzEachTree: any text is an error, or trees that a Writer takes or refuses.
+// FuzzEachTree requires that any text gives an error, or trees that a Writer accepts or refuses
+// without a panic.
 func FuzzEachTree(f *testing.F) {
 	e := one()
 	trees := e.Trees
@@ -143,8 +144,8 @@ func TestWriterRefuses(t *testing.T) {
 	require.Len(t, back.Trees, 2)
 }
 
-// TestWriterTakesMemoryOnce: the second tree takes the memory that all expected trees need, and
-// little more.
+// TestWriterTakesMemoryOnce requires that the second tree allocates the memory for all expected
+// trees, and little more.
 func TestWriterTakesMemoryOnce(t *testing.T) {
 	e := one()
 	trees := e.Trees

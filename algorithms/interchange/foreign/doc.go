@@ -1,11 +1,12 @@
-// Package foreign has what tree models share to be written to files of XGBoost and LightGBM
-// and read back: notes for what these files have no place for, and changes to the trees.
+// Package foreign has code that tree models have in common for writing files of XGBoost and
+// LightGBM and reading them back: notes with the facts that these files cannot represent, and
+// changes to the trees.
 //
 //	x, err := xgboost.New(e, "binary:logistic", 0)
 //	err = foreign.Notes{Kind: "gbdt", Classes: m.Classes.Values, Inputs: m.inputs}.XGBoost(x)
 //	…
 //	notes, err := foreign.OfXGBoost(x, "gbdt")   // nil if there are none
 //
-// XGBoost keeps the notes as an attribute. LightGBM keeps them as a parameter beside the
-// objective and ignores them. They change no prediction of either.
+// XGBoost stores the notes as an attribute. LightGBM files have them as a parameter after the
+// objective, which LightGBM ignores. The notes do not change predictions of either library.
 package foreign

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// stump is a tree of one split.
+// stump returns a tree with one split of feature 0.
 func stump(output int32, threshold, left, right float64) tree.Tree {
 	return tree.Tree{Output: output, Weight: 1, Nodes: []tree.Node{{Left: 1, Right: 2, Threshold: threshold}, {Value: left}, {Value: right}}}
 }
@@ -24,7 +24,7 @@ func ensemble(outputs int, trees ...tree.Tree) *tree.Ensemble {
 	return &tree.Ensemble{Features: []string{"f0"}, Outputs: outputs, Base: make([]float64, outputs), Trees: trees}
 }
 
-// Notes about a model pass through the files of both libraries.
+// This example passes notes about a model through the files of both libraries.
 func Example() {
 	e := ensemble(1, stump(0, 0, 1, -1))
 	notes := foreign.Notes{Kind: "gbdt", LabelType: "utf8", Classes: []string{"no: 1", "yes = 2"}, Inputs: []model.Input{{Column: "my age", Type: "float64"}}}
@@ -45,7 +45,8 @@ func Example() {
 	// my age <nil>
 }
 
-// For rows of float32, thresholds of float32 change nothing.
+// TestSingle requires that rounding thresholds to float32 does not change the way of rows of
+// float32.
 func TestSingle(t *testing.T) {
 	r := sharding.NewRandom(1, "thresholds", 0, 0)
 	thresholds := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, -math.SmallestNonzeroFloat64}
@@ -57,7 +58,7 @@ func TestSingle(t *testing.T) {
 		e := ensemble(1, stump(0, v, 1, -1))
 		s := foreign.Single(e)
 		require.NoError(t, s.Validate())
-		require.False(t, e.Single, "what was given stays")
+		require.False(t, e.Single, "Single must not change its argument")
 		at := float32(v)
 		for _, x := range []float32{at, math.Nextafter32(at, float32(math.Inf(1))), math.Nextafter32(at, float32(math.Inf(-1))), 0} {
 			if x != x {
@@ -85,7 +86,7 @@ func TestInRounds(t *testing.T) {
 		foreign.Scaled(made, 3).Scorer().Scores([]float64{x}, b)
 		require.InDeltaSlice(t, []float64{3 * a[0], 3 * a[1]}, b, 1e-14)
 	}
-	require.Equal(t, 1.0, e.Trees[0].Weight, "what was given stays")
+	require.Equal(t, 1.0, e.Trees[0].Weight, "InRounds must not change its argument")
 	e.Trees = e.Trees[:3]
 	_, err = foreign.InRounds(e)
 	require.ErrorContains(t, err, "output 1 has 1 trees, output 0 2")

@@ -12,23 +12,23 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// key is the name under which files hold notes.
+// key is the name under which files have the notes.
 const key = "superstep"
 
-// Notes have everything about a model but its trees.
+// Notes has everything about a model except its trees.
 type Notes struct {
 	// Kind is the kind of the model.
 	Kind string `json:"kind"`
-	// LabelType and Classes are as in columns.Classes; empty for a regression.
+	// LabelType and Classes are those of the model's classes. Both are empty for a regression.
 	LabelType string   `json:"label_type,omitempty"`
 	Classes   []string `json:"classes,omitempty"`
-	// Inputs are the columns that the model reads. AbsentIsZero says that values left out of
-	// sparse rows are 0, not missing.
+	// Inputs has the columns that the model reads. AbsentIsZero is true if values absent from
+	// sparse rows are 0, and false if they are missing.
 	Inputs       []model.Input `json:"inputs"`
 	AbsentIsZero bool          `json:"absent_is_zero,omitempty"`
-	// Categories has the names of the categories of the features that have some.
+	// Categories has the names of the categories of each feature that has names.
 	Categories []Names `json:"categories,omitempty"`
-	// Objective, Parameters and CustomName are as in boosting.
+	// Objective, Parameters and CustomName are those of a model of package gbdt.
 	Objective  string             `json:"objective,omitempty"`
 	Parameters map[string]float64 `json:"parameters,omitempty"`
 	CustomName string             `json:"custom_name,omitempty"`
@@ -37,13 +37,13 @@ type Notes struct {
 	ProbabilityCol string `json:"probability_column,omitempty"`
 }
 
-// Names are the names of the categories of a feature, by code.
+// Names has the names of the categories of a feature, in the order of their codes.
 type Names struct {
 	Feature int      `json:"feature"`
 	Names   []string `json:"names"`
 }
 
-// SetCategories stores the names of the categories of an ensemble.
+// SetCategories sets Categories from an ensemble.
 func (n *Notes) SetCategories(e *tree.Ensemble) {
 	for j, names := range e.Categories {
 		if names != nil {
@@ -52,7 +52,7 @@ func (n *Notes) SetCategories(e *tree.Ensemble) {
 	}
 }
 
-// XGBoost puts the notes into a model of XGBoost.
+// XGBoost stores the notes in a model of XGBoost.
 func (n Notes) XGBoost(x *xgboost.Model) error {
 	text, err := n.text()
 	if err != nil {
@@ -65,7 +65,7 @@ func (n Notes) XGBoost(x *xgboost.Model) error {
 	return nil
 }
 
-// LightGBM puts the notes into a model of LightGBM. The model must have an objective.
+// LightGBM stores the notes in a model of LightGBM, which must have an objective.
 func (n Notes) LightGBM(x *lightgbm.Model) error {
 	text, err := n.text()
 	if err != nil {
@@ -74,11 +74,11 @@ func (n Notes) LightGBM(x *lightgbm.Model) error {
 	if x.Parameters == nil {
 		x.Parameters = map[string]string{}
 	}
-	x.Parameters[key] = url.QueryEscape(text) // as blanks, colons and = end a parameter
+	x.Parameters[key] = url.QueryEscape(text) // escaped, because blanks, colons and = end a parameter
 	return nil
 }
 
-// text returns the notes as JSON. Texts must be UTF-8.
+// text returns the notes as JSON. All texts in them must be UTF-8.
 func (n Notes) text() (string, error) {
 	texts := append([]string{n.CustomName, n.PredictionCol, n.ProbabilityCol}, n.Classes...)
 	for _, c := range n.Inputs {
@@ -96,8 +96,8 @@ func (n Notes) text() (string, error) {
 	return string(text), err
 }
 
-// OfXGBoost returns the notes of a model of the given kind. It returns nil if the file has
-// none, or notes of another kind.
+// OfXGBoost returns the notes in x about a model of the given kind. It returns nil if x has no
+// notes, or notes about another kind of model.
 func OfXGBoost(x *xgboost.Model, kind string) (*Notes, error) {
 	text, ok := x.Attributes[key]
 	if !ok {
@@ -106,8 +106,8 @@ func OfXGBoost(x *xgboost.Model, kind string) (*Notes, error) {
 	return parse(text, kind)
 }
 
-// OfLightGBM returns the notes of a model of the given kind. It returns nil if the file has
-// none, or notes of another kind.
+// OfLightGBM returns the notes in x about a model of the given kind. It returns nil if x has no
+// notes, or notes about another kind of model.
 func OfLightGBM(x *lightgbm.Model, kind string) (*Notes, error) {
 	text, ok := x.Parameters[key]
 	if !ok {
@@ -137,8 +137,8 @@ func parse(text, kind string) (*Notes, error) {
 	return n, nil
 }
 
-// Restore returns the ensemble with the names of features and categories from the notes.
-// vector says that the only input is a vector, whose components have no names.
+// Restore returns the ensemble e with the names of features and categories from the notes. If
+// vector is true, the only input is a vector, and the features, its components, have no names.
 func (n *Notes) Restore(e *tree.Ensemble, vector bool) (*tree.Ensemble, error) {
 	made := *e
 	if !vector {

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// ByOutput returns the trees of each output, in order. Trees with values for several outputs
-// are an error, and so are different numbers of trees.
+// ByOutput returns the trees of each output, in order. It returns an error if trees have values
+// for several outputs, or if outputs have different numbers of trees.
 func ByOutput(e *tree.Ensemble) ([][]tree.Tree, error) {
 	of := make([][]tree.Tree, e.Outputs)
 	for i := range e.Trees {
@@ -27,8 +27,9 @@ func ByOutput(e *tree.Ensemble) ([][]tree.Tree, error) {
 	return of, nil
 }
 
-// InRounds returns the ensemble with its trees in rounds, as boosting makes them: one tree
-// of each output in turn. Averages become sums. The trees of an output keep their order.
+// InRounds returns the ensemble with its trees in rounds, as boosting makes them: each round
+// has one tree for each output. If the ensemble averages, leaf values are divided so that sums
+// equal the averages. The trees of each output keep their order.
 func InRounds(e *tree.Ensemble) (*tree.Ensemble, error) {
 	of, err := ByOutput(e)
 	if err != nil {
@@ -48,7 +49,7 @@ func InRounds(e *tree.Ensemble) (*tree.Ensemble, error) {
 	return &made, nil
 }
 
-// Scaled returns an ensemble with the outputs of e times s.
+// Scaled returns an ensemble whose outputs are those of e times s.
 func Scaled(e *tree.Ensemble, s float64) *tree.Ensemble {
 	made := *e
 	made.Base, made.Trees = slices.Clone(e.Base), slices.Clone(e.Trees)
@@ -61,10 +62,10 @@ func Scaled(e *tree.Ensemble, s float64) *tree.Ensemble {
 	return &made
 }
 
-// Single returns an ensemble that compares features as float32 and sends rows of float32 the
-// same way. Each threshold becomes the least float32 that is not below it. A file may have
-// other thresholds for a Single ensemble, for rows of float64. Single restores the original
-// ones.
+// Single returns an ensemble that compares features as float32, and that sends rows of float32
+// the same way as e. Each threshold is replaced by the smallest float32 that is not below it.
+// Files may have other thresholds for a Single ensemble, so that rows of float64 are routed
+// correctly. Single restores the original thresholds.
 func Single(e *tree.Ensemble) *tree.Ensemble {
 	if e.Single {
 		return e
@@ -81,7 +82,7 @@ func Single(e *tree.Ensemble) *tree.Ensemble {
 	return &made
 }
 
-// above returns the least float32 that is not below a threshold.
+// above returns the smallest float32 that is not below the threshold v.
 func above(v float64) float64 {
 	w := float32(v)
 	if float64(w) < v {

@@ -32,7 +32,7 @@ func encoded(t testing.TB) string {
 	return string(text)
 }
 
-// A file that is cut anywhere before the end of its trees is an error.
+// TestTruncated requires an error for a file that is cut anywhere before the end of its trees.
 func TestTruncated(t *testing.T) {
 	text := encoded(t)
 	end := strings.Index(text, "end of trees") + len("end of trees")
@@ -55,7 +55,7 @@ func TestTruncated(t *testing.T) {
 	require.Equal(t, []string{"a", "b_c"}, m.Ensemble.Features)
 }
 
-// For everything that can be wrong, the error says where it is.
+// TestDamaged requires, for every kind of damage, an error that says where the damage is.
 func TestDamaged(t *testing.T) {
 	text := encoded(t)
 	for want, change := range map[string][2]string{
@@ -116,7 +116,8 @@ func TestDamaged(t *testing.T) {
 	require.ErrorContains(t, err, "there are 1 trees, and 2 in each iteration")
 }
 
-// allocated returns how many bytes a call takes from the heap, freed or not.
+// allocated returns the number of bytes that f allocates on the heap, including memory that is
+// freed again.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -125,7 +126,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A small file cannot make the reader allocate much memory.
+// TestHostile requires that the reader does not allocate much memory for a small file.
 func TestHostile(t *testing.T) {
 	text := encoded(t)
 	for name, change := range map[string][2]string{
@@ -144,8 +145,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// chain returns a tree of n splits below one another. number gives their numbers in the
-// file.
+// chain returns a tree of n splits, each of which is a child of another one. number returns the
+// number of each split in the file.
 func chain(n int, number func(int) int) string {
 	left, right, threshold := make([]int, n), make([]int, n), make([]int, n)
 	for i := range n {
@@ -164,7 +165,8 @@ func chain(n int, number func(int) int) string {
 		n+1, list(zeros), list(threshold), list(left), list(right), list(leaves))
 }
 
-// Trees may be deep, up to a limit, and have their splits in any order.
+// TestDeep requires that trees may be deep, up to a limit, and that their splits may be in any
+// order.
 func TestDeep(t *testing.T) {
 	m, err := Decode([]byte(chain(30000, func(i int) int { return i })))
 	require.NoError(t, err)
@@ -180,12 +182,12 @@ func TestDeep(t *testing.T) {
 	m, err = Decode([]byte(chain(9, mixed)))
 	require.NoError(t, err)
 	for x := range 9 {
-		require.InDelta(t, x, margins(m.Ensemble, []float64{float64(x)})[0], 0, "at most the threshold goes left")
+		require.InDelta(t, x, margins(m.Ensemble, []float64{float64(x)})[0], 0, "values up to the threshold must go left")
 		require.InDelta(t, x+1, margins(m.Ensemble, []float64{float64(x) + 1e-9})[0], 0)
 	}
 }
 
-// What LightGBM cannot express is an error that names it.
+// TestNotExpressible requires an error that names the fact that LightGBM cannot express.
 func TestNotExpressible(t *testing.T) {
 	for want, change := range map[string]func(m *Model){
 		"there is no ensemble":                       func(m *Model) { m.Ensemble = nil },
@@ -218,8 +220,8 @@ func TestNotExpressible(t *testing.T) {
 	require.Panics(t, func() { small().Transform([]float64{1, 2}, []float64{1}) })
 }
 
-// missingInSetTree returns a full tree of categorical splits in which missing values go with the
-// set. For these, each split needs a copy of half of the nodes below it.
+// missingInSetTree returns a full tree of categorical splits in which missing values go to the
+// side of the set. To write it, each split needs a copy of half of the nodes below it.
 func missingInSetTree(depth int) tree.Tree {
 	t := tree.Tree{Weight: 1, Sets: []uint32{6}, Nodes: make([]tree.Node, 1<<(depth+1)-1)}
 	for i := range 1<<depth - 1 {
@@ -228,8 +230,8 @@ func missingInSetTree(depth int) tree.Tree {
 	return t
 }
 
-// Missing values that go with a set are sent through copied subtrees, which may split by
-// other features too.
+// TestMissingInSets requires that missing values that go to the side of a set are routed
+// through copied subtrees. These may contain splits on other features too.
 func TestMissingInSets(t *testing.T) {
 	m := small()
 	m.Ensemble.Trees[0] = missingInSetTree(5)
@@ -238,7 +240,7 @@ func TestMissingInSets(t *testing.T) {
 		n.Value = float64(i)
 		if !n.Leaf() {
 			n.Feature = int32(i % 3 % 2)
-			if i%5 == 0 { // missing values go the other way
+			if i%5 == 0 { // missing values go to the side opposite to the set
 				n.Flags |= tree.SetRight
 			}
 		}
@@ -257,8 +259,9 @@ func TestMissingInSets(t *testing.T) {
 	}
 }
 
-// Where features are rounded to float32, the written threshold separates the float64 values
-// exactly: the next float64 goes the other way.
+// TestThresholdsOfSingle requires, if features are rounded to float32, that the written
+// threshold separates the float64 values exactly: the next larger float64 must go to the other
+// side.
 func TestThresholdsOfSingle(t *testing.T) {
 	for _, threshold := range []float32{0, 1, -1, 1.5, 0.1, 16777216, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, float32(math.Inf(1))} {
 		v := atMost(float64(threshold), true)
@@ -270,8 +273,8 @@ func TestThresholdsOfSingle(t *testing.T) {
 	}
 }
 
-// FuzzDecode feeds arbitrary bytes. Nothing panics, and a model that is read is written and
-// read again as the same.
+// FuzzDecode decodes arbitrary bytes. Decode must not panic, and a decoded model must be the
+// same after it was encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(encoded(f)))
 	f.Add([]byte(chain(9, func(i int) int { return (i * 4) % 9 })))
@@ -288,7 +291,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		require.NoError(t, m.Ensemble.Validate())
 		once, err := m.Encode()
-		if err != nil { // such as a value that exceeds float64 when it is multiplied
+		if err != nil { // for example, a value that overflows float64 when it is multiplied
 			return
 		}
 		back, err := Decode(once)

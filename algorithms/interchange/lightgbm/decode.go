@@ -15,11 +15,11 @@ import (
 const (
 	// MaxFile is the largest file that Load reads, in bytes.
 	MaxFile = 1<<31 - 1
-	// maxOutputs is the largest number of trees of an iteration.
+	// maxOutputs is the largest number of trees in an iteration.
 	maxOutputs = 1 << 16
 )
 
-// Load reads a model file as Booster.save_model of LightGBM 2 to 4 writes it.
+// Load reads a model file that Booster.save_model of LightGBM 2 to 4 wrote.
 func Load(path string) (*Model, error) {
 	data, err := wholefile.Read(path, MaxFile)
 	if err != nil {
@@ -32,8 +32,8 @@ func Load(path string) (*Model, error) {
 	return m, nil
 }
 
-// Decode reads a model. Errors have the number of the line. Trees with linear models in
-// their leaves are refused. The model does not refer to data.
+// Decode reads a model. Errors contain the number of the line. Trees with linear models in
+// their leaves are refused. The model keeps no reference to data.
 func Decode(data []byte) (*Model, error) {
 	r := &reader{rest: string(data)}
 	m, err := r.model()
@@ -43,14 +43,14 @@ func Decode(data []byte) (*Model, error) {
 	return m, nil
 }
 
-// reader goes through the lines of a file.
+// reader reads the lines of a file.
 type reader struct {
 	rest string
-	line int // number of the last line read, from 1
+	line int // number of the last line that was read, from 1
 	ends bool
 }
 
-// next returns the next line without its end, or false after the last.
+// next returns the next line without its line end, or false after the last.
 func (r *reader) next() (string, bool) {
 	if r.rest == "" {
 		r.ends = true
@@ -62,7 +62,7 @@ func (r *reader) next() (string, bool) {
 	return strings.TrimSuffix(line, "\r"), true
 }
 
-// header has the lines before the trees and their numbers, by name.
+// header has, by their names, the lines before the trees and the numbers of these lines.
 type header struct {
 	values map[string]string
 	lines  map[string]int
@@ -102,7 +102,7 @@ func (r *reader) model() (*Model, error) {
 	}
 	switch {
 	case line != "end of trees" && (!r.ends || h.lines["tree_sizes"] > 0 || len(e.Trees) == 0):
-		// Files before 2.2 end with the last tree, or with lines about features.
+		// Files of versions before 2.2 end with the last tree, or with lines about features.
 		return nil, fmt.Errorf("it is %s: want \"end of trees\"", shorten(line))
 	case len(e.Trees)%e.Outputs != 0:
 		return nil, fmt.Errorf("there are %d trees, and %d in each iteration", len(e.Trees), e.Outputs)
@@ -118,7 +118,7 @@ func (r *reader) model() (*Model, error) {
 	return m, e.Validate()
 }
 
-// header reads the lines up to the first tree, and returns that line.
+// header reads the lines up to the first tree into h, and returns the first line of that tree.
 func (r *reader) header(h header) (string, error) {
 	for {
 		line, ok := r.next()
@@ -136,7 +136,8 @@ func (r *reader) header(h header) (string, error) {
 	}
 }
 
-// head sets the model from the header. With an error it returns its line, or 0.
+// head sets the fields of the model from the header. If it returns an error, the integer is the
+// number of the line with the error, or 0.
 func (m *Model) head(h header) (int, error) {
 	e := m.Ensemble
 	count := func(name string, least, most int) (int, error) {
@@ -201,7 +202,7 @@ func (m *Model) monotone(text string) error {
 	return nil
 }
 
-// objective sets the name of the objective and the parameters after it.
+// objective sets the name and the parameters of the objective from the text of its line.
 func (m *Model) objective(text string) error {
 	fields := strings.Fields(text)
 	if len(fields) == 0 {
@@ -235,7 +236,7 @@ func (m *Model) objective(text string) error {
 	return nil
 }
 
-// tail reads what follows the trees.
+// tail reads the lines after the trees.
 func (r *reader) tail(m *Model) error {
 	within := false
 	for {
@@ -268,7 +269,7 @@ func shorten(s string) string {
 	return strconv.Quote(s)
 }
 
-// categorical returns the numbers of the features whose ranges are lists of categories.
+// categorical returns the numbers of the features whose range is a list of categories.
 func categorical(ranges []string) []int {
 	var made []int
 	for i, text := range ranges {

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
-// Models of three versions give the same raw scores, predictions and leaves as those
-// versions.
+// TestModelsOfLightGBM requires that models of three versions of LightGBM give the same raw
+// scores, predictions and leaves as in these versions.
 func TestModelsOfLightGBM(t *testing.T) {
 	all := map[string]expected{}
 	rows := map[string][][]float64{}
@@ -44,7 +44,8 @@ func TestModelsOfLightGBM(t *testing.T) {
 	})
 }
 
-// A model that was read is written and read again as the same.
+// TestRoundTrip requires that a decoded model is the same after it was encoded and decoded
+// again.
 func TestRoundTrip(t *testing.T) {
 	eachModel(t, func(version, name, path string) {
 		what := version + " " + name
@@ -64,8 +65,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// A model of version 2 with five classes. LightGBM gave the predictions for its 500 rows;
-// see testdata/README.md.
+// TestMulticlassOfVersion2 reads a model of version 2 with five classes. It compares
+// predictions with those of LightGBM for 500 rows; see testdata/README.md.
 func TestMulticlassOfVersion2(t *testing.T) {
 	m, err := Load("testdata/lgmulticlass.model")
 	require.NoError(t, err)
@@ -79,7 +80,7 @@ func TestMulticlassOfVersion2(t *testing.T) {
 	require.NoError(t, err)
 	rows := readTable(t, string(text))
 	for i := range rows {
-		rows[i] = rows[i][1:] // without the label
+		rows[i] = rows[i][1:] // drop the label
 	}
 	want, err := os.ReadFile("testdata/lgmulticlass_true_predictions.txt")
 	require.NoError(t, err)
@@ -90,7 +91,7 @@ func TestMulticlassOfVersion2(t *testing.T) {
 	requireNear(t, flat, allPredictions(m, rows), "predictions")
 }
 
-// The leaves of 39 trees for 57 rows.
+// TestLeavesOfVersion3 compares the leaves that 57 rows reach in 39 trees.
 func TestLeavesOfVersion3(t *testing.T) {
 	m, err := Load("testdata/lg_breast_cancer.txt")
 	require.NoError(t, err)

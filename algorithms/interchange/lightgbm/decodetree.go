@@ -11,11 +11,11 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// The bits of decision_type.
+// These are the bits of decision_type.
 const (
 	isCategorical = 1
 	isDefaultLeft = 2
-	missingShift  = 2 // the kind of missing values is in the bits from this one on
+	missingShift  = 2 // the bits from this one on are the kind of missing values
 
 	missingNone = 0
 	missingZero = 1
@@ -27,10 +27,10 @@ type block struct {
 	values map[string]string
 	lines  map[string]int
 	err    error
-	line   int // of the error
+	line   int // number of the line with the error
 }
 
-// tree reads the lines of a tree and returns the line after them.
+// tree reads the lines of a tree into t, and returns the line after them.
 func (r *reader) tree(t *tree.Tree, features int) (string, error) {
 	b := &block{values: map[string]string{}, lines: map[string]int{}}
 	var line string
@@ -46,7 +46,7 @@ func (r *reader) tree(t *tree.Tree, features int) (string, error) {
 		if line == "" {
 			continue
 		}
-		if strings.HasPrefix(line, "feature importances:") { // of files before 2.2
+		if strings.HasPrefix(line, "feature importances:") { // in files of versions before 2.2
 			r.rest, r.ends = "", true
 			break
 		}
@@ -74,7 +74,7 @@ func (b *block) fail(name, format string, a ...any) {
 	}
 }
 
-// integers reads n integers from least to most.
+// integers returns the n integers, each from least to most, in the line with the given name.
 func (b *block) integers(name string, n int, least, most int64) []int64 {
 	fields := b.fields(name, n)
 	made := make([]int64, 0, len(fields))
@@ -89,7 +89,7 @@ func (b *block) integers(name string, n int, least, most int64) []int64 {
 	return made
 }
 
-// numbers reads n numbers.
+// numbers returns the n numbers in the line with the given name.
 func (b *block) numbers(name string, n int) []float64 {
 	fields := b.fields(name, n)
 	made := make([]float64, 0, len(fields))
@@ -104,7 +104,7 @@ func (b *block) numbers(name string, n int) []float64 {
 	return made
 }
 
-// fields cuts a required line into n parts. It refuses an n that the line is too short for.
+// fields divides a required line into n parts. It refuses an n for which the line is too short.
 func (b *block) fields(name string, n int) []string {
 	text, ok := b.values[name]
 	if !ok {
@@ -122,7 +122,8 @@ func (b *block) fields(name string, n int) []string {
 	return fields
 }
 
-// known reads n numbers that predictions do not depend on. Without a line they are zeros.
+// known returns n numbers on which predictions do not depend. If the line is absent, they are
+// zeros.
 func (b *block) known(name string, n int) []float64 {
 	if b.lines[name] == 0 || b.values[name] == "" {
 		return make([]float64, n)
@@ -136,8 +137,8 @@ func (b *block) known(name string, n int) []float64 {
 	return made
 }
 
-// build makes the tree: first the nodes with children, then the leaves, each in the order of
-// the file. So both keep their numbers.
+// build makes the nodes of the tree: first the nodes with children, then the leaves, each in
+// the order of the file. So splits and leaves keep the order of their numbers in the file.
 func (b *block) build(t *tree.Tree, features int) {
 	count := b.integers("num_leaves", 1, 1, math.MaxInt32)
 	sets := b.integers("num_cat", 1, 0, math.MaxInt32)
@@ -165,7 +166,7 @@ func (b *block) build(t *tree.Tree, features int) {
 	}
 }
 
-// splits fills in the nodes with children.
+// splits sets the n nodes with children.
 func (b *block) splits(t *tree.Tree, n, features, sets int) {
 	left := b.integers("left_child", n, int64(-n-1), int64(n-1))
 	right := b.integers("right_child", n, int64(-n-1), int64(n-1))
@@ -185,7 +186,7 @@ func (b *block) splits(t *tree.Tree, n, features, sets int) {
 		return
 	}
 	child := func(v int64) int32 {
-		if v < 0 { // leaf −1−v
+		if v < 0 { // a negative v is leaf −1−v
 			v = int64(n) - 1 - v
 		}
 		return int32(v)
@@ -201,10 +202,10 @@ func (b *block) splits(t *tree.Tree, n, features, sets int) {
 	}
 }
 
-// decision fills in how a node sends rows to its children.
+// decision sets how node i sends rows to its children.
 func (b *block) decision(node *tree.Node, i int, kind int64, threshold float64, bounds []int64) {
 	if kind&isCategorical != 0 {
-		// NaN is in no set. It goes right, whatever the bits for missing values say.
+		// NaN is in no set. It goes right, regardless of the bits for missing values.
 		node.Flags = tree.Categorical
 		if threshold != math.Trunc(threshold) || threshold < 0 || threshold >= float64(len(bounds)-1) {
 			b.fail("threshold", "node %d has set %v: there are %d", i, threshold, max(0, len(bounds)-1))
@@ -227,7 +228,7 @@ func (b *block) decision(node *tree.Node, i int, kind int64, threshold float64, 
 	case missingZero:
 		node.Flags |= tree.ZeroMissing
 	}
-	// Values up to the threshold go left.
+	// In LightGBM, values up to and including the threshold go left.
 	if math.IsInf(threshold, 1) { // all values go left
 		node.Left, node.Right, node.Flags = node.Right, node.Left, node.Flags^tree.DefaultLeft
 		node.Threshold = math.Inf(-1)
@@ -236,7 +237,8 @@ func (b *block) decision(node *tree.Node, i int, kind int64, threshold float64, 
 	node.Threshold = math.Nextafter(threshold, math.Inf(1))
 }
 
-// sets reads the sets of categories. It returns where each begins among all words.
+// sets reads the sets of categories. It returns, for each set, the index of its first word
+// among all words.
 func (b *block) sets(t *tree.Tree, sets int) []int64 {
 	bounds := b.integers("cat_boundaries", sets+1, 0, math.MaxInt32)
 	if b.err != nil {
@@ -255,8 +257,8 @@ func (b *block) sets(t *tree.Tree, sets int) []int64 {
 	return bounds
 }
 
-// order moves children after their parents where the file has them before. It refuses cycles
-// and nodes with several parents.
+// order moves children after their parents, if the file has them before. It refuses cycles and
+// nodes with several parents.
 func (b *block) order(t *tree.Tree, n int) {
 	seen := make([]bool, len(t.Nodes))
 	seen[0] = true
@@ -302,8 +304,8 @@ func (b *block) order(t *tree.Tree, n int) {
 	t.Nodes = nodes
 }
 
-// pandas reads the categories of a data frame's columns, in the order of columns. They are
-// names of categories here if there are as many lists as categorical features.
+// pandas reads the categories of a data frame's columns, in the order of the columns. If there
+// are as many lists as categorical features, they become the names of the features' categories.
 func (m *Model) pandas(text string) error {
 	var columns [][]any
 	if err := json.Unmarshal([]byte(text), &columns); err != nil {

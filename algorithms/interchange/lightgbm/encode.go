@@ -19,21 +19,22 @@ import (
 // maxLeaves is the largest number of leaves of a tree that LightGBM itself makes.
 const maxLeaves = 1 << 17
 
-// Encode writes the model in version 4 of the text format, which LightGBM 2 to 4 reads.
-// LightGBM's predictions equal those of the ensemble, for rows of float64 too, except for
-// the order of additions. The same model gives the same bytes.
+// Encode returns the model in version 4 of the text format, which LightGBM 2 to 4 can read.
+// LightGBM's predictions equal those of the ensemble, also for rows of float64, except for the
+// order of additions. Equal models give equal bytes.
 //
-//   - The base is added to the leaves of each output's first tree, or of all trees where
-//     they are averaged. Weights of trees are multiplied into their leaves.
-//   - Leaves with values for several outputs become trees for each output.
-//   - LightGBM sends missing values of categorical features right, with the categories
-//     outside the set. Where the model sends them with the set, another node before this one
-//     separates them and leads to a copy of the set's subtree. A tree that would then have
-//     more than 131,072 leaves is an error.
-//   - Blanks in the names of features become underscores.
-//   - Names of categories are written as those of a data frame, if all categorical features
-//     have names. LightGBM in Python then takes frames whose text columns have pandas'
-//     categorical type, or the codes. Elsewhere it takes the codes.
+//   - The base is added to the leaf values of each output's first tree or, if the ensemble
+//     averages, of all its trees. The weight of a tree is multiplied into its leaf values.
+//   - A tree whose leaves have values for several outputs becomes one tree for each output.
+//   - LightGBM sends missing values of categorical features right, to the side of the
+//     categories outside the set. If the model sends them to the side of the set, an additional
+//     node above this node separates the missing values, and sends them to a copy of the
+//     subtree on the side of the set. It is an error if a tree would then have more than
+//     131,072 leaves.
+//   - Blanks in the names of features are replaced by underscores.
+//   - If all categorical features have names of categories, these are written as those of a
+//     data frame. LightGBM in Python then takes either frames whose text columns have pandas'
+//     categorical type, or codes. LightGBM in other languages takes the codes.
 func (m *Model) Encode() ([]byte, error) {
 	b, err := m.encode()
 	if err != nil {
@@ -42,8 +43,8 @@ func (m *Model) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// Save writes the model to a file. It writes a temporary file and renames it, so that the
-// file is either the old one or the whole new one.
+// Save writes the model to a file. The file is replaced atomically, by renaming a temporary
+// file: after a failure it is still the old one.
 func (m *Model) Save(path string) error {
 	data, err := m.Encode()
 	if err != nil {
@@ -104,9 +105,9 @@ func (m *Model) encode() ([]byte, error) {
 	return m.appendPandas(append(b, "\nend of parameters\n"...))
 }
 
-// appendPandas writes the line with the names of categories, for each categorical feature in
-// turn. It writes no line where a feature has no names, as names would be taken for those of
-// other features.
+// appendPandas appends the line with the names of the categories of each categorical feature,
+// in the order of the features. If one of these features has no names, it appends nothing,
+// because LightGBM would assign the names to the wrong features.
 func (m *Model) appendPandas(b []byte) ([]byte, error) {
 	e := m.Ensemble
 	at := categorical(m.ranges())
@@ -150,7 +151,7 @@ func isLiteral(text string) bool {
 	return false
 }
 
-// check returns what a file cannot express.
+// check returns an error about facts that a file cannot express.
 func (m *Model) check() error {
 	e := m.Ensemble
 	o, err := objectiveOf(m.Objective)
@@ -186,7 +187,8 @@ func (m *Model) check() error {
 	return nil
 }
 
-// names returns the names of the features without blanks, as a blank would end a name.
+// names returns the names of the features, in which blanks are replaced because a blank would
+// end a name.
 func (m *Model) names() []string {
 	made := slices.Clone(m.Ensemble.Features)
 	for i, name := range made {
@@ -202,7 +204,7 @@ func (m *Model) objectiveLine() string {
 	if parameters == nil {
 		parameters = map[string]string{}
 	}
-	o, _ := objectiveOf(m.Objective) // check has found it
+	o, _ := objectiveOf(m.Objective) // no error: check has found the objective
 	if o.classes {
 		parameters["num_class"] = strconv.Itoa(m.Ensemble.Outputs)
 	}
@@ -218,8 +220,8 @@ func (m *Model) objectiveLine() string {
 	return line
 }
 
-// ranges returns the ranges of features. Where they are not known, they are derived from the
-// splits, as LightGBM requires them.
+// ranges returns the ranges of features. If they are not known, they are derived from the
+// splits, because LightGBM requires ranges.
 func (m *Model) ranges() []string {
 	if m.Ranges != nil {
 		return m.Ranges
@@ -260,7 +262,7 @@ func (m *Model) ranges() []string {
 	return made
 }
 
-// byImportance returns the features with splits, most first.
+// byImportance returns the features with splits, ordered by descending number of splits.
 func byImportance(splits []int) []int {
 	var made []int
 	for i, n := range splits {
@@ -272,7 +274,7 @@ func byImportance(splits []int) []int {
 	return made
 }
 
-// appendLine writes a name and numbers.
+// appendLine appends a line with a name and numbers.
 func appendLine[T any](b []byte, name string, list []T, one func([]byte, T) []byte) []byte {
 	b = append(append(b, name...), '=')
 	for i, v := range list {
@@ -288,11 +290,11 @@ func appendInteger[T int | int8 | int32 | int64 | uint32](b []byte, v T) []byte 
 	return strconv.AppendInt(b, int64(v), 10)
 }
 
-// smallest is the least normal float64. LightGBM before 3 aborts on a file with a smaller
-// number.
+// smallest is the smallest normal float64. Versions of LightGBM before 3 abort on a file with a
+// smaller number.
 const smallest = 0x1p-1022
 
-// appendNumber writes a number. Numbers that are too small are written as 0.
+// appendNumber appends a number. A number that is too small is written as 0.
 func appendNumber(b []byte, v float64) []byte {
 	if math.Abs(v) < smallest {
 		v = 0

@@ -8,18 +8,18 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// placed is a tree of the file: a tree of the ensemble for one of its outputs. Where tree is
-// nil, it is a single leaf.
+// placed is a tree of the file: a tree of the ensemble, for one of its outputs. If tree is nil,
+// it is a single leaf.
 type placed struct {
 	tree   *tree.Tree
-	number int // of the tree in the ensemble, for errors
+	number int // number of the tree in the ensemble, for errors
 	output int
-	scale  float64 // factor of leaf values
-	add    float64 // added to each leaf after scaling
+	scale  float64 // factor by which leaf values are multiplied
+	add    float64 // number that is added to each leaf value after scaling
 }
 
-// place puts the trees into iterations in the order of the ensemble. In an iteration each
-// output has one tree. Outputs with fewer trees get leaves of 0.
+// place arranges the trees in iterations, in the order of the ensemble. An iteration has one
+// tree for each output. Outputs with fewer trees get trees of a single leaf with the value 0.
 func (m *Model) place() []placed {
 	e := m.Ensemble
 	of := make([][]placed, e.Outputs)
@@ -47,7 +47,7 @@ func (m *Model) place() []placed {
 			if i < len(of[o]) {
 				p = of[o][i]
 			}
-			if e.Average { // over all iterations, including those filled with leaves of 0
+			if e.Average { // LightGBM averages over all iterations, including the added single leaves
 				p.scale, p.add = p.scale*float64(rounds)/float64(len(of[o])), e.Base[o]
 			} else if i == 0 {
 				p.add = e.Base[o]
@@ -58,24 +58,26 @@ func (m *Model) place() []placed {
 	return all
 }
 
-// split is a node with children as the file has it, or a leaf.
+// split is a node with children, or a leaf, in the form that the file has.
 type split struct {
-	from        int32 // the node of the tree
+	from        int32 // number of the node in the tree
 	left, right int32 // 0 at leaves
-	// missing marks a node that sends rows right where its feature is missing, and all
-	// others left.
+	// missing marks a node that sends rows right if its feature is missing, and all other rows
+	// left.
 	missing bool
-	// copied marks nodes that only missing values reach. Nothing is known about their rows.
+	// copied marks a node that only missing values reach. The cover and the count of such a
+	// node are unknown.
 	copied bool
 }
 
-// layout is a tree as the file has it. LightGBM numbers splits and leaves apart. Unless
-// nodes are inserted, both have the order of the tree's nodes.
+// layout is a tree in the form that the file has. LightGBM numbers splits and leaves
+// separately. Unless nodes are inserted, splits and leaves are in the order of the tree's
+// nodes.
 type layout struct {
 	*placed
 	e       *tree.Ensemble
 	splits  []split
-	pending []int32 // splits whose children are not made yet
+	pending []int32 // copied nodes whose children are not made yet
 }
 
 // newLayout returns the layout of a tree.
@@ -106,8 +108,8 @@ func (p *placed) newLayout(e *tree.Ensemble) (*layout, error) {
 	return l, nil
 }
 
-// sides returns the left and right child as LightGBM has them. LightGBM sends categories in
-// the set left. Where all rows with a value go one way, that way is left.
+// sides returns the children that are left and right in the file. LightGBM sends categories in
+// the set left. If all rows with a value go to one child, that child is left.
 func (l *layout) sides(n *tree.Node) (int32, int32) {
 	categorical := n.Flags&tree.Categorical != 0
 	if categorical && n.Flags&tree.SetRight != 0 || !categorical && math.IsInf(n.Threshold, -1) {
@@ -116,7 +118,8 @@ func (l *layout) sides(n *tree.Node) (int32, int32) {
 	return n.Left, n.Right
 }
 
-// missingInSet reports whether missing values go with the categories of a node's set.
+// missingInSet reports whether missing values go to the same side as the categories in a node's
+// set.
 func (l *layout) missingInSet(n *tree.Node, at int32) bool {
 	if n.Flags&tree.Categorical == 0 {
 		return false
@@ -126,7 +129,8 @@ func (l *layout) missingInSet(n *tree.Node, at int32) bool {
 }
 
 // separateMissing replaces split i by a node that separates missing values. The split itself
-// moves to the end. Missing values go to a copy of the subtree of its set.
+// moves to the end of the list. Missing values go to a copy of the subtree on the side of the
+// split's set.
 func (l *layout) separateMissing(i int32) {
 	s := l.splits[i]
 	moved := int32(len(l.splits))
@@ -135,7 +139,7 @@ func (l *layout) separateMissing(i int32) {
 	l.pending = append(l.pending, moved+1)
 }
 
-// copy makes the children of a split that is a copy.
+// copy makes the children of a copied node.
 func (l *layout) copy(i int32) {
 	from := l.splits[i].from
 	n := &l.tree.Nodes[from]
@@ -152,7 +156,7 @@ func (l *layout) copy(i int32) {
 	}
 }
 
-// sort moves splits after their parents again.
+// sort moves splits after their parents, where insertions have changed the order.
 func (l *layout) sort() {
 	order := append(make([]int32, 0, len(l.splits)), 0)
 	number := make([]int32, len(l.splits))
@@ -173,7 +177,7 @@ func (l *layout) sort() {
 	l.splits = sorted
 }
 
-// lines has the lists of numbers of a tree in the file.
+// lines has the lists of numbers that the file has for a tree.
 type lines struct {
 	features, kinds, left, right []int32
 	thresholds                   []float64
@@ -185,7 +189,8 @@ type lines struct {
 	leafCounts                   []int64
 }
 
-// append writes the tree as number i of the file and counts its splits by feature.
+// append appends the tree as number i of the file, and adds the number of its splits on each
+// feature to splits.
 func (p *placed) append(b []byte, i int, e *tree.Ensemble, splits []int) ([]byte, error) {
 	w := &lines{bounds: []int32{0}}
 	if p.tree == nil {
@@ -224,9 +229,9 @@ func (p *placed) append(b []byte, i int, e *tree.Ensemble, splits []int) ([]byte
 	return append(b, "is_linear=0\nshrinkage=1\n\n\n"...), nil
 }
 
-// lines fills in the numbers of all splits and leaves.
+// lines fills w with the numbers of all splits and leaves.
 func (l *layout) lines(w *lines) error {
-	number := make([]int32, len(l.splits)) // as in lists of children: −1−i for leaf i
+	number := make([]int32, len(l.splits)) // number of each node as in lists of children: leaf i has the number −1−i
 	splits, leaves := int32(0), int32(0)
 	for i := range l.splits {
 		if l.splits[i].left == 0 {
@@ -243,7 +248,7 @@ func (l *layout) lines(w *lines) error {
 		if l.tree.Values != nil {
 			n.Value = l.tree.Values[int(s.from)*l.e.Outputs+l.output]
 		}
-		if n.Value = float64(n.Value * l.scale); l.add != 0 { // so that −0 stays −0
+		if n.Value = float64(n.Value * l.scale); l.add != 0 { // not adding 0 keeps −0
 			n.Value += l.add
 		}
 		if n.Value-n.Value != 0 {
@@ -267,7 +272,7 @@ func (l *layout) lines(w *lines) error {
 	return nil
 }
 
-// decision writes how a split sends rows to its children.
+// decision appends to w how a split sends rows to its children.
 func (l *layout) decision(w *lines, s *split, n *tree.Node) {
 	var kind int32
 	threshold := math.MaxFloat64
@@ -283,7 +288,7 @@ func (l *layout) decision(w *lines, s *split, n *tree.Node) {
 			threshold = min(threshold, -smallest)
 		}
 		left := n.Flags&tree.DefaultLeft != 0
-		if math.IsInf(n.Threshold, -1) { // sides are swapped
+		if math.IsInf(n.Threshold, -1) { // the file has the children swapped, see sides
 			left, threshold = !left, math.Inf(1)
 		}
 		if left {
@@ -299,8 +304,8 @@ func (l *layout) decision(w *lines, s *split, n *tree.Node) {
 	w.kinds, w.thresholds = append(w.kinds, kind), append(w.thresholds, threshold)
 }
 
-// set writes the set of a categorical node. Category 0 is in it exactly if zeros go with the
-// set, as zeros may count as missing.
+// set appends the set of a categorical node to w. Category 0 is put into it if and only if
+// zeros go to the side of the set, because zeros may be treated as missing.
 func (l *layout) set(w *lines, s *split, n *tree.Node) {
 	from := len(w.words)
 	w.words = append(w.words, l.tree.Sets[n.Set:n.Set+n.SetWords]...)
@@ -317,9 +322,10 @@ func (l *layout) set(w *lines, s *split, n *tree.Node) {
 	w.bounds = append(w.bounds, int32(len(w.words)))
 }
 
-// atMost returns the largest float64 below a threshold, as LightGBM sends values up to its
-// threshold left. single says that values are rounded to float32 before they are compared.
-// Then it returns the largest float64 that rounds to a float32 below the threshold.
+// atMost returns the largest float64 below a threshold, because LightGBM sends values up to and
+// including its threshold left. If single is true, values are rounded to float32 before they
+// are compared, and atMost returns the largest float64 that is rounded to a float32 below the
+// threshold.
 func atMost(threshold float64, single bool) float64 {
 	if !single {
 		return math.Nextafter(threshold, math.Inf(-1))

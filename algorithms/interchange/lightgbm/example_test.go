@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/interchange/lightgbm"
 )
 
-// A model of LightGBM predicts here.
+// Example reads a model of LightGBM and predicts with it.
 func Example() {
 	m, err := lightgbm.Load("testdata/lg_breast_cancer.txt")
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
-// The categories of a data frame have their names, in the order of their codes. Predictions
-// for rows of codes equal LightGBM's predictions for the frame. A file that is written again
-// gives the same. See testdata/frames.py.
+// TestFrame requires that the categories of a data frame have their names, in the order of
+// their codes. Predictions for rows of codes must equal LightGBM's predictions for the frame,
+// also after the file was written again. See testdata/frames.py.
 func TestFrame(t *testing.T) {
 	m, err := Load("testdata/frame.txt")
 	require.NoError(t, err)
@@ -52,12 +52,12 @@ func pandasOf(file string) string {
 	return strings.TrimSpace(text)
 }
 
-// Names are written where all categorical features have names, including features without a
-// split.
+// TestNamesOfCategories requires that names are written if all categorical features have names,
+// including features without a split.
 func TestNamesOfCategories(t *testing.T) {
 	names := func(change func(m *Model)) string {
 		m := small()
-		m.Ensemble.Trees[0] = missingInSetTree(2) // splits by feature 1
+		m.Ensemble.Trees[0] = missingInSetTree(2) // its splits are on feature 1
 		m.Ensemble.Categories = [][]string{nil, {"a", "<b>", "3"}}
 		change(m)
 		data, err := m.Encode()

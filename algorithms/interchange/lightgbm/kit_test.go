@@ -15,7 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// expected has the results of one version of LightGBM for its models; see testdata/make.py.
+// expected has the results that one version of LightGBM gives for its models; see
+// testdata/make.py.
 type expected struct {
 	Rows  [][]*string
 	Cases map[string]struct {
@@ -46,7 +47,8 @@ func readExpected(t testing.TB, version string) (expected, [][]float64) {
 	return want, rows
 }
 
-// margins walks the trees node by node, by the definitions of package tree.
+// margins computes the margins of a row by walking the trees from node to node, by the
+// definitions of package tree.
 func margins(e *tree.Ensemble, row []float64) []float64 {
 	sums, counts := make([]float64, e.Outputs), make([]float64, e.Outputs)
 	for i := range e.Trees {
@@ -89,7 +91,8 @@ func allPredictions(m *Model, rows [][]float64) []float64 {
 	return all
 }
 
-// requireNear asserts that numbers agree within 1e-12, relative to their size or to 1.
+// requireNear requires that numbers agree within 1e-12, relative to the larger of their size
+// and 1.
 func requireNear(t testing.TB, want, got []float64, what string) {
 	require.Len(t, got, len(want), what)
 	for i := range want {
@@ -113,7 +116,7 @@ func eachModel(t testing.TB, f func(version, name, path string)) {
 	require.Greater(t, count, 50)
 }
 
-// readTable reads lines of numbers.
+// readTable returns the numbers in the lines of text.
 func readTable(t testing.TB, text string) [][]float64 {
 	var made [][]float64
 	for line := range strings.Lines(text) {

@@ -14,35 +14,36 @@ import (
 // Model is a boosted model or a forest in the form of LightGBM's files.
 type Model struct {
 	// Ensemble has the trees. Its margins equal LightGBM's raw scores, except for forests
-	// (Average), whose raw scores are sums.
+	// (Average): for these LightGBM's raw scores are sums.
 	Ensemble *tree.Ensemble
-	// Objective is LightGBM's name of the objective, such as "binary"; "" for a user's
-	// function. It links margins to predictions; see Transform.
+	// Objective is LightGBM's name of the objective, such as "binary"; "" means a function of
+	// the user. The objective determines how margins become predictions; see Transform.
 	Objective string
-	// Parameters are the parameters beside the objective in the file, such as "sigmoid". The
-	// value of "sqrt" is "".
+	// Parameters has the parameters that follow the objective in the file, such as "sigmoid".
+	// The value of "sqrt" is "".
 	Parameters map[string]string
-	// Ranges has, for each feature, the values in training as the file writes them:
-	// "[least:most]", "none" for an unused feature, or the categories separated by colons.
-	// Where it is nil, Encode derives ranges from the splits.
+	// Ranges has, for each feature, the range of its values in training, in the form that the
+	// file has: "[least:most]", "none" for an unused feature, or the categories separated by
+	// colons. If Ranges is nil, Encode derives ranges from the splits.
 	Ranges []string
-	// Bare says, for each feature, whether its categories are numbers or bools in data
-	// frames rather than text. Files have the names of such categories without quotes. Nil
-	// means that no feature has them.
+	// Bare says, for each feature, whether its categories are numbers or bools in data frames
+	// and not text. Files have the names of such categories without quotes. nil means that no
+	// feature has such categories.
 	Bare []bool
-	// Monotone are the constraints of the features, −1, 0 or 1; nil if there are none.
+	// Monotone has the constraints of the features, −1, 0 or 1. It is nil if there are none.
 	Monotone []int8
-	// LabelIndex is the number of the label column in the file of training rows.
+	// LabelIndex is the index of the label column in the file of training rows.
 	LabelIndex int
-	// Settings are the lines with the parameters of training.
+	// Settings has the lines with the parameters of training.
 	Settings []string
-	// Version is the version of the file, such as "v4"; "" for models made here.
+	// Version is the version of the file, such as "v4". It is "" for models that New returns.
 	Version string
 }
 
-// New returns a model of an ensemble. The objective is LightGBM's name, or "". classes is
-// the number of classes for multiclass and multiclassova, whose ensemble has as many
-// outputs. Other objectives ignore it. The model refers to the ensemble.
+// New returns a model of an ensemble. objective is LightGBM's name of the objective, or "".
+// classes is the number of classes for multiclass and multiclassova, and the ensemble must have
+// as many outputs. It is ignored for other objectives. The model keeps a reference to the
+// ensemble.
 func New(e *tree.Ensemble, objective string, classes int) (*Model, error) {
 	o, err := objectiveOf(objective)
 	if err != nil {
@@ -64,7 +65,7 @@ func New(e *tree.Ensemble, objective string, classes int) (*Model, error) {
 // Objectives returns the names of the known objectives, in ascending order.
 func Objectives() []string { return slices.Sorted(maps.Keys(objectives)) }
 
-// objectiveOf returns the properties of an objective. "" is a known objective.
+// objectiveOf returns the properties of an objective. The objective "" is known too.
 func objectiveOf(name string) (objective, error) {
 	if name == "" {
 		return objective{}, nil

@@ -13,18 +13,18 @@ type link uint8
 
 const (
 	identity link = iota
-	square        // the square with the margin's sign, where the parameter sqrt is set
+	square        // the square with the sign of the margin, if the parameter sqrt is set
 	logistic      // 1/(1+exp(−sigmoid·x))
 	plain         // 1/(1+exp(−x))
 	exponent      // exp(x)
 	softplus      // log(1+exp(x))
-	softmax       // probabilities of classes
+	softmax       // the probabilities of the classes
 )
 
-// objective has the properties of an objective that matter to files and predictions.
+// objective has the properties of an objective that affect files and predictions.
 type objective struct {
 	link    link
-	classes bool // outputs are classes
+	classes bool // the outputs are classes
 }
 
 // objectives has the objectives of LightGBM 2 to 4, by their names in files.
@@ -48,9 +48,9 @@ var objectives = map[string]objective{
 	"custom":               {},
 }
 
-// Transform turns the margins of a row into predictions, one for each margin, as LightGBM
-// does. Both may be the same slice. It panics where a slice has another length than the
-// ensemble has outputs, and where the objective is not known.
+// Transform turns the margins of a row into predictions, one for each margin, as LightGBM does.
+// margins and predictions may be the same slice. Transform panics if the length of a slice
+// differs from the number of outputs of the ensemble, or if the objective is not known.
 func (m *Model) Transform(margins, predictions []float64) {
 	o, err := objectiveOf(m.Objective)
 	if n := m.Ensemble.Outputs; err != nil || len(margins) != n || len(predictions) != n {
@@ -82,7 +82,7 @@ func (m *Model) Transform(margins, predictions []float64) {
 	}
 }
 
-// sigmoid returns the scale of margins in the logistic link.
+// sigmoid returns the factor of margins in the logistic link.
 func (m *Model) sigmoid() float64 {
 	v, err := strconv.ParseFloat(m.Parameters["sigmoid"], 64)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
-// small returns a model made by hand: price = 2·a − b + 0.5.
+// small returns a hand-made model: price = 2·a − b + 0.5.
 func small() *linear.Model {
 	m := &linear.Model{}
 	m.Reads = []model.Input{{Column: "a", Type: "float64"}, {Column: "b", Type: "float64"}}
@@ -25,7 +25,8 @@ func small() *linear.Model {
 	return m
 }
 
-// Whatever a graph cannot express is an error that names the stage.
+// TestNotExpressible requires an error that names the stage for everything that a graph cannot
+// express.
 func TestNotExpressible(t *testing.T) {
 	_, err := Export(nil)
 	require.ErrorContains(t, err, "there is no model")
@@ -59,7 +60,8 @@ func TestNotExpressible(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Where some features of a model have no coefficients, the graph takes only the others.
+// TestFewColumns requires that a graph has no inputs for the features of a model that have no
+// coefficients.
 func TestFewColumns(t *testing.T) {
 	m := small()
 	m.Reads, m.Dim, m.Columns = []model.Input{{Column: "x", Type: "sparse[5]"}}, 5, []int32{1, 4}
@@ -78,7 +80,8 @@ func TestFewColumns(t *testing.T) {
 	require.ErrorContains(t, err, "it has no coefficients")
 }
 
-// A column may have any name, even that of a tensor or of another column's output.
+// TestNames requires that a column may have any name, even that of a tensor or of another
+// column's output.
 func TestNames(t *testing.T) {
 	m := small()
 	m.Reads[0].Column, m.Reads[1].Column, m.PredictionCol = "linear/Gemm", "linear/coefficients", "linear/intercepts"
@@ -92,7 +95,8 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Numbers are read from the graph: changing one there changes the model.
+// TestNumbersAreOfTheGraph requires that numbers are read from the graph: changing a number in
+// the graph must change the model.
 func TestNumbersAreOfTheGraph(t *testing.T) {
 	f, err := build(small(), false)
 	require.NoError(t, err)
@@ -107,7 +111,8 @@ func TestNumbersAreOfTheGraph(t *testing.T) {
 	require.Equal(t, [][]float64{{7, -1}}, m.(*linear.Model).Coefficients)
 }
 
-// The same messages, written again by another library, are read as well.
+// TestRewritten requires that files are read that have the same messages but were written again
+// by another library.
 func TestRewritten(t *testing.T) {
 	data, err := os.ReadFile("testdata/linear.onnx")
 	require.NoError(t, err)
@@ -152,7 +157,7 @@ func TestDamaged(t *testing.T) {
 		"elements of type 7":                           func(f *file) { f.graph.initializers[0].elem = typeInt64 },
 		"tensor 0, \"linear/coeff":                     func(f *file) { f.graph.initializers[0].dims = []int64{1 << 60, 1 << 60} },
 		"2 nodes, not 3":                               func(f *file) { f.graph.nodes = f.graph.nodes[:2] },
-		"node 1 is":                                    func(f *file) { f.graph.nodes[1].inputs[0] = f.graph.nodes[1].outputs[0] }, // a cycle
+		"node 1 is":                                    func(f *file) { f.graph.nodes[1].inputs[0] = f.graph.nodes[1].outputs[0] }, // makes a cycle
 		"node 0 is":                                    func(f *file) { f.graph.nodes[0].op = "If" },
 		"inputs differ":                                func(f *file) { f.graph.inputs[0].elem = typeFloat },
 		"outputs differ":                               func(f *file) { f.graph.outputs[0].name = "else" },
@@ -169,7 +174,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// deep returns n nested pipelines.
+// deep returns the text of n nested pipelines.
 func deep(n int) string {
 	return strings.Repeat(`{"kind":"pipeline","stages":[`, n) + strings.Repeat(`]}`, n)
 }
@@ -182,7 +187,7 @@ func swap(f *file, old, by string) {
 	f.metadata[0].value = text
 }
 
-// Messages with errors in the wire format.
+// TestWrongWire requires errors for messages that violate the wire format.
 func TestWrongWire(t *testing.T) {
 	text := func(field protowire.Number, s string) []byte { return putText(nil, field, s) }
 	head := append(putText(nil, 2, producer), putText(nil, 3, formatVersion)...)
@@ -211,8 +216,8 @@ func TestWrongWire(t *testing.T) {
 	}
 }
 
-// FuzzImport feeds arbitrary bytes. Nothing panics, and a model that is read is written
-// again as it was.
+// FuzzImport imports arbitrary bytes. Import must not panic, and an imported model must be
+// exported to the same bytes again.
 func FuzzImport(f *testing.F) {
 	for _, m := range []model.Model{small(), classifier()} {
 		p, err := pipeline.NewModel(m)
@@ -245,7 +250,7 @@ func FuzzImport(f *testing.F) {
 	})
 }
 
-// classifier returns a model of two classes made by hand.
+// classifier returns a hand-made model of two classes.
 func classifier() *logistic.Model {
 	m := &logistic.Model{Threshold: 0.5}
 	m.Model.Take(&small().Model)

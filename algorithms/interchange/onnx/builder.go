@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// The versions of ONNX's parts that files are written for. They are the first that have all
-// operators in use, for float64 and text.
+// These are the versions of the parts of ONNX for which files are written. They are the first
+// versions that have all operators that are used, for float64 and text.
 const (
 	irVersion   = 9
 	coreVersion = 20
@@ -19,34 +19,34 @@ const (
 	mlDomain    = "ai.onnx.ml"
 )
 
-// builder makes the graph of a model, stage by stage. It keeps the first error.
+// builder builds the graph of a model, stage by stage. It keeps the first error.
 type builder struct {
 	graph
-	real    int32 // the type of numbers: typeDouble or typeFloat
+	real    int32 // the element type of numbers: typeDouble or typeFloat
 	stage   string
-	taken   map[string]bool // names of tensors
+	taken   map[string]bool // the names of tensors that are already used
 	columns map[string]*column
 	order   []*column
 	refs    []ref
 	err     error
 }
 
-// column is a column of the rows, or one that a stage made, as a tensor with one row for
+// column is a column of the rows, or a column that a stage makes. Its tensor has one row for
 // each row.
 type column struct {
 	name, tensor string
 	elem         int32
-	width        int // numbers in a row; 0: known only from the rows
+	width        int // numbers in a row; 0 means known only from the rows
 	kind         string
 	made, read   bool
 }
 
-// ref says that a tensor has certain numbers of a stage's payload.
+// ref says which tensor has certain numbers of a stage's payload.
 type ref struct {
-	path   []any // of member names and indices
+	path   []any // member names and indices that lead to the numbers in the payload
 	tensor string
 	shape  []int
-	from   int // the first of the tensor's numbers
+	from   int // index in the tensor of the first of the numbers
 }
 
 func newBuilder(single bool) *builder {
@@ -63,7 +63,7 @@ func (b *builder) fail(format string, a ...any) {
 	}
 }
 
-// name returns a name that no tensor has yet.
+// name returns a name that no tensor has yet. It is want, with a number appended if needed.
 func (b *builder) name(want string) string {
 	name := want
 	for i := 2; b.taken[name]; i++ {
@@ -73,10 +73,10 @@ func (b *builder) name(want string) string {
 	return name
 }
 
-// local returns a new name within the current stage.
+// local returns a new name that begins with the name of the current stage.
 func (b *builder) local(want string) string { return b.name(b.stage + "/" + want) }
 
-// input declares a column of the rows.
+// input declares a column of the rows as an input of the graph.
 func (b *builder) input(in model.Input) {
 	c := &column{name: in.Column, tensor: b.name(in.Column), elem: b.real, width: 1, kind: in.Type}
 	name, size, _ := strings.Cut(strings.TrimSuffix(in.Type, "]"), "[")
@@ -84,7 +84,7 @@ func (b *builder) input(in model.Input) {
 	case "utf8":
 		c.elem = typeString
 	case "vector", "vector32", "sparse":
-		c.width, _ = strconv.Atoi(size) // 0 where the size is open
+		c.width, _ = strconv.Atoi(size) // 0 if the type does not have the size
 	case "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "date32", "timestamp":
 	default:
 		b.fail("column %q is %s, which no tensor holds", in.Column, in.Type)
@@ -93,14 +93,14 @@ func (b *builder) input(in model.Input) {
 	b.order = append(b.order, c)
 }
 
-// output makes a tensor the column of a name for the following stages.
+// output makes a tensor the column with the given name for the following stages.
 func (b *builder) output(name, tensor string, elem int32, width int, kind string) {
 	c := &column{name: name, tensor: tensor, elem: elem, width: width, kind: kind, made: true}
 	b.columns[name] = c
 	b.order = append(b.order, c)
 }
 
-// find returns a column that the stage reads.
+// find returns a column and marks it as read by a stage.
 func (b *builder) find(name string) *column {
 	c := b.columns[name]
 	if c == nil {
@@ -111,7 +111,8 @@ func (b *builder) find(name string) *column {
 	return c
 }
 
-// numbers returns the tensor of a column with width numbers in a row; 0 takes any.
+// numbers returns the tensor of a column, which must have width numbers in a row. If width is
+// 0, any number is allowed.
 func (b *builder) numbers(name string, width int) string {
 	c := b.find(name)
 	if c.elem == typeString {
@@ -166,7 +167,7 @@ func textsAttr(name string, v []string) attribute {
 	return attribute{name: name, kind: attrStrings, strings: v}
 }
 
-// tensorOf returns a tensor of numbers of the builder's type.
+// tensorOf returns a tensor of numbers of the type b.real.
 func (b *builder) tensorOf(name string, dims []int64, values []float64) tensor {
 	t := tensor{name: name, dims: dims, elem: b.real}
 	for i, v := range values {
@@ -188,7 +189,7 @@ func (b *builder) narrow(name string, i int, v float64) float32 {
 	return w
 }
 
-// constant adds an initializer.
+// constant adds an initializer with the values and returns its name.
 func (b *builder) constant(want string, values ...float64) string {
 	return b.matrix(want, []int64{int64(len(values))}, values)
 }
@@ -199,15 +200,15 @@ func (b *builder) matrix(want string, dims []int64, values []float64) string {
 	return name
 }
 
-// learned adds an initializer with the numbers at a path of the stage's payload. The file
-// holds these numbers only here.
+// learned adds an initializer with values, which the stage's payload has at path. In the file
+// the numbers are only in this initializer, and the payload refers to it.
 func (b *builder) learned(want string, values []float64, path ...any) string {
 	name := b.constant(want, values...)
 	b.refs = append(b.refs, ref{path: path, tensor: name, shape: []int{len(values)}})
 	return name
 }
 
-// learnedRows is learned for rows of equal length.
+// learnedRows does what learned does, for rows of equal length.
 func (b *builder) learnedRows(want string, rows [][]float64, path ...any) string {
 	d := len(rows[0])
 	name := b.matrix(want, []int64{int64(len(rows)), int64(d)}, flatten(rows))
@@ -223,7 +224,7 @@ func flatten(rows [][]float64) []float64 {
 	return flat
 }
 
-// ints adds an initializer of integers.
+// ints adds an initializer of integers and returns its name.
 func (b *builder) ints(want string, values ...int64) string {
 	t := intTensor(b.local(want), values...)
 	b.initializers = append(b.initializers, t)
@@ -238,7 +239,7 @@ func intTensor(name string, values ...int64) tensor {
 	return t
 }
 
-// bools adds an initializer of bools.
+// bools adds an initializer of bools and returns its name.
 func (b *builder) bools(want string, values ...bool) string {
 	t := tensor{name: b.local(want), dims: []int64{int64(len(values))}, elem: typeBool, raw: make([]byte, len(values))}
 	for i, v := range values {
@@ -250,19 +251,19 @@ func (b *builder) bools(want string, values ...bool) string {
 	return t.name
 }
 
-// texts adds an initializer of texts.
+// texts adds an initializer of texts and returns its name.
 func (b *builder) texts(want string, values ...string) string {
 	t := tensor{name: b.local(want), dims: []int64{int64(len(values))}, elem: typeString, strings: values}
 	b.initializers = append(b.initializers, t)
 	return t.name
 }
 
-// reduce adds a reduction over the numbers of each row.
+// reduce adds a node that reduces the numbers of each row to one.
 func (b *builder) reduce(op, tensor string) string {
 	return b.op(op, []string{tensor, b.ints("axis", 1)}, intAttr("keepdims", 1))
 }
 
-// join concatenates the numbers of columns.
+// join adds a node that concatenates the numbers of columns.
 func (b *builder) join(names []string, widths []int) string {
 	tensors := make([]string, len(names))
 	for i, name := range names {
@@ -281,8 +282,9 @@ func (b *builder) concat(tensors []string) string {
 	return b.op("Concat", tensors, intAttr("axis", 1))
 }
 
-// finish declares inputs and outputs. Outputs are the columns that a stage makes and no
-// stage reads. A column with the name of an input, or that was made twice, gets a new name.
+// finish declares inputs and outputs. Outputs are the columns that a stage makes and no stage
+// reads. An output gets a new name if a tensor, such as an input, already has the name of its
+// column.
 func (b *builder) finish() {
 	for _, c := range b.order {
 		if !c.made {

@@ -8,10 +8,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Limits of files: far above what Export writes, and low enough that a small file cannot ask
-// for much memory.
+// These are limits of files. They are far above what Export writes, but low enough that a small
+// file cannot make the reader allocate much memory.
 const (
-	maxFile  = math.MaxInt32 // limit of protocol buffers
+	maxFile  = math.MaxInt32 // the limit of protocol buffers
 	maxDepth = 8             // of nested messages
 )
 
@@ -21,12 +21,12 @@ func bits32(v float32) uint32 { return math.Float32bits(v) }
 type field struct {
 	number protowire.Number
 	kind   protowire.Type
-	num    uint64 // value of varints and fixed numbers
-	bytes  []byte // value of other types: a part of the message
+	num    uint64 // the value, if it is a varint or a fixed-size number
+	bytes  []byte // the value, if it is of another type: a slice of the message
 }
 
-// eachField reads a message field by field. A field that do does not know is an error, as
-// its information would be lost.
+// eachField calls do with each field of a message. do returns an error for a field that it does
+// not know, because the information in the field would be lost.
 func eachField(message string, b []byte, do func(f field) error) error {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
@@ -62,7 +62,8 @@ func (f field) unknown() error {
 	return fmt.Errorf("field %d is none that Export writes", f.number)
 }
 
-// text, integer and so on read a field into a variable. A field of another type is an error.
+// text, integer and the following methods read a field into a variable. They return an error if
+// the field has another type.
 func (f field) text(to *string) error {
 	if f.kind != protowire.BytesType {
 		return f.mistyped()
@@ -98,7 +99,7 @@ func (f field) mistyped() error {
 	return fmt.Errorf("field %d has a value of another type", f.number)
 }
 
-// integers appends a packed or single integer.
+// integers appends the integers of a packed field, or the integer of a single one, to to.
 func (f field) integers(to *[]int64) error {
 	if f.kind == protowire.VarintType {
 		*to = append(*to, int64(f.num))
@@ -115,7 +116,7 @@ func (f field) integers(to *[]int64) error {
 	return err
 }
 
-// floats appends packed or single numbers.
+// floats appends the numbers of a packed field, or the number of a single one, to to.
 func (f field) floats(to *[]float32) error {
 	if f.kind == protowire.Fixed32Type {
 		*to = append(*to, math.Float32frombits(uint32(f.num)))
@@ -132,7 +133,7 @@ func (f field) floats(to *[]float32) error {
 	return err
 }
 
-// sub appends a message that is the value of a field.
+// sub appends to to the message that is the value of a field, read by read.
 func sub[T any](f field, to *[]T, read func(b []byte, to *T) error) error {
 	b, err := f.message()
 	if err != nil {
@@ -146,7 +147,7 @@ func sub[T any](f field, to *[]T, read func(b []byte, to *T) error) error {
 	return nil
 }
 
-// decodeFile reads a ModelProto. Memory is bounded by a multiple of the input's size.
+// decodeFile reads a ModelProto. Its memory use is bounded by a multiple of the size of data.
 func decodeFile(data []byte) (*file, error) {
 	if len(data) == 0 {
 		return nil, errors.New("the file is empty")
@@ -179,8 +180,8 @@ func decodeFile(data []byte) (*file, error) {
 	return f, err
 }
 
-// otherProducer returns the error about an unknown field. It names the producer if that is
-// another program.
+// otherProducer returns the error about an unknown field. If another program produced the file,
+// the error names this program.
 func otherProducer(f *file, v field) error {
 	if f.producer != producer {
 		return fmt.Errorf("the producer is %q: only what this package wrote is read", f.producer)
@@ -325,7 +326,7 @@ func decodeValue(b []byte, to *value) error {
 	})
 }
 
-// within reads a field whose value is a message.
+// within calls do with each field of the message that is the value of f.
 func (f field) within(message string, do func(f field) error) error {
 	b, err := f.message()
 	if err != nil {
@@ -334,7 +335,7 @@ func (f field) within(message string, do func(f field) error) error {
 	return eachField(message, b, do)
 }
 
-// inner reads a field whose value is a message with a single kind of field.
+// inner does what within does, for a message that may have only fields with the number only.
 func (f field) inner(message string, only protowire.Number, do func(f field) error) error {
 	return f.within(message, func(v field) error {
 		if v.number != only {

@@ -16,7 +16,7 @@ func isVector(kind string) bool {
 	return strings.HasPrefix(kind, "vector") || strings.HasPrefix(kind, "sparse")
 }
 
-// features returns the features that have coefficients.
+// features returns the tensor of the features that have coefficients.
 func (b *builder) features(m *linearmodel.Model) string {
 	if len(m.Coefficients[0]) == 0 {
 		b.fail("it has no coefficients")
@@ -42,7 +42,7 @@ func (b *builder) features(m *linearmodel.Model) string {
 	return x
 }
 
-// margins returns the margins of rows.
+// margins returns the tensor of the margins of the rows.
 func (b *builder) margins(m *linearmodel.Model) string {
 	x := b.features(m)
 	if b.err != nil {
@@ -60,13 +60,13 @@ func (b *builder) addOffset(z, column string) string {
 	return b.op("Add", []string{z, b.numbers(column, 1)})
 }
 
-// regression predicts the margin.
+// regression adds the margin as the column prediction.
 func (b *builder) regression(m *linearmodel.Model, prediction string) {
 	b.output(cmp.Or(prediction, "prediction"), b.margin(m), b.real, 1, "float64")
 }
 
-// margin returns the only margin of a model. It uses ONNX-ML's operator where that is
-// equally precise.
+// margin returns the only margin of a model. It uses ONNX-ML's operator if that is equally
+// precise.
 func (b *builder) margin(m *linearmodel.Model) string {
 	if b.real == typeFloat {
 		return b.regressor(m)
@@ -74,7 +74,7 @@ func (b *builder) margin(m *linearmodel.Model) string {
 	return b.margins(m)
 }
 
-// glm predicts the mean by the inverse of the link.
+// glm adds a prediction of the mean, computed by the inverse of the link.
 func (b *builder) glm(m *glm.Model) {
 	y := b.margin(&m.Model)
 	if b.err != nil {
@@ -94,8 +94,8 @@ func (b *builder) glm(m *glm.Model) {
 	b.output(cmp.Or(m.PredictionCol, "prediction"), y, b.real, 1, "float64")
 }
 
-// svc predicts the second of two classes where the margin is above 0. Of more classes it
-// predicts the one with the largest margin.
+// svc adds a prediction of the class. With two classes this is the second class if the margin
+// is above 0. With more classes it is the class with the largest margin.
 func (b *builder) svc(m *svm.SVCModel) {
 	z := b.margins(&m.Model)
 	if b.err != nil {
@@ -111,12 +111,14 @@ func (b *builder) svc(m *svm.SVCModel) {
 	b.output(cmp.Or(m.DecisionCol, "decision"), z, b.real, len(m.Coefficients), "vector")
 }
 
-// largest returns the index of the largest number of each row, the first among equals.
+// largest returns the index of the largest number of each row, or of several largest numbers
+// the first.
 func (b *builder) largest(x string) string {
 	return b.op("ArgMax", []string{x}, intAttr("axis", 1), intAttr("keepdims", 1), intAttr("select_last_index", 0))
 }
 
-// floats returns an attribute with numbers of the stage and records where they are.
+// floats returns an attribute with numbers of the stage, and records which attribute has these
+// numbers.
 func (b *builder) floats(node, name string, rows [][]float64, from int, shape []int, path ...any) attribute {
 	a := attribute{name: name, kind: attrFloats}
 	for _, row := range rows {
@@ -128,7 +130,7 @@ func (b *builder) floats(node, name string, rows [][]float64, from int, shape []
 	return a
 }
 
-// upcoming returns the name that the next node of an operator will get.
+// upcoming returns the name that the next node with the operator op will get.
 func (b *builder) upcoming(op string) string {
 	name := b.local(op)
 	delete(b.taken, name)
@@ -174,9 +176,9 @@ func (b *builder) logistic(m *logistic.Model) {
 	b.output(cmp.Or(m.ProbabilityCol, "probability"), p, b.real, k, "vector")
 }
 
-// classifier adds ONNX-ML's operator for linear classifiers, whose coefficients are float32.
-// It returns the probabilities. Other nodes decide the class, as the operator lacks some of
-// the types and thresholds of models here.
+// classifier adds ONNX-ML's operator for linear classifiers, whose coefficients are float32. It
+// returns the probabilities. Other nodes determine the class, because the operator does not
+// support all label types and thresholds of the models.
 func (b *builder) classifier(m *linearmodel.Model, k int) string {
 	x := b.features(m)
 	if b.err != nil {
@@ -207,7 +209,7 @@ func negated(row []float64) []float64 {
 	return made
 }
 
-// classes makes a column of the labels with the given numbers.
+// classes adds a column with the labels whose indices are in the tensor at.
 func (b *builder) classes(name, at, kind string, values []string) {
 	var table string
 	var elem int32
@@ -244,8 +246,9 @@ func (b *builder) classes(name, at, kind string, values []string) {
 	b.output(name, b.op("Gather", []string{table, at}, intAttr("axis", 0)), elem, 1, kind)
 }
 
-// kmeans computes all distances by differences, as products would cancel. That takes memory
-// for rows · centres · components numbers.
+// kmeans adds nodes that compute all distances from differences, because formulas with products
+// would lose digits by cancellation. A runtime needs memory for rows · centres · components
+// numbers.
 func (b *builder) kmeans(m *kmeans.Model) {
 	x := b.numbers(m.VectorCol, m.Dim)
 	var distances string
@@ -263,7 +266,7 @@ func (b *builder) kmeans(m *kmeans.Model) {
 	at := b.op("ArgMin", []string{distances}, intAttr("axis", 1), intAttr("keepdims", 1), intAttr("select_last_index", 0))
 	b.output(cmp.Or(m.PredictionCol, "cluster"), at, typeInt64, 1, "int64")
 	distance := b.reduce("ReduceMin", distances)
-	if m.Distance == kmeans.Cosine { // rounding may leave the range 0 to 2
+	if m.Distance == kmeans.Cosine { // because of rounding, results may be outside 0 to 2
 		zero, two := b.constant("least", 0), b.constant("most", 2)
 		distance = b.op("Where", []string{b.op("Less", []string{distance, zero}), zero, distance})
 		distance = b.op("Where", []string{b.op("Greater", []string{distance, two}), two, distance})

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// array is a tensor of the evaluator: numbers of any type, or text.
+// array is a tensor in the evaluator. It has numbers of any type, or text.
 type array struct {
 	dims    []int
 	num     []float64
@@ -31,7 +31,7 @@ func product(dims []int) int {
 
 func numbersArray(dims []int, values ...float64) array { return array{dims: dims, num: values} }
 
-// arrayOf reads an initializer.
+// arrayOf returns the array of an initializer.
 func arrayOf(t testing.TB, x *tensor) array {
 	a := array{element: x.elem}
 	for _, d := range x.dims {
@@ -63,8 +63,8 @@ func arrayOf(t testing.TB, x *tensor) array {
 	return a
 }
 
-// evaluate runs a graph by the definitions of its operators, always in float64. It checks
-// that each tensor is made once and before it is read.
+// evaluate runs a graph by the definitions of its operators, always in float64. It checks that
+// each tensor is computed exactly once and before it is read.
 func evaluate(t testing.TB, f *file, feed map[string]array) map[string]array {
 	values := map[string]array{}
 	g := &f.graph
@@ -138,8 +138,8 @@ func truth(v bool) float64 {
 	return 0
 }
 
-// broadcast returns the common dims of operands. For each operand it returns the index of
-// its element for each place.
+// broadcast returns the common dims of operands, and for each operand the index of its element
+// at each position of the result.
 func broadcast(t testing.TB, in ...array) (dims []int, at [][]int) {
 	for _, a := range in {
 		for len(dims) < len(a.dims) {
@@ -175,7 +175,7 @@ func broadcast(t testing.TB, in ...array) (dims []int, at [][]int) {
 	return dims, at
 }
 
-// compute runs one node.
+// compute evaluates one node.
 func compute(t testing.TB, n node, in []array) []array {
 	one := func(dims []int, num []float64) []array { return []array{{dims: dims, num: num}} }
 	if f := unary[n.op]; f != nil {
@@ -387,7 +387,7 @@ func softmax(z array) array {
 	return made
 }
 
-// overRow runs operators that reduce the last axis to one number.
+// overRow evaluates operators that reduce the last axis to one number.
 func overRow(t testing.TB, n node, in []array) array {
 	a := in[0]
 	last := len(a.dims) - 1

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// A model is written for other runtimes, and read back.
+// Example writes a model for other runtimes and reads it back.
 func Example() {
 	m := &linear.Model{}
 	m.Reads = []model.Input{{Column: "rooms", Type: "int64"}, {Column: "area", Type: "float64"}}

@@ -22,18 +22,18 @@ const (
 	producer = "superstep"
 	// formatVersion is the version of the metadata's layout.
 	formatVersion = "1"
-	// metadataKey is the key of the metadata. They have what a graph cannot express, such as
-	// how the model was trained.
+	// metadataKey is the key of the metadata, which have the facts that a graph cannot express,
+	// such as how the model was trained.
 	metadataKey = "superstep.model"
 )
 
-// Export writes a model, or a pipeline of models, as an ONNX file, with numbers of float64.
-// The same model gives the same bytes. What ONNX cannot express is an error that names the
-// stage and why.
+// Export returns a model, or a pipeline of models, as an ONNX file, with numbers of float64.
+// Equal models give equal bytes. If ONNX cannot express the model, the error names the stage
+// and the reason.
 func Export(m model.Model) ([]byte, error) { return export(m, false) }
 
-// ExportSingle is Export with numbers of float32. Linear models become the operators
-// LinearRegressor and LinearClassifier of ONNX-ML, which have only float32.
+// ExportSingle does what Export does, with numbers of float32. Linear models become the
+// operators LinearRegressor and LinearClassifier of ONNX-ML, which have only float32.
 func ExportSingle(m model.Model) ([]byte, error) { return export(m, true) }
 
 func export(m model.Model, single bool) ([]byte, error) {
@@ -48,7 +48,7 @@ func export(m model.Model, single bool) ([]byte, error) {
 	return data, nil
 }
 
-// build makes the file of a model.
+// build returns the file of a model.
 func build(m model.Model, single bool) (*file, error) {
 	if m == nil {
 		return nil, errors.New("there is no model")
@@ -80,7 +80,7 @@ func build(m model.Model, single bool) (*file, error) {
 	}, nil
 }
 
-// add adds a model. Its errors and tensors begin with name.
+// add adds a model to the graph. Its errors and the names of its tensors begin with name.
 func (b *builder) add(m model.Model, name string) error {
 	b.stage, b.refs = name, nil
 	b.stages(m)
@@ -131,14 +131,14 @@ func (b *builder) stages(m model.Model) {
 	}
 }
 
-// The members of a reference in a manifest.
+// These are the members of a reference in a manifest.
 const (
 	refTensor = "$tensor"
 	refShape  = "$shape"
 	refFrom   = "$from"
 )
 
-// refer puts references in the place of the numbers of a payload that tensors hold.
+// refer replaces those numbers of a payload that are in tensors by references to the tensors.
 func refer(tree any, refs []ref) error {
 	for _, r := range refs {
 		at := tree

@@ -13,10 +13,11 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Import reads what Export or ExportSingle wrote: a model, or a *pipeline.Model. Numbers are
-// read from the graph's tensors. So a model from Export comes back with the same file, and a
-// model from ExportSingle with numbers rounded to float32. A file of another producer and a
-// damaged file are errors. So is a graph that differs from what Export makes of its numbers.
+// Import returns the model, or the *pipeline.Model, in a file that Export or ExportSingle
+// wrote. Numbers are read from the graph's tensors. So a model that was written by Export has
+// the same model file as before, and a model that was written by ExportSingle has numbers
+// rounded to float32. Import returns an error for a file of another producer, for a damaged
+// file, and for a graph that differs from the one that Export makes from its numbers.
 func Import(data []byte) (model.Model, error) {
 	m, err := decodeModel(data)
 	if err != nil {
@@ -49,7 +50,7 @@ func decodeModel(data []byte) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Besides its numbers, the graph must have exactly what Export makes of them.
+	// Apart from its numbers, the graph must be exactly the one that Export makes from them.
 	again, err := export(m, about.Single)
 	if err != nil {
 		return nil, fmt.Errorf("the graph is damaged: %w", err)
@@ -64,8 +65,8 @@ func decodeModel(data []byte) (model.Model, error) {
 	return m, nil
 }
 
-// numbersOf is the numbers of tensors and attributes of a graph, by name. Each may be
-// referred to once, so that little metadata cannot ask for many copies.
+// numbersOf has the numbers of the tensors and attributes of a graph, by name. Each may be
+// referred to only once, so that short metadata cannot cause many copies.
 type numbersOf struct {
 	tensor map[string]*tensor
 	list   map[string][]float32
@@ -90,7 +91,7 @@ func tensorsOf(g *graph) (numbersOf, error) {
 	return all, nil
 }
 
-// take removes a tensor or attribute and returns its numbers.
+// take removes a tensor or attribute from all and returns its numbers.
 func (all numbersOf) take(name string) ([]float64, error) {
 	if list, ok := all.list[name]; ok {
 		delete(all.list, name)
@@ -127,7 +128,7 @@ func (all numbersOf) take(name string) ([]float64, error) {
 	return values, nil
 }
 
-// resolve puts the numbers of tensors in the place of references to them.
+// resolve replaces references to tensors in tree by the numbers of the tensors.
 func (all numbersOf) resolve(tree any) (any, error) {
 	var err error
 	switch at := tree.(type) {
@@ -150,7 +151,7 @@ func (all numbersOf) resolve(tree any) (any, error) {
 	return tree, nil
 }
 
-// numbers returns the numbers that a reference stands for.
+// numbers returns the numbers to which a reference refers.
 func (all numbersOf) numbers(name string, at map[string]any) (any, error) {
 	list, _ := at[refShape].([]any)
 	from, err := count(at[refFrom], 0)
@@ -186,7 +187,7 @@ func (all numbersOf) numbers(name string, at map[string]any) (any, error) {
 	return nil, fmt.Errorf("tensor %q has %d numbers, and is read in the shape %v", name, len(values), shape)
 }
 
-// count reads an integer of 0 or more.
+// count returns v as an integer of 0 or more, or otherwise if v is absent.
 func count(v any, otherwise int) (int, error) {
 	if v == nil {
 		return otherwise, nil
@@ -202,7 +203,7 @@ func count(v any, otherwise int) (int, error) {
 	return int(n), nil
 }
 
-// difference returns where two files first differ, or "" if they are equal.
+// difference returns the first difference between two files, or "" if they are equal.
 func difference(got, want *file) string {
 	if len(got.graph.nodes) != len(want.graph.nodes) {
 		return fmt.Sprintf("it has %d nodes, not %d", len(got.graph.nodes), len(want.graph.nodes))

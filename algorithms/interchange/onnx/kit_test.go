@@ -17,7 +17,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the files in testdata anew")
 
-// train fits stages to passengers.
+// train trains stages on the rows of passengers.
 func train(t testing.TB, stages ...model.Stage) *pipeline.Model {
 	r := trial.Run(t, func(b *engine.Builder) {
 		engine.Collect(pipeline.Pipeline{Stages: stages}.Fit(operators.FromSlice(b, trial.Passengers(120))), "model")
@@ -27,7 +27,7 @@ func train(t testing.TB, stages ...model.Stage) *pipeline.Model {
 	return m
 }
 
-// feed returns the inputs of a graph for rows.
+// feed returns the inputs of the graph of m for the given rows.
 func feed(t testing.TB, m model.Model, rows []map[string]any) map[string]array {
 	made := map[string]array{}
 	for _, in := range m.Inputs() {
@@ -78,8 +78,8 @@ func set(c *model.Cell, v any) {
 	}
 }
 
-// values returns the cell of a column in the form of a graph's output, or nil for a refused
-// row.
+// values returns the cell of a column in the form of a graph's output, or nil if the model
+// refused the row.
 func values(c *model.Cell) []any {
 	switch c.Kind {
 	case model.NullCell:
@@ -104,8 +104,8 @@ func values(c *model.Cell) []any {
 	return []any{v}
 }
 
-// requireSame asserts that a graph computes what the model does, within a relative
-// tolerance. For rows that the model refuses, numbers are NaN.
+// requireSame requires that a graph gives the same results as the model, within a relative
+// tolerance. For rows that the model refuses, numbers must be NaN.
 func requireSame(t testing.TB, m model.Model, f *file, rows []map[string]any, tolerance float64) {
 	made := evaluate(t, f, feed(t, m, rows))
 	s, err := pipeline.NewScorer(m)
@@ -127,7 +127,7 @@ func requireSame(t testing.TB, m model.Model, f *file, rows []map[string]any, to
 			}
 			column := name
 			if row.Cell(column) == nil {
-				column = name[:len(name)-2] // it replaced an input
+				column = name[:len(name)-2] // the column replaced an input
 			}
 			require.NotNil(t, row.Cell(column), "the model adds no column %q", name)
 			want := values(row.Cell(column))

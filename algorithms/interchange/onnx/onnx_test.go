@@ -24,7 +24,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// numbersReady returns stages that fill missing numbers and assemble them as features.
+// numbersReady returns stages that replace missing numbers and assemble the numbers as
+// features, followed by more.
 func numbersReady(more ...model.Stage) []model.Stage {
 	return append([]model.Stage{
 		prepare.Imputer{Columns: []string{"age"}, Strategy: prepare.Median},
@@ -33,7 +34,8 @@ func numbersReady(more ...model.Stage) []model.Stage {
 	}, more...)
 }
 
-// cases are models to train that together use everything that is exported.
+// cases returns lists of stages. The models trained from them together use everything that can
+// be exported.
 func cases() map[string][]model.Stage {
 	numbers := []string{"age", "fare"}
 	features := func(s ...model.Stage) []model.Stage { return numbersReady(s...) }
@@ -87,7 +89,8 @@ func names() []string {
 	return all
 }
 
-// applied returns rows to apply models to, with values that training did not have.
+// applied returns the rows to which models are applied. They include values that did not occur
+// in training.
 func applied() []map[string]any {
 	var rows []map[string]any
 	for _, p := range trial.Passengers(12) {
@@ -96,11 +99,11 @@ func applied() []map[string]any {
 	odd := trial.Passengers(13)[12].Cells()
 	odd["sex"], odd["deck"], odd["fare"] = "other", int64(99), 1e6
 	edge := trial.Passengers(1)[0].Cells()
-	edge["age"], edge["fare"] = 20.0, 40.0 // bounds of buckets
+	edge["age"], edge["fare"] = 20.0, 40.0 // values at the bounds of buckets
 	return append(rows, odd, edge)
 }
 
-// trained returns the model of each case.
+// trained returns the trained model of each case.
 func trained(t *testing.T) map[string]model.Model {
 	all := lone(t)
 	for _, name := range names() {
@@ -109,7 +112,7 @@ func trained(t *testing.T) map[string]model.Model {
 	return all
 }
 
-// lone returns models outside pipelines.
+// lone returns models that are not in a pipeline.
 func lone(t *testing.T) map[string]model.Model {
 	all := map[string]model.Model{}
 	two := svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "lived", L2: 0.1}
@@ -146,7 +149,8 @@ func lone(t *testing.T) map[string]model.Model {
 	return all
 }
 
-// Each graph computes what its model does. It is read back as the same file.
+// TestExport requires that each graph gives the same results as its model, and that the
+// imported model has the same model file.
 func TestExport(t *testing.T) {
 	for name, m := range trained(t) {
 		t.Run(name, func(t *testing.T) {
@@ -173,8 +177,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// requireSingle asserts that the same holds in float32, within its rounding, and that the
-// model read back is written again as the same file.
+// requireSingle requires the same for float32, within its rounding, and that the imported model
+// is exported to the same file again.
 func requireSingle(t *testing.T, name string, m model.Model) {
 	data, err := ExportSingle(m)
 	if name == "indexer-keep" {
@@ -192,8 +196,7 @@ func requireSingle(t *testing.T, name string, m model.Model) {
 	require.Equal(t, data, again)
 }
 
-// fixture compares a file with the one in testdata on which onnxruntime was run; see
-// check.py.
+// fixture compares a file with the one in testdata, on which onnxruntime was run; see check.py.
 func fixture(t *testing.T, name string, m model.Model, data []byte) {
 	kept := map[string]bool{"logistic-text": true, "linear": true, "kmeans": true, "pca": true}
 	path := filepath.Join("testdata", name+".onnx")
@@ -211,7 +214,8 @@ func fixture(t *testing.T, name string, m model.Model, data []byte) {
 	require.True(t, string(want) == string(data), "%s differs from what is written now: run check.py on what -rewrite writes", path)
 }
 
-// run is the input of check.py: a file, inputs, and the outputs of the model here.
+// run is input for check.py: a file, the inputs, and the outputs that the model in this package
+// gives for them.
 type run struct {
 	Single  bool             `json:"single"`
 	File    []byte           `json:"file"`
@@ -220,7 +224,8 @@ type run struct {
 	Outputs map[string][]any `json:"outputs"`
 }
 
-// writeRun writes runs to the directory that RUNS names. They are not committed.
+// writeRun writes runs to the directory in the environment variable RUNS. They are not
+// committed.
 func writeRun(t *testing.T, name string, m model.Model) {
 	dir := os.Getenv("RUNS")
 	if dir == "" {

@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
-// A graph cannot refuse a row. Where a preparation would, for a value that training did not
-// have, the graph computes NaN instead. A graph cannot leave rows out at all.
+// A graph cannot refuse a row. If a preparation would refuse a value that did not occur in
+// training, the graph gives NaN instead. A graph cannot leave rows out at all.
 
-// policy checks the policy for unknown values. It returns whether they get a place of their
-// own.
+// policy checks the policy for unknown values. It returns whether unknown values are kept as a
+// category of their own.
 func (b *builder) policy(u prepare.Unknown) (keep bool) {
 	if u == prepare.Skip {
 		b.fail("it skips rows with unknown values, and a graph cannot leave rows out: train it with another policy")
@@ -20,7 +20,8 @@ func (b *builder) policy(u prepare.Unknown) (keep bool) {
 	return u == prepare.Keep
 }
 
-// named returns the name of output i, or of the input that it replaces.
+// named returns the name of output i. If there are no names of outputs, this is the name of the
+// input that the output replaces.
 func named(columns, outputs []string, i int) string {
 	if len(outputs) == 0 {
 		return columns[i]
@@ -50,8 +51,8 @@ func (b *builder) scaler(m *prepare.ScalerModel) {
 	}
 }
 
-// madeKind returns the type of the output for a column: a vector for a vector, else a
-// number.
+// madeKind returns the type of the output for a column: a vector if the column is a vector, and
+// a number otherwise.
 func (b *builder) madeKind(name string) string {
 	if c := b.find(name); isVector(c.kind) {
 		return "vector"
@@ -87,10 +88,10 @@ func (b *builder) imputer(m *prepare.ImputerModel) {
 	}
 }
 
-// exactInt is the bound up to which float64 holds all integers.
+// exactInt is the bound up to which float64 represents all integers.
 const exactInt = 1 << 53
 
-// categoryNumber returns the number that stands for a category in the tensor of a column.
+// categoryNumber returns the number that represents a category in the tensor of a column.
 func categoryNumber(kind, text string) (float64, error) {
 	switch {
 	case kind == "bool" && text == "true":
@@ -108,7 +109,8 @@ func categoryNumber(kind, text string) (float64, error) {
 	return v, nil
 }
 
-// index returns the numbers of the categories of a column, and -1 for other values.
+// index returns a tensor with the numbers of the categories in a column, and -1 for other
+// values.
 func (b *builder) index(name string, values []string) string {
 	c := b.find(name)
 	numbers := make([]int64, len(values))
@@ -148,7 +150,7 @@ func (b *builder) index(name string, values []string) string {
 		tensorAttr("default_tensor", intTensor("default", -1)))[0]
 }
 
-// unless returns made, with NaN in rows where refused is true.
+// unless returns a tensor that equals made, with NaN in the rows for which refused is true.
 func (b *builder) unless(refused, made string) string {
 	return b.op("Where", []string{refused, b.constant("refused", math.NaN()), made})
 }
@@ -180,7 +182,7 @@ func (b *builder) oneHot(m *prepare.OneHotModel) {
 		}
 		unknown := ""
 		switch {
-		case keep: // -1 becomes component 0
+		case keep: // -1, an unknown category, becomes component 0
 			at = b.op("Add", []string{at, b.ints("one", 1)})
 		case p.Unknown == prepare.Refuse, p.Unknown == prepare.Shares:
 			unknown = b.op("Less", []string{at, b.ints("zero", 0)})
@@ -231,13 +233,14 @@ func (b *builder) assembler(m *prepare.AssemblerModel) {
 func (b *builder) normalizer(m *prepare.NormalizerModel) {
 	p := m.Params
 	one, zero := b.constant("one", 1), b.constant("zero", 0)
-	nonzero := func(length string) string { // vectors of zeros stay as they are
+	nonzero := func(length string) string { // vectors of zeros are not changed
 		return b.op("Where", []string{b.op("Equal", []string{length, zero}), one, length})
 	}
 	for i, name := range p.Columns {
 		x := b.numbers(name, 0)
 		width := b.find(name).width
-		// In units of its largest number, a vector has a length in range.
+		// If a vector is divided by its largest absolute component, its length does not
+		// overflow.
 		x = b.op("Div", []string{x, nonzero(b.reduce("ReduceMax", b.op("Abs", []string{x})))})
 		switch p.Norm {
 		case prepare.L1:
@@ -257,7 +260,7 @@ func (b *builder) pca(m *prepare.PCAModel) {
 		scale := make([]float64, len(m.Variance))
 		for k, v := range m.Variance {
 			if scale[k] = math.Sqrt(v); v == 0 {
-				scale[k] = math.Inf(1) // so that the component becomes 0
+				scale[k] = math.Inf(1) // dividing by it makes the component 0
 			}
 		}
 		x = b.op("Div", []string{x, b.constant("deviation", scale...)})
@@ -269,11 +272,11 @@ func (b *builder) pca(m *prepare.PCAModel) {
 	b.output(out, x, b.real, len(m.Components), "vector")
 }
 
-// maxProducts bounds the products that a graph lists.
+// maxProducts is the largest number of products for which a graph is written.
 const maxProducts = 1 << 16
 
-// polynomial computes the products degree by degree. A product of one more factor is an
-// earlier product times a component.
+// polynomial adds the products degree by degree. Each product of several factors is an earlier
+// product times a component.
 func (b *builder) polynomial(m *prepare.PolynomialModel) {
 	d := 0
 	for _, n := range m.Sizes {
@@ -316,7 +319,7 @@ func (b *builder) polynomial(m *prepare.PolynomialModel) {
 		last = next
 	}
 	if m.Params.Bias {
-		// 1 for every row, whatever its values.
+		// The result is 1 for every row, whatever its values.
 		first := b.op("Equal", []string{b.gather(x, []int64{0}), b.gather(x, []int64{0})})
 		one := b.constant("one", 1)
 		parts, count = append([]string{b.op("Where", []string{first, one, one})}, parts...), count+1
@@ -328,7 +331,7 @@ func (b *builder) polynomial(m *prepare.PolynomialModel) {
 	b.output(out, b.concat(parts), b.real, count, "vector")
 }
 
-// gather returns some of the numbers of rows.
+// gather returns a tensor with those numbers of each row whose indices are in at.
 func (b *builder) gather(x string, at []int64) string {
 	return b.op("Gather", []string{x, b.ints("at", at...)}, intAttr("axis", 1))
 }

@@ -4,11 +4,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// The messages of ONNX in use, with the field numbers of onnx.proto at version 9 of its
-// intermediate representation. Fields are written in ascending order and numbers are packed,
-// so that equal messages have equal bytes.
+// These are the messages of ONNX that are used, with the field numbers of onnx.proto at version
+// 9 of its intermediate representation. Fields are written in ascending order and numbers are
+// packed, so that equal messages have equal bytes.
 
-// Types of the elements of tensors.
+// These are types of the elements of tensors.
 const (
 	typeFloat  int32 = 1
 	typeUint8  int32 = 2
@@ -18,7 +18,7 @@ const (
 	typeDouble int32 = 11
 )
 
-// Types of attributes.
+// These are types of attributes.
 const (
 	attrFloat   int32 = 1
 	attrInt     int32 = 2
@@ -34,7 +34,7 @@ type file struct {
 	irVersion int64
 	opsets    []opset
 	producer  string
-	version   string // of the producer
+	version   string // version of the producer
 	graph     graph
 	metadata  []entry
 }
@@ -75,7 +75,7 @@ type attribute struct {
 	strings []string
 }
 
-// tensor has its elements in raw, little-endian. Text elements are in strings.
+// tensor is a TensorProto. Its numbers are in raw, little-endian, and its texts in strings.
 type tensor struct {
 	name    string
 	dims    []int64
@@ -84,14 +84,14 @@ type tensor struct {
 	strings []string
 }
 
-// value is a ValueInfoProto of a tensor.
+// value is a ValueInfoProto whose type is a tensor.
 type value struct {
 	name string
 	elem int32
 	dims []dim
 }
 
-// dim is a number of elements, or the name of one that varies.
+// dim is the size of a dimension, or the name of a variable size.
 type dim struct {
 	size int64
 	name string

@@ -9,8 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// maxTable bounds the bytes of the tables of sets, which have a bit for each category and
-// set. 128 MiB are enough for 16,000 sets of 65,535 categories. Runtimes load graphs whole.
+// maxTable bounds the bytes of the tables of sets, which have a bit for each category and set.
+// 128 MiB are enough for 16,000 sets of 65,535 categories. The tables are bounded because
+// runtimes load the whole graph into memory.
 const maxTable = 1 << 27
 
 // setKey identifies a set of categories of a feature.
@@ -19,18 +20,19 @@ type setKey struct {
 	words   string
 }
 
-// treeLists are the attributes of an ensemble.
+// treeLists has the lists of numbers that are the attributes of an ensemble's node.
 type treeLists struct {
 	*builder
 	e *tree.Ensemble
-	// sets has the numbers of the added features, each of which stands for a set.
+	// sets has, for each set, the index of the feature that is added for it.
 	sets map[setKey]int64
 
-	// One element for each node. BRANCH_LT sends values below the threshold to yes.
+	// The following lists have one element for each node. BRANCH_LT sends values below the
+	// threshold to yes.
 	treeIDs, nodeIDs, features, yes, no, missing []int64
 	thresholds                                   []float32
 	modes                                        []string
-	// One element for each leaf and output.
+	// The following lists have one element for each leaf and output.
 	leafTrees, leafNodes, outputs []int64
 	weights                       []float64
 }
@@ -52,8 +54,8 @@ func (t *treeLists) key(of *tree.Tree, n *tree.Node) setKey {
 	return setKey{n.Feature, string(text)}
 }
 
-// withSets appends a feature for each set to the features. Sets are ordered by feature and
-// then by their first node.
+// withSets returns a tensor with the features and an additional feature for each set. Sets are
+// ordered by feature and then by the first node that uses them.
 func (t *treeLists) withSets(x string) string {
 	of := make([][]setKey, len(t.e.Features))
 	seen := map[setKey]bool{}
@@ -89,16 +91,16 @@ func (t *treeLists) withSets(x string) string {
 	return t.concat(parts)
 }
 
-// members returns a number for each set: 1 or more if the feature's category is in it, 0 if
-// not, NaN if the category is missing. Categories are below n. A row of the table is a
-// category; its bytes have a bit for each set. The sets fill the lowest bits of all bytes
-// first, then the next ones.
+// members returns a tensor with a number for each set in keys: 1 or more if the category of
+// feature f is in the set, 0 if it is not, and NaN if the category is missing. All categories
+// are below n. The table has a row for each category, whose bytes have a bit for each set. The
+// first sets use the lowest bit of each byte, the following sets the next bit, and so on.
 func (t *treeLists) members(x string, f int, keys []setKey, n, bytes int) string {
 	value := t.gather(x, []int64{int64(f)})
 	most, zero := t.single("most", []int64{1}, float32(n)), t.single("least", []int64{1}, 0)
 	at := t.op("Where", []string{t.op("Less", []string{value, most}), value, most})
 	at = t.op("Where", []string{t.op("GreaterOrEqual", []string{at, zero}), at, most})
-	table := make([]byte, (n+1)*bytes) // the last row is for values that are not categories
+	table := make([]byte, (n+1)*bytes) // the last row is used for values that are not categories
 	for k, key := range keys {
 		for c := range 8 * len(key.words) {
 			if key.words[c/8]>>(c%8)&1 == 1 {
@@ -114,14 +116,14 @@ func (t *treeLists) members(x string, f int, keys []setKey, n, bytes int) string
 	return t.op("Where", []string{t.op("IsNaN", []string{value}), t.single("none", []int64{1}, float32(math.NaN())), in})
 }
 
-// bytes adds an initializer of bytes.
+// bytes adds an initializer of bytes and returns its name.
 func (b *builder) bytes(want string, dims []int64, values []byte) string {
 	made := tensor{name: b.local(want), dims: dims, elem: typeUint8, raw: values}
 	b.initializers = append(b.initializers, made)
 	return made.name
 }
 
-// single adds an initializer of float32.
+// single adds an initializer of float32 and returns its name.
 func (b *builder) single(want string, dims []int64, values ...float32) string {
 	name := b.local(want)
 	made := tensor{name: name, dims: dims, elem: typeFloat}
@@ -132,9 +134,9 @@ func (b *builder) single(want string, dims []int64, values ...float32) string {
 	return name
 }
 
-// fill makes the lists.
+// fill fills the lists.
 func (t *treeLists) fill() {
-	count := make([]int, t.e.Outputs) // by output: trees that add to it
+	count := make([]int, t.e.Outputs) // number of trees that add to each output
 	for i := range t.e.Trees {
 		tr := &t.e.Trees[i]
 		for o := range count {
@@ -154,7 +156,7 @@ func (t *treeLists) fill() {
 	}
 }
 
-// node adds a node to the lists.
+// node appends node i of tree k to the lists.
 func (t *treeLists) node(i, k int, tr *tree.Tree, count []int) error {
 	n := &tr.Nodes[k]
 	t.treeIDs, t.nodeIDs = append(t.treeIDs, int64(i)), append(t.nodeIDs, int64(k))
@@ -168,7 +170,7 @@ func (t *treeLists) node(i, k int, tr *tree.Tree, count []int) error {
 	}
 	feature, threshold, yes, no := int64(n.Feature), above(n.Threshold), n.Left, n.Right
 	if n.Flags&tree.Categorical != 0 {
-		// Categories outside the set are below the threshold.
+		// The added feature is below the threshold for categories outside the set.
 		if feature, threshold = t.sets[t.key(tr, n)], 0.5; n.Flags&tree.SetRight == 0 {
 			yes, no = n.Right, n.Left
 		}
@@ -183,7 +185,8 @@ func (t *treeLists) node(i, k int, tr *tree.Tree, count []int) error {
 	return nil
 }
 
-// leaf adds the values of a leaf. For averages they are divided by the number of trees.
+// leaf appends the values of leaf i of tree k. If the ensemble averages, they are divided by
+// the number of trees.
 func (t *treeLists) leaf(i, k int, tr *tree.Tree, count []int) error {
 	first, last := int(tr.Output), int(tr.Output)
 	if tr.Values != nil {
@@ -206,8 +209,8 @@ func (t *treeLists) leaf(i, k int, tr *tree.Tree, count []int) error {
 	return nil
 }
 
-// above returns the least float32 that is not below a threshold. The same float32 values are
-// below both.
+// above returns the smallest float32 that is not below the threshold v. The same float32 values
+// are below both.
 func above(v float64) float32 {
 	w := float32(v)
 	if float64(w) < v {
@@ -224,7 +227,8 @@ func singles(values []float64) []float32 {
 	return made
 }
 
-// shared returns the attributes that both operators have.
+// shared returns the attributes that the operators for regression and classification have in
+// common.
 func (t *treeLists) shared() []attribute {
 	return []attribute{
 		intsAttr("nodes_treeids", t.treeIDs), intsAttr("nodes_nodeids", t.nodeIDs), intsAttr("nodes_featureids", t.features),
@@ -238,12 +242,12 @@ func floatsAttr(name string, v []float32) attribute {
 	return attribute{name: name, kind: attrFloats, floats: v}
 }
 
-// margins returns the outputs of the ensemble, in the graph's type of numbers. The sum of
-// the trees is in float32; the base is added after it.
+// margins returns the outputs of the ensemble, in the graph's type of numbers. The trees are
+// added in float32, and then the base in the graph's type.
 func (t *treeLists) margins(x string) string {
 	base := t.constant("base", t.e.Base...)
 	if len(t.e.Trees) == 0 {
-		// The base, once for each row.
+		// Without trees, the result is the base, once for each row.
 		none := t.op("IsNaN", []string{t.gather(x, []int64{0})})
 		return t.op("Where", []string{none, base, base})
 	}
@@ -257,12 +261,12 @@ func (t *treeLists) margins(x string) string {
 	return t.op("Add", []string{y, base})
 }
 
-// ml adds a node of ONNX-ML.
+// ml adds a node with an operator of ONNX-ML.
 func (t *treeLists) ml(op, x string, outputs int, attributes ...attribute) []string {
 	return t.builder.node(mlDomain, op, []string{x}, outputs, attributes...)
 }
 
-// probabilities computes the probabilities of the classes from the margins.
+// probabilities adds nodes that compute the probabilities of the classes from the margins.
 func (t *treeLists) probabilities(x string, l link) string {
 	z := t.margins(x)
 	switch l {
@@ -275,8 +279,9 @@ func (t *treeLists) probabilities(x string, l link) string {
 }
 
 // classifier returns the probabilities of the classes by ONNX-ML's operator. Other nodes
-// decide the class, as the operator lacks some types. The base goes into leaves: for two
-// classes the specification does not define base_values, and runtimes differ.
+// determine the class, because the operator does not support all label types. The base is added
+// to leaf values, because the specification does not define base_values for two classes, and
+// runtimes differ.
 func (t *treeLists) classifier(x string, l link) string {
 	values, ok := t.withBase()
 	if !ok {
@@ -304,8 +309,8 @@ func (t *treeLists) classifier(x string, l link) string {
 		floatsAttr("class_weights", weights), intsAttr("classlabels_int64s", labels), textAttr("post_transform", post))...)[1]
 }
 
-// withBase returns the values of leaves, with the base of each output added in its first
-// tree. It returns false where an output has no tree.
+// withBase returns the values of leaves, with the base of each output added to the leaves of
+// its first tree. It returns false if an output has no tree.
 func (t *treeLists) withBase() ([]float64, bool) {
 	values := slices.Clone(t.weights)
 	for o, base := range t.e.Base {

@@ -11,11 +11,11 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// Trees become nodes of TreeEnsembleRegressor and TreeEnsembleClassifier (ai.onnx.ml 3),
-// with thresholds, leaves and sums of float32. The graph rounds features to float32 first,
-// as training does, so that rows go the same way. For a categorical node the graph adds a
-// feature: 1 or more where the category is in the set, 0 where it is not, NaN where it is
-// missing; see members.
+// Trees become nodes with the operators TreeEnsembleRegressor and TreeEnsembleClassifier
+// (ai.onnx.ml 3), with thresholds, leaves and sums of float32. The graph rounds features to
+// float32 first, as training does, so that rows go the same way. For each set of a categorical
+// node the graph adds a feature. It is 1 or more if the category is in the set, 0 if it is not,
+// and NaN if the category is missing; see members.
 
 // link is a function from the outputs of trees to predictions.
 type link uint8
@@ -25,20 +25,20 @@ const (
 	linkExp
 	linkSigmoid
 	linkSoftmax
-	// linkShares takes the outputs as probabilities of classes.
+	// linkShares means that the outputs are the probabilities of the classes.
 	linkShares
 )
 
-// grown has what models of trees have in common.
+// grown has the facts about a model of trees that both packages, gbdt and forest, have.
 type grown struct {
 	ensemble *tree.Ensemble
 	reads    []model.Input
-	dim      int     // length of rows
-	columns  []int32 // features that the ensemble reads; nil: all
-	// unseen is the code of text that training did not have: NaN or −1.
+	dim      int     // number of features of a row
+	columns  []int32 // the features that the ensemble reads; nil means all
+	// unseen is the code of text that did not occur in training: NaN or −1.
 	unseen                  float64
 	link                    link
-	labels                  string // type of the classes; "" for a regression
+	labels                  string // type of the labels; "" for a regression
 	classes                 []string
 	prediction, probability string
 }
@@ -150,8 +150,8 @@ func (b *builder) chosen(x string, columns []int32) string {
 	return b.gather(x, at)
 }
 
-// codes returns the codes of the categories of a text column. The empty text is missing
-// unless it is a category.
+// codes returns the codes of the categories of a text column. The empty text is treated as
+// missing unless it is a category.
 func (b *builder) codes(name string, categories []string, unseen float64) string {
 	keys := slices.Clone(categories)
 	if !slices.Contains(keys, "") {
@@ -167,7 +167,8 @@ func (b *builder) codes(name string, categories []string, unseen float64) string
 	return b.op("Where", []string{empty, b.constant("missing", math.NaN()), made})
 }
 
-// float32s rounds numbers to float32, as trees compare float32.
+// float32s returns a tensor with the numbers of x rounded to float32, because trees compare
+// float32.
 func (b *builder) float32s(x string) string {
 	if b.real == typeFloat {
 		return x

@@ -22,7 +22,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// treeOperators runs the operators of trees, by the definitions of ai.onnx.ml 3.
+// treeOperators evaluates the operators for trees, by the definitions of ai.onnx.ml 3.
 func treeOperators(t testing.TB, n node, x array) []array {
 	if n.op == "Flatten" {
 		require.EqualValues(t, 1, attributeOf(n, "axis").i)
@@ -76,7 +76,7 @@ func treeOperators(t testing.TB, n node, x array) []array {
 	return []array{made}
 }
 
-// walk returns the place, in the lists, of the leaf that a row reaches.
+// walk returns the index, in the lists of the node, of the leaf that a row reaches.
 func walk(t testing.TB, n node, at map[[2]int64]int, tree int64, row []float64) int {
 	i := at[[2]int64{tree, 0}]
 	for steps := 0; attributeOf(n, "nodes_modes").strings[i] != "LEAF"; steps++ {
@@ -91,8 +91,8 @@ func walk(t testing.TB, n node, at map[[2]int64]int, tree int64, row []float64) 
 	return i
 }
 
-// grownModels returns trained models of trees, with features of numbers, bools, text and
-// integers.
+// grownModels returns trained models of trees, whose features are numbers, bools, text and
+// integer categories.
 func grownModels(t testing.TB) map[string]model.Model {
 	all := []string{"age", "fare", "sex", "deck", "alone"}
 	boosted := map[string]gbdt.Params{
@@ -134,8 +134,8 @@ func grownModels(t testing.TB) map[string]model.Model {
 	return models
 }
 
-// Each graph computes what its model does, except for sums in float32. It is read back as
-// the same file.
+// TestTrees requires that each graph gives the same results as its model, except for sums in
+// float32, and that the imported model has the same model file.
 func TestTrees(t *testing.T) {
 	for name, m := range grownModels(t) {
 		for _, write := range []func(model.Model) ([]byte, error){Export, ExportSingle} {
@@ -156,7 +156,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// drawn returns an ensemble with every kind of node.
+// drawn returns a random ensemble with every kind of node.
 func drawn() *tree.Ensemble {
 	leaf := func(v float64) tree.Node { return tree.Node{Value: v} }
 	return &tree.Ensemble{Features: []string{"a", "b"}, Outputs: 2, Base: []float64{0.5, -1}, Trees: []tree.Tree{
@@ -172,7 +172,7 @@ func drawn() *tree.Ensemble {
 	}}
 }
 
-// outputsOf returns, for rows, the outputs of a graph that has only the margins of an
+// outputsOf returns, for rows, the outputs of a graph that computes only the margins of an
 // ensemble.
 func outputsOf(t testing.TB, e *tree.Ensemble, rows []float64) []float64 {
 	b := newBuilder(false)
@@ -202,7 +202,7 @@ func outputsOf(t testing.TB, e *tree.Ensemble, rows []float64) []float64 {
 	return made
 }
 
-// jsonNumber returns a number in the form that check.py reads.
+// jsonNumber returns a number in the form that check.py can read.
 func jsonNumber(v float64) any {
 	switch {
 	case math.IsNaN(v):
@@ -213,7 +213,8 @@ func jsonNumber(v float64) any {
 	return v
 }
 
-// Rows take the same way as in package tree, whatever the flags of nodes.
+// TestWaysThroughTrees requires that rows reach the same leaves as in package tree, whatever
+// the flags of nodes.
 func TestWaysThroughTrees(t *testing.T) {
 	for _, average := range []bool{false, true} {
 		e := drawn()
@@ -251,7 +252,8 @@ func TestWaysThroughTrees(t *testing.T) {
 	require.Equal(t, []float64{0.5, -1, 0.5, -1}, outputsOf(t, e, []float64{1, 2, math.NaN(), 3}))
 }
 
-// Sets work with thousands of categories, and where there are more sets than bits in a byte.
+// TestSetsOfManyCategories requires correct results with thousands of categories, and with more
+// sets than bits in a byte.
 func TestSetsOfManyCategories(t *testing.T) {
 	const categories, trees = 3000, 45
 	r := rand.New(rand.NewPCG(1, 2))
@@ -282,7 +284,8 @@ func TestSetsOfManyCategories(t *testing.T) {
 	require.InDeltaSlice(t, want, outputsOf(t, e, rows), 1e-5)
 }
 
-// Whatever graphs cannot express about trees is an error.
+// TestTreesNotExpressible requires an error for everything about trees that graphs cannot
+// express.
 func TestTreesNotExpressible(t *testing.T) {
 	for want, change := range map[string]func(e *tree.Ensemble){
 		"tree 0: node 0: it takes zeros of feature \"a\"": func(e *tree.Ensemble) { e.Trees[0].Nodes[0].Flags = tree.ZeroMissing },

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
-// small returns a model made by hand: 2·a − b + 0.5.
+// small returns a hand-made model: 2·a − b + 0.5.
 func small() *linear.Model {
 	m := &linear.Model{}
 	m.Reads = []model.Input{{Column: "a", Type: "float64"}, {Column: "b", Type: "float64"}}
@@ -23,7 +23,8 @@ func small() *linear.Model {
 	return m
 }
 
-// Whatever PMML cannot express is an error that names the stage.
+// TestNotExpressible requires an error that names the stage for everything that PMML cannot
+// express.
 func TestNotExpressible(t *testing.T) {
 	_, err := Export(nil)
 	require.ErrorContains(t, err, "there is no model")
@@ -77,8 +78,8 @@ func TestNotExpressible(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Where some features of a model have no coefficients, the document names only the others.
-// Fields may have any name.
+// TestFewColumns requires that a document does not name the features of a model that have no
+// coefficients, and that fields may have any name.
 func TestFewColumns(t *testing.T) {
 	m := small()
 	m.Reads, m.Dim, m.Columns, m.PredictionCol = []model.Input{{Column: ` "<x>&`, Type: "sparse[5]"}}, 5, []int32{1, 4}, ` "<x>&[0]`
@@ -93,7 +94,8 @@ func TestFewColumns(t *testing.T) {
 	require.Equal(t, m.Columns, back.(*linear.Model).Columns)
 }
 
-// Numbers are read from the element of the model: changing one there changes the model.
+// TestNumbersAreOfTheElement requires that numbers are read from the element of the model:
+// changing a number there must change the model.
 func TestNumbersAreOfTheElement(t *testing.T) {
 	data, err := Export(small())
 	require.NoError(t, err)
@@ -107,12 +109,12 @@ func TestNumbersAreOfTheElement(t *testing.T) {
 func TestDamaged(t *testing.T) {
 	whole, err := Export(small())
 	require.NoError(t, err)
-	for n := range len(whole) - 1 { // without the last byte, a line end
+	for n := range len(whole) - 1 { // the last byte, a newline, may be missing
 		_, err := Import(whole[:n])
 		require.Error(t, err, "cut to %d bytes", n)
 	}
 	_, err = Import([]byte(strings.ReplaceAll(string(whole), "\n", "\r\n  ")))
-	require.NoError(t, err, "white space between elements counts for nothing")
+	require.NoError(t, err, "white space between elements must be ignored")
 
 	for want, change := range map[string][2]string{
 		"the application is another one":     {`Application name="superstep"`, `Application name="other"`},
@@ -151,7 +153,8 @@ func TestDamaged(t *testing.T) {
 	require.ErrorContains(t, err, "the file has no root element")
 }
 
-// Only one stage may use the numbers of a model, and nesting of pipelines is bounded.
+// TestStages requires that only one stage may use the numbers of the model's element, and that
+// the nesting of pipelines is bounded.
 func TestStages(t *testing.T) {
 	p, err := pipeline.NewModel(small())
 	require.NoError(t, err)
@@ -167,8 +170,8 @@ func TestStages(t *testing.T) {
 	require.ErrorContains(t, err, "more than 8 deep")
 }
 
-// FuzzImport feeds arbitrary bytes. Nothing panics, and a model that is read is written
-// again as it was.
+// FuzzImport imports arbitrary bytes. Import must not panic, and an imported model must be
+// exported to the same bytes again.
 func FuzzImport(f *testing.F) {
 	whole, err := Export(small())
 	require.NoError(f, err)

@@ -9,23 +9,24 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// maxFields bounds the fields of a file, as each component of a vector is one.
+// maxFields bounds the number of fields of a file, because each component of a vector is a
+// field.
 const maxFields = 1 << 20
 
-// builder makes the document of a model, stage by stage. It keeps the first error.
+// builder builds the document of a model, stage by stage. It keeps the first error.
 type builder struct {
-	data    []element // DataFields
-	target  []element // DataFields of predictions
+	data    []element // the DataFields of inputs
+	target  []element // the DataFields of predicted fields
 	derived []element
 	models  []element
 	active  []string // names of the data fields that are read
 	taken   map[string]bool
 	columns map[string]*column
-	refs    []string // members of the payload whose numbers are in the model's element
+	refs    []string // the members of the payload whose numbers are in the model's element
 	err     error
 }
 
-// column is a column of the rows, or one that a stage made. It has a field for each
+// column is a column of the rows, or a column that a stage makes. It has a field for each
 // component.
 type column struct {
 	name, kind string
@@ -43,7 +44,7 @@ func (b *builder) fail(format string, a ...any) {
 	}
 }
 
-// name returns a name that no field has yet.
+// name returns a name that no field has yet. It is want, with a number appended if needed.
 func (b *builder) name(want string) string {
 	if len(b.taken) >= maxFields {
 		b.fail("each component of a vector is a field, and a file has at most %d", maxFields)
@@ -60,7 +61,8 @@ func isVector(kind string) bool {
 	return strings.HasPrefix(kind, "vector") || strings.HasPrefix(kind, "sparse")
 }
 
-// sizeOf returns the number of components of a column, or 0 where its type does not have it.
+// sizeOf returns the number of components of a column, or 0 if its type does not have the
+// number.
 func sizeOf(kind string) int {
 	if !isVector(kind) {
 		return 1
@@ -79,7 +81,7 @@ func (b *builder) input(in model.Input) {
 	b.columns[in.Column] = c
 }
 
-// dataType returns the type of fields for the type of a column.
+// dataType returns the PMML type of fields for the type of a column.
 func dataType(kind string) string {
 	switch {
 	case kind == "utf8":
@@ -90,15 +92,15 @@ func dataType(kind string) string {
 	return "integer"
 }
 
-// find returns a column that the stage reads, with n fields. For n = 0 its type gives the
-// number.
+// find returns a column with n fields and marks it as read. If n is 0, the number of fields
+// follows from the column's type.
 func (b *builder) find(name string, n int) *column {
 	c := b.columns[name]
 	if c == nil {
 		b.fail("column %q is made by no stage, or by a model: PMML does not pass its results on", name)
 		return &column{name: name, fields: make([]string, 1)}
 	}
-	if c.fields == nil { // an input, read for the first time
+	if c.fields == nil { // it is an input that is read for the first time
 		if n == 0 {
 			n = sizeOf(c.kind)
 		}
@@ -131,7 +133,7 @@ func (b *builder) find(name string, n int) *column {
 	return c
 }
 
-// numbers returns the fields of a column of numbers.
+// numbers returns the n fields of a column of numbers.
 func (b *builder) numbers(name string, n int) []string {
 	c := b.find(name, n)
 	if c.text {
@@ -140,7 +142,7 @@ func (b *builder) numbers(name string, n int) []string {
 	return c.fields
 }
 
-// join concatenates the fields of columns.
+// join returns the concatenated fields of columns.
 func (b *builder) join(names []string, widths []int) []string {
 	var all []string
 	for i, name := range names {
@@ -165,17 +167,17 @@ func (b *builder) derive(want, op, kind string, expression element) string {
 	return name
 }
 
-// deriveNumber is derive for a number.
+// deriveNumber does what derive does, for a field that is a number.
 func (b *builder) deriveNumber(want string, expression element) string {
 	return b.derive(want, "continuous", "double", expression)
 }
 
-// output makes fields the column of a name for the following stages.
+// output makes fields the column with the given name for the following stages.
 func (b *builder) output(name, kind string, fields ...string) {
 	b.columns[name] = &column{name: name, kind: kind, fields: fields, text: kind == "utf8"}
 }
 
-// componentName names component j of n of a column.
+// componentName returns the name of the field for component j of a column.
 func componentName(column string, j int, vector bool) string {
 	if !vector {
 		return column
@@ -187,7 +189,7 @@ func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 func fieldRef(name string) element { return el("FieldRef", "field", name) }
 
-// constant returns a number as an expression.
+// constant returns the expression of a constant number.
 func (b *builder) constant(v float64) element {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		b.fail("PMML has no constant %v", v)
@@ -201,8 +203,8 @@ func apply(function string, arguments ...element) element {
 	return el("Apply", "function", function).with(arguments...)
 }
 
-// sum adds terms as a balanced tree, to bound the depth. The sum is missing where a term is,
-// unlike PMML's function "sum".
+// sum returns an expression for the sum of terms, as a balanced tree, which bounds its depth.
+// Unlike with PMML's function "sum", the result is missing if a term is missing.
 func sum(terms []element) element {
 	if len(terms) == 1 {
 		return terms[0]

@@ -34,7 +34,7 @@ func (b *builder) predictors(m *linearmodel.Model) []string {
 	return some
 }
 
-// table returns the regression table of a margin.
+// table returns the regression table of margin a.
 func (b *builder) table(m *linearmodel.Model, fields []string, a int, attributes ...string) element {
 	e := el("RegressionTable", append([]string{"intercept", number(m.Intercepts[a])}, attributes...)...)
 	for j, f := range fields {
@@ -46,7 +46,8 @@ func (b *builder) table(m *linearmodel.Model, fields []string, a int, attributes
 	return e
 }
 
-// schema returns the fields that are read and the predicted field, if any.
+// schema returns the mining schema: the fields that are read and the predicted field, if there
+// is one.
 func (b *builder) schema(target string) element {
 	e := el("MiningSchema")
 	if target != "" {
@@ -58,8 +59,8 @@ func (b *builder) schema(target string) element {
 	return e
 }
 
-// predicted declares the predicted field, whose name models do not have. It returns its name
-// and the output field of predictions.
+// predicted declares the predicted field. Models do not have a name for this field, so
+// predicted chooses one. It returns the name, and the output field with the predictions.
 func (b *builder) predicted(name, op, kind string, values ...string) (target string, output element) {
 	field := b.name("target")
 	e := el("DataField", "name", field, "optype", op, "dataType", kind)
@@ -70,7 +71,7 @@ func (b *builder) predicted(name, op, kind string, values ...string) (target str
 	return field, el("OutputField", "name", b.name(name), "optype", op, "dataType", kind, "feature", "predictedValue")
 }
 
-// add adds the element of a model. A document here has at most one.
+// add adds the element of a model. A document of this package has at most one.
 func (b *builder) add(e element) {
 	if len(b.models) > 0 {
 		b.fail("the pipeline has a model before it, and a PMML file has one")
@@ -78,7 +79,7 @@ func (b *builder) add(e element) {
 	b.models = append(b.models, e)
 }
 
-// regression predicts the margin.
+// regression adds the element of a model that predicts the margin.
 func (b *builder) regression(m *linearmodel.Model, name, prediction string) {
 	fields := b.predictors(m)
 	if b.err != nil {
@@ -91,7 +92,7 @@ func (b *builder) regression(m *linearmodel.Model, name, prediction string) {
 	b.refs = []string{"coefficients", "intercepts"}
 }
 
-// links are the names of PMML.
+// links has PMML's names of the links.
 var links = map[glm.Link][]string{
 	glm.Identity: {"linkFunction", "identity"},
 	glm.Log:      {"linkFunction", "log"},
@@ -99,13 +100,13 @@ var links = map[glm.Link][]string{
 	glm.Inverse:  {"linkFunction", "power", "linkParameter", "-1"},
 }
 
-// families are the names of PMML.
+// families has PMML's names of the distributions.
 var families = map[glm.Family]string{
 	glm.Gaussian: "normal", glm.Binomial: "binomial", glm.Poisson: "poisson", glm.Gamma: "gamma", glm.Tweedie: "tweedie",
 }
 
-// glm predicts the mean from a margin. Parameter p0 is the intercept; the others belong to
-// the fields, in order.
+// glm adds the element of a generalised linear model, which predicts the mean from a margin.
+// Parameter p0 is the intercept; the other parameters belong to the fields, in order.
 func (b *builder) glm(m *glm.Model) {
 	fields := b.predictors(&m.Model)
 	attributes := append([]string{"modelName", "glm", "modelType", "generalizedLinear", "functionName", "regression", "distribution", families[m.Family]}, links[m.Link]...)
@@ -149,24 +150,25 @@ func (b *builder) logistic(m *logistic.Model) {
 	b.classification(a, "logistic", method, m.PredictionCol, m.Classes.Type, m.Classes.Values, cmp.Or(m.ProbabilityCol, "probability"))
 }
 
-// svc predicts the class with the largest margin; of two classes, the second where the
-// margin is above 0. Softmax keeps the order of margins. Its values are not probabilities,
-// so they are not output.
+// svc adds the element of a classifier that predicts the class with the largest margin or, with
+// two classes, the second class if the margin is above 0. The element uses softmax, which keeps
+// the order of the margins. The values of softmax are not probabilities here, so they are not
+// output.
 func (b *builder) svc(m *svm.SVCModel) {
 	a := &m.Model
 	b.classification(a, "linear-svc", "softmax", m.PredictionCol, m.Classes.Type, m.Classes.Values, "")
 }
 
-// classification adds a table for each class. Where two classes share a margin, it belongs
-// to the second; the first has 0. Probabilities are output under the name probability,
-// unless that is empty.
+// classification adds the element of a classifier, with a table for each class. If there is
+// only one margin for two classes, it belongs to the second class, and the first has the margin
+// 0. Probabilities are output under the name probability, unless it is empty.
 func (b *builder) classification(m *linearmodel.Model, name, method, prediction, kind string, classes []string, probability string) {
 	fields := b.predictors(m)
 	if b.err != nil {
 		return
 	}
 	var tables []element
-	if len(m.Coefficients) == 1 { // the table without coefficients is the first class's
+	if len(m.Coefficients) == 1 { // the table of the first class has no coefficients
 		tables = []element{b.table(m, fields, 0, "targetCategory", classes[1]), el("RegressionTable", "intercept", "0", "targetCategory", classes[0])}
 	} else {
 		for k := range m.Coefficients {
@@ -186,7 +188,7 @@ func (b *builder) classification(m *linearmodel.Model, name, method, prediction,
 	b.refs = []string{"coefficients", "intercepts"}
 }
 
-// labelType returns the type of a label field. Dates and timestamps are text.
+// labelType returns the PMML type of a label field. Dates and timestamps are text.
 func labelType(kind string) string {
 	switch {
 	case kind == "bool":

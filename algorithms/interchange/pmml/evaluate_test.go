@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// value is the value of a field: a number, text, or nil where it is missing.
+// value is the value of a field: a number, a text, or nil if it is missing.
 type value any
 
-// evaluation runs a document on a row, by the definitions of PMML 4.4.
+// evaluation evaluates a document for a row, by the definitions of PMML 4.4.
 type evaluation struct {
 	t      testing.TB
 	fields map[string]value
@@ -27,8 +27,8 @@ func parsed(t testing.TB, text string) float64 {
 	return v
 }
 
-// evaluate runs a document on a row, given by data field. It returns the derived fields, the
-// predictions and the output fields.
+// evaluate evaluates a document for a row, which has a value for each data field. It returns
+// the derived fields, the predictions and the output fields.
 func evaluate(t testing.TB, root *element, row map[string]value) map[string]value {
 	e := evaluation{t, map[string]value{}}
 	declared := root.child("DataDictionary").all("DataField")
@@ -142,7 +142,8 @@ func (e evaluation) apply(function string, a []value) value {
 	return nil
 }
 
-// otherwise returns the number in an attribute, or missing where there is none.
+// otherwise returns the number in an attribute, or a missing value if there is no such
+// attribute.
 func (e evaluation) otherwise(x *element, attribute string) value {
 	if text := x.attr(attribute); text != "" {
 		return parsed(e.t, text)

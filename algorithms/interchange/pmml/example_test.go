@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// A model is written for other programs, and read back.
+// Example writes a model for other programs and reads it back.
 func Example() {
 	m := &linear.Model{}
 	m.Reads = []model.Input{{Column: "rooms", Type: "int64"}, {Column: "area", Type: "float64"}}

@@ -20,16 +20,16 @@ const (
 	producer = "superstep"
 	// formatVersion is the version of the extension's layout.
 	formatVersion = "1"
-	// extensionName is the name of the extension. It has what PMML cannot express about a
-	// model, such as how it was trained.
+	// extensionName is the name of the extension, which has the facts about a model that PMML
+	// cannot express, such as how it was trained.
 	extensionName = "superstep.model"
-	// ofModel replaces, in the extension, numbers that are in the model's element.
+	// ofModel takes, in the extension, the place of numbers that are in the model's element.
 	ofModel = "$model"
 )
 
-// Export writes a model, or a pipeline of preparations and a model, as a PMML document. The
-// same model gives the same bytes. What PMML cannot express is an error that names the stage
-// and why.
+// Export returns a model, or a pipeline of preparations and a model, as a PMML document. Equal
+// models give equal bytes. If PMML cannot express the model, the error names the stage and the
+// reason.
 func Export(m model.Model) ([]byte, error) {
 	root, err := build(m)
 	if err != nil {
@@ -42,7 +42,7 @@ func Export(m model.Model) ([]byte, error) {
 	return data, nil
 }
 
-// build makes the document of a model.
+// build returns the document of a model.
 func build(m model.Model) (*element, error) {
 	if m == nil {
 		return nil, errors.New("there is no model")
@@ -74,14 +74,14 @@ func build(m model.Model) (*element, error) {
 	return &root, nil
 }
 
-// stage adds a model. Its errors begin with name.
+// stage adds a model to the document. Its errors begin with the given name.
 func (b *builder) stage(m model.Model, _ string) error {
 	b.refs = nil
 	b.single(m)
 	return b.err
 }
 
-// refer leaves the numbers of a payload that the model's element holds to that.
+// refer replaces those numbers of a payload that are in the model's element by ofModel.
 func (b *builder) refer(payload any) error {
 	for _, member := range b.refs {
 		payload.(map[string]any)[member] = ofModel
@@ -89,7 +89,7 @@ func (b *builder) refer(payload any) error {
 	return nil
 }
 
-// single adds a model that is not a pipeline.
+// single adds a model that is not a pipeline to the document.
 func (b *builder) single(m model.Model) {
 	switch m := m.(type) {
 	case *prepare.ScalerModel:

@@ -12,10 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Import reads what Export wrote: a model, or a *pipeline.Model, with the same file. The
-// numbers of regressions and clusters are read from their elements. A file of another
-// producer and a damaged file are errors. So is a document that differs from what Export
-// makes of its content.
+// Import returns the model, or the *pipeline.Model, in a document that Export wrote. It has the
+// same model file as the exported model. The numbers of regressions and clusters are read from
+// their elements. Import returns an error for a document of another producer, for a damaged
+// document, and for a document that differs from the one that Export makes from its content.
 func Import(data []byte) (model.Model, error) {
 	m, err := read(data)
 	if err != nil {
@@ -51,8 +51,8 @@ func read(data []byte) (model.Model, error) {
 	return m, nil
 }
 
-// manifestOf returns the content of the extension. A document that this package did not
-// write is an error.
+// manifestOf returns the content of the extension. It returns an error for a document that this
+// package did not write.
 func manifestOf(root *element) (about manifest.Manifest, err error) {
 	header := root.child("Header")
 	if header == nil {
@@ -75,8 +75,8 @@ func manifestOf(root *element) (about manifest.Manifest, err error) {
 	return about, nil
 }
 
-// reader makes models of a document. The numbers of its model's element are for one stage,
-// so that a short extension cannot ask for many copies.
+// reader makes models from a document. Only one stage may use the numbers of the model's
+// element, so that a short extension cannot cause many copies.
 type reader struct {
 	root *element
 	used bool
@@ -90,7 +90,7 @@ func (r *reader) use() error {
 	return nil
 }
 
-// fill puts the numbers of the model's element into a payload that leaves them to it.
+// fill replaces ofModel in a payload by the numbers of the model's element.
 func (r *reader) fill(payload map[string]any) error {
 	if payload["centers"] == ofModel {
 		if err := r.use(); err != nil {
@@ -114,8 +114,8 @@ func (r *reader) fill(payload map[string]any) error {
 	return err
 }
 
-// regression returns the coefficients of the tables. With an offset, the last coefficient of
-// the first table belongs to the offset.
+// regression returns the coefficients and intercepts in the regression tables. If offset is
+// true, the last coefficient of the first table is that of the offset.
 func (r *reader) regression(offset bool) (coefficients [][]float64, intercepts []float64, err error) {
 	if e := r.root.child("GeneralRegressionModel"); e != nil {
 		return r.general(e)
@@ -125,7 +125,7 @@ func (r *reader) regression(offset bool) (coefficients [][]float64, intercepts [
 		return nil, nil, errors.New("there is no <RegressionModel>")
 	}
 	tables := e.all("RegressionTable")
-	if len(tables) == 2 && len(tables[1].children) == 0 { // two classes share one margin
+	if len(tables) == 2 && len(tables[1].children) == 0 { // one margin for two classes
 		tables = tables[:1]
 	}
 	for a, t := range tables {
@@ -152,7 +152,8 @@ func (r *reader) regression(offset bool) (coefficients [][]float64, intercepts [
 	return coefficients, intercepts, nil
 }
 
-// general returns the parameters of a generalised linear model: the intercept is the first.
+// general returns the parameters of a generalised linear model, of which the first is the
+// intercept.
 func (r *reader) general(e *element) (coefficients [][]float64, intercepts []float64, err error) {
 	matrix := e.child("ParamMatrix")
 	if matrix == nil {
@@ -172,7 +173,7 @@ func (r *reader) general(e *element) (coefficients [][]float64, intercepts []flo
 	return [][]float64{row[1:]}, row[:1], nil
 }
 
-// centers returns the components of the clusters' arrays.
+// centers returns the components in the arrays of the clusters.
 func (r *reader) centers() ([][]float64, error) {
 	e := r.root.child("ClusteringModel")
 	if e == nil {
@@ -205,7 +206,7 @@ func parseNumber(text string) (float64, error) {
 	return v, nil
 }
 
-// difference returns where two documents first differ, or "" if they are equal.
+// difference returns the first difference between two documents, or "" if they are equal.
 func difference(got, want *element) string {
 	switch {
 	case got.name != want.name:

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// train fits stages to passengers.
+// train trains stages on the rows of passengers.
 func train(t testing.TB, stages ...model.Stage) *pipeline.Model {
 	r := trial.Run(t, func(b *engine.Builder) {
 		engine.Collect(pipeline.Pipeline{Stages: stages}.Fit(operators.FromSlice(b, trial.Passengers(120))), "model")

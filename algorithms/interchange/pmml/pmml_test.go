@@ -27,7 +27,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// features returns stages that fill missing numbers and assemble them as features.
+// features returns stages that replace missing numbers and assemble the numbers as features,
+// followed by more.
 func features(more ...model.Stage) []model.Stage {
 	return append([]model.Stage{
 		prepare.Imputer{Columns: []string{"age"}, Strategy: prepare.Median},
@@ -36,8 +37,8 @@ func features(more ...model.Stage) []model.Stage {
 	}, more...)
 }
 
-// cases are models to train that together use everything that is exported, and the columns
-// whose values are compared.
+// cases has lists of stages, and the columns whose values are compared. The models trained from
+// them together use everything that can be exported.
 var cases = map[string]struct {
 	stages  []model.Stage
 	columns []string
@@ -88,7 +89,8 @@ func names() []string {
 	return all
 }
 
-// applied returns rows to apply models to, with values that training did not have.
+// applied returns the rows to which models are applied. They include values that did not occur
+// in training.
 func applied() []map[string]any {
 	var rows []map[string]any
 	for _, p := range trial.Passengers(12) {
@@ -97,11 +99,11 @@ func applied() []map[string]any {
 	odd := trial.Passengers(13)[12].Cells()
 	odd["sex"], odd["deck"], odd["fare"] = "other", int64(99), 1e3
 	edge := trial.Passengers(1)[0].Cells()
-	edge["age"], edge["fare"] = 20.0, 40.0 // bounds of buckets
+	edge["age"], edge["fare"] = 20.0, 40.0 // values at the bounds of buckets
 	return append(rows, odd, edge)
 }
 
-// fieldValues returns the fields of a row.
+// fieldValues returns the values of the data fields for a row.
 func fieldValues(row map[string]any) map[string]value {
 	fields := map[string]value{}
 	for name, v := range row {
@@ -124,8 +126,8 @@ func fieldValues(row map[string]any) map[string]value {
 	return fields
 }
 
-// pick returns the value of a column. Where a stage replaced an input, it is the value of
-// the stage's field.
+// pick returns the value of a column. If a stage replaced an input with this name, it returns
+// the value of the stage's field.
 func pick(fields map[string]value, name string) (value, bool) {
 	if v, ok := fields[name+"_2"]; ok {
 		return v, true
@@ -134,8 +136,8 @@ func pick(fields map[string]value, name string) (value, bool) {
 	return v, ok
 }
 
-// requireSame asserts that a document computes what the model does. For rows that the model
-// refuses, all values are missing.
+// requireSame requires that a document gives the same results as the model. For rows that the
+// model refuses, all values must be missing.
 func requireSame(t *testing.T, m model.Model, root *element, columns []string, rows []map[string]any) {
 	s, err := pipeline.NewScorer(m)
 	require.NoError(t, err)
@@ -160,7 +162,7 @@ func requireSame(t *testing.T, m model.Model, root *element, columns []string, r
 			case c.Kind == model.DenseCell:
 				for j, want := range c.Values {
 					got, ok := pick(fields, fmt.Sprintf("%s[%d]", column, j))
-					if !ok { // the products of one factor are the components
+					if !ok { // products with one factor have no field; they are the components
 						require.Equal(t, "products", column)
 						require.Less(t, j, 5)
 						continue
@@ -195,7 +197,7 @@ func near(t *testing.T, want float64, got value, format string, a ...any) {
 	require.InDelta(t, want, got, 1e-12*(1+math.Abs(want)), fmt.Sprintf(format, a...))
 }
 
-// scalar compares a cell with a value, which is text where it is a class.
+// scalar compares a cell with a value, which is text if it is a class.
 func scalar(t *testing.T, c *model.Cell, got value, format string, a ...any) {
 	if text, ok := got.(string); ok {
 		category, _ := c.Category()
@@ -211,7 +213,7 @@ func scalar(t *testing.T, c *model.Cell, got value, format string, a ...any) {
 	near(t, want, got, format, a...)
 }
 
-// lone returns models outside pipelines.
+// lone returns models that are not in a pipeline.
 func lone(t *testing.T) map[string]model.Model {
 	stages := map[string]model.Stage{
 		"svc-two":      svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "lived", L2: 0.1},
@@ -245,7 +247,8 @@ func lone(t *testing.T) map[string]model.Model {
 	return all
 }
 
-// Each document computes what its model does. It is read back as the same file.
+// TestExport requires that each document gives the same results as its model, and that the
+// imported model has the same model file.
 func TestExport(t *testing.T) {
 	all := lone(t)
 	for _, name := range names() {
@@ -277,8 +280,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// writeRun writes a document, rows, and the numbers that it computes for them to the
-// directory that RUNS names, for check.py.
+// writeRun writes a document, rows, and the numbers that the document gives for them, to the
+// directory in the environment variable RUNS, for check.py.
 func writeRun(t *testing.T, name string, root *element, data []byte) {
 	dir := os.Getenv("RUNS")
 	model := &root.children[len(root.children)-1]

@@ -9,12 +9,12 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
-// Null and NaN are the missing value of PMML, which propagates through expressions as NaN
-// does. A value that a preparation refuses becomes missing, and so does everything computed
+// Null and NaN are represented by PMML's missing value, which propagates through expressions as
+// NaN does. A value that a preparation refuses becomes missing, and so does everything computed
 // from it. PMML cannot leave rows out.
 
-// policy checks the policy for unknown values. It returns whether they get a place of their
-// own.
+// policy checks the policy for unknown values. It returns whether unknown values are kept as a
+// category of their own.
 func (b *builder) policy(u prepare.Unknown) (keep bool) {
 	if u == prepare.Skip {
 		b.fail("it skips rows with unknown values, and PMML cannot leave rows out: train it with another policy")
@@ -22,7 +22,8 @@ func (b *builder) policy(u prepare.Unknown) (keep bool) {
 	return u == prepare.Keep
 }
 
-// named returns the name of output i, or of the input that it replaces.
+// named returns the name of output i. If there are no names of outputs, this is the name of the
+// input that the output replaces.
 func named(columns, outputs []string, i int) string {
 	if len(outputs) == 0 {
 		return columns[i]
@@ -30,7 +31,7 @@ func named(columns, outputs []string, i int) string {
 	return outputs[i]
 }
 
-// each derives a number from each field of a column.
+// each derives a field from each of the n fields of a column of numbers.
 func (b *builder) each(from, to string, n int, expression func(j int, x element) element) {
 	fields := b.numbers(from, n)
 	if b.err != nil {
@@ -62,7 +63,7 @@ func (b *builder) scaler(m *prepare.ScalerModel) {
 			if m.Low != 0 {
 				x = apply("+", x, b.constant(m.Low))
 			}
-			if m.Clip { // min and max would ignore a missing value
+			if m.Clip { // "if" is needed, because min and max ignore missing values
 				low, high := b.constant(m.Low), b.constant(m.Low+m.Width)
 				x = apply("if", apply("lessThan", x, low), low, apply("if", apply("greaterThan", x, high), high, x))
 			}
@@ -95,10 +96,10 @@ func (b *builder) imputer(m *prepare.ImputerModel) {
 	}
 }
 
-// exactInt is the bound up to which float64 holds all integers.
+// exactInt is the bound up to which float64 represents all integers.
 const exactInt = 1 << 53
 
-// categoryNumber returns the number that stands for a category in a field.
+// categoryNumber returns the number that represents a category in a field.
 func categoryNumber(kind, text string) (float64, error) {
 	if kind == "bool" {
 		if text == "true" {
@@ -117,8 +118,7 @@ func categoryNumber(kind, text string) (float64, error) {
 }
 
 // index returns an expression for the numbers of a column's categories, counted from first.
-// Other values become otherwise. Missing values become absent, or stay missing where that is
-// "".
+// Other values become otherwise. Missing values become absent, or stay missing if absent is "".
 func (b *builder) index(name string, values []string, first int, otherwise, absent string) element {
 	c := b.find(name, 1)
 	var options []string
@@ -184,8 +184,8 @@ func (b *builder) oneHot(m *prepare.OneHotModel) {
 		at := b.derive(out+" number", "continuous", "integer", b.index(name, m.Values[i], first, otherwise, absent))
 		var made []string
 		for k := range size {
-			// The constant is an integer, as programs may distinguish it from the same
-			// number of another type.
+			// The constant has the type integer, because programs may distinguish it from the
+			// same number of another type.
 			numbered := func(n int) element {
 				which := el("Constant", "dataType", "integer")
 				which.text = strconv.Itoa(n)
@@ -226,7 +226,7 @@ func (b *builder) buckets(m *prepare.BucketModel) {
 	}
 }
 
-// assembler makes no fields: a vector is the fields of its components.
+// assembler adds no fields, because a vector consists of the fields of its components.
 func (b *builder) assembler(m *prepare.AssemblerModel) {
 	b.policy(m.Params.Unknown)
 	b.output(cmp.Or(m.Params.Output, "features"), "vector", b.join(m.Params.Columns, m.Sizes)...)
@@ -249,11 +249,11 @@ func (b *builder) normalizer(m *prepare.NormalizerModel) {
 			length = apply("sqrt", sum(squares))
 		case prepare.L1:
 			length = sum(sizes)
-		default: // the second part is missing where a component is missing, which max would ignore
+		default: // the second part is missing if a component is missing, while max ignores missing components
 			length = apply("+", apply("max", sizes...), apply("*", b.constant(0), sum(sizes)))
 		}
 		raw := b.deriveNumber(out+" length", length)
-		// Vectors of zeros stay as they are.
+		// Vectors of zeros are not changed.
 		by := b.deriveNumber(out+" divisor", apply("if", apply("equal", fieldRef(raw), b.constant(0)), b.constant(1), fieldRef(raw)))
 		b.each(name, out, len(fields), func(_ int, x element) element { return apply("/", x, fieldRef(by)) })
 	}

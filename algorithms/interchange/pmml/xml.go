@@ -13,14 +13,14 @@ import (
 const (
 	namespace = "http://www.dmg.org/PMML-4_4"
 	maxFile   = 1 << 30
-	// maxDepth bounds the nesting of elements. It can be low, as sums are balanced trees.
+	// maxDepth bounds the nesting of elements. It can be small because sums are balanced trees.
 	maxDepth = 128
-	// maxAttributes bounds the attributes of an element, as each is compared with all
-	// others.
+	// maxAttributes bounds the number of attributes of an element, because each attribute is
+	// compared with all others.
 	maxAttributes = 32
 )
 
-// element is an element of a document, with children or with text.
+// element is an element of a document. It has either children or text.
 type element struct {
 	name     string
 	attrs    []attr
@@ -30,7 +30,7 @@ type element struct {
 
 type attr struct{ name, value string }
 
-// el makes an element with attributes, given as names and values in turn.
+// el returns an element with attributes, given as alternating names and values.
 func el(name string, attributes ...string) element {
 	e := element{name: name}
 	for i := 0; i < len(attributes); i += 2 {
@@ -39,7 +39,7 @@ func el(name string, attributes ...string) element {
 	return e
 }
 
-// with returns the element with more children.
+// with returns the element with further children.
 func (e element) with(children ...element) element {
 	e.children = append(e.children, children...)
 	return e
@@ -55,7 +55,7 @@ func (e *element) attr(name string) string {
 	return ""
 }
 
-// child returns the first child of a name, or nil if there is none.
+// child returns the first child with the given name, or nil if there is none.
 func (e *element) child(name string) *element {
 	for i := range e.children {
 		if e.children[i].name == name {
@@ -65,7 +65,7 @@ func (e *element) child(name string) *element {
 	return nil
 }
 
-// all returns the children of a name.
+// all returns the children with the given name.
 func (e *element) all(name string) []*element {
 	var found []*element
 	for i := range e.children {
@@ -76,7 +76,7 @@ func (e *element) all(name string) []*element {
 	return found
 }
 
-// encode writes the document that has the element as its root.
+// encode returns the document whose root is the element.
 func (e *element) encode() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(xml.Header)
@@ -129,7 +129,7 @@ func indent(b *bytes.Buffer, depth int) {
 	}
 }
 
-// escape writes text so that a reader gets all of it back.
+// escape writes text in such a form that a reader gets back all of its characters.
 func escape(b *bytes.Buffer, text string) error {
 	if !utf8.ValidString(text) {
 		return fmt.Errorf("the text %q is not UTF-8", text)
@@ -142,8 +142,8 @@ func escape(b *bytes.Buffer, text string) error {
 	return xml.EscapeText(b, []byte(text))
 }
 
-// parse reads a document. Memory is bounded by a multiple of its size, as document types,
-// and so entities, are refused.
+// parse returns the root of a document. Its memory use is bounded by a multiple of the size of
+// the document, because document types, and thus entities, are refused.
 func parse(data []byte) (*element, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("the file has %d bytes: want at most %d", len(data), maxFile)
@@ -151,7 +151,7 @@ func parse(data []byte) (*element, error) {
 	d := xml.NewDecoder(bytes.NewReader(data))
 	type open struct {
 		element
-		text []byte // grows; appending to a string would copy it each time
+		text []byte // collects the text; appending to a string would copy it each time
 	}
 	var stack []open
 	for {
@@ -199,7 +199,7 @@ func lineOf(d *xml.Decoder) int {
 	return line
 }
 
-// start makes the element of a tag.
+// start returns the element for a start tag.
 func start(t xml.StartElement, depth int) (element, error) {
 	e := element{name: t.Name.Local}
 	switch {
@@ -227,7 +227,7 @@ func start(t xml.StartElement, depth int) (element, error) {
 	return e, nil
 }
 
-// end checks that only white space follows the root.
+// end checks that only white space follows the root element.
 func end(d *xml.Decoder) error {
 	for {
 		token, err := d.Token()

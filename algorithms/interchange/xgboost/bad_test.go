@@ -34,7 +34,8 @@ func encoded(t testing.TB) (string, []byte) {
 	return string(text), binary
 }
 
-// A file that is cut anywhere is an error, and so is one with more after its end.
+// TestTruncated requires an error for a file that is cut anywhere, and for a file with
+// additional bytes at its end.
 func TestTruncated(t *testing.T) {
 	text, data := encoded(t)
 	for n := range text {
@@ -54,7 +55,7 @@ func TestTruncated(t *testing.T) {
 	require.Equal(t, small().Attributes, m.Attributes)
 }
 
-// For everything that can be wrong, the error says where it is.
+// TestDamaged requires, for every kind of damage, an error that says where the damage is.
 func TestDamaged(t *testing.T) {
 	text, _ := encoded(t)
 	for want, change := range map[string][2]string{
@@ -137,8 +138,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// Errors name trees with vectors in their leaves, whatever the number of trees: one such
-// tree is a whole round.
+// TestVectorLeaves requires an error that names trees with vectors in their leaves, whatever
+// the number of trees, because one such tree is a whole round.
 func TestVectorLeaves(t *testing.T) {
 	file, err := os.ReadFile("testdata/vectors.json")
 	require.NoError(t, err)
@@ -146,7 +147,7 @@ func TestVectorLeaves(t *testing.T) {
 	require.EqualError(t, err, "xgboost: learner.gradient_booster.model.trees[0]: its leaves are vectors (multi_strategy multi_output_tree), which are not read: train with one_output_per_tree")
 }
 
-// Errors name the formats that are not read.
+// TestOtherFormats requires errors that name the formats that are not read.
 func TestOtherFormats(t *testing.T) {
 	for want, data := range map[string]string{
 		"the file is empty":                           "",
@@ -175,7 +176,8 @@ func TestOtherFormats(t *testing.T) {
 	require.ErrorContains(t, err, "x.json")
 }
 
-// allocated returns how many bytes a call takes from the heap, freed or not.
+// allocated returns the number of bytes that f allocates on the heap, including memory that is
+// freed again.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -184,7 +186,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A small file cannot make the reader allocate much memory.
+// TestHostile requires that the reader does not allocate much memory for a small file.
 func TestHostile(t *testing.T) {
 	text, _ := encoded(t)
 	array := func(marker byte, n uint64) string {
@@ -212,14 +214,14 @@ func TestHostile(t *testing.T) {
 	} {
 		var err error
 		bytes := allocated(func() { _, err = Decode([]byte(data)) })
-		if name != "categories" { // one large set is fine
+		if name != "categories" { // one large set is allowed
 			require.Error(t, err, name)
 		}
 		require.Less(t, bytes, uint64(16<<20+64*len(data)), name)
 	}
 }
 
-// What XGBoost cannot express is an error that names it.
+// TestNotExpressible requires an error that names the fact that XGBoost cannot express.
 func TestNotExpressible(t *testing.T) {
 	for want, change := range map[string]func(m *Model){
 		"there is no ensemble":                                          func(m *Model) { m.Ensemble = nil },
@@ -255,8 +257,8 @@ func TestNotExpressible(t *testing.T) {
 	require.Panics(t, func() { small().Transform([]float64{1, 2}, []float64{1}) })
 }
 
-// FuzzDecode feeds arbitrary bytes. Nothing panics, and a model that is read is written and
-// read again as the same.
+// FuzzDecode decodes arbitrary bytes. Decode must not panic, and a decoded model must be the
+// same after it was encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	text, data := encoded(f)
 	f.Add([]byte(text))
@@ -275,7 +277,7 @@ func FuzzDecode(f *testing.F) {
 		require.NoError(t, m.Ensemble.Validate())
 		for format, encode := range encodings(m) {
 			once, err := encode()
-			if err != nil { // such as a single class
+			if err != nil { // for example, a single class
 				continue
 			}
 			back, err := Decode(once)

@@ -13,27 +13,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// Limits of files, so that a small file cannot ask for much memory. Every other size is
-// bounded by the size of the file.
+// These are limits of files, so that a small file cannot make the reader allocate much memory.
+// Every other size is bounded by the size of the file.
 const (
 	// MaxFile is the largest file that Load reads, in bytes.
 	MaxFile = 1<<31 - 1
 	// maxOutputs is the largest number of classes or targets.
 	maxOutputs = 1 << 16
-	// maxUnnamed is the largest number of features without names, unless the file has more
-	// bytes.
+	// maxUnnamed is the largest number of features without names, unless the number of bytes of
+	// the file is larger.
 	maxUnnamed = 1 << 20
-	// wordsForAll and wordsForByte bound the words of sets of categories.
+	// wordsForAll and wordsForByte bound the total number of words of all sets of categories:
+	// wordsForAll, and wordsForByte more for each byte of the file.
 	wordsForAll, wordsForByte = 1 << 20, 32
 	// maxCategory is the first category that XGBoost cannot represent.
 	maxCategory = 1 << 24
 )
 
-// noParent is the parent of roots and also marks pruned nodes.
+// noParent is the number of the parent in roots and in pruned nodes.
 const noParent = math.MaxInt32
 
-// Load reads a model file, JSON or UBJSON, as Booster.save_model of XGBoost 1.0 to 3.x
-// writes it.
+// Load reads a model file, JSON or UBJSON, that Booster.save_model of XGBoost 1.0 to 3.x wrote.
 func Load(path string) (*Model, error) {
 	data, err := wholefile.Read(path, MaxFile)
 	if err != nil {
@@ -47,8 +47,9 @@ func Load(path string) (*Model, error) {
 }
 
 // Decode reads a model in JSON or in UBJSON, which it recognises by the first bytes. Errors
-// have the byte or the member. Whatever an ensemble of trees cannot express, such as linear
-// boosters, is refused by name. The model does not refer to data.
+// contain the offset of the byte, or the member. Everything that an ensemble of trees cannot
+// express, such as a linear booster, is refused with an error that names it. The model keeps no
+// reference to data.
 func Decode(data []byte) (*Model, error) {
 	root, err := parse(data)
 	if err == nil {
@@ -70,8 +71,8 @@ func parse(data []byte) (any, error) {
 	case strings.HasPrefix(head, "CONFIG-offset:"):
 		return nil, errors.New("the file is a snapshot of XGBoost's memory (pickled): have save_model write it as .json")
 	}
-	// In JSON, a quote or a brace follows the first brace, after white space. In UBJSON, the
-	// type of a length follows it.
+	// In JSON, the first brace is followed, after white space, by a quote or a brace. In
+	// UBJSON, it is followed by the type of a length.
 	rest := strings.TrimLeft(head, " \t\r\n")
 	if strings.HasPrefix(rest, "{") {
 		if rest = strings.TrimLeft(rest[1:], " \t\r\n"); rest == "" || rest[0] == '"' || rest[0] == '}' {
@@ -82,7 +83,7 @@ func parse(data []byte) (any, error) {
 	return nil, errors.New("byte 0: a model begins with a brace")
 }
 
-// decode makes the model from the root value of a file of that many bytes.
+// decode returns the model in the root value of a file with the given number of bytes.
 func decode(root any, bytes int) (*Model, error) {
 	r := &reader{words: wordsForAll + wordsForByte*bytes}
 	top := &node{value: root}
@@ -124,8 +125,8 @@ func (r *reader) version(m *Model, top *node) {
 	}
 }
 
-// parameters reads all blocks with parameters of the objective. Their names differ between
-// versions.
+// parameters reads all blocks with parameters of the objective. The names of these blocks
+// differ between versions.
 func (r *reader) parameters(m *Model, n *node) {
 	if r.err != nil {
 		return
@@ -191,10 +192,11 @@ func (r *reader) shape(m *Model, o objective, learner *node, bytes int) {
 	}
 }
 
-// unnamed returns the name that XGBoost gives to feature i where it has none.
+// unnamed returns the name that XGBoost uses for feature i if it has no name.
 func unnamed(i int) string { return "f" + strconv.Itoa(i) }
 
-// base reads base_score: one number, in brackets since 3.1, or a number for each output.
+// base reads base_score, which is one number (in brackets since 3.1) or a number for each
+// output.
 func (r *reader) base(e *tree.Ensemble, o objective, n *node) {
 	text := strings.TrimSpace(r.text(n))
 	if r.err != nil {
@@ -228,11 +230,11 @@ func (r *reader) base(e *tree.Ensemble, o objective, n *node) {
 	}
 }
 
-// trees reads the booster.
+// trees reads the trees of the booster.
 func (r *reader) trees(m *Model, booster *node) {
 	name := r.text(r.member(booster, "name"))
 	var weights []float64
-	if name == "dart" { // since 3.5 the weights are in the model
+	if name == "dart" { // since 3.5 the weights are inside the member model
 		if n := booster.find("weight_drop"); n != nil {
 			weights = r.numbers(n, -1)
 		}
@@ -286,8 +288,8 @@ func (r *reader) trees(m *Model, booster *node) {
 	}
 }
 
-// categories reads the names of categories, by code, which 3.1 and later store for data
-// frames.
+// categories reads the names of categories, in the order of their codes. XGBoost 3.1 and later
+// store them for data frames.
 func (r *reader) categories(e *tree.Ensemble, n *node) {
 	list := r.member(n, "enc")
 	columns := r.array(list)
@@ -316,7 +318,7 @@ func (r *reader) categories(e *tree.Ensemble, n *node) {
 	}
 }
 
-// names cuts the names of a column's categories out of their concatenated bytes.
+// names returns the names of a column's categories, which the file has as concatenated bytes.
 func (r *reader) names(c *node) []string {
 	place := r.member(c, "values")
 	values := r.integers(place, -1, -128, 255)

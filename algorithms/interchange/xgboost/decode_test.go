@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// Models of three versions give the same margins, predictions, leaves, and margins of the
-// first round as those versions.
+// TestModelsOfXGBoost requires that models of three versions of XGBoost give the same margins,
+// predictions, leaves, and margins of the first round as in these versions.
 func TestModelsOfXGBoost(t *testing.T) {
 	all, rows := readAll(t)
 	eachModel(t, func(version, name, path string) {
@@ -39,10 +39,10 @@ func TestModelsOfXGBoost(t *testing.T) {
 		requireNear(t, want.Prediction, allPredictions(m, rows[version]), what+" predictions")
 		requireNear(t, want.First, allMargins(m.First(1).Ensemble, rows[version]), what+" first round")
 		for k := range m.Ensemble.Trees {
-			number := map[int32]int32{} // by leaf of the file: number here
+			number := map[int32]int32{} // for each leaf of the file, its number in the ensemble
 			for i, row := range rows[version] {
 				leaf := m.Ensemble.Trees[k].Leaf(row, true)
-				if name != "pruned" { // its files have unreachable nodes
+				if name != "pruned" { // the files of "pruned" have unreachable nodes
 					require.Equal(t, want.Leaf[i][k], leaf, "%s row %d tree %d", what, i, k)
 				}
 				if before, ok := number[want.Leaf[i][k]]; ok {
@@ -54,7 +54,8 @@ func TestModelsOfXGBoost(t *testing.T) {
 	})
 }
 
-// A model that was read is written, in both formats, and read again as the same.
+// TestRoundTrip requires that a decoded model is the same after it was encoded, in both
+// formats, and decoded again.
 func TestRoundTrip(t *testing.T) {
 	_, rows := readAll(t)
 	eachModel(t, func(version, name, path string) {
@@ -68,7 +69,7 @@ func TestRoundTrip(t *testing.T) {
 			require.NoError(t, err, what+format)
 			requireNear(t, allMargins(m.Ensemble, rows[version]), allMargins(back.Ensemble, rows[version]), what+format)
 			if name != "softprob" && name != "parallel" && name != "softmax" && name != "dart-softprob" && name != "two" && name != "quantile" {
-				// The others have a base for each output, which goes into leaves.
+				// The other models have a base for each output, which is added to leaf values.
 				trial.SameTrees(t, m.Ensemble, back.Ensemble, what+format)
 			}
 			require.Equal(t, m.Attributes, back.Attributes, what)
@@ -84,7 +85,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// A model of 1.4, whose splits are all categorical.
+// TestToyOf14 reads a model of XGBoost 1.4 whose splits are all categorical.
 func TestToyOf14(t *testing.T) {
 	m, err := Load("testdata/toy_categorical.json")
 	require.NoError(t, err)
@@ -112,14 +113,15 @@ func TestToyOf14(t *testing.T) {
 		want = append(want, v)
 	}
 	require.Len(t, want, 20)
-	// The predictions have seven digits.
+	// The expected predictions have only seven digits.
 	got := allPredictions(m, rows)
 	for i := range want {
 		require.InDelta(t, want[i], got[i], 2e-6*max(1, math.Abs(want[i])), "row %d", i)
 	}
 }
 
-// The categories of a data frame have their names, in the order of their codes.
+// TestCategoriesOfDataFrames requires that the categories of a data frame have their names, in
+// the order of their codes.
 func TestCategoriesOfDataFrames(t *testing.T) {
 	m, err := Load("testdata/frame.json")
 	require.NoError(t, err)
@@ -168,7 +170,7 @@ func TestCategoriesOfDataFrames(t *testing.T) {
 	}
 }
 
-// A Scorer gives the same as a walk from node to node.
+// TestScorer requires that a Scorer gives the same results as walking from node to node.
 func TestScorer(t *testing.T) {
 	_, rows := readAll(t)
 	eachModel(t, func(version, name, path string) {
@@ -186,7 +188,8 @@ func TestScorer(t *testing.T) {
 	})
 }
 
-// Weights of trees are beside the model or, since 3.5, within it.
+// TestWeights requires that the weights of trees are read, beside the member model or, since
+// 3.5, inside it.
 func TestWeights(t *testing.T) {
 	m := small()
 	m.Ensemble.Trees[0].Weight = 0.25
@@ -206,7 +209,7 @@ func TestWeights(t *testing.T) {
 	require.ErrorContains(t, err, "there are 2 weights of 1 trees")
 }
 
-// A file that is saved over another keeps its permissions.
+// TestSave requires that a file that replaces another one keeps its permissions.
 func TestSave(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.UBJ")
 	require.NoError(t, small().Save(path))
@@ -225,7 +228,7 @@ func TestSave(t *testing.T) {
 	require.Len(t, entries, 1)
 }
 
-// BenchmarkDecode reads and writes a model of 200 trees with 255 nodes each.
+// BenchmarkDecode decodes and encodes a model of 200 trees with 255 nodes each.
 func BenchmarkDecode(b *testing.B) {
 	m := small()
 	nodes := make([]tree.Node, 255)

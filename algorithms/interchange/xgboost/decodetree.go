@@ -6,24 +6,26 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// nodeArrays has the arrays of a tree in a file, with an element for each node.
+// nodeArrays has the arrays that a file has for a tree, with an element for each node.
 type nodeArrays struct {
 	at                               *node
 	left, right, feature             []float64
 	value, gain, cover               []float64
 	condition, defaultLeft, category []float64
-	// sets has, for each categorical node, the index of its first category and their number.
+	// sets has, for each categorical node, the index of its first category and the number of
+	// its categories.
 	sets       map[int][2]int
 	categories []float64
 }
 
-// scalar refuses trees with vectors in their leaves. One such tree is a whole round.
+// scalar refuses trees with vectors in their leaves. One such tree is a whole round, so the
+// number of trees would be wrong.
 func (r *reader) scalar(list *node, trees []any) {
 	for i := range trees {
 		n := &node{up: list, index: i, value: trees[i]}
 		param := n.find("tree_param")
 		if param == nil {
-			continue // reading the tree reports it
+			continue // the error is reported when the tree is read
 		}
 		if leaf := param.find("size_leaf_vector"); leaf != nil && r.count(leaf, math.MaxInt32) > 1 {
 			r.fail(n, "its leaves are vectors (multi_strategy multi_output_tree), which are not read: train with one_output_per_tree")
@@ -32,7 +34,7 @@ func (r *reader) scalar(list *node, trees []any) {
 	}
 }
 
-// tree reads one tree.
+// tree reads one tree into t.
 func (r *reader) tree(t *tree.Tree, n *node, e *tree.Ensemble) {
 	param := r.member(n, "tree_param")
 	nodes := r.count(r.member(param, "num_nodes"), math.MaxInt32)
@@ -67,7 +69,7 @@ func (r *reader) tree(t *tree.Tree, n *node, e *tree.Ensemble) {
 	}
 }
 
-// sets reads which nodes are categorical, and where their categories are.
+// sets reads which nodes are categorical, and which categories are in their sets.
 func (r *reader) sets(a *nodeArrays, nodes int) {
 	n := a.at
 	a.category = r.integers(r.member(n, "split_type"), nodes, 0, 1)
@@ -94,9 +96,9 @@ func (r *reader) sets(a *nodeArrays, nodes int) {
 	}
 }
 
-// order returns the numbers of the reachable nodes, parents before children. This is the
-// file's order, on which leaf numbers rely, unless pruning has changed it. Then it is by
-// depth.
+// order returns the numbers of the reachable nodes, parents before children. It keeps the order
+// of the file, on which the numbers of leaves depend, if the file has parents before children.
+// Otherwise, which is possible after pruning, it orders the nodes by depth.
 func (r *reader) order(a *nodeArrays, nodes, deleted int) []int32 {
 	seen := make([]bool, nodes)
 	seen[0] = true
@@ -137,16 +139,17 @@ func (r *reader) order(a *nodeArrays, nodes, deleted int) []int32 {
 	return order
 }
 
-// nodes makes the nodes in the given order.
+// nodes sets the nodes of t in the given order.
 func (r *reader) nodes(t *tree.Tree, a *nodeArrays, order []int32, features int) {
-	number := make([]int32, len(a.left)) // by node of the file: its number among the kept nodes
+	number := make([]int32, len(a.left)) // for each node of the file, its number among the kept nodes
 	for i, from := range order {
 		number[from] = int32(i)
 	}
 	t.Nodes = make([]tree.Node, len(order))
 	for i, from := range order {
 		n := &t.Nodes[i]
-		// Values that are not finite are dropped: nothing depends on these fields.
+		// Values that are not finite are replaced, because predictions do not depend on these
+		// fields.
 		n.Gain, n.Cover = finite(a.gain[from]), max(0, finite(a.cover[from]))
 		if a.left[from] < 0 {
 			n.Value = a.condition[from]
@@ -179,8 +182,9 @@ func (r *reader) nodes(t *tree.Tree, a *nodeArrays, order []int32, features int)
 	}
 }
 
-// set writes the set of a node. A few bytes may name a large category, whose set takes up to
-// 2 MiB. So the words of all sets are bounded by the size of the file.
+// set sets the set of a node. A few bytes of the file can name a large category, whose set
+// takes up to 2 MiB. So the total number of words of all sets is bounded in terms of the size
+// of the file.
 func (r *reader) set(t *tree.Tree, n *tree.Node, at *node, categories []float64) {
 	most := 0
 	for _, c := range categories {
@@ -198,7 +202,7 @@ func (r *reader) set(t *tree.Tree, n *tree.Node, at *node, categories []float64)
 	}
 }
 
-// finite returns v, or 0 where v is infinite or NaN.
+// finite returns v, or 0 if v is infinite or NaN.
 func finite(v float64) float64 {
 	if v-v != 0 {
 		return 0

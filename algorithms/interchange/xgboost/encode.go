@@ -13,33 +13,36 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// written is the version of XGBoost that files declare. They follow the rules of that
-// version, and 1.7 to 3.x read them.
+// written is the version of XGBoost that encoded files declare. The files follow the rules of
+// this version, and XGBoost 1.7 to 3.x can read them.
 var written = []int{2, 1, 0}
 
-// Encode writes the model as JSON, for XGBoost 1.7 to 3.x. For rows of float32, XGBoost's
-// predictions equal those of the ensemble except for sums in float32. The same model gives
-// the same bytes.
+// Encode returns the model as JSON, for XGBoost 1.7 to 3.x. For rows of float32, XGBoost's
+// predictions equal those of the ensemble except for sums in float32. Equal models give equal
+// bytes.
 //
-//   - Values are rounded to float32. Thresholds of ensembles that are not Single are rounded
-//     up to float32, so that rows of float32 go the same way.
-//   - The base goes into base_score as far as one float32, in the space of predictions, can
-//     hold it. The rest is added to the leaves of the first tree of each output.
-//   - Averages become sums of divided leaves. Leaves with values for several outputs become
-//     trees for each output.
-//   - Trees with weights other than 1 are of the booster dart.
-//   - Names of categories are not written: XGBoost takes their codes.
+//   - Values are rounded to float32. Thresholds of ensembles that are not Single are rounded up
+//     to float32, so that rows of float32 go the same way as before.
+//   - base_score holds the base as far as one float32 in the space of predictions can represent
+//     it. The rest is added to the leaf values of the first tree of each output.
+//   - If the ensemble averages, leaf values are divided by the number of trees, so that sums
+//     equal the averages. A tree whose leaves have values for several outputs becomes one tree
+//     for each output.
+//   - If a tree has a weight other than 1, the booster is dart.
+//   - Names of categories are not written, because XGBoost takes the codes of categories.
 //
-// XGBoost cannot express a node that treats zeros as missing and sends them against its
-// threshold. That is an error, and so are numbers that float32 cannot hold.
+// XGBoost cannot express a node that treats zeros as missing and sends them to another side
+// than its threshold would. Encode returns an error for such a node, and for numbers that
+// overflow float32.
 func (m *Model) Encode() ([]byte, error) { return m.encode(appendJSON) }
 
-// EncodeUBJSON is Encode in UBJSON, which is shorter and faster to read.
+// EncodeUBJSON returns the same content as Encode in UBJSON, which is shorter and faster to
+// read.
 func (m *Model) EncodeUBJSON() ([]byte, error) { return m.encode(appendUBJSON) }
 
-// Save writes the model to a file: UBJSON if its name ends in .ubj, else JSON. It writes a
-// temporary file and renames it, so that the file is either the old one or the whole new
-// one.
+// Save writes the model to a file, in UBJSON if the name of the file ends in .ubj, and in JSON
+// otherwise. The file is replaced atomically, by renaming a temporary file: after a failure it
+// is still the old one.
 func (m *Model) Save(path string) error {
 	encode := m.Encode
 	if strings.EqualFold(filepath.Ext(path), ".ubj") {
@@ -102,7 +105,7 @@ func (m *Model) value() (any, error) {
 	return members{{"learner", learner}, {"version", written}}, nil
 }
 
-// check returns what a file cannot express, apart from trees.
+// check returns an error about facts, except those about trees, that a file cannot express.
 func (m *Model) check(o objective) error {
 	e := m.Ensemble
 	switch {
@@ -126,8 +129,8 @@ func pairsOf(pairs map[string]string) members {
 	return made
 }
 
-// names returns the names of the features, or nil if they are XGBoost's names for features
-// without names. XGBoost applies a file with names only to data with names.
+// names returns the names of the features, or nil if they are XGBoost's default names. XGBoost
+// applies a model with names only to data with the same names.
 func (m *Model) names() []string {
 	for i, name := range m.Ensemble.Features {
 		if name != unnamed(i) {
@@ -181,7 +184,8 @@ func (m *Model) shape(o objective, score float32) members {
 	}
 }
 
-// objective writes the objective with its parameters, or XGBoost's defaults.
+// objective returns the objective with its parameters. XGBoost's defaults are used for absent
+// parameters.
 func (m *Model) objective(o objective) members {
 	made := members{{"name", m.Objective}}
 	if o.block == "" {
@@ -202,7 +206,7 @@ func (m *Model) objective(o objective) members {
 	return made
 }
 
-// booster writes the trees in rounds.
+// booster returns the booster with the trees in rounds.
 func (m *Model) booster(placed []placed, weights []any) (members, error) {
 	trees := make([]any, len(placed))
 	info := make([]int, len(placed))

@@ -8,23 +8,23 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// placed is a tree of the file: a tree of the ensemble for one of its outputs. Where tree is
-// nil, it is a single leaf.
+// placed is a tree of the file: a tree of the ensemble, for one of its outputs. If tree is nil,
+// it is a single leaf.
 type placed struct {
 	tree   *tree.Tree
-	number int // of the tree in the ensemble, for errors
+	number int // number of the tree in the ensemble, for errors
 	output int
-	scale  float64 // factor of leaf values
-	add    float64 // added to each leaf after scaling
+	scale  float64 // factor by which leaf values are multiplied
+	add    float64 // number that is added to each leaf value after scaling
 }
 
-// baseScore returns base_score, and the rest of the base for each output. The rest goes into
-// leaves.
+// baseScore returns base_score, and for each output the rest of its base, which is added to
+// leaf values.
 func baseScore(e *tree.Ensemble, o objective) (float32, []float64) {
 	base := e.Base[0]
 	for _, b := range e.Base {
 		if b != base {
-			base = 0 // one number cannot stand for several
+			base = 0 // one base_score cannot represent different bases
 		}
 	}
 	score, margin := o.link.score(base)
@@ -38,9 +38,10 @@ func baseScore(e *tree.Ensemble, o objective) (float32, []float64) {
 	return score, rest
 }
 
-// place puts the trees into the order of XGBoost's rounds. Within a round, the trees of an
-// output follow each other. Rounds are filled up with leaves of 0. The trees of an output
-// keep their order. The weights are nil if all are 1.
+// place returns the trees in the order of XGBoost's rounds, and their weights, which are nil if
+// all are 1. Within a round, the trees of an output are consecutive. Incomplete rounds are
+// filled up with trees of a single leaf with the value 0. The trees of each output keep their
+// order.
 func (m *Model) place(rest []float64) ([]placed, []any, error) {
 	e := m.Ensemble
 	of := make([][]placed, e.Outputs)
@@ -97,14 +98,14 @@ func (m *Model) place(rest []float64) ([]placed, []any, error) {
 	return all, weights, nil
 }
 
-// withRest adds the rest of an output's base to the leaves of its first tree with a weight
-// that is not close to 0. Where there is no such tree, it appends one.
+// withRest adds rest, the rest of an output's base, to the leaves of its first tree whose
+// weight is not close to 0. If there is no such tree, it appends one.
 func withRest(list []placed, output int, rest float64) []placed {
 	if rest == 0 {
 		return list
 	}
 	for i := range list {
-		// XGBoost multiplies leaves by the weight.
+		// XGBoost multiplies leaf values by the weight.
 		if w := list[i].tree.Weight; math.Abs(w) > 1e-3 {
 			list[i].add = rest / w
 			return list
@@ -113,7 +114,7 @@ func withRest(list []placed, output int, rest float64) []placed {
 	return append(list, placed{output: output, add: rest})
 }
 
-// arrays are the arrays of a tree in the file.
+// arrays has the arrays that the file has for a tree.
 type arrays struct {
 	left, right, parent, feature []int32
 	condition, weight            []float32
@@ -123,14 +124,14 @@ type arrays struct {
 	segments, sizes              []int64
 }
 
-// value writes a tree.
+// value returns a tree as a value of the file.
 func (p *placed) value(id int, e *tree.Ensemble) (members, error) {
 	nodes := []tree.Node{{}}
 	if p.tree != nil {
 		nodes = p.tree.Nodes
 	}
 	order := siblings(nodes)
-	number := make([]int32, len(nodes)) // by node: its number in the file
+	number := make([]int32, len(nodes)) // number in the file of each node
 	for i, from := range order {
 		number[from] = int32(i)
 	}
@@ -169,9 +170,9 @@ func (p *placed) value(id int, e *tree.Ensemble) (members, error) {
 	}, nil
 }
 
-// children returns the children of a node as XGBoost has them. XGBoost sends the categories
-// of the set right and all others left. Where the node does the opposite, the sides are
-// swapped.
+// children returns the children of a node that are left and right in the file. XGBoost sends
+// the categories in the set right and all others left. If the node does the opposite, the
+// children are swapped.
 func children(n *tree.Node) (int32, int32) {
 	if n.Flags&(tree.Categorical|tree.SetRight) == tree.Categorical {
 		return n.Right, n.Left
@@ -179,9 +180,9 @@ func children(n *tree.Node) (int32, int32) {
 	return n.Left, n.Right
 }
 
-// siblings returns the numbers of nodes in an order in which each right child follows the
-// left one, as XGBoost's predictor requires. It keeps the present order where that holds.
-// Else the order is by depth.
+// siblings returns the numbers of the nodes in an order in which each right child is directly
+// after the left child, as XGBoost's predictor requires. It keeps the current order if this is
+// already true. Otherwise the order is by depth.
 func siblings(nodes []tree.Node) []int32 {
 	order := make([]int32, 0, len(nodes))
 	kept := true
@@ -203,7 +204,7 @@ func siblings(nodes []tree.Node) []int32 {
 	return order
 }
 
-// node writes node from of the tree as node i of the file.
+// node writes the node numbered from of the tree to the arrays as node i.
 func (p *placed) node(a *arrays, i, from int, number []int32, e *tree.Ensemble) error {
 	a.left[i], a.right[i] = -1, -1
 	var n tree.Node
@@ -214,7 +215,7 @@ func (p *placed) node(a *arrays, i, from int, number []int32, e *tree.Ensemble) 
 		}
 	}
 	v := float64(n.Value * p.scale)
-	if p.add != 0 { // so that −0 stays −0
+	if p.add != 0 { // not adding 0 keeps −0
 		v += p.add
 	}
 	value, err := single("value", v)
@@ -243,11 +244,12 @@ func (p *placed) node(a *arrays, i, from int, number []int32, e *tree.Ensemble) 
 	return nil
 }
 
-// missing returns the child for rows in which the feature of a node is missing.
+// missing returns the child of rows in which the feature of a node is missing.
 func (p *placed) missing(n *tree.Node, from int, e *tree.Ensemble) (int32, error) {
 	x := math.NaN()
 	if n.Flags&tree.ZeroMissing != 0 {
-		// NaN goes the way of zeros, and zeros must go that way by their value.
+		// This node sends zeros, like NaN, the way of missing values. XGBoost compares zeros
+		// with the threshold, so this comparison must send them the same way.
 		valued := tree.Tree{Nodes: []tree.Node{*n}, Sets: p.tree.Sets}
 		valued.Nodes[0].Flags &^= tree.ZeroMissing
 		near := n.Flags&tree.Categorical == 0 && math.Abs(n.Threshold) <= tiny
@@ -261,12 +263,13 @@ func (p *placed) missing(n *tree.Node, from int, e *tree.Ensemble) (int32, error
 	return n.Right, nil
 }
 
-// tiny bounds the values that count as zero, and so as missing.
+// tiny bounds the absolute values that are treated as zero, and thus as missing, with
+// ZeroMissing.
 const tiny = 1.1e-35
 
-// categories writes the set of a node. XGBoost does not read empty sets. In place of one, it
-// writes a threshold that is above all categories: so all go the way of categories outside
-// the set.
+// categories writes the set of node i. XGBoost does not read empty sets. Instead of an empty
+// set, categories writes a threshold above all categories, so that all categories go the way of
+// those outside the set.
 func (p *placed) categories(a *arrays, i int, n *tree.Node) error {
 	from := len(a.categories)
 	for c := range n.SetWords * 32 {
@@ -298,13 +301,13 @@ func single(what string, v float64) (float32, error) {
 	return w, nil
 }
 
-// clamp rounds a number that predictions do not depend on.
+// clamp rounds to float32 a number on which predictions do not depend.
 func clamp(v float64) float32 {
 	return float32(min(max(v, -math.MaxFloat32), math.MaxFloat32))
 }
 
-// above returns the least float32 that is not below a threshold. The same float32 values are
-// below both.
+// above returns the smallest float32 that is not below the threshold v. The same float32 values
+// are below both.
 func above(v float64) float32 {
 	w := float32(v)
 	if float64(w) < v {

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// A stump goes into a file for XGBoost and comes back.
+// Example writes a tree with one split to a file for XGBoost and reads it back.
 func Example() {
 	stump := &tree.Ensemble{
 		Features: []string{"age"}, Outputs: 1, Base: []float64{0}, Single: true,

@@ -43,7 +43,8 @@ func (r *jsonReader) space() {
 	}
 }
 
-// next skips space and returns the byte there, 0 at the end.
+// next skips white space and returns the next byte without consuming it. It returns 0 at the
+// end.
 func (r *jsonReader) next() byte {
 	if r.space(); r.at < len(r.text) {
 		return r.text[r.at]
@@ -51,7 +52,7 @@ func (r *jsonReader) next() byte {
 	return 0
 }
 
-// take skips a required byte.
+// take consumes the byte c, which must be the next one.
 func (r *jsonReader) take(c byte) error {
 	if got := r.next(); got != c {
 		if r.at >= len(r.text) {
@@ -131,7 +132,7 @@ func (r *jsonReader) object(depth int) (any, error) {
 	}
 }
 
-// array reads an array. While it has only numbers and bools, it is one list of numbers.
+// array reads an array. If the array has only numbers and bools, the result is a []float64.
 func (r *jsonReader) array(depth int) (any, error) {
 	r.at++
 	numbers := []float64{}
@@ -188,7 +189,7 @@ func asNumber(v any) (float64, bool) {
 	return 0, false
 }
 
-// mixed returns numbers as the beginning of a list of any values.
+// mixed returns numbers as the beginning of a []any.
 func mixed(numbers []float64) []any {
 	list := make([]any, len(numbers), len(numbers)+1)
 	for i, v := range numbers {
@@ -238,7 +239,7 @@ scan:
 	return float64(v), nil
 }
 
-// string reads text, of valid UTF-8.
+// string reads a string, which must be valid UTF-8.
 func (r *jsonReader) string() (string, error) {
 	from := r.at
 	r.at++
@@ -270,7 +271,7 @@ func (r *jsonReader) string() (string, error) {
 	return "", errEnd
 }
 
-// whole ends a text at its closing quote and checks it.
+// whole returns a string that ends at its closing quote, after checking it.
 func (r *jsonReader) whole(from int, s string) (string, error) {
 	if !utf8.ValidString(s) {
 		r.at = from
@@ -280,7 +281,7 @@ func (r *jsonReader) whole(from int, s string) (string, error) {
 	return s, nil
 }
 
-// escape appends the character of an escape sequence.
+// escape appends the character of an escape sequence to made.
 func (r *jsonReader) escape(made []byte) ([]byte, error) {
 	if r.at+1 >= len(r.text) {
 		return nil, errEnd
@@ -318,7 +319,7 @@ func (r *jsonReader) escape(made []byte) ([]byte, error) {
 	return nil, fmt.Errorf("%q stands behind a backslash", c)
 }
 
-// unit reads four hexadecimal digits.
+// unit reads the four hexadecimal digits of a UTF-16 code unit.
 func (r *jsonReader) unit() (rune, error) {
 	if len(r.text)-r.at < 4 {
 		return 0, errEnd
@@ -331,8 +332,9 @@ func (r *jsonReader) unit() (rune, error) {
 	return rune(v), nil
 }
 
-// appendJSON writes a value for XGBoost's parser. Numbers of float32 have an exponent and
-// integers have none, as the parser reads a number without one as an integer.
+// appendJSON appends a value in the form that XGBoost's parser reads. Numbers of float32 have
+// an exponent and integers have none, because the parser reads a number without an exponent as
+// an integer.
 func appendJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case string:
@@ -382,7 +384,7 @@ func appendInteger[T int | int32 | int64 | uint8](b []byte, v T) []byte {
 	return strconv.AppendInt(b, int64(v), 10)
 }
 
-// appendFloat writes the shortest decimal of a float32, such as 1.5E0.
+// appendFloat appends the shortest decimal of a float32, such as 1.5E0.
 func appendFloat(b []byte, v float32) []byte {
 	switch {
 	case v != v:
@@ -411,8 +413,9 @@ func appendFloat(b []byte, v float32) []byte {
 	return append(kept, digits...)
 }
 
-// appendText writes a JSON string. It escapes only what it must, with escapes that XGBoost's
-// parser knows. The parser's \u takes only control characters.
+// appendText appends a JSON string. It escapes only characters that must be escaped, with
+// escape sequences that XGBoost's parser supports. The parser supports \u only for control
+// characters.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := range len(s) {

@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// expected has the results of one version of XGBoost for its models; see testdata/make.py.
+// expected has the results that one version of XGBoost gives for its models; see
+// testdata/make.py.
 type expected struct {
 	Rows  [][]*float64
 	Cases map[string]struct {
@@ -45,7 +46,7 @@ func readExpected(t testing.TB, version string) (expected, [][]float64) {
 	return want, rows
 }
 
-// readAll reads the results of all versions.
+// readAll returns the results of all versions.
 func readAll(t testing.TB) (map[string]expected, map[string][][]float64) {
 	all, rows := map[string]expected{}, map[string][][]float64{}
 	for _, v := range versions {
@@ -54,7 +55,8 @@ func readAll(t testing.TB) (map[string]expected, map[string][][]float64) {
 	return all, rows
 }
 
-// margins walks the trees node by node, by the definitions of package tree.
+// margins computes the margins of a row by walking the trees from node to node, by the
+// definitions of package tree.
 func margins(e *tree.Ensemble, row []float64) []float64 {
 	sums, counts := make([]float64, e.Outputs), make([]float64, e.Outputs)
 	for i := range e.Trees {
@@ -97,7 +99,8 @@ func allPredictions(m *Model, rows [][]float64) []float64 {
 	return all
 }
 
-// requireNear asserts that numbers agree within 1e-6, relative to their size or to 1.
+// requireNear requires that numbers agree within 1e-6, relative to the larger of their size and
+// 1.
 func requireNear(t testing.TB, want, got []float64, what string) {
 	require.Len(t, got, len(want), what)
 	for i := range want {

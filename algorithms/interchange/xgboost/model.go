@@ -14,31 +14,33 @@ import (
 
 // Model is a boosted model in the form of XGBoost's files.
 type Model struct {
-	// Ensemble has the trees. Its margins equal XGBoost's with output_margin. Base is in the
-	// space of margins, whatever the file has.
+	// Ensemble has the trees. Its margins equal XGBoost's predictions with output_margin.
+	// Ensemble.Base is always a margin, also if base_score in the file is not.
 	Ensemble *tree.Ensemble
-	// Objective is XGBoost's name of the objective, such as "binary:logistic". It links
-	// margins to predictions; see Transform.
+	// Objective is XGBoost's name of the objective, such as "binary:logistic". The objective
+	// determines how margins become predictions; see Transform.
 	Objective string
-	// Parameters are the parameters of the objective, such as "tweedie_variance_power", as
-	// the file spells them. Missing ones are written with XGBoost's defaults.
+	// Parameters has the parameters of the objective, such as "tweedie_variance_power", with
+	// their values as text in the form that the file has. Absent parameters are written with
+	// XGBoost's defaults.
 	Parameters map[string]string
-	// Attributes are notes that XGBoost keeps with a model, such as "best_iteration".
+	// Attributes has the attributes that XGBoost stores with a model, such as "best_iteration".
 	Attributes map[string]string
-	// Types are the types of the features in XGBoost's words: "float", "int", "i" (0 or 1),
-	// "q" (a quantity), "c" (a category). Where it is nil, Encode derives types from the
-	// splits.
+	// Types has the types of the features by XGBoost's names: "float", "int", "i" (0 or 1), "q"
+	// (a quantity), "c" (a category). If Types is nil, Encode derives types from the splits.
 	Types []string
 	// ParallelTrees is the number of trees of an output in a round, for boosted forests; 0
 	// means 1.
 	ParallelTrees int
-	// Version is the version of the library that wrote the file; zero for models made here.
+	// Version is the version of the library that wrote the file. It is zero for models that New
+	// returns.
 	Version [3]int
 }
 
-// New returns a model of an ensemble. The objective is XGBoost's name. classes is the number
-// of classes for the objectives multi:softprob and multi:softmax, whose ensemble has as many
-// outputs. Other objectives ignore it. The model refers to the ensemble.
+// New returns a model of an ensemble. objective is XGBoost's name of the objective. classes is
+// the number of classes for multi:softprob and multi:softmax, and the ensemble must have as
+// many outputs. It is ignored for other objectives. The model keeps a reference to the
+// ensemble.
 func New(e *tree.Ensemble, objective string, classes int) (*Model, error) {
 	m := &Model{Ensemble: e, Objective: objective}
 	o, err := objectiveOf(objective)
@@ -57,9 +59,9 @@ func New(e *tree.Ensemble, objective string, classes int) (*Model, error) {
 // Objectives returns the names of the known objectives, in ascending order.
 func Objectives() []string { return slices.Sorted(maps.Keys(objectives)) }
 
-// BestRound returns the best number of rounds by early stopping, at least 1, if the
-// attributes have it. XGBoost's own predict uses all rounds unless told otherwise, and so
-// does the ensemble here. See First.
+// BestRound returns the best number of rounds according to early stopping, at least 1. It
+// returns false if the attributes do not have this number. XGBoost's predict uses all rounds by
+// default, and so does the Ensemble; First returns a model with fewer rounds.
 func (m *Model) BestRound() (int, bool) {
 	n, err := strconv.Atoi(m.Attributes["best_iteration"])
 	if err != nil || n < 0 || n == math.MaxInt {
@@ -68,7 +70,7 @@ func (m *Model) BestRound() (int, bool) {
 	return n + 1, true
 }
 
-// Rounds returns the number of boosting rounds: a round adds ParallelTrees trees to each
+// Rounds returns the number of boosting rounds. A round adds ParallelTrees trees to each
 // output.
 func (m *Model) Rounds() int {
 	most := 0
@@ -78,7 +80,7 @@ func (m *Model) Rounds() int {
 	return (most + m.parallel() - 1) / m.parallel()
 }
 
-// First returns the model of the first rounds. It shares the trees.
+// First returns the model of the given number of first rounds. It shares the trees with m.
 func (m *Model) First(rounds int) *Model {
 	made, e := *m, *m.Ensemble
 	made.Ensemble, e.Trees = &e, nil
@@ -97,7 +99,7 @@ func (m *Model) First(rounds int) *Model {
 
 func (m *Model) parallel() int { return max(1, m.ParallelTrees) }
 
-// counts returns, by output, the number of trees that add to it.
+// counts returns, for each output, the number of trees that add to it.
 func (m *Model) counts() []int {
 	counts := make([]int, m.Ensemble.Outputs)
 	for i := range m.Ensemble.Trees {

@@ -14,21 +14,22 @@ const (
 	identity  link = iota
 	logistic       // 1/(1+exp(−x))
 	exponent       // exp(x)
-	softmax        // probabilities of classes
-	largest        // the number of the class with the largest margin
-	threshold      // 1 above 0, else 0
+	softmax        // the probabilities of the classes
+	largest        // the index of the class with the largest margin
+	threshold      // 1 for margins above 0, and 0 otherwise
 )
 
-// objective has the properties of an objective that matter to files and predictions.
+// objective has the properties of an objective that affect files and predictions.
 type objective struct {
 	link link
-	// classes says that the outputs are classes.
+	// classes is true if the outputs are classes.
 	classes bool
-	// block is the member of the file with the parameters, "" if there is none. parameters
-	// are those that XGBoost requires: each name is followed by its default.
+	// block is the name of the file's member with the parameters, or "" if there is none.
+	// parameters has the parameters that XGBoost requires; each name is followed by its
+	// default.
 	block      string
 	parameters []string
-	// old is the name of the block before 2.0 where that differs; 1.x requires it.
+	// old is the name of the block in versions before 2.0, if it differs; 1.x requires it.
 	old string
 }
 
@@ -55,8 +56,8 @@ var objectives = map[string]objective{
 	"rank:map":             {block: "lambdarank_param", old: "lambda_rank_param"},
 }
 
-// Predictions returns how many numbers Transform makes from the margins of a row: one for
-// each output, except for multi:softmax, where the class is the only number.
+// Predictions returns the number of values that Transform makes from the margins of a row: one
+// for each output, except for multi:softmax, for which the class is the only value.
 func (m *Model) Predictions() int {
 	if objectives[m.Objective].link == largest {
 		return 1
@@ -64,11 +65,11 @@ func (m *Model) Predictions() int {
 	return m.Ensemble.Outputs
 }
 
-// Transform turns the margins of a row, one for each output of the ensemble, into
-// predictions, as XGBoost does: probabilities for logistic and softmax, means for
-// logarithmic links, hazards for survival:cox, and unchanged margins for other objectives.
-// Both may be the same slice. It panics where the lengths of slices are not Outputs and
-// Predictions, and where the objective is not known.
+// Transform turns the margins of a row, one for each output of the ensemble, into predictions,
+// as XGBoost does: probabilities for logistic and softmax, means for logarithmic links, hazards
+// for survival:cox, and unchanged margins for other objectives. margins and predictions may be
+// the same slice. Transform panics if the lengths of the slices are not Outputs and
+// Predictions, or if the objective is not known.
 func (m *Model) Transform(margins, predictions []float64) {
 	o, err := objectiveOf(m.Objective)
 	if err != nil || len(margins) != m.Ensemble.Outputs || len(predictions) != m.Predictions() {
@@ -93,7 +94,7 @@ func (m *Model) Transform(margins, predictions []float64) {
 	}
 }
 
-// apply is the link of one number.
+// apply returns the prediction for the margin x, for links of single margins.
 func (l link) apply(x float64) float64 {
 	switch l {
 	case logistic:
@@ -109,12 +110,12 @@ func (l link) apply(x float64) float64 {
 	return x
 }
 
-// probabilityGap is the least distance of base_score from 0 and 1 since XGBoost 3.1. Before,
-// XGBoost refused only 0 and 1 themselves.
+// probabilityGap is the smallest distance of base_score from 0 and 1 that XGBoost allows since
+// 3.1. Earlier versions refused only 0 and 1 themselves.
 const probabilityGap = 1e-6
 
 // margin returns base_score as a margin. It rounds to float32 in the same steps as XGBoost,
-// which matters near 1.
+// which affects the result near 1.
 func (l link) margin(score float64) (float64, error) {
 	switch l {
 	case logistic:
@@ -136,9 +137,9 @@ func (l link) margin(score float64) (float64, error) {
 	return score, nil
 }
 
-// score returns the base_score whose margin is nearest to a base, and that margin. Where
-// base_score would be too near to the ends of its range to be exact, it returns the
-// base_score of margin 0.
+// score returns the base_score whose margin is nearest to base, and this margin. If base_score
+// would be so near to an end of its range that it is inexact, score returns the base_score of
+// the margin 0.
 func (l link) score(base float64) (float32, float64) {
 	var score float32
 	switch l {
@@ -159,7 +160,7 @@ func (l link) score(base float64) (float32, float64) {
 	}
 	margin, err := l.margin(float64(score))
 	if err != nil {
-		return 0, 0 // the base is not a number, which Validate refuses
+		return 0, 0 // the base is NaN, which Validate refuses
 	}
 	return score, margin
 }

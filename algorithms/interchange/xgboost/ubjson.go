@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// ubjReader reads the part of Universal Binary JSON, draft 12, that models need: no high
-// precision numbers, and typed containers only of numbers. Integers are big-endian. A length
-// that the rest of the file cannot hold is an error.
+// ubjReader reads the part of Universal Binary JSON, draft 12, that models need. High precision
+// numbers, and typed containers of anything but numbers, are not supported. Integers are
+// big-endian. A length that exceeds the rest of the file is an error.
 type ubjReader struct {
 	data []byte
 	at   int
@@ -32,7 +32,7 @@ func parseUBJSON(data []byte) (any, error) {
 	return v, nil
 }
 
-// marker returns the next byte that is not padding.
+// marker consumes and returns the next byte that is not padding.
 func (r *ubjReader) marker() (byte, error) {
 	for r.at < len(r.data) {
 		c := r.data[r.at]
@@ -44,7 +44,7 @@ func (r *ubjReader) marker() (byte, error) {
 	return 0, errEnd
 }
 
-// bytes returns the next n bytes.
+// bytes consumes and returns the next n bytes.
 func (r *ubjReader) bytes(n int) ([]byte, error) {
 	if n > len(r.data)-r.at {
 		return nil, errEnd
@@ -53,8 +53,7 @@ func (r *ubjReader) bytes(n int) ([]byte, error) {
 	return r.data[r.at-n : r.at], nil
 }
 
-// width returns the number of bytes of a number, or 0 where the marker is not that of a
-// number.
+// width returns the number of bytes of a number, or 0 if the marker is not that of a number.
 func width(marker byte) int {
 	switch marker {
 	case 'i', 'U':
@@ -69,7 +68,7 @@ func width(marker byte) int {
 	return 0
 }
 
-// number decodes a number of a type from its bytes.
+// number returns the number that has the type of marker and the bytes b.
 func number(marker byte, b []byte) float64 {
 	switch marker {
 	case 'i':
@@ -88,8 +87,9 @@ func number(marker byte, b []byte) float64 {
 	return math.Float64frombits(binary.BigEndian.Uint64(b))
 }
 
-// length reads a length: the marker of an integer type and the integer. Each counted element
-// takes at least that many bytes.
+// length reads a length, which consists of the marker of an integer type and the integer. The
+// parameter least is the smallest number of bytes of a counted element. It is an error if the
+// rest of the file is too short for the length.
 func (r *ubjReader) length(least int) (int, error) {
 	c, err := r.marker()
 	if err != nil {
@@ -170,7 +170,7 @@ func (r *ubjReader) object(depth int) (any, error) {
 		case c == '$' || c == '#':
 			return nil, errors.New("objects with a type or a count are not read")
 		}
-		r.at-- // the marker belongs to the key's length
+		r.at-- // the marker is part of the length of a key
 		key, err := r.string()
 		if err != nil {
 			return nil, err
@@ -192,7 +192,7 @@ func (r *ubjReader) array(depth int) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	left := -1 // number of elements left; negative: ] ends the array
+	left := -1 // number of remaining elements; negative means that ] ends the array
 	switch c {
 	case '$':
 		return r.typed()
@@ -254,8 +254,8 @@ func (r *ubjReader) typed() (any, error) {
 	return made, nil
 }
 
-// appendUBJSON writes a value as XGBoost does. All lengths have 64 bits, and arrays of nodes
-// have a type.
+// appendUBJSON appends a value in the form that XGBoost writes. All lengths have 64 bits, and
+// the arrays of a tree's nodes are typed.
 func appendUBJSON(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case string:
@@ -298,12 +298,12 @@ func appendUBJSON(b []byte, v any) []byte {
 	return append(b, '}')
 }
 
-// appendHead begins an array of numbers of one type.
+// appendHead appends the beginning of an array of n numbers of one type.
 func appendHead(b []byte, marker byte, n int) []byte {
 	return binary.BigEndian.AppendUint64(append(b, '[', '$', marker, '#', 'L'), uint64(n))
 }
 
-// appendSeries writes an array in which each element has its own type.
+// appendSeries appends an array in which each element has its own type.
 func appendSeries[T any](b []byte, list []T) []byte {
 	b = binary.BigEndian.AppendUint64(append(b, '[', '#', 'L'), uint64(len(list)))
 	for _, v := range list {

@@ -10,10 +10,12 @@ import (
 	"strings"
 )
 
-// Values of JSON and UBJSON are read as nil, bool, float64, string, []float64 (an array of
-// only numbers and bools, also an empty one), []any and map[string]any. They are written
-// from string, int, float32, bool, []float32, []int32, []int64, []uint8 (which are arrays
-// with a type in UBJSON), []int, []string, []any and members.
+// member is a member of an object that is written.
+//
+// Values of JSON and UBJSON are read as nil, bool, float64, string, []float64 (an array with
+// only numbers and bools, or without elements), []any and map[string]any. They are written from
+// string, int, float32, bool, []float32, []int32, []int64, []uint8 (these four become typed
+// arrays in UBJSON), []int, []string, []any and members.
 type member struct {
 	name  string
 	value any
@@ -21,16 +23,16 @@ type member struct {
 
 type members []member
 
-// maxDepth bounds the nesting of values. Values of models are nested 9 deep.
+// maxDepth bounds the nesting of values. The values in models are nested 9 deep.
 const maxDepth = 32
 
 var errDeep = fmt.Errorf("values lie more than %d deep within each other", maxDepth)
 
-// node is a value and its place in the file, for errors.
+// node is a value and its position in the file, for errors.
 type node struct {
 	up    *node
 	key   string
-	index int // within an array, where key is ""
+	index int // index in an array, if key is ""
 	value any
 }
 
@@ -57,7 +59,7 @@ func (n *node) fail(format string, a ...any) error {
 	return fmt.Errorf("%s: %w", path, fmt.Errorf(format, a...))
 }
 
-// kindOf names the kind of a value.
+// kindOf returns the name of the kind of a value, for errors.
 func kindOf(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -79,7 +81,7 @@ func kindOf(v any) string {
 	return "an object"
 }
 
-// find returns the member of an object with a name, or nil if there is none.
+// find returns the member of an object with the name key, or nil if there is none.
 func (n *node) find(key string) *node {
 	object, _ := n.value.(map[string]any)
 	v, ok := object[key]
@@ -89,10 +91,11 @@ func (n *node) find(key string) *node {
 	return &node{up: n, key: key, value: v}
 }
 
-// reader reads values of nodes. It keeps the first error and returns zeros from then on.
+// reader reads the values of nodes. It keeps the first error. After an error its methods return
+// zero values.
 type reader struct {
 	err error
-	// words is the number of words of sets of categories that may still be made.
+	// words is the number of words that sets of categories may still take.
 	words int
 }
 
@@ -104,7 +107,7 @@ func (r *reader) fail(n *node, format string, a ...any) {
 
 var nothing = &node{}
 
-// member returns a required member.
+// member returns the required member of n at path.
 func (r *reader) member(n *node, path ...string) *node {
 	for _, key := range path {
 		if r.err != nil {
@@ -135,7 +138,7 @@ func (r *reader) text(n *node) string {
 	return s
 }
 
-// count returns an integer from 0 to most. Files may have it as text.
+// count returns an integer from 0 to most. Files may have it as a number or as text.
 func (r *reader) count(n *node, most int) int {
 	if r.err != nil {
 		return 0
@@ -174,7 +177,7 @@ func shorten(v any) string {
 	return kindOf(v)
 }
 
-// numbers returns an array of numbers. It must have the given length, unless that is
+// numbers returns an array of numbers. It must have the given length, unless length is
 // negative.
 func (r *reader) numbers(n *node, length int) []float64 {
 	if r.err != nil {
@@ -192,11 +195,11 @@ func (r *reader) numbers(n *node, length int) []float64 {
 	return list
 }
 
-// integers is numbers for integers from least to most.
+// integers does what numbers does, for integers from least to most.
 func (r *reader) integers(n *node, length int, least, most float64) []float64 {
 	list := r.numbers(n, length)
 	for i, v := range list {
-		if v != math.Trunc(v) || v < least || v > most { // NaN differs from itself
+		if v != math.Trunc(v) || v < least || v > most { // NaN satisfies the first condition
 			r.fail(&node{up: n, index: i}, "it is %v: want an integer from %.0f to %.0f", v, least, most)
 			return nil
 		}
@@ -204,7 +207,7 @@ func (r *reader) integers(n *node, length int, least, most float64) []float64 {
 	return list
 }
 
-// array returns the elements of an array, also of an array of numbers.
+// array returns the elements of an array. It accepts arrays of numbers too.
 func (r *reader) array(n *node) []any {
 	if r.err != nil {
 		return nil
@@ -221,7 +224,7 @@ func (r *reader) array(n *node) []any {
 	return nil
 }
 
-// texts returns an array of texts.
+// texts returns the elements of an array of texts.
 func (r *reader) texts(n *node) []string {
 	list := r.array(n)
 	made := make([]string, 0, len(list))
@@ -231,7 +234,7 @@ func (r *reader) texts(n *node) []string {
 	return made
 }
 
-// pairs returns an object of texts.
+// pairs returns an object whose members are texts.
 func (r *reader) pairs(n *node) map[string]string {
 	if r.err != nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package manifest says in files of other formats what these have no place for of a model, so
-// that an import gives the same model.
+// Package manifest encodes the facts about a model that files of other formats cannot
+// represent, so that an import gives the same model.
 package manifest
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 )
 
-// maxDepth bounds pipelines within each other.
+// maxDepth bounds the nesting of pipelines.
 const maxDepth = 8
 
-// Manifest is the file of a model, with references in place of the numbers that stand elsewhere;
-// a pipeline has the manifests of its stages instead.
+// Manifest is the content of a model's file, in which numbers that other parts of the foreign
+// file have are replaced by references. A pipeline has the manifests of its stages instead.
 type Manifest struct {
 	Kind    string          `json:"kind"`
-	Single  bool            `json:"single,omitempty"` // of the outermost, in ONNX
+	Single  bool            `json:"single,omitempty"` // set only in the outermost manifest, by onnx.ExportSingle
 	Version int             `json:"version,omitempty"`
 	Inputs  []model.Input   `json:"inputs,omitempty"`
 	Summary json.RawMessage `json:"summary,omitempty"`
@@ -29,8 +29,9 @@ type Manifest struct {
 	Stages  []Manifest      `json:"stages,omitempty"`
 }
 
-// Of returns the manifest of a model. Models that are no pipelines, which are checked, are given
-// to add, with names that their errors begin with; refer then changes their payload.
+// Of returns the manifest of a model. For each model in it that is not a pipeline, Of checks
+// the model and calls add, with the name with which errors about the model begin. Then refer
+// replaces numbers in the model's payload by references.
 func Of(m model.Model, add func(m model.Model, name string) error, refer func(payload any) error) (Manifest, error) {
 	return of(m, m.Kind(), add, refer)
 }
@@ -47,7 +48,7 @@ func of(m model.Model, name string, add func(m model.Model, name string) error, 
 		}
 		return about, nil
 	}
-	text, err := m.Encode() // checks the model
+	text, err := m.Encode() // Encode also checks the model
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -67,7 +68,7 @@ func of(m model.Model, name string, add func(m model.Model, name string) error, 
 	return about, refer(about.Payload)
 }
 
-// Decode reads a manifest, strictly.
+// Decode returns the manifest in text. It refuses unknown members.
 func Decode(text string) (about Manifest, err error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -81,8 +82,8 @@ func Decode(text string) (about Manifest, err error) {
 	return about, nil
 }
 
-// Model makes the model. Of each that is no pipeline, resolve returns the payload with numbers
-// in place of the references.
+// Model returns the model of the manifest. For each model that is not a pipeline, it calls
+// resolve, which returns the payload with numbers in place of the references.
 func (about Manifest) Model(resolve func(payload any) (any, error)) (model.Model, error) {
 	return about.model(resolve, 0)
 }
