@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A job that learns an area, the product of two features.
+// Example runs a job that learns an area, which is the product of two features.
 func Example() {
 	type field struct {
 		Width, Length, Area float64

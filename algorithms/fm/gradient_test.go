@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// opened returns the loss over n random rows of d features in one shard, and the optimiser's
-// evaluator of it.
+// opened returns the loss over one shard of n random rows of d features, the rows, and the
+// optimiser's evaluator of the loss.
 func opened(p Params, n, d int, sparse bool) (*loss, *rows.Block, optim.Evaluator) {
 	r := sharding.NewRandom(p.Seed, "rows", 0, 0)
 	b := &rows.Block{N: n, D: d}
@@ -45,7 +45,8 @@ func opened(p Params, n, d int, sparse bool) (*loss, *rows.Block, optim.Evaluato
 	return l, b, nonconvex.Over(l, p.Task, f, 0, []*rows.Block{b})
 }
 
-// The gradient agrees with finite differences, with and without penalties and intercept.
+// TestGradient compares the gradient with finite differences, with and without penalties and
+// intercept.
 func TestGradient(t *testing.T) {
 	for _, p := range []Params{
 		{Seed: 1, Factors: 3, InitialSpread: 0.5},
@@ -85,7 +86,7 @@ func TestGradient(t *testing.T) {
 				v[i] = at
 				require.InDelta(t, (above-below)/(2*h), got[1+i], 1e-7, "parameter %d of %+v", i, p)
 			}
-			// A minibatch of all rows in another order gives the same sums.
+			// A minibatch of all rows in another order must give the same sums.
 			sampled := make([]float64, 2+n)
 			require.NoError(t, e.Minibatch.Evaluate(0, []int32{6, 0, 1, 2, 3, 4, 5}, v, sampled))
 			require.InDeltaSlice(t, got, sampled[:1+n], 1e-12)
@@ -95,7 +96,7 @@ func TestGradient(t *testing.T) {
 	}
 }
 
-// The margin in linear time agrees with the sum over pairs.
+// TestMargin compares the margin, which is computed in linear time, with the sum over pairs.
 func TestMargin(t *testing.T) {
 	l, b, _ := opened(Params{Seed: 5, Factors: 3, InitialSpread: 1}, 5, 6, false)
 	v := slices.Clone(l.first)

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// products returns rows with the label 3 + x0 − 2·x1 + 1.5·x0·x1 − x1·x2. With classes the
-// label is 1 where this is above 3, else 0.
+// products returns rows with the label 3 + x0 − 2·x1 + 1.5·x0·x1 − x1·x2. If classes is set,
+// the label is 1 if this number is above 3, and 0 otherwise.
 func products(n int, classes bool) trial.Table {
 	t := trial.Gaussian(4, n, 3)
 	for i := range n {
@@ -27,13 +27,13 @@ func products(n int, classes bool) trial.Table {
 	return t
 }
 
-// train returns a model trained on a table.
+// train returns a model trained on a table. Params p need not name the columns.
 func train(t testing.TB, table trial.Table, p fm.Params, options ...engine.Option) *fm.Model {
 	t.Helper()
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return fm.Train(table.Dataset(b), p) }, fm.ModelOf, options...)
 }
 
-// fails asserts that training fails.
+// fails requires that training fails with an error that contains the texts.
 func fails(t *testing.T, table trial.Table, p fm.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {

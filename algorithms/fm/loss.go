@@ -11,7 +11,7 @@ type loss struct {
 	params  Params
 	first   []float64 // the machine's initial parameters
 	machine machine
-	sums    []float64 // of a row: for each factor its sum, then for each the sum of squares
+	sums    []float64 // of a row: for each factor its sum, followed by the sum of squares for each factor
 }
 
 // newLoss returns a loss with its initial parameters. An initial factor depends only on the
@@ -47,7 +47,7 @@ func (l *loss) Add(b *rows.Block, list []int32, weight float64, out []float64) f
 	return weight
 }
 
-// row adds loss and gradient of a row to out and returns the row's weight.
+// row adds loss and gradient of row i to out, and returns the weight of the row.
 func (l *loss) row(b *rows.Block, i int, out []float64) float64 {
 	var col []int32
 	var val []float64

@@ -15,24 +15,24 @@ import (
 // Kind is the kind of this package's models.
 const Kind = "fm"
 
-// Classes are the classes of a classifier. Type is the type of the column of labels, and Values
-// are the classes as texts, in order. A regression has none.
+// Classes has the classes of a classifier. Type is the type of the label column, and Values has
+// the classes as texts, in order. A regression has no classes.
 type Classes = signature.Classes
 
-// Model is a trained machine. It is used by pointer and not changed once it predicts; any
-// number of goroutines may use one.
+// Model is a trained machine. Use it through a pointer, and do not change it after the first
+// prediction. Any number of goroutines may use the same model.
 type Model struct {
-	// Task is what the machine predicts. Classes are the classes of a classification, in
+	// Task is what the machine predicts. Classes has the classes of a classification, in
 	// ascending order.
 	Task    Task    `json:"-"`
 	Classes Classes `json:"-"`
 	// Dim is the number of features. Columns, unless nil, are the features that occurred in
-	// training, in ascending order. Linear and Factors are for these; other features count as
-	// 0.
+	// training, in ascending order. Linear and Factors are for these features; other features
+	// count as 0.
 	Dim     int     `json:"dim"`
 	Columns []int32 `json:"columns,omitempty"`
 	// Intercept, Linear and Factors are the parameters. Linear has the weight of each feature,
-	// and Factors the factors of each.
+	// and Factors has the factors of each feature.
 	Intercept float64     `json:"intercept"`
 	Linear    []float64   `json:"linear"`
 	Factors   [][]float64 `json:"factors"`
@@ -44,7 +44,7 @@ type Model struct {
 	Summary Summary `json:"-"`
 
 	columns  signature.Inputs
-	override signature.Override // the column names given to Predict
+	override signature.Override // the column names given in PredictOptions
 	once     sync.Once
 	machine  machine
 	sums     sync.Pool // *[]float64 with two values for each factor
@@ -77,7 +77,8 @@ func (m *Model) prepare() {
 	})
 }
 
-// margin returns the margin of a point, or NaN if its features are not those of the model.
+// margin returns the margin of a point, or NaN if the features of the point do not fit the
+// model.
 func (m *Model) margin(x signature.Point) float64 {
 	if !x.Fits(m.Dim) {
 		return math.NaN()
@@ -95,7 +96,7 @@ func (m *Model) margin(x signature.Point) float64 {
 	return m.compactMargin(x, *sums)
 }
 
-// compactMargin is machine.margin for a machine whose features are m.Columns.
+// compactMargin does what machine.margin does, for a machine whose features are m.Columns.
 func (m *Model) compactMargin(x signature.Point, s []float64) float64 {
 	clear(s)
 	margin := m.Intercept
@@ -107,7 +108,7 @@ func (m *Model) compactMargin(x signature.Point, s []float64) float64 {
 	return margin + m.machine.pairs(s)
 }
 
-// class returns the class of a margin, or -1 for NaN.
+// class returns the class that a margin predicts, or -1 for NaN.
 func class(margin float64) int {
 	switch {
 	case math.IsNaN(margin):
@@ -119,21 +120,23 @@ func class(margin float64) int {
 }
 
 // Margin returns the margin of a row: the prediction of a regression, or the log odds of the
-// second class. A row with other than Dim features gives NaN. Only the first calls allocate.
+// second class. If the row does not have Dim features, the result is NaN. Only the first calls
+// allocate.
 func (m *Model) Margin(x []float64) float64 { return m.margin(signature.Dense(x)) }
 
-// MarginSparse is Margin for a sparse row: its entries that are not 0, and their indices in
-// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give NaN.
+// MarginSparse does what Margin does, for a sparse row. The row is given by its nonzero values
+// and their indices in ascending order. If indices do not ascend or lie outside 0..Dim-1, the
+// result is NaN.
 func (m *Model) MarginSparse(indices []int32, values []float64) float64 {
 	return m.margin(signature.Sparse(indices, values))
 }
 
 // Predict returns the prediction for a row. A regression returns the number. A classification
-// returns the index in Classes.Values of the more probable class, and of the first if both are
-// equal. Where Margin is NaN, Predict returns NaN, or the class -1.
+// returns the index in Classes.Values of the more probable class, and of the first class if
+// both are equally probable. If Margin is NaN, Predict returns NaN, or the class -1.
 func (m *Model) Predict(x []float64) float64 { return m.predicted(m.Margin(x)) }
 
-// PredictSparse is Predict for a sparse row; see MarginSparse.
+// PredictSparse does what Predict does, for a sparse row; see MarginSparse.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 	return m.predicted(m.MarginSparse(indices, values))
 }
@@ -149,7 +152,8 @@ func (m *Model) predicted(margin float64) float64 {
 // It returns false, and writes nothing, for a regression and for a row whose Margin is NaN.
 func (m *Model) PredictProbability(x, dst []float64) bool { return m.probabilities(m.Margin(x), dst) }
 
-// PredictProbabilitySparse is PredictProbability for a sparse row; see MarginSparse.
+// PredictProbabilitySparse does what PredictProbability does, for a sparse row; see
+// MarginSparse.
 func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
 	return m.probabilities(m.MarginSparse(indices, values), dst)
 }
@@ -167,17 +171,17 @@ const version = 1
 
 type payload struct {
 	Task    Task `json:"task"`
-	Classes      // label_type, classes
+	Classes      // JSON fields label_type and classes
 	*Model
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model that is not valid
-// is an error.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns, m.Summary, payload{m.Task, m.Classes, m})
 }
 
-// Decode reads what Encode wrote.
+// Decode decodes what Encode returned.
 func Decode(file []byte) (*Model, error) {
 	m := &Model{}
 	p := payload{Model: m}

@@ -64,13 +64,13 @@ func TestFileOfVersion1(t *testing.T) {
 	require.Equal(t, fm.Classes{Type: "utf8", Values: []string{"no", "yes"}}, m.Classes)
 	require.Equal(t, []model.Input{{Column: "words", Type: "sparse[4]"}}, m.Inputs())
 	require.Equal(t, "answer", m.PredictionCol)
-	// −1 + 0.5·1 + 0.25·2 + (1·3 + 2·1)·1·2 = 10
+	// The margin is −1 + 0.5·1 + 0.25·2 + (1·3 + 2·1)·1·2 = 10.
 	require.Equal(t, 10.0, m.MarginSparse([]int32{0, 2}, []float64{1, 2}))
 	require.Equal(t, -0.5, m.Margin([]float64{1, 7, 0, 7}))
 }
 
-// The operator, the methods and a bound model give the same predictions, for dense and sparse
-// rows, also in several goroutines at once.
+// TestPredictEverywhereTheSame requires that the operator, the methods and a bound model give
+// the same predictions, for dense and sparse rows, also in several goroutines at once.
 func TestPredictEverywhereTheSame(t *testing.T) {
 	for _, p := range []fm.Params{regression, classification} {
 		for _, sparse := range []bool{false, true} {

@@ -13,16 +13,16 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of every field means its default; only
-// LabelCol has none. Params are a stage of pipelines.
+// Params are the parameters of Train. The zero value of a field means its default. Only
+// LabelCol has no default. Params are a stage of pipelines.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, and are joined in their order. With neither, the features are the
-	// dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
+	// number columns instead, which are joined in the given order. If both are empty, the
+	// features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of the labels: numbers for Regression, two classes of any
-	// type for Classification. Required.
+	// LabelCol names the column of the labels: numbers for Regression, two classes of any type
+	// for Classification. LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// weighs 1.
@@ -31,39 +31,39 @@ type Params struct {
 	// "prediction" and, for Classification, "probability".
 	PredictionCol, ProbabilityCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without it such a row is an error, which names row and column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
-	// Task is what is predicted; the zero value is Regression.
+	// Task is what the machine predicts; the zero value is Regression.
 	Task Task
-	// Factors is the number of factors of each feature. 0 means 8. A negative value means none,
-	// which leaves a linear model.
+	// Factors is the number of factors of each feature. 0 means 8. A negative value means no
+	// factors, which gives a linear model.
 	Factors int
-	// NoIntercept leaves the intercept out.
+	// NoIntercept omits the intercept.
 	NoIntercept bool
 	// L2 and L2Factors are the strengths of the penalty on linear weights and on factors:
 	// ½·L2·Σw² + ½·L2Factors·Σv² is added to the mean weighted loss. The intercept is not
 	// penalised.
 	L2, L2Factors float64
-	// InitialSpread is the standard deviation of the initial factors, above 0, which are drawn
-	// uniformly about 0; 0 means 0.05.
+	// InitialSpread is the standard deviation of the initial factors, which are drawn uniformly
+	// about 0. It is above 0; 0 means 0.05.
 	InitialSpread float64
 
 	// Method is the optimiser: LBFGS, GD or SGD. The zero value means LBFGS.
 	Method optim.Method
-	// MaxIter is the largest number of iterations, epochs for SGD; 0 means 200.
+	// MaxIter is the largest number of iterations, or of epochs for SGD; 0 means 200.
 	MaxIter int
-	// Tol ends training when the largest component of the gradient is at most Tol·max(1, its
-	// value at the start). 0 means 1e-5; a negative value turns the test off.
+	// Tol ends training when the largest component of the gradient is at most Tol·max(1, that
+	// component at the start). 0 means 1e-5; a negative value turns the test off.
 	Tol float64
-	// LossTol ends training when the objective falls by at most LossTol of its value; 0 turns
-	// the test off.
+	// LossTol ends training when the objective falls by at most LossTol, relative to its value;
+	// 0 turns the test off.
 	LossTol float64
-	// Stochastic are the settings of the method SGD. Its default rates are for features of
-	// standard deviation 1, and Train does not scale features: scale them before.
+	// Stochastic are the settings of the method SGD. Its default rates are for features with a
+	// standard deviation of 1. Train does not scale features, so scale them beforehand.
 	Stochastic optim.Stochastic
-	// Seed is the seed of the initial factors and of the draws of SGD; 0 means the seed of the
-	// job.
+	// Seed is the seed of the initial factors and of the order of rows in SGD; 0 means the seed
+	// of the job.
 	Seed uint64
 }
 
@@ -79,10 +79,10 @@ var _ model.Stage = Params{}
 // Kind returns "fm".
 func (Params) Kind() string { return Kind }
 
-// Fit is Train.
+// Fit implements model.Stage. It calls Train.
 func (p Params) Fit(rows *engine.Dataset) *engine.Dataset { return Train(rows, p) }
 
-// Apply is Predict with the parameters' columns.
+// Apply implements model.Stage. It calls Predict with the parameters' columns.
 func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
 	return Predict(rows, m, PredictOptions{PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
 }
@@ -105,7 +105,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// common returns the parameters that all estimators with nonconvex losses share.
+// common returns those of the parameters that all estimators with nonconvex losses share.
 func (p Params) common() nonconvex.Params {
 	return nonconvex.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol,
@@ -135,9 +135,9 @@ func (p Params) affordable(features int) error {
 type Task = signature.Task
 
 const (
-	// Regression predicts a number: the loss is half the squared difference.
+	// Regression predicts a number. The loss is half the squared difference.
 	Regression = signature.Regression
-	// Classification predicts one of two classes: the loss is logistic.
+	// Classification predicts one of two classes. The loss is the logistic loss.
 	Classification = signature.Classification
 )
 

@@ -10,12 +10,13 @@ import (
 )
 
 // Train fits a factorisation machine and returns the model as a dataset of one row. Its column
-// "model" holds the bytes that Model.Encode returns. (For a classification there is a second
-// column of the type of the labels; it is null.)
+// "model" holds the bytes that Model.Encode returns. For a classification there is a second
+// column, which is null and tells the type of the labels.
 //
-// Its queue is named "fm" and reports for the start and every iteration "loss", which is the
-// objective with its penalty, "gradient norm", "step" and "reads". Errors in the parameters, or
-// in the columns that they name, are reported when the job is built, with the caller's line.
+// The training queue is named "fm". For the start and every iteration it reports "loss", which
+// is the objective with its penalty, "gradient norm", "step" and "reads". Errors in the
+// parameters, or in the columns that they name, are reported when the job is built, with the
+// caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "fm.Train"
 	b, refused := model.Begin(op, d, p.Validate())
@@ -26,7 +27,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	return nonconvex.Training{Op: op, Queue: Kind, Params: p.common(), Open: p.open, Finish: p.finish}.Add(b, d)
 }
 
-// open returns the loss over rows with these facts.
+// open returns the loss for rows with the facts f.
 func (p Params) open(f *rows.Facts, _ bool) (nonconvex.Loss, error) {
 	if p.Task == Classification && len(f.Classes) != 2 {
 		return nil, fmt.Errorf("column %q has %d classes: a factorisation machine tells two apart", p.LabelCol, len(f.Classes))
@@ -37,7 +38,7 @@ func (p Params) open(f *rows.Facts, _ bool) (nonconvex.Loss, error) {
 	return newLoss(p, f), nil
 }
 
-// finish makes the model.
+// finish returns the model of a completed fit.
 func (p Params) finish(l nonconvex.Loss, f nonconvex.Fit) model.Model {
 	machine, k := l.(*loss).machine, p.Factors
 	m := &Model{

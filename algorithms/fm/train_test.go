@@ -13,7 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Coefficients of products of features, which no linear model has, are recovered.
+// TestProductsAreFound requires that the coefficients of products of features are recovered,
+// which is impossible for a linear model.
 func TestProductsAreFound(t *testing.T) {
 	table := products(200, false)
 	for _, sparse := range []bool{false, true} {
@@ -36,14 +37,14 @@ func TestProductsAreFound(t *testing.T) {
 		x := []float64{2, 1, -1}
 		require.InDelta(t, 3+2-2+3+1, m.Predict(x), 1e-2)
 	}
-	// Without factors it is least squares, which cannot fit the products.
+	// Without factors the model is least squares, which cannot fit the products.
 	p := regression
 	p.Factors = -1
 	require.Greater(t, train(t, table, p).Summary.Loss, 1.0)
 }
 
-// Without factors the machine is least squares with an intercept, compared with published
-// predictions.
+// TestLinear requires that the machine without factors is least squares with an intercept. It
+// compares predictions with published ones.
 func TestLinear(t *testing.T) {
 	table := trial.TableOf([]float64{16.8, 6.7, 6.9, 8.0}, []float64{1, 7, 9}, []float64{1, 3, 3}, []float64{1, 2, 4}, []float64{1, 3, 4})
 	m := train(t, table, fm.Params{LabelCol: "label", Factors: -1, Tol: 1e-10})
@@ -52,7 +53,7 @@ func TestLinear(t *testing.T) {
 	require.True(t, m.Summary.Converged)
 }
 
-// Exclusive or: only the product of two features separates the classes.
+// TestExclusiveOr trains on classes that only the product of two features separates.
 func TestExclusiveOr(t *testing.T) {
 	table := trial.Table{N: 40, D: 2}
 	for i := range table.N {
@@ -72,7 +73,7 @@ func TestExclusiveOr(t *testing.T) {
 	require.InDelta(t, 0.5, probability(t, train(t, table, p), 1, 1), 1e-3)
 }
 
-// SGD with AdaGrad comes near to the optimum of L-BFGS.
+// TestStochastic requires that SGD with AdaGrad comes near to the optimum of L-BFGS.
 func TestStochastic(t *testing.T) {
 	table := products(400, true)
 	best := train(t, table, classification)
@@ -84,7 +85,7 @@ func TestStochastic(t *testing.T) {
 	require.Equal(t, "SGD", m.Summary.Method)
 }
 
-// A row of weight n counts like n rows.
+// TestWeights requires that a row of weight n counts as n rows.
 func TestWeights(t *testing.T) {
 	table := products(30, false)
 	repeated := trial.Table{D: 3}
@@ -105,8 +106,9 @@ func TestWeights(t *testing.T) {
 	require.InDeltaSlice(t, plain.Linear, weighted.Linear, 1e-4)
 }
 
-// Of very many declared features, only those that occur are trained. They have the same initial
-// factors as in narrow rows.
+// TestFeaturesThatDoNotOccur requires that, of very many declared features, only those that
+// occur are trained. They must have the same initial factors as in rows that declare only these
+// features.
 func TestFeaturesThatDoNotOccur(t *testing.T) {
 	small := products(60, true)
 	small.Sparse = true
@@ -123,12 +125,12 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 	indices, values := trial.Sparse(small.Row(7))
 	want := a.MarginSparse(indices, values)
 	require.Equal(t, want, b.MarginSparse(indices, values))
-	require.Equal(t, want, b.MarginSparse(append(indices, 69_999), append(values, 5)), "it never occurred")
+	require.Equal(t, want, b.MarginSparse(append(indices, 69_999), append(values, 5)), "a feature that did not occur in training must not change the margin")
 	require.Equal(t, want, b.Margin(wide.Row(7)))
 }
 
 func TestFewRows(t *testing.T) {
-	// There are more features than rows, with constant and collinear ones.
+	// There are more features than rows, and constant and collinear features.
 	table := trial.TableOf([]float64{1, 2}, []float64{1, 5, 2, 10}, []float64{2, 5, 4, 10})
 	m := train(t, table, regression)
 	require.InDelta(t, 1, m.Predict(table.Row(0)), 1e-2)

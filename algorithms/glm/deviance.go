@@ -10,25 +10,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// deviance is an objective.Loss of the linked mean: half the unit deviance of a family. The
-// variance of the family is mean^power, or that of a proportion. The second derivatives are the
-// expected ones, the Fisher information. With these, Newton's method is iteratively reweighted
+// deviance is an objective.Loss of the margin: half the unit deviance of a family. The variance
+// of the family is mean^power, or that of a proportion. The second derivatives are the expected
+// ones, which are the Fisher information. With these, Newton's method is iteratively reweighted
 // least squares (Nelder and Wedderburn, Generalized linear models, Journal of the Royal
 // Statistical Society A 135, 1972; McCullagh and Nelder, Generalized Linear Models). The
-// exception is logarithmic, which has the derivatives themselves for some steps.
+// exception is the method logarithmic, which uses the actual second derivatives for some steps.
 type deviance struct {
 	family Family
 	link   Link
 	power  float64
-	// shift is added to margins, so that parameters of 0 give the mean of all labels.
+	// shift is added to margins, so that parameters of 0 give the mean of all labels for every
+	// row.
 	shift float64
 	// withStatistics adds two constants that do not change the loss. Their second derivatives
-	// are Pearson's statistic and the part of the log-likelihood that is no deviance. So the
-	// sums of both over the rows come with the last matrix and need no read of their own.
+	// are the row's terms of Pearson's statistic, and of the log-likelihood as far as it is not
+	// part of the deviance. The sums of both over the rows are then part of the last matrix and
+	// need no separate read.
 	withStatistics bool
 }
 
-// Indices of the statistics among the constants.
+// Indices of the two statistics among the constants.
 const (
 	pearsonTally = iota
 	saturatedTally
@@ -38,7 +40,7 @@ const (
 // powers has the power of each family: the variance is the mean to this power.
 var powers = [...]float64{Gaussian: 0, Poisson: 1, Gamma: 2}
 
-// devianceOf returns the loss of parameters that are valid.
+// devianceOf returns the loss for valid parameters.
 func (p Params) devianceOf(withStatistics bool) deviance {
 	l := deviance{family: p.Family, link: p.link(), withStatistics: withStatistics}
 	switch p.Family {
@@ -66,15 +68,15 @@ func (l deviance) Shape(f *rows.Facts) (objective.Shape, error) {
 	return s, nil
 }
 
-// unit returns the size of a large slope. The slope by the mean is the difference from the
-// label over mean^power. The slope by the margin is this times the slope of the mean.
+// unit returns the size of a large slope by the margin. It is a typical difference between
+// label and mean, divided by mean^power, times the derivative of the mean by the margin.
 func (l deviance) unit(f *rows.Facts) float64 {
 	mean, apart := math.Abs(f.LabelMean), f.LabelStd
 	switch {
 	case l.family == Binomial:
 		return 1
 	case l.family != Gaussian:
-		apart = mean // labels of 0 or more differ from their mean by about the mean, or less
+		apart = mean // labels of 0 or more typically differ from their mean by no more than the mean
 	case apart == 0:
 		apart = mean
 	}
@@ -129,7 +131,8 @@ func (l deviance) At(b *objective.Batch) {
 	}
 }
 
-// put writes the derivatives of a row. mean and variance are for the statistics.
+// put writes the slope and the second derivatives of row i. mean and variance are used for the
+// statistics.
 func (l deviance) put(b *objective.Batch, i int, slope, information, mean, variance float64) {
 	b.Slope[i*b.K] = slope
 	if b.Curve == nil {
@@ -139,7 +142,7 @@ func (l deviance) put(b *objective.Batch, i int, slope, information, mean, varia
 	if !l.withStatistics {
 		return
 	}
-	// The second derivative by margins a and b ≤ a is at (a(a+1)/2+b)·N. The constants are
+	// The second derivative by margins a and b ≤ a is at (a(a+1)/2+b)·N. The two constants are
 	// margins 1 and 2.
 	r := b.Label[i] - mean
 	b.Curve[2*b.N+i] = float64(r*r) / variance
@@ -148,10 +151,10 @@ func (l deviance) put(b *objective.Batch, i int, slope, information, mean, varia
 	}
 }
 
-// logarithmic is At with the link Log. It computes mean^(1−power) and mean^(2−power), needs
-// nothing else of the mean, and subtracts no large numbers. For steps with powers above 1 it
-// writes the second derivatives themselves where these are positive; with powers up to 2 they
-// always are.
+// logarithmic does what At does, for the link Log. It computes mean^(1−power) and
+// mean^(2−power), needs nothing else of the mean, and subtracts no large numbers. For the steps
+// of an optimiser and powers above 1, it writes the actual second derivatives where they are
+// positive; with powers up to 2 they always are.
 func (l deviance) logarithmic(b *objective.Batch, m, room []float64) {
 	p := l.power
 	for i, x := range m {
@@ -188,7 +191,7 @@ func (l deviance) logarithmic(b *objective.Batch, m, room []float64) {
 	}
 }
 
-// ofLabel returns the part of half the deviance that does not depend on the mean, for powers
+// ofLabel returns the terms of half the deviance that depend only on the label, for powers
 // other than 0, 1 and 2.
 func (l deviance) ofLabel(y float64) float64 {
 	if y == 0 {
@@ -197,8 +200,8 @@ func (l deviance) ofLabel(y float64) float64 {
 	return kernel.Pow(y, 2-l.power) / ((l.power - 1) * (2 - l.power))
 }
 
-// direct is At where the mean is the margin or its inverse. Where the family cannot have the
-// mean, the loss is infinite, so that a step to it is shortened.
+// direct does what At does, for links in which the mean is the margin or its inverse. If the
+// family cannot have the mean, the loss is infinite, so that a step to it is shortened.
 func (l deviance) direct(b *objective.Batch, m []float64) {
 	p := l.power
 	for i, x := range m {
@@ -238,7 +241,7 @@ func (l deviance) direct(b *objective.Batch, m []float64) {
 	}
 }
 
-// proportions is At for the family Binomial.
+// proportions does what At does, for the family Binomial.
 func (l deviance) proportions(b *objective.Batch, m []float64) {
 	for i, x := range m {
 		var mean, rest, logMean, logRest float64 // rest = 1−mean
@@ -278,8 +281,8 @@ func (l deviance) proportions(b *objective.Batch, m []float64) {
 	}
 }
 
-// saturated returns minus the log-likelihood of a count y whose mean is y itself, which is log
-// y! − y·log y + y.
+// saturated returns minus the log-likelihood of a Poisson count y with mean y, which is log y!
+// − y·log y + y.
 func saturated(y float64) float64 {
 	if y == 0 {
 		return 0
@@ -287,7 +290,7 @@ func saturated(y float64) float64 {
 	return linearmodel.LogGamma(y+1) - float64(y*kernel.Log(y)) + y
 }
 
-// mean returns the mean that has a margin.
+// mean returns the mean for a margin.
 func (l Link) mean(margin float64) float64 {
 	switch l {
 	case Log:
@@ -300,8 +303,8 @@ func (l Link) mean(margin float64) float64 {
 	return margin
 }
 
-// of returns the margin of a mean. The margin is not finite where the link is not defined for
-// the mean.
+// of returns the margin for a mean. The margin is not finite if the link is not defined for the
+// mean.
 func (l Link) of(mean float64) float64 {
 	switch l {
 	case Log:

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/objective"
 )
 
-// at evaluates a loss for one row.
+// at evaluates a loss for one row with label y.
 func at(l objective.Loss, k int, y, margin float64) objective.Batch {
 	b := objective.Batch{
 		N: 1, K: k, Label: []float64{y}, Margin: make([]float64, k), Loss: []float64{math.NaN()}, Slope: make([]float64, k),
@@ -23,9 +23,9 @@ func at(l objective.Loss, k int, y, margin float64) objective.Batch {
 	return b
 }
 
-// TestDerivatives compares slopes with differences of the loss, and the information with its
-// definition: the expected square of the slope, over the distribution of labels, times the
-// dispersion.
+// TestDerivatives compares slopes with differences of the loss. It compares the information
+// with its definition: the expected square of the slope over the distribution of labels, times
+// the dispersion.
 func TestDerivatives(t *testing.T) {
 	for _, c := range []struct {
 		p       glm.Params
@@ -85,7 +85,7 @@ func TestDerivatives(t *testing.T) {
 						require.InDelta(t, gamma, all.Curve[5], 1e-12)
 					}
 				}
-				if c.power != 0 && c.power > 0 { // the least loss is 0, where the mean is the label
+				if c.power != 0 && c.power > 0 { // the least loss is 0, at a mean equal to the label
 					require.InDelta(t, 0, at(plain, 1, c.inverse(m), m-shift).Loss[0], 1e-14)
 				}
 			}
@@ -93,7 +93,8 @@ func TestDerivatives(t *testing.T) {
 	}
 }
 
-// TestMeansThatAreNone: the loss is infinite at a mean that the family cannot have.
+// TestMeansThatAreNone requires that the loss is infinite at a mean that the family cannot
+// have.
 func TestMeansThatAreNone(t *testing.T) {
 	for _, c := range []struct {
 		p      glm.Params

@@ -9,7 +9,7 @@
 //	mean := m.Predict(x)                           // no engine, concurrent, no allocation
 //	for _, term := range m.Summary.Inference.Terms { ... }
 //
-// # What is minimised
+// # Objective
 //
 // The mean μ of a row's label has the link g(μ) = w·x + c (+ offset). With row weights u
 // and unit deviances d of the family,
@@ -18,9 +18,8 @@
 //
 // where s is the standard deviation of the feature, or 1 with NoStandardize. So by default a
 // penalty does not depend on the units of features. The intercept c is not penalised.
-// Coefficients are always for unscaled features. L2 = alpha with NoStandardize gives
-// scikit-learn's PoissonRegressor, GammaRegressor and TweedieRegressor. (The C of its other
-// models would be L2 = 1/(C·W), with W the total weight.)
+// Coefficients are always for unscaled features. scikit-learn's alpha of PoissonRegressor,
+// GammaRegressor and TweedieRegressor corresponds to L2 = alpha with NoStandardize.
 //
 //	family    variance   links, the first by default
 //	Gaussian  1          identity, log
@@ -31,21 +30,22 @@
 //
 // # Exposure
 //
-// Counts may be made over different times, areas or numbers: their exposures. Either give the
-// logarithm of the exposure as offset, or give rates, which are counts divided by exposures,
-// with the exposures as weights. With the family Poisson and the link Log, both ways give the
-// same coefficients and standard errors.
+// Counts may be observed over different times, areas or numbers of units: their exposures.
+// There are two ways to take exposures into account. One is to give the logarithm of the
+// exposure as offset. The other is to give rates, which are counts divided by exposures, with
+// the exposures as weights. With the family Poisson and the link Log, both ways give the same
+// coefficients and standard errors.
 //
-// # How
+// # Methods
 //
 // Newton's method with the expected second derivatives, the Fisher information, is iteratively
-// reweighted least squares. Here it has a line search: a step is shortened if it leads to a
-// mean that the family cannot have, such as one below 0. It starts at the mean of all labels.
-// For Gamma and Tweedie with the link Log, steps use the second derivatives themselves where
-// these are positive, as they always are with a power up to 2. Where labels are far from their
-// means, the expected ones take several times as many steps, each of which only reduces the
-// error by the same factor. L-BFGS is used beyond 256 features, and OWL-QN with an L1 penalty;
-// package optim has the references.
+// reweighted least squares. This package adds a line search: a step is shortened if it leads to
+// a mean that the family cannot have, such as a mean below 0. Training starts at the mean of
+// all labels. For Gamma and Tweedie with the link Log, steps use the actual second derivatives
+// where these are positive, as they always are with a power up to 2. If labels are far from
+// their means, the expected second derivatives would need several times as many steps. With
+// more than 256 features L-BFGS is used, and with an L1 penalty OWL-QN; package optim cites the
+// papers.
 //
 // # Dispersion, standard errors, AIC
 //
@@ -54,8 +54,8 @@
 // statistics and p values by the normal distribution. For the other families the dispersion is
 // estimated as Pearson's statistic over the residual degrees of freedom, rows less
 // coefficients, and the table has t statistics and p values by Student's distribution. Columns
-// that are constant or determined by others are no error: the table names them. Deviance, null
-// deviance, dispersion and AIC are among the summary's measures, by the conventions of R's glm:
-// the null model is fitted with the offset. NoInference leaves out all that needs more reads of
-// the rows than the coefficients.
+// that are constant, or linear combinations of other columns, are not an error; the table names
+// them. Deviance, null deviance, dispersion and AIC are among the summary's measures, by the
+// conventions of R's glm: the null model is fitted with the offset. NoInference omits
+// everything that needs more reads of the rows than the coefficients do.
 package glm

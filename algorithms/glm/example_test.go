@@ -16,8 +16,8 @@ type fleet struct {
 	Claims   float64 `column:"claims"`
 }
 
-// How the number of claims depends on the age of cars, for fleets insured for different numbers
-// of years.
+// Example models how the number of claims depends on the age of cars, for fleets that were
+// insured for different numbers of years.
 func Example() {
 	var fleets []fleet
 	for _, f := range [][3]float64{{1, 100, 9}, {2, 80, 10}, {3, 120, 15}, {5, 60, 12}, {6, 90, 17}, {8, 50, 15}, {9, 40, 11}, {12, 30, 15}} {

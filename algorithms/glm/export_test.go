@@ -2,7 +2,7 @@ package glm
 
 import "github.com/superstep-ml/superstep/algorithms/objective"
 
-// LossOf returns the loss of parameters for tests. With summed it has the two constants.
+// LossOf returns the loss of p for tests. If summed is set, the loss has the two constants.
 func LossOf(p Params, shift float64, summed bool) objective.Loss {
 	l := p.devianceOf(summed)
 	l.shift = shift

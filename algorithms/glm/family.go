@@ -8,17 +8,17 @@ import (
 type Family int
 
 const (
-	// Gaussian values have the same variance at every mean.
+	// Gaussian labels have the same variance at every mean.
 	Gaussian Family = iota
-	// Binomial values are 0 and 1, or proportions from 0 to 1 with the number of trials as
-	// weight.
+	// Binomial labels are 0 and 1, or proportions from 0 to 1 whose weights are the numbers of
+	// trials.
 	Binomial
-	// Poisson values are counts, 0 or more, whose variance is the mean.
+	// Poisson labels are counts, 0 or more. Their variance is the mean.
 	Poisson
-	// Gamma values are above 0, with a variance in proportion to the square of the mean.
+	// Gamma labels are above 0. Their variance is proportional to the square of the mean.
 	Gamma
-	// Tweedie values have a variance in proportion to mean^Power. With a Power between 1 and 2
-	// they are 0 or more: each is a sum of a Poisson number of Gamma values.
+	// Tweedie labels have a variance proportional to mean^Power. With a Power between 1 and 2
+	// they are 0 or more: each is a sum of a Poisson-distributed number of Gamma values.
 	Tweedie
 )
 
@@ -28,7 +28,7 @@ var families = enum.Names[Family]{Type: "Family", What: "family", Names: []strin
 type Link int
 
 const (
-	// Auto takes Identity for Gaussian, Logit for Binomial, and Log for the others.
+	// Auto selects Identity for Gaussian, Logit for Binomial, and Log for the other families.
 	Auto Link = iota
 	// Identity is the mean itself.
 	Identity
@@ -42,7 +42,7 @@ const (
 
 var linkNames = enum.Names[Link]{Type: "Link", What: "link", Names: []string{"auto", "identity", "log", "logit", "inverse"}}
 
-// links has the links that each family allows, the default first.
+// links has the links that each family allows. The first is the default.
 var links = [...][]Link{
 	Gaussian: {Identity, Log},
 	Binomial: {Logit, Log, Identity},
@@ -57,7 +57,7 @@ func (f Family) String() string { return families.String(f) }
 // MarshalText implements encoding.TextMarshaler.
 func (f Family) MarshalText() ([]byte, error) { return families.Text(f) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (f *Family) UnmarshalText(text []byte) error { return families.Parse(f, text) }
 
 // String returns the name in lower case.
@@ -66,5 +66,5 @@ func (l Link) String() string { return linkNames.String(l) }
 // MarshalText implements encoding.TextMarshaler.
 func (l Link) MarshalText() ([]byte, error) { return linkNames.Text(l) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (l *Link) UnmarshalText(text []byte) error { return linkNames.Parse(l, text) }

@@ -13,39 +13,39 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Measures of fit in Summary.Measures. Deviances are of the weighted rows, and are not divided
-// by the dispersion.
+// Measures of fit in Summary.Measures. Deviances are sums over weighted rows, not divided by
+// the dispersion.
 const (
 	// Deviance is twice the weighted sum of the losses.
 	Deviance = "deviance"
-	// NullDeviance is the deviance of a model with an intercept alone, fitted with the offset
-	// if there is one. With NoIntercept it is the deviance of a model without coefficients. It
-	// is not defined where no intercept gives the mean of the labels, such as counts that are
-	// all 0. With NoInference it is also undefined if there is a start, or both an offset and
-	// an intercept.
+	// NullDeviance is the deviance of a model with only an intercept, fitted with the offset if
+	// there is one. With NoIntercept it is the deviance of a model without coefficients. It is
+	// not defined if no intercept gives the mean of the labels, as with counts that are all 0.
+	// With NoInference it is not defined either if there is a Start, or both an offset and an
+	// intercept.
 	NullDeviance = "null_deviance"
-	// Dispersion is 1 for the families Binomial and Poisson. For the others it is
-	// PearsonChiSquared over the residual degrees of freedom. It is given where there is a
-	// table of standard errors.
+	// Dispersion is 1 for the families Binomial and Poisson. For the other families it is
+	// PearsonChiSquared over the residual degrees of freedom. It is defined if there is a table
+	// of standard errors.
 	Dispersion = "dispersion"
 	// PearsonChiSquared is the weighted sum of squared residuals over their variances without
-	// the dispersion. It is given where there is a table of standard errors. For Poisson, a
-	// value well above the residual degrees of freedom tells that counts vary more than the
-	// family says.
+	// the dispersion. It is defined if there is a table of standard errors. For Poisson, a
+	// value well above the residual degrees of freedom means that counts vary more than the
+	// family assumes.
 	PearsonChiSquared = "pearson_chi_squared"
-	// AIC is 2·coefficients − 2·log-likelihood, by the conventions of R's glm. It is given
-	// where there is a table of standard errors. For Gaussian, Gamma, and Tweedie with the
-	// Power 3, inverse Gaussian, the dispersion is one more coefficient, and the likelihood
-	// takes deviance/observations for it. A weight multiplies the log-likelihood, as if the row
-	// occurred that many times, except in two families. For Gaussian it divides the variance.
-	// For Binomial it is the number of trials: if there are labels other than 0 and 1, the
-	// trials and the successes, weight·label, must be whole numbers. For Poisson the factorial
-	// of a label is Γ(label+1). Tweedie with other powers has no density in closed form, and no
-	// AIC.
+	// AIC is 2·coefficients − 2·log-likelihood, by the conventions of R's glm. It is defined if
+	// there is a table of standard errors. For Gaussian, Gamma and inverse Gaussian (Tweedie
+	// with the Power 3), the dispersion counts as one more coefficient, and the likelihood uses
+	// deviance/observations as dispersion. A weight multiplies the log-likelihood, as if the
+	// row occurred that many times, except in two families. For Gaussian the weight divides the
+	// variance. For Binomial it is the number of trials: if there are labels other than 0 and
+	// 1, the trials and the successes, weight·label, must be whole numbers. For Poisson the
+	// factorial of a label is Γ(label+1). Tweedie with other powers has no density in closed
+	// form, and no AIC.
 	AIC = "aic"
 )
 
-// finish makes the model.
+// finish returns the model of a completed fit.
 func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 	loss := f.Objective.Loss.(deviance)
 	if !p.NoIntercept {
@@ -69,8 +69,8 @@ func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 	return m, p.table(f, loss, s, known)
 }
 
-// besideOf returns what the queue of the null model found. Where that queue was not needed, the
-// start of training tells the same.
+// besideOf returns the results of the queue of the null model. If that queue was not needed,
+// they are computed from the start of training, where the model is the null model.
 func (p Params) besideOf(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary) (nullRow, error) {
 	known := nullRow{Loss: math.NaN()}
 	if p.beside() {
@@ -93,7 +93,7 @@ func (p Params) besideOf(f *linearmodel.Fit, loss deviance, s *linearmodel.Summa
 	}
 	switch {
 	case p.Family == Gamma:
-		// At the mean μ of the labels the loss of a row is y/μ − 1 − log(y/μ).
+		// At the mean μ of the labels, the loss of a row is y/μ − 1 − log(y/μ).
 		known.Labels = float64(s.Weight * (kernel.Log(f.Facts.LabelMean) - known.Loss))
 	case p.Family == Binomial && !zerosAndOnes(f.Facts):
 		known.Broken = 1
@@ -101,17 +101,17 @@ func (p Params) besideOf(f *linearmodel.Fit, loss deviance, s *linearmodel.Summa
 	return known, nil
 }
 
-// zerosAndOnes says whether labels from 0 to 1 are all 0 or 1: only then do they have the
-// largest variance that their mean allows.
+// zerosAndOnes reports whether labels from 0 to 1 are all 0 or 1. Only then do they have the
+// largest variance that is possible for their mean.
 func zerosAndOnes(f *rows.Facts) bool {
 	largest := float64(f.LabelMean * (1 - f.LabelMean))
 	return math.Abs(float64(f.LabelStd*f.LabelStd)-largest) <= 1e-9*largest
 }
 
-// table makes the table of standard errors, and the measures that depend on it.
+// table computes the table of standard errors, and the measures that depend on it.
 func (p Params) table(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary, beside nullRow) error {
-	// The statistics are the last parameters. Without their rows the triangle is that of the
-	// coefficients.
+	// The statistics are the last parameters. Without their rows, the triangle is the matrix of
+	// the coefficients.
 	n := len(f.Result.Parameters)
 	at := func(statistic int) float64 {
 		k := n - statistics + statistic
@@ -152,8 +152,8 @@ func (p Params) table(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary,
 	return nil
 }
 
-// byStudent turns z statistics into t statistics, because the dispersion was estimated. Without
-// residual degrees of freedom there are no statistics.
+// byStudent replaces z statistics by t statistics, because the dispersion was estimated.
+// Without residual degrees of freedom there are no statistics.
 func byStudent(table *linearmodel.Inference) {
 	table.Statistic = "t"
 	for i := range table.Terms {
@@ -167,7 +167,7 @@ func byStudent(table *linearmodel.Inference) {
 	}
 }
 
-// aic returns Akaike's criterion, where it is defined. below is the mean of saturated.
+// aic returns Akaike's criterion, and whether it is defined. below is the mean of saturated.
 func (p Params) aic(f *linearmodel.Fit, s *linearmodel.Summary, below float64, beside nullRow) (float64, bool) {
 	twice := float64(2 * float64(s.Weight*s.Loss)) // the deviance
 	rank := 2 * float64(s.Inference.Rank)

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// train trains on a table with the columns of trial.
+// train trains a model on a table. Params p need not name the columns.
 func train(t testing.TB, table trial.Table, p glm.Params) *glm.Model {
 	t.Helper()
 	m, err := glm.ModelOf(trial.Run(t, trains(table, p)), "model")
@@ -26,7 +26,7 @@ func trains(table trial.Table, p glm.Params) func(b *engine.Builder) {
 	}
 }
 
-// columns returns parameters that name the columns of a table.
+// columns returns p with the names of the table's columns.
 func columns(table trial.Table, p glm.Params) glm.Params {
 	p.LabelCol = "label"
 	if table.Weight != nil {

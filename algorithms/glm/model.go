@@ -8,14 +8,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Model is a trained generalised linear model. It is used by pointer and not changed once
-// it predicts; any number of goroutines may use one.
+// Model is a trained generalised linear model. Use it through a pointer, and do not change it
+// after the first prediction. Any number of goroutines may use the same model.
 //
 // Coefficients has one row, and Intercepts one value. Both are for the linked mean and unscaled
 // features.
 type Model struct {
 	linearmodel.Model `json:"-"`
-	// Family and Link are what the model was trained with. Link is never Auto.
+	// Family and Link are those of the training. Link is never Auto.
 	Family Family `json:"family"`
 	Link   Link   `json:"link"`
 	// Power is the power of the mean in the variance of the family Tweedie, and 0 for other
@@ -33,21 +33,22 @@ type (
 	Term      = linearmodel.Term
 )
 
-// Predict returns the predicted mean of a row with an offset of 0. A row with other than Dim
-// features gives NaN. Only the first call allocates.
+// Predict returns the predicted mean of a row with an offset of 0. If x does not have Dim
+// features, the result is NaN. Only the first call allocates.
 func (m *Model) Predict(x []float64) float64 { return m.Mean(m.Margin(x)) }
 
-// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
-// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give NaN.
+// PredictSparse does what Predict does, for a sparse row. The row is given by its nonzero
+// values and their indices in ascending order. If indices do not ascend or lie outside
+// 0..Dim-1, the result is NaN.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 	return m.Mean(m.SparseMargin(indices, values))
 }
 
-// Mean returns the mean for a linked mean, which is the Margin or SparseMargin of a row plus
-// its offset.
+// Mean returns the mean for a margin, which is the Margin or SparseMargin of a row plus the
+// row's offset.
 func (m *Model) Mean(margin float64) float64 { return m.Link.mean(margin) }
 
-// payload is what a model's file holds.
+// payload is the content of a model's file.
 type payload struct {
 	linearmodel.Payload
 	*Model
@@ -58,8 +59,8 @@ const version = 1
 // Kind implements model.Model.
 func (m *Model) Kind() string { return kind }
 
-// Encode returns the model's file, the same bytes for the same model. A model that is not valid
-// is an error.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m})
 }
@@ -75,8 +76,8 @@ func (m *Model) check() error {
 	return m.Check()
 }
 
-// Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
-// newer version is an error, which says so.
+// Decode decodes what Encode returned. It returns an error that tells the cause if the input is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}
 	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
@@ -85,23 +86,24 @@ func Decode(file []byte) (*Model, error) {
 	return model.Whole(p.Model, p.check())
 }
 
-// Save writes the model to a file. The file is either the old one or the whole new one.
+// Save writes the model to a file. The file is replaced atomically: after a failure it is still
+// the old one.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }
 
-// ModelOf returns the model that was collected under a name from the dataset that Train
-// returned.
+// ModelOf returns the model that was collected under the given name. The collected dataset must
+// be the one that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset makes the model a dataset of the job, like the one that Train returns, so that a
-// saved model can be given to Predict.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. With
+// it a saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
-// Transform implements model.Model: it is Predict with the columns of training.
+// Transform implements model.Model. It calls Predict with the columns of training.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("glm.Model.Transform", d)), PredictOptions{PredictionCol: m.PredictionCol})
 }
@@ -111,25 +113,26 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	return linearmodel.BindNumber(m, l, m.PredictionCol, (*Model).Mean)
 }
 
-// PredictOptions change what Predict reads and writes.
+// PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol name the columns to read. Empty means the columns
-	// that the model was trained on.
+	// VectorCol, FeatureCols and OffsetCol name the columns to read. If they are empty, the
+	// columns are those that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
 	// PredictionCol names the new float64 column of means; empty means "prediction".
 	PredictionCol string
-	// Replace lets the new column replace one of the same name, which otherwise is an error.
+	// Replace allows the new column to replace a column of the same name. Without Replace such
+	// a column is an error.
 	Replace bool
-	// Skip predicts null for rows that hold a NaN or an infinity, which otherwise fail the run.
-	// For rows that hold a null the prediction is null in either case.
+	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
+	// an error. For rows that contain a null the prediction is null in either case.
 	Skip bool
 }
 
 // Predict adds the predicted mean to each row, with the same bits as Model.Predict,
-// PredictSparse and Mean. The model is a dataset of one row, from Train or from Model.Dataset.
-// Rows stay in place.
+// PredictSparse and Mean. made is the model as a dataset of one row, from Train or from
+// Model.Dataset. Rows are not moved between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return linearmodel.PredictNumber("glm.Predict", "GLMPredict", d, made, linearmodel.PredictOptions(o), Decode, (*Model).Mean)
 }

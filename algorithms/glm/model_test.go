@@ -19,8 +19,9 @@ var (
 	_ model.Stage  = glm.Params{}
 )
 
-// TestOperatorRowsAndCellsHaveTheSameBits compares the operator, the in-process calls on dense
-// and on sparse rows, and the step that pipelines run. Calls and step allocate nothing.
+// TestOperatorRowsAndCellsHaveTheSameBits compares the bits of predictions by the operator, by
+// the in-process calls on dense and on sparse rows, and by the step that pipelines run. The
+// calls and the step must allocate nothing.
 func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 	table := counts(60, 3)
 	for i := range table.N {
@@ -112,7 +113,7 @@ func TestModelFile(t *testing.T) {
 	require.ErrorContains(t, err, "Power is 0")
 }
 
-// TestModelOfVersion1 reads a file that the first version wrote.
+// TestModelOfVersion1 requires that a file written by version 1 can still be read.
 func TestModelOfVersion1(t *testing.T) {
 	m, err := glm.Load("testdata/model_v1.json")
 	require.NoError(t, err)

@@ -12,22 +12,23 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// A queue of its own, before training, fits the null model where training does not begin at it,
-// and sums the parts of the likelihood that are no deviance. It reads labels, weights and
-// offsets, and never a feature.
+// The null model has only an intercept. If training does not begin at the null model, a
+// separate queue before the training fits it. This queue also sums the terms of the
+// log-likelihood that are not part of the deviance. It reads labels, weights and offsets, but
+// no features.
 //
-// The only parameter of the null model is the intercept. Each superstep sums loss, slope and
-// information at one value of it, then takes a step of Fisher scoring, or half of the last step
-// if the loss grew. Sums are made per shard, then up the tree over shards.
+// Each superstep sums loss, slope and information at one value of the intercept. It then takes
+// a step of Fisher scoring, or half of the last step if the loss has grown. Sums are computed
+// per shard, and then folded up the tree over shards.
 
 // Indices of the sums. All but the last two are weighted.
 const (
 	nullLoss = iota
 	nullSlope
 	nullInformation
-	nullLabels // the part of the log-likelihood that labels and weights decide, see ofLabels
-	nullLogs   // logarithms of weights
-	nullBroken // Binomial: rows whose trials or successes are no whole numbers
+	nullLabels // the terms of the log-likelihood that depend only on labels and weights, see ofLabels
+	nullLogs   // sum of the logarithms of weights
+	nullBroken // Binomial: number of rows whose trials or successes are not whole numbers
 	nullSums
 )
 
@@ -36,15 +37,15 @@ const (
 	// inverseGaussian is the Power with which Tweedie is the inverse Gaussian distribution,
 	// whose density has a closed form. Other powers have none.
 	inverseGaussian = 3
-	// nullTol is the least expected decrease, as a share of the loss, for which a step is
-	// taken.
+	// nullTol is the least expected decrease of the loss, as a fraction of the loss, for which
+	// a step is taken.
 	nullTol = 1e-15
-	// whole is how far a count may be from a whole number, because labels were divided by their
-	// weights.
+	// whole is the largest difference of a count from a whole number that may be due to
+	// rounding: labels are counts that were divided by weights.
 	whole = 1e-6
 )
 
-// Objects of the queue, and the broadcast of its row to the training.
+// These are the objects of the queue, and the broadcast of its row to the training.
 var (
 	nullTotals = shared.Scratch[[]float64]("sums")
 	nullWork   = shared.Scratch[*nullEvaluator]("null model")
@@ -61,7 +62,7 @@ type nullRow struct {
 	Broken float64 `column:"broken"`
 }
 
-// beside says whether the queue of the null model is needed.
+// beside reports whether the queue of the null model is needed.
 func (p Params) beside() bool {
 	if p.NoInference {
 		return false
@@ -118,16 +119,17 @@ func (p Params) addNull(b *engine.Builder, t rows.Table) *engine.Dataset {
 
 // nullSearch is the state of the search for the intercept.
 type nullSearch struct {
-	At          float64 // the intercept at which the superstep takes the sums
-	Best, Step  float64 // the best intercept so far, and the step tried from it
+	At          float64 // the intercept at which this superstep computes the sums
+	Best, Step  float64 // the best intercept so far, and the step that is tried from it
 	Loss, Slope float64 // at Best
-	Found, Done bool    // Found: the loss at Best is finite
+	Found, Done bool    // Found: the loss at Best is finite. Done: the search has ended
 
-	Weight               float64 // of all rows
-	Labels, Logs, Broken float64 // see nullRow, of the latest superstep
+	Weight               float64 // total weight of all rows
+	Labels, Logs, Broken float64 // see nullRow; from the latest superstep
 }
 
-// nullStart begins at the margin of the mean label, less the mean offset.
+// nullStart returns a search that begins at the margin of the mean label, minus the mean
+// offset.
 func (p Params) nullStart(f *rows.Facts) *nullSearch {
 	if p.NoIntercept {
 		return &nullSearch{Weight: f.Weight}
@@ -135,8 +137,8 @@ func (p Params) nullStart(f *rows.Facts) *nullSearch {
 	return &nullSearch{At: p.link().of(f.LabelMean) - f.OffsetMean, Weight: f.Weight}
 }
 
-// take takes the sums at s.At and sets s.At to where the next are to be taken. A fixed
-// intercept needs only the first.
+// take takes the sums at s.At and sets s.At to the next intercept. If the intercept is fixed,
+// only the first sums are used.
 func (s *nullSearch) take(sums []float64, fixed bool) {
 	loss, slope, information := sums[nullLoss], sums[nullSlope], sums[nullInformation]
 	switch {
@@ -160,11 +162,11 @@ func (s *nullSearch) take(sums []float64, fixed bool) {
 	}
 }
 
-// promises says whether the step may lower the loss by more than the rounding error of the
+// promises reports whether the step may lower the loss by more than the rounding error of the
 // loss.
 func (s *nullSearch) promises() bool { return math.Abs(s.Step*s.Slope) > nullTol*s.Loss }
 
-// nullEvaluator sums over the rows of a subtask.
+// nullEvaluator computes the sums over the rows of a subtask.
 type nullEvaluator struct {
 	data  *rows.Data
 	loss  deviance
@@ -217,10 +219,11 @@ func (e *nullEvaluator) sum(rows *rows.Block, intercept float64, out []float64) 
 	}
 }
 
-// ofLabels returns the part of a row's log-likelihood that depends only on label and weight, as
-// far as the family needs it. For Binomial it is minus the log-likelihood of w·y successes in w
-// trials where y is the expected proportion; labels 0 and 1 give 0. For Gamma and the inverse
-// Gaussian family it is w·log y. ok is false where successes or trials are no whole numbers.
+// ofLabels returns the term of a row's log-likelihood that depends only on label y and weight
+// w, as far as the family needs it. For Binomial it is minus the log-likelihood of w·y
+// successes in w trials with the expected proportion y; labels 0 and 1 give 0. For Gamma and
+// the inverse Gaussian family it is w·log y. ok is false if successes or trials are not whole
+// numbers.
 func (l deviance) ofLabels(w, y float64) (part float64, ok bool) {
 	switch {
 	case l.power == 2 || l.power == inverseGaussian:

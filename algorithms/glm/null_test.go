@@ -10,7 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
-// proportions returns rows of k successes in m trials, with m as weight; some have no trials.
+// proportions returns rows of k successes in m trials, with m as weight; some rows have no
+// trials.
 func proportions() (table trial.Table, k []float64) {
 	table = trial.Gaussian(8, 60, 2)
 	for i := range table.N {
@@ -23,8 +24,8 @@ func proportions() (table trial.Table, k []float64) {
 	return table, k
 }
 
-// TestAICOfTrials compares AIC with the densities of binomial counts. Trials that are no whole
-// numbers have no AIC.
+// TestAICOfTrials compares AIC with the densities of binomial counts. If trials are not whole
+// numbers, there must be no AIC.
 func TestAICOfTrials(t *testing.T) {
 	table, k := proportions()
 	m := train(t, table, glm.Params{Family: glm.Binomial, Tol: 1e-12})
@@ -50,11 +51,12 @@ func TestAICOfTrials(t *testing.T) {
 	require.False(t, ok, "5.25 trials")
 	broken.Weight = nil
 	_, ok = train(t, broken, glm.Params{Family: glm.Binomial}).Summary.Measure(glm.AIC)
-	require.False(t, ok, "proportions of unknown numbers of trials")
+	require.False(t, ok, "there must be no AIC if the numbers of trials are unknown")
 }
 
-// TestNullDeviance compares the null deviance of models with an offset with its closed form,
-// with rows of weight 0 among the rows. Where no intercept gives the mean there is none.
+// TestNullDeviance compares the null deviance of models with an offset with its closed form.
+// Some rows have weight 0. If no intercept gives the mean of the labels, there must be no null
+// deviance.
 func TestNullDeviance(t *testing.T) {
 	table := counts(80, 2)
 	for i := range table.N {
@@ -85,8 +87,9 @@ func TestNullDeviance(t *testing.T) {
 
 	clear(table.Label)
 	_, ok = train(t, table, glm.Params{Family: glm.Poisson}).Summary.Measure(glm.NullDeviance)
-	require.False(t, ok, "no mean of 0")
-	// 3.5 and 6.5 about means of 4 and 6: the identity needs no search.
+	require.False(t, ok, "no intercept gives a mean of 0")
+	// The labels are 3.5 and 6.5 and their means 4 and 6. With the link Identity no search is
+	// needed.
 	one := trial.TableOf([]float64{3.5, 6.5}, []float64{1}, []float64{2})
 	one.Offset = []float64{1, 3}
 	got, ok := train(t, one, glm.Params{L2: 1}).Summary.Measure(glm.NullDeviance)

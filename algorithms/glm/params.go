@@ -16,19 +16,19 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of every field means its default; only
-// LabelCol has none.
+// Params are the parameters of Train. The zero value of a field means its default. Only
+// LabelCol has no default.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, and are joined in their order. With neither, the features are the
-	// dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
+	// number columns instead, which are joined in the given order. If both are empty, the
+	// features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of numbers whose mean is to be predicted. Required.
+	// LabelCol names the column of numbers whose mean is to be predicted. LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. A weight is the number of
-	// observations whose mean the row is, such as the exposure of a rate. Empty means that
-	// every row weighs 1.
+	// observations of which the label is the mean, such as the exposure of a rate. Empty means
+	// that every row weighs 1.
 	WeightCol string
 	// OffsetCol names a column of numbers that are added to the linked mean, such as the
 	// logarithm of an exposure with the link Log. They are added in training and wherever the
@@ -37,55 +37,56 @@ type Params struct {
 	// PredictionCol names the column of predicted means; empty means "prediction".
 	PredictionCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without it such a row is an error, which names row and column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
 	// Family is the distribution of the label; the zero value is Gaussian.
 	Family Family
-	// Link is the function of the mean that is linear in the features; the zero value takes the
-	// default link of the family.
+	// Link is the function of the mean that is linear in the features; the zero value selects
+	// the default link of the family.
 	Link Link
 	// Power is the power of the mean in the variance of the family Tweedie, above 1 and not 2;
 	// 0 means 1.5.
 	Power float64
 
-	// NoIntercept leaves the intercept out.
+	// NoIntercept omits the intercept.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of unscaled features. By default it is
-	// on the coefficients of features divided by their standard deviations. Without a penalty
-	// NoStandardize changes nothing.
+	// NoStandardize applies the penalty to the coefficients of unscaled features. By default
+	// the penalty applies to the coefficients of features divided by their standard deviations.
+	// Without a penalty NoStandardize changes nothing.
 	NoStandardize bool
 	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
-	// mean of the weighted half deviances. The intercept is not penalised. scikit-learn's
-	// alpha is L2 with NoStandardize.
+	// mean of the weighted half deviances. The intercept is not penalised. scikit-learn's alpha
+	// corresponds to L2 with NoStandardize.
 	L1, L2 float64
-	// NoInference leaves out the table of standard errors, with the dispersion and AIC, which
-	// need the last matrix once more: d² numbers and a read of the rows. It also leaves out the
-	// search for the null model where there is an offset or a start, which needs a few reads of
-	// labels and offsets. The table is made only without a penalty, and only where the type of
-	// the feature column says that there are at most 256 features.
+	// NoInference omits the table of standard errors, the dispersion and AIC. These need the
+	// last matrix once more: a read of the rows, and memory for d² numbers. NoInference also
+	// omits the search for the null model if there is an offset or a Start; the search needs a
+	// few reads of labels and offsets. The table is computed only without a penalty, and only
+	// if the type of the feature column tells that there are at most 256 features.
 	NoInference bool
 
 	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
-	// means Newton's method, which is iteratively reweighted least squares, up to 256 features
-	// in dense columns (about 30 in others), and LBFGS beyond that. LBFGS changes to Newton's
-	// method if features correlate and there are at most 512 parameters.
+	// means Newton's method, which is iteratively reweighted least squares, for up to 256
+	// features in dense columns (about 30 in other columns), and LBFGS for more. LBFGS changes
+	// to Newton's method if features correlate and there are at most 512 parameters.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int
-	// Tol ends training when the largest component of the gradient by standardised coefficients
-	// is at most Tol·max(1, its value at the start). 0 means 1e-8; a negative value turns the
-	// test off.
+	// Tol ends training when the largest component of the gradient, with respect to
+	// standardised coefficients, is at most Tol·max(1, that component at the start). 0 means
+	// 1e-8; a negative value turns the test off.
 	Tol float64
-	// LossTol ends training when the objective falls by at most LossTol of its value, and
-	// StepTol when no parameter moves more than StepTol; 0 turns the test off.
+	// LossTol ends training when the objective falls by at most LossTol, relative to its value.
+	// StepTol ends training when no parameter moves by more than StepTol, relative to the
+	// larger of its size and 1. 0 turns the test off.
 	LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
-	// Start is a model to start from, of the same features, family and link. nil means
-	// coefficients of 0, and the intercept that gives the mean of the labels.
+	// Start is a model with the same features, family and link, from which training starts. nil
+	// means coefficients of 0, and the intercept that gives the mean of the labels.
 	Start *Model
-	// Seed is the seed of the draws of SGD; 0 means the seed of the job.
+	// Seed is the seed for the order of rows in SGD; 0 means the seed of the job.
 	Seed uint64
 }
 
@@ -97,7 +98,7 @@ const (
 	manyFeatures = 256
 )
 
-// link returns the link in use, never Auto.
+// link returns the link that is used; it is never Auto.
 func (p Params) link() Link {
 	if p.Link == Auto {
 		return links[p.Family][0]
@@ -105,7 +106,7 @@ func (p Params) link() Link {
 	return p.Link
 }
 
-// power returns the power in use, never 0.
+// power returns the power that is used; it is never 0.
 func (p Params) power() float64 {
 	if p.Power == 0 {
 		return defaultPower
@@ -136,7 +137,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// fitting adapts the coefficients of a model to the shift and the constants of a loss.
+// fitting adapts the coefficients of a model to the shift and the constants of the loss.
 func fitting(c *objective.Coefficients, loss objective.Loss) {
 	l := loss.(deviance)
 	c.Intercepts[0] -= l.shift
@@ -145,7 +146,7 @@ func fitting(c *objective.Coefficients, loss objective.Loss) {
 	}
 }
 
-// checkFamily returns an error if family, link and power do not go together.
+// checkFamily returns an error if family, link and power are not a valid combination.
 func checkFamily(f Family, l Link, power float64) error {
 	if f < Gaussian || f > Tweedie {
 		return fmt.Errorf("%v is none of the package's constants", f)
@@ -163,7 +164,7 @@ func checkFamily(f Family, l Link, power float64) error {
 	return nil
 }
 
-// common returns the parameters that all linear models share.
+// common returns those of the parameters that all linear models share.
 func (p Params) common() linearmodel.Params {
 	if p.Tol == 0 {
 		p.Tol = defaultTol
@@ -175,13 +176,15 @@ func (p Params) common() linearmodel.Params {
 	}
 }
 
-// infers reports whether a table of standard errors may be wanted, and so the last matrix.
+// infers reports whether a table of standard errors may be computed, and so the last matrix is
+// needed.
 func (p Params) infers() bool {
 	return !p.NoInference && p.L1 == 0 && p.L2 == 0 && p.Method != optim.SGD
 }
 
-// bothOutcomes refuses labels of Binomial that are all 0, or all 1, as every classifier refuses
-// a single class. Labels outside 0 to 1 are left to the loss, whose error names the row.
+// bothOutcomes returns an error if the labels of Binomial are all 0 or all 1, as for a
+// classifier with a single class. Labels outside 0 to 1 are reported by the loss, whose error
+// names the row.
 func (p Params) bothOutcomes(f *rows.Facts) error {
 	least, most, mean := f.LabelMin, f.LabelMax, f.LabelMean
 	switch {
@@ -211,13 +214,13 @@ func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
 	return l, nil
 }
 
-// Train fits a generalised linear model and returns it as a dataset of one row. Its column
-// "model" holds the bytes that Model.Encode returns. Collect the dataset and read it with
-// ModelOf, or give it to Predict.
+// Train fits a generalised linear model and returns the model as a dataset of one row. Its
+// column "model" holds the bytes that Model.Encode returns. Collect the dataset and read it
+// with ModelOf, or pass it to Predict.
 //
-// The queue is named "glm". For the start and every iteration it reports "loss", which is the
-// objective, "gradient norm", "step" and "reads". Errors in the parameters, or in the columns
-// that they name, are reported when the job is built, with the caller's line.
+// The training queue is named "glm". For the start and every iteration it reports "loss", which
+// is the objective, "gradient norm", "step" and "reads". Errors in the parameters, or in the
+// columns that they name, are reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "glm.Train"
 	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {
@@ -242,10 +245,10 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 // Kind implements model.Stage.
 func (p Params) Kind() string { return kind }
 
-// Fit implements model.Stage: it is Train.
+// Fit implements model.Stage. It calls Train.
 func (p Params) Fit(d *engine.Dataset) *engine.Dataset { return Train(d, p) }
 
-// Apply implements model.Stage: it is Predict with the parameters' PredictionCol.
+// Apply implements model.Stage. It calls Predict with the parameters' PredictionCol.
 func (p Params) Apply(d, made *engine.Dataset) *engine.Dataset {
 	return Predict(d, made, PredictOptions{PredictionCol: p.PredictionCol})
 }

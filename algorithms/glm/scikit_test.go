@@ -12,8 +12,8 @@ import (
 )
 
 // TestTables compares coefficients, standard errors, statistics, p values and measures, for
-// every family and link, dense and sparse. The reference is iteratively reweighted least
-// squares in another language, with the formulas of textbooks.
+// every family and link, dense and sparse. The reference is an implementation of iteratively
+// reweighted least squares in another language, with the formulas of textbooks.
 func TestTables(t *testing.T) {
 	type table struct {
 		Family            glm.Family
@@ -84,7 +84,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestPenaltiesAreScikitLearns takes scikit-learn's alpha as L2, with NoStandardize.
+// TestPenaltiesAreScikitLearns compares coefficients with scikit-learn. L2 is its alpha, with
+// NoStandardize.
 func TestPenaltiesAreScikitLearns(t *testing.T) {
 	type fit struct {
 		Family       glm.Family
@@ -118,8 +119,8 @@ func TestPenaltiesAreScikitLearns(t *testing.T) {
 	}
 }
 
-// TestExposure: counts with the logarithm of an exposure as offset, and rates with the
-// exposure as weight, have the same coefficients and standard errors.
+// TestExposure requires that counts with the logarithm of an exposure as offset, and rates with
+// the exposure as weight, give the same coefficients and standard errors.
 func TestExposure(t *testing.T) {
 	a := counts(200, 3)
 	a.Weight = nil

@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates too, which would spoil the counts.
+// With the race detector, its own allocations would be counted too.
 
 package glm_test
 
@@ -15,10 +15,11 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Supersteps allocate nothing: a training of many supersteps allocates as much as one of few.
-// Exceptions are the growing lists of reported values, and chance in the Go runtime. Writing
-// the model's file allocates more for a longer record; this is measured apart and subtracted.
-// An allocation for each shard would be 8 or more.
+// TestSuperstepsAllocateNothing requires that a training with many supersteps allocates as much
+// as a training with few. Exceptions are the lists of reported values, which grow, and
+// variations of the Go runtime. Writing the model's file allocates more for a longer record;
+// that is measured separately and subtracted. One allocation per shard would be at least 8 per
+// superstep.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few = 3
 	for name, table := range map[string]trial.Table{"dense": counts(1000, 8), "sparse": counts(1000, 8)} {
@@ -26,7 +27,7 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 		for _, p := range []glm.Params{{Family: glm.Poisson, Method: optim.GD, L2: 1e-4}, {Family: glm.Gamma, Method: optim.OWLQN, L2: 1e-4}} {
 			many := 22
 			if p.Method == optim.OWLQN {
-				many = 13 // soon after that it is at the optimum
+				many = 13 // with more steps it would reach the optimum
 			}
 			t.Log(name, p.Method)
 			trial.StepAllocations(t, 6, few, many, func(b *engine.Builder, steps int) *engine.Dataset {

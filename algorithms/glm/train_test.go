@@ -42,10 +42,10 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestLabelsFarFromTheModel: where labels spread over many orders of magnitude, the second
-// derivatives are far from the expected ones. Still there are few iterations to the optimum,
-// where Σ x·(y − mean)/mean^(power−1) is 0. Standard errors are from the expected derivatives:
-// for Gamma with the link Log, from (XᵀX)⁻¹ times the dispersion.
+// TestLabelsFarFromTheModel has labels that spread over many orders of magnitude, so that the
+// second derivatives are far from the expected ones. Training must still reach the optimum,
+// where Σ x·(y − mean)/mean^(power−1) is 0, in few iterations. Standard errors must come from
+// the expected derivatives: for Gamma with the link Log, from (XᵀX)⁻¹ times the dispersion.
 func TestLabelsFarFromTheModel(t *testing.T) {
 	table := trial.Gaussian(3, 200, 1)
 	for i := range table.N {
@@ -83,14 +83,14 @@ func TestLabelsFarFromTheModel(t *testing.T) {
 	}
 }
 
-// TestFarFromTheStart: without an intercept, training begins at a mean of 1. The first gradient
-// is then of the size of the labels, and must not decide what a small gradient is.
+// TestFarFromTheStart trains without an intercept, so that training begins at a mean of 1. The
+// first gradient is then as large as the labels, and must not decide which gradient is small.
 func TestFarFromTheStart(t *testing.T) {
 	for _, scale := range []float64{1e-8, 100, 1e8} {
 		table := trial.TableOf([]float64{scale, 2 * scale, 3 * scale, 5 * scale}, []float64{1, 0}, []float64{1, 0}, []float64{0, 1}, []float64{0, 1})
 		for _, p := range []glm.Params{{Family: glm.Gamma, Link: glm.Log}, {Family: glm.Tweedie, Link: glm.Log}, {Family: glm.Poisson}, {Family: glm.Tweedie, Link: glm.Log, Power: 3}} {
 			if p.Power == 3 && scale == 1e8 {
-				continue // from a mean of 1 the loss only tells that the optimum is far away
+				continue // at a mean of 1, the loss tells only that the optimum is far away
 			}
 			p.NoIntercept = true
 			m := train(t, table, p)
@@ -154,8 +154,9 @@ func TestBadRows(t *testing.T) {
 	}, "row 0 of the shard", "component 1 is NaN")
 }
 
-// TestOutcomes: labels of Binomial whose mean is 0 or 1 are a single class only where they are
-// all alike. Otherwise the error names the row of a bad label, or the weights.
+// TestOutcomes requires that labels of Binomial whose mean is 0 or 1 are refused as a single
+// class only if all are equal. Otherwise the error must name the row of a bad label, or the
+// weights.
 func TestOutcomes(t *testing.T) {
 	binomial := func(weight float64, labels ...float64) trial.Table {
 		table := trial.Gaussian(3, len(labels), 2)
@@ -212,11 +213,11 @@ func TestRowsThatTellLittle(t *testing.T) {
 	zero := train(t, nothing, glm.Params{Family: glm.Poisson})
 	require.Less(t, zero.Predict([]float64{1}), 1e-3)
 	_, ok := zero.Summary.Measure(glm.NullDeviance)
-	require.False(t, ok, "an intercept alone has no optimum")
+	require.False(t, ok, "the null model has no optimum, so there must be no null deviance")
 }
 
-// TestCollinearAndConstantColumns: the table names such columns, and the predictions are as
-// without them.
+// TestCollinearAndConstantColumns requires that the table names such columns, and that
+// predictions are the same as without them.
 func TestCollinearAndConstantColumns(t *testing.T) {
 	table := counts(100, 2)
 	more := table
@@ -242,7 +243,7 @@ func TestNoInterceptAndNoInference(t *testing.T) {
 	m := train(t, table, glm.Params{Family: glm.Poisson, NoIntercept: true, Tol: 1e-11})
 	require.Zero(t, m.Intercepts[0])
 	require.Len(t, m.Summary.Inference.Terms, 3)
-	var score [3]float64 // at the optimum residuals are orthogonal to features
+	var score [3]float64 // at the optimum, residuals are orthogonal to features
 	for i := range table.N {
 		for j, x := range table.Row(i) {
 			score[j] += table.Weight[i] * x * (table.Label[i] - m.Predict(table.Row(i)))
@@ -262,7 +263,8 @@ func TestNoInterceptAndNoInference(t *testing.T) {
 	require.InDeltaSlice(t, with.Coefficients[0], without.Coefficients[0], 1e-7)
 }
 
-// TestL1MakesZeros: with an L1 penalty, features that tell nothing have coefficients of 0.
+// TestL1MakesZeros requires that with an L1 penalty, features unrelated to the labels have
+// coefficients of 0.
 func TestL1MakesZeros(t *testing.T) {
 	table := trial.Gaussian(5, 300, 8)
 	for i := range table.N {
@@ -272,10 +274,11 @@ func TestL1MakesZeros(t *testing.T) {
 	for j, v := range m.Coefficients[0] {
 		require.Equal(t, j == 2, v != 0, j)
 	}
-	require.InDelta(t, 0.4, m.Coefficients[0][2], 0.05, "0.5 less the penalty over the information, 1")
+	require.InDelta(t, 0.4, m.Coefficients[0][2], 0.05, "want 0.5 minus the penalty divided by the information, which is 1")
 }
 
-// TestStart: training that starts from a model of the same rows ends at once.
+// TestStart requires that training that starts from a model of the same rows ends without
+// further iterations.
 func TestStart(t *testing.T) {
 	table := counts(200, 3)
 	moved := counts(200, 3)

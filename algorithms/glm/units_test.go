@@ -13,7 +13,7 @@ import (
 )
 
 // TestUnitsOfLabels trains on the same labels in other units. With the link Identity the
-// coefficients change with the unit; with Log only the intercept does.
+// coefficients must change with the unit; with Log only the intercept must change.
 func TestUnitsOfLabels(t *testing.T) {
 	table := trial.Gaussian(31, 80, 2)
 	label := make([]float64, table.N)
@@ -51,8 +51,8 @@ func TestUnitsOfLabels(t *testing.T) {
 	}
 }
 
-// TestGaussianWithLabelsOfAllMagnitudes: the sums for the table of standard errors are then far
-// larger than all other sums. The coefficients still reach their optimum.
+// TestGaussianWithLabelsOfAllMagnitudes has labels for which the sums for the table of standard
+// errors are far larger than all other sums. The coefficients must still reach their optimum.
 func TestGaussianWithLabelsOfAllMagnitudes(t *testing.T) {
 	for seed := range uint64(4) {
 		table := trial.Gaussian(20+seed, 120, 4)

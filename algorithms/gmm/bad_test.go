@@ -112,8 +112,8 @@ func TestPredictChecks(t *testing.T) {
 	}
 }
 
-// TestTheStartNamesTheColumns: errors in rows name the user's columns, also where k-means,
-// which gives the initial components, finds them before the facts of the rows do.
+// TestTheStartNamesTheColumns requires that errors in rows name the user's columns, also if
+// k-means, which computes the initial components, finds the errors first.
 func TestTheStartNamesTheColumns(t *testing.T) {
 	type point struct {
 		At     []float64 `column:"at"`

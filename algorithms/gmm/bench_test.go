@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// BenchmarkExpect runs the hot loop of an iteration: 10,000 rows of 10 features, 8 components,
-// one goroutine.
+// BenchmarkExpect runs the inner loop of an iteration with 10,000 rows of 10 features, 8
+// components and one goroutine.
 func BenchmarkExpect(b *testing.B) {
 	const n, d, k = 10_000, 10, 8
 	r := sharding.NewRandom(1, "bench", 0, 0)

@@ -8,16 +8,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// mixture has the parameters of k components in d dimensions, and numbers derived from them for
-// the densities of rows. Once prepared it is only read.
+// mixture has the parameters of k components in d dimensions, and values derived from them for
+// the densities of rows. After prepare it is read-only.
 type mixture struct {
 	shape   Covariance
 	k, d    int
-	values  []float64 // holds weights, means and covariances, one after the other
+	values  []float64 // memory of weights, means and covariances, one after the other
 	weights []float64
 	means   []float64 // k*d
-	// covariances has size(d) numbers for each component, and for Tied only once. Matrices are
-	// lower triangles, row by row.
+	// covariances has size(d) numbers for each component; for Tied it has them only once.
+	// Matrices are lower triangles, row by row.
 	covariances []float64
 
 	constant []float64        // by component: log weight − ½(d·log 2π + log |S|)
@@ -43,7 +43,7 @@ func newMixture(shape Covariance, k, d int) *mixture {
 	return m
 }
 
-// shapes returns the number of covariances.
+// shapes returns the number of stored covariances.
 func (m *mixture) shapes() int {
 	if m.shape == Tied {
 		return 1
@@ -66,9 +66,9 @@ const log2Pi = 1.8378770664093454835606594728112352797
 // errPoint is the error for a component whose variances are all 0.
 var errPoint = errors.New("all of its rows are the same point: set Regularization to a negligible variance")
 
-// prepare computes the numbers derived from weights, means and covariances. If a matrix has no
-// inverse, prepare tries growing additions to its diagonal. The first that gives it one stays
-// in m.covariances.
+// prepare computes the values derived from weights, means and covariances. If a matrix has no
+// inverse, prepare tries growing additions to its diagonal. The first addition that makes the
+// matrix invertible is kept in m.covariances.
 func (m *mixture) prepare() error {
 	size := m.shape.size(m.d)
 	for s := range m.shapes() {
@@ -98,7 +98,7 @@ func (m *mixture) prepare() error {
 }
 
 // prepareMatrix computes the whitening matrix of a component, and returns the logarithm of the
-// square root of the determinant.
+// square root of the covariance's determinant.
 func (m *mixture) prepareMatrix(s int, cov []float64) (float64, error) {
 	var mean float64
 	for j := range m.d {
@@ -127,7 +127,7 @@ func (m *mixture) prepareMatrix(s int, cov []float64) (float64, error) {
 	return logs, nil
 }
 
-// prepareScales is prepareMatrix for Diagonal and Spherical.
+// prepareScales does what prepareMatrix does, for Diagonal and Spherical.
 func (m *mixture) prepareScales(s int, cov []float64) (float64, error) {
 	var largest float64
 	for _, v := range cov {
@@ -150,7 +150,7 @@ func (m *mixture) prepareScales(s int, cov []float64) (float64, error) {
 	return logs, nil
 }
 
-// shifted writes the n rows of x, less the mean of a component, to t.
+// shifted writes the n rows of x, minus the mean of component c, to t.
 func (m *mixture) shifted(x []float64, n, c int, t []float64) {
 	d := m.d
 	mean := m.means[c*d : (c+1)*d]
@@ -162,15 +162,15 @@ func (m *mixture) shifted(x []float64, n, c int, t []float64) {
 	}
 }
 
-// work is scratch space for the densities of up to chunk rows. It belongs to one goroutine.
+// work is scratch memory for the densities of up to chunk rows. It belongs to one goroutine.
 type work struct {
 	x, t, y []float64 // rows of d
 	square  []float64
 	log     []float64 // rows of k
 }
 
-// chunk is the number of rows taken at a time. They stay in the cache while all components are
-// computed for them.
+// chunk is the number of rows that are processed at a time. They stay in the cache while their
+// densities for all components are computed.
 const chunk = 64
 
 func newWork(n, k, d int) *work {
@@ -178,8 +178,8 @@ func newWork(n, k, d int) *work {
 }
 
 // densities writes to w.log, for each of the n rows of x and each component, the logarithm of
-// the component's weight times its density at the row. The results for a row depend on that row
-// alone.
+// the component's weight times its density at the row. The results for a row do not depend on
+// other rows.
 func (m *mixture) densities(x []float64, n int, w *work) {
 	d, k := m.d, m.k
 	for c := range k {
@@ -202,9 +202,9 @@ func (m *mixture) densities(x []float64, n int, w *work) {
 	}
 }
 
-// posterior turns the logarithms of a row from densities into probabilities, in place, and
-// returns the logarithm of the mixture's density at the row. Both are NaN if no component has a
-// finite log-density.
+// posterior replaces the values that densities computed for a row by the probabilities of the
+// components. It returns the logarithm of the mixture's density at the row. All results are NaN
+// if no component has a finite log-density.
 func posterior(log []float64) float64 {
 	largest, sum := kernel.Softmax(log)
 	return largest + kernel.Log(sum)

@@ -19,17 +19,17 @@ import (
 
 // A superstep of the queue is an iteration of EM:
 //
-//	preallocate  once, and on a subtask that joins: views of the rows, scratch space
+//	preallocate  once, and on a subtask that joins later: views of the rows, scratch memory
 //	expect       per shard: the log-likelihood and the moments of each component
 //	AllReduce
-//	maximise     the next weights, means and covariances, or the end
+//	maximise     compute the next weights, means and covariances, or end training
 //
 // The moments of component c are Σ r, Σ r·t and the lower triangle of Σ r·t·tᵀ (its diagonal
 // only, for Diagonal and Spherical; the sum over all components, for Tied), where r is the
 // row's weight times the probability of c and t = x − mean of c. In the first superstep r comes
 // from the initial assignment of rows to components, unless training begins from a mixture.
 //
-// The superstep that finds the end evaluates the mixture without changing it.
+// The last superstep evaluates the mixture without changing it.
 
 // Objects of the queue.
 var (
@@ -40,13 +40,13 @@ var (
 	fitting  = shared.Scratch[*fit]("fit")
 )
 
-// state is the progress of training, the same on every subtask.
+// state is the progress of training. It is the same on every subtask.
 type state struct {
-	Assigning bool // the superstep computes the first mixture from the initial assignment
+	Assigning bool // whether the superstep computes the first mixture from the initial assignment
 	Updates   int
 	Stop      bool
 	Converged bool
-	Record    []float64 // mean log-likelihood before each update, and at the end
+	Record    []float64 // mean log-likelihood before each update, and after the last one
 }
 
 // fit is the state of a training on a subtask.
@@ -55,13 +55,13 @@ type fit struct {
 	mix  *mixture
 	work *work
 	gram kernel.Gram
-	r    []float64 // weight times probability, of a chunk and one component
+	r    []float64 // weight times probability of one component, for the rows of a chunk
 	near *kernel.Centers
 	hard []int32 // initial components of the rows of a chunk
 	dist []float64
 }
 
-// em has the parameters of a training queue; its methods are the stages.
+// em has the parameters of a training queue. Its methods are the stages of the queue.
 type em struct {
 	params Params
 	table  rows.Table
@@ -100,7 +100,7 @@ func (q em) preallocate(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// second returns the number of second moments of a component.
+// second returns the number of second moments per component.
 func (q em) second(d int) int {
 	if q.params.Covariance == Spherical {
 		return d
@@ -108,8 +108,8 @@ func (q em) second(d int) int {
 	return q.params.Covariance.size(d)
 }
 
-// begin sets the means about which the first moments are taken. With a model to start from it
-// sets the whole mixture.
+// begin sets the means about which the first moments are taken. With a Start it sets the whole
+// mixture.
 func (q em) begin(ctx *comqueue.ComContext, f *fit) error {
 	d := f.mix.d
 	switch {
@@ -145,7 +145,7 @@ func (q em) begin(ctx *comqueue.ComContext, f *fit) error {
 	return nil
 }
 
-// expect adds the log-likelihood and the moments of a shard's rows.
+// expect adds the log-likelihood and the moments of a shard's rows to out.
 func (q em) expect(ctx *comqueue.ComContext, shard int, out []float64) error {
 	f, s := fitting.Get(ctx), progress.Get(ctx)
 	b := f.data.Block(shard)
@@ -164,7 +164,7 @@ func (q em) expect(ctx *comqueue.ComContext, shard int, out []float64) error {
 }
 
 // assign writes to f.work.log, for each row of a chunk, 1 for its initial component and 0 for
-// the others.
+// the other components.
 func (f *fit) assign(b *rows.Block, first int) error {
 	k := f.mix.k
 	if f.near != nil {
@@ -203,7 +203,7 @@ func (f *fit) expectRows(b *rows.Block, first int, out []float64) error {
 	return nil
 }
 
-// addMoments adds the moments of a chunk's rows, given the probabilities in f.work.log.
+// addMoments adds the moments of a chunk's rows to out, given the probabilities in f.work.log.
 func (f *fit) addMoments(b *rows.Block, out []float64) {
 	m, d, k := f.mix, f.mix.d, f.mix.k
 	seconds := out[1+k*(1+d):]
@@ -233,7 +233,7 @@ func (f *fit) addMoments(b *rows.Block, out []float64) {
 	}
 }
 
-// maximise makes the next mixture from the reduced moments, unless training ends.
+// maximise computes the next mixture from the reduced moments, unless training ends.
 func (q em) maximise(ctx *comqueue.ComContext) error {
 	f, s, sums := fitting.Get(ctx), progress.Get(ctx), moments.Get(ctx)
 	weight := f.data.Facts.Weight
@@ -261,7 +261,7 @@ func (q em) maximise(ctx *comqueue.ComContext) error {
 	return q.update(f, sums, weight)
 }
 
-// full returns an error if a component begins without rows.
+// full returns an error if a component has no rows at the beginning.
 func (f *fit) full(sums []float64) error {
 	for c := range f.mix.k {
 		if !(sums[1+c*(1+f.mix.d)] > 0) {
@@ -271,7 +271,8 @@ func (f *fit) full(sums []float64) error {
 	return nil
 }
 
-// update is the M step: weights, means and covariances from the moments about the means.
+// update is the M step. It computes weights, means and covariances from the moments about the
+// means.
 func (q em) update(f *fit, sums []float64, total float64) error {
 	m, d, k := f.mix, f.mix.d, f.mix.k
 	seconds := sums[1+k*(1+d):]
@@ -306,8 +307,8 @@ func (q em) update(f *fit, sums []float64, total float64) error {
 	return m.prepare()
 }
 
-// covarianceOf writes the covariance of a component of weight r to cov. second are its second
-// moments about a point, and shift is the component's mean less that point.
+// covarianceOf writes the covariance of a component of weight r to cov. second has the
+// component's second moments about a point, and shift is the component's mean minus that point.
 func (shape Covariance) covarianceOf(second, shift []float64, r float64, cov []float64) {
 	switch shape {
 	case Diagonal:
@@ -328,7 +329,7 @@ func (shape Covariance) covarianceOf(second, shift []float64, r float64, cov []f
 	}
 }
 
-// subtractOuter subtracts factor·v·vᵀ from a lower triangle.
+// subtractOuter subtracts factor·v·vᵀ from the lower triangle cov.
 func subtractOuter(v []float64, factor float64, cov []float64) {
 	at := 0
 	for i, a := range v {
@@ -353,10 +354,10 @@ func (q em) regularize(cov []float64, d int) {
 	}
 }
 
-// done is the convergence criterion.
+// done reports whether training has ended. It is the stop criterion of the queue.
 func (q em) done(ctx *comqueue.ComContext) (bool, error) { return progress.Get(ctx).Stop, nil }
 
-// output makes the model.
+// output returns the model.
 func (q em) output(ctx *comqueue.ComContext) (model.Model, error) {
 	if err := q.preallocate(ctx); err != nil { // for a subtask that joined to close the queue
 		return nil, err

@@ -9,7 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A job that fits two components to numbers, and predicts the component of each.
+// Example runs a job that fits two components to numbers and predicts the component of each
+// number.
 func Example() {
 	type sample struct {
 		Height float64 `column:"height"`

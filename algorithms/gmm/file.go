@@ -9,7 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// version is the version of the payload, which is the Model without the fields of the summary.
+// version is the version of the payload. The payload is the Model without the fields of the
+// summary.
 const version = 1
 
 type summary struct {
@@ -21,14 +22,14 @@ type summary struct {
 	Record        []float64 `json:"record"`
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model that is not
-// valid, or holds a NaN or an infinity, is an error.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid, or contains a NaN or an infinity.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns,
 		summary{m.LogLikelihood, m.Rows, m.Weight, m.Iterations, m.Converged, m.Record}, m)
 }
 
-// Decode reads what Encode wrote.
+// Decode decodes what Encode returned.
 func Decode(file []byte) (*Model, error) {
 	var s summary
 	m := &Model{}
@@ -78,7 +79,7 @@ func (m *Model) check() error {
 	return m.checkShapes()
 }
 
-// checkShapes checks the sizes of means and covariances, and that covariances have inverses.
+// checkShapes checks the sizes of means and covariances, and that covariances are invertible.
 func (m *Model) checkShapes() error {
 	for _, part := range []struct {
 		name string
@@ -101,7 +102,8 @@ func (m *Model) checkShapes() error {
 	return mix.prepare()
 }
 
-// Save writes the model to a file. The file is either the old one or the whole new one.
+// Save writes the model to a file. The file is replaced atomically: after a failure it is still
+// the old one.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// iris returns the four measurements of the 150 flowers.
+// iris returns the four measurements of the 150 flowers of iris.
 func iris(t testing.TB) trial.Table {
 	table := trial.Iris(t)
 	require.Equal(t, 150, table.N)
@@ -36,13 +36,13 @@ func blobs(seed uint64, n, d, k int) trial.Table {
 	return t
 }
 
-// train returns a model trained on a table.
+// train returns a model trained on a table. Params p need not name the columns.
 func train(t testing.TB, table trial.Table, p gmm.Params, options ...engine.Option) *gmm.Model {
 	t.Helper()
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return gmm.Train(table.Dataset(b), p) }, gmm.ModelOf, options...)
 }
 
-// fails asserts that training fails.
+// fails requires that training fails with an error that contains the texts.
 func fails(t *testing.T, table trial.Table, p gmm.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {

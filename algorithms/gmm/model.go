@@ -13,21 +13,21 @@ import (
 // Kind is the kind of this package's models.
 const Kind = "gmm"
 
-// Model is a trained mixture. It is used by pointer and not changed once it predicts; any
-// number of goroutines may use one.
+// Model is a trained mixture. Use it through a pointer, and do not change it after the first
+// prediction. Any number of goroutines may use the same model.
 type Model struct {
 	// Covariance is the shape of the components.
 	Covariance Covariance `json:"covariance"`
 	// Dim is the number of dimensions of points.
 	Dim int `json:"dim"`
-	// Weights are the weights of the components; they sum to 1. A component of weight 0 lost
-	// its rows in training.
+	// Weights are the weights of the components; they sum to 1. A component of weight 0 has
+	// lost all its rows in training.
 	Weights []float64 `json:"weights"`
 	// Means holds the mean of each component.
 	Means [][]float64 `json:"means"`
-	// Covariances holds the covariance of each component, and for Tied only one. For Full and
+	// Covariances has the covariance of each component; for Tied it has only one. For Full and
 	// Tied it is the lower triangle of the matrix, row by row; for Diagonal a variance for each
-	// feature; for Spherical one variance. Matrix returns it as a full matrix.
+	// feature; for Spherical one variance. The method Matrix returns the full matrix.
 	Covariances [][]float64 `json:"covariances"`
 	// LogLikelihood is the log-likelihood of the training rows: Σ weight·log density.
 	LogLikelihood float64 `json:"-"`
@@ -35,19 +35,19 @@ type Model struct {
 	// weight.
 	Rows   int64   `json:"-"`
 	Weight float64 `json:"-"`
-	// Iterations is the number of updates. Converged tells whether the last one raised the mean
-	// log-likelihood by at most Tol.
+	// Iterations is the number of updates. Converged tells whether the last update raised the
+	// mean log-likelihood by at most Tol.
 	Iterations int  `json:"-"`
 	Converged  bool `json:"-"`
 	// PredictionCol and ProbabilityCol name the columns that Transform and Bind add; empty
 	// means "component" and "probabilities".
 	PredictionCol  string `json:"prediction_column,omitempty"`
 	ProbabilityCol string `json:"probability_column,omitempty"`
-	// Record has the mean log-likelihood of a row before each update, and at the end.
+	// Record has the mean log-likelihood of a row before each update, and after the last one.
 	Record []float64 `json:"-"`
 
 	columns signature.Inputs
-	options PredictOptions // those given to Predict
+	options PredictOptions // options given to Predict
 	once    sync.Once
 	mix     *mixture
 	works   sync.Pool // *work
@@ -85,18 +85,18 @@ func (m *Model) Matrix(component int) [][]float64 {
 // Parameters returns the number of free parameters of the mixture.
 func (m *Model) Parameters() int { return m.Covariance.parameters(len(m.Weights), m.Dim) }
 
-// AIC is Akaike's criterion on the training rows: 2·Parameters − 2·LogLikelihood. Of several
-// mixtures for the same rows, the one with the least AIC is preferred.
+// AIC returns Akaike's criterion on the training rows: 2·Parameters − 2·LogLikelihood. Of
+// several mixtures for the same rows, the mixture with the least AIC is preferred.
 func (m *Model) AIC() float64 { return float64(2*m.Parameters()) - float64(2*m.LogLikelihood) }
 
-// BIC is the Bayesian criterion: log(Weight)·Parameters − 2·LogLikelihood. See AIC.
+// BIC returns the Bayesian criterion: log(Weight)·Parameters − 2·LogLikelihood. See AIC.
 func (m *Model) BIC() float64 {
 	return float64(kernel.Log(m.Weight)*float64(m.Parameters())) - float64(2*m.LogLikelihood)
 }
 
-// Predict returns the most probable component of a point, and the lowest if several are equal,
-// and its probability. A point with other than Dim dimensions, or too far away for any density
-// to be finite, gives -1 and NaN.
+// Predict returns the most probable component of a point, and its probability. If several
+// components are equally probable, it returns the lowest. It returns -1 and NaN if the point
+// does not have Dim dimensions, or is so far away that no component has a finite log-density.
 //
 // Only the first calls allocate.
 func (m *Model) Predict(x []float64) (component int, probability float64) {
@@ -112,7 +112,7 @@ func (m *Model) Predict(x []float64) (component int, probability float64) {
 	return best(w.log)
 }
 
-// best returns the index of the first of the largest values, and the value.
+// best returns the index of the first of the largest values, and that value.
 func best(p []float64) (int, float64) {
 	at := 0
 	for c, v := range p {
@@ -123,9 +123,9 @@ func best(p []float64) (int, float64) {
 	return at, p[at]
 }
 
-// Probabilities writes the probability of each component for a point to out, which must have a
-// value for each, and returns the logarithm of the density at the point. All are NaN where
-// Predict gives -1. Only the first calls allocate.
+// Probabilities writes the probability of each component for a point to out, which must have
+// one value for each component. It returns the logarithm of the density at the point. If
+// Predict returns -1, all of these are NaN. Only the first calls allocate.
 func (m *Model) Probabilities(x, out []float64) float64 {
 	if len(x) != m.Dim {
 		for c := range m.Weights {
@@ -140,7 +140,8 @@ func (m *Model) Probabilities(x, out []float64) float64 {
 	return log
 }
 
-// LogDensity returns the logarithm of the density at a point; see Probabilities.
+// LogDensity returns the logarithm of the density at a point. See Probabilities for invalid
+// points.
 func (m *Model) LogDensity(x []float64) float64 {
 	if len(x) != m.Dim {
 		return math.NaN()
@@ -156,7 +157,7 @@ func (m *Model) evaluate(x []float64, w *work) float64 {
 	return posterior(w.log)
 }
 
-// take1 returns scratch space for one row.
+// take1 returns scratch memory for one row.
 func (m *Model) take1() *work {
 	m.once.Do(m.prepare)
 	if w, ok := m.works.Get().(*work); ok {
@@ -166,7 +167,7 @@ func (m *Model) take1() *work {
 }
 
 // prepare builds the mixture. This cannot fail for models that were trained or decoded. A model
-// put together by hand whose covariances have no inverse gives NaN.
+// that was composed by hand predicts NaN if a covariance is not invertible.
 func (m *Model) prepare() {
 	m.mix = newMixture(m.Covariance, len(m.Weights), m.Dim)
 	m.fill(m.mix)
@@ -189,7 +190,7 @@ func (m *Model) fill(to *mixture) {
 	}
 }
 
-// take sets means and covariances of the model to slices of a mixture.
+// take sets the means and covariances of the model to slices of the mixture from.
 func (m *Model) take(from *mixture) {
 	for c := range from.k {
 		m.Means = append(m.Means, from.means[c*from.d:(c+1)*from.d])
@@ -199,16 +200,16 @@ func (m *Model) take(from *mixture) {
 	}
 }
 
-// Transform adds the columns of Predict to rows, under the model's names.
+// Transform implements model.Model. It calls Predict with the model's column names.
 func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
 	return Predict(rows, m.Dataset(model.BuilderOf("gmm.Model", rows)), PredictOptions{ComponentCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }
 
-// Dataset makes the model a dataset of the job, like the one that Train returns.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
-// ModelOf returns the model that was collected under a name from the dataset that Train
-// returned.
+// ModelOf returns the model that was collected under the given name. The collected dataset must
+// be the one that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }

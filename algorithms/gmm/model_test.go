@@ -28,7 +28,8 @@ func TestModelFile(t *testing.T) {
 	}
 }
 
-// A file with the right checksum may still hold a model that is not valid.
+// TestModelsAreChecked requires errors for files whose checksum is right but whose model is not
+// valid.
 func TestModelsAreChecked(t *testing.T) {
 	for _, c := range []struct {
 		change func(m *gmm.Model)
@@ -71,8 +72,8 @@ func TestFileOfVersion1(t *testing.T) {
 	require.Equal(t, 1, component)
 }
 
-// The operator, the methods and a bound model give the same predictions, also in several
-// goroutines at once, and allocate nothing.
+// TestPredictEverywhereTheSame requires that the operator, the methods and a bound model give
+// the same predictions, also in several goroutines at once, and allocate nothing.
 func TestPredictEverywhereTheSame(t *testing.T) {
 	table := blobs(4, 100, 3, 3)
 	for _, shape := range shapes {
@@ -125,7 +126,8 @@ func TestPredictEverywhereTheSame(t *testing.T) {
 	require.True(t, math.IsNaN(out[0]))
 }
 
-// The columns that the model adds may have other names, which the model keeps.
+// TestNamesOfOutputs requires that the model keeps other names given for the columns that it
+// adds.
 func TestNamesOfOutputs(t *testing.T) {
 	table := blobs(4, 60, 2, 2)
 	p := gmm.Params{K: 2, MaxIter: 3, PredictionCol: "part", ProbabilityCol: "p"}
@@ -165,7 +167,7 @@ func TestNamesOfOutputs(t *testing.T) {
 	require.Equal(t, map[string]int{"features": 0, "part": 1, "p": 2}, layout.Columns())
 }
 
-// Features may be number columns together with vector columns.
+// TestFeatureColumns requires that features may be number columns together with vector columns.
 func TestFeatureColumns(t *testing.T) {
 	type row struct {
 		X float64   `column:"x"`

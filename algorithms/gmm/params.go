@@ -12,45 +12,46 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of every field means its default; only K
-// has none. Params are a stage of pipelines.
+// Params are the parameters of Train. The zero value of a field means its default. Only K has
+// no default. Params are a stage of pipelines.
 type Params struct {
-	// VectorCol names the column of the points, a dense vector. FeatureCols name number columns
-	// instead. With neither, the points are the dataset's only vector column.
+	// VectorCol names the column of the points, a dense vector. FeatureCols names number
+	// columns instead. If both are empty, the points are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
 	// row weighs 1.
 	WeightCol string
-	// K is the number of components, at least 1. Required; only with Means or Start, 0 means
-	// the number that these have.
+	// K is the number of components, at least 1. It is required, except that with Means or
+	// Start 0 means their number of components.
 	K int
 	// Covariance is the shape of the components; the zero value is Full.
 	Covariance Covariance
 	// MaxIter is the largest number of updates after the first mixture; 0 means 200.
 	MaxIter int
 	// Tol ends training when an update raises the mean log-likelihood of a row by at most Tol.
-	// 0 means 1e-6. A negative value means exactly 0: training goes on until nothing rises.
+	// 0 means 1e-6. A negative value means a tolerance of 0: training continues as long as the
+	// mean log-likelihood rises.
 	Tol float64
 	// Regularization is added to all variances, in squared units of the features; 0 means
 	// 1e-6, a negative value means none.
 	Regularization float64
-	// Restarts is the number of trainings, each from another k-means; the most likely mixture
-	// is returned. 0 means 1.
+	// Restarts is the number of trainings, each with a k-means of its own. The mixture with the
+	// highest likelihood is returned. 0 means 1.
 	Restarts int
-	// Means are the initial means. Each row belongs at first to the nearest one.
+	// Means are the initial means. Each row is first assigned to the nearest mean.
 	Means [][]float64
 	// ComponentCol names a column with the initial component of each row, 0 to K-1.
 	ComponentCol string
 	// PredictionCol and ProbabilityCol name the columns that the model adds; empty means
 	// "component" and "probabilities".
 	PredictionCol, ProbabilityCol string
-	// Start is a mixture to start from, of the same Covariance.
+	// Start is a mixture with the same Covariance, from which training starts.
 	Start *Model
-	// Seed is the seed of the draws of k-means; 0 means the seed of the job.
+	// Seed is the seed of the random numbers of k-means; 0 means the seed of the job.
 	Seed uint64
-	// Skip leaves out rows that hold a null, a NaN or an infinity. Without it such a row is an
-	// error.
+	// Skip leaves out rows that hold a null, a NaN or an infinity. Without Skip such a row is
+	// an error.
 	Skip bool
 }
 
@@ -65,10 +66,10 @@ var _ model.Stage = Params{}
 // Kind returns "gmm".
 func (Params) Kind() string { return Kind }
 
-// Fit is Train.
+// Fit implements model.Stage. It calls Train.
 func (p Params) Fit(rows *engine.Dataset) *engine.Dataset { return Train(rows, p) }
 
-// Apply is Predict with the parameters' column names.
+// Apply implements model.Stage. It calls Predict with the parameters' column names.
 func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
 	return Predict(rows, m, PredictOptions{ComponentCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
 }
@@ -126,7 +127,7 @@ func (p Params) Validate() error {
 
 const maxRestarts = 1000
 
-// checkMeans returns the first error in the given means.
+// checkMeans returns an error if the given means are not valid.
 func (p Params) checkMeans() error {
 	if len(p.Means) == 0 || p.K > 0 && p.K != len(p.Means) {
 		return fmt.Errorf("there are %d Means but K is %d", len(p.Means), p.K)
@@ -144,7 +145,7 @@ func (p Params) checkMeans() error {
 	return nil
 }
 
-// checkStart returns an error if the model to start from does not suit the parameters.
+// checkStart returns an error if Start does not suit the parameters.
 func (p Params) checkStart() error {
 	if err := p.Start.check(); err != nil {
 		return fmt.Errorf("model Start: %w", err)
@@ -198,7 +199,7 @@ func (c Covariance) String() string { return covariances.String(c) }
 // MarshalText implements encoding.TextMarshaler.
 func (c Covariance) MarshalText() ([]byte, error) { return covariances.Text(c) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (c *Covariance) UnmarshalText(text []byte) error { return covariances.Parse(c, text) }
 
 // size returns the number of values that store a covariance in d dimensions.
@@ -223,6 +224,6 @@ func (c Covariance) parameters(k, d int) int {
 
 func finite(v float64) bool { return v-v == 0 }
 
-// triangle returns the size of the lower triangle of an n×n matrix. Row by row, it is also the
-// offset of row n.
+// triangle returns the size of the lower triangle of an n×n matrix. It is also the offset of
+// row n in a larger triangle that is stored row by row.
 func triangle(n int) int { return n * (n + 1) / 2 }

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// PredictOptions change what Predict reads and writes.
+// PredictOptions are options of Predict.
 type PredictOptions struct {
 	// VectorCol or FeatureCols name the columns to read. Empty means the columns that the
 	// mixture was trained on.
@@ -26,19 +26,20 @@ type PredictOptions struct {
 	// ProbabilityCol names the new vector column of the probabilities of all components;
 	// empty means "probabilities".
 	ProbabilityCol string
-	// DensityCol, if not empty, names a new float64 column of the logarithm of the density.
+	// DensityCol, if not empty, names a new float64 column with the logarithm of the density.
 	DensityCol string
-	// Replace lets the new columns replace those of the same names, which otherwise are an
-	// error.
+	// Replace allows the new columns to replace columns of the same names. Without Replace such
+	// columns are an error.
 	Replace bool
-	// Skip predicts null for rows that hold a NaN or an infinity, which otherwise fail the run.
-	// For rows that hold a null the prediction is null in either case.
+	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
+	// an error. For rows that contain a null the prediction is null in either case.
 	Skip bool
 }
 
 // Predict adds to each row of points the most probable component of a mixture and the
-// probabilities of all components. They are those that the methods of Model return. The mixture
-// is a dataset of one row, from Train or from Model.Dataset. Rows stay in place.
+// probabilities of all components. Components and probabilities equal those that the methods of
+// Model return. mixture is the model as a dataset of one row, from Train or from Model.Dataset.
+// Rows are not moved between subtasks.
 func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "gmm.Predict"
 	if _, refused := model.Begin(op, points, o.features().Check()); refused != nil {
@@ -57,8 +58,8 @@ func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset 
 	})
 }
 
-// componentName and probabilityName return the name of an added column, given the name in the
-// options, which may be empty.
+// componentName and probabilityName return the name of an added column. named is the name in
+// the options; if it is empty, they return the default.
 func componentName(named string) string   { return cmp.Or(named, "component") }
 func probabilityName(named string) string { return cmp.Or(named, "probabilities") }
 
@@ -90,7 +91,8 @@ func (o PredictOptions) names() string {
 	return names
 }
 
-// Bind implements model.Binder. Columns are those named by Predict, or else by the model.
+// Bind implements model.Binder. The columns are those given to Predict, or else those of the
+// model.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	o := m.options
 	in, err := m.columns.Bind(l, o.features(), m.Dim)

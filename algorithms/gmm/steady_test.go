@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates too, which would spoil the counts.
+// With the race detector, its own allocations would be counted too.
 
 package gmm_test
 
@@ -14,14 +14,15 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Supersteps allocate nothing: a training of many supersteps allocates as much as one of few.
-// Exceptions are the growing lists of reported values, and chance in the Go runtime.
+// TestSuperstepsAllocateNothing requires that a training with many supersteps allocates as much
+// as a training with few. Exceptions are the lists of reported values, which grow, and
+// variations of the Go runtime.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few, many = 10, 50
 	table := blobs(7, 1000, 3, 3)
 	for _, shape := range shapes {
 		t.Log(shape)
-		// The file of the model grows by a number for each superstep.
+		// The file of the model grows by one number per superstep.
 		trial.StepAllocations(t, 3, few, many, func(b *engine.Builder, updates int) *engine.Dataset {
 			p := gmm.Params{Means: [][]float64{{0, 4, 8}, {4, 8, 0}, {8, 0, 4}}, Tol: -1, MaxIter: updates, Covariance: shape}
 			return gmm.Train(table.Dataset(b), p)

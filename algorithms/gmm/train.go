@@ -14,12 +14,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Train fits a mixture to the rows of points and returns the model as a dataset of one row. Its
-// column model.Column holds the bytes that Model.Encode returns.
+// Train fits a mixture to the rows of points and returns the model as a dataset of one row. The
+// column model.Column has the bytes that Model.Encode returns.
 //
-// Its queue is named "gmm", and the queues of further restarts "gmm 2", "gmm 3" and so on. Each
-// reports "log-likelihood", the mean over rows, for every superstep. Errors in the parameters,
-// or in the columns that they name, are reported when the job is built, with the caller's line.
+// The training queue is named "gmm", and the queues of further restarts are named "gmm 2", "gmm
+// 3" and so on. Each queue reports "log-likelihood", the mean over rows, for every superstep.
+// Errors in the parameters, or in the columns that they name, are reported when the job is
+// built, with the caller's line.
 func Train(points *engine.Dataset, p Params) *engine.Dataset {
 	const op = "gmm.Train"
 	b, refused := model.Begin(op, points, p.Validate())
@@ -48,8 +49,8 @@ func Train(points *engine.Dataset, p Params) *engine.Dataset {
 	return made
 }
 
-// suits returns an error if the columns do not suit the parameters, as far as is known when the
-// job is built.
+// suits returns an error if the columns do not suit the parameters, as far as that is known
+// when the job is built.
 func (p Params) suits(t rows.Table) error {
 	d := t.Dim()
 	switch {
@@ -66,7 +67,7 @@ func (p Params) suits(t rows.Table) error {
 // maxStatistics bounds the bytes of one buffer of moments.
 const maxStatistics = 1 << 30
 
-// affordable returns an error if the moments take too much memory, or if Start has other
+// affordable returns an error if the moments take too much memory, or if Start does not have d
 // dimensions.
 func (p Params) affordable(d int) error {
 	if p.Start != nil && d != p.Start.Dim {
@@ -79,8 +80,8 @@ func (p Params) affordable(d int) error {
 	return nil
 }
 
-// likelier returns the row of the more likely model, and that of the earlier restart if both
-// are equal.
+// likelier returns the row with the more likely model. If both are equally likely, it returns
+// left, the row of the earlier restart.
 func likelier(left, right model.EncodedRow) model.EncodedRow {
 	a, err := Decode([]byte(left.Model))
 	if err != nil {
@@ -96,7 +97,7 @@ func likelier(left, right model.EncodedRow) model.EncodedRow {
 	return left
 }
 
-// addQueue adds a training queue, and the queues of its k-means if it begins with one.
+// addQueue adds a training queue, and the queues of k-means if training begins with it.
 func (q em) addQueue(b *engine.Builder, name string, seed uint64) *engine.Dataset {
 	queue := q.table.Init(comqueue.New(b, name))
 	if q.fromKMeans() {

@@ -13,7 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// The two components of these numbers are published with Spark's GaussianMixture.
+// TestPublishedMixture compares with the two components that are published for these numbers
+// with Spark's GaussianMixture.
 func TestPublishedMixture(t *testing.T) {
 	table := trial.Table{N: 15, D: 1, X: []float64{
 		-5.1971, -2.5359, -3.8220, -5.2211, -5.0602, 4.7118, 6.8989, 3.4592, 4.6322, 5.7048, 4.6567, 5.5026, 4.5605, 5.2043, 6.2734,
@@ -35,9 +36,10 @@ func TestPublishedMixture(t *testing.T) {
 	}
 }
 
-// Values of scikit-learn's GaussianMixture(3, reg_covar=1e-6, tol=0, max_iter=T) on iris, where
-// each row begins with the nearest of rows 0, 50 and 100: score, bic and aic after T = 5 and 40
-// iterations, weights and two rows of predict_proba after 40.
+// sklearn has results of scikit-learn's GaussianMixture(3, reg_covar=1e-6, tol=0, max_iter=T)
+// on iris. Each row begins in the component of the nearest of rows 0, 50 and 100. The results
+// are score, bic and aic after T = 5 and 40 iterations, and weights and two rows of
+// predict_proba after 40.
 var sklearn = []struct {
 	shape            gmm.Covariance
 	score5, score40  float64
@@ -73,13 +75,13 @@ func TestSameAsScikitLearn(t *testing.T) {
 		require.Equal(t, 5, m.Iterations)
 		require.InDelta(t, want.score5, m.LogLikelihood/150, 1e-9, "%v", want.shape)
 
-		// Training that starts from the model gives the same as training that did not stop.
+		// Training that starts from the model must give the same as training that did not stop.
 		p.MaxIter, p.Means, p.Start = 35, nil, m
 		m = train(t, table, p)
 		require.InDelta(t, want.score40, m.LogLikelihood/150, 1e-9, "%v", want.shape)
 		require.InDelta(t, want.bic, m.BIC(), 1e-6)
 		require.InDelta(t, want.aic, m.AIC(), 1e-6)
-		// Training may end a little earlier, when rounding hides the rise of the likelihood.
+		// Training may end a little earlier if rounding hides the rise of the likelihood.
 		require.InDeltaSlice(t, want.weights, m.Weights, 2e-6)
 		require.InDeltaSlice(t, want.meanOfComponent1, m.Means[1], 1e-5)
 		got := make([]float64, 3)
@@ -90,7 +92,8 @@ func TestSameAsScikitLearn(t *testing.T) {
 	}
 }
 
-// Without regularisation the likelihood falls in no update, except by rounding.
+// TestLikelihoodRises requires that without regularisation no update lowers the likelihood,
+// except by rounding.
 func TestLikelihoodRises(t *testing.T) {
 	for seed := range uint64(16) {
 		r := sharding.NewRandom(seed, "likelihood", 0, 0)
@@ -116,8 +119,8 @@ func TestLikelihoodRises(t *testing.T) {
 	}
 }
 
-// One component has the mean and the covariance of the rows. Its density is compared with
-// gonum's normal distribution.
+// TestOneComponent requires that a single component has the mean and the covariance of the
+// rows. It compares the density with gonum's normal distribution.
 func TestOneComponent(t *testing.T) {
 	table := blobs(3, 200, 3, 2)
 	for i := range table.N {
@@ -162,7 +165,8 @@ func TestOneComponent(t *testing.T) {
 	require.Equal(t, 1.0, probability)
 }
 
-// A row of weight n counts like n rows, and a row of weight 0 not at all.
+// TestWeights requires that a row of weight n counts as n rows, and that a row of weight 0 has
+// no effect.
 func TestWeights(t *testing.T) {
 	base := blobs(5, 60, 2, 2)
 	weighted, repeated := base, trial.Table{D: 2}
@@ -185,13 +189,14 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// Data far from the origin lose no precision, because moments are about the current means.
+// TestFarFromTheOrigin requires that data far from the origin lose no precision, as moments are
+// taken about the current means.
 func TestFarFromTheOrigin(t *testing.T) {
 	near := blobs(6, 150, 2, 2)
 	far := near
 	far.X = append([]float64(nil), near.X...)
 	for i, v := range near.X {
-		near.X[i] = math.Round(v*1024) / 1024 // exact when 2^30 is added
+		near.X[i] = math.Round(v*1024) / 1024 // rounded, so that adding 2^30 is exact
 		far.X[i] = near.X[i] + 1<<30
 	}
 	for _, shape := range shapes {
@@ -210,7 +215,7 @@ func TestBeginnings(t *testing.T) {
 	fromKMeans := train(t, table, gmm.Params{K: 3, Seed: 1})
 	require.True(t, fromKMeans.Converged)
 
-	// A column with the components of the trained mixture gives the same mixture.
+	// An assignment by the components of the trained mixture must give the same mixture.
 	for i := range table.N {
 		c, _ := fromKMeans.Predict(table.Row(i))
 		table.Label = append(table.Label, float64(c))
@@ -218,17 +223,18 @@ func TestBeginnings(t *testing.T) {
 	given := train(t, table, gmm.Params{K: 3, ComponentCol: "label"})
 	require.InDelta(t, fromKMeans.LogLikelihood, given.LogLikelihood, 1e-3)
 
-	// Several restarts never give a lower likelihood than the first alone.
+	// Several restarts must not give a lower likelihood than the first of them alone.
 	again := train(t, table, gmm.Params{K: 3, Seed: 1, Restarts: 3})
 	require.GreaterOrEqual(t, again.LogLikelihood, fromKMeans.LogLikelihood)
 
-	// Training that starts at the optimum stays there.
+	// Training that starts at the optimum must stay there.
 	stay := train(t, table, gmm.Params{Start: fromKMeans})
 	require.InDelta(t, fromKMeans.LogLikelihood, stay.LogLikelihood, 1e-3)
 	require.LessOrEqual(t, stay.Iterations, 2)
 }
 
-// A component that loses its rows keeps its mean, with weight 0.
+// TestComponentWithoutRows requires that a component that loses its rows keeps its mean, with
+// weight 0.
 func TestComponentWithoutRows(t *testing.T) {
 	start := train(t, blobs(9, 100, 2, 2), gmm.Params{K: 2, Covariance: gmm.Diagonal})
 	start.Means[1] = []float64{1e6, 1e6}
@@ -240,8 +246,8 @@ func TestComponentWithoutRows(t *testing.T) {
 	require.Equal(t, 0, component)
 }
 
-// Collinear and constant columns have singular covariances. Regularisation, or the smallest
-// addition that suffices, gives them an inverse.
+// TestSingularCovariances trains on collinear and constant columns, whose covariances are
+// singular. Regularisation, or the smallest sufficient addition, must make them invertible.
 func TestSingularCovariances(t *testing.T) {
 	table := blobs(10, 80, 2, 2)
 	wide := trial.Table{N: 80, D: 4}

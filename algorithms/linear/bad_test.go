@@ -67,8 +67,8 @@ func TestBadRows(t *testing.T) {
 	require.NotNil(t, predict(t, table, m, linear.PredictOptions{})[2])
 }
 
-// TestTinyFeatures: features whose squares underflow are refused, dense and sparse. Larger
-// ones, and constant ones of any size, are not.
+// TestTinyFeatures requires that features whose squares underflow are refused, dense and
+// sparse. Larger features, and constant features of any size, must be accepted.
 func TestTinyFeatures(t *testing.T) {
 	plain := target(30, 2)
 	want := train(t, plain, linear.Params{})
@@ -128,7 +128,7 @@ func TestModelFile(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestModelOfVersion1 reads a file that the first version wrote.
+// TestModelOfVersion1 requires that a file written by version 1 can still be read.
 func TestModelOfVersion1(t *testing.T) {
 	m, err := linear.Load("testdata/model_v1.json")
 	require.NoError(t, err)
@@ -138,8 +138,8 @@ func TestModelOfVersion1(t *testing.T) {
 	require.Equal(t, "features[2]", m.Summary.Inference.Terms[2].Name)
 }
 
-// TestSparseRowsOfManyFeatures: a model of sparse rows only has coefficients of features that
-// occur.
+// TestSparseRowsOfManyFeatures requires that a model of sparse rows has coefficients only for
+// the features that occur.
 func TestSparseRowsOfManyFeatures(t *testing.T) {
 	const size = 20_000_000
 	mem := memory.NewGoAllocator()

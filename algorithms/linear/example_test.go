@@ -15,7 +15,7 @@ type flat struct {
 	Price float64 `column:"price"`
 }
 
-// The price of flats by area and number of rooms.
+// Example trains a model of the price of flats by area and number of rooms.
 func Example() {
 	flats := []flat{{40, 1, 101}, {55, 2, 138}, {60, 2, 151}, {70, 3, 172}, {75, 2, 190}, {90, 4, 217}, {110, 4, 269}}
 	job := engine.Anonymous(func(b *engine.Builder) error {

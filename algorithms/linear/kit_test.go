@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// train trains on a table with the columns of trial.
+// train trains a model on a table. Params p need not name the columns.
 func train(t testing.TB, table trial.Table, p linear.Params, options ...engine.Option) *linear.Model {
 	t.Helper()
 	p = columns(table, p)
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return linear.Train(table.Dataset(b), p) }, linear.ModelOf, options...)
 }
 
-// columns returns parameters that name the columns of a table.
+// columns returns p with the names of the table's columns.
 func columns(table trial.Table, p linear.Params) linear.Params {
 	p.LabelCol = "label"
 	if table.Weight != nil {
@@ -29,7 +29,7 @@ func columns(table trial.Table, p linear.Params) linear.Params {
 	return p
 }
 
-// predict predicts the rows of a table with a job.
+// predict returns the predictions for the rows of a table, computed by a job.
 func predict(t testing.TB, table trial.Table, m *linear.Model, o linear.PredictOptions) []*float64 {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {

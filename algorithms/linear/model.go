@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Model is a trained regression. It is used by pointer and not changed once it predicts;
-// any number of goroutines may use one.
+// Model is a trained regression. Use it through a pointer, and do not change it after the first
+// prediction. Any number of goroutines may use the same model.
 //
 // Coefficients has one row, and Intercepts one value. Both are for unscaled features.
 type Model struct {
@@ -31,9 +31,9 @@ type (
 
 // Measures of fit in Summary.Measures.
 const (
-	// RSquared is the part of the label's weighted variance that the model explains. Without an
-	// intercept it is the part of the weighted mean square. It is defined for least squares
-	// without an offset.
+	// RSquared is the fraction of the label's weighted variance that the model explains.
+	// Without an intercept it is the fraction of the label's weighted mean square. It is
+	// defined for least squares without an offset.
 	RSquared = "r_squared"
 	// AdjustedRSquared is RSquared adjusted for the number of coefficients. It needs the table
 	// of standard errors.
@@ -50,17 +50,18 @@ const (
 	MeanSquaredError = "mean_squared_error"
 )
 
-// Predict returns the prediction for a row without its offset, which the caller adds. A row
-// with other than Dim features gives NaN. Only the first call allocates.
+// Predict returns the prediction for a row without its offset; the caller adds the offset. If x
+// does not have Dim features, the result is NaN. Only the first call allocates.
 func (m *Model) Predict(x []float64) float64 { return m.Margin(x) }
 
-// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
-// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give NaN.
+// PredictSparse does what Predict does, for a sparse row. The row is given by its nonzero
+// values and their indices in ascending order. If indices do not ascend or lie outside
+// 0..Dim-1, the result is NaN.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 	return m.SparseMargin(indices, values)
 }
 
-// finish makes the model.
+// finish returns the model of a completed fit.
 func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 	m := &Model{Huber: p.Huber, PredictionCol: p.PredictionCol}
 	m.Take(f.Model)
@@ -101,7 +102,7 @@ func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 	return m, nil
 }
 
-// payload is what a model's file holds.
+// payload is the content of a model's file.
 type payload struct {
 	linearmodel.Payload
 	*Model
@@ -112,8 +113,8 @@ const version = 1
 // Kind implements model.Model.
 func (m *Model) Kind() string { return kind }
 
-// Encode returns the model's file, the same bytes for the same model. A model that is not valid
-// is an error.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m})
 }
@@ -129,8 +130,8 @@ func (m *Model) check() error {
 	return m.Check()
 }
 
-// Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
-// newer version is an error, which says so.
+// Decode decodes what Encode returned. It returns an error that tells the cause if the input is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}
 	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
@@ -139,23 +140,24 @@ func Decode(file []byte) (*Model, error) {
 	return model.Whole(p.Model, p.check())
 }
 
-// Save writes the model to a file. The file is either the old one or the whole new one.
+// Save writes the model to a file. The file is replaced atomically: after a failure it is still
+// the old one.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }
 
-// ModelOf returns the model that was collected under a name from the dataset that Train
-// returned.
+// ModelOf returns the model that was collected under the given name. The collected dataset must
+// be the one that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset makes the model a dataset of the job, like the one that Train returns, so that a
-// saved model can be given to Predict.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. With
+// it a saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
-// Transform implements model.Model: it is Predict with the columns of training.
+// Transform implements model.Model. It calls Predict with the columns of training.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("linear.Model.Transform", d)), PredictOptions{PredictionCol: m.PredictionCol})
 }
@@ -165,25 +167,26 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	return linearmodel.BindNumber(m, l, m.PredictionCol, linearmodel.Same)
 }
 
-// PredictOptions change what Predict reads and writes.
+// PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol name the columns to read. Empty means the columns
-	// that the model was trained on.
+	// VectorCol, FeatureCols and OffsetCol name the columns to read. If they are empty, the
+	// columns are those that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
 	// PredictionCol names the new float64 column of predictions; empty means "prediction".
 	PredictionCol string
-	// Replace lets the new column replace one of the same name, which otherwise is an error.
+	// Replace allows the new column to replace a column of the same name. Without Replace such
+	// a column is an error.
 	Replace bool
-	// Skip predicts null for rows that hold a NaN or an infinity, which otherwise fail the run.
-	// For rows that hold a null the prediction is null in either case.
+	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
+	// an error. For rows that contain a null the prediction is null in either case.
 	Skip bool
 }
 
 // Predict adds the prediction to each row, with the same bits as Model.Predict and
-// PredictSparse. The model is a dataset of one row, from Train or from Model.Dataset. Rows stay
-// in place.
+// PredictSparse. made is the model as a dataset of one row, from Train or from Model.Dataset.
+// Rows are not moved between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return linearmodel.PredictNumber("linear.Predict", "LinearPredict", d, made, linearmodel.PredictOptions(o), Decode, linearmodel.Same)
 }

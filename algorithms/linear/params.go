@@ -12,16 +12,16 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of every field means its default; only
-// LabelCol has none. The defaults are least squares without a penalty. Regression, Ridge, Lasso
-// and ElasticNet set the penalty.
+// Params are the parameters of Train. The zero value of a field means its default. Only
+// LabelCol has no default. The defaults are least squares without a penalty. Regression, Ridge,
+// Lasso and ElasticNet set the penalty.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, and are joined in their order. With neither, the features are the
-	// dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
+	// number columns instead, which are joined in the given order. If both are empty, the
+	// features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of numbers to be predicted. Required.
+	// LabelCol names the column of numbers to be predicted. LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// weighs 1.
@@ -32,45 +32,47 @@ type Params struct {
 	// PredictionCol names the column of predictions; empty means "prediction".
 	PredictionCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without it such a row is an error, which names row and column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
-	// NoIntercept leaves the intercept out.
+	// NoIntercept omits the intercept.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of unscaled features. By default it is
-	// on the coefficients of features divided by their standard deviations. Without a penalty
-	// NoStandardize changes nothing.
+	// NoStandardize applies the penalty to the coefficients of unscaled features. By default
+	// the penalty applies to the coefficients of features divided by their standard deviations.
+	// Without a penalty NoStandardize changes nothing.
 	NoStandardize bool
 	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
 	// mean weighted loss. The intercept is not penalised.
 	L1, L2 float64
-	// Huber, in the unit of the label, makes the loss linear in residuals beyond it, so that
-	// outliers count for less. 0 means least squares: the loss is ½·residual² everywhere.
+	// Huber, in the unit of the label, is the size above which residuals count linearly instead
+	// of as squares, so that outliers count for less. 0 means least squares: the loss is
+	// ½·residual² everywhere.
 	Huber float64
-	// NoInference leaves out the table of standard errors, t and p values, and saves the read
-	// of the rows that it needs. The table is made only for least squares without a penalty,
-	// and only where the type of the feature column says that there are at most 256 features.
+	// NoInference omits the table of standard errors, t and p values, and the read of the rows
+	// that the table needs. The table is computed only for least squares without a penalty, and
+	// only if the type of the feature column tells that there are at most 256 features.
 	NoInference bool
 
 	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
-	// means Newton's method, which for least squares solves the normal equations, up to 256
-	// features in dense columns (32 in others), and LBFGS beyond that. LBFGS changes to
-	// Newton's method if features correlate and there are at most 512 parameters.
+	// means Newton's method for up to 256 features in dense columns, or 32 in other columns,
+	// and LBFGS for more. For least squares, Newton's method solves the normal equations. LBFGS
+	// changes to Newton's method if features correlate and there are at most 512 parameters.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int
-	// Tol ends training when the largest component of the gradient, by standardised
-	// coefficients, is at most Tol·max(1, its value at the start). 0 means 1e-6; a negative
-	// value turns the test off.
+	// Tol ends training when the largest component of the gradient, with respect to
+	// standardised coefficients, is at most Tol·max(1, that component at the start). 0 means
+	// 1e-6; a negative value turns the test off.
 	Tol float64
-	// LossTol ends training when the objective falls by at most LossTol of its value, and
-	// StepTol when no parameter moves more than StepTol; 0 turns the test off.
+	// LossTol ends training when the objective falls by at most LossTol, relative to its value.
+	// StepTol ends training when no parameter moves by more than StepTol, relative to the
+	// larger of its size and 1. 0 turns the test off.
 	LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
-	// Start is a model to start from, of the same features; nil means zeros.
+	// Start is a model with the same features, from which training starts; nil means zeros.
 	Start *Model
-	// Seed is the seed of the draws of SGD; 0 means the seed of the job.
+	// Seed is the seed for the order of rows in SGD; 0 means the seed of the job.
 	Seed uint64
 }
 
@@ -78,14 +80,14 @@ type Params struct {
 func Regression(p Params) Params { return ElasticNet(0, 0, p) }
 
 // Ridge returns p with the penalty ½·l2·Σw². With W the total weight, scikit-learn's
-// Ridge(alpha) is l2 = alpha/W and NoStandardize.
+// Ridge(alpha) corresponds to l2 = alpha/W and NoStandardize.
 func Ridge(l2 float64, p Params) Params {
 	p.L1, p.L2 = 0, l2
 	return p
 }
 
 // Lasso returns p with the penalty l1·Σ|w|, which makes some coefficients 0. scikit-learn's
-// Lasso(alpha) is l1 = alpha and NoStandardize.
+// Lasso(alpha) corresponds to l1 = alpha and NoStandardize.
 func Lasso(l1 float64, p Params) Params {
 	p.L1, p.L2 = l1, 0
 	return p
@@ -113,7 +115,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// common returns the parameters that all linear models share.
+// common returns those of the parameters that all linear models share.
 func (p Params) common() linearmodel.Params {
 	return linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol,
@@ -122,7 +124,7 @@ func (p Params) common() linearmodel.Params {
 	}
 }
 
-// loss returns the loss of a residual.
+// loss returns the loss as a function of a residual.
 func (p Params) loss() objective.Loss {
 	if p.Huber > 0 {
 		return objective.Huber{Delta: p.Huber}
@@ -132,11 +134,11 @@ func (p Params) loss() objective.Loss {
 
 // Train fits a linear regression and returns the model as a dataset of one row. Its column
 // "model" holds the bytes that Model.Encode returns. Collect the dataset and read it with
-// ModelOf, or give it to Predict.
+// ModelOf, or pass it to Predict.
 //
-// Its queue is named "linear" and reports for the start and every iteration "loss", which is
-// the objective, "gradient norm", "step" and "reads". Errors in the parameters, or in the
-// columns that they name, are reported when the job is built, with the caller's line.
+// The training queue is named "linear". For the start and every iteration it reports "loss",
+// which is the objective, "gradient norm", "step" and "reads". Errors in the parameters, or in
+// the columns that they name, are reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "linear.Train"
 	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {
@@ -158,10 +160,10 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 // Kind implements model.Stage.
 func (p Params) Kind() string { return kind }
 
-// Fit implements model.Stage: it is Train.
+// Fit implements model.Stage. It calls Train.
 func (p Params) Fit(d *engine.Dataset) *engine.Dataset { return Train(d, p) }
 
-// Apply implements model.Stage: it is Predict with the parameters' PredictionCol.
+// Apply implements model.Stage. It calls Predict with the parameters' PredictionCol.
 func (p Params) Apply(d, made *engine.Dataset) *engine.Dataset {
 	return Predict(d, made, PredictOptions{PredictionCol: p.PredictionCol})
 }

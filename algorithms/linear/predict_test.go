@@ -23,8 +23,8 @@ var (
 	_ model.Stage  = linear.Params{}
 )
 
-// TestOperatorRowsAndCellsHaveTheSameBits compares the operator, the in-process calls on
-// dense and on sparse rows, and the step that pipelines run.
+// TestOperatorRowsAndCellsHaveTheSameBits compares the bits of predictions by the operator, by
+// the in-process calls on dense and on sparse rows, and by the step that pipelines run.
 func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 	table := machine(t)
 	m := train(t, table, linear.Params{})
@@ -50,7 +50,7 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// numbersTable has features of several types in columns of their own.
+// numbersTable returns a table whose features are in columns of several types.
 func numbersTable(nulls bool) arrow.Record {
 	mem := memory.NewGoAllocator()
 	a, c, v, y := array.NewInt32Builder(mem), array.NewBooleanBuilder(mem), array.NewFixedSizeListBuilder(mem, 2, arrow.PrimitiveTypes.Float32), array.NewFloat64Builder(mem)
@@ -81,8 +81,8 @@ func numbersTable(nulls bool) arrow.Record {
 	return array.NewRecord(arrow.NewSchema(fields, nil), columns, 20)
 }
 
-// TestFeatureColumns: feature columns are joined in their order, also those of single
-// precision, integers and bools.
+// TestFeatureColumns requires that feature columns are joined in the given order, including
+// columns of float32, integers and bools.
 func TestFeatureColumns(t *testing.T) {
 	features := []string{"f", "a", "v", "c"}
 	record := numbersTable(false)
@@ -137,7 +137,7 @@ func TestFeatureColumns(t *testing.T) {
 	}, "null")
 }
 
-// TestStepErrors: errors of the step name the column.
+// TestStepErrors requires that errors of the step name the column.
 func TestStepErrors(t *testing.T) {
 	m := train(t, target(30, 2), linear.Params{})
 	_, err := m.Bind(model.NewLayout("feature"))
@@ -166,8 +166,8 @@ func TestStepErrors(t *testing.T) {
 	require.True(t, math.IsNaN(m.PredictSparse([]int32{1, 0}, []float64{1, 2})))
 }
 
-// TestVectorsOfAnyKind trains on ragged vectors, on single precision, and on sparse vectors
-// without a size.
+// TestVectorsOfAnyKind trains on ragged vectors, on float32 vectors, and on sparse vectors
+// without a declared size.
 func TestVectorsOfAnyKind(t *testing.T) {
 	type dense struct {
 		X []float32 `column:"x"`

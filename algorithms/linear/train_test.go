@@ -21,8 +21,9 @@ func trains(table trial.Table, p linear.Params) func(b *engine.Builder) {
 	}
 }
 
-// TestPublishedLeastSquares has a published case of four rows and four coefficients, whose
-// first feature is constant. It checks the published predictions of the first two rows.
+// TestPublishedLeastSquares uses a published case of four rows and four coefficients, in which
+// the first feature is constant. It compares the predictions of the first two rows with the
+// published ones.
 func TestPublishedLeastSquares(t *testing.T) {
 	table := trial.TableOf([]float64{16.8, 6.7, 6.9, 8.0}, []float64{1, 7, 9}, []float64{1, 3, 3}, []float64{1, 2, 4}, []float64{1, 3, 4})
 	for _, method := range []optim.Method{optim.Auto, optim.LBFGS} {
@@ -34,15 +35,15 @@ func TestPublishedLeastSquares(t *testing.T) {
 	}
 }
 
-// TestStandardErrorsBesideTwins adds a feature that others determine. Features that are not
-// involved keep their standard errors. The others have none, because the rows do not tell how
-// they share their coefficients.
+// TestStandardErrorsBesideTwins adds a feature that is a linear combination of others. Features
+// that are not involved must keep their standard errors. The others must have none, because the
+// rows do not determine how they share their coefficients.
 func TestStandardErrorsBesideTwins(t *testing.T) {
 	table := target(80, 4)
 	want := train(t, table, linear.Params{}).Summary.Inference
 	for name, c := range map[string]struct {
 		more   func(x []float64) float64
-		shared []int // in addition to the added feature, which is the last
+		shared []int // features involved besides the added feature, which is the last
 	}{
 		"a twin":         {func(x []float64) float64 { return x[1] }, []int{1}},
 		"two and a sum":  {func(x []float64) float64 { return x[1] - 2*x[3] + 5 }, []int{1, 3}},
@@ -191,8 +192,8 @@ func TestOptimumIsTheClosedForm(t *testing.T) {
 	}
 }
 
-// TestCoefficientsAreScikitLearns compares lasso and elastic net, zeros included, and ridge
-// with alpha = L2·rows.
+// TestCoefficientsAreScikitLearns compares lasso, elastic net and ridge with scikit-learn,
+// zeros included. For ridge, alpha is L2·rows.
 func TestCoefficientsAreScikitLearns(t *testing.T) {
 	type fit struct {
 		Data         string
@@ -229,7 +230,7 @@ func TestCoefficientsAreScikitLearns(t *testing.T) {
 	require.Greater(t, zeros, 10)
 }
 
-// TestTables compares the tables with those of a QR decomposition in another language.
+// TestTables compares the tables with a QR decomposition that was computed in another language.
 func TestTables(t *testing.T) {
 	type table struct {
 		B, SE, T, P           []float64
@@ -269,8 +270,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestHuber checks the condition of the optimum, that clipped residuals are orthogonal to the
-// features, and that an outlier changes the solution little.
+// TestHuber checks the condition of the optimum: clipped residuals are orthogonal to the
+// features. It also requires that an outlier changes the solution little.
 func TestHuber(t *testing.T) {
 	table := target(150, 3)
 	table.Label[7] += 1e6
@@ -301,8 +302,9 @@ func TestHuber(t *testing.T) {
 	require.Equal(t, delta, m.Huber)
 }
 
-// TestCollinearAndConstantColumns: the table names such columns, nothing is NaN, and
-// predictions are as without them. Coefficients are shared, and not large with opposite signs.
+// TestCollinearAndConstantColumns requires that the table names such columns, that nothing is
+// NaN, and that predictions are the same as without these columns. Coefficients must be shared
+// between equal columns, not large with opposite signs.
 func TestCollinearAndConstantColumns(t *testing.T) {
 	table := target(100, 2)
 	more := table
@@ -319,7 +321,7 @@ func TestCollinearAndConstantColumns(t *testing.T) {
 			require.Equal(t, []int{0, 3, 4}, got.Summary.Inference.Collinear)
 			require.Equal(t, 3, got.Summary.Inference.Rank)
 			for _, term := range got.Summary.Inference.Terms {
-				require.False(t, term.Defined, "feature %s shares its coefficient", term.Name)
+				require.False(t, term.Defined, "feature %s shares its coefficient with another column, so it has no standard error", term.Name)
 			}
 			for i := range table.N {
 				require.InDelta(t, want.Predict(table.Row(i)), got.Predict(more.Row(i)), 1e-6)
@@ -333,7 +335,8 @@ func TestCollinearAndConstantColumns(t *testing.T) {
 	}
 }
 
-// TestMoreFeaturesThanRows: the model fits the labels exactly, and there is no table.
+// TestMoreFeaturesThanRows requires that the model fits the labels exactly, and that there is
+// no table.
 func TestMoreFeaturesThanRows(t *testing.T) {
 	table := target(8, 20)
 	m := train(t, table, linear.Params{Tol: 1e-9})
@@ -350,7 +353,8 @@ func TestMoreFeaturesThanRows(t *testing.T) {
 	require.InDelta(t, 5, train(t, one, linear.Params{}).Predict(one.Row(0)), 1e-9)
 }
 
-// TestConstantLabel: where all labels are equal, there is no variance to explain.
+// TestConstantLabel requires that measures of explained variance are absent if all labels are
+// equal.
 func TestConstantLabel(t *testing.T) {
 	table := target(30, 2)
 	for i := range table.Label {
@@ -391,7 +395,7 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestStart: training that starts at the optimum ends at once.
+// TestStart requires that training that starts at the optimum ends without further iterations.
 func TestStart(t *testing.T) {
 	table := target(200, 4)
 	p := linear.Ridge(0.02, linear.Params{Method: optim.LBFGS, Tol: 1e-8})
@@ -403,8 +407,8 @@ func TestStart(t *testing.T) {
 	require.InEpsilon(t, cold.Summary.Objective, warm.Summary.Objective, 1e-12)
 }
 
-// TestNoInference: there is no table and no read of the rows for it. The coefficients keep
-// their bits.
+// TestNoInference requires that NoInference omits the table and the read of the rows for it,
+// and that the coefficients keep their bits.
 func TestNoInference(t *testing.T) {
 	table := trial.Gaussian(4, 80, 3)
 	for i := range table.N {

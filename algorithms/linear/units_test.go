@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestUnitsOfLabels trains on the same labels in other units. Every method gives the same
-// coefficients in those units, because the bound for a small gradient has the unit of the
-// labels too.
+// TestUnitsOfLabels trains on the same labels in other units. Every method must give the same
+// coefficients in those units, because the bound for a small gradient also has the unit of the
+// labels.
 func TestUnitsOfLabels(t *testing.T) {
 	table := trial.Gaussian(11, 80, 3)
 	noise := trial.Gaussian(12, 80, 1)
@@ -55,7 +55,7 @@ func TestUnitsOfLabels(t *testing.T) {
 }
 
 // TestFarFromAnOptimum has labels whose squares overflow. Training may fail, but must not
-// report convergence where there is none.
+// report convergence far from an optimum.
 func TestFarFromAnOptimum(t *testing.T) {
 	table := trial.Gaussian(11, 40, 2)
 	table.Label = make([]float64, table.N)
@@ -76,8 +76,8 @@ func TestFarFromAnOptimum(t *testing.T) {
 	require.Equal(t, right, m.Summary.Converged, "%v: %s", m.Coefficients, m.Summary.Reason)
 }
 
-// TestRowsWithoutWeight adds rows of weight 0, which change neither the coefficients nor the
-// table.
+// TestRowsWithoutWeight requires that additional rows of weight 0 change neither the
+// coefficients nor the table.
 func TestRowsWithoutWeight(t *testing.T) {
 	table, noise := trial.Gaussian(21, 90, 2), trial.Gaussian(22, 90, 1)
 	for i := range table.N {

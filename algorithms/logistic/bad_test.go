@@ -84,7 +84,8 @@ func TestBadRows(t *testing.T) {
 	trial.Fails(t, trains(single, logistic.Params{}), "two classes")
 }
 
-// TestSkip: Skip leaves out rows that cannot be used, also those with a null label.
+// TestSkip requires that Skip leaves out rows that cannot be used, including rows with a null
+// label.
 func TestSkip(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	x, y := array.NewFloat64Builder(mem), array.NewStringBuilder(mem)

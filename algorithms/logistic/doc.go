@@ -8,21 +8,22 @@
 //	class := m.Predict(x)                          // its number; m.Classes.Values[class] as text
 //	ok := m.PredictProbability(x, p)               // no engine, concurrent, no allocation
 //
-// # What is minimised
+// # Objective
 //
 // With row weights u and the probability p of each row's class,
 //
 //	−Σ u·log p / Σ u + L1·Σ |s·w| + ½·L2·Σ (s·w)²
 //
-// where s is the standard deviation of the feature, or 1 with NoStandardize, so that by default
-// a penalty does not depend on the units of features. Intercepts are not penalised.
+// where s is the standard deviation of the feature, or 1 with NoStandardize. By default a
+// penalty therefore does not depend on the units of features. Intercepts are not penalised.
 // Coefficients are always for unscaled features. With W the total weight, scikit-learn's
-// LogisticRegression(C) is L2 = 1/(C·W) with NoStandardize, also for more than two classes.
+// LogisticRegression(C) corresponds to L2 = 1/(C·W) with NoStandardize, also for more than two
+// classes.
 //
-// Two classes have one set of coefficients: the probability of the second class is
-// 1/(1+exp(−m)) with m = w·x + c (+ offset). More classes have one set each, and the
-// probability of a class is proportional to exp(m). Without a penalty this is one set more than
-// needed. Training that starts at zeros then finds the sets that add up to zero.
+// Two classes share one set of coefficients: the probability of the second class is
+// 1/(1+exp(−m)) with m = w·x + c (+ offset). With more classes, each class has its own set, and
+// the probability of a class is proportional to exp(m). Without a penalty this is one set more
+// than needed. Training that starts at zeros then finds sets whose sum is zero.
 //
 // # Classes
 //
@@ -33,13 +34,14 @@
 //
 // If a plane separates the classes and there is no penalty, coefficients grow without bound.
 // Training then stops with the reason "diverging", the run counts a warning, and the model is
-// one of many that are right on all rows. The same holds if rows of both classes lie in the
-// plane. LBFGS may not notice this case, because it only sees a small gradient. This happens if
-// it is asked for, or ends before Newton's method takes over. Any penalty makes the optimum
-// unique.
+// one of many that are right on all rows. The same holds if the classes are separable except
+// for rows in the plane. In that case LBFGS may report convergence instead, because it sees
+// only a small gradient. This can happen if Method is LBFGS, or if training ends before
+// Newton's method takes over. Any penalty makes the optimum unique.
 //
 // # Standard errors
 //
 // Inference adds a table of standard errors from the Fisher information at the optimum, z
-// statistics, and p values by the normal distribution. It is for two classes without a penalty.
+// statistics, and p values by the normal distribution. It is available for two classes without
+// a penalty.
 package logistic

@@ -14,7 +14,7 @@ type attempt struct {
 	Passed string  `column:"passed"`
 }
 
-// Whether students pass an examination, depending on the hours that they studied.
+// Example predicts whether students pass an examination, from the hours that they studied.
 func Example() {
 	attempts := []attempt{{0.5, "no"}, {1, "no"}, {1.5, "no"}, {1.75, "yes"}, {2, "no"}, {2.5, "yes"}, {3, "no"}, {3.5, "yes"}, {4, "yes"}, {5, "yes"}}
 	job := engine.Anonymous(func(b *engine.Builder) error {

@@ -11,14 +11,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// train trains on a table with the columns of trial.
+// train trains a model on a table. Params p need not name the columns.
 func train(t testing.TB, table trial.Table, p logistic.Params, options ...engine.Option) *logistic.Model {
 	t.Helper()
 	p = columns(table, p)
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return logistic.Train(table.Dataset(b), p) }, logistic.ModelOf, options...)
 }
 
-// columns returns parameters that name the columns of a table.
+// columns returns p with the names of the table's columns.
 func columns(table trial.Table, p logistic.Params) logistic.Params {
 	p.LabelCol = "label"
 	if table.Weight != nil {

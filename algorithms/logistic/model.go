@@ -11,17 +11,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Model is a trained regression. It is used by pointer and not changed once it predicts;
-// any number of goroutines may use one.
+// Model is a trained regression. Use it through a pointer, and do not change it after the first
+// prediction. Any number of goroutines may use the same model.
 //
-// In a binary model Coefficients has one row, and Intercepts one value, for the log odds of the
-// second class. In a multinomial model they have one for each class. Both are for unscaled
-// features.
+// For two classes of a binary model, Coefficients has one row and Intercepts one value, for the
+// log odds of the second class. A multinomial model has one of each for every class. Both apply
+// to unscaled features.
 type Model struct {
 	linearmodel.Model `json:"-"`
-	// Classes are the classes in ascending order, and the type of their column.
+	// Classes has the classes in ascending order, and the type of the label column.
 	Classes linearmodel.Classes `json:"-"`
-	// Threshold is for two classes: the second is predicted where its probability is above
+	// Threshold is for two classes: the second class is predicted if its probability is above
 	// Threshold.
 	Threshold float64 `json:"threshold"`
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
@@ -54,10 +54,11 @@ const (
 // binary reports whether two classes share one set of coefficients.
 func (m *Model) binary() bool { return m.Margins() == 1 }
 
-// Predict returns the index in Classes.Values of the predicted class of a row. In a binary
-// model that is the second class if its probability is above Threshold. In a multinomial model
-// it is the most probable class, and the first if several are equal. A row with other than Dim
-// features, or with a NaN, gives -1. The offset counts as 0. Only the first call allocates.
+// Predict returns the index in Classes.Values of the predicted class of a row. A binary model
+// predicts the second class if its probability is above Threshold. A multinomial model predicts
+// the most probable class, and the first one if several are equal. If the row does not have Dim
+// features or contains a NaN, the result is -1. The offset is taken as 0. Only the first call
+// allocates.
 func (m *Model) Predict(x []float64) int {
 	if m.binary() {
 		return m.decide(m.Margin(x))
@@ -65,8 +66,9 @@ func (m *Model) Predict(x []float64) int {
 	return m.Largest(x)
 }
 
-// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
-// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give -1.
+// PredictSparse does what Predict does, for a sparse row. The row is given by its nonzero
+// values and their indices in ascending order. If indices do not ascend or lie outside
+// 0..Dim-1, the result is -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) int {
 	if m.binary() {
 		return m.decide(m.SparseMargin(indices, values))
@@ -74,9 +76,9 @@ func (m *Model) PredictSparse(indices []int32, values []float64) int {
 	return m.SparseLargest(indices, values)
 }
 
-// PredictProbability writes the probability of each class to dst, which must have a value for
-// each. It returns false, and leaves dst as it is, for a dst of another length and for a row
-// with other than Dim features. Only the first call allocates.
+// PredictProbability writes the probability of each class to dst, which must have one value for
+// each. It returns false and does not change dst if dst has another length or the row does not
+// have Dim features. Only the first call allocates.
 func (m *Model) PredictProbability(x, dst []float64) bool {
 	if len(dst) != len(m.Classes.Values) || !m.MarginsTo(x, dst[:m.Margins()]) {
 		return false
@@ -85,7 +87,7 @@ func (m *Model) PredictProbability(x, dst []float64) bool {
 	return true
 }
 
-// PredictProbabilitySparse is PredictProbability for a sparse row.
+// PredictProbabilitySparse does what PredictProbability does, for a sparse row.
 func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
 	if len(dst) != len(m.Classes.Values) || !m.SparseMarginsTo(indices, values, dst[:m.Margins()]) {
 		return false
@@ -94,7 +96,7 @@ func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64)
 	return true
 }
 
-// decide returns the class, given the log odds of the second class.
+// decide returns the predicted class, given the log odds of the second class.
 func (m *Model) decide(margin float64) int {
 	switch p := kernel.Sigmoid(margin); {
 	case p != p:
@@ -105,8 +107,9 @@ func (m *Model) decide(margin float64) int {
 	return 0
 }
 
-// largest returns the class with the largest margin, and the first if several are equal, as
-// linearmodel.Model.Largest does. NaN is never the largest. If all are NaN, largest returns −1.
+// largest returns the class with the largest margin, and the first such class if several are
+// equal, as linearmodel.Model.Largest does. NaN is never the largest. If all are NaN, largest
+// returns −1.
 func largest(margins []float64) int {
 	best, at := math.Inf(-1), -1
 	for a, v := range margins {
@@ -126,7 +129,7 @@ func (m *Model) probabilities(dst []float64) {
 	kernel.Softmax(dst)
 }
 
-// finish makes the model.
+// finish returns the model of a completed fit.
 func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 	m := &Model{
 		Classes: linearmodel.Classes{Type: f.Facts.LabelType, Values: f.Facts.Classes}, Threshold: p.Threshold,
@@ -160,7 +163,7 @@ func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 	return m, nil
 }
 
-// payload is what a model's file holds.
+// payload is the content of a model's file.
 type payload struct {
 	linearmodel.Payload
 	linearmodel.Classes
@@ -172,8 +175,8 @@ const version = 1
 // Kind implements model.Model.
 func (m *Model) Kind() string { return kind }
 
-// Encode returns the model's file, the same bytes for the same model. A model that is not valid
-// is an error.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m.Classes, m})
 }
@@ -193,8 +196,8 @@ func (m *Model) check() error {
 	return m.Check()
 }
 
-// Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
-// newer version is an error, which says so.
+// Decode decodes what Encode returned. It returns an error that tells the cause if the input is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}
 	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
@@ -204,18 +207,19 @@ func Decode(file []byte) (*Model, error) {
 	return model.Whole(p.Model, p.check())
 }
 
-// Save writes the model to a file. The file is either the old one or the whole new one.
+// Save writes the model to a file. The file is replaced atomically: after a failure it is still
+// the old one.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }
 
-// ModelOf returns the model that was collected under a name from the dataset that Train
-// returned.
+// ModelOf returns the model that was collected under the given name. The collected dataset must
+// be the one that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset makes the model a dataset of the job, like the one that Train returns, so that a
-// saved model can be given to Predict.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. With
+// it a saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return m.Classes.Dataset(b, m) }

@@ -25,7 +25,7 @@ func TestModelFileRoundTrip(t *testing.T) {
 	}
 }
 
-// TestModelOfVersion1 reads a file that the first version wrote.
+// TestModelOfVersion1 requires that a file written by version 1 can still be read.
 func TestModelOfVersion1(t *testing.T) {
 	m, err := logistic.Load("testdata/model_v1.json")
 	require.NoError(t, err)
@@ -45,7 +45,8 @@ func TestModelOfVersion1(t *testing.T) {
 	require.Equal(t, strings.TrimSpace(string(text)), string(again))
 }
 
-// TestModelsThatDoNotHoldTogether: models that are not valid are not written.
+// TestModelsThatDoNotHoldTogether requires that models that are not valid are refused when they
+// are encoded.
 func TestModelsThatDoNotHoldTogether(t *testing.T) {
 	fresh := func() *logistic.Model {
 		m := &logistic.Model{Threshold: 0.5}

@@ -49,7 +49,7 @@ func (r *reference) weight(i int) float64 {
 	return r.table.Weight[i]
 }
 
-// evaluate returns the objective, and its gradient in g if that is not nil.
+// evaluate returns the objective. It writes the gradient to g unless g is nil.
 func (r *reference) evaluate(v, g []float64) float64 {
 	d, k := r.table.D, r.k
 	for i := range g {
@@ -116,8 +116,7 @@ func (r *reference) evaluate(v, g []float64) float64 {
 	return loss
 }
 
-// minimum returns the minimum that gonum finds. gonum iterates as long as it makes any
-// progress.
+// minimum returns the minimum that gonum finds with as many iterations as it makes progress.
 func (r *reference) minimum(t *testing.T) float64 {
 	t.Helper()
 	p := optimize.Problem{
@@ -126,11 +125,11 @@ func (r *reference) minimum(t *testing.T) float64 {
 	}
 	n := r.k * (r.table.D + 1)
 	result, err := optimize.Minimize(p, make([]float64, n), &optimize.Settings{GradientThreshold: 1e-12, Converger: optimize.NeverTerminate{}, MajorIterations: 2000}, &optimize.BFGS{})
-	require.NotNil(t, result, err) // err is not checked: rounding may end the line search
+	require.NotNil(t, result, err) // err is ignored: rounding may end the line search
 	return result.F
 }
 
-// at returns the objective at a model.
+// at returns the objective at the parameters of a model.
 func (r *reference) at(m *logistic.Model) float64 {
 	d := r.table.D
 	v := make([]float64, r.k*(d+1))
@@ -170,7 +169,7 @@ func threeClasses(n, d int) trial.Table {
 	return table
 }
 
-// twoClasses is threeClasses with the last two classes joined.
+// twoClasses returns the rows of threeClasses with the last two classes joined.
 func twoClasses(n, d int) trial.Table {
 	table := threeClasses(n, d)
 	for i, y := range table.Label {
@@ -179,7 +178,8 @@ func twoClasses(n, d int) trial.Table {
 	return table
 }
 
-// TestOptimumIsThatOfAnIndependentSolver compares the final values of the objective.
+// TestOptimumIsThatOfAnIndependentSolver compares the objective with the minimum that gonum
+// finds.
 func TestOptimumIsThatOfAnIndependentSolver(t *testing.T) {
 	shifted := twoClasses(200, 4)
 	for i := range shifted.N {
@@ -212,7 +212,7 @@ func TestOptimumIsThatOfAnIndependentSolver(t *testing.T) {
 	}
 }
 
-// TestBalancedAndClassWeights: class weights act like row weights.
+// TestBalancedAndClassWeights requires that class weights have the effect of row weights.
 func TestBalancedAndClassWeights(t *testing.T) {
 	table := twoClasses(200, 3)
 	var first, all float64
@@ -245,8 +245,8 @@ func TestBalancedAndClassWeights(t *testing.T) {
 	trial.Fails(t, trains(table, logistic.Params{ClassWeights: map[string]float64{"7": 1}}), `"7", which is no class`)
 }
 
-// TestSoftmaxOfTwoClassesIsBinary: with coefficients for both classes, twice the penalty gives
-// the binary model.
+// TestSoftmaxOfTwoClassesIsBinary requires that a multinomial model of two classes with twice
+// the penalty equals the binary model.
 func TestSoftmaxOfTwoClassesIsBinary(t *testing.T) {
 	table := trial.Heart(t)
 	one := train(t, table, logistic.Params{L2: 0.05, Tol: 1e-10})
@@ -258,8 +258,8 @@ func TestSoftmaxOfTwoClassesIsBinary(t *testing.T) {
 	}
 }
 
-// TestL1ZeroPattern checks the conditions of the optimum. Where a coefficient is 0, the
-// gradient is at most L1 in size; elsewhere it is L1 in size.
+// TestL1ZeroPattern checks the conditions of the optimum: the absolute gradient is at most L1
+// where a coefficient is 0, and equal to L1 elsewhere.
 func TestL1ZeroPattern(t *testing.T) {
 	table := higgs(t)
 	const l1 = 0.02

@@ -14,16 +14,17 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of every field means its default; only
-// LabelCol has none.
+// Params are the parameters of Train. The zero value of a field means its default. Only
+// LabelCol has no default.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, and are joined in their order. With neither, the features are the
-	// dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
+	// number columns instead, which are joined in the given order. If both are empty, the
+	// features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of the labels, of any type. The classes are its distinct values
-	// in ascending order: numbers by value, text by bytes, false before true. Required.
+	// in ascending order: numbers by value, text by bytes, false before true. LabelCol is
+	// required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// weighs 1.
@@ -35,53 +36,55 @@ type Params struct {
 	// "prediction" and "probability".
 	PredictionCol, ProbabilityCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without it such a row is an error, which names row and column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
-	// Family is the model of the classes; the zero value decides by their number.
+	// Family is the model of the classes; the zero value selects it by the number of classes.
 	Family Family
-	// ClassWeights multiply the weights of rows by class. The keys are classes as texts; rows
-	// of other classes keep their weights. Balanced makes all classes weigh the same instead.
-	// Neither changes the standard deviations by which features are scaled.
+	// ClassWeights has factors for the weights of rows. The keys are classes as texts; rows of
+	// other classes keep their weights. Balanced gives all classes the same total weight
+	// instead. Neither changes the standard deviations by which features are scaled.
 	ClassWeights map[string]float64
 	Balanced     bool
-	// Threshold is for two classes: the second is predicted where its probability is above
+	// Threshold is for two classes: the second class is predicted if its probability is above
 	// Threshold. It is above 0 and below 1; 0 means 0.5.
 	Threshold float64
 
-	// NoIntercept leaves the intercepts out.
+	// NoIntercept omits the intercepts.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of unscaled features. By default it is
-	// on the coefficients of features divided by their standard deviations. Without a penalty
-	// NoStandardize changes nothing.
+	// NoStandardize applies the penalty to the coefficients of unscaled features. By default
+	// the penalty applies to the coefficients of features divided by their standard deviations.
+	// Without a penalty NoStandardize changes nothing.
 	NoStandardize bool
 	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
 	// mean weighted loss. Intercepts are not penalised. With W the total weight, scikit-learn's
-	// C is L2 = 1/(C·W) and NoStandardize.
+	// C corresponds to L2 = 1/(C·W) and NoStandardize.
 	L1, L2 float64
-	// Inference asks for the table of standard errors, z and p values, which needs one more
-	// read of the rows. It is for two classes without a penalty.
+	// Inference adds the table of standard errors, z and p values, which needs one more read of
+	// the rows. It is available for two classes without a penalty.
 	Inference bool
 
 	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
-	// means Newton's method up to 32 parameters (up to 64 for more than two classes over 7
-	// dense features or more), and LBFGS beyond that. LBFGS changes to Newton's method if
-	// features correlate and there are at most 512 parameters.
+	// means Newton's method for up to 32 parameters (up to 64 for more than two classes with at
+	// least 7 dense features), and LBFGS for more. LBFGS changes to Newton's method if features
+	// correlate and there are at most 512 parameters.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int
-	// Tol ends training when the largest component of the gradient, by standardised
-	// coefficients, is at most Tol·max(1, its value at the start). 0 means 1e-6; a negative
-	// value turns the test off.
+	// Tol ends training when the largest component of the gradient, with respect to
+	// standardised coefficients, is at most Tol·max(1, that component at the start). 0 means
+	// 1e-6; a negative value turns the test off.
 	Tol float64
-	// LossTol ends training when the objective falls by at most LossTol of its value, and
-	// StepTol when no parameter moves more than StepTol; 0 turns the test off.
+	// LossTol ends training when the objective falls by at most LossTol, relative to its value.
+	// StepTol ends training when no parameter moves by more than StepTol, relative to the
+	// larger of its size and 1. 0 turns the test off.
 	LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
-	// Start is a model to start from, of the same features and classes; nil means zeros.
+	// Start is a model with the same features and classes, from which training starts; nil
+	// means zeros.
 	Start *Model
-	// Seed is the seed of the draws of SGD; 0 means the seed of the job.
+	// Seed is the seed for the order of rows in SGD; 0 means the seed of the job.
 	Seed uint64
 }
 
@@ -89,13 +92,13 @@ type Params struct {
 type Family int
 
 const (
-	// Auto takes Binary for two classes and Multinomial for more.
+	// Auto selects Binary for two classes and Multinomial for more.
 	Auto Family = iota
-	// Binary gives two classes one set of coefficients: the margin is the log odds of the
+	// Binary has one set of coefficients for two classes: the margin is the log odds of the
 	// second class.
 	Binary
-	// Multinomial gives each class its own coefficients: probabilities are proportional to the
-	// exponentials of the margins.
+	// Multinomial has one set of coefficients for each class: probabilities are proportional to
+	// the exponentials of the margins.
 	Multinomial
 )
 
@@ -107,7 +110,7 @@ func (f Family) String() string { return families.String(f) }
 // MarshalText implements encoding.TextMarshaler.
 func (f Family) MarshalText() ([]byte, error) { return families.Text(f) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (f *Family) UnmarshalText(text []byte) error {
 	if families.Parse(f, text) != nil {
 		return fmt.Errorf("unknown family %q: want auto, binary or multinomial", text)
@@ -153,7 +156,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// common returns the parameters that all linear models share.
+// common returns those of the parameters that all linear models share.
 func (p Params) common() linearmodel.Params {
 	return linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol,
@@ -185,11 +188,11 @@ func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
 
 // Train fits a logistic regression and returns the model as a dataset of one row. Its column
 // "model" holds the bytes that Model.Encode returns. Collect the dataset and read it with
-// ModelOf, or give it to Predict. (A second column has the type of the labels; it is null.)
+// ModelOf, or pass it to Predict. A second column, which is null, tells the type of the labels.
 //
-// Its queue is named "logistic" and reports for the start and every iteration "loss", which is
-// the objective, "gradient norm", "step" and "reads". Errors in the parameters, or in the
-// columns that they name, are reported when the job is built, with the caller's line. Where
+// The training queue is named "logistic". For the start and every iteration it reports "loss",
+// which is the objective, "gradient norm", "step" and "reads". Errors in the parameters, or in
+// the columns that they name, are reported when the job is built, with the caller's line. If
 // classes are separable and there is no penalty, there is no optimum: training stops with the
 // reason "diverging", and the run's report counts a warning.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
@@ -210,10 +213,10 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 // Kind implements model.Stage.
 func (p Params) Kind() string { return kind }
 
-// Fit implements model.Stage: it is Train.
+// Fit implements model.Stage. It calls Train.
 func (p Params) Fit(d *engine.Dataset) *engine.Dataset { return Train(d, p) }
 
-// Apply implements model.Stage: it is Predict with the parameters' columns.
+// Apply implements model.Stage. It calls Predict with the parameters' columns.
 func (p Params) Apply(d, made *engine.Dataset) *engine.Dataset {
 	return Predict(d, made, PredictOptions{PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// PredictOptions change what Predict reads and writes.
+// PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol name the columns to read. Empty means the columns
-	// that the model was trained on.
+	// VectorCol, FeatureCols and OffsetCol name the columns to read. If they are empty, the
+	// columns are those that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
@@ -21,17 +21,18 @@ type PredictOptions struct {
 	// ProbabilityCol names the new column of vectors with the probability of each class, in
 	// the order of Model.Classes; empty means "probability".
 	ProbabilityCol string
-	// Replace lets the new columns replace those of the same names, which otherwise are an
-	// error.
+	// Replace allows the new columns to replace columns of the same names. Without Replace such
+	// columns are an error.
 	Replace bool
-	// Skip predicts null for rows that hold a NaN or an infinity, which otherwise fail the run.
-	// For rows that hold a null the prediction is null in either case.
+	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
+	// an error. For rows that contain a null the prediction is null in either case.
 	Skip bool
 }
 
 // Predict adds to each row the predicted class and the probabilities of all classes, with the
-// same bits as Model.Predict, PredictProbability and their sparse forms. The model is a dataset
-// of one row, from Train or from Model.Dataset. Rows stay in place.
+// same bits as Model.Predict, PredictProbability and their variants for sparse rows. made is
+// the model as a dataset of one row, from Train or from Model.Dataset. Rows are not moved
+// between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	named := linearmodel.PredictOptions{
 		VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, PredictionCol: o.PredictionCol, Replace: o.Replace, Skip: o.Skip,
@@ -39,8 +40,8 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return linearmodel.PredictClass("logistic.Predict", "LogisticPredict", d, made, named, cmp.Or(o.ProbabilityCol, defaultProbability), Decode, (*Model).scores)
 }
 
-// scores returns the classes, and a function from a row's margins to its class and
-// probabilities.
+// scores returns the classes, and a function that takes a row's margins and returns its class
+// and probabilities.
 func (m *Model) scores() (linearmodel.Classes, func(margins []float64) (int, []float64)) {
 	room := make([]float64, len(m.Classes.Values))
 	return m.Classes, func(margins []float64) (int, []float64) {
@@ -49,8 +50,8 @@ func (m *Model) scores() (linearmodel.Classes, func(margins []float64) (int, []f
 	}
 }
 
-// classAndProbabilities returns the class predicted from the margins at the start of dst, and
-// replaces these by the probabilities of all classes.
+// classAndProbabilities returns the class predicted from the margins at the start of dst. It
+// replaces the margins by the probabilities of all classes.
 func (m *Model) classAndProbabilities(dst []float64) int {
 	class := m.classOf(dst[:m.Margins()])
 	m.probabilities(dst)
@@ -65,7 +66,7 @@ func (m *Model) classOf(margins []float64) int {
 	return largest(margins)
 }
 
-// Transform implements model.Model: it is Predict with the columns of training.
+// Transform implements model.Model. It calls Predict with the columns of training.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("logistic.Model.Transform", d)), PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }

@@ -21,8 +21,8 @@ var (
 	_ model.Stage  = logistic.Params{}
 )
 
-// TestOperatorRowsAndCellsHaveTheSameBits compares the operator, the in-process calls on
-// dense and on sparse rows, and the step that pipelines run.
+// TestOperatorRowsAndCellsHaveTheSameBits compares the bits of predictions by the operator, by
+// the in-process calls on dense and on sparse rows, and by the step that pipelines run.
 func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 	for _, table := range []trial.Table{trial.Heart(t), trial.Iris(t)} {
 		m := train(t, table, logistic.Params{L2: 0.01})
@@ -105,8 +105,8 @@ func TestPredictOfRowsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// TestPredictRowsThatCannotBe: a row with a null has a null prediction. A NaN is an error that
-// names row and column, or is skipped.
+// TestPredictRowsThatCannotBe requires that a row with a null has a null prediction. A row with
+// a NaN must give an error that names row and column, or be skipped.
 func TestPredictRowsThatCannotBe(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	m := train(t, trial.TableOf([]float64{0, 0, 1, 1, 0, 1}, []float64{1}, []float64{2}, []float64{3}, []float64{4}, []float64{3.5}, []float64{2}), logistic.Params{L2: 0.1})
@@ -133,7 +133,7 @@ func TestPredictRowsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestPredictRefuses: Predict refuses rows and options that do not suit the model.
+// TestPredictRefuses requires that Predict refuses rows and options that do not suit the model.
 func TestPredictRefuses(t *testing.T) {
 	table := trial.Heart(t)
 	m := train(t, table, logistic.Params{L2: 0.01})
@@ -161,8 +161,8 @@ func TestPredictRefuses(t *testing.T) {
 	trial.Run(t, apply(table, logistic.PredictOptions{PredictionCol: "label", Replace: true}))
 }
 
-// TestOffset: the offset is added wherever the model is applied to columns, but not by
-// in-process calls.
+// TestOffset requires that the offset is added wherever the model is applied to columns, but
+// not by in-process calls.
 func TestOffset(t *testing.T) {
 	table := twoClasses(80, 2)
 	for i := range table.N {

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// TestProbabilitiesAreScikitLearns takes L2 = 1/(C·rows) with NoStandardize, and compares every
-// probability, for dense and sparse rows and all methods.
+// TestProbabilitiesAreScikitLearns sets L2 = 1/(C·rows) with NoStandardize. It compares every
+// probability with scikit-learn, for dense and sparse rows and all methods.
 func TestProbabilitiesAreScikitLearns(t *testing.T) {
 	type fit struct {
 		C             float64
@@ -46,7 +46,7 @@ func TestProbabilitiesAreScikitLearns(t *testing.T) {
 	}
 }
 
-// TestTableOfStandardErrors compares the table with that of Newton's method in another
+// TestTableOfStandardErrors compares the table with results of Newton's method in another
 // language.
 func TestTableOfStandardErrors(t *testing.T) {
 	type table struct {

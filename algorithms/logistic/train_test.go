@@ -52,7 +52,7 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestStart: training that starts at the optimum ends at once.
+// TestStart requires that training that starts at the optimum ends without further iterations.
 func TestStart(t *testing.T) {
 	for name, table := range map[string]trial.Table{"binary": twoClasses(200, 4), "softmax": threeClasses(200, 4)} {
 		for _, sparse := range []bool{false, true} {
@@ -74,8 +74,8 @@ func TestStart(t *testing.T) {
 	trial.Fails(t, trains(three, logistic.Params{Start: two}), "the model to start from", `its classes are ["0" "1"]`)
 }
 
-// TestMethodFollowsTheShape: Newton's method is the default up to 32 parameters. For several
-// margins it is the default up to 64, where dense rows fill vector registers.
+// TestMethodFollowsTheShape requires Newton's method as the default for up to 32 parameters.
+// With several margins it must be the default for up to 64 if dense rows fill vector registers.
 func TestMethodFollowsTheShape(t *testing.T) {
 	for _, c := range []struct {
 		d, classes int
@@ -94,8 +94,8 @@ func TestMethodFollowsTheShape(t *testing.T) {
 	}
 }
 
-// correlated returns rows of d features, each of which correlates with the one before, and
-// labels that depend on all of them.
+// correlated returns rows of d features and labels that depend on all of them. Neighbouring
+// features have the given correlation.
 func correlated(n, d int, correlation float64) trial.Table {
 	table := trial.Gaussian(uint64(n+d), n, d)
 	own := math.Sqrt(1 - correlation*correlation)
@@ -117,9 +117,9 @@ func correlated(n, d int, correlation float64) trial.Table {
 	return table
 }
 
-// TestNewtonTakesOver: if features correlate, the default changes to Newton's method, and needs
-// far fewer iterations than LBFGS. If they do not, it stays with LBFGS. The change is at the
-// same iteration at any parallelism.
+// TestNewtonTakesOver requires that the default method changes to Newton's method if features
+// correlate, and needs far fewer iterations than LBFGS. If features do not correlate, it must
+// stay with LBFGS. The change must be at the same iteration at any parallelism.
 func TestNewtonTakesOver(t *testing.T) {
 	for _, d := range []int{40, 90} {
 		table := correlated(400, d, 0.99)
@@ -145,7 +145,8 @@ func TestNewtonTakesOver(t *testing.T) {
 	}
 }
 
-// TestSGDTakesManyRowsAtATime: a step of SGD may take any number of sparse rows of one shard.
+// TestSGDTakesManyRowsAtATime requires that a step of SGD may take any number of sparse rows of
+// one shard.
 func TestSGDTakesManyRowsAtATime(t *testing.T) {
 	for _, n := range []int{243, 244, 257, 300} {
 		table := trial.Gaussian(3, n, 3)
@@ -159,7 +160,8 @@ func TestSGDTakesManyRowsAtATime(t *testing.T) {
 	}
 }
 
-// TestParametersWhoseSquaresOverflow: without a penalty the squares are not needed.
+// TestParametersWhoseSquaresOverflow requires that training works with parameters whose squares
+// overflow if there is no penalty, because the squares are not needed then.
 func TestParametersWhoseSquaresOverflow(t *testing.T) {
 	p := logistic.Params{Method: optim.SGD, MaxIter: 2, Stochastic: optim.Stochastic{Rate: 1e200}}
 	m := train(t, correlated(200, 3, 0), p)
@@ -169,9 +171,9 @@ func TestParametersWhoseSquaresOverflow(t *testing.T) {
 	require.False(t, m.Summary.Converged)
 }
 
-// TestQuasiSeparable: a column separates some rows of one class, and no penalty bounds its
-// coefficient. Training reports this, although LBFGS alone would take a small gradient for the
-// optimum.
+// TestQuasiSeparable has a column that separates some rows of one class, and no penalty bounds
+// its coefficient. Training must report that, although LBFGS alone would take a small gradient
+// for an optimum.
 func TestQuasiSeparable(t *testing.T) {
 	table := correlated(1000, 40, 0.95)
 	for i := range table.N {
@@ -189,8 +191,8 @@ func TestQuasiSeparable(t *testing.T) {
 	require.True(t, train(t, table, logistic.Params{MaxIter: 300}).Summary.Converged)
 }
 
-// TestNoMoreIterations: when training goes on because the last step left much of the gradient,
-// MaxIter still ends it.
+// TestNoMoreIterations requires that MaxIter ends training even when training would continue
+// because the last step reduced the gradient too little.
 func TestNoMoreIterations(t *testing.T) {
 	table := trial.TableOf([]float64{1, 1, 1, 1, 0, 1, 0, 1, 0, 1}, []float64{1}, []float64{1}, []float64{1}, []float64{0}, []float64{0}, []float64{0}, []float64{0}, []float64{0}, []float64{0}, []float64{0})
 	whole := train(t, table, logistic.Params{Tol: 1e-4})
@@ -202,7 +204,8 @@ func TestNoMoreIterations(t *testing.T) {
 	}
 }
 
-// TestSeparable: without a penalty there is no optimum, and training reports this.
+// TestSeparable requires that training reports divergence if classes are separable and there is
+// no penalty.
 func TestSeparable(t *testing.T) {
 	table := trial.TableOf([]float64{0, 0, 0, 1, 1, 1}, []float64{-3}, []float64{-2}, []float64{-1}, []float64{1}, []float64{2}, []float64{4})
 	for _, method := range []optim.Method{optim.Auto, optim.LBFGS} {
@@ -224,7 +227,8 @@ func TestSeparable(t *testing.T) {
 	require.NotContains(t, r.Summary(), "warnings")
 }
 
-// TestCollinearAndConstantColumns: nothing is NaN, and predictions are as without such columns.
+// TestCollinearAndConstantColumns requires that nothing is NaN with such columns, and that
+// predictions are the same as without them.
 func TestCollinearAndConstantColumns(t *testing.T) {
 	table := twoClasses(150, 2)
 	more := table
@@ -245,8 +249,8 @@ func TestCollinearAndConstantColumns(t *testing.T) {
 	}
 }
 
-// TestMoreFeaturesThanRows: with a penalty there is one optimum. Without a penalty the classes
-// are separable.
+// TestMoreFeaturesThanRows requires the unique optimum with a penalty. Without a penalty the
+// classes must be reported as separable.
 func TestMoreFeaturesThanRows(t *testing.T) {
 	table := twoClasses(12, 30)
 	m := train(t, table, logistic.Params{L2: 0.1, Tol: 1e-9})
@@ -255,8 +259,8 @@ func TestMoreFeaturesThanRows(t *testing.T) {
 	require.Equal(t, optim.Diverging, train(t, table, logistic.Params{}).Summary.Reason)
 }
 
-// TestLabelsOfAnyType: classes are in the order of their values, and predictions have the type
-// of the labels.
+// TestLabelsOfAnyType requires that classes are in the order of their values, and that
+// predictions have the type of the labels.
 func TestLabelsOfAnyType(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	x := []float64{-2, -1.5, -1, 1, 1.5, 2, -1.2, 0.9}
@@ -265,7 +269,7 @@ func TestLabelsOfAnyType(t *testing.T) {
 		dt            arrow.DataType
 		texts         [2]string
 		classes       []string
-		firstIsSecond bool // the first text is the second class
+		firstIsSecond bool // whether the first text is the second class
 	}{
 		{arrow.FixedWidthTypes.Boolean, [2]string{"false", "true"}, []string{"false", "true"}, false},
 		{arrow.PrimitiveTypes.Int64, [2]string{"10", "9"}, []string{"9", "10"}, true},

@@ -19,26 +19,27 @@
 //	err = m.Save("species.json")
 //	m, err = mlp.Load("species.json")
 //
-// A Model needs no job, and any number of goroutines may use one.
+// A Model can be used without a job, and by any number of goroutines at the same time.
 //
-// # What is computed
+// # Computation
 //
-// Features are standardised on the fly and pass through the layers. Each unit computes the sum
-// of its inputs, weighted by the layer's weights, plus a bias; hidden units apply the
-// activation to it. A regression has one output, and its loss is half the squared difference.
-// The outputs of a classification give probabilities: of two classes by the logistic function,
-// of more by softmax. Its loss is the negative logarithm of the probability of the row's class.
-// Training minimises the mean weighted loss and the penalty ½·L2·Σw² by L-BFGS or by SGD.
-// Gradients come from back-propagation (Rumelhart, Hinton and Williams, "Learning
-// representations by back-propagating errors", Nature 323, 1986), for blocks of rows at a time,
-// as products of matrices. The objective is not convex: the initial weights, drawn with the
-// seed, decide which optimum is found.
+// Features are standardised as they are read, and pass through the layers. Each unit computes
+// the sum of its inputs, weighted by the layer's weights, plus a bias; hidden units apply the
+// activation function to that sum. A regression has one output, and its loss is half the
+// squared difference. The outputs of a classification give probabilities: for two classes by
+// the logistic function, for more classes by softmax. The loss of a classification is the
+// negative logarithm of the probability of the row's class. Training minimises the mean
+// weighted loss and the penalty ½·L2·Σw² by L-BFGS or by SGD. Gradients come from
+// back-propagation (Rumelhart, Hinton and Williams, "Learning representations by
+// back-propagating errors", Nature 323, 1986), for blocks of rows at a time, as products of
+// matrices. The objective is not convex: which optimum is found depends on the initial weights,
+// which are drawn with the seed.
 //
-// The objective is that of scikit-learn's MLPClassifier and MLPRegressor with alpha =
+// The objective equals that of scikit-learn's MLPClassifier and MLPRegressor with alpha =
 // L2·rows.
 //
-// Where sparse rows declare very many features, the first layer only has those that occur. A
-// feature that did not occur counts as 0.
+// If sparse rows declare very many features, the first layer reads only the features that occur
+// in training. Other features count as 0.
 //
 // # The same bits
 //
@@ -46,9 +47,10 @@
 // seed. Parallelism, batch sizes and processors change none of its bits. The initial weights of
 // a feature are a function of the seed, the feature's number and the layer's units.
 //
-// # The plan
+// # Implementation
 //
 // Train adds the operator that checks rows, the queue of their facts, and the queue "mlp" of
-// package optim. Files: params.go; network.go the layers; loss.go the loss; train.go; model.go
-// the model; file.go its file; predict.go prediction in a job.
+// package optim. The files are params.go; network.go with the layers; loss.go with the loss;
+// train.go; model.go with the model; file.go with its file; predict.go with prediction in a
+// job.
 package mlp

@@ -12,17 +12,17 @@ const version = 1
 
 type payload struct {
 	Task    Task `json:"task"`
-	Classes      // label_type, classes
+	Classes      // JSON fields label_type and classes
 	*Model
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model that is not valid
-// is an error.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns, m.Summary, payload{m.Task, m.Classes, m})
 }
 
-// Decode reads what Encode wrote.
+// Decode decodes what Encode returned.
 func Decode(file []byte) (*Model, error) {
 	m := &Model{}
 	p := payload{Model: m}

@@ -12,13 +12,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// opened returns the optimiser's evaluator of the loss over n random rows of d features and 3
-// classes in one shard.
+// opened returns the optimiser's evaluator of the loss over one shard of n random rows, with d
+// features and 3 classes.
 func opened(t testing.TB, p Params, n, d int, sparse bool) optim.Evaluator {
 	return openedClasses(t, p, n, d, 3, sparse)
 }
 
-// openedClasses is opened for any number of classes.
+// openedClasses does what opened does, for any number of classes.
 func openedClasses(t testing.TB, p Params, n, d, classes int, sparse bool) optim.Evaluator {
 	r := sharding.NewRandom(p.Seed, "rows", 0, 0)
 	b := &rows.Block{N: n, D: d}
@@ -49,7 +49,8 @@ func openedClasses(t testing.TB, p Params, n, d, classes int, sparse bool) optim
 	return nonconvex.Over(l, p.Task, f, 0, []*rows.Block{b})
 }
 
-// The gradient agrees with finite differences, for all activations, tasks and depths.
+// TestGradient compares the gradient with finite differences, for all activations, tasks and
+// depths.
 func TestGradient(t *testing.T) {
 	for _, p := range []Params{
 		{Seed: 1, Hidden: []int{4}, Activation: Tanh},
@@ -60,7 +61,7 @@ func TestGradient(t *testing.T) {
 		{Seed: 7, Hidden: []int{4}, Task: Classification, Activation: Tanh},
 	} {
 		for _, sparse := range []bool{false, true} {
-			e := openedClasses(t, p, 70, 4, 2+int(p.Seed%2), sparse) // more than a chunk
+			e := openedClasses(t, p, 70, 4, 2+int(p.Seed%2), sparse) // 70 rows are more than a chunk
 			n := e.Dim
 			r := sharding.NewRandom(9, "point", 0, 0)
 			v := make([]float64, n)
@@ -84,7 +85,7 @@ func TestGradient(t *testing.T) {
 				v[i] = at
 				require.InDelta(t, (above-below)/(2*h), got[1+i], 1e-5, "parameter %d of %+v", i, p)
 			}
-			// A minibatch of all rows in another order gives the same sums.
+			// A minibatch of all rows in another order must give the same sums.
 			var list []int32
 			for i := range int32(70) {
 				list = append(list, (i*3+1)%70)
@@ -107,7 +108,8 @@ func BenchmarkEvaluate(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	// Two products go forward. Back-propagation has one for the errors and two for the weights.
+	// The forward pass has two matrix products. Back-propagation has one for the errors and two
+	// for the weights.
 	flops := 2 * 4096 * float64(2*32*64+3*64*3)
 	b.ReportMetric(flops*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "Gflop/s")
 }

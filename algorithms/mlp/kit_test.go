@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// table reads a file of numbers. label is the index of the label's column, which is text if
-// words is set.
+// table reads a file of numbers. label is the index of the label column, whose values are texts
+// if words is set.
 func table(t testing.TB, path, separator string, header bool, label int, words bool) trial.Table {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func table(t testing.TB, path, separator string, header bool, label int, words b
 	return made
 }
 
-// halves returns the rows with even index and those with odd index.
+// halves returns the rows with even index and the rows with odd index.
 func halves(t trial.Table) (even, odd trial.Table) {
 	half := [2]trial.Table{{D: t.D, Sparse: t.Sparse}, {D: t.D, Sparse: t.Sparse}}
 	for i := range t.N {
@@ -59,7 +59,7 @@ func halves(t trial.Table) (even, odd trial.Table) {
 	return half[0], half[1]
 }
 
-// rings returns rows of two classes, one inside a circle and one around it.
+// rings returns rows of two classes: one class is inside a circle, and the other around it.
 func rings(n int) trial.Table {
 	t := trial.Gaussian(4, n, 2)
 	for i := range n {
@@ -74,13 +74,13 @@ func rings(n int) trial.Table {
 	return t
 }
 
-// train returns a model trained on a table.
+// train returns a model trained on a table. Params p need not name the columns.
 func train(t testing.TB, table trial.Table, p mlp.Params, options ...engine.Option) *mlp.Model {
 	t.Helper()
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return mlp.Train(table.Dataset(b), p) }, mlp.ModelOf, options...)
 }
 
-// fails asserts that training fails.
+// fails requires that training fails with an error that contains the texts.
 func fails(t *testing.T, table trial.Table, p mlp.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {
@@ -88,7 +88,7 @@ func fails(t *testing.T, table trial.Table, p mlp.Params, texts ...string) {
 	}, texts...)
 }
 
-// accuracy returns the share of rows whose label a model predicts.
+// accuracy returns the fraction of rows whose label a model predicts.
 func accuracy(m *mlp.Model, t trial.Table) float64 {
 	right := 0
 	for i := range t.N {

@@ -13,7 +13,7 @@ import (
 type loss struct {
 	params       Params
 	facts        *rows.Facts
-	shift, scale []float64 // a feature x is taken as (x − shift)·scale
+	shift, scale []float64 // a feature x is read as (x − shift)·scale
 	sparse       bool
 	first        []float64 // the network's initial parameters
 	net          *network
@@ -43,8 +43,8 @@ func (e *loss) Move(parameters []float64) {
 	e.net.pack()
 }
 
-// scaling returns the shift to subtract from each feature and the scale to multiply it with. A
-// constant feature tells nothing and becomes 0.
+// scaling returns the number to subtract from each feature and the factor to multiply the
+// difference with. A constant feature becomes 0, as it has no information.
 func (p Params) scaling(f *rows.Facts, sparse bool) (shift, scale []float64) {
 	shift, scale = make([]float64, f.Dim()), make([]float64, f.Dim())
 	for j := range scale {
@@ -63,7 +63,7 @@ func (p Params) scaling(f *rows.Facts, sparse bool) (shift, scale []float64) {
 	return shift, scale
 }
 
-// draw draws the initial parameters, uniformly within ±√(6/(inputs+units)), and for Logistic
+// draw draws the initial parameters, uniformly within ±√(6/(inputs+units)), or for Logistic
 // within ±√(2/(inputs+units)) (Glorot and Bengio, "Understanding the difficulty of training
 // deep feedforward neural networks", AISTATS 2010). A weight depends only on the seed, the
 // layer, the declared feature and the unit.
@@ -99,7 +99,8 @@ func (e *loss) Add(b *rows.Block, list []int32, weight float64, out []float64) f
 	return weight + e.rows(b, list, out)
 }
 
-// rows adds loss and gradient of rows to out and returns the weight of the rows.
+// rows adds loss and gradient of the rows in list to out, and returns the total weight of these
+// rows.
 func (e *loss) rows(b *rows.Block, list []int32, out []float64) float64 {
 	n := len(list)
 	e.load(b, list)
@@ -131,7 +132,7 @@ func (e *loss) rows(b *rows.Block, list []int32, out []float64) float64 {
 	return weight
 }
 
-// load computes the sums of the first layer, without biases, for rows.
+// load computes the sums of the first layer, without biases, for the rows in list.
 func (e *loss) load(b *rows.Block, list []int32) {
 	if !e.sparse {
 		for i, row := range list {
@@ -154,8 +155,8 @@ func (e *loss) load(b *rows.Block, list []int32) {
 	}
 }
 
-// lossOf returns the loss of row i of a chunk. It writes the derivatives by the row's outputs,
-// times the row's weight, to the errors of the last layer.
+// lossOf returns the loss of row i of a chunk. It writes the derivatives with respect to the
+// row's outputs, times the row's weight, to the errors of the last layer.
 func (e *loss) lossOf(i int, label, weight float64) float64 {
 	last := e.net.layers() - 1
 	k := e.net.sizes[last+1]

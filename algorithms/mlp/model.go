@@ -13,14 +13,14 @@ import (
 // Kind is the kind of this package's models.
 const Kind = "mlp"
 
-// Classes are the classes of a classifier. Type is the type of the column of labels, and Values
-// are the classes as texts, in order. A regression has none.
+// Classes has the classes of a classifier. Type is the type of the label column, and Values has
+// the classes as texts, in order. A regression has no classes.
 type Classes = signature.Classes
 
-// Model is a trained network. It is used by pointer and not changed once it predicts; any
-// number of goroutines may use one.
+// Model is a trained network. Use it through a pointer, and do not change it after the first
+// prediction. Any number of goroutines may use the same model.
 type Model struct {
-	// Task is what the network predicts. Classes are the classes of a classification, in
+	// Task is what the network predicts. Classes has the classes of a classification, in
 	// ascending order.
 	Task    Task    `json:"-"`
 	Classes Classes `json:"-"`
@@ -33,9 +33,9 @@ type Model struct {
 	// The first layer reads a feature x as (x − Shift)·Scale.
 	Shift []float64 `json:"shift"`
 	Scale []float64 `json:"scale"`
-	// Layers are the hidden layers and then the layer of the outputs. A regression has one
-	// output. Two classes have one, the log odds of the second class. More classes have one
-	// output each.
+	// Layers are the hidden layers, followed by the output layer. A regression has one output.
+	// A classification with two classes has one output, the log odds of the second class. With
+	// more classes it has one output for each class.
 	Layers []Layer `json:"layers"`
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
@@ -45,10 +45,10 @@ type Model struct {
 	Summary Summary `json:"-"`
 
 	columns  signature.Inputs
-	override signature.Override // the column names given to Predict
+	override signature.Override // the column names given in PredictOptions
 	once     sync.Once
 	net      *network
-	sparse   bool      // the first layer adds only the entries that are not 0
+	sparse   bool      // whether the first layer adds only the nonzero entries
 	passes   sync.Pool // *pass
 }
 
@@ -94,8 +94,8 @@ func (m *Model) prepare() {
 	})
 }
 
-// evaluate returns a pass with the outputs of a point, or nil if the point's features are not
-// those of the model. The caller puts the pass back into m.passes.
+// evaluate returns a pass with the outputs for a point, or nil if the features of the point do
+// not fit the model. The caller puts the pass back into m.passes.
 func (m *Model) evaluate(x signature.Point) *pass {
 	if !x.Fits(m.Dim) {
 		return nil
@@ -117,8 +117,8 @@ func (m *Model) evaluate(x signature.Point) *pass {
 // outputs returns the outputs of the last layer.
 func (m *Model) outputs(p *pass) []float64 { return p.values[len(p.values)-1] }
 
-// load computes the sums of the first layer where features are shifted, so that an entry of 0
-// counts too. The first layer of such a model reads all features.
+// load computes the sums of the first layer if features are shifted, so that an entry of 0 also
+// contributes. The first layer of such a model reads all features.
 func (m *Model) load(x signature.Point, p *pass) {
 	if x.Indices == nil {
 		copy(p.x, x.Values)
@@ -134,7 +134,7 @@ func (m *Model) load(x signature.Point, p *pass) {
 	m.net.multiply(p, 1)
 }
 
-// loadEntries computes the sums of the first layer from the entries that are not 0.
+// loadEntries computes the sums of the first layer from the nonzero entries.
 func (m *Model) loadEntries(x signature.Point, p *pass) {
 	sums := p.values[0]
 	clear(sums)
@@ -145,8 +145,8 @@ func (m *Model) loadEntries(x signature.Point, p *pass) {
 	}
 }
 
-// decide returns the prediction from the outputs: a number or a class. The class is -1 if there
-// is a NaN.
+// decide returns the prediction from the outputs: a number or a class. The class is -1 if an
+// output is NaN.
 func (m *Model) decide(outputs []float64) float64 {
 	switch {
 	case m.Task == Regression:
@@ -176,9 +176,9 @@ func (m *Model) write(outputs, dst []float64) {
 	kernel.Softmax(dst)
 }
 
-// score returns the prediction for a point, see decide. If the point's features are not those
-// of the model, this is NaN or the class -1. score writes the probabilities of classes to dst
-// unless it is nil.
+// score returns the prediction for a point, see decide. If the features of the point do not fit
+// the model, it returns NaN or the class -1. score writes the probabilities of classes to dst
+// unless dst is nil.
 func (m *Model) score(x signature.Point, dst []float64) float64 {
 	p := m.evaluate(x)
 	switch {
@@ -200,25 +200,25 @@ func (m *Model) probabilities(x signature.Point, dst []float64) bool {
 }
 
 // Predict returns the prediction for a row. A regression returns the number. A classification
-// returns the index in Classes.Values of the most probable class, and of the first if several
-// are equal. A row with other than Dim features gives NaN, or the class -1. Only the first
-// calls allocate.
+// returns the index in Classes.Values of the most probable class, and of the first such class
+// if several are equal. If the row does not have Dim features, the result is NaN, or the class
+// -1. Only the first calls allocate.
 func (m *Model) Predict(x []float64) float64 { return m.score(signature.Dense(x), nil) }
 
-// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
-// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give NaN, or the class
-// -1.
+// PredictSparse does what Predict does, for a sparse row. The row is given by its nonzero
+// values and their indices in ascending order. If indices do not ascend or lie outside
+// 0..Dim-1, the result is NaN, or the class -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 	return m.score(signature.Sparse(indices, values), nil)
 }
 
-// PredictProbability writes the probability of each class to dst, which must have a value for
-// each. It returns false for a regression and where Predict returns the class -1.
+// PredictProbability writes the probability of each class to dst, which must have one value for
+// each. It returns false for a regression, and if Predict returns the class -1.
 func (m *Model) PredictProbability(x, dst []float64) bool {
 	return m.probabilities(signature.Dense(x), dst)
 }
 
-// PredictProbabilitySparse is PredictProbability for a sparse row.
+// PredictProbabilitySparse does what PredictProbability does, for a sparse row.
 func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
 	return m.probabilities(signature.Sparse(indices, values), dst)
 }

@@ -2,22 +2,22 @@ package mlp
 
 import "github.com/superstep-ml/superstep/internal/kernel"
 
-// A network has layers of sizes d, h₁, …, out. One slice holds the parameters of layer after
-// layer: a matrix of weights, with a row for each input and a column for each unit, then the
-// units' biases. So an entry of a sparse row adds a multiple of its input's row to the units,
-// and back-propagation multiplies errors with the matrix as it is.
+// network has layers of sizes d, h₁, …, out. One slice has the parameters, layer after layer: a
+// matrix of weights, with a row for each input and a column for each unit, and then the units'
+// biases. So an entry of a sparse row adds a multiple of a row of the matrix to the units, and
+// back-propagation multiplies errors with the matrix without transposing it.
 type network struct {
 	sizes      []int
 	activation Activation
 	parameters []float64
-	at         []int            // offset of each layer in the parameters; the last is their number
-	forward    []*kernel.Packed // by layer, units by inputs; nil: the first layer of sparse rows
-	back       []*kernel.Packed // by layer, inputs by units; nil: the first layer, or no training
-	transposed []float64        // scratch space of pack
+	at         []int            // offset of each layer in the parameters; the last element is the number of parameters
+	forward    []*kernel.Packed // by layer, units by inputs; nil for the first layer of sparse rows
+	back       []*kernel.Packed // by layer, inputs by units; nil for the first layer, and without training
+	transposed []float64        // scratch memory of pack
 }
 
-// newNetwork returns a network of zeros. With sparse the first layer is not packed for products
-// of matrices. Without trains there is no back-propagation.
+// newNetwork returns a network of zeros. If sparse is set, the first layer is not packed for
+// matrix products. If trains is not set, the network cannot be used for back-propagation.
 func newNetwork(sizes []int, activation Activation, sparse, trains bool) *network {
 	n := &network{sizes: sizes, activation: activation, at: make([]int, 1, len(sizes))}
 	largest := 0
@@ -38,11 +38,11 @@ func newNetwork(sizes []int, activation Activation, sparse, trains bool) *networ
 	return n
 }
 
-// layers returns the number of layers without the inputs.
+// layers returns the number of layers; the inputs do not count as a layer.
 func (n *network) layers() int { return len(n.sizes) - 1 }
 
-// weights and biases return the part of parameters that holds the weights or the biases of a
-// layer.
+// weights and biases return the part of parameters that has the weights or the biases of layer
+// l.
 func (n *network) weights(l int, parameters []float64) []float64 {
 	return parameters[n.at[l] : n.at[l]+n.sizes[l]*n.sizes[l+1]]
 }
@@ -51,7 +51,7 @@ func (n *network) biases(l int, parameters []float64) []float64 {
 	return parameters[n.at[l]+n.sizes[l]*n.sizes[l+1] : n.at[l+1]]
 }
 
-// pack packs the parameters for products of matrices.
+// pack packs the parameters for matrix products.
 func (n *network) pack() {
 	for l := range n.layers() {
 		in, out := n.sizes[l], n.sizes[l+1]
@@ -71,11 +71,11 @@ func (n *network) pack() {
 	}
 }
 
-// pass holds the results of all layers for a number of rows. It belongs to one goroutine.
+// pass has the results of all layers for a number of rows. It belongs to one goroutine.
 type pass struct {
-	x      []float64   // dense rows, scaled; nil where rows are sparse
-	values [][]float64 // by layer: the results of the units; of the last layer the sums
-	errors [][]float64 // in the same shapes, the derivatives of the loss by the units' sums
+	x      []float64   // dense rows, scaled; nil if rows are sparse
+	values [][]float64 // by layer, the results of the units; for the last layer, the sums of the units
+	errors [][]float64 // in the same shapes, the derivatives of the loss with respect to the units' sums
 }
 
 func newPass(n *network, rows int, sparse, trains bool) *pass {
@@ -92,19 +92,19 @@ func newPass(n *network, rows int, sparse, trains bool) *pass {
 	return p
 }
 
-// multiply writes the sums of the first layer, without biases, for dense rows.
+// multiply computes the sums of the first layer, without biases, for dense rows.
 func (n *network) multiply(p *pass, rows int) {
 	kernel.MulRows(p.x, rows, n.forward[0], p.values[0])
 }
 
 // addInput adds an input of a sparse row to the sums of the first layer, which must start at 0.
-// With the inputs in ascending order the sums have the same bits as those of multiply.
+// If the inputs are added in ascending order, the sums have the same bits as those of multiply.
 func (n *network) addInput(j int, x float64, sums []float64) {
 	out := n.sizes[1]
 	kernel.Axpy(x, n.parameters[j*out:(j+1)*out], sums)
 }
 
-// finish computes everything after the sums of the first layer.
+// finish computes the results of all layers from the sums of the first layer.
 func (n *network) finish(p *pass, rows int) {
 	for l := range n.layers() {
 		out := n.sizes[l+1]
@@ -122,7 +122,7 @@ func (n *network) finish(p *pass, rows int) {
 	}
 }
 
-// apply replaces sums by the activation of them.
+// apply replaces sums by the values of the activation function.
 func (a Activation) apply(values []float64) {
 	switch a {
 	case Tanh:
@@ -138,7 +138,7 @@ func (a Activation) apply(values []float64) {
 	}
 }
 
-// slope multiplies errors with the derivatives of the activation, given its values.
+// slope multiplies errors with the derivatives of the activation function, given its values.
 func (a Activation) slope(values, errors []float64) {
 	switch a {
 	case Tanh:
@@ -158,8 +158,9 @@ func (a Activation) slope(values, errors []float64) {
 	}
 }
 
-// propagate computes the errors of all layers from those of the last layer. It adds to gradient
-// the derivatives by all parameters except the weights of the first layer.
+// propagate computes the errors of all layers from the errors of the last layer. It adds to
+// gradient the derivatives with respect to all parameters except the weights of the first
+// layer.
 func (n *network) propagate(p *pass, rows int, gradient []float64) {
 	for l := n.layers() - 1; l >= 0; l-- {
 		in, out := n.sizes[l], n.sizes[l+1]

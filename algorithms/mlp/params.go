@@ -14,16 +14,16 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of every field means its default; only
-// LabelCol has none. Params are a stage of pipelines.
+// Params are the parameters of Train. The zero value of a field means its default. Only
+// LabelCol has no default. Params are a stage of pipelines.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, and are joined in their order. With neither, the features are the
-	// dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
+	// number columns instead, which are joined in the given order. If both are empty, the
+	// features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of the labels: numbers for Regression, classes of any type for
-	// Classification. Required.
+	// Classification. LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// weighs 1.
@@ -32,38 +32,38 @@ type Params struct {
 	// "prediction" and, for Classification, "probability".
 	PredictionCol, ProbabilityCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without it such a row is an error, which names row and column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
-	// Task is what is predicted; the zero value is Regression.
+	// Task is what the network predicts; the zero value is Regression.
 	Task Task
-	// Hidden are the numbers of units of the hidden layers, in order. nil means one layer of
-	// 32. An empty list that is not nil means no hidden layer, which leaves a linear model.
+	// Hidden has the number of units of each hidden layer, in order. nil means one layer of 32
+	// units. An empty slice that is not nil means no hidden layer, which gives a linear model.
 	Hidden []int
 	// Activation is the activation function of the hidden units; the zero value is ReLU.
 	Activation Activation
-	// NoStandardize takes features as they are. By default a dense feature is taken as (x −
-	// mean)/deviation, with mean and standard deviation over the rows, and a sparse one as
+	// NoStandardize uses features unchanged. By default a dense feature x is read as (x −
+	// mean)/deviation, with mean and standard deviation over the rows, and a sparse feature as
 	// x/deviation.
 	NoStandardize bool
-	// L2 is the strength of the penalty: ½·L2·Σw² over all weights but biases is added to the
-	// mean weighted loss. scikit-learn's alpha is L2 times the number of rows.
+	// L2 is the strength of the penalty: ½·L2·Σw² over all weights except biases is added to
+	// the mean weighted loss. scikit-learn's alpha corresponds to L2 times the number of rows.
 	L2 float64
 
 	// Method is the optimiser: LBFGS, GD or SGD. The zero value means LBFGS.
 	Method optim.Method
-	// MaxIter is the largest number of iterations, epochs for SGD; 0 means 200.
+	// MaxIter is the largest number of iterations, or of epochs for SGD; 0 means 200.
 	MaxIter int
-	// Tol ends training when the largest component of the gradient is at most Tol·max(1, its
-	// value at the start). 0 means 1e-4; a negative value turns the test off.
+	// Tol ends training when the largest component of the gradient is at most Tol·max(1, that
+	// component at the start). 0 means 1e-4; a negative value turns the test off.
 	Tol float64
-	// LossTol ends training when the objective falls by at most LossTol of its value; 0 turns
-	// the test off.
+	// LossTol ends training when the objective falls by at most LossTol, relative to its value;
+	// 0 turns the test off.
 	LossTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
-	// Seed is the seed of the initial weights and of the draws of SGD; 0 means the seed of the
-	// job.
+	// Seed is the seed of the initial weights and of the order of rows in SGD; 0 means the seed
+	// of the job.
 	Seed uint64
 }
 
@@ -78,10 +78,10 @@ var _ model.Stage = Params{}
 // Kind returns "mlp".
 func (Params) Kind() string { return Kind }
 
-// Fit is Train.
+// Fit implements model.Stage. It calls Train.
 func (p Params) Fit(rows *engine.Dataset) *engine.Dataset { return Train(rows, p) }
 
-// Apply is Predict with the parameters' columns.
+// Apply implements model.Stage. It calls Predict with the parameters' columns.
 func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
 	return Predict(rows, m, PredictOptions{PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
 }
@@ -101,7 +101,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// common returns the parameters that all estimators with nonconvex losses share.
+// common returns those of the parameters that all estimators with nonconvex losses share.
 func (p Params) common() nonconvex.Params {
 	return nonconvex.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol,
@@ -119,8 +119,8 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 	return p
 }
 
-// sizes returns the sizes of all layers for the facts of the rows. The first is the number of
-// features.
+// sizes returns the sizes of all layers, given the facts of the rows. The first size is the
+// number of features.
 func (p Params) sizes(f *rows.Facts) ([]int, error) {
 	sizes := append(append([]int{f.Dim()}, p.Hidden...), outputs(p.Task, len(f.Classes)))
 	const most = 1 << 27
@@ -141,12 +141,13 @@ const (
 	// Regression predicts a number; the loss is half the squared difference.
 	Regression = signature.Regression
 	// Classification predicts a class; the loss is the negative logarithm of the probability of
-	// the row's class. Two classes have one output, the log odds of the second. More classes
-	// have one output each, and softmax turns these into probabilities.
+	// the row's class. With two classes there is one output, the log odds of the second class.
+	// With more classes there is one output for each, and softmax turns the outputs into
+	// probabilities.
 	Classification = signature.Classification
 )
 
-// outputs returns the number of outputs of a network for a number of classes.
+// outputs returns the number of outputs of a network for the given number of classes.
 func outputs(t Task, classes int) int {
 	if t == Regression || classes == 2 {
 		return 1
@@ -174,7 +175,7 @@ func (a Activation) String() string { return activations.String(a) }
 // MarshalText implements encoding.TextMarshaler.
 func (a Activation) MarshalText() ([]byte, error) { return activations.Text(a) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (a *Activation) UnmarshalText(text []byte) error { return activations.Parse(a, text) }
 
 func finite(v float64) bool { return v-v == 0 }

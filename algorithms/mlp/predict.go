@@ -6,29 +6,30 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// PredictOptions change what Predict reads and writes.
+// PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol or FeatureCols name the columns to read. Empty means the columns that the model
-	// was trained on.
+	// VectorCol or FeatureCols name the columns to read. If they are empty, the columns are
+	// those that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	// PredictionCol names the new column of predictions: numbers, or classes of the type of
 	// the labels; empty means "prediction".
 	PredictionCol string
-	// ProbabilityCol names the new vector column of the probability of each class, in the
-	// order of Model.Classes; empty means "probability". A regression adds none.
+	// ProbabilityCol names the new vector column of the probability of each class, in the order
+	// of Model.Classes; empty means "probability". A regression does not add this column.
 	ProbabilityCol string
-	// Replace lets the new columns replace those of the same names, which otherwise are an
-	// error.
+	// Replace allows the new columns to replace columns of the same names. Without Replace such
+	// columns are an error.
 	Replace bool
-	// Skip predicts null for rows that hold a NaN or an infinity, which otherwise fail the run.
-	// For rows that hold a null the prediction is null in either case.
+	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
+	// an error. For rows that contain a null the prediction is null in either case.
 	Skip bool
 }
 
 // Predict adds the prediction to each row and, for a classification, the probabilities of all
-// classes. They are those that the methods of Model return. The model is a dataset of one row,
-// from Train or from Model.Dataset. Rows stay in place.
+// classes. Predictions and probabilities equal those that the methods of Model return. made is
+// the model as a dataset of one row, from Train or from Model.Dataset. Rows are not moved
+// between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return signature.Predict("mlp.Predict", "MLPPredict", d, made, signature.PredictOptions(o), Decode, func(m *Model) (model.Binder, Classes) {
 		m.PredictionCol, m.ProbabilityCol, m.override = o.PredictionCol, o.ProbabilityCol, signature.PredictOptions(o).Override()
@@ -36,29 +37,31 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	})
 }
 
-// Bind implements model.Binder. Columns are those named by Predict, or else by training.
+// Bind implements model.Binder. The columns are those given to Predict, or else those of the
+// training.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	names := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
 	return m.columns.BindScorer(l, m.override, m.Dim, names, m.Classes, m.score)
 }
 
-// Transform adds the columns of Predict to rows.
+// Transform implements model.Model. It calls Predict with the columns of the training.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("mlp.Model", d)), PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }
 
-// Dataset makes the model a dataset of the job, like the one that Train returns.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	return signature.Dataset("mlp.Model", b, m.Classes, m)
 }
 
-// ModelOf returns the model that was collected under a name from the dataset that Train
-// returned.
+// ModelOf returns the model that was collected under the given name. The collected dataset must
+// be the one that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Save writes the model to a file. The file is either the old one or the whole new one.
+// Save writes the model to a file. The file is replaced atomically: after a failure it is still
+// the old one.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.

@@ -8,12 +8,13 @@ import (
 )
 
 // Train fits a multilayer perceptron and returns the model as a dataset of one row. Its column
-// "model" holds the bytes that Model.Encode returns. (For a classification there is a second
-// column of the type of the labels; it is null.)
+// "model" holds the bytes that Model.Encode returns. For a classification there is a second
+// column, which is null and tells the type of the labels.
 //
-// Its queue is named "mlp" and reports for the start and every iteration "loss", which is the
-// objective with its penalty, "gradient norm", "step" and "reads". Errors in the parameters, or
-// in the columns that they name, are reported when the job is built, with the caller's line.
+// The training queue is named "mlp". For the start and every iteration it reports "loss", which
+// is the objective with its penalty, "gradient norm", "step" and "reads". Errors in the
+// parameters, or in the columns that they name, are reported when the job is built, with the
+// caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "mlp.Train"
 	b, refused := model.Begin(op, d, p.Validate())
@@ -27,7 +28,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	}.Add(b, d)
 }
 
-// finish makes the model.
+// finish returns the model of a completed fit.
 func (p Params) finish(l nonconvex.Loss, f nonconvex.Fit) model.Model {
 	e := l.(*loss)
 	m := &Model{

@@ -14,9 +14,10 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Medians over random_state 0 to 9 of scikit-learn's MLPClassifier((8,), solver="lbfgs", alpha
-// = L2·rows, max_iter=200) after a StandardScaler, trained on the rows with even index: the
-// accuracy on the others, and loss_. (HIGGS: the 500 test rows.)
+// sklearn has medians over random_state 0 to 9 of scikit-learn's MLPClassifier((8,),
+// solver="lbfgs", alpha = L2·rows, max_iter=200) after a StandardScaler. It is trained on the
+// rows with even index. The medians are the accuracy on the rows with odd index, and loss_.
+// (For HIGGS the rows are the 500 test rows.)
 var sklearn = []struct {
 	data           string
 	activation     mlp.Activation
@@ -26,7 +27,7 @@ var sklearn = []struct {
 	{"iris", mlp.ReLU, 0.01, 0.9733333333333334, 0.14889743309497408},
 	{"iris", mlp.Tanh, 0.01, 0.9733333333333334, 0.16695319575879913},
 	{"iris", mlp.Logistic, 0.01, 0.9733333333333334, 0.37750333866090174},
-	{"higgs", mlp.ReLU, 0.1, 0.5, 0.684701591594518}, // accuracies of 250 such rows are noise
+	{"higgs", mlp.ReLU, 0.1, 0.5, 0.684701591594518}, // the accuracy on 250 such rows is mostly noise
 }
 
 func TestAsGoodAsScikitLearn(t *testing.T) {
@@ -52,8 +53,8 @@ func TestAsGoodAsScikitLearn(t *testing.T) {
 	}
 }
 
-// Without hidden layers the network is least squares with an intercept, compared with published
-// predictions.
+// TestLinear requires that the network without hidden layers is least squares with an
+// intercept. It compares predictions with published ones.
 func TestLinear(t *testing.T) {
 	rows := trial.TableOf([]float64{16.8, 6.7, 6.9, 8.0}, []float64{1, 7, 9}, []float64{1, 3, 3}, []float64{1, 2, 4}, []float64{1, 3, 4})
 	for _, plain := range []bool{false, true} {
@@ -64,7 +65,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// A circle and a curve, which no linear model finds.
+// TestCurves trains on a circle and on a curve, which no linear model can fit.
 func TestCurves(t *testing.T) {
 	require.Greater(t, accuracy(train(t, rings(300), classification), rings(300)), 0.97)
 	p := classification
@@ -83,7 +84,7 @@ func TestCurves(t *testing.T) {
 	require.Less(t, m.Summary.Loss, 1e-4)
 }
 
-// SGD with Adam comes near to the optimum of L-BFGS.
+// TestStochastic requires that SGD with Adam comes near to the optimum of L-BFGS.
 func TestStochastic(t *testing.T) {
 	even, _ := halves(table(t, "../gmm/testdata/iris.csv", ",", true, 4, true))
 	p := classification
@@ -95,7 +96,8 @@ func TestStochastic(t *testing.T) {
 	require.InDelta(t, best.Summary.Loss, m.Summary.Loss, 0.03)
 }
 
-// Where features are not shifted, sparse rows give the same as dense ones.
+// TestSparse requires that sparse rows give the same results as dense rows if features are not
+// shifted.
 func TestSparse(t *testing.T) {
 	dense := rings(80)
 	for i := range dense.X {
@@ -115,7 +117,7 @@ func TestSparse(t *testing.T) {
 	indices, values := trial.Sparse(sparse.Row(4))
 	require.Equal(t, scaled.Predict(sparse.Row(4)), scaled.PredictSparse(indices, values))
 
-	// A model that shifts features takes 0 for the features that a sparse row leaves out.
+	// A model that shifts features must take 0 for the features that a sparse row leaves out.
 	shifted := train(t, dense, p)
 	require.NotEqual(t, []float64{0, 0}, shifted.Shift)
 	x, y := make([]float64, 2), make([]float64, 2)
@@ -125,7 +127,8 @@ func TestSparse(t *testing.T) {
 	require.Equal(t, x, y)
 }
 
-// Of very many declared features, only those that occur are trained.
+// TestFeaturesThatDoNotOccur requires that, of very many declared features, only those that
+// occur are trained.
 func TestFeaturesThatDoNotOccur(t *testing.T) {
 	small := rings(40)
 	small.Sparse = true
@@ -148,7 +151,7 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 	require.Equal(t, x, y)
 }
 
-// A row of weight n counts like n rows.
+// TestWeights requires that a row of weight n counts as n rows.
 func TestWeights(t *testing.T) {
 	rows := rings(40)
 	repeated := trial.Table{D: 2}
@@ -166,7 +169,8 @@ func TestWeights(t *testing.T) {
 	require.InDelta(t, plain.Summary.Loss, train(t, rows, p).Summary.Loss, 1e-5)
 }
 
-// One row, more features than rows, constant and collinear columns.
+// TestFewRows trains on one row, on more features than rows, and on constant and collinear
+// columns.
 func TestFewRows(t *testing.T) {
 	rows := trial.TableOf([]float64{1, 2}, []float64{1, 5, 2, 10}, []float64{2, 5, 4, 10})
 	m := train(t, rows, regression)

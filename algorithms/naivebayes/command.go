@@ -27,8 +27,8 @@ func (m *Model) Predicts() model.Prediction {
 	return Params{}.Predicts().Named(m.PredictionCol, m.ProbabilityCol, m.Classes.Values)
 }
 
-// Describe implements model.Describer. It describes the classes, and the means or counts of
-// features within each.
+// Describe implements model.Describer. It describes the classes, and the means or counts of the
+// features in each class.
 func (m *Model) Describe(feature func(i int) string) model.Description {
 	classes := model.Table{Title: "classes", Columns: []string{"class", "prior", "weight"}}
 	for c, name := range m.Classes.Values {

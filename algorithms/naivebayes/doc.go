@@ -16,34 +16,36 @@
 //	err = m.Save("species.json")
 //	m, err = naivebayes.Load("species.json")
 //
-// A Model needs no job, and any number of goroutines may use one.
+// A Model can be used without a job, and by any number of goroutines at the same time.
 //
-// # What is computed
+// # Computation
 //
 // The probability of a class is proportional to its prior times the likelihood of the row's
-// features. Features are taken as independent of each other within a class:
+// features. Features are assumed to be independent of each other within a class:
 //
 //	Gaussian     normal distributions with the mean and variance of the class's rows
-//	Multinomial  counts of draws; a feature's probability is its smoothed share of them
-//	Complement   as Multinomial, but with the counts of all other classes
+//	Multinomial  counts of draws; a feature's probability is its smoothed share of the draws
+//	Complement   like Multinomial, but with the counts of all other classes
 //	Bernoulli    presence or absence of each feature
 //
-// With the same parameters the probabilities are those of scikit-learn's classes of these
+// With the same parameters, the probabilities equal those of scikit-learn's classes of these
 // names, where alpha is Smoothing and var_smoothing is VarSmoothing. There is one difference:
-// row weights count in the largest variance of a feature, which VarSmoothing multiplies.
+// the largest variance of a feature, by which VarSmoothing is multiplied, takes row weights
+// into account.
 //
-// Training reads the rows once, and for Gaussian twice: variances are about the means of the
-// classes, so that they lose no precision where classes lie far apart. Where sparse rows
-// declare very many features, the model only keeps those that occur.
+// Training reads the rows once, and for Gaussian twice: the second read sums squared
+// differences from the means of the classes, so that variances lose no precision if classes lie
+// far apart. If sparse rows declare very many features, the model has only the features that
+// occur.
 //
 // # The same bits
 //
 // A model is a function of the rows, their order, the number of shards and the parameters.
 // Parallelism, batch sizes and processors change none of its bits.
 //
-// # The plan
+// # Implementation
 //
 // Train adds the operator that checks rows, the queue of their facts, and the queue
-// "naivebayes". Files: params.go; train.go the queue; model.go the model and its file;
-// predict.go prediction in a job.
+// "naivebayes". The files are params.go; train.go with the queue; model.go with the model and
+// its file; predict.go with prediction in a job.
 package naivebayes

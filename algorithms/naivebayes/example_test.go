@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A job that learns to classify fruit.
+// Example runs a job that learns to classify fruit.
 func Example() {
 	type fruit struct {
 		Weight, Length float64

@@ -30,8 +30,8 @@ func small() trial.Table {
 	return t
 }
 
-// widened returns the rows with d features. Feature j of t becomes feature j·stride, and others
-// are 0.
+// widened returns the rows of t with d features. Feature j of t becomes feature j·stride, and
+// the other features are 0.
 func widened(t trial.Table, d, stride int) trial.Table {
 	w := trial.Table{N: t.N, D: d, Label: t.Label, Weight: t.Weight, X: make([]float64, t.N*d)}
 	for i := range t.N {
@@ -42,7 +42,7 @@ func widened(t trial.Table, d, stride int) trial.Table {
 	return w
 }
 
-// of returns parameters of a family that suit small counts.
+// of returns parameters for a family that suit small counts.
 func of(f naivebayes.Family) naivebayes.Params {
 	p := naivebayes.Params{LabelCol: "label", Family: f}
 	if f != naivebayes.Gaussian {
@@ -54,13 +54,13 @@ func of(f naivebayes.Family) naivebayes.Params {
 	return p
 }
 
-// train returns a model trained on a table.
+// train returns a model trained on a table. Params p need not name the columns.
 func train(t testing.TB, table trial.Table, p naivebayes.Params, options ...engine.Option) *naivebayes.Model {
 	t.Helper()
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return naivebayes.Train(table.Dataset(b), p) }, naivebayes.ModelOf, options...)
 }
 
-// fails asserts that training fails.
+// fails requires that training fails with an error that contains the texts.
 func fails(t *testing.T, table trial.Table, p naivebayes.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {

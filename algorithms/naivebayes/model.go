@@ -14,30 +14,32 @@ import (
 // Kind is the kind of this package's models.
 const Kind = "naivebayes"
 
-// Classes are the classes of a classifier. Type is the type of the column of labels, and Values
-// are the classes as texts, in order.
+// Classes has the classes of a classifier. Type is the type of the label column, and Values has
+// the classes as texts, in order.
 type Classes = signature.Classes
 
-// Model is a trained classifier. It is used by pointer and not changed once it predicts;
-// any number of goroutines may use one.
+// Model is a trained classifier. Use it through a pointer, and do not change it after the first
+// prediction. Any number of goroutines may use the same model.
 type Model struct {
 	// Family is the distribution of features within a class.
 	Family Family `json:"-"`
-	// Classes are the classes in ascending order, and the type of their column.
+	// Classes has the classes in ascending order, and the type of the label column.
 	Classes Classes `json:"-"`
 	// Priors are the prior probabilities of the classes.
 	Priors []float64 `json:"priors"`
 	// Weights are the total weights of the classes' rows.
 	Weights []float64 `json:"weights"`
 	// Dim is the number of features. Columns, unless nil, are the features that occurred in
-	// training, in ascending order. The rows of matrices only have values for these.
+	// training, in ascending order. The matrices below have values only for these features.
 	Dim     int     `json:"dim"`
 	Columns []int32 `json:"columns,omitempty"`
-	// Means and Variances have a row for each class and a value for each feature, for Gaussian.
+	// Means and Variances, for Gaussian, have a row for each class and a value for each
+	// feature.
 	Means     [][]float64 `json:"means,omitempty"`
 	Variances [][]float64 `json:"variances,omitempty"`
-	// Counts have a row for each class and a value for each feature: the weighted sum, or for
-	// Bernoulli the weight of the rows that have the feature. Smoothing is not yet added.
+	// Counts have a row for each class and a value for each feature: the weighted sum of the
+	// feature, or for Bernoulli the weight of the rows in which it is present. Smoothing is not
+	// included.
 	Counts    [][]float64 `json:"counts,omitempty"`
 	Smoothing float64     `json:"smoothing"`
 	// Binarize is the value above which a feature is present, for Bernoulli.
@@ -50,19 +52,19 @@ type Model struct {
 	Rows int64 `json:"-"`
 
 	columns  signature.Inputs
-	override signature.Override // the column names given to Predict
+	override signature.Override // the column names given in PredictOptions
 	once     sync.Once
 	scores   []scorer
 }
 
-// scorer computes the score of a class: the logarithm of its prior times the likelihood of a
-// row, less a number that is the same for all classes.
+// scorer computes the score of a class: the logarithm of the product of its prior and the
+// likelihood of a row, minus a number that is the same for all classes.
 type scorer struct {
 	bias    float64
-	weights []float64 // of features, or of their presence
-	absent  float64   // weight of a feature that is not among the model's columns
-	// Gaussian: means and 1/variances. bias is for dense rows, zero the score of a row of
-	// zeros.
+	weights []float64 // weights of features, or of their presence
+	absent  float64   // weight of a feature that is not among Model.Columns
+	// For Gaussian, mean has the means and inverse has 1/variances. bias is used for dense
+	// rows. zero is the score of a row of zeros.
 	mean, inverse []float64
 	zero          float64
 }
@@ -125,8 +127,8 @@ func gaussian(prior float64, mean, variance []float64) scorer {
 	return s
 }
 
-// multinomial returns a scorer. Its weights are sign times the logarithms of the smoothed
-// counts' shares of their sum.
+// multinomial returns the scorer of a class. Its weights are sign times the logarithm of each
+// smoothed count divided by the sum of the smoothed counts.
 func (m *Model) multinomial(prior float64, counts []float64, sign float64) scorer {
 	s := scorer{bias: prior, weights: make([]float64, len(counts))}
 	total := float64(m.Smoothing * float64(m.Dim-len(counts)))
@@ -147,8 +149,8 @@ func (m *Model) bernoulli(prior float64, c int) scorer {
 	weight := m.Weights[c]
 	total := kernel.Log(weight + float64(2*m.Smoothing))
 	for j, v := range counts {
-		// The smoothed weight of the rows without the feature. Rounding may make v greater than
-		// weight.
+		// without is the logarithm of the smoothed weight of the rows without the feature.
+		// Rounding may make v greater than weight.
 		without := kernel.Log(max(0, weight-v) + m.Smoothing)
 		s.weights[j] = kernel.Log(v+m.Smoothing) - without
 		s.bias += without - total
@@ -186,9 +188,9 @@ func (m *Model) score(c int, x signature.Point) float64 {
 	return score
 }
 
-// gaussianScore is score for Gaussian. Features that did not occur in training, where they were
-// 0 in all classes, are ignored. A sparse row has the score of a row of zeros plus the
-// differences from it, which loses digits if the score of zeros is much larger.
+// gaussianScore does what score does, for Gaussian. Features that did not occur in training are
+// ignored, as they were 0 in all classes. The score of a sparse row is the score of a row of
+// zeros plus differences; it loses digits if the score of zeros is much larger.
 func (m *Model) gaussianScore(s *scorer, x signature.Point) float64 {
 	var sum float64
 	if x.Indices == nil && m.Columns == nil {
@@ -206,7 +208,7 @@ func (m *Model) gaussianScore(s *scorer, x signature.Point) float64 {
 	return s.zero - float64(0.5*sum)
 }
 
-// predict returns the class of a point, or -1 if there is none.
+// predict returns the class of a point, or -1 if there is no class.
 func (m *Model) predict(x signature.Point) int {
 	if !x.Fits(m.Dim) {
 		return -1
@@ -225,8 +227,8 @@ func (m *Model) predict(x signature.Point) int {
 	return best
 }
 
-// probabilities writes the probability of each class to dst and returns the most probable
-// class, or -1 if there is none.
+// probabilities writes the probability of each class to dst. It returns the most probable
+// class, or -1 if there is no class.
 func (m *Model) probabilities(x signature.Point, dst []float64) int {
 	if !x.Fits(m.Dim) || len(dst) != len(m.Priors) {
 		return -1
@@ -246,23 +248,24 @@ func (m *Model) probabilities(x signature.Point, dst []float64) int {
 }
 
 // Predict returns the index in Classes.Values of the most probable class of a row, and of the
-// first if several are equal. A row with other than Dim features, or with a NaN, gives -1. Only
-// the first call allocates.
+// first such class if several are equal. If the row does not have Dim features or contains a
+// NaN, the result is -1. Only the first call allocates.
 func (m *Model) Predict(x []float64) int { return m.predict(signature.Dense(x)) }
 
-// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
-// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give -1.
+// PredictSparse does what Predict does, for a sparse row. The row is given by its nonzero
+// values and their indices in ascending order. If indices do not ascend or lie outside
+// 0..Dim-1, the result is -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) int {
 	return m.predict(signature.Sparse(indices, values))
 }
 
-// PredictProbability writes the probability of each class to dst, which must have a value for
-// each. It returns false where Predict returns -1.
+// PredictProbability writes the probability of each class to dst, which must have one value for
+// each. It returns false if Predict returns -1.
 func (m *Model) PredictProbability(x, dst []float64) bool {
 	return m.probabilities(signature.Dense(x), dst) >= 0
 }
 
-// PredictProbabilitySparse is PredictProbability for a sparse row.
+// PredictProbabilitySparse does what PredictProbability does, for a sparse row.
 func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
 	return m.probabilities(signature.Sparse(indices, values), dst) >= 0
 }
@@ -280,13 +283,13 @@ type summary struct {
 	Rows int64 `json:"rows"`
 }
 
-// Encode returns the model's file, the same bytes for the same model. A model that is not valid
-// is an error.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns, summary{m.Rows}, payload{m.Family, m.Classes, m})
 }
 
-// Decode reads what Encode wrote.
+// Decode decodes what Encode returned.
 func Decode(file []byte) (*Model, error) {
 	var s summary
 	m := &Model{}
@@ -332,8 +335,8 @@ func (m *Model) check() error {
 	return m.checkMatrix("counts", m.Counts, over, 0)
 }
 
-// checkMatrix checks that a matrix has a row of d values for each class, and that each value is
-// finite and not below least.
+// checkMatrix returns an error unless a matrix has a row of d values for each class, and each
+// value is finite and not below least.
 func (m *Model) checkMatrix(name string, rows [][]float64, d int, least float64) error {
 	if len(rows) != len(m.Priors) {
 		return fmt.Errorf("there are %s of %d classes, want %d", name, len(rows), len(m.Priors))

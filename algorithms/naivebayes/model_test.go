@@ -67,17 +67,19 @@ func TestFileOfVersion1(t *testing.T) {
 	require.Equal(t, []model.Input{{Column: "words", Type: "sparse[4]"}}, m.Inputs())
 	require.Equal(t, []int32{0, 2}, m.Columns)
 	require.Equal(t, "answer", m.PredictionCol)
-	// Both classes have the same number of rows. Feature 0 is present with (3+1)/(4+2) in the
-	// class no and (1+1)/(4+2) in yes.
+	// Both classes have the same number of rows. Feature 0 is present with probability
+	// (3+1)/(4+2) in the class no and (1+1)/(4+2) in the class yes.
 	got := make([]float64, 2)
 	require.True(t, m.PredictProbabilitySparse([]int32{0}, []float64{1}, got))
-	// Feature 2: 1 of 4 and 4 of 4 rows have it, so the row lacks it with 4/6 and 1/6.
+	// Feature 2 occurs in 1 of 4 and in 4 of 4 rows, so it is absent with probability 4/6 and
+	// 1/6.
 	yes, no := 2./6*1./6, 4./6*4./6
 	require.InDelta(t, yes/(yes+no), got[1], 1e-12)
 }
 
-// The operator, the methods and a bound model give the same predictions, with labels of any
-// type, for dense and sparse rows, also in several goroutines at once.
+// TestPredictEverywhereTheSame requires that the operator, the methods and a bound model give
+// the same predictions, with labels of any type, for dense and sparse rows, also in several
+// goroutines at once.
 func TestPredictEverywhereTheSame(t *testing.T) {
 	table := small()
 	table.Weight = nil

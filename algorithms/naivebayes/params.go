@@ -15,16 +15,17 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Params are the parameters of Train. The zero value of every field means its default; only
-// LabelCol has none. Params are a stage of pipelines.
+// Params are the parameters of Train. The zero value of a field means its default. Only
+// LabelCol has no default. Params are a stage of pipelines.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, and are joined in their order. With neither, the features are the
-	// dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
+	// number columns instead, which are joined in the given order. If both are empty, the
+	// features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of the labels, of any type. The classes are its distinct values
-	// in ascending order: numbers by value, text by bytes, false before true. Required.
+	// in ascending order: numbers by value, text by bytes, false before true. LabelCol is
+	// required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// weighs 1.
@@ -33,23 +34,23 @@ type Params struct {
 	// "prediction" and "probability".
 	PredictionCol, ProbabilityCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without it such a row is an error, which names row and column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
 	// Family is the distribution of features within a class; the zero value is Gaussian.
 	Family Family
-	// Smoothing is added to each count of Multinomial, Complement and Bernoulli, above 0; 0
-	// means 1.
+	// Smoothing is added to each count of Multinomial, Complement and Bernoulli. It is above 0;
+	// 0 means 1.
 	Smoothing float64
-	// VarSmoothing times the largest variance of a feature over all rows is added to the
-	// variances of Gaussian, above 0; 0 means 1e-9.
+	// VarSmoothing, times the largest variance of a feature over all rows, is added to the
+	// variances of Gaussian. It is above 0; 0 means 1e-9.
 	VarSmoothing float64
-	// Binarize is the value above which a feature counts as present for Bernoulli; for sparse
-	// rows 0 or more.
+	// Binarize is the value above which Bernoulli takes a feature as present. For sparse rows
+	// it must be 0 or more.
 	Binarize float64
 	// Priors are the prior probabilities of all classes; the keys are classes as texts.
-	// UniformPriors gives each class the same. With neither, priors are proportional to the
-	// weights of the classes' rows.
+	// UniformPriors gives all classes the same prior. If neither is set, priors are
+	// proportional to the total weights of the classes.
 	Priors        map[string]float64
 	UniformPriors bool
 }
@@ -64,10 +65,10 @@ var _ model.Stage = Params{}
 // Kind returns "naivebayes".
 func (Params) Kind() string { return Kind }
 
-// Fit is Train.
+// Fit implements model.Stage. It calls Train.
 func (p Params) Fit(rows *engine.Dataset) *engine.Dataset { return Train(rows, p) }
 
-// Apply is Predict with the parameters' columns.
+// Apply implements model.Stage. It calls Predict with the parameters' columns.
 func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
 	return Predict(rows, m, PredictOptions{PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
 }
@@ -98,7 +99,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// checkPriors checks that given priors are probabilities with the sum 1.
+// checkPriors returns an error unless the given priors are probabilities with sum 1.
 func checkPriors(priors map[string]float64) error {
 	var sum float64
 	for _, name := range slices.Sorted(maps.Keys(priors)) {
@@ -125,7 +126,7 @@ func (p Params) columns() rows.Columns {
 	return rows.Columns{Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Skip: p.Skip}
 }
 
-// priors returns the probability of each class.
+// priors returns the prior probability of each class.
 func (p Params) priors(f *rows.Facts) ([]float64, error) {
 	k := len(f.Classes)
 	priors := make([]float64, k)
@@ -152,19 +153,19 @@ func (p Params) priors(f *rows.Facts) ([]float64, error) {
 	return priors, nil
 }
 
-// Family is how features are distributed within a class.
+// Family is the distribution of features within a class.
 type Family int
 
 const (
-	// Gaussian takes each feature as normally distributed.
+	// Gaussian models each feature as normally distributed.
 	Gaussian Family = iota
-	// Multinomial takes the values of a row as counts of drawn features: numbers of 0 or more.
+	// Multinomial models the values of a row as counts of drawn features: numbers of 0 or more.
 	Multinomial
-	// Complement judges a class by the counts of the rows of all others (Rennie, Shih, Teevan
-	// and Karger, "Tackling the Poor Assumptions of Naive Bayes Text Classifiers", ICML 2003),
-	// which suits classes of very different weights. Priors are not used.
+	// Complement scores a class by the counts of the rows of all other classes (Rennie, Shih,
+	// Teevan and Karger, "Tackling the Poor Assumptions of Naive Bayes Text Classifiers", ICML
+	// 2003). That suits classes of very different weights. Priors are not used.
 	Complement
-	// Bernoulli takes each feature as present, above Binarize, or absent.
+	// Bernoulli models each feature as present, if it is above Binarize, or absent.
 	Bernoulli
 )
 
@@ -176,7 +177,7 @@ func (f Family) String() string { return families.String(f) }
 // MarshalText implements encoding.TextMarshaler.
 func (f Family) MarshalText() ([]byte, error) { return families.Text(f) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (f *Family) UnmarshalText(text []byte) error { return families.Parse(f, text) }
 
 func finite(v float64) bool { return v-v == 0 }

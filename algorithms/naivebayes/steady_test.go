@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates too, which would spoil the counts.
+// With the race detector, its own allocations would be counted too.
 
 package naivebayes_test
 

@@ -18,12 +18,13 @@ import (
 )
 
 // Train fits a classifier and returns the model as a dataset of one row. Its column "model"
-// holds the bytes that Model.Encode returns. (A second column has the type of the labels; it is
-// null.)
+// holds the bytes that Model.Encode returns. A second column, which is null, tells the type of
+// the labels.
 //
-// Its queue is named "naivebayes" and has one superstep. For Gaussian it has two: the first
-// computes class means, the second variances about them. Errors in the parameters, or in the
-// columns that they name, are reported when the job is built, with the caller's line.
+// The training queue is named "naivebayes" and has one superstep. For Gaussian it has two: the
+// first computes the means of the classes, and the second the variances about these means.
+// Errors in the parameters, or in the columns that they name, are reported when the job is
+// built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "naivebayes.Train"
 	b, refused := model.Begin(op, d, p.Validate())
@@ -59,12 +60,13 @@ var (
 	counted = shared.Scratch[*sums]("sums")
 	first   = shared.Replicated("first sums", shared.Float64s()) // for Gaussian
 
-	// latest has the sums of the latest superstep. It goes with shard 0, which is always on
-	// subtask 0, so that the subtask that closes the queue need not have run the superstep.
+	// latest has the sums of the latest superstep. It is kept with shard 0, which subtask 0
+	// always owns. A subtask that only closes the queue can therefore read it, even if it did
+	// not run the superstep.
 	latest = shared.PerShard("latest sums", shared.Float64s())
 )
 
-// sums is the state of a training on a subtask. Matrices have a row for each class.
+// sums is the state of a training on a subtask. Its matrices have a row for each class.
 type sums struct {
 	data    *rows.Data
 	k, d    int
@@ -73,7 +75,7 @@ type sums struct {
 	present []float64 // Gaussian, sparse rows: weight of the rows that have the feature
 }
 
-// counting has the parameters of a training; its methods are the stages.
+// counting has the parameters of a training. Its methods are the stages of the queue.
 type counting struct {
 	params Params
 	table  rows.Table
@@ -128,8 +130,8 @@ func affordable(classes, features int) error {
 }
 
 // count adds the rows of a shard to the sums of their classes. The first superstep adds
-// weight·x, and for Bernoulli the weight for each feature that is present. The second adds
-// weight·t and weight·t² with t = x − mean.
+// weight·x, and for Bernoulli the weight for each feature that is present. The second superstep
+// adds weight·t and weight·t² with t = x − mean.
 func (q counting) count(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := counted.Get(ctx)
 	b := s.data.Block(shard)
@@ -154,7 +156,7 @@ func (q counting) count(ctx *comqueue.ComContext, shard int, out []float64) erro
 	return nil
 }
 
-// countRow adds the counts of a row to those of its class.
+// countRow adds the counts of a row to the counts of its class.
 func (q counting) countRow(s *sums, b *rows.Block, i int, weight float64, out []float64) error {
 	col, val := []int32(nil), []float64(nil)
 	if q.table.Sparse {
@@ -180,7 +182,7 @@ func (q counting) countRow(s *sums, b *rows.Block, i int, weight float64, out []
 	return nil
 }
 
-// feature returns the index of a feature among the declared ones.
+// feature returns the declared number of the feature with index j in the subtask's rows.
 func (s *sums) feature(j int) int {
 	if s.data.Facts.Columns != nil {
 		return int(s.data.Facts.Columns[j])
@@ -202,7 +204,7 @@ func (s *sums) addRow(b *rows.Block, i, c int, weight float64, out []float64) {
 	}
 }
 
-// spreadRow adds the deviations of a row from the means of its class, and their squares.
+// spreadRow adds the differences between a row and the means of its class, and their squares.
 func (s *sums) spreadRow(b *rows.Block, i, c int, weight float64, out []float64) {
 	mean := s.means[c*s.d : (c+1)*s.d]
 	rest, squares := out[c*s.d:(c+1)*s.d], out[(s.k+c)*s.d:(s.k+c+1)*s.d]
@@ -225,7 +227,7 @@ func (s *sums) spreadRow(b *rows.Block, i, c int, weight float64, out []float64)
 	}
 }
 
-// note keeps the sums of the superstep. After the first superstep of Gaussian it computes the
+// note stores the sums of the superstep. After the first superstep of Gaussian it computes the
 // means of the classes.
 func (q counting) note(ctx *comqueue.ComContext) error {
 	s, sum := counted.Get(ctx), counts.Get(ctx)
@@ -258,7 +260,7 @@ func (q counting) takeFirst(s *sums, sum []float64) {
 	}
 }
 
-// finish makes the model.
+// finish returns the model of a completed fit.
 func (q counting) finish(ctx *comqueue.ComContext) (model.Model, error) {
 	if !counted.Has(ctx) { // this subtask joined to close the queue
 		if err := q.preallocate(ctx); err != nil {
@@ -309,7 +311,7 @@ func largestVariance(f *rows.Facts) float64 {
 	return top
 }
 
-// matrix copies k rows of d values.
+// matrix returns flat, which has k rows of d values, as a slice of rows that are copies.
 func matrix(flat []float64, k, d int) [][]float64 {
 	rows := make([][]float64, k)
 	for c := range rows {

@@ -16,10 +16,10 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// predict_proba of scikit-learn's GaussianNB, MultinomialNB(alpha=0.5), ComplementNB(alpha=0.5)
-// and BernoulliNB(alpha=0.5, binarize=1), trained on small(), for its rows 2, 3 and 11, without
-// and with weights. (For GaussianNB with weights, var_smoothing was scaled by hand to the
-// weighted variance, which scikit-learn does not use.)
+// sklearn has results of predict_proba of scikit-learn's GaussianNB, MultinomialNB(alpha=0.5),
+// ComplementNB(alpha=0.5) and BernoulliNB(alpha=0.5, binarize=1). They are trained on small(),
+// without and with weights, and predict its rows 2, 3 and 11. (For GaussianNB with weights,
+// var_smoothing was scaled by hand to the weighted variance, which scikit-learn does not use.)
 var sklearn = []struct {
 	family   naivebayes.Family
 	weighted bool
@@ -48,7 +48,7 @@ func TestSameAsScikitLearn(t *testing.T) {
 			for i, row := range []int{2, 3, 11} {
 				tolerance := 1e-9
 				if c.family == naivebayes.Gaussian {
-					tolerance = 1e-6 // sparse rows: constant features have variances of 1e-9 of their means
+					tolerance = 1e-6 // for sparse rows: the variances of constant features are 1e-9 of their means
 				}
 				require.InDeltaSlice(t, c.want[i], probabilities(t, m, table.Row(row)), tolerance, "%v %v", c.family, c.weighted)
 				got := make([]float64, 3)
@@ -60,8 +60,8 @@ func TestSameAsScikitLearn(t *testing.T) {
 	}
 }
 
-// TestIris compares with scikit-learn's GaussianNB on iris: score, probabilities, and a row
-// each of var_ and theta_.
+// TestIris compares with scikit-learn's GaussianNB on iris: score, probabilities, and one row
+// of var_ and of theta_.
 func TestIris(t *testing.T) {
 	text, err := os.ReadFile("../gmm/testdata/iris.csv")
 	require.NoError(t, err)
@@ -90,8 +90,9 @@ func TestIris(t *testing.T) {
 	require.InDeltaSlice(t, []float64{6.588, 2.974, 5.552, 2.026}, m.Means[2], 1e-12)
 }
 
-// Of very many declared features, training only keeps those that occur. Predictions are as with
-// all features, and for Gaussian as with those that occur alone.
+// TestFeaturesThatDoNotOccur requires that, of very many declared features, the model has only
+// those that occur. Predictions must be the same as with all features, and for Gaussian the
+// same as with only the features that occur.
 func TestFeaturesThatDoNotOccur(t *testing.T) {
 	const d = 66_000
 	table := small()
@@ -104,17 +105,17 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 		var want []float64
 		p := of(f)
 		if f == naivebayes.Bernoulli {
-			p.Smoothing = 1e-4 // with more, the many absent features make one class certain
+			p.Smoothing = 1e-4 // with a larger value, the many absent features would decide the class
 		}
 		if f == naivebayes.Gaussian {
 			want = probabilities(t, train(t, table, p), table.Row(3))
 		} else {
-			x[77] = 3 // occurs nowhere
+			x[77] = 3 // a feature that occurs nowhere in training
 			all := train(t, dense, p, engine.Shards(1))
 			require.Nil(t, all.Columns)
 			want = probabilities(t, all, x)
 		}
-		require.Less(t, slices.Max(want), 0.9999, "certain, whatever the features say")
+		require.Less(t, slices.Max(want), 0.9999, "the probabilities must depend on the features, or the test proves nothing")
 		m := train(t, sparse, p, engine.Shards(2))
 		require.Equal(t, []int32{0, 10000, 20000, 30000, 40000, 50000}, m.Columns)
 		require.Equal(t, d, m.Dim)
@@ -126,7 +127,8 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 	}
 }
 
-// Variances within classes are exact where class means are far apart.
+// TestVariancesOfDistantClasses requires that variances within classes are exact if class means
+// are far apart.
 func TestVariancesOfDistantClasses(t *testing.T) {
 	table := trial.Table{N: 8, D: 1, X: []float64{1e9, 1e9 + 1, 1e9 + 2, 1e9 + 3, -1e9, -1e9 - 2, -1e9 - 4, -1e9 - 6}, Label: []float64{1, 1, 1, 1, 0, 0, 0, 0}}
 	for _, sparse := range []bool{false, true} {
@@ -146,10 +148,11 @@ func TestPriors(t *testing.T) {
 	p.UniformPriors, p.Priors = false, map[string]float64{"0": 0.5, "1": 0.25, "2": 0.25}
 	m := train(t, table, p)
 	require.Equal(t, []float64{0.5, 0.25, 0.25}, m.Priors)
-	require.InDeltaSlice(t, m.Priors, probabilities(t, m, make([]float64, 6)), 1e-12, "a row that tells nothing")
+	require.InDeltaSlice(t, m.Priors, probabilities(t, m, make([]float64, 6)), 1e-12, "a row of zeros must have the prior probabilities")
 }
 
-// TestFewRows has constant features, also all constant, and one row a class.
+// TestFewRows trains with constant features, with only constant features, and with one row per
+// class.
 func TestFewRows(t *testing.T) {
 	table := trial.TableOf([]float64{0, 1}, []float64{3, 1}, []float64{3, 5})
 	for _, f := range families {

@@ -11,11 +11,11 @@ import (
 // (Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data): the logarithm of
 // the survival time y > 0 is m + σ·ε with ε from the standard minimum extreme value
 // distribution. With z = (log y − m)/σ, a row with an observed event has the loss exp(z) − z +
-// log σ. A censored row, whose Censor is 0, has the loss exp(z). (The density is that of log y.
-// The density of y itself differs by log y, which no parameter changes.)
+// log σ. A censored row, whose Censor is 0, has the loss exp(z). (This is the likelihood of log
+// y. For y itself, the loss has a further term log y, on which no parameter has an influence.)
 //
-// log σ is the constant of the loss, its last parameter. The loss is not convex in log σ and
-// the margin together, so Newton's method needs its fallback far from the optimum.
+// log σ is the constant margin of the loss, its last parameter. The loss is not convex in log σ
+// and the margin together, so far from the optimum Newton's method must shift its matrix.
 type AFT struct{}
 
 // String implements Loss.
@@ -45,7 +45,7 @@ func (AFT) At(b *Batch) {
 		e[i] = -b.Margin[2*i+1]
 	}
 	kernel.ExpTo(e, e)
-	// The inverse scale is stored where the first slope will be.
+	// The inverse scale is stored where the first slope will be written later.
 	for i, inverse := range e {
 		b.Slope[2*i] = inverse
 		z[i] = (z[i] - b.Margin[2*i]) * inverse

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// opens adds a queue that opens an objective.
+// opens adds a queue that opens the objective l over a table.
 func opens(b *engine.Builder, table trial.Table, l objective.Linear, kind rows.LabelKind) {
 	checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), kind)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestObjectivesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A row with weight 0 has no effect, whatever its loss.
+// TestInfiniteLosses requires that a row with weight 0 has no effect, whatever its loss.
 func TestInfiniteLosses(t *testing.T) {
 	table := trial.TableOf([]float64{1, 2, 3}, []float64{1}, []float64{2}, []float64{400})
 	with(t, table, objective.Linear{Loss: objective.Poisson{}}, func(o opened) {
@@ -73,8 +73,9 @@ func TestInfiniteLosses(t *testing.T) {
 	})
 }
 
-// The second derivatives of a row with weight 0 may be infinite at its mean, and 0 times
-// infinity is NaN. The matrix must be that of the rows with weight.
+// TestRowsWithoutWeightHaveNoCurvature requires that the matrix is that of the rows with a
+// weight above 0. The second derivatives of a row with weight 0 may be infinite, and 0 times
+// infinity is NaN.
 func TestRowsWithoutWeightHaveNoCurvature(t *testing.T) {
 	x := [][]float64{{1, 0.5}, {0.25, -1}, {-0.5, 2}, {1e4, 1e4}}
 	table := trial.TableOf([]float64{1, 2, 3, 0}, x...)

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// planes returns labels of the given size around a plane of the features, with some outliers,
-// and adds moved to all of them.
+// planes returns labels of the given size around a plane of the features, with some outliers.
+// It adds moved to every label.
 func planes(size, moved float64) trial.Table {
 	table := trial.Gaussian(3, 400, 5)
 	for i := range table.N {
@@ -27,8 +27,8 @@ func planes(size, moved float64) trial.Table {
 	return table
 }
 
-// Labels of any magnitude need few reads. Adding a number to all labels moves only the
-// intercept.
+// TestLabelsOfAnyMagnitude requires few reads for labels of any magnitude. If a number is added
+// to all labels, only the intercept may change.
 func TestLabelsOfAnyMagnitude(t *testing.T) {
 	for _, size := range []float64{1e-6, 1, 1e3, 1e6} {
 		for _, m := range []optim.Method{optim.Auto, optim.LBFGS, optim.OWLQN} {
@@ -45,13 +45,13 @@ func TestLabelsOfAnyMagnitude(t *testing.T) {
 			}
 		}
 	}
-	// With labels a million times as large as the loss's own scale, Newton's method has almost
-	// no second derivatives to use.
+	// Labels are a million times as large as Delta, so nearly all rows are in the linear part
+	// of the loss, and Newton's method has almost no second derivatives to use.
 	require.LessOrEqual(t, fit(t, planes(1e6, 0), objective.Linear{Loss: objective.Huber{}}, optim.Settings{}).Reads, 100.0)
 }
 
-// Survival times in another unit are the same problem: the intercept differs by the logarithm
-// of the unit, and the rest of the optimum is the same.
+// TestTimesOfAnyUnit requires that survival times in another unit change only the intercept of
+// the optimum, by the logarithm of the unit.
 func TestTimesOfAnyUnit(t *testing.T) {
 	times := []float64{1, 4, 2, 7, 5, 12}
 	for _, m := range []optim.Method{optim.Auto, optim.LBFGS} {
@@ -66,12 +66,13 @@ func TestTimesOfAnyUnit(t *testing.T) {
 			require.True(t, f.Converged, "%v, unit %v", m, unit)
 			require.InEpsilon(t, first.Loss, f.Loss, 1e-8, "%v, unit %v", m, unit)
 			require.InDelta(t, first.Intercepts[0]+math.Log(unit), f.Intercepts[0], 1e-4, "%v, unit %v", m, unit)
-			require.InDelta(t, first.Reads, f.Reads, 3, "%v, unit %v: it begins as near", m, unit)
+			require.InDelta(t, first.Reads, f.Reads, 3, "%v, unit %v: training must begin as close to the optimum", m, unit)
 		}
 	}
 }
 
-// The first intercept compensates offsets that are large and nearly equal.
+// TestLargeOffsets requires that offsets that are large and nearly equal do not impair
+// training. The first intercept compensates them.
 func TestLargeOffsets(t *testing.T) {
 	table := trial.Gaussian(6, 300, 3)
 	for i := range table.N {

@@ -111,8 +111,8 @@ func BenchmarkPass(b *testing.B) {
 }
 
 // BenchmarkTraining measures a training on two subtasks: checking the rows, computing the
-// facts, and minimising the objective. The last two are also timed separately. It reports the
-// fastest run.
+// facts, and minimising the objective. The facts and the minimisation are also timed
+// separately. The times are those of the fastest run.
 func BenchmarkTraining(b *testing.B) {
 	for _, at := range []struct {
 		n, d, entries int

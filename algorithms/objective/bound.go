@@ -8,9 +8,9 @@ import (
 )
 
 // A Kinked loss is minimised through Smooth in rounds. Each round minimises the smooth
-// objective from where the last one ended. Then bound computes sums that are reduced over
-// shards, and gap tells from them how far the parameters are from the minimum of the Kinked
-// loss itself. If that is too far, refine moves the multipliers:
+// objective, beginning where the round before ended. Then bound computes sums that are reduced
+// over shards, and gap computes from them how far the parameters are from the minimum of the
+// Kinked loss itself. If that is too far, refine moves the multipliers:
 //
 //	minimise F with Smooth{Loss}                 any optimiser for smooth functions
 //	sums = Σ over shards of bound(shard, v)      one read
@@ -21,9 +21,10 @@ import (
 func (e *evaluator) boundLen() int { return 5 + 2*e.d }
 
 // bound computes, for each row of the shard, the multiplier of the smooth loss at v. It adds to
-// out what gap needs: the loss without smoothing, the rows' part in the dual objective, their
-// multipliers, and their multipliers times features. Rows that pull the margin up and rows that
-// pull it down have separate sums, so that gap can balance them. One read.
+// out what gap needs: the sum of the losses without smoothing, the terms of the dual objective,
+// the pulls (negative slopes with respect to the margin), and the pulls times features. Rows
+// with positive and with negative pulls have separate sums, so that gap can balance them. It
+// takes one read.
 func (e *evaluator) bound(shard int, v, out []float64) error {
 	s, smooth := e.at(shard), e.loss.(Smooth)
 	if s.next == nil {
@@ -87,7 +88,8 @@ func (e *evaluator) bound(shard int, v, out []float64) error {
 	return nil
 }
 
-// scaleSums converts sums of unscaled features to sums of scaled features.
+// scaleSums converts sums over unscaled features to sums over scaled features. total is the sum
+// of the pulls.
 func (e *evaluator) scaleSums(sums []float64, total float64) {
 	for j, inverse := range e.inverse {
 		if e.centred {
@@ -97,7 +99,7 @@ func (e *evaluator) scaleSums(sums []float64, total float64) {
 	}
 }
 
-// value returns the loss of a row.
+// value returns the loss of a row for r.
 func (l line) value(r float64) float64 {
 	switch {
 	case r > l.epsilon:
@@ -111,8 +113,9 @@ func (l line) value(r float64) float64 {
 }
 
 // gap returns the mean Kinked loss with its penalty at v, and a lower bound of its minimum. The
-// bound is the value of the dual problem at the multipliers of bound. sums are the reduced sums
-// of bound. Without a penalty on the coefficients there is no bound, and the result is −Inf.
+// bound is the dual objective at the multipliers that bound computed. sums are the reduced sums
+// of bound. Without a penalty on the coefficients the dual gives no bound, and the result is
+// −Inf.
 func (e *evaluator) gap(v, sums []float64, l1, l2 float64) (objective, bound float64) {
 	objective = sums[0] / e.weight
 	for j, value := range v {
@@ -122,8 +125,8 @@ func (e *evaluator) gap(v, sums []float64, l1, l2 float64) (objective, bound flo
 	if !(l2 > 0) {
 		return objective, math.Inf(-1)
 	}
-	// An intercept without a penalty requires that the pulls of both sides are equal. The
-	// greater ones are made smaller, which keeps them within their bounds.
+	// With an intercept without a penalty, the positive and the negative pulls must add up to
+	// 0. The larger sum is reduced, which keeps the multipliers within their bounds.
 	up, down := 1.0, 1.0
 	if e.intercept {
 		switch above, below := sums[3], -sums[4]; {
@@ -148,8 +151,8 @@ func (e *evaluator) gap(v, sums []float64, l1, l2 float64) (objective, bound flo
 }
 
 // refine sets the centres of the smooth loss to the multipliers of the last bound, and reduces
-// the smoothing. No read. Margins kept for the shard stay valid, but losses and gradients are
-// different from now on.
+// the smoothing. It takes no read. Margins kept for the shard stay valid, but losses and
+// gradients change.
 func (e *evaluator) refine(shard int) error {
 	s, smooth := e.at(shard), e.loss.(Smooth)
 	if s.next == nil {

@@ -2,19 +2,20 @@ package objective
 
 import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
-// cacheBytes is roughly the size of a chunk of features: half of a first-level cache. Dense
-// rows with one margin are as fast from a second-level cache, and come faster from memory in
-// longer stretches; readBytes is a part of that cache. Sparse rows may use more of the
-// first-level cache, which they share with the table in which their columns are looked up.
-// (Among 16, 24, 36 and 48 KB of sparse rows, 36 was fastest, by 2 to 5 per cent.)
+// cacheBytes is roughly the size of a chunk of dense features: half of a first-level cache.
+// readBytes is the size for passes over dense rows with one margin, a part of the second-level
+// cache. Such rows are processed as fast from that cache, and longer stretches are read faster
+// from memory. sparseBytes is the size for sparse rows. They may use more of the first-level
+// cache, which they share with the coefficients that are looked up. (Of 16, 24, 36 and 48 KB,
+// 36 was fastest, by 2 to 5 per cent.)
 const (
 	cacheBytes  = 24 << 10
 	sparseBytes = 36 << 10
 	readBytes   = 128 << 10
 )
 
-// chunkRows returns how many rows of a block make a chunk. It also returns that number for
-// passes over all rows in sequence.
+// chunkRows returns how many rows of a block make a chunk. read is the number for passes that
+// read all rows in sequence.
 func (e *evaluator) chunkRows(b *rows.Block) (chunk, read int) {
 	row, bytes := 8*b.D, cacheBytes
 	if b.Dense == nil && b.N > 0 {
@@ -30,9 +31,9 @@ func (e *evaluator) chunkRows(b *rows.Block) (chunk, read int) {
 	return chunk, min(max(readBytes/max(row, 1)&^3, 4), 512)
 }
 
-// withLongLastChunk returns how many of n rows to take at a time: chunk, or a little less so that
-// the last chunk is long. While the last chunk is summed, the first rows of the next shard are
-// fetched.
+// withLongLastChunk returns how many of n rows to take at a time: chunk, or up to 12 fewer so
+// that the last chunk is long. While the last chunk is summed, the first rows of the next shard
+// are fetched into the cache.
 func withLongLastChunk(n, chunk int) int {
 	best := chunk
 	for rows := chunk - 4; rows >= max(4, chunk-12); rows -= 4 {

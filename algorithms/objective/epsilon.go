@@ -6,8 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// EpsilonInsensitive is max(0, |m−y|−Epsilon): support vector regression. It has kinks; see
-// Smooth for how to minimise it.
+// EpsilonInsensitive is max(0, |m−y|−Epsilon), the loss of support vector regression. It has
+// kinks; see Smooth for how to minimise it.
 type EpsilonInsensitive struct{ Epsilon float64 }
 
 // String implements Loss.
@@ -33,7 +33,7 @@ func (EpsilonInsensitive) begin(f *rows.Facts) float64 { return f.LabelMean }
 // Refuses implements Loss.
 func (EpsilonInsensitive) Refuses(float64) string { return "" }
 
-// At implements Loss. The curvature is 0, as everywhere except at the kinks.
+// At implements Loss. The second derivative is 0, also at the kinks.
 func (l EpsilonInsensitive) At(b *Batch) {
 	for i, m := range b.Margin[:b.N] {
 		r := m - b.Label[i]

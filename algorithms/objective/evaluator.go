@@ -10,62 +10,61 @@ import (
 )
 
 // evaluator evaluates a Linear objective on the rows of a subtask. It processes rows in chunks
-// that stay in the cache between the products with the coefficients, the loss, and the sums for
-// the gradient, so that features are read from memory only once. The ends of chunks change no
-// bit.
+// that stay in the cache while margins, losses and gradient are computed, so that features are
+// read from memory only once. The size of chunks changes no bit.
 type evaluator struct {
 	scaling
 	loss    Loss
 	k       int     // number of margins of a row
 	weight  float64 // total weight of all rows
 	first   float64 // first intercept
-	kinked  bool    // see nearlyNonsmooth
+	kinked  bool    // see interface nearlyNonsmooth
 	sparse  bool
 	classes int // number of classes, 0 if labels are not classes
 
-	context context.Context // context of the job; nil: the job cannot be ended
+	context context.Context // context of the job; nil if the job cannot be cancelled
 	lo      int
 	total   int // number of shards of all subtasks
 	shards  []*shardRows
-	longest int // rows of the longest chunk
+	longest int // number of rows of the longest chunk
 
 	beta, add []float64 // coefficients and addends of a point or a direction
-	zero      bool      // all parameters are 0, as at the start of training, and so are products
+	zero      bool      // all coefficients are 0, as at the start of training, and so are products with rows
 	ordered   bool      // see order
-	of        *float64  // the first element of the last parameters
-	latest    int       // the shard that they were for
-	width     int       // number of columns of the current rows: d, or those of a narrow shard
+	of        *float64  // the first element of the parameters or direction in the last call of point
+	latest    int       // number of the shard in that call
+	width     int       // number of columns of the current rows: d, or the columns of a narrow shard
 	perClass  classWork
 	packed    *kernel.Packed
 	part      rows.Block // the current chunk
-	batch     Batch      // room for a chunk
-	margin    []float64  // room for the margins of a chunk
-	narrow    []float64  // room for the margins that have coefficients, where there are others
-	coef      []float64  // room for weighted slopes
-	pull      []float64  // factors of the rows of a chunk for the gradient
-	single    []float64  // room for one of several margins
+	batch     Batch      // buffers for the loss of a chunk
+	margin    []float64  // buffer for the margins of a chunk
+	narrow    []float64  // buffer for the margins with coefficients, if there are also constants
+	coef      []float64  // buffer for weighted slopes
+	pull      []float64  // factors by which the gradient adds the rows of a chunk
+	single    []float64  // buffer for one of several margins
 	raw       []float64  // Margins×d sums of several margins
-	folds     bool       // shards are narrow
+	folds     bool       // whether some shards are narrow
 	trees     []*tree    // how narrow shards are folded, see fold
-	wide      wideWork   // how other shards are folded
-	sums      []float64  // k sums of coef
-	curve     []float64  // room for curvatures
+	wide      wideWork   // how shards that are not narrow are folded
+	sums      []float64  // k sums of pull
+	curve     []float64  // buffer for curvatures
 	hessian   hessianWork
 	sample    sampleWork
 	probe     probeWork
 	byRow     foldRowsWork
 }
 
-// shardRows are the rows of a shard, and what is kept for each of them.
+// shardRows has the rows of a shard, and what the evaluator stores for each of them.
 type shardRows struct {
 	*rows.Block
 	number int       // number of the shard
-	weight []float64 // with class weights; nil if every row weighs 1
+	weight []float64 // weights of rows times class weights; nil if all are 1
 	chunk  int       // rows per chunk
-	read   int       // rows per chunk if all rows are read
+	read   int       // rows per chunk in passes that read all rows
 	m, q   []float64 // margins at the current point and of the direction, N×k
-	prox   []float64 // multipliers of a Smooth loss; nil while they are 0
-	next   []float64 // multipliers that refine moves to prox
+	prox   []float64 // multipliers of a Smooth loss; nil as long as all are 0
+	next   []float64 // multipliers that bound computed and that refine moves to prox
 	mu     float64   // smoothing of a Smooth loss; 0 before the first refine
 	kept   []float64 // for a narrow shard: the result of its last pass, see fold
 	probed *probed   // nil if margins are not kept
@@ -103,7 +102,7 @@ func (l Linear) evaluator(f *rows.Facts) (*evaluator, error) {
 	return e, nil
 }
 
-// grow allocates room for chunks of n rows.
+// grow allocates buffers for chunks of n rows.
 func (e *evaluator) grow(n int) {
 	if n <= len(e.batch.Loss) {
 		return
@@ -119,7 +118,7 @@ func (e *evaluator) grow(n int) {
 	}
 }
 
-// functions returns the evaluator for the optimiser.
+// functions returns the optim.Evaluator whose functions are methods of e.
 func (e *evaluator) functions() optim.Evaluator {
 	f := optim.Evaluator{
 		Dim: e.parameters(), Weight: e.weight, PenaltyFactors: e.factors(), Evaluate: e.evaluate,
@@ -143,8 +142,8 @@ func (e *evaluator) functions() optim.Evaluator {
 	return f
 }
 
-// initial returns the first parameters: only an intercept, for a loss with one margin; nil
-// means zeros.
+// initial returns the first parameters. For a loss with one margin they are an intercept and
+// zeros; nil means zeros.
 func (e *evaluator) initial() []float64 {
 	if !e.intercept || e.Margins != 1 || !finite(e.first) {
 		return nil
@@ -154,14 +153,14 @@ func (e *evaluator) initial() []float64 {
 	return v
 }
 
-// newtonUpTo returns the largest number of parameters for which Newton's method pays.
+// newtonUpTo returns the largest number of parameters for which Newton's method is faster.
 //
-// With one margin this is 32. With several margins, LBFGS needs three times as many iterations
-// and more if features correlate, by 0.5 from one to the next. A read of second derivatives
-// takes about twice as long as one of gradients, if rows fill registers. With 36 to 64
-// parameters, 3 to 8 classes and 50,000 rows, Newton's method came within 1e-6 of the optimum
-// in 0.2 to 0.95 of the time. If features did not correlate at all, it took 1.1 to 1.7 times
-// the time.
+// With one margin this is 32. With several margins, LBFGS needs at least three times as many
+// iterations as Newton's method if neighbouring features have a correlation of 0.5. A read of
+// second derivatives takes about twice as long as a read of gradients, if rows fill vector
+// registers. With 36 to 64 parameters, 3 to 8 classes and 50,000 rows, Newton's method then came
+// within 1e-6 of the optimum in 0.2 to 0.95 of the time of LBFGS. If features did not correlate
+// at all, it took 1.1 to 1.7 times as long as LBFGS.
 func (e *evaluator) newtonUpTo() int {
 	if dense := e.packed != nil; dense && e.stride() >= registers {
 		return 64
@@ -169,10 +168,10 @@ func (e *evaluator) newtonUpTo() int {
 	return 32
 }
 
-// hessianCost returns the cost of a read with second derivatives relative to one without. For
-// dense rows with one margin and 50 features it takes between three and four times as long, and
-// the additional time grows as the number of features. Sparse rows are made dense for it, and
-// one in ten of their features is assumed to be present.
+// hessianCost returns the cost of a read with second derivatives relative to a read without.
+// For dense rows with one margin and 50 features, the read takes three to four times as long,
+// and the additional time grows in proportion to the number of features. Sparse rows are made
+// dense for it; one in ten of their features is assumed to be present.
 func (e *evaluator) hessianCost() float64 {
 	longer := float64(e.stride()*(e.Margins+1)) / 40
 	if e.sparse {
@@ -181,32 +180,32 @@ func (e *evaluator) hessianCost() float64 {
 	return 1 + longer
 }
 
-// registers is the least number of features and intercept for which the products of a row's
-// features with each other fill vector registers.
+// registers is the least number of features, including the intercept, for which the products of
+// pairs of a row's features fill vector registers.
 const registers = 8
 
 // at returns the rows of a shard.
 func (e *evaluator) at(shard int) *shardRows { return e.shards[shard-e.lo] }
 
-// evaluate is Evaluate and Hessian of optim.Evaluator.
+// evaluate implements Evaluate and Hessian of optim.Evaluator.
 func (e *evaluator) evaluate(shard int, v, out []float64) error {
 	s := e.at(shard)
 	e.point(s, v)
 	return e.pass(s, atPoint, 0, out)
 }
 
-// source says where a pass gets the margins of rows.
+// source tells where a pass gets the margins of rows.
 type source int
 
 const (
-	atPoint source = iota // the point that evaluate was given
-	atStart               // the same, and its margins are kept as the current ones
-	onRay                 // a step from the current margins along those of the point, which are kept
-	onStep                // a step from the current margins along the kept ones
+	atPoint source = iota // margins at the parameters that evaluate was given
+	atStart               // the same; they are also stored as the current margins
+	onRay                 // current margins plus step times those of the direction, which are computed and stored
+	onStep                // current margins plus step times the stored margins of the direction
 )
 
-// pass adds loss and gradient of the rows of a shard to out, and second derivatives if out has
-// room for them.
+// pass adds loss and gradient of the rows of a shard to out. It also adds second derivatives if
+// out is long enough for them.
 func (e *evaluator) pass(s *shardRows, from source, step float64, out []float64) error {
 	if len(out) > 1+e.parameters() {
 		return e.hessianPass(s, from, step, out)
@@ -231,7 +230,7 @@ func (e *evaluator) pass(s *shardRows, from source, step float64, out []float64)
 	return nil
 }
 
-// marginsFrom returns the margins of part, whose first row is row lo of the shard.
+// marginsFrom returns the margins of part, whose first row is row lo of the shard, from source.
 func (e *evaluator) marginsFrom(s *shardRows, part *rows.Block, lo int, from source, step float64) []float64 {
 	switch from {
 	case atStart:
@@ -249,7 +248,7 @@ func (e *evaluator) marginsFrom(s *shardRows, part *rows.Block, lo int, from sou
 	return m
 }
 
-// interrupted returns the reason why the job must end, if it must. It is called once per chunk:
+// interrupted returns an error if the job is cancelled. It is called once per chunk, because
 // with many margins the rows of a shard may take long.
 func (e *evaluator) interrupted() error {
 	if e.context == nil || e.context.Err() == nil {
@@ -258,7 +257,7 @@ func (e *evaluator) interrupted() error {
 	return context.Cause(e.context)
 }
 
-// margins writes the margins of rows at the point, offsets included, to m.
+// margins writes to m the margins of the rows of b at the point, offsets included.
 func (e *evaluator) margins(b *rows.Block, offset, m []float64) {
 	n := b.N
 	switch {
@@ -287,12 +286,13 @@ func (e *evaluator) margins(b *rows.Block, offset, m []float64) {
 	}
 }
 
-// addTo converts the products of rows with the coefficients of the only margin to margins.
+// addTo adds intercept and offsets to the products m of rows with the coefficients of the only
+// margin.
 func (e *evaluator) addTo(m, offset []float64) {
 	add := e.add[0]
 	if offset == nil {
 		if add == 0 {
-			return // products are never −0
+			return // nothing to add; products are never −0
 		}
 		for i := range m {
 			m[i] += add
@@ -304,7 +304,7 @@ func (e *evaluator) addTo(m, offset []float64) {
 	}
 }
 
-// products writes the products of rows and the coefficients of all margins to m.
+// products writes to m the products of the rows of b with the coefficients of all margins.
 func (e *evaluator) products(b *rows.Block, m []float64) {
 	switch {
 	case e.zero:
@@ -326,7 +326,8 @@ func (e *evaluator) products(b *rows.Block, m []float64) {
 	}
 }
 
-// lossAt evaluates the loss of rows at margins m. The first of the rows is row lo of the shard.
+// lossAt evaluates the loss of the rows of b at margins m. The first of the rows is row lo of
+// the shard.
 func (e *evaluator) lossAt(s *shardRows, b *rows.Block, lo int, m []float64) *Batch {
 	t := &e.batch
 	t.N, t.K, t.Label, t.Censor, t.Margin = b.N, e.k, b.Label, b.Censor, m

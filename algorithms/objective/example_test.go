@@ -12,7 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Least squares predicts a price from a size. It is trained like every linear model.
+// Example predicts a price from a size by least squares. All linear models are trained in this
+// way.
 func Example() {
 	type house struct {
 		Size, Price float64

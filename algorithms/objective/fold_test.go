@@ -17,8 +17,8 @@ import (
 )
 
 // foldedSums returns the sums of the passes over all rows. The parameters change in place
-// between passes. If folded is set, the evaluator folds the sums and may keep what it computes
-// from parameters. Otherwise each shard has a buffer.
+// between passes. If folded is set, the evaluator folds the sums and may reuse coefficients for
+// all shards of a pass. Otherwise each shard has a buffer of its own.
 func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool, parallelism int) []float64 {
 	evaluator := shared.Scratch[optim.Evaluator]("evaluator")
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -79,14 +79,15 @@ func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool
 	return got
 }
 
-// The results of the passes so far and their inputs.
+// These objects hold the results of the passes so far and their inputs.
 var (
 	results    = shared.Scratch[[]float64]("results")
 	parameters = shared.Scratch[[]float64]("parameters")
 )
 
-// Sums that the evaluator folds have the same bits as sums in a buffer per shard: for all
-// magnitudes, with empty shards and features without influence, at any parallelism.
+// TestFoldedSumsHaveTheSameBits compares sums that the evaluator folds with sums in a buffer
+// per shard. They must have the same bits for all magnitudes, with empty shards and with
+// features without influence, at any parallelism.
 func TestFoldedSumsHaveTheSameBits(t *testing.T) {
 	wild := trial.Wild(200, 4)
 	few := trial.Wild(21, 4) // some shards are empty
@@ -94,7 +95,7 @@ func TestFoldedSumsHaveTheSameBits(t *testing.T) {
 	for i := range still.N {
 		still.Row(i)[2] = 0 // makes its coefficient have no influence
 	}
-	constant := trial.Gaussian(5, 320, 3) // in every shard its contribution to gradients is −0
+	constant := trial.Gaussian(5, 320, 3) // in every shard, the contribution of a constant feature to gradients is −0
 	for i := range constant.N {
 		x := constant.Row(i)
 		x[0], x[1], x[2] = 0.01*x[0], 0.01*x[1], 1
@@ -126,7 +127,8 @@ func TestFoldedSumsHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// Rows that all have weight 1 are probed like rows without weights.
+// TestProbesOfRowsWithoutWeights requires that rows without weights are probed like rows that
+// all have weight 1.
 func TestProbesOfRowsWithoutWeights(t *testing.T) {
 	plain := trial.Wild(200, 4)
 	plain.Weight = nil
@@ -153,8 +155,9 @@ func TestProbesOfRowsWithoutWeights(t *testing.T) {
 	require.Equal(t, bits[0], bits[1])
 }
 
-// At the start of training, all rows of a class give the same results, unless rows have
-// offsets. The same offset for all rows acts like an intercept.
+// TestRowsThatAreAlike compares passes at the start of training. There, all rows of a class
+// give the same results, unless rows have offsets. An equal offset of all rows acts like an
+// intercept.
 func TestRowsThatAreAlike(t *testing.T) {
 	plain := trial.Wild(200, 4)
 	shifted := plain

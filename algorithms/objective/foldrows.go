@@ -7,20 +7,20 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// fewRows is the largest number of rows of a shard for foldRows.
+// fewRows is the largest number of rows of a shard in a step for which foldRows is used.
 const fewRows = 64
 
 // foldRowsWork is the memory of foldRows.
 type foldRowsWork struct {
-	group shardRows   // rows of some shards: labels and the like are copied together, and features if shards have several rows
-	where [][]float64 // features of single rows, by reference
-	none  []float64   // zeros: the row of a shard without rows
+	group shardRows   // rows of some shards: labels and the like are copied, and also features if shards have several rows
+	where [][]float64 // features of single rows, not copied
+	none  []float64   // zeros, which replace the row of a shard without rows
 	foldStack
 }
 
-// foldRows is Fold of optim.Minibatch. If a step takes one or a few rows of each shard, rows of
-// many shards go through the kernels together. Only the sums are made per shard. It supports
-// dense rows with one margin.
+// foldRows implements Fold of optim.Minibatch. If a step takes one or a few rows of each shard,
+// the kernels process rows of many shards in one call. Only sums are computed per shard.
+// foldRows supports dense rows with one margin.
 func (e *evaluator) foldRows(shards []int, taken [][]int32, v, out []float64) (bool, error) {
 	single := true
 	for _, r := range taken {
@@ -48,16 +48,16 @@ func (e *evaluator) foldRows(shards []int, taken [][]int32, v, out []float64) (b
 		}
 		lo = hi
 	}
-	// No derivative of a shard is −0, and no sum of derivatives.
+	// Adding +0 turns −0 into +0, as in sums of shards that are not folded here.
 	for i, p := range w.total() {
 		out[i] = p + 0
 	}
 	return true, nil
 }
 
-// groupRows returns the end of the shards from lo on whose rows fit the cache, and the number of
-// their rows. Single rows are read twice and not written, so there may be twice as many. They
-// must be all shards under a node with as many shards as a kernel takes.
+// groupRows returns the end hi of the shards from lo on whose rows fit in the cache, and the
+// number n of these rows. Single rows are not copied, so there may be twice as many. They must
+// cover complete nodes of the tree with at most as many shards as a kernel takes.
 func (e *evaluator) groupRows(shards []int, taken [][]int32, lo int, single bool) (hi, n int) {
 	if !single {
 		n, hi = len(taken[lo]), lo+1
@@ -77,7 +77,7 @@ func (e *evaluator) groupRows(shards []int, taken [][]int32, lo int, single bool
 	return hi, hi - lo
 }
 
-// node returns how many of the ascending shards are under the node of the first.
+// node returns how many of the shards, which ascend, are below the node of the first one.
 func node(shards []int) int {
 	n := 1
 	for n < len(shards) && shards[n]/kernel.LeafCount == shards[0]/kernel.LeafCount {
@@ -86,7 +86,7 @@ func node(shards []int) int {
 	return n
 }
 
-// evaluateSingles adds the results of one row of each shard to the stack.
+// evaluateSingles adds to the stack the results of one row of each shard.
 func (e *evaluator) evaluateSingles(part *shardRows, shards []int) {
 	w := &e.byRow
 	m := e.margin[:part.N]
@@ -106,7 +106,7 @@ func (e *evaluator) evaluateSingles(part *shardRows, shards []int) {
 	for lo, hi := 0, 0; lo < part.N; lo = hi {
 		hi = lo + node(shards[lo:])
 		if hi-lo < kernel.LeafCount {
-			// A row of zeros with weight 0 has no effect, as no part of a sum is −0.
+			// A row of zeros with weight 0 has no effect, as no term of a sum is −0.
 			coef, loss, weight = [kernel.LeafCount]float64{}, [kernel.LeafCount]float64{}, [kernel.LeafCount]float64{}
 			for i := range rows {
 				rows[i] = w.none
@@ -135,7 +135,7 @@ func (e *evaluator) evaluateSingles(part *shardRows, shards []int) {
 	}
 }
 
-// evaluateGroup adds the results of rows of some shards to the stack.
+// evaluateGroup adds to the stack the results of the rows of some shards.
 func (e *evaluator) evaluateGroup(part *shardRows, shards []int, taken [][]int32) {
 	m := e.margin[:part.N]
 	e.margins(part.Block, part.Offset, m)
@@ -178,9 +178,9 @@ func (e *evaluator) evaluateGroup(part *shardRows, shards []int, taken [][]int32
 	}
 }
 
-// gatherGroup copies rows of some shards together, those of each shard one after the other. For
-// single rows it copies all but the features, and finds these in place. It returns nil if the
-// features are sparse, or if the multipliers of a Smooth loss are no longer 0.
+// gatherGroup copies the rows of some shards into one block, shard after shard. For single rows
+// it copies everything but the features, and refers to these where they are. It returns nil if
+// the features are sparse, or if the multipliers of a Smooth loss are no longer 0.
 func (e *evaluator) gatherGroup(shards []int, taken [][]int32, n int, single bool) *shardRows {
 	w := &e.byRow
 	g := e.buffersFor(e.at(shards[0]), n, single)
@@ -215,7 +215,7 @@ func (e *evaluator) gatherGroup(shards []int, taken [][]int32, n int, single boo
 	return g
 }
 
-// buffersFor returns room for n rows with the fields that the rows of a shard have.
+// buffersFor returns buffers for n rows with the fields that the rows of a shard have.
 func (e *evaluator) buffersFor(first *shardRows, n int, single bool) *shardRows {
 	w := &e.byRow
 	g := &w.group

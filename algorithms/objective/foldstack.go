@@ -5,18 +5,18 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// foldStack folds the buffers of shards up the canonical tree as they come. It is a stack of
-// the sums of complete subtrees that wait for their right sibling. Buffers above the top are
-// reused for the next shards.
+// foldStack folds the buffers of shards up the canonical tree in the order in which shards are
+// pushed. It is a stack of the sums of complete subtrees whose right sibling is not complete
+// yet. Buffers above the top are reused for later shards.
 type foldStack struct {
 	depth int
 	first [24]uint32 // first shard of each subtree
 	parts [][]float64
 }
 
-// push adds a shard. It merges the subtrees on the stack that are complete once this shard has
-// come, and returns a buffer of the given length, which the caller fills with the sums of the
-// shard.
+// push adds a shard. It first merges the subtrees on the stack whose common node is complete
+// before this shard. It returns a buffer of the given length, which the caller fills with the
+// sums of the shard.
 func (l *foldStack) push(shard uint32, length int) []float64 {
 	for ; l.depth >= 2 && l.first[l.depth-2]^l.first[l.depth-1] < l.first[l.depth-1]^shard; l.depth-- {
 		kernel.AddTo(l.parts[l.depth-2], l.parts[l.depth-1])
@@ -30,9 +30,9 @@ func (l *foldStack) push(shard uint32, length int) []float64 {
 	return out
 }
 
-// sibling returns the buffer on top of the stack if it is the left sibling of a pair of shards.
-// The caller adds the sums of the pair to it, and nothing comes in between. Otherwise it
-// returns nil.
+// sibling returns the buffer on top of the stack if it is the left sibling of a pair of shards,
+// and otherwise nil. The caller adds the sums of the pair to that buffer, in place of pushing
+// them.
 func (l *foldStack) sibling(pair uint32) []float64 {
 	if l.depth == 0 || l.first[l.depth-1]^pair > 3 {
 		return nil
@@ -52,25 +52,26 @@ func (l *foldStack) total() []float64 {
 	return l.parts[0]
 }
 
-// wideWork folds shards that are not narrow: each has a buffer of all parameters on the stack.
-// With one margin, unscaled sums by feature are made in two other buffers, which stay in the
-// cache. Two shards under one node are then added to the stack together.
+// wideWork folds shards that are not narrow. Each has a buffer of all parameters on the stack.
+// With one margin, the unscaled sums by feature are first computed in two other buffers, which
+// stay in the cache. The sums of two shards below one node are then added to the stack
+// together.
 type wideWork struct {
 	foldStack
-	buffers [2][]float64 // sums of the waiting shard, and of the current one; otherwise zeros
-	dirty   bool         // the buffer of the current shard may have sums of a pass that ended early
+	buffers [2][]float64 // sums of the waiting shard, and of the current shard; zeros when not in use
+	dirty   bool         // the buffer of the current shard may have sums of a pass that was interrupted
 	waits   bool         // the first of two shards waits for the second
 	waiting shardSums    // sums of the waiting shard
 }
 
-// shardSums are the sums of a shard that are not by feature.
+// shardSums has the sums of a shard other than the sums by feature.
 type shardSums struct {
 	number       uint32
 	loss, slopes float64
 }
 
-// bufferOf returns a buffer of zeros for the sums of a shard. With unscaled, it is only for the
-// unscaled sums by feature.
+// bufferOf returns a buffer of zeros for the sums of a shard. If unscaled is true, the buffer
+// is only for the unscaled sums by feature.
 func (e *evaluator) bufferOf(s *shardRows) (buffer []float64, unscaled bool) {
 	w := &e.wide
 	if e.k > 1 || e.centred {
@@ -100,8 +101,8 @@ func (w *wideWork) current() []float64 {
 	return w.buffers[0]
 }
 
-// foldShard ends the current shard: it waits for the next one, or is added to the stack
-// together with the waiting one.
+// foldShard completes the current shard. If no shard waits, the current one waits for the next.
+// Otherwise both are added to the stack together.
 func (e *evaluator) foldShard(s *shardRows, loss float64) {
 	w := &e.wide
 	own := shardSums{uint32(s.number), loss, e.sums[0]}
@@ -124,7 +125,7 @@ func (e *evaluator) foldShard(s *shardRows, loss float64) {
 	e.setScalars(to, loss, slopes)
 }
 
-// pushWaiting adds the waiting shard to the stack alone.
+// pushWaiting adds the waiting shard to the stack without a second one.
 func (e *evaluator) pushWaiting() {
 	w := &e.wide
 	to := w.push(w.waiting.number, 1+e.parameters())
@@ -132,7 +133,7 @@ func (e *evaluator) pushWaiting() {
 	e.setScalars(to, w.waiting.loss, w.waiting.slopes)
 }
 
-// setScalars writes the sums that are not by feature, and no shard waits any longer.
+// setScalars writes the sums that are not by feature. After it no shard waits.
 func (e *evaluator) setScalars(to []float64, loss, slopes float64) {
 	to[0] = loss
 	if e.intercept {
@@ -141,17 +142,17 @@ func (e *evaluator) setScalars(to []float64, loss, slopes float64) {
 	e.wide.waits = false
 }
 
-// foldWide is fold for shards that are not narrow. It folds the shards evaluated since the last
-// fold.
+// foldWide does what fold does, for shards that are not narrow. It folds the shards evaluated
+// since the last fold.
 func (e *evaluator) foldWide(out []float64) {
 	if e.wide.waits {
 		e.pushWaiting()
 	}
 	copy(out, e.wide.total())
-	positiveZeros(out) // if all parts are −0
+	positiveZeros(out) // a sum is −0 if all its terms are
 }
 
-// fold is Fold of optim.Evaluator.
+// fold implements Fold of optim.Evaluator.
 func (e *evaluator) fold(shards sharding.Range, out []float64) error {
 	if e.folds {
 		e.foldNarrow(shards, out)

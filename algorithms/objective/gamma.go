@@ -29,7 +29,7 @@ func (Gamma) Refuses(label float64) string {
 	return ""
 }
 
-// At implements Loss. It uses u = log y − m, as y·exp(−m) = exp(u).
+// At implements Loss. With u = log y − m it uses y·exp(−m) = exp(u).
 func (Gamma) At(b *Batch) {
 	u, ratio := b.Work[:b.N], b.Slope[:b.N]
 	kernel.LogTo(u, b.Label[:b.N])

@@ -11,13 +11,14 @@ type hessianWork struct {
 	gramBuffers kernel.Gram
 	h           []float64 // weighted curvature of a pair of margins, for a chunk
 	gram        []float64 // a triangle for each pair of margins with coefficients
-	line        []float64 // stride sums for each pair of a constant and a margin with coefficients
-	dot         []float64 // a sum for each pair of constants
+	line        []float64 // stride sums for each pair of a constant margin and a margin with coefficients
+	dot         []float64 // one sum for each pair of constants
 }
 
-// hessianPass is pass with second derivatives. Features are scaled and centred before they are
-// multiplied, in a chunk that stays in the cache. The difference of products of unscaled
-// features would lose the digits that these have in common.
+// hessianPass does what pass does, and adds second derivatives. Features are scaled and centred
+// before they are multiplied, in a chunk that stays in the cache. Centring the products of
+// unscaled features afterwards would lose the digits that the products and their centre have in
+// common.
 func (e *evaluator) hessianPass(s *shardRows, from source, step float64, out []float64) error {
 	e.prepareHessian()
 	sum := e.begin(s, out)
@@ -25,7 +26,7 @@ func (e *evaluator) hessianPass(s *shardRows, from source, step float64, out []f
 	triangle := out[1+e.parameters():]
 	gram := w.gram
 	if e.k == 1 {
-		gram = triangle // one margin: its triangle is the matrix
+		gram = triangle // with one margin, its triangle is the matrix
 	}
 	chunk := e.hessianRows(s.chunk)
 	for lo := 0; lo < s.N; lo += chunk {
@@ -51,14 +52,16 @@ func (e *evaluator) hessianPass(s *shardRows, from source, step float64, out []f
 	return nil
 }
 
-// A matrix beyond all caches is read and written once per chunk. Chunks then have more rows
-// than the cache holds: as many as kernel.Gram takes at a time.
+// wideMatrix and wideRows are for matrices that do not fit in any cache. Such a matrix is read
+// and written once per chunk, so chunks have more rows than the cache holds: as many as
+// kernel.Gram takes at a time.
 const (
-	wideMatrix = 256 // least number of parameters of a margin for which it is
+	wideMatrix = 256 // least number of features of a margin for which the matrix does not fit
 	wideRows   = 256
 )
 
-// hessianRows returns how many rows to take at a time if reads take n.
+// hessianRows returns the number of rows in a chunk with second derivatives, if chunks without
+// have n.
 func (e *evaluator) hessianRows(n int) int {
 	if e.d >= wideMatrix {
 		return max(n, wideRows)
@@ -85,7 +88,7 @@ func (e *evaluator) prepareHessian() {
 	clear(w.dot)
 }
 
-// scaleRows writes the scaled rows of b.
+// scaleRows writes the rows of b, scaled, to rows.
 func (e *evaluator) scaleRows(b *rows.Block) {
 	width := e.stride()
 	to := e.hessian.rows[:b.N*width]
@@ -118,8 +121,8 @@ func (e *evaluator) scaleRows(b *rows.Block) {
 	}
 }
 
-// addCurvature adds the weighted second derivatives of the batch to gram, and for constants to
-// line and dot. The batch has rows lo to lo+n of the shard.
+// addCurvature adds the weighted second derivatives of the batch to gram, and those of
+// constants to line and dot. The batch has rows lo to lo+n of the shard.
 func (e *evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) error {
 	w := &e.hessian
 	width := e.stride()
@@ -151,7 +154,7 @@ func (e *evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) error 
 	return nil
 }
 
-// weightCurvature writes weight times curvature to h, and 0 for a row without weight.
+// weightCurvature writes weight times curvature to h. For a row with weight 0 it writes 0.
 func (e *evaluator) weightCurvature(s *shardRows, lo int, curve, h []float64) {
 	if s.weight == nil {
 		copy(h, curve)
@@ -165,7 +168,7 @@ func (e *evaluator) weightCurvature(s *shardRows, lo int, curve, h []float64) {
 	}
 }
 
-// assemble writes the lower triangle of the matrix of all parameters.
+// assemble writes the lower triangle of the matrix of all parameters to out.
 func (e *evaluator) assemble(out []float64) {
 	w := &e.hessian
 	width := e.stride()

@@ -18,7 +18,7 @@ func (Hinge) Shape(f *rows.Facts) (Shape, error) { return twoClasses(f) }
 // Refuses implements Loss.
 func (Hinge) Refuses(float64) string { return "" }
 
-// At implements Loss. The curvature is 0, as everywhere except at the kink.
+// At implements Loss. The second derivative is 0, also at the kink.
 func (Hinge) At(b *Batch) {
 	for i, m := range b.Margin[:b.N] {
 		s := sign(b.Label[i])

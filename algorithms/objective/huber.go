@@ -13,7 +13,7 @@ import (
 // is in the units of the label; 0 means 1.35.
 type Huber struct{ Delta float64 }
 
-// defaultDelta is 95 % efficient for standard normal errors.
+// defaultDelta gives 95 % efficiency if errors have a standard normal distribution.
 const defaultDelta = 1.35
 
 func (l Huber) delta() float64 { return cmp.Or(l.Delta, defaultDelta) }
@@ -32,8 +32,8 @@ func (l Huber) Shape(f *rows.Facts) (Shape, error) {
 	return Shape{Margins: 1, Unit: min(l.delta(), labelSpread(f))}, nil
 }
 
-// nearlyNonsmooth says that most rows are where the loss is linear and has no second
-// derivative.
+// nearlyNonsmooth reports whether most rows probably lie where the loss is linear and has no
+// second derivative.
 func (l Huber) nearlyNonsmooth(f *rows.Facts) bool {
 	const far = 10
 	return f.LabelStd > far*l.delta()

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// opened is an evaluator over all rows, within the queue that holds the rows.
+// opened is an evaluator over all rows, in a queue that holds the rows.
 type opened struct {
 	ctx    *comqueue.ComContext
 	e      optim.Evaluator
@@ -21,7 +21,7 @@ type opened struct {
 	facts  *rows.Facts
 }
 
-// sum adds up the results of f for all shards, in a buffer of n values.
+// sum returns the sum of the n results of f over all shards.
 func (o opened) sum(t testing.TB, n int, f func(shard int, out []float64) error) []float64 {
 	total := make([]float64, n)
 	require.NoError(t, o.ctx.ForShards(func(shard int) error {
@@ -35,7 +35,7 @@ func (o opened) sum(t testing.TB, n int, f func(shard int, out []float64) error)
 	return total
 }
 
-// evaluate returns the sums of loss and gradient.
+// evaluate returns the sums of loss and gradient over all shards.
 func (o opened) evaluate(t testing.TB, v []float64) []float64 {
 	return o.sum(t, 1+o.e.Dim, func(shard int, out []float64) error { return o.e.Evaluate(shard, v, out) })
 }
@@ -62,7 +62,7 @@ func allocations(f func()) float64 {
 	return least
 }
 
-// with opens an objective over a table on one subtask and calls f.
+// with opens an objective over a table on one subtask and calls f with it.
 func with(t testing.TB, table trial.Table, l objective.Linear, f func(o opened)) {
 	t.Helper()
 	called := false

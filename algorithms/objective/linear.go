@@ -18,36 +18,36 @@ import (
 //
 // # Parameters
 //
-// The parameters are, for each margin with coefficients, the coefficients of all features, then
-// the intercept, unless NoIntercept. The constants of the loss follow. The coefficients are
-// those of scaled features: (x−mean)/std for dense rows with an intercept, x/std otherwise. The
-// data are neither copied nor changed for that. A feature that is always 0, or constant beside
-// an intercept, has coefficient 0 and no influence.
+// The parameters are, for each margin with coefficients, the coefficients of all features,
+// followed by the intercept unless NoIntercept is set. The constants of the loss come last. The
+// coefficients are those of scaled features: (x−mean)/std for dense rows with an intercept,
+// x/std otherwise. The data are neither copied nor changed for scaling. A feature that is
+// always 0, or constant beside an intercept, has coefficient 0 and no influence.
 //
 // # The penalty
 //
-// The factors of the coefficients are 1, so that a penalty is on the coefficients of scaled
-// features. With NoStandardize they are 1/std, so that it is on those of the unscaled features.
-// The factors of intercepts and constants are 0.
+// The factors of the coefficients are 1, so that the penalty applies to the coefficients of
+// scaled features. With NoStandardize the factors are 1/std, so that the penalty applies to the
+// coefficients of the unscaled features. The factors of intercepts and constants are 0.
 type Linear struct {
 	Table rows.Table
 	Loss  Loss
 	// NoIntercept omits the intercepts.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of the unscaled features, in place of
-	// those of scaled features.
+	// NoStandardize applies the penalty to the coefficients of the unscaled features, in place
+	// of those of the scaled features.
 	NoStandardize bool
-	// ClassWeights are factors of the weights of rows, by the text of the class; the factor of
-	// other classes is 1. The deviations for scaling features are computed without ClassWeights
-	// and Balanced.
+	// ClassWeights has factors for the weights of rows. The key is the text of the class;
+	// classes without a key have factor 1. The deviations for scaling features are computed
+	// without ClassWeights and Balanced.
 	ClassWeights map[string]float64
-	// Balanced multiplies the weights of each class by a factor that makes all classes weigh
-	// the same and does not change the total.
+	// Balanced multiplies the weights of each class by a factor such that all classes have the
+	// same total weight. The total weight of all rows does not change.
 	Balanced bool
 }
 
-// BytesPerRow returns roughly what an evaluator keeps for each row: margins at a point and
-// along a direction, the multipliers of a smoothed loss, and weights of classes.
+// BytesPerRow returns roughly how many bytes an evaluator stores for each row: margins at a
+// point and along a direction, the multipliers of a smoothed loss, and weights of classes.
 func (l Linear) BytesPerRow(f *rows.Facts) int64 {
 	n := int64(0)
 	if s, err := l.scaling(f); err == nil { // otherwise Open fails
@@ -117,8 +117,8 @@ func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (optim.Evaluator
 	return e.functions(), nil
 }
 
-// labels reports the first label that does not suit the loss. If labels are classes, it looks
-// at rows only if some class does not suit.
+// labels returns an error for the first label that does not suit the loss. If labels are
+// classes, it reads the rows only if some class does not suit.
 func (l Linear) labels(f *rows.Facts, b *rows.Block) error {
 	if b.Label == nil {
 		return fmt.Errorf("the %s loss needs labels", l.Loss)
@@ -140,7 +140,7 @@ func (l Linear) labels(f *rows.Facts, b *rows.Block) error {
 	return nil
 }
 
-// shape checks the objective against the facts.
+// shape checks the objective against the facts and returns the shape of its margins.
 func (l Linear) shape(f *rows.Facts) (Shape, error) {
 	if l.Loss == nil {
 		return Shape{}, errors.New("the objective has no loss")
@@ -158,7 +158,7 @@ func (l Linear) shape(f *rows.Facts) (Shape, error) {
 	return shape, nil
 }
 
-// Weight returns the total weight of the rows, with the weights of classes.
+// Weight returns the total weight of the rows, including class weights.
 func (l Linear) Weight(f *rows.Facts) (float64, error) {
 	classes, err := l.classFactors(f)
 	if err != nil || classes == nil {
@@ -203,7 +203,7 @@ func (l Linear) classFactors(f *rows.Facts) ([]float64, error) {
 	return factors, nil
 }
 
-// Validate reports what is wrong with the objective itself, before any row is seen.
+// Validate returns an error if the objective itself is invalid, whatever the rows.
 func (l Linear) Validate() error {
 	if l.Loss == nil {
 		return errors.New("the objective has no loss")
@@ -217,5 +217,5 @@ func (l Linear) Validate() error {
 	return nil
 }
 
-// String describes the objective in a word or two.
+// String returns a description of the objective in a word or two.
 func (l Linear) String() string { return strings.TrimSpace(l.Loss.String() + " loss") }

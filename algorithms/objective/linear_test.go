@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// design is a combination of options for the rows of a test.
+// design is a combination of options for rows and objective.
 type design struct {
 	sparse, weighted, shifted, noIntercept, noStandardize bool
 }
@@ -55,7 +55,7 @@ func tableFor(l kind, d design) trial.Table {
 	return table
 }
 
-// parametersFor returns parameters that give moderate margins.
+// parametersFor returns n parameters for which margins are moderate.
 func parametersFor(n int) []float64 {
 	v := make([]float64, n)
 	r := sharding.NewRandom(11, "parameters", 0, 0)
@@ -94,7 +94,7 @@ func reference(table trial.Table, l kind, c objective.Coefficients) float64 {
 func TestEvaluateIsTheSumOfLosses(t *testing.T) {
 	for i, l := range kinds() {
 		if _, smooth := l.loss.(objective.Smooth); smooth {
-			continue // its reference is a search over a grid
+			continue // the naive form of a smooth loss is a search over a grid, which is too inexact
 		}
 		for j, d := range designs() {
 			if (i+j)%everyDesign != 0 {
@@ -123,7 +123,7 @@ func TestEvaluateIsTheSumOfLosses(t *testing.T) {
 // checkGradient compares a gradient with central differences.
 func checkGradient(t *testing.T, o opened, v, got []float64, kinked bool) {
 	h := 1e-5
-	if kinked { // steps this small move no row across a kink
+	if kinked { // steps are so small that they move no row across a kink
 		h = 1e-7
 	}
 	for j := range v {
@@ -136,8 +136,8 @@ func checkGradient(t *testing.T, o opened, v, got []float64, kinked bool) {
 	}
 }
 
-// checkHessian compares the matrix with central differences of gradients, and all else with
-// Evaluate.
+// checkHessian compares the matrix with central differences of gradients. It compares loss and
+// gradient with Evaluate.
 func checkHessian(t *testing.T, o opened, v, got []float64) {
 	const h = 1e-5
 	n := len(v)
@@ -202,7 +202,8 @@ func TestKeptMarginsGiveWhatEvaluateGives(t *testing.T) {
 	}
 }
 
-// If there is memory for second derivatives, the functions of Margins give the same as Hessian.
+// TestKeptMarginsGiveSecondDerivatives requires that the functions of Margins give the same
+// results as Hessian if out is long enough for second derivatives.
 func TestKeptMarginsGiveSecondDerivatives(t *testing.T) {
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13]} {
 		for _, sparse := range []bool{false, true} {
@@ -320,7 +321,7 @@ func TestFactorsOfThePenalty(t *testing.T) {
 		require.Zero(t, c.Weights[2])
 		require.Zero(t, o.e.PenaltyFactors[5])
 	})
-	// Without an intercept a constant feature has an influence.
+	// Without an intercept, a constant feature has influence.
 	with(t, table, objective.Linear{Loss: objective.Squared{}, NoIntercept: true}, func(o opened) {
 		c, err := o.linear.Coefficients(o.facts, []float64{0, 0, 3, 0, 0})
 		require.NoError(t, err)
@@ -343,8 +344,8 @@ func TestClassWeightsAreRowWeights(t *testing.T) {
 	var want, got []float64
 	var total float64
 	v := parametersFor(6)
-	// The scales of features depend on the rows' own weights, so the two are compared at the
-	// same coefficients.
+	// The scales of features depend on the rows' own weights only, so the two objectives are
+	// compared at the same coefficients of unscaled features.
 	var c objective.Coefficients
 	with(t, plain, objective.Linear{Loss: objective.Logistic{}, ClassWeights: map[string]float64{"1": 3}}, func(o opened) {
 		var err error

@@ -18,10 +18,11 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// With so many parameters, subtasks keep blocks of them. The bits are those of a training on
-// one subtask: with probed margins, with an L1 penalty, in rounds over smooth approximations,
-// and without a penalty. A read sends each subtask the other subtasks' results for its block,
-// without zeros, and nothing else. The number of bytes is that of the formula.
+// TestLongParametersAreSplit trains with so many parameters that subtasks keep blocks of them.
+// The bits must equal those of a training on one subtask: with probed margins, with an L1
+// penalty, in rounds over smooth approximations, and without a penalty. A read must send each
+// subtask only the other subtasks' results for its block, without zeros. The number of bytes
+// must equal the formula.
 func TestLongParametersAreSplit(t *testing.T) {
 	const n, most, shards = 2400, 8, 16
 	record := wideRecord(n, 100_000, 60, 2)
@@ -70,7 +71,7 @@ func TestLongParametersAreSplit(t *testing.T) {
 		{objective.Smooth{Loss: objective.Hinge{}}, optim.Settings{Method: optim.LBFGS, L2: 1e-2, GapTol: 1e-2, MaxIter: 3}},
 		{objective.Logistic{}, optim.Settings{Method: optim.LBFGS, MaxIter: 4}},
 	} {
-		if !testsize.Soak && c.s.L1 == 0 && c.s.Tol == 0 { // package optim tests these with few parameters
+		if !testsize.Soak && c.s.L1 == 0 && c.s.Tol == 0 { // tests of package optim cover these with few parameters
 			continue
 		}
 		train := func(p int) (fitted, *engine.Result) {
@@ -95,10 +96,10 @@ func TestLongParametersAreSplit(t *testing.T) {
 					reduced = max(reduced, stage.Bytes)
 				}
 			}
-			if c.s.GapTol > 0 { // a bound has as many elements as the parameters
+			if c.s.GapTol > 0 { // the sums of a bound are as long as the parameters
 				continue
 			}
-			require.Less(t, reduced, int64(8*length), "nothing of the length of the parameters is reduced for all")
+			require.Less(t, reduced, int64(8*length), "no AllReduce may have the length of the parameters")
 			if p == most {
 				require.Equal(t, int64(f.Reads)*want, sent, "%+v", c.s)
 			}

@@ -9,7 +9,7 @@ import (
 )
 
 // Loss is a loss of a row's label and its margins, which are linear in the parameters. A Loss
-// is a small value without state, and one value serves all subtasks.
+// is a small value without state, and one value is used by all subtasks.
 type Loss interface {
 	// String names the loss, such as "logistic".
 	String() string
@@ -18,68 +18,70 @@ type Loss interface {
 	// Shape checks the parameters of the loss against the facts, such as the number of classes,
 	// and returns the number of margins of a row.
 	Shape(f *rows.Facts) (Shape, error)
-	// Refuses says why a label does not suit the loss, or "".
+	// Refuses returns why a label does not suit the loss, or "" if it does.
 	Refuses(label float64) string
 	// At evaluates the loss for the rows of a batch.
 	At(b *Batch)
 }
 
-// beginning is a Loss of one margin that knows a good first intercept: the approximate minimum
-// for rows without features and offsets.
+// beginning is a Loss of one margin that can compute a good first intercept: the approximate
+// minimum for rows without features and offsets.
 type beginning interface {
 	begin(f *rows.Facts) float64
 }
 
-// nearlyNonsmooth is a Loss whose second derivatives may be valid only near by.
+// nearlyNonsmooth is a Loss whose second derivatives may be valid only in a small
+// neighbourhood.
 type nearlyNonsmooth interface {
 	nearlyNonsmooth(f *rows.Facts) bool
 }
 
 // Shape describes the margins of a row.
 type Shape struct {
-	// Margins is the number of margins with coefficients, and with an intercept unless that is
-	// omitted.
+	// Margins is the number of margins with coefficients. They also have an intercept unless
+	// that is omitted.
 	Margins int
-	// Constants is the number of further margins that are one parameter each, the same for
-	// every row, such as the logarithm of a scale. They are never penalised.
+	// Constants is the number of further margins. Each is one parameter, the same for every
+	// row, such as the logarithm of a scale. Constants have no penalty.
 	Constants int
-	// Unit is the size of a large slope. It has the unit of the loss's slopes, which for
-	// squares is the unit of the labels. 0 means 1.
+	// Unit is the size of a large slope of the loss. For squared losses it is the unit of the
+	// labels. 0 means 1.
 	Unit float64
 }
 
 // Total returns the number of margins of a row.
 func (s Shape) Total() int { return s.Margins + s.Constants }
 
-// Batch is a block of rows for a loss. The slices belong to the caller.
+// Batch has the inputs and outputs of a loss for a block of rows. The slices belong to the
+// caller.
 type Batch struct {
-	N, K int // number of rows, and of margins of each
+	N, K int // number of rows, and number of margins per row
 	// Label has N labels, and Censor N indicators (nil: every event was observed).
 	Label, Censor []float64
-	// Prox has the N multipliers that are the centres of a Smooth loss, nil for zeros, and Mu
-	// its smoothing, 0 for the first.
+	// Prox has the N multipliers that are the centres of a Smooth loss; nil means zeros. Mu is
+	// the smoothing of the loss; 0 means the first smoothing.
 	Prox []float64
 	Mu   float64
 	// Margin has N×K margins, row by row.
 	Margin []float64
-	// Loss, N values, is an output. With SlopesOnly it is not needed.
+	// Loss is an output of N values. With SlopesOnly it need not be set.
 	Loss       []float64
 	SlopesOnly bool
-	// Slope, N×K first derivatives by the margins, is an output.
+	// Slope is an output of N×K values: first derivatives by the margins, row by row.
 	Slope []float64
-	// Curve is an output unless it is nil. It has second derivatives, or a substitute for them,
-	// by margins a and b ≤ a, for all rows one after the other, at (a(a+1)/2+b)·N.
+	// Curve is an output unless it is nil. It has second derivatives, or a substitute for them.
+	// The N values for the margins a and b ≤ a begin at (a(a+1)/2+b)·N.
 	Curve []float64
-	// Stepping says that Curve is for steps of Newton's method and the like. Otherwise it is
-	// for the covariance of the coefficients, and a Loss may give expected second derivatives
-	// instead.
+	// Stepping tells that Curve is used for steps of an optimiser such as Newton's method.
+	// Otherwise it is used for the covariance of the coefficients, and a Loss may give expected
+	// second derivatives instead.
 	Stepping bool
-	// Work has room for N×K values.
+	// Work is scratch memory for N×K values.
 	Work []float64
 }
 
-// sign returns −1 for class 0 and +1 for class 1, without a branch, which would be mispredicted
-// for half of the rows.
+// sign returns −1 for class 0 and +1 for class 1. It has no branch, because a branch would be
+// mispredicted for half of the rows.
 func sign(class float64) float64 { return float64(2*class) - 1 }
 
 // twoClasses returns the shape of losses of two classes.
@@ -93,7 +95,8 @@ func twoClasses(f *rows.Facts) (Shape, error) {
 	return Shape{Margins: 1}, f.Weighty()
 }
 
-// labelSpread returns the unit of slopes that are differences from labels.
+// labelSpread returns the unit of slopes that are differences from labels: their standard
+// deviation.
 func labelSpread(f *rows.Facts) float64 {
 	if f.LabelStd > 0 {
 		return f.LabelStd
@@ -101,7 +104,7 @@ func labelSpread(f *rows.Facts) float64 {
 	return math.Abs(f.LabelMean)
 }
 
-// fewOf lists the first of some names.
+// fewOf returns a list of the first few names.
 func fewOf(names []string) string {
 	if len(names) > 5 {
 		return strings.Join(names[:5], ", ") + ", …"
@@ -109,5 +112,5 @@ func fewOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// finitePositive says that v is a number above 0.
+// finitePositive reports whether v is finite and above 0.
 func finitePositive(v float64) bool { return v > 0 && v <= math.MaxFloat64 }

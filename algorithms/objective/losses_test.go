@@ -12,21 +12,21 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// naive is the definition of a loss: a function of margins m, a label and whether the event was
-// observed.
+// naive is the definition of a loss as a function of margins m, a label y and seen, which is 1
+// if the event was observed.
 type naive func(m []float64, y, seen float64) float64
 
-// kind is a loss with its definition and with a function that draws labels for it.
+// kind is a loss, with its definition and a function that draws labels for it.
 type kind struct {
 	loss   objective.Loss
 	naive  naive
-	label  func(u float64) float64 // from a uniform number
+	label  func(u float64) float64 // returns a label for a uniform random number u
 	k      int                     // number of margins
 	kinked bool                    // its first derivative has jumps
 }
 
-// spread is the range in which margins are drawn. It is small for AFT, whose exponentials of
-// exponentials grow fast.
+// spread returns the range in which margins are drawn. The range is small for AFT, because its
+// loss has exponentials of exponentials.
 func (l kind) spread() float64 {
 	if l.k == 2 {
 		return 0.5
@@ -99,7 +99,7 @@ func naiveAFT(m []float64, y, seen float64) float64 {
 	return math.Exp(z) - seen*(z-m[1])
 }
 
-// smoothed returns the largest value over a grid of α.
+// smoothed returns a naive loss that is the largest value over a grid of α.
 func smoothed(lo, hi, epsilon float64, r func(m, y float64) float64) naive {
 	return func(m []float64, y, _ float64) float64 {
 		best := math.Inf(-1)
@@ -195,8 +195,8 @@ func TestBatchesOfAnyLengthGiveTheSameBits(t *testing.T) {
 }
 
 func TestTailsAreAccurate(t *testing.T) {
-	// At margin 50 the probability of the other class is exp(−50)/(1+exp(−50)). Added to 1 it
-	// would be lost by rounding.
+	// At margin 50 the probability of the other class is exp(−50)/(1+exp(−50)). It would be
+	// lost by rounding if it were computed as 1 minus the probability of the class.
 	tail := math.Exp(-50)
 	b := batchOf([]float64{50, -50, 800, -800}, []float64{1, 1, 1, 1}, nil, 1)
 	objective.Logistic{}.At(b)

@@ -2,10 +2,10 @@ package objective
 
 import "github.com/superstep-ml/superstep/internal/kernel"
 
-// trialRows is the number of rows taken at a time if no features are read.
+// trialRows is the number of rows in a chunk if no features are read.
 const trialRows = 256
 
-// keep allocates room for the margins of a shard, once.
+// keep allocates memory for the margins of a shard, once.
 func (e *evaluator) keep(s *shardRows) {
 	if s.m == nil {
 		s.m, s.q = make([]float64, s.N*e.k), make([]float64, s.N*e.k)
@@ -13,15 +13,15 @@ func (e *evaluator) keep(s *shardRows) {
 	}
 }
 
-// choose chooses the rows that are probed, once, after the shard was read: it is in some cache
-// then.
+// choose chooses the rows that are probed, once. It is called just after the shard was read,
+// when its rows are in a cache.
 func (e *evaluator) choose(s *shardRows) {
 	if s.probed == nil {
 		s.probed = e.newProbed(s)
 	}
 }
 
-// start is Start of optim.Margins.
+// start implements Start of optim.Margins.
 func (e *evaluator) start(shard int, v, out []float64) error {
 	s := e.at(shard)
 	e.keep(s)
@@ -31,7 +31,7 @@ func (e *evaluator) start(shard int, v, out []float64) error {
 	return err
 }
 
-// direction is Direction of optim.Margins.
+// direction implements Direction of optim.Margins.
 func (e *evaluator) direction(shard int, p []float64, step float64, out []float64) error {
 	s := e.at(shard)
 	e.point(s, p)
@@ -47,7 +47,7 @@ func (e *evaluator) moved(s *shardRows, lo, n int, step float64) []float64 {
 	return t
 }
 
-// trials is Trials of optim.Margins.
+// trials implements Trials of optim.Margins.
 func (e *evaluator) trials(shard int, steps, out []float64) error {
 	s := e.at(shard)
 	for lo := 0; lo < s.N; lo += trialRows {
@@ -69,12 +69,12 @@ func (e *evaluator) trials(shard int, steps, out []float64) error {
 	return nil
 }
 
-// gradient is Gradient of optim.Margins.
+// gradient implements Gradient of optim.Margins.
 func (e *evaluator) gradient(shard int, step float64, out []float64) error {
 	return e.pass(e.at(shard), onStep, step, out)
 }
 
-// advance is Advance of optim.Margins.
+// advance implements Advance of optim.Margins.
 func (e *evaluator) advance(shard int, step float64) error {
 	s := e.at(shard)
 	s.probed.note(step, s.q, e.k)

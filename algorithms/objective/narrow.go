@@ -9,16 +9,17 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// If the sparse rows of a shard have few of the features, buffers of all parameters would cost
-// more than the rows. Each buffer would be filled with zeros, scaled, and added to another
-// buffer, once for every shard. A narrow shard has its own numbers for its columns instead.
-// Coefficients are gathered and sums are kept for these columns only. fold adds up the sums of
-// each column over the shards that have it, in the order of the tree over shards. A shard
-// without the column would have added +0, which changes no sum, as no sum is -0: sums begin at
-// +0, and scaled ones have +0 added.
+// If the sparse rows of a shard contain only few of the features, buffers of all parameters
+// would cost more than the rows. Each buffer would be filled with zeros, scaled, and added to
+// another buffer, once for every shard. Therefore such a narrow shard numbers its columns
+// itself. Coefficients are gathered and sums are stored for these columns only. fold adds up
+// the sums of each column over the shards that have it, in the order of the tree over shards. A
+// shard without the column would have added +0. That changes no sum, because no sum is −0: sums
+// begin at +0, and +0 is added to scaled sums.
 
-// beginNarrow starts a pass over a narrow shard. It keeps the loss of the shard, the sums of
-// the slopes of its margins, and the gradient by its columns, margin by margin.
+// beginNarrow starts a pass over a narrow shard. In s.kept it reserves memory for the loss of
+// the shard, the sums of the slopes by margin, and the gradient by the shard's columns, margin
+// by margin.
 func (e *evaluator) beginNarrow(s *shardRows) passSums {
 	width := len(s.Columns)
 	if s.kept == nil {
@@ -28,8 +29,8 @@ func (e *evaluator) beginNarrow(s *shardRows) passSums {
 	return passSums{gradient: s.kept[1+e.k:], stride: width}
 }
 
-// finishNarrow keeps loss and gradient of a narrow shard, with derivatives by the parameters.
-// It also writes them to out unless that is nil.
+// finishNarrow stores loss and gradient of a narrow shard in s.kept, with derivatives by the
+// parameters. It also writes them to out unless out is nil.
 func (e *evaluator) finishNarrow(s *shardRows, sum passSums, out []float64) {
 	s.kept[0] = sum.loss
 	copy(s.kept[1:], e.sums)
@@ -52,8 +53,7 @@ func (e *evaluator) finishNarrow(s *shardRows, sum passSums, out []float64) {
 	e.putSums(e.sums, out)
 }
 
-// putSums writes the sums of slopes to the places of the derivatives by intercepts and
-// constants.
+// putSums writes the sums of slopes to out, as the derivatives by intercepts and constants.
 func (e *evaluator) putSums(sums, out []float64) {
 	if e.intercept {
 		for a := range e.Margins {
@@ -63,8 +63,8 @@ func (e *evaluator) putSums(sums, out []float64) {
 	copy(out[1+e.Margins*e.stride():], sums[e.Margins:])
 }
 
-// addEntries is kernel.AddScaledCSR for sums of all features, whether rows have numbers of all
-// columns or of a narrow shard's.
+// addEntries does what kernel.AddScaledCSR does, for sums of all features. The rows may be
+// numbered by all columns or by the columns of a narrow shard.
 func (e *evaluator) addEntries(b *rows.Block, coef, out []float64) {
 	if b.Columns == nil {
 		kernel.AddScaledCSR(b.Sparse, coef, out)
@@ -81,7 +81,7 @@ func (e *evaluator) addEntries(b *rows.Block, coef, out []float64) {
 // mostFolded is the largest number of shards of a tree.
 const mostFolded = math.MaxUint16
 
-// foldNarrow is fold for narrow shards.
+// foldNarrow does what fold does, for narrow shards.
 func (e *evaluator) foldNarrow(shards sharding.Range, out []float64) {
 	t := e.treeOf(shards)
 	values := t.buffer[:len(t.shards)]
@@ -101,8 +101,8 @@ func (e *evaluator) foldNarrow(shards sharding.Range, out []float64) {
 	}
 }
 
-// tree says how the narrow shards below a node are folded: for each column, which shards have
-// it.
+// tree tells how the narrow shards below a node are folded. For each column it has the shards
+// that contain the column.
 type tree struct {
 	within sharding.Range
 	shards []*shardRows // those with rows
@@ -115,10 +115,10 @@ type tree struct {
 	buffer  []float64
 	scalars []float64
 	sums    [][]float64 // sums of the columns of each shard
-	next    []uint32    // index of the first of these that is still to be folded
+	next    []uint32    // index of the next sum in each of these that is to be folded
 }
 
-// treeOf returns the tree of the shards of a node. It makes the tree on first use.
+// treeOf returns the tree of the shards within a node. It makes the tree on first use.
 func (e *evaluator) treeOf(within sharding.Range) *tree {
 	i := slices.IndexFunc(e.trees, func(t *tree) bool { return t.within == within })
 	if i >= 0 {
@@ -132,8 +132,8 @@ func (e *evaluator) treeOf(within sharding.Range) *tree {
 	}
 	n := len(t.shards)
 	t.buffer, t.sums, t.next = make([]float64, n), make([][]float64, n), make([]uint32, n)
-	// from[j+2] counts the shards of column j. Afterwards from[j+1] is where its next shard
-	// goes.
+	// from[j+2] counts the shards of column j. Afterwards from[j+1] is the position of the next
+	// shard of column j in have.
 	for _, s := range t.shards {
 		for _, j := range s.Columns {
 			t.from[j+2]++
@@ -153,17 +153,18 @@ func (e *evaluator) treeOf(within sharding.Range) *tree {
 	return t
 }
 
-// scalarStack folds one number of each shard up the canonical tree as the numbers come. It is a
-// stack of the sums of complete subtrees that wait for their right sibling.
+// scalarStack folds one number of each shard up the canonical tree in the order in which they
+// are pushed. It is a stack of the sums of complete subtrees whose right sibling is not
+// complete yet.
 type scalarStack struct {
 	depth int
 	first [24]uint32 // first shard of each subtree
 	value [24]float64
 }
 
-// push adds the number of a shard. The top two subtrees are merged first if their common node
-// is below the node that the second one shares with the shard. The lowest bits in which their
-// numbers differ tell this.
+// push adds the number v of a shard. The top two subtrees are merged first if their common node
+// is below the common node of the second subtree and the shard. The highest bits in which the
+// numbers of their first shards differ decide this.
 func (s *scalarStack) push(shard uint32, v float64) {
 	d := s.depth
 	for d >= 2 && s.first[d-2]^s.first[d-1] < s.first[d-1]^shard {
@@ -183,7 +184,7 @@ func (s *scalarStack) total() float64 {
 	return s.value[0]
 }
 
-// fold returns the sum of a value of each shard.
+// fold returns the sum of values, which has one value for each shard.
 func (t *tree) fold(values []float64) float64 {
 	for i, v := range values {
 		t.stack.push(t.number[i], v)
@@ -191,7 +192,7 @@ func (t *tree) fold(values []float64) float64 {
 	return t.stack.total()
 }
 
-// foldColumns writes the sum of each column that a shard has to out.
+// foldColumns writes to out the sum of each column that some shard has.
 func (t *tree) foldColumns(out []float64) {
 	at := t.from[0]
 	for j := range out {
@@ -213,7 +214,7 @@ func (t *tree) foldColumns(out []float64) {
 	}
 }
 
-// pop returns the next sum of a shard.
+// pop returns the next sum of shard i.
 func (t *tree) pop(i uint16) float64 {
 	v := t.sums[i][t.next[i]]
 	t.next[i]++

@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// If rows, with the numbers of their columns, do not fit in memory, they are in files and give
-// the same bits.
+// TestNarrowShardsBeyondTheBudget requires that rows that do not fit in memory, with the
+// numbers of their columns, are stored in files and give the same bits.
 func TestNarrowShardsBeyondTheBudget(t *testing.T) {
 	record := wideRecord(8000, 6000, 20, 12)
 	l := objective.Linear{Loss: objective.Logistic{}}

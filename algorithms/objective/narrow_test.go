@@ -41,7 +41,8 @@ func pass(e optim.Evaluator, i, shard int, v, out []float64) error {
 }
 
 // narrowSums returns the sums of the passes over all rows. The evaluator folds them if folded
-// is set; otherwise each shard has a buffer. If wide is set, the evaluator comes from OpenWide.
+// is set; otherwise each shard has a buffer of its own. If wide is set, the evaluator comes
+// from OpenWide.
 func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, folded bool, parallelism int, options ...engine.Option) []float64 {
 	evaluator := shared.Scratch[optim.Evaluator]("evaluator")
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -109,8 +110,8 @@ func bitsOf(values []float64) []uint64 {
 	return bits
 }
 
-// Shards whose rows have few of the features give the same bits as buffers of all features,
-// folded or not, at any parallelism.
+// TestNarrowShardsGiveTheSameBits compares narrow shards with buffers of all features. The bits
+// must be the same, folded or not, at any parallelism.
 func TestNarrowShardsGiveTheSameBits(t *testing.T) {
 	record := wideRecord(500, 6000, 20, 12)
 	for _, l := range []objective.Linear{
@@ -129,8 +130,9 @@ func TestNarrowShardsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// Complete trainings over narrow shards have the same bits at any parallelism. They end at the
-// same optimum as trainings over only those features.
+// TestTrainingOverNarrowShards requires that complete trainings over narrow shards have the
+// same bits at any parallelism, and the same optimum as trainings over only the features that
+// occur.
 func TestTrainingOverNarrowShards(t *testing.T) {
 	record := wideRecord(200, 5000, 10, 2)
 	for _, s := range []optim.Settings{
@@ -157,7 +159,8 @@ func TestTrainingOverNarrowShards(t *testing.T) {
 	require.Equal(t, string(optim.GapClosed), f.Reason)
 }
 
-// A pass over narrow shards, and folding them, allocates nothing after the first time.
+// TestNarrowPassesAllocateNothing requires that passes over narrow shards, and folding them,
+// allocate nothing after the first time.
 func TestNarrowPassesAllocateNothing(t *testing.T) {
 	called := false
 	record := wideRecord(200, 9000, 10, 1)

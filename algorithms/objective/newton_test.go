@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Refused steps of Newton's method are shortened with the cached margins. This gives the same
-// steps with fewer reads.
+// TestRefusedStepsOfNewtonNeedNoReads requires that rejected steps of Newton's method are
+// shortened with the cached margins, which gives the same steps with fewer reads.
 func TestRefusedStepsOfNewtonNeedNoReads(t *testing.T) {
 	table := trial.Gaussian(8, 200, 2)
 	for i := range table.N {
@@ -34,14 +34,14 @@ func TestRefusedStepsOfNewtonNeedNoReads(t *testing.T) {
 	require.True(t, kept.Converged)
 	require.InEpsilon(t, read.Loss, kept.Loss, 1e-12)
 	require.InDelta(t, read.Iterations, kept.Iterations, 2)
-	require.Greater(t, read.Reads, float64(read.Iterations)+6, "steps were refused")
+	require.Greater(t, read.Reads, float64(read.Iterations)+6, "steps must have been rejected, or the test proves nothing")
 	require.Less(t, kept.Reads, read.Reads-3)
 	for _, it := range kept.Record {
 		require.LessOrEqual(t, it.Reads, 2.0)
 	}
 }
 
-// stopping is a loss that ends the job in the middle of a shard.
+// stopping is a loss that cancels the job in the middle of a shard.
 type stopping struct {
 	objective.Squared
 	calls *atomic.Int64
@@ -56,7 +56,8 @@ func (l stopping) At(b *objective.Batch) {
 	l.Squared.At(b)
 }
 
-// When a job ends, passes stop within a shard.
+// TestEndedJobsLeaveShardsUnfinished requires that passes stop within a shard when the job is
+// cancelled.
 func TestEndedJobsLeaveShardsUnfinished(t *testing.T) {
 	table := trial.Gaussian(9, 3000, 40)
 	for i := range table.N {
@@ -79,7 +80,7 @@ func TestEndedJobsLeaveShardsUnfinished(t *testing.T) {
 		})
 		_, err := engine.Run(ctx, job, struct{}{}, engine.Parallelism(1), engine.Shards(1))
 		require.ErrorIs(t, err, context.Canceled)
-		require.LessOrEqual(t, calls.Load(), int64(6), "chunks of a shard of 40")
+		require.LessOrEqual(t, calls.Load(), int64(6), "only a few of the shard's 40 chunks may be evaluated")
 		cancel()
 	}
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // HingeOneVsRest is Hinge with s = +1 for one class and −1 for all others. A one-vs-rest
-// classifier is made of one of these for each class, each with its own parameters. With two
-// classes and Class 1 it is Hinge.
+// classifier has one such loss for each class, each with its own parameters. With two classes,
+// the loss for Class 1 equals Hinge.
 type HingeOneVsRest struct{ Class int }
 
 // String implements Loss.
@@ -23,7 +23,7 @@ func (l HingeOneVsRest) Shape(f *rows.Facts) (Shape, error) { return oneVsRest(f
 // Refuses implements Loss.
 func (HingeOneVsRest) Refuses(float64) string { return "" }
 
-// At implements Loss. The curvature is 0, as everywhere except at the kink.
+// At implements Loss. The second derivative is 0, also at the kink.
 func (l HingeOneVsRest) At(b *Batch) {
 	for i, m := range b.Margin[:b.N] {
 		s := side(b.Label[i], l.Class)

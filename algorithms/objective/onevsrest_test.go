@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/objective"
 )
 
-// TestOneVsRestOfTwoClasses: the loss of one class against the rest equals the two-class loss
-// for labels that say whether a row belongs to the class.
+// TestOneVsRestOfTwoClasses compares the loss of one class against the rest with the two-class
+// loss, whose labels tell whether a row belongs to the class.
 func TestOneVsRestOfTwoClasses(t *testing.T) {
 	const n, classes = 60, 4
 	facts := &rows.Facts{Classes: []string{"a", "b", "c", "d"}, ClassWeights: []float64{1, 1, 1, 1}}

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// fitted is the result of minimising an objective, for unscaled features.
+// fitted is the result of minimising an objective, as coefficients of unscaled features.
 type fitted struct {
 	Weights, Intercepts, Constants []float64
 	Loss, Reads                    float64
@@ -102,7 +102,7 @@ func TestRidgeIsTheClosedForm(t *testing.T) {
 		require.NoError(t, want.SolveVec(a, y))
 		for j := range table.D {
 			if j == 2 && !d.noIntercept {
-				continue // constant: it is part of the intercept
+				continue // the constant feature is part of the intercept
 			}
 			require.InDelta(t, want.AtVec(j), f.Weights[j], 1e-9)
 		}

@@ -2,11 +2,12 @@ package objective
 
 import "slices"
 
-// order is Ordered of optim.Evaluator. Coefficients are then computed from parameters once for
-// all shards. With many features, that takes as long as a good part of a shard's rows.
+// order implements Ordered of optim.Evaluator. After it, coefficients are computed from
+// parameters once for all shards. With many features, that takes a considerable part of the
+// time of a shard.
 func (e *evaluator) order() { e.ordered = true }
 
-// point computes the coefficients for the rows of a shard from parameters, or from a direction.
+// point computes the coefficients for the rows of a shard from v, parameters or a direction.
 func (e *evaluator) point(s *shardRows, v []float64) {
 	known := e.ordered && len(v) > 0 && e.of == &v[0] && s.number > e.latest
 	e.latest, e.of = s.number, nil
@@ -31,7 +32,7 @@ func (e *evaluator) point(s *shardRows, v []float64) {
 	}
 }
 
-// ofZeros says that all coefficients among parameters are 0.
+// ofZeros reports whether all coefficients among the parameters v are 0.
 func (e *evaluator) ofZeros(v []float64) bool {
 	for a := range e.Margins {
 		if slices.ContainsFunc(v[a*e.stride():a*e.stride()+e.d], func(p float64) bool { return p != 0 }) {
@@ -41,7 +42,7 @@ func (e *evaluator) ofZeros(v []float64) bool {
 	return true
 }
 
-// columns returns how many columns the rows of a shard have numbers for.
+// columns returns the number of columns by which the rows of a shard are numbered.
 func (e *evaluator) columns(s *shardRows) int {
 	if s.Columns != nil {
 		return len(s.Columns)

@@ -8,7 +8,7 @@ import (
 )
 
 // Quantile is the pinball loss max(Q·(y−m), (Q−1)·(y−m)), whose minimum is the quantile Q
-// (Koenker and Bassett, Regression quantiles, Econometrica 46, 1978). Q 0 means 0.5, the
+// (Koenker and Bassett, Regression quantiles, Econometrica 46, 1978). A Q of 0 means 0.5, the
 // median. It has a kink; see Smooth for how to minimise it.
 type Quantile struct{ Q float64 }
 
@@ -33,8 +33,8 @@ func (Quantile) begin(f *rows.Facts) float64 { return f.LabelMean }
 // Refuses implements Loss.
 func (Quantile) Refuses(float64) string { return "" }
 
-// At implements Loss. The curvature is 0, as everywhere except at the kink, and the slope at
-// the kink is 0.
+// At implements Loss. The second derivative is 0, also at the kink, and the slope at the kink
+// is 0.
 func (l Quantile) At(b *Batch) {
 	q := l.q()
 	for i, m := range b.Margin[:b.N] {
@@ -45,7 +45,7 @@ func (l Quantile) At(b *Batch) {
 		case r < 0:
 			b.Loss[i], b.Slope[i] = (q-1)*r, 1-q
 		default:
-			b.Loss[i], b.Slope[i] = r, r // 0, or NaN
+			b.Loss[i], b.Slope[i] = r, r // r is 0 or NaN
 		}
 	}
 	if b.Curve != nil {

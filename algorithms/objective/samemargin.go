@@ -2,12 +2,12 @@ package objective
 
 import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
-// classWork has the loss and slope of a row of each class, for passes in which all margins are
-// the same.
+// classWork has the loss and the slope of one row of each class. It is for passes in which all
+// rows have the same margin.
 type classWork struct{ Batch }
 
-// sameMargin reports whether all rows of a pass have the same single margin, and labels that
-// are classes, as at the start of training. If so, it computes the loss and slope of a row of
+// sameMargin reports whether all rows of a pass have the same single margin, as at the start of
+// training, and labels that are classes. If so, it computes the loss and the slope of a row of
 // each class.
 func (e *evaluator) sameMargin(s *shardRows, from source) bool {
 	if from != atStart && from != atPoint || !e.zero || e.k > 1 || e.classes == 0 || s.Offset != nil || s.prox != nil || s.mu != 0 {
@@ -25,7 +25,7 @@ func (e *evaluator) sameMargin(s *shardRows, from source) bool {
 	return true
 }
 
-// lossByClass writes the losses and slopes of rows to the batch, according to their classes.
+// lossByClass sets the losses and slopes of the batch to those of the rows' classes.
 func (e *evaluator) lossByClass(b *rows.Block) {
 	loss, slope := e.batch.Loss[:b.N], e.batch.Slope[:b.N]
 	for i, class := range b.Label {

@@ -5,14 +5,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// sampleWork is the memory for a chunk of the rows of a sample.
+// sampleWork is the memory for a chunk of sampled rows.
 type sampleWork struct {
 	block   shardRows
-	buffers rows.Block // memory that block is cut from
+	buffers rows.Block // memory of which the slices of block are parts
 	prox    []float64
 }
 
-// rowCount is Rows of optim.Minibatch.
+// rowCount implements Rows of optim.Minibatch.
 func (e *evaluator) rowCount(shard int) int {
 	if s := e.at(shard); s != nil {
 		return s.N
@@ -20,8 +20,8 @@ func (e *evaluator) rowCount(shard int) int {
 	return 0
 }
 
-// evaluateRows is Evaluate of optim.Minibatch. It copies the rows together, one chunk at a
-// time.
+// evaluateRows implements Evaluate of optim.Minibatch. It copies the rows into a block, one
+// chunk at a time.
 func (e *evaluator) evaluateRows(shard int, indices []int32, v, out []float64) error {
 	s := e.at(shard)
 	e.point(s, v)
@@ -49,7 +49,7 @@ func (e *evaluator) evaluateRows(shard int, indices []int32, v, out []float64) e
 	return nil
 }
 
-// gather copies rows of a shard together.
+// gather returns a block with copies of the rows of s that have the given indices.
 func (e *evaluator) gather(s *shardRows, indices []int32) *shardRows {
 	part := e.gatherLabels(s, indices)
 	b, room, n := part.Block, &e.sample.buffers, len(indices)
@@ -65,7 +65,7 @@ func (e *evaluator) gather(s *shardRows, indices []int32) *shardRows {
 	return part
 }
 
-// gatherLabels copies together everything about some rows of a shard except features.
+// gatherLabels returns a block with copies of everything about these rows except features.
 func (e *evaluator) gatherLabels(s *shardRows, indices []int32) *shardRows {
 	w := &e.sample
 	room := &w.buffers
@@ -83,7 +83,7 @@ func (e *evaluator) gatherLabels(s *shardRows, indices []int32) *shardRows {
 	return &w.block
 }
 
-// gatherSparse copies sparse rows together.
+// gatherSparse returns copies of the sparse rows of s that have the given indices.
 func (e *evaluator) gatherSparse(s *shardRows, indices []int32) kernel.CSR {
 	x := &e.sample.buffers.Sparse
 	x.RowPtr, x.Col, x.Val = append(x.RowPtr[:0], 0), x.Col[:0], x.Val[:0]
@@ -95,7 +95,7 @@ func (e *evaluator) gatherSparse(s *shardRows, indices []int32) kernel.CSR {
 	return *x
 }
 
-// pick copies the values of some rows to room. It returns nil if there are no values.
+// pick copies the values of from at the indices to room. It returns nil if from is nil.
 func pick(room *[]float64, from []float64, most int, indices []int32) []float64 {
 	if from == nil {
 		return nil
@@ -108,7 +108,7 @@ func pick(room *[]float64, from []float64, most int, indices []int32) []float64 
 	return to
 }
 
-// atLeast returns room for n values, reusing room if it is large enough.
+// atLeast returns a slice of n values. It reuses room if that is large enough.
 func atLeast(room []float64, n int) []float64 {
 	if cap(room) < n {
 		return make([]float64, n)

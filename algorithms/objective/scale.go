@@ -7,14 +7,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// scaling relates parameters to the unscaled features.
+// scaling converts between parameters and coefficients of the unscaled features.
 type scaling struct {
 	Shape
 	d         int
 	intercept bool
 	centred   bool
 	original  bool      // the penalty is on coefficients of the unscaled features
-	mean      []float64 // nil if not centred
+	mean      []float64 // nil if features are not centred
 	inverse   []float64 // 1/scale of each feature; 0 if the feature has no influence
 }
 
@@ -42,7 +42,7 @@ func (l Linear) scaling(f *rows.Facts) (scaling, error) {
 	return s, nil
 }
 
-// stride is the number of parameters of a margin with coefficients.
+// stride returns the number of parameters of a margin with coefficients.
 func (s *scaling) stride() int {
 	if s.intercept {
 		return s.d + 1
@@ -50,11 +50,11 @@ func (s *scaling) stride() int {
 	return s.d
 }
 
-// parameters is the number of all parameters.
+// parameters returns the number of all parameters.
 func (s *scaling) parameters() int { return s.Margins*s.stride() + s.Constants }
 
-// unscale converts parameters to coefficients of the unscaled features, Margins×d in beta, and
-// one addend for each margin.
+// unscale converts parameters v to coefficients of the unscaled features. It writes Margins×d
+// coefficients to beta, and one addend for each margin to add.
 func (s *scaling) unscale(v, beta, add []float64) {
 	for a := range s.Margins {
 		own, b := v[a*s.stride():(a+1)*s.stride()], beta[a*s.d:(a+1)*s.d]
@@ -71,8 +71,8 @@ func (s *scaling) unscale(v, beta, add []float64) {
 	copy(add[s.Margins:], v[s.Margins*s.stride():])
 }
 
-// unscaleSome is unscale for some features of rows that are not centred, with
-// Margins×len(columns) coefficients in beta.
+// unscaleSome does what unscale does, for some features of rows that are not centred. It writes
+// Margins×len(columns) coefficients to beta.
 func (s *scaling) unscaleSome(v []float64, columns []int32, beta, add []float64) {
 	for a := range s.Margins {
 		own, b := v[a*s.stride():(a+1)*s.stride()], beta[a*len(columns):(a+1)*len(columns)]
@@ -118,12 +118,12 @@ func (s *scaling) factor(parameter int) float64 {
 	return 1
 }
 
-// Coefficients are parameters for the unscaled features.
+// Coefficients has the parameters as they apply to the unscaled features.
 type Coefficients struct {
 	Margins, D int
 	Weights    []float64 // Margins×D, row by row
-	Intercepts []float64 // Margins; zeros without intercepts
-	Constants  []float64 // of the loss
+	Intercepts []float64 // one for each margin; zeros without intercepts
+	Constants  []float64 // constants of the loss
 }
 
 // Coefficients converts the parameters of a training to the unscaled features.
@@ -141,8 +141,9 @@ func (l Linear) Coefficients(f *rows.Facts, parameters []float64) (Coefficients,
 	return c, nil
 }
 
-// Parameters is the inverse of Coefficients, for a warm start. Coefficients of features without
-// influence are lost, as they are part of the intercept.
+// Parameters converts coefficients of unscaled features to parameters, for a warm start. A
+// constant feature beside an intercept has no influence: its coefficient becomes part of the
+// intercept. The coefficient of a feature that is always 0 is lost.
 func (l Linear) Parameters(f *rows.Facts, c Coefficients) ([]float64, error) {
 	s, err := l.scaling(f)
 	if err != nil {
@@ -175,8 +176,8 @@ func (l Linear) Parameters(f *rows.Facts, c Coefficients) ([]float64, error) {
 	return v, nil
 }
 
-// Covariance converts a covariance of parameters, given as the lower triangle row by row, to
-// that of the coefficients of the unscaled features, in the same order.
+// Covariance converts a covariance of parameters to the covariance of the coefficients of the
+// unscaled features. Both are lower triangles, row by row, in the order of the parameters.
 func (l Linear) Covariance(f *rows.Facts, covariance []float64) ([]float64, error) {
 	s, err := l.scaling(f)
 	if err != nil {
@@ -193,8 +194,8 @@ func (l Linear) Covariance(f *rows.Facts, covariance []float64) ([]float64, erro
 			full[b*n+a] = full[a*n+b]
 		}
 	}
-	// The coefficients are J·v with the J of unscale, so the result is J·C·Jᵀ, computed by rows
-	// and then columns.
+	// With the J of unscale, the coefficients are J·v. So the result is J·C·Jᵀ, computed first
+	// by rows and then by columns.
 	row := make([]float64, n)
 	for a := range n {
 		s.linear(full[a*n:(a+1)*n], row)
@@ -217,7 +218,7 @@ func (l Linear) Covariance(f *rows.Facts, covariance []float64) ([]float64, erro
 	return out, nil
 }
 
-// linear writes the coefficients for parameters v to to, in the same order.
+// linear writes to to the coefficients for parameters v, in the order of the parameters.
 func (s *scaling) linear(v, to []float64) {
 	copy(to, v)
 	for a := range s.Margins {

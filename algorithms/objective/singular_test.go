@@ -10,9 +10,10 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// The second derivatives of the softmax loss are singular, because the coefficients of a
-// feature may all move together. They are also singular if one feature is the sum of others.
-// Newton's method still reaches the optimum in few iterations.
+// TestNewtonWithoutCurvature requires that Newton's method reaches the optimum in few
+// iterations if second derivatives are singular. Those of the softmax loss are, because the
+// coefficients of a feature may all move together. They also are if one feature is the sum of
+// others.
 func TestNewtonWithoutCurvature(t *testing.T) {
 	table := trial.Gaussian(11, 240, 5)
 	noise := trial.Gaussian(12, 240, 1)
@@ -29,7 +30,7 @@ func TestNewtonWithoutCurvature(t *testing.T) {
 		require.InDelta(t, lbfgs.Loss, newton.Loss, 1e-9*lbfgs.Loss)
 		require.LessOrEqual(t, newton.Iterations, int64(15))
 		for _, w := range newton.Weights {
-			require.Less(t, max(w, -w), 100.0, "coefficients that do not matter stay small")
+			require.Less(t, max(w, -w), 100.0, "coefficients in singular directions must stay small")
 		}
 	}
 }

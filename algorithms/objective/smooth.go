@@ -14,7 +14,7 @@ type Kinked interface {
 	line(label float64) line
 }
 
-// line is a Kinked loss of one row: r = c − s·m, with α from lo ≤ 0 to hi ≥ 0.
+// line is a Kinked loss of one row: r = c − s·m, and α ranges from lo ≤ 0 to hi ≥ 0.
 type line struct{ s, c, lo, hi, epsilon float64 }
 
 // Smooth is a smooth version of a Kinked loss, for methods that minimise smooth functions:
@@ -28,16 +28,16 @@ type line struct{ s, c, lo, hi, epsilon float64 }
 // parameters found. This is the proximal point method on the dual problem (Rockafellar,
 // Augmented Lagrangians and applications of the proximal point algorithm, Mathematics of
 // Operations Research 1, 1976). It reaches the minimum of the loss itself even at a fixed μ,
-// and in few rounds if μ falls slowly. If a stayed 0, μ would have to be as small as the
-// permitted error, and the problem would be too hard for L-BFGS and Newton's method.
+// and in few rounds if μ falls from round to round. If a stayed 0, μ would have to be as small
+// as the permitted error, and the problem would be too hard for L-BFGS and Newton's method.
 //
-// The objective moves a and reports the duality gap through optim.Smoothing.
+// The evaluator of Linear moves a and computes the duality gap, in optim.Smoothing.
 type Smooth struct {
 	Loss Kinked
-	// Mu is the first μ, which says how far the kinks are rounded off, in units of the margins;
-	// 0 means 0.1. The loss is quadratic over a range of r of length μ·(hi−lo).
+	// Mu is the first μ. It tells how widely the kinks are rounded off, in units of the
+	// margins; 0 means 0.1. The loss is quadratic over a range of r of length μ·(hi−lo).
 	Mu float64
-	// Shrink is the factor by which μ is divided from round to round, 1 or more; 0 means 10.
+	// Shrink is the divisor of μ from each round to the next, 1 or more; 0 means 10.
 	Shrink float64
 }
 

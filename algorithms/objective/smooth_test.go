@@ -21,7 +21,7 @@ func (o opened) minimize(t *testing.T, v []float64, l2 float64) {
 		}
 		return f
 	}
-	const damping = 1e-3 // the intercept has no curvature if no row is near a kink
+	const damping = 1e-3 // without it, the intercept has no curvature if no row is near a kink
 	for range 400 {
 		sums := o.sum(t, 1+n+n*(n+1)/2, func(shard int, out []float64) error { return o.e.Hessian(shard, v, out) })
 		g := mat.NewVecDense(n, nil)
@@ -55,7 +55,7 @@ func (o opened) minimize(t *testing.T, v []float64, l2 float64) {
 				moved = true
 			}
 		}
-		if !moved { // what is left is rounding
+		if !moved { // only rounding is left
 			return
 		}
 	}
@@ -92,7 +92,7 @@ func TestRoundsCloseTheDualityGap(t *testing.T) {
 						require.NoError(t, o.ctx.ForShards(o.e.Smoothing.Refine))
 					}
 					require.Less(t, gaps[len(gaps)-1], 1e-6, "%v %v %v: %.1e", l.loss, d, l2, gaps)
-					require.Greater(t, gaps[0], 1e-6) // smoothing alone is not enough
+					require.Greater(t, gaps[0], 1e-6) // the first gap shows that smoothing alone is not exact
 				})
 			}
 		}
@@ -122,7 +122,8 @@ func TestBoundsHoldAnywhere(t *testing.T) {
 	})
 }
 
-// Losses that are not Smooth have no bound. Smooth losses have none before Bound has run.
+// TestBoundOfOtherLosses requires errors for losses that are not Smooth, which have no bound,
+// and for Smooth losses before Bound has run.
 func TestBoundOfOtherLosses(t *testing.T) {
 	table := tableFor(kinds()[0], design{})
 	with(t, table, objective.Linear{Loss: objective.Squared{}}, func(o opened) {

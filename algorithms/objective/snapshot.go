@@ -8,19 +8,19 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// This is what is kept of a shard between supersteps. First, the margins of its rows: they are
+// Three things are kept of a shard between supersteps. First, the margins of its rows: they are
 // summed along steps, and computing them from the parameters would not give the same bits.
 // Second, the margins of the latest steps for the rows that are probed. Third, for a Smooth
 // loss, the smoothing and the multipliers. A snapshot has, little-endian,
 //
-//	1 byte                   the vectors below that are present
-//	1 byte                   place of the next step among the latest
+//	1 byte                   bits that tell which of the vectors below are present
+//	1 byte                   position of the next step in the ring of latest steps
 //	8 bytes                  the smoothing
-//	8·k bytes a row          margins, of k margins
-//	3·8·k bytes a row        margins of the latest steps, of rows that are probed, 4096 in all
-//	8 bytes a row            multipliers
+//	8·k bytes per row        margins, where k is the number of margins of a row
+//	3·8·k bytes per row      margins of the latest steps, for the rows that are probed, 4096 in all
+//	8 bytes per row          multipliers
 //
-// or nothing at all, before the shard was first read.
+// A snapshot is empty before the shard was first read.
 
 // Bits of the first byte of a snapshot.
 const (
@@ -30,7 +30,7 @@ const (
 
 const snapshotHead = 10
 
-// appendSnapshot is Append of optim.Snapshot.
+// appendSnapshot implements Append of optim.Snapshot.
 func (e *evaluator) appendSnapshot(shard int, dst []byte) ([]byte, error) {
 	s := e.at(shard)
 	var has, next byte
@@ -56,7 +56,7 @@ func (e *evaluator) appendSnapshot(shard int, dst []byte) ([]byte, error) {
 	return out, nil
 }
 
-// restoreSnapshot is Restore of optim.Snapshot.
+// restoreSnapshot implements Restore of optim.Snapshot.
 func (e *evaluator) restoreSnapshot(shard int, src []byte) error {
 	if len(src) == 0 {
 		return nil

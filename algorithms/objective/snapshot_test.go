@@ -52,8 +52,8 @@ func result(t *testing.T, table trial.Table, kind rows.LabelKind, loss objective
 	return found, trial.Print(t, r, "fit")
 }
 
-// If a training drops unkept state between supersteps, its bits stay the same, with every
-// method, for dense and for sparse rows.
+// TestTrainingsGoOnFromWhatIsKept requires the same bits if subtasks drop the state that is not
+// kept between supersteps, with every method, for dense and for sparse rows.
 func TestTrainingsGoOnFromWhatIsKept(t *testing.T) {
 	methods := map[optim.Method]bool{}
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[10], kinds()[13]} {
@@ -75,7 +75,8 @@ func TestTrainingsGoOnFromWhatIsKept(t *testing.T) {
 	require.Len(t, methods, 5)
 }
 
-// Auto changes from LBFGS to Newton in the middle of a training.
+// TestChangesOfMethodGoOnFromWhatIsKept requires the same for a training in which Auto changes
+// from LBFGS to Newton.
 func TestChangesOfMethodGoOnFromWhatIsKept(t *testing.T) {
 	const d = 40
 	table := trial.Gaussian(4, 300, d)
@@ -93,8 +94,8 @@ func TestChangesOfMethodGoOnFromWhatIsKept(t *testing.T) {
 	_, kept := result(t, table, rows.ClassLabel, objective.Logistic{}, s, engine.Parallelism(3), engine.CheckState(true))
 	require.Equal(t, want, kept)
 
-	// MaxBytes is enough for the matrix if each subtask has one shard. It would not be enough
-	// at other parallelisms.
+	// MaxBytes is enough for the matrix if each subtask has one shard, but not at other
+	// parallelisms. The decision must be the same.
 	s.MaxBytes = 5 * 8 * (1 + (d + 1) + (d+1)*(d+2)/2)
 	found, want = result(t, table, rows.ClassLabel, objective.Logistic{}, s, engine.Parallelism(1))
 	require.Equal(t, optim.LBFGS, found.Method)
@@ -102,7 +103,8 @@ func TestChangesOfMethodGoOnFromWhatIsKept(t *testing.T) {
 	require.Equal(t, want, other)
 }
 
-// Rounds over smooth approximations of a loss with kinks.
+// TestRoundsGoOnFromWhatIsKept requires the same for rounds over smooth approximations of a
+// loss with kinks.
 func TestRoundsGoOnFromWhatIsKept(t *testing.T) {
 	for _, l := range []kind{kinds()[14], kinds()[15]} {
 		table := tableFor(l, design{weighted: true})
@@ -116,8 +118,8 @@ func TestRoundsGoOnFromWhatIsKept(t *testing.T) {
 	}
 }
 
-// An evaluator can restore the snapshot of another evaluator. Afterwards both give the same
-// results and the same snapshot.
+// TestSnapshots requires that an evaluator can restore the snapshot of another evaluator, and
+// that both then give the same results and the same snapshot.
 func TestSnapshots(t *testing.T) {
 	l := kinds()[14]
 	table := tableFor(l, design{weighted: true})

@@ -10,16 +10,16 @@ import (
 
 // Softmax is the cross entropy of K classes, log Σ exp(m_k) − m_y.
 //
-// Each class has its own coefficients, K·(d+1) in all. That is one set more than the
-// probabilities need: adding the same vector to those of every class changes nothing. A penalty
-// on the coefficients makes them unique, except for the intercepts, of which only the
-// differences matter. The Hessian is singular in those directions, or in d+1 directions without
-// a penalty. Newton's method must leave them alone, as a Cholesky factorisation that skips
-// vanishing pivots does. Methods that start at zeros and follow gradients keep the sum of the
-// classes' coefficients at zero by themselves.
+// Each class has its own coefficients, K·(d+1) in total. That is one set more than the
+// probabilities need: adding the same vector to the coefficients of every class changes
+// nothing. A penalty makes the coefficients unique, but not the intercepts, which have none:
+// only their differences matter. The Hessian is singular in the direction of equal intercepts,
+// or in d+1 directions without a penalty. Newton's method must not move in these directions; a
+// Cholesky factorisation that skips vanishing pivots achieves that. Methods that start at zeros
+// and follow gradients keep the sum of the classes' coefficients at zero.
 type Softmax struct {
-	// K is the number of classes. 0 means as many as the labels have; more means classes
-	// without rows.
+	// K is the number of classes. 0 means the number of classes in the labels. A larger number
+	// means that there are classes without rows.
 	K int
 }
 
@@ -46,8 +46,8 @@ func (s Softmax) Shape(f *rows.Facts) (Shape, error) {
 // Refuses implements Loss.
 func (Softmax) Refuses(float64) string { return "" }
 
-// At implements Loss. The largest margin is subtracted, so that one exponential of a row is
-// exactly 1. The sum of the others then keeps its accuracy if they are small.
+// At implements Loss. The largest margin is subtracted, so that one exponential of each row is
+// exactly 1. If the other exponentials are small, their sum keeps its accuracy.
 func (Softmax) At(b *Batch) {
 	k := b.K
 	e := b.Work[:b.N*k]
@@ -68,7 +68,7 @@ func (Softmax) At(b *Batch) {
 }
 
 // softmaxRow computes the results of row i. e has the exponentials of the margins minus the
-// largest.
+// largest margin.
 func (b *Batch) softmaxRow(i int, e []float64) {
 	k := b.K
 	m, slope := b.Margin[i*k:i*k+k], b.Slope[i*k:i*k+k]
@@ -79,7 +79,7 @@ func (b *Batch) softmaxRow(i int, e []float64) {
 			top = a
 		}
 	}
-	var rest float64 // sum of the exponentials except that of top
+	var rest float64 // sum of the exponentials of the other classes
 	for a, v := range e {
 		if a != top {
 			rest += v
@@ -87,7 +87,7 @@ func (b *Batch) softmaxRow(i int, e []float64) {
 	}
 	b.Loss[i] = (m[top] - m[y]) + kernel.Log1p(rest)
 	total := 1 + rest
-	var others float64 // probability of the other classes
+	var others float64 // total probability of the other classes
 	for a, v := range e {
 		slope[a] = v / total
 		if a != y {

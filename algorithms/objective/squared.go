@@ -2,7 +2,7 @@ package objective
 
 import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
-// Squared is half the squared difference, ½(m−y)²: least squares.
+// Squared is half the squared difference, ½(m−y)², the loss of least squares.
 type Squared struct{}
 
 // String implements Loss.

@@ -47,8 +47,8 @@ func higgs(t testing.TB) trial.Table {
 	return table
 }
 
-// Every schedule and update comes within 1e-3 of the optimum in 50 epochs with the
-// default rate.
+// TestSGDOnHIGGS requires that every schedule and update comes within 1e-3 of the optimum in 50
+// epochs with the default rate.
 func TestSGDOnHIGGS(t *testing.T) {
 	table := higgs(t)
 	record := table.Record()
@@ -67,8 +67,8 @@ func TestSGDOnHIGGS(t *testing.T) {
 	}
 }
 
-// Steps over fewer rows are shorter by default. There are more of them, so they come as near to
-// the optimum.
+// TestSGDOnHIGGSByShorterSteps requires the same of steps over fewer rows. The default rate is
+// lower for them, but an epoch has more steps.
 func TestSGDOnHIGGSByShorterSteps(t *testing.T) {
 	record := higgs(t).Record()
 	all := []optim.Stochastic{
@@ -87,8 +87,8 @@ func TestSGDOnHIGGSByShorterSteps(t *testing.T) {
 	}
 }
 
-// Rows of many shards that are evaluated together give the same bits as rows evaluated shard by
-// shard.
+// TestRowsOfManyShardsTogetherGiveTheSameBits compares rows of many shards that are evaluated
+// together with rows evaluated shard by shard.
 func TestRowsOfManyShardsTogetherGiveTheSameBits(t *testing.T) {
 	for _, k := range []kind{kinds()[0], kinds()[1], kinds()[13]} {
 		for _, d := range []design{{weighted: true}, {noIntercept: true}, {sparse: true}} {
@@ -139,8 +139,8 @@ func fitRecord(t testing.TB, record arrow.Record, s optim.Settings) (fitted, *en
 		engine.CheckBroadcasts(false), engine.Parallelism(1), engine.Shards(128))
 }
 
-// BenchmarkSGD runs 50 epochs over the 7,000 rows of HIGGS on one thread. It reports
-// milliseconds of the queue in the fastest run.
+// BenchmarkSGD runs 50 epochs over the 7,000 rows of HIGGS on one thread. It reports the
+// milliseconds that the queue takes in the fastest run.
 func BenchmarkSGD(b *testing.B) {
 	record := higgs(b).Record()
 	for _, batch := range []int{0, 32} {

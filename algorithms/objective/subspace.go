@@ -7,20 +7,20 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// probeRows is roughly the total number of probed rows for one margin: with so many, the
-// estimate of curvature is off by a few hundredths.
+// probeRows is roughly the total number of probed rows for one margin. With this number, the
+// estimate of curvature has a relative error of a few hundredths.
 const probeRows = 4096
 
-// probed is what a shard keeps for the rows that are probed.
+// probed is what a shard stores for the rows that are probed.
 type probed struct {
 	rows []int32
-	own  *shardRows                   // their data, copied together; nil if they are more than a chunk
+	own  *shardRows                   // copies of these rows in one block; nil if they are more than a chunk
 	q    []float64                    // their margins of the direction, row by row
 	past [optim.LatestSteps][]float64 // their margins of the latest steps, a ring
-	next int                          // place of the next step
+	next int                          // position of the next step in past
 }
 
-// newProbed chooses rows spread evenly over the shard.
+// newProbed returns a sample of rows spread evenly over the shard.
 func (e *evaluator) newProbed(s *shardRows) *probed {
 	n := min(s.N, max(1, probeRows/(e.total*e.k)))
 	p := &probed{rows: make([]int32, n), q: make([]float64, n*e.k)}
@@ -57,7 +57,7 @@ func (e *evaluator) probedRows(s *shardRows, chosen []int32, features bool) *sha
 	return part
 }
 
-// note keeps the margins of a step along the direction with margins q.
+// note stores the margins of a step along the direction, whose margins are q.
 func (p *probed) note(step float64, q []float64, k int) {
 	to := p.past[p.next]
 	p.next = (p.next + 1) % len(p.past)
@@ -74,7 +74,7 @@ func (p *probed) note(step float64, q []float64, k int) {
 	}
 }
 
-// margins returns the margins of the direction for 0, or of the i-th latest step from 1 on.
+// margins returns the margins of the direction for i = 0, or of the i-th latest step for i ≥ 1.
 func (p *probed) margins(i int) []float64 {
 	if i == 0 {
 		return p.q
@@ -88,7 +88,7 @@ type probeWork struct {
 	curve []float64
 }
 
-// subspaceHessian is Hessian of optim.Subspace.
+// subspaceHessian implements Hessian of optim.Subspace.
 func (e *evaluator) subspaceHessian(shard int, p []float64, latest int, out []float64) error {
 	s, w := e.at(shard), &e.probe
 	e.point(s, p)
@@ -117,7 +117,8 @@ func (e *evaluator) subspaceHessian(shard int, p []float64, latest int, out []fl
 	return nil
 }
 
-// current writes the margins of some rows of a shard at the current point to the work memory.
+// current writes the margins of the chosen rows of a shard at the current point to e.probe, and
+// returns them.
 func (e *evaluator) current(s *shardRows, chosen []int32) []float64 {
 	w := &e.probe
 	w.m = atLeast(w.m, len(chosen)*e.k)
@@ -141,8 +142,8 @@ func (s *shardRows) of(i int) float64 {
 	return s.weight[i]
 }
 
-// addCurvatures adds weight times the second derivative in the directions of margins x and y to
-// sum, for the rows whose curvatures are in the work memory.
+// addCurvatures returns sum plus weight times the second derivative in the directions of
+// margins x and y, for the rows whose curvatures are in e.probe.
 func (e *evaluator) addCurvatures(part *shardRows, x, y []float64, sum float64) float64 {
 	n := part.N
 	if e.k == 1 && part.weight == nil {
@@ -174,7 +175,7 @@ func (e *evaluator) addCurvatures(part *shardRows, x, y []float64, sum float64) 
 	return sum
 }
 
-// subspaceSlopes is Slopes of optim.Subspace.
+// subspaceSlopes implements Slopes of optim.Subspace.
 func (e *evaluator) subspaceSlopes(shard int, mix, steps, out []float64) error {
 	s, w := e.at(shard), &e.probe
 	for lo := 0; lo < len(s.probed.rows); lo += s.chunk {
@@ -197,7 +198,7 @@ func (e *evaluator) subspaceSlopes(shard int, mix, steps, out []float64) error {
 	return nil
 }
 
-// probeSteps adds the derivatives of the rows whose margins are in the work memory.
+// probeSteps adds to out the derivatives of the rows whose margins are in e.probe.
 func (e *evaluator) probeSteps(part *shardRows, steps, out []float64) {
 	w := &e.probe
 	e.batch.SlopesOnly = true

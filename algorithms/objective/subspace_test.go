@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// In shards with few rows, all rows are probed. Then Hessian of Subspace gives the products of
-// the directions with the matrix of second derivatives, and Slopes gives their products with
-// gradients.
+// TestProbesAgreeWithDerivatives uses shards with so few rows that all are probed. Hessian of
+// Subspace must then equal the products of the directions with the matrix of second
+// derivatives, and Slopes the products of the directions with gradients.
 func TestProbesAgreeWithDerivatives(t *testing.T) {
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13]} {
 		for _, sparse := range []bool{false, true} {
@@ -21,7 +21,7 @@ func TestProbesAgreeWithDerivatives(t *testing.T) {
 			with(t, table, objective.Linear{Loss: l.loss}, func(o opened) {
 				n := o.e.Dim
 				at := parametersFor(n)
-				axes := make([][]float64, 1+optim.LatestSteps+1) // one step more than is kept
+				axes := make([][]float64, 1+optim.LatestSteps+1) // one step more than is stored
 				for k := range axes {
 					axes[k] = make([]float64, n)
 					for i := range axes[k] {
@@ -86,7 +86,8 @@ func TestProbesAgreeWithDerivatives(t *testing.T) {
 	}
 }
 
-// The plane of the latest steps saves iterations and gives the same optimum.
+// TestPlanesSaveReads requires that the plane of the latest steps saves iterations and gives
+// the same optimum.
 func TestPlanesSaveReads(t *testing.T) {
 	table := trial.Gaussian(8, 3000, 60)
 	for i := range table.N {

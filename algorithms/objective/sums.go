@@ -10,12 +10,12 @@ type passSums struct {
 	loss     float64
 	gradient []float64 // Margins×stride, for the unscaled features
 	stride   int
-	out      []float64 // the buffer that gradient is part of
-	unscaled bool      // gradient is by unscaled features, see wideWork
+	out      []float64 // the buffer of which gradient is a part
+	unscaled bool      // whether gradient has only sums by unscaled feature, see wideWork
 }
 
-// begin starts a pass over a shard. Loss and gradient go to out, which must be zeroed, or are
-// kept if out is nil.
+// begin starts a pass over a shard. Loss and gradient will be added to out, which must be
+// zeroed. If out is nil, they are stored for fold.
 func (e *evaluator) begin(s *shardRows, out []float64) passSums {
 	clear(e.sums)
 	clear(e.raw)
@@ -33,9 +33,9 @@ func (e *evaluator) begin(s *shardRows, out []float64) passSums {
 	return passSums{gradient: out[1 : 1+e.parameters()], stride: e.stride(), out: out}
 }
 
-// addLoss adds the weighted losses of the batch to sum, row by row. The batch has rows lo to
-// lo+n of the shard. It also computes e.pull, the factors of rows for the gradient, from the
-// slopes. A row without weight has no effect, whatever its loss.
+// addLoss returns sum plus the weighted losses of the batch, added row by row. The batch has
+// rows lo to lo+n of the shard. It also sets e.pull, the factors of rows for the gradient, from
+// the slopes. A row with weight 0 has no effect, whatever its loss.
 func (e *evaluator) addLoss(s *shardRows, lo, n int, sum float64) float64 {
 	loss, slope := e.batch.Loss[:n], e.batch.Slope[:n*e.k]
 	if s.weight == nil {
@@ -70,7 +70,7 @@ func (e *evaluator) addGradient(b *rows.Block, to *passSums) {
 			kernel.AddScaledCSR(b.Sparse, e.pull, gradient[:e.width])
 		}
 		if !e.intercept {
-			return // the sum is not needed, and its additions wait for each other
+			return // the sum of the slopes is not needed, and computing it takes time
 		}
 		sum := e.sums[0]
 		for _, c := range e.pull {
@@ -102,11 +102,12 @@ func (e *evaluator) addGradient(b *rows.Block, to *passSums) {
 	}
 }
 
-// outer says that the sums of several margins of dense rows are computed together, in raw.
+// outer reports whether the sums of several margins of dense rows are computed together, in
+// raw.
 func (e *evaluator) outer() bool { return e.packed != nil && e.k == e.Margins }
 
-// finish writes loss and gradient. From the sums G of rows and S of slopes, the derivatives by
-// the parameters are (G − mean·S)/scale.
+// finish writes loss and gradient to out. From the sums G of slopes times rows and S of slopes,
+// the derivatives by the parameters are (G − mean·S)/scale.
 func (e *evaluator) finish(s *shardRows, sum passSums, out []float64) {
 	if s.Columns != nil {
 		e.finishNarrow(s, sum, out)
@@ -131,8 +132,8 @@ func (e *evaluator) finish(s *shardRows, sum passSums, out []float64) {
 	copy(sum.gradient[e.Margins*e.stride():], e.sums[e.Margins:])
 }
 
-// scaleGradient converts the sums of rows times slopes, by feature, to derivatives by the
-// parameters. total is the sum of the slopes. They are never −0, see fold.
+// scaleGradient converts own, the sums of slopes times rows by feature, to derivatives by the
+// parameters. total is the sum of the slopes. The results are never −0, see fold.
 func (e *evaluator) scaleGradient(own []float64, total float64) {
 	own = own[:len(e.inverse)]
 	if e.centred {

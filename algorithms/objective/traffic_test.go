@@ -17,9 +17,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// wireBytes returns the size of a message with a part of n elements, `set` of them nonzero. The
-// message has all elements, or the nonzero ones with either an index or a mask of one bit per
-// element. The smallest form is chosen. Sizes are multiples of 8 bytes.
+// wireBytes returns the size of a message with n elements, `set` of them nonzero. The message
+// has all elements, or the nonzero ones with either an index or a mask of one bit per element,
+// whichever is shortest. Sizes are multiples of 8 bytes.
 func wireBytes(set, n int) int64 {
 	if set == 0 {
 		return 0
@@ -28,9 +28,10 @@ func wireBytes(set, n int) int64 {
 	return int64(min(min(places, mask)+8*set, 8*n))
 }
 
-// There are very many features, and each subtask has few of them. Loss and gradient are sent
-// without their zeros. The number of bytes is that of the formula. The parameters have the bits
-// of a training on one subtask, which sends nothing.
+// TestGradientsTravelWithoutZeros trains with very many features, of which each subtask has
+// few. Loss and gradient must be sent without their zeros, and the number of bytes must equal
+// the formula. The parameters must have the bits of a training on one subtask, which sends
+// nothing.
 func TestGradientsTravelWithoutZeros(t *testing.T) {
 	const p, entries = 8, 9
 	const n = 3200

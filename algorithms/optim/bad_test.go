@@ -54,7 +54,7 @@ func TestBadSettings(t *testing.T) {
 	require.EqualError(t, optim.Settings{Method: optim.SGD, L1: -1, LossTol: nan, MaxIter: -3, Stochastic: optim.Stochastic{Rate: -1, Decay: 2}}.Validate(),
 		"L1 is -1: want a number of 0 or more\nLossTol is NaN: want a number of 0 or more\nMaxIter is -3: want 1 to 2147483647, or 0 for the default\n"+
 			"Stochastic.Rate is -1: want a number above 0, or 0 for the default\nStochastic.Decay is 2: want a number above 0 and at most 1, or 0 for the default")
-	require.NoError(t, optim.Settings{Method: optim.LBFGS, Stochastic: optim.Stochastic{Batch: -1}}.Validate(), "not used")
+	require.NoError(t, optim.Settings{Method: optim.LBFGS, Stochastic: optim.Stochastic{Batch: -1}}.Validate(), "settings of SGD are not checked for another method")
 	require.Equal(t, "Method(17)", optim.Method(17).String())
 }
 
@@ -87,7 +87,7 @@ func constant(loss, slope float64, err error) func(shard int, v, out []float64) 
 	}
 }
 
-// of returns an objective of one parameter.
+// of returns an evaluator of one parameter with the given Evaluate function.
 func of(evaluate func(shard int, v, out []float64) error) optim.Evaluator {
 	return optim.Evaluator{Dim: 1, Weight: 1, PenaltyFactors: []float64{1}, Evaluate: evaluate}
 }
@@ -132,8 +132,9 @@ func TestBadObjectives(t *testing.T) {
 	}
 }
 
-// A field of an evaluator without another field that it needs is refused when the evaluator is
-// opened. The error names both fields, whether or not the method would use them.
+// TestEvaluatorsAreComplete requires that an evaluator is refused when it is opened if one of
+// its fields needs another field that is not set. The error must name both fields, even if the
+// method would use neither.
 func TestEvaluatorsAreComplete(t *testing.T) {
 	at := constant(0, 0, nil)
 	ray := func(int, []float64, float64, []float64) error { return nil }
@@ -202,7 +203,8 @@ func TestEvaluatorsAreComplete(t *testing.T) {
 	trial.Fails(t, build(ids(3), broken{evaluator: whole}, optim.Settings{Method: optim.LBFGS}), "the evaluator has Margins, which needs Snapshot")
 }
 
-// The loss is finite at the start and NaN everywhere else.
+// TestLossIsNaNEverywhere requires an error if the loss is finite at the start and NaN
+// everywhere else.
 func TestLossIsNaNEverywhere(t *testing.T) {
 	o := broken{evaluator: of(func(_ int, v, out []float64) error {
 		out[1]++
@@ -215,8 +217,8 @@ func TestLossIsNaNEverywhere(t *testing.T) {
 		"LBFGS, superstep 2: the loss is infinite or NaN at every step along the gradient", "too far from those of other rows: scale them down")
 }
 
-// If the gradient is not that of the function, as with a slope of |v| at 0, training ends and
-// does not loop.
+// TestWrongGradientEnds requires that training ends, and does not loop, if the evaluator's
+// gradient is not the derivative of its loss. Here the slope of |v| at 0 is such a gradient.
 func TestWrongGradientEnds(t *testing.T) {
 	e := of(func(_ int, v, out []float64) error {
 		out[0] += math.Abs(v[0])

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// methods are settings of every method, with and without its options.
+// methods has settings of every method, with and without optional features.
 var methods = []optim.Settings{
 	{Method: optim.LBFGS, L2: 0.01, MaxIter: 12},
 	{Method: optim.LBFGS, L2: 0.01, Trials: 4, History: 2, Information: true},
@@ -41,7 +41,8 @@ func TestSameBits(t *testing.T) {
 	trial.SameBitsOfState(t, build(o.table, o, optim.Settings{L1: 0.01}), "minimize")
 }
 
-// The magnitudes of the data differ so much that another order of adding gives other bits.
+// TestSameBitsOfWildRows compares results for data whose magnitudes differ so much that another
+// order of summation would change bits.
 func TestSameBitsOfWildRows(t *testing.T) {
 	o := objective{table: trial.Wild(100, 3), loss: squared}
 	for _, m := range []optim.Method{optim.LBFGS, optim.Newton, optim.GD} {
@@ -49,8 +50,9 @@ func TestSameBitsOfWildRows(t *testing.T) {
 	}
 }
 
-// atShards runs a minimisation at parallelism 1, 2, 3 and 8 over a number of shards and returns
-// the text that all of them print. Every other run drops unkept state between supersteps.
+// atShards runs a minimisation over the given number of shards at parallelism 1, 2, 3 and 8. It
+// requires that all runs print the same text, and returns it. In every second run, subtasks
+// drop the state that is not kept between supersteps.
 func atShards(t *testing.T, shards int, build func(b *engine.Builder)) string {
 	var first string
 	forget := false
@@ -68,7 +70,8 @@ func atShards(t *testing.T, shards int, build func(b *engine.Builder)) string {
 	return first
 }
 
-// Few shards, many shards, and more subtasks than rows.
+// TestSameBitsOverShards compares parallelisms with few shards, with many shards, and with more
+// subtasks than rows.
 func TestSameBitsOverShards(t *testing.T) {
 	for _, rows := range []int{1, 40} {
 		o := objective{table: noisy(1, rows, 4), loss: logistic}
@@ -83,8 +86,8 @@ func TestSameBitsOverShards(t *testing.T) {
 	}
 }
 
-// The number of reads in Result equals the number that an evaluator counts. Iterations take
-// less than 1.4 reads on average.
+// TestReadsAreCounted requires that Result.Reads equals the number of reads that the evaluator
+// counts, and that an iteration takes less than 1.4 reads on average.
 func TestReadsAreCounted(t *testing.T) {
 	var worst float64
 	for _, s := range methods {
@@ -113,7 +116,8 @@ func TestReadsAreCounted(t *testing.T) {
 	require.Less(t, worst, 1.4)
 }
 
-// A wide objective is called only for shards that have rows; some subtasks have none.
+// TestShardsWithoutRows requires that the evaluator is called only for shards that have rows.
+// Here some subtasks have no rows at all.
 func TestShardsWithoutRows(t *testing.T) {
 	o := objective{table: noisy(1, 2, 3), loss: squared}
 	for _, s := range methods {

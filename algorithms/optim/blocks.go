@@ -5,19 +5,20 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// blocks divide the parameters into pieces. The pieces depend only on the number of parameters
-// and the number of shards. Every sum over parameters is a sum per block, folded up the aligned
-// tree over the blocks. It therefore has the same bits whether one subtask adds all blocks or
-// each subtask adds the blocks with the numbers of its shards.
+// blocks divides the parameters into pieces. The pieces depend only on the number of parameters
+// and the number of shards. A sum over all parameters is computed as one sum per block; the
+// sums of the blocks are then folded up the aligned tree. The result therefore has the same
+// bits whether one subtask adds all blocks, or each subtask adds the blocks with the numbers of
+// its shards.
 type blocks struct {
 	n      int // number of parameters
-	length int // of a block; the last may be shorter
+	length int // parameters in a block; the last block may have fewer
 	count  int
 	sums   []float64 // working space of dot, one sum per block
 }
 
-// shortest is the least length of a block: with shorter ones, the tree would cost more than the
-// sums.
+// shortest is the least length of a block. With shorter blocks, folding would cost more than
+// summing.
 const shortest = 64
 
 func newBlocks(n, shards int) blocks {
@@ -27,17 +28,17 @@ func newBlocks(n, shards int) blocks {
 	return b
 }
 
-// at returns the parameters of a block.
+// at returns the range of parameters in block i.
 func (b *blocks) at(i int) sharding.Range {
 	return sharding.Range{Lo: min(i*b.length, b.n), Hi: min((i+1)*b.length, b.n)}
 }
 
-// own returns the blocks with the numbers of shards.
+// own returns the blocks with the same numbers as the shards.
 func (b *blocks) own(shards sharding.Range) sharding.Range {
 	return sharding.Range{Lo: min(shards.Lo, b.count), Hi: min(shards.Hi, b.count)}
 }
 
-// dot returns the inner product of two vectors of all parameters.
+// dot returns the inner product of x and y, which have all parameters.
 func (b *blocks) dot(x, y []float64) float64 {
 	for i := range b.count {
 		r := b.at(i)
@@ -46,7 +47,7 @@ func (b *blocks) dot(x, y []float64) float64 {
 	return b.fold()
 }
 
-// sum returns the sum of f over the blocks. f gets the parameters of a block.
+// sum returns the sum of f over the blocks. f gets the range of a block's parameters.
 func (b *blocks) sum(f func(r sharding.Range) float64) float64 {
 	for i := range b.count {
 		b.sums[i] = f(b.at(i))
@@ -54,7 +55,7 @@ func (b *blocks) sum(f func(r sharding.Range) float64) float64 {
 	return b.fold()
 }
 
-// fold adds up the sums of all blocks.
+// fold returns the sum of b.sums over all blocks.
 func (b *blocks) fold() float64 {
 	if b.count == 0 {
 		return 0
@@ -63,7 +64,7 @@ func (b *blocks) fold() float64 {
 	return b.sums[0]
 }
 
-// foldRows adds n rows of the given width up the aligned tree, into row 0.
+// foldRows adds n rows of the given width up the aligned tree. The sum replaces row 0.
 func foldRows(rows []float64, n, width int) {
 	for stride := 1; stride < n; stride *= 2 {
 		for i := 0; i+stride < n; i += 2 * stride {

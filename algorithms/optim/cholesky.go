@@ -9,32 +9,33 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// cholesky finds Newton directions. Only one subtask has the factor: the matrix is the same on
-// all subtasks, and the direction is small. Meanwhile the other subtasks wait, so as many
-// goroutines as there are subtasks work on it.
+// cholesky computes Newton directions. Only one subtask stores the factor and solves, because
+// the matrix is the same on all subtasks and the resulting direction is small. The other
+// subtasks wait meanwhile, so the factorisation uses as many goroutines as there are subtasks.
 type cholesky struct {
 	n                int
 	factor           []float64 // lower triangle, row by row
-	scale            []float64 // D, the absolute values of the diagonal, without zeros
-	withoutInfluence []bool    // nothing depends on the parameter
+	scale            []float64 // diagonal of D: the absolute values of H's diagonal, with zeros replaced
+	withoutInfluence []bool    // whether the loss does not depend on the parameter
 
-	panel   []float64 // columns of the factor, stored as rows that begin at the diagonal of the first one
+	panel   []float64 // columns of the factor, stored as rows that begin at the diagonal of the first column
 	less    []float64 // factors for the earlier columns
 	buffers []tileBuffers
 }
 
-// tileBuffers is the memory that a goroutine needs to subtract a panel from a tile of the matrix.
+// tileBuffers is the memory that one goroutine needs to subtract a panel from a tile of the
+// matrix.
 type tileBuffers struct{ columns, coef, tile []float64 }
 
 const (
 	// band is the number of columns of the factor that are computed together.
 	band = 64
-	// tileRows × tileColumns elements of the matrix are updated with one product of parts of a
-	// panel, which stay in the second-level cache.
+	// A tile has tileRows × tileColumns elements of the matrix. It is updated by one product of
+	// two parts of a panel, which fit in the second-level cache.
 	tileRows, tileColumns = 64, 256
 )
 
-// newCholesky allocates memory for matrices of n rows. It allocates the factor only if solves
+// newCholesky returns a cholesky for matrices of n rows. It allocates the factor only if solves
 // is set.
 func newCholesky(n, workers int, solves bool) *cholesky {
 	c := &cholesky{n: n}
@@ -53,12 +54,13 @@ func newCholesky(n, workers int, solves bool) *cholesky {
 }
 
 // solve sets out to -(H + τ·D)⁻¹·g. H is packed/weight plus the curvature of the penalty, and D
-// the absolute values of its diagonal. τ is 0 if H is safely positive definite. Otherwise it is
-// the first number of a growing sequence that makes it so (Nocedal and Wright, Numerical
-// Optimization, 2nd ed., algorithm 3.3, with the scaling of Marquardt: units of parameters may
-// differ so much that their second derivatives are further apart than the digits of a number).
-// A parameter without influence, such as that of a constant feature, does not move. It does not
-// shift the other diagonal elements, which would cost a few of their digits.
+// has the absolute values of H's diagonal. τ is 0 if H is safely positive definite. Otherwise τ
+// is the first number of a growing sequence that makes H + τ·D safely positive definite (Nocedal
+// and Wright, Numerical Optimization, 2nd ed., algorithm 3.3). D is Marquardt's scaling: the
+// units of parameters may differ so much that the ratio of their second derivatives exceeds the
+// precision of a float64. A parameter without influence, such as the coefficient of a constant
+// feature, does not move. It causes no shift, because a shift costs the other diagonal elements
+// a few digits.
 func (c *cholesky) solve(ctx context.Context, packed []float64, weight float64, p *penalty, g, out []float64) error {
 	var largest, shift float64
 	negative := false
@@ -94,13 +96,13 @@ func (c *cholesky) solve(ctx context.Context, packed []float64, weight float64, 
 	return nil
 }
 
-// diagonal returns an element of the diagonal of H.
+// diagonal returns element i of the diagonal of H.
 func (c *cholesky) diagonal(packed []float64, weight float64, p *penalty, i int) float64 {
 	return packed[triangle(i)+i]/weight + float64(float64(p.l2*p.factors[i])*p.factors[i])
 }
 
-// uncoupled reports whether the second derivatives with respect to parameter i and any other are
-// 0.
+// uncoupled reports whether all mixed second derivatives of parameter i and another parameter
+// are 0.
 func (c *cholesky) uncoupled(packed []float64, i int) bool {
 	for _, h := range packed[triangle(i) : triangle(i)+i] {
 		if h != 0 {
@@ -115,7 +117,7 @@ func (c *cholesky) uncoupled(packed []float64, i int) bool {
 	return true
 }
 
-// load writes H + shift·D to the place of the factor, and only D for parameters that are idle.
+// load writes H + shift·D to factor. For parameters without influence, it writes only D.
 func (c *cholesky) load(packed []float64, weight float64, p *penalty, shift float64) {
 	for i, h := range packed[:triangle(c.n)] {
 		c.factor[i] = h / weight
@@ -129,13 +131,14 @@ func (c *cholesky) load(packed []float64, weight float64, p *penalty, shift floa
 	}
 }
 
-// row returns a row of the factor, up to its diagonal.
+// row returns row i of the factor, up to its diagonal.
 func (c *cholesky) row(i int) []float64 { return c.factor[triangle(i) : triangle(i)+i+1] }
 
 // decompose replaces the loaded matrix by its factor. It reports whether the matrix is safely
-// positive definite: every pivot is above floor times its scale. Each element is the loaded one
-// minus the products in the order of their columns. So the bits depend neither on the tiles nor
-// on the worker. It fails only if the job ends.
+// positive definite, that is, whether every pivot is above floor times its scale. From each
+// loaded element, the products are subtracted in the order of their columns. The bits therefore
+// depend neither on the tiles nor on the number of workers. It returns an error only if the job
+// is cancelled.
 func (c *cholesky) decompose(ctx context.Context, floor float64) (bool, error) {
 	for lo := 0; lo < c.n; lo += band {
 		if ctx.Err() != nil {
@@ -197,7 +200,7 @@ func (c *cholesky) finishColumns(lo, hi int, floor float64) bool {
 }
 
 // reduce subtracts the columns [lo, hi), which are in the panel, from the elements to the right
-// of them, in the rows of tiles that belong to the worker.
+// of these columns. It updates the rows of tiles that belong to worker.
 func (c *cholesky) reduce(lo, hi, worker int) {
 	w, width, depth := &c.buffers[worker], c.n-lo, hi-lo
 	for first := hi + worker*tileRows; first < c.n; first += len(c.buffers) * tileRows {
@@ -221,7 +224,8 @@ func (c *cholesky) reduce(lo, hi, worker int) {
 	}
 }
 
-// take copies a tile of the triangle. Elements above the diagonal have no meaning.
+// take copies a tile of the triangle to tile. Elements of tile above the diagonal are
+// undefined.
 func (c *cholesky) take(rows sharding.Range, left, right int, tile []float64) {
 	for a := range rows.Len() {
 		i := rows.Lo + a
@@ -231,7 +235,7 @@ func (c *cholesky) take(rows sharding.Range, left, right int, tile []float64) {
 	}
 }
 
-// put copies a tile back.
+// put copies tile back to the triangle.
 func (c *cholesky) put(rows sharding.Range, left, right int, tile []float64) {
 	for a := range rows.Len() {
 		i := rows.Lo + a

@@ -30,7 +30,7 @@ func gram(n, d int) []float64 {
 	return packed
 }
 
-// TestCholeskySolves: directions equal those of gonum, at sizes around the band.
+// TestCholeskySolves compares directions with the solutions of gonum, at sizes around the band.
 func TestCholeskySolves(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 5, band - 1, band, band + 1, band + 5, 3 * band, 101} {
 		packed := gram(2*n+3, n)
@@ -62,8 +62,8 @@ func TestCholeskySolves(t *testing.T) {
 	}
 }
 
-// TestCholeskyLeavesIdleParametersAlone: parameters whose derivatives are all 0 get a direction
-// of 0. They change no bit in the directions of the others.
+// TestCholeskyLeavesIdleParametersAlone requires that parameters whose second derivatives are
+// all 0 get a direction of 0, and that they change no bit of the other directions.
 func TestCholeskyLeavesIdleParametersAlone(t *testing.T) {
 	const n = 5
 	solve := func(packed, g []float64) []float64 {
@@ -97,7 +97,8 @@ func TestCholeskyLeavesIdleParametersAlone(t *testing.T) {
 	}
 }
 
-// TestCholeskyHasTheBitsOfTheLoop: the bits do not depend on tiles and workers.
+// TestCholeskyHasTheBitsOfTheLoop requires that the bits do not depend on tiles and workers. It
+// compares the factor with the result of a plain loop.
 func TestCholeskyHasTheBitsOfTheLoop(t *testing.T) {
 	for _, n := range []int{1, 40, band, band + 1, 2*band + tileRows + 3, 2*band + tileColumns + 17} {
 		packed := gram(n+3, n)
@@ -133,8 +134,8 @@ func TestCholeskyHasTheBitsOfTheLoop(t *testing.T) {
 	require.ErrorIs(t, newCholesky(2, 1, true).solve(ctx, []float64{1, 0, 1}, 1, p, []float64{1, 1}, make([]float64, 2)), context.Canceled)
 }
 
-// TestCholeskyShifts: singular, indefinite, negative and empty matrices give descent
-// directions.
+// TestCholeskyShifts requires that the results for singular, indefinite, negative and empty
+// matrices are descent directions.
 func TestCholeskyShifts(t *testing.T) {
 	for name, packed := range map[string][]float64{
 		"singular":   {1, 1, 1, 0, 0, 2},

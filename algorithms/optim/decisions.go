@@ -10,72 +10,75 @@ import (
 )
 
 // The decisions of an iteration depend on sums over all parameters, but a subtask may have only
-// some blocks of them. So every decision has two steps. consider computes the sums of the
-// blocks kept here. decide continues once the sums of all blocks are known. That is at once if
-// a subtask has all parameters; otherwise it is after the subtasks have exchanged their sums,
-// some hundred bytes per block. Either way the sums of blocks are folded up the aligned tree
-// over the blocks, so that the bits are the same and every subtask decides the same.
+// some blocks of the parameters. So every decision has two steps. First, consider computes the
+// sums of the blocks that this subtask keeps. Then decide makes the decision from the sums of
+// all blocks. If the subtask has all parameters, consider calls decide at once. Otherwise
+// decide is called after the subtasks have exchanged their sums, some hundred bytes per block.
+// In both cases the sums of the blocks are folded up the aligned tree, so that the bits are the
+// same and every subtask makes the same decision.
 
-// decision is a decision that waits for sums.
+// decision is the kind of a pending decision.
 type decision int
 
 const (
 	noDecision               decision = iota
 	whetherAlignedDescends            // OWLQN: is the aligned direction a descent direction?
-	whetherProjectedDescends          // OWLQN: is the way to its projected point one too?
+	whetherProjectedDescends          // OWLQN: is the difference from v to the projected point a descent direction?
 	whetherDescends                   // is the direction a descent direction?
 	gradientLength                    // how steep is the gradient?
-	searchStart                       // beginning of the search along the direction
-	stepRead                          // rows were read at a step
-	pointReached                      // the parameters moved to the accepted point
-	pathExamined                      // the way to the end of training, see divergence.go
-	readBeyondEnd                     // the loss and its slope beyond the end
+	searchStart                       // begins the search along the direction
+	stepRead                          // judges the point that was read
+	pointReached                      // records the iteration after the parameters moved to the accepted point
+	pathExamined                      // judges the path to the last point, see divergence.go
+	readBeyondEnd                     // judges the loss and its slope beyond the last point
 )
 
-// A row has the sums of a block and then values that are not summed. For most decisions these
-// are maxima. For stepRead and readBeyondEnd, the first block has the loss; for the first
-// element of the gradient that is not finite, there are its index and value.
+// Each block has a row: rowSums sums, and then rowMaxima values that are not summed. For most
+// decisions these values are maxima. For stepRead they are the loss, in the row of the first
+// block only, and the index and the value of the block's first derivative that is not finite.
+// For readBeyondEnd there is only the loss, in the row of the first block.
 const (
 	rowSums   = 6
 	rowMaxima = 3
 	rowWidth  = rowSums + rowMaxima
 )
 
-// mostDecisions is the largest number of consecutive decisions without a read.
+// mostDecisions is the largest number of consecutive decisions between two reads of the rows.
 const mostDecisions = 8
 
-// Objects that subtasks exchange if parameters are split.
+// These objects are exchanged between subtasks if parameters are split.
 var (
 	ownRows = shared.Scratch[[]float64]("optim own sums")
 	allRows = shared.Scratch[[]float64]("optim sums")
 )
 
-// blockSums are the sums of a subtask's blocks for the decision that waits.
+// blockSums has the sums of a subtask's blocks for the pending decision.
 type blockSums struct {
 	decision decision
-	rows     []float64 // of the blocks kept here
-	loss     float64   // of the rows that were read; only on the subtask with the first block
+	rows     []float64 // rows of the blocks kept on this subtask
+	loss     float64   // loss of the rows that were read; set only on the subtask with the first block
 }
 
-// decisions has the subtasks exchange their sums until no decision waits.
+// decisions returns the stage in which subtasks exchange their sums until no decision is
+// pending.
 func (d descent) decisions() comqueue.Stage {
 	return comqueue.While(mostDecisions, d.considers,
 		comqueue.AllGather(ownRows, allRows),
 		comqueue.Named("decide", comqueue.Do(d.decide)))
 }
 
-// considers says that a decision waits for the sums of other subtasks.
+// considers reports whether a decision is pending that needs the sums of other subtasks.
 func (d descent) considers(ctx *comqueue.ComContext) (bool, error) {
 	return working.Get(ctx).pending.decision != noDecision, nil
 }
 
-// decide makes the decision that waits.
+// decide makes the pending decision.
 func (d descent) decide(ctx *comqueue.ComContext) error {
 	return wrap(ctx, working.Get(ctx).decide(allRows.Get(ctx)))
 }
 
-// consider computes the sums for a decision. It is the last call of a function: everything
-// after it happens in decide.
+// consider computes the sums for the decision asks. It must be the last call in a function:
+// what follows the decision is done in work.decide.
 func (w *work) consider(asks decision) error {
 	w.pending.decision = asks
 	for i := w.own.Lo; i < w.own.Hi; i++ {
@@ -89,7 +92,8 @@ func (w *work) consider(asks decision) error {
 	return w.decide(w.pending.rows)
 }
 
-// fill writes the row of block i. r are its parameters.
+// fill writes the sums and the other values of block i for the pending decision. r is the range
+// of the block's parameters.
 func (w *work) fill(i int, r sharding.Range, sums, most []float64) {
 	dot := func(x, y []float64) float64 { return kernel.Dot(x[r.Lo:r.Hi], y[r.Lo:r.Hi]) }
 	p := &w.penalty
@@ -130,9 +134,9 @@ func (w *work) fill(i int, r sharding.Range, sums, most []float64) {
 	}
 }
 
-// largest returns the largest absolute value.
+// largest returns the largest absolute value in x.
 func largest(x []float64) float64 {
-	var a, b, c, d float64 // four chains, so that the processor need not wait for one
+	var a, b, c, d float64 // four independent chains of maxima keep the processor busy
 	for ; len(x) >= 4; x = x[4:] {
 		a, b, c, d = max(a, math.Abs(x[0])), max(b, math.Abs(x[1])), max(c, math.Abs(x[2])), max(d, math.Abs(x[3]))
 	}
@@ -142,8 +146,8 @@ func largest(x []float64) float64 {
 	return max(a, b, c, d)
 }
 
-// firstNonFinite returns the first parameter of r whose derivative is not finite, and the
-// derivative. It returns −1 if all are finite.
+// firstNonFinite returns the number and the value of the first derivative in r that is not
+// finite. The number is −1 if all are finite.
 func (w *work) firstNonFinite(r sharding.Range) (number, value float64) {
 	for i, g := range w.next[r.Lo:r.Hi] {
 		if !finite(g) {
@@ -153,7 +157,7 @@ func (w *work) firstNonFinite(r sharding.Range) (number, value float64) {
 	return -1, 0
 }
 
-// decide makes the decision that waits, from the rows of all blocks. It changes the rows.
+// decide makes the pending decision from the rows of all blocks. It overwrites the rows.
 func (w *work) decide(rows []float64) error {
 	asks := w.pending.decision
 	w.pending.decision = noDecision
@@ -189,7 +193,7 @@ func (w *work) decide(rows []float64) error {
 	return nil
 }
 
-// foldSums folds the sums of all blocks, and returns the maxima of the other values.
+// foldSums returns the sums over all blocks, and the maxima of the other values.
 func (w *work) foldSums(rows []float64) (sums [rowSums]float64, most [rowMaxima]float64) {
 	count := len(rows) / rowWidth
 	if count == 0 {

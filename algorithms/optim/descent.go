@@ -6,59 +6,63 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// descent is the queue of all methods that search along a line: GD, L-BFGS, OWL-QN and Newton.
-// A superstep is an iteration; the first superstep evaluates the start:
+// descent is the queue of the methods that search along a line: GD, L-BFGS, OWL-QN and Newton.
+// A superstep is an iteration. The first superstep evaluates the start. The stages of a
+// superstep are:
 //
-//	products       of the newest pair and the gradient with the history
-//	direction      from them, or by Cholesky
-//	slope          the derivative along it
+//	products       inner products of the newest pair and of the gradient with the history
+//	direction      from these products, or by Cholesky factorisation
+//	slope          the derivative along the direction
 //	repeat         until the first step is known:
 //	  probe          per shard: a few rows along the direction
 //	  AllReduce
-//	  first step     the direction with a share of the latest steps; the first step
+//	  first step     the direction combined with the latest steps; the first step
 //	repeat         until a point is accepted:
 //	  read rows      per shard: loss and gradient (and second derivatives) at a step
 //	  AllReduce
 //	  judge step     is the step accepted?
-//	  repeat         where margins are cached, until a step is:
+//	  repeat         if margins are cached, until a step is accepted:
 //	    try steps      per shard: losses and derivatives at further steps, without a read
 //	    AllReduce
 //	    choose step
-//	move, record   to the accepted point; test whether training ends
+//	move, record   move to the accepted point; test whether training ends
 //
-// without a penalty, if the steps did not become shorter (see divergence.go):
+// Without a penalty, further stages follow if the steps did not become shorter (see
+// divergence.go):
 //
-//	read rows      per shard: loss and gradient farther on
+//	read rows      per shard: loss and gradient at a point beyond the last one
 //	AllReduce
 //	divergence     is there an optimum?
 //
-// with Settings.GapTol, when the approximation is minimised (see rounds.go):
+// With Settings.GapTol, further stages follow when the approximation is minimised (see
+// rounds.go):
 //
-//	bound          per shard: a read of the bound
+//	bound          per shard: a read that computes the sums of the bound
 //	AllReduce
-//	refine         end, or make a closer approximation and begin again
+//	refine         end training, or make a closer approximation and begin again
 //
-// and with Settings.Information, after training has ended, a read of second derivatives.
+// With Settings.Information, a read of second derivatives follows after training has ended.
 // Parameters, gradient and direction are replicated: every subtask computes them from the same
 // sums.
 //
-// If there are very many parameters, each subtask keeps some blocks of them (see split.go).
-// ReduceScatter then distributes loss and gradient of a read. AllGather distributes products,
-// the sums of blocks for decisions, and the direction before rows are read.
+// If there are very many parameters, each subtask keeps only some blocks of them (see
+// split.go). ReduceScatter then distributes the loss and the gradient of a read. AllGather
+// distributes the products, the sums of blocks for decisions, and, before rows are read, the
+// direction.
 type descent struct {
 	problem Problem
-	// splitFrom is the number of parameters from which they are split among subtasks, which
-	// changes no bit; 0 means splitFromDefault.
+	// splitFrom is the least number of parameters that are split among subtasks. It changes no
+	// bit of the results; 0 means splitFromDefault.
 	splitFrom int
 }
 
-// mostReads is the largest number of reads of an iteration.
+// mostReads is the largest number of reads in an iteration.
 const mostReads = mostSteps + 2
 
 // supersteps returns the largest number of supersteps.
 func (d descent) supersteps() int { return d.problem.Settings.MaxIter + 1 + d.restarts() }
 
-// addTo adds the stages and returns the dataset of the closer's rows.
+// addTo adds the stages to q and returns the dataset of the rows from the Closer.
 func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 	search := append([]comqueue.Stage{d.gatherIf(d.gathersReadVector, d.offerReadVector)}, d.reads()...)
 	search = append(search,
@@ -96,8 +100,8 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Exec()
 }
 
-// computeProducts opens the objective in the first superstep, and when a subtask joins. Then it
-// computes the inner products for the direction, over the blocks of the subtask.
+// computeProducts opens the objective in the first superstep, and when a subtask joins later.
+// Then it computes the inner products for the direction, over the blocks of the subtask.
 func (d descent) computeProducts(ctx *comqueue.ComContext) error {
 	if !working.Has(ctx) {
 		if err := d.prepare(ctx); err != nil {
@@ -114,17 +118,17 @@ func (d descent) computeProducts(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// usesHistory says that the direction is computed from the history.
+// usesHistory reports whether the direction is computed from the history.
 func (w *work) usesHistory() bool { return w.history != nil && !w.Steepest && !w.Starting }
 
-// exchangesProducts says that subtasks exchange the products.
+// exchangesProducts reports whether subtasks exchange the products.
 func (d descent) exchangesProducts(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
 	return w.split && w.usesHistory(), nil
 }
 
-// computeDirection computes the direction: the part of the subtask's blocks, or for Newton's
-// method all of it on subtask 0.
+// computeDirection computes the subtask's blocks of the direction. For Newton's method, subtask
+// 0 computes the whole direction.
 func (d descent) computeDirection(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	switch {
@@ -148,13 +152,13 @@ func (d descent) computeDirection(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// solves says that subtask 0 has computed the direction for all.
+// solves reports whether subtask 0 has computed the direction for all subtasks.
 func (d descent) solves(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
 	return w.newton() && !w.Starting && !w.Steepest && ctx.NumTask() > 1, nil
 }
 
-// completeDirection computes the derivative along the direction, and asks for the first step.
+// completeDirection computes the derivative along the direction, and requests the first step.
 func (d descent) completeDirection(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	w.reads, w.trialsDue, w.final, w.failed, w.searchDone = 0, false, false, false, false
@@ -179,8 +183,7 @@ func (d descent) prepareProbe(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// probe evaluates a few rows of a shard along the direction, if the scale of the step is
-// unknown.
+// probe evaluates a few rows of a shard along the direction, if a probe is due.
 func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := working.Get(ctx)
 	switch p := &w.probing; p.kind {
@@ -192,7 +195,7 @@ func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error
 	return nil
 }
 
-// firstStep takes the result of a probe, and asks for another probe or for the first step.
+// firstStep takes the result of a probe. It requests another probe, or the first step.
 func (d descent) firstStep(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	if w.probing.kind == noProbe {
@@ -203,17 +206,18 @@ func (d descent) firstStep(ctx *comqueue.ComContext) error {
 	return wrap(ctx, err)
 }
 
-// stepFound ends the probes of a superstep.
+// stepFound reports whether the probes of the superstep are done.
 func (d descent) stepFound(ctx *comqueue.ComContext) (bool, error) {
 	return working.Get(ctx).probing.kind == noProbe, nil
 }
 
-// readRows evaluates a shard as the iteration asks.
+// readRows evaluates a shard in the way that work.readKind requests.
 func (d descent) readRows(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return wrap(ctx, working.Get(ctx).readShard(shard, out))
 }
 
-// foldRows is readRows for the shards of a node, if the evaluator folds their results itself.
+// foldRows does what readRows does, for all shards of a node of the tree, if the evaluator
+// folds the results of shards itself.
 func (d descent) foldRows(ctx *comqueue.ComContext, shards sharding.Range, out []float64) (bool, error) {
 	w := working.Get(ctx)
 	switch {
@@ -235,12 +239,12 @@ func (d descent) takeRead(ctx *comqueue.ComContext) error {
 	return wrap(ctx, w.takeRead(w.readResult(ctx)))
 }
 
-// searchDone ends the reads of a superstep.
+// searchDone reports whether the reads of the superstep are done.
 func (d descent) searchDone(ctx *comqueue.ComContext) (bool, error) {
 	return working.Get(ctx).searchDone, nil
 }
 
-// trySteps evaluates a shard at further steps, without a read.
+// trySteps evaluates a shard at the steps to try, without a read.
 func (d descent) trySteps(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := working.Get(ctx)
 	if !w.trialsDue {
@@ -257,7 +261,7 @@ func (d descent) chooseStep(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// trialsDone ends the trials between two reads.
+// trialsDone reports whether the trials between two reads are done.
 func (d descent) trialsDone(ctx *comqueue.ComContext) (bool, error) {
 	return !working.Get(ctx).trialsDue, nil
 }
@@ -273,7 +277,7 @@ func (d descent) moveToAccepted(ctx *comqueue.ComContext) error {
 	return wrap(ctx, w.moveToAccepted(ctx))
 }
 
-// record records the result of the iteration, and whether it is the last of a round.
+// record records the result of the iteration, and tests whether training or a round ends.
 func (d descent) record(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	w.requestBound(ctx)

@@ -7,53 +7,54 @@ import (
 )
 
 // Without a penalty on the parameters there may be no optimum. Classes may be separable by a
-// plane, or almost separable, with only rows within the plane preventing it. The loss then
-// falls along some direction for ever, more and more slowly, and the gradient becomes
-// arbitrarily small. The path of training shows it. Near an optimum, the gradient falls in
-// proportion to the distance that is left, and the loss along the path is a parabola. Without
-// an optimum, the parameters go the same distance again each time the gradient falls by another
-// factor, and the fall of the loss dies out. In that case the gradient is read once more, ten
-// times farther along the path than the minimum of a parabola. If it still points onwards,
-// there is no optimum.
+// plane, or separable except for rows that lie in the plane. The loss then falls along some
+// direction for ever, more and more slowly, and the gradient becomes arbitrarily small. The
+// path of training shows which case it is. Near an optimum, the gradient is proportional to the
+// remaining distance, and the loss along the path is a parabola. Without an optimum, each
+// reduction of the gradient by the same factor takes the parameters the same distance further,
+// and the loss along the path falls like an exponential tail. If the path looks like that, the
+// gradient is read once more, ten times as far along the path as the minimum of a parabola
+// would be. If the loss still falls there, there is no optimum.
 //
-// Near an optimum, the last step of Newton's method makes the gradient vanish. If the gradient
-// only becomes smaller by a factor, training continues for some steps, and then the gradient is
-// read ten such steps farther on: along an exponential tail, each step goes as far as the one
-// before.
+// Newton's method is examined differently. Near an optimum, its last step makes the gradient
+// vanish. If the last step reduced the gradient only by a moderate factor, training continues
+// for some steps. Then the gradient is read at ten times the length of the last step beyond the
+// last point: along an exponential tail, all steps have about the same length.
 
 const (
-	// leastReduction is the least factor by which the gradient fell along the path that is
-	// examined.
+	// leastReduction is the least factor by which the gradient must have fallen along the path
+	// that is examined.
 	leastReduction = 30
-	// negligibleNorm is the fraction of the first gradient below which losses differ too little
-	// to compare.
+	// negligibleNorm is a fraction of the first gradient. Where the gradient is smaller, losses
+	// differ too little to be compared.
 	negligibleNorm = 1e-9
 	// leastPathLength is the least length of the path, relative to the largest parameter.
 	leastPathLength = 0.05
-	// quadraticFall is the least fraction of a parabola's fall by which the loss falls near an
-	// optimum.
+	// quadraticFall is a fraction of the fall of a parabola with the same slopes. Near an
+	// optimum, the loss falls by at least this fraction.
 	quadraticFall = 0.9
 	// newtonReduction is the least factor by which the last step of Newton's method reduces the
 	// gradient near an optimum.
 	newtonReduction = 100
-	// mostExtraIterations is how many iterations training continues if the reduction is smaller.
+	// mostExtraIterations bounds the iterations that are added if the reduction is smaller.
 	mostExtraIterations = 6
-	// extrapolation is the factor of the distance at which the gradient is read.
+	// extrapolation is by what factor the distance is multiplied to get the point that is read.
 	extrapolation = 10
-	// shortExtrapolation is the fraction of the path by which the read goes farther if no
-	// minimum lies ahead.
+	// shortExtrapolation is how far beyond the last point the gradient is read, as a fraction
+	// of the path, if the slope shows no minimum ahead.
 	shortExtrapolation = 0.1
 	// roundingChange is the largest relative change of a parameter in the last step that may be
 	// due to rounding.
 	roundingChange = 1e-6
 )
 
-// pathPoint is a point of the path of training, and pathNorm has its loss and gradient norm.
+// pathPoint is a point of the path of training. pathNorm has the loss and the gradient norm
+// there.
 type pathPoint struct{ v, gradient []float64 }
 type pathNorm struct{ Loss, Norm float64 }
 
-// extendPath keeps the current point if the gradient fell enough since the last point that was
-// kept. Two points are kept, as the gradient may have fallen only a little since the later one.
+// extendPath stores the current point if the gradient fell enough since the last stored point.
+// Two points are stored, as the gradient may have fallen only a little since the later one.
 func (w *work) extendPath() {
 	s := w.state
 	if !w.examinesPath || w.failed || s.GradientNorm < negligibleNorm*s.FirstNorm || w.PathPoints > 0 && s.GradientNorm*leastReduction > w.PathNorms[w.LatestPoint].Norm {
@@ -65,8 +66,8 @@ func (w *work) extendPath() {
 	w.PathNorms[w.LatestPoint] = pathNorm{s.Loss, s.GradientNorm}
 }
 
-// pathStart returns the index of the last kept point with a gradient much larger than the current
-// one, or of the first point.
+// pathStart returns the index of the latest stored point with a gradient much larger than the
+// current gradient. If there is none, it returns the index of the older point.
 func (w *work) pathStart() int {
 	if w.PathPoints == len(w.PathNorms) && w.PathNorms[w.LatestPoint].Norm < leastReduction*w.state.GradientNorm {
 		return 1 - w.LatestPoint
@@ -74,7 +75,7 @@ func (w *work) pathStart() int {
 	return w.LatestPoint
 }
 
-// addDivergenceCheck adds the stages that read beyond the end, if there is no penalty.
+// addDivergenceCheck adds the stages that read beyond the last point, if there is no penalty.
 func (d descent) addDivergenceCheck(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	if !d.problem.Settings.free() {
 		return q
@@ -87,11 +88,11 @@ func (d descent) addDivergenceCheck(q *comqueue.IterativeComQueue) *comqueue.Ite
 		Add(comqueue.While(1, d.readsBeyondEnd, stages...))
 }
 
-// free says that no penalty holds the parameters.
+// free reports whether there is no penalty on the parameters, nor a GapTol.
 func (s Settings) free() bool { return s.L1 == 0 && s.L2 == 0 && s.GapTol == 0 }
 
-// examinePath has the gradient read beyond the end of training, unless the path looks like one to
-// an optimum.
+// examinePath requests a read beyond the last point when training has ended, unless the path
+// looks like a path to an optimum.
 func (d descent) examinePath(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	s := w.state
@@ -109,7 +110,8 @@ func (d descent) examinePath(ctx *comqueue.ComContext) error {
 	return wrap(ctx, w.consider(pathExamined))
 }
 
-// judgePath takes the slopes at the beginning and the end of the path, and its length.
+// judgePath takes the slopes at the first and the last point of the path, and its length. It
+// requests a read beyond the last point unless the path is short, or looks like a parabola.
 func (w *work) judgePath(before, after, length float64) {
 	s, from := w.state, &w.PathNorms[w.pathStart()]
 	turn := -after / (after - before)
@@ -119,20 +121,20 @@ func (w *work) judgePath(before, after, length float64) {
 	if turn > 0 {
 		w.extrapolate(extrapolation * turn)
 	} else {
-		w.extrapolate(shortExtrapolation) // the last step went a little too far, which explains the slope
+		w.extrapolate(shortExtrapolation) // the last step went slightly too far, which explains a slope of 0 or more
 	}
 }
 
-// reducedTooLittle says that the last step was one of Newton's method and reduced the gradient
-// too little.
+// reducedTooLittle reports whether the last step was a step of Newton's method and reduced the
+// gradient by less than newtonReduction.
 func (w *work) reducedTooLittle() bool {
 	r := w.state.Record
 	last := len(r) - 1
 	return w.newton() && last > 0 && r[last].Step > 0 && w.latest > roundingChange && r[last-1].GradientNorm < newtonReduction*r[last].GradientNorm
 }
 
-// continueTraining continues training for a while if the last step reduced the gradient too
-// little.
+// continueTraining continues training for up to mostExtraIterations if the last step reduced
+// the gradient too little.
 func (w *work) continueTraining() {
 	s := w.state
 	if w.examinesPath && s.Done && s.Reason == GradientSmall && s.Iteration < w.set.MaxIter && w.ExtraIterations < mostExtraIterations && w.reducedTooLittle() {
@@ -141,7 +143,8 @@ func (w *work) continueTraining() {
 	}
 }
 
-// extrapolate has the gradient read at a step beyond the end, along the direction.
+// extrapolate requests a read of the gradient at the current point plus step times the
+// direction.
 func (w *work) extrapolate(step float64) {
 	w.point = make([]float64, len(w.v))
 	for i, p := range w.direction {
@@ -150,12 +153,12 @@ func (w *work) extrapolate(step float64) {
 	w.readingBeyondEnd, w.readKind, w.stale = true, readPointBeyondEnd, true
 }
 
-// readsBeyondEnd says that the gradient is to be read beyond the end.
+// readsBeyondEnd reports whether the gradient is to be read beyond the last point.
 func (d descent) readsBeyondEnd(ctx *comqueue.ComContext) (bool, error) {
 	return working.Get(ctx).readingBeyondEnd, nil
 }
 
-// checkDivergence takes the result of that read.
+// checkDivergence takes the result of the read beyond the last point.
 func (d descent) checkDivergence(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	w.readingBeyondEnd = false
@@ -163,7 +166,8 @@ func (d descent) checkDivergence(ctx *comqueue.ComContext) error {
 	return wrap(ctx, w.consider(readBeyondEnd))
 }
 
-// detectDivergence records that training diverges if the loss still falls beyond the end.
+// detectDivergence records that training diverges if the loss still falls beyond the last
+// point.
 func (w *work) detectDivergence(loss, slope float64) {
 	s := w.state
 	s.Reads++

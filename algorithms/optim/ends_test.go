@@ -45,7 +45,7 @@ func TestReasons(t *testing.T) {
 				require.Equal(t, 2, r.Iterations)
 			}
 			for i := 1; i < len(r.Record); i++ {
-				require.LessOrEqual(t, r.Record[i].Loss, r.Record[i-1].Loss*(1+1e-12), "the loss never rises")
+				require.LessOrEqual(t, r.Record[i].Loss, r.Record[i-1].Loss*(1+1e-12), "the loss must never rise")
 			}
 		}
 	}
@@ -70,7 +70,8 @@ func TestWarmStart(t *testing.T) {
 	}
 }
 
-// Without a penalty, there is no optimum if a plane separates the classes.
+// TestSeparableRowsDiverge requires that training reports Diverging if a plane separates the
+// classes and there is no penalty.
 func TestSeparableRowsDiverge(t *testing.T) {
 	table := trial.Gaussian(4, 60, 2)
 	for i := range table.N {
@@ -94,7 +95,7 @@ func TestSeparableRowsDiverge(t *testing.T) {
 		r := ended(t, o, optim.Settings{Method: m, L2: 1e-3})
 		require.Equal(t, optim.GradientSmall, r.Reason)
 	}
-	// A loss of 0 is not yet a sign of divergence: here a plane fits all rows exactly.
+	// A loss near 0 is not in itself divergence: here a plane fits all rows exactly.
 	exact := trial.Gaussian(4, 30, 6)
 	for i := range exact.N {
 		exact.Label = append(exact.Label, 3*exact.Row(i)[0]-40*exact.Row(i)[5]+7)
@@ -108,8 +109,9 @@ func TestSeparableRowsDiverge(t *testing.T) {
 	}
 }
 
-// There is no optimum either if the classes are separable except for rows within the plane. The
-// loss falls towards the loss of these rows alone, which is log 2 per row if they are balanced.
+// TestQuasiSeparableRowsDiverge requires that training reports Diverging if the classes are
+// separable except for rows in the plane. The loss then falls towards the loss of these rows
+// alone, which is log 2 per row if they are balanced.
 func TestQuasiSeparableRowsDiverge(t *testing.T) {
 	table := trial.Gaussian(5, 80, 3)
 	for i := range table.N {
@@ -137,7 +139,7 @@ func TestQuasiSeparableRowsDiverge(t *testing.T) {
 			require.Equal(t, optim.GradientSmall, r.Reason)
 		}
 	}
-	// If the rows of one class are among those of the other, there is an optimum.
+	// If rows of one class lie among the rows of the other, there is an optimum.
 	for i := range 20 {
 		table.Row(i)[0] = float64(i) - 9.5
 	}
@@ -149,7 +151,8 @@ func TestQuasiSeparableRowsDiverge(t *testing.T) {
 	}
 }
 
-// Nothing can be learned from constant columns, from one row, or without parameters.
+// TestDegenerateTables requires that training ends normally with constant columns, with one
+// row, and without parameters.
 func TestDegenerateTables(t *testing.T) {
 	constant := objective{table: trial.Table{N: 6, D: 2, X: make([]float64, 12), Label: []float64{1, 2, 3, 4, 5, 6}}, loss: squared}
 	for _, m := range []optim.Method{optim.LBFGS, optim.Newton, optim.OWLQN, optim.GD} {
@@ -169,7 +172,8 @@ func TestDegenerateTables(t *testing.T) {
 	}
 }
 
-// The loss is infinite beyond some parameters, so steps are shortened.
+// TestStepsAreShortened requires that steps are shortened if the loss is infinite beyond some
+// point.
 func TestStepsAreShortened(t *testing.T) {
 	barrier := sum{parameters: 1, term: func(_ int, v, g []float64) float64 {
 		if v[0] >= 1e-3 {
@@ -193,8 +197,8 @@ func TestStepsAreShortened(t *testing.T) {
 	}
 }
 
-// ended minimises an objective twice. In the second run, subtasks drop unkept state between
-// supersteps. Both runs must end at the same place and for the same reason.
+// ended minimises an objective twice. In the second run, subtasks drop the state that is not
+// kept between supersteps. Both runs must return the same parameters and the same reason.
 func ended(t *testing.T, o objective, s optim.Settings) *optim.Result {
 	t.Helper()
 	table := o.table

@@ -16,7 +16,7 @@ type houseRow struct {
 	Price float64 `column:"price"`
 }
 
-// leastSquares is an objective: the price of a house is a linear function of its size.
+// leastSquares is an objective in which the price of a house is a linear function of its size.
 type leastSquares struct {
 	rows  comqueue.PartitionedData
 	total float64
@@ -40,7 +40,7 @@ func (o leastSquares) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	}, nil
 }
 
-// fit is the row that the closer of the example returns.
+// fit is the row that the example's Closer returns.
 type fit struct {
 	Slope    float64 `column:"slope"`
 	Constant float64 `column:"constant"`

@@ -5,8 +5,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// MinimizeSplit is Minimize by descent. It splits the parameters between subtasks if there are
-// at least `from` parameters.
+// MinimizeSplit does what Minimize does, by descent. It splits the parameters among subtasks if
+// there are at least `from` parameters.
 func MinimizeSplit(b *engine.Builder, p Problem, from int) *engine.Dataset {
 	p.Settings = p.Settings.withDefaults()
 	return descent{problem: p, splitFrom: from}.addTo(p.Init(comqueue.New(b, p.Name)))
@@ -15,8 +15,8 @@ func MinimizeSplit(b *engine.Builder, p Problem, from int) *engine.Dataset {
 // Complete returns an error if an evaluator lacks a field that another of its fields needs.
 func Complete(e Evaluator) error { return e.complete() }
 
-// Kept returns how many numbers a subtask stores in its blocks of vectors of parameters, and
-// how many in whole vectors.
+// Kept returns how many numbers a subtask stores in its blocks of split vectors, and how many
+// in whole vectors.
 func Kept(ctx *comqueue.ComContext) (blocks, wholes int) {
 	w := working.Get(ctx)
 	vectors := [][]float64{w.v, w.PenaltyFactors, w.gradient, w.next, w.direction, w.point}

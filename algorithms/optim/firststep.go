@@ -2,23 +2,24 @@ package optim
 
 import "math"
 
-// The gradient gives a direction but no distance: before there are two gradients to compare,
-// its length says nothing about the length of a step. The curvature along it does, and a few
-// rows are enough to estimate that. If labels or features have unusual magnitudes, a guess is
-// off by orders of magnitude too, and a search takes long to correct it. Directions of L-BFGS
-// have a natural step, 1, but the minimum along them is mostly somewhere else. Going to that
-// minimum, as conjugate gradient methods do, saves about one iteration in six, each of which
-// reads all rows.
+// The first gradient gives a direction but no distance: its length says nothing about the
+// length of a step until there is a second gradient to compare it with. The curvature along the
+// gradient gives the distance, and a few rows are enough to estimate it. Without an estimate,
+// the first step is a guess. If labels or features have unusual magnitudes, the guess is wrong
+// by orders of magnitude, and a search takes long to correct it. For directions of L-BFGS the
+// usual step is 1, but the minimum along such a direction is mostly at another step. Going to
+// that minimum, as conjugate gradient methods do, saves about one iteration in six, each of
+// which reads all rows.
 //
-// So a few rows are probed before all rows are read: for the curvature, which gives a step by
-// Newton's method, and then for the slopes around that step, where the losses are not
-// quadratic.
+// So a few rows are probed before all rows are read. The first probe measures the curvature,
+// which gives the step of Newton's method. The second probe measures slopes around that step,
+// because the losses may not be quadratic there.
 
-// nearSteps are the steps probed around that of Newton's method.
+// nearSteps are the steps probed around the step of Newton's method, relative to it.
 var nearSteps = [...]float64{0, 0.25, 0.5, 0.8, 1.25, 2, 4, 8}
 
-// farSteps are the steps probed if no slope changes its sign among the near ones: 0 and powers
-// of 4, along the gradient.
+// farSteps are the steps along the gradient that are probed if the slope does not change its
+// sign among the near steps: 0 and powers of 4.
 var farSteps = func() (steps [42]float64) {
 	for i := 1; i < len(steps); i++ {
 		steps[i] = math.Ldexp(1, 2*(i-21))
@@ -26,29 +27,30 @@ var farSteps = func() (steps [42]float64) {
 	return steps
 }()
 
-// mostProbes is the largest number of probes for a direction: for the curvature, near and far.
+// mostProbes is the largest number of probes for a direction: curvature, near steps and far
+// steps.
 const mostProbes = 3
 
-// probeKind is the subject of a probe.
+// probeKind tells what a probe measures.
 type probeKind int
 
 const (
 	noProbe        probeKind = iota
 	probeCurvature           // second derivatives in the plane of the direction and the latest steps
-	probeSlopes              // derivatives along the mixture, at the trials
+	probeSlopes              // derivatives along the mixture of direction and latest steps, at the trials
 )
 
-// probing finds the first step along a direction.
+// probing is the search for the first step along a direction.
 type probing struct {
 	plane
 	kind             probeKind
 	trials           []float64
 	scaled           [len(nearSteps)]float64
 	far              bool    // the trials are the far steps
-	slope, curvature float64 // derivatives along the mixture: the first of F, the second of the penalty
+	slope, curvature float64 // along the mixture: the first derivative of F, and the second derivative of the penalty
 }
 
-// length returns the number of values of a probe.
+// length returns the number of values that a probe sums.
 func (p *probing) length() int {
 	switch p.kind {
 	case probeCurvature:
@@ -59,15 +61,15 @@ func (p *probing) length() int {
 	return 0
 }
 
-// probe starts the probes of the direction with the curvature. slope is the slope along it, and
-// squares what the penalty needs of the direction's squares.
+// probe starts the probes along the direction with the probe of the curvature. slope is the
+// slope of F along the direction, and squares is Σ (f·direction)² as the penalty needs it.
 func (w *work) probe(slope, squares float64) {
 	p := &w.probing
 	p.kind, p.far = probeCurvature, false
 	p.span(w, !w.Steepest, slope, float64(w.penalty.l2*squares))
 }
 
-// firstStep takes the result of a probe, and asks for another probe or for the first step.
+// firstStep takes the sums of a probe. It requests another probe, or the first step.
 func (w *work) firstStep(sums []float64) error {
 	p := &w.probing
 	if p.kind == probeCurvature {
@@ -102,18 +104,20 @@ func (w *work) firstStep(sums []float64) error {
 	}
 	p.applyMix(w.direction)
 	if w.split {
-		p.applyMix(w.whole) // which is the direction itself: there are no steps to mix in
+		p.applyMix(w.whole) // the vector gathered last is the direction, and with split parameters no steps are mixed in
 	}
 	return w.beginSearch(step, math.Inf(1))
 }
 
-// zeroOfSlope returns the step at which the derivative would vanish if all rows were like the
-// probed ones. It returns 0 if the derivative does not change its sign among the trials. sums
-// are the derivatives of the probed rows at the trials, and their weight.
+// zeroOfSlope returns the step at which the derivative of F would vanish if all rows were like
+// the probed ones. It returns 0 if the derivative does not change its sign among the trials.
+// sums has the derivatives of the probed rows at the trials, and then the total weight of these
+// rows.
 func (p *probing) zeroOfSlope(sums []float64) float64 {
 	weight := sums[len(p.trials)]
-	// The rows give the change from step 0, where the derivative over all rows is known: that
-	// may be much smaller than the derivative over a few rows.
+	// Only the change of the derivative since step 0 is taken from the probed rows. At step 0
+	// the derivative over all rows is known, and it may be much smaller than that over a few
+	// rows.
 	derivative := func(i int) float64 {
 		return p.slope + (sums[i]-sums[0])/weight + float64(p.trials[i]*p.curvature)
 	}
@@ -128,9 +132,9 @@ func (p *probing) zeroOfSlope(sums []float64) float64 {
 	return 0
 }
 
-// root returns a step between b and c, where the derivative changes its sign, at which it is
-// about 0. That is the step of the inverse parabola through a, b and c if it lies between b and
-// c, and otherwise that of the line.
+// root returns a step between b and c at which the derivative is about 0; it changes its sign
+// between b and c. The step is the zero of the inverse parabola through a, b and c, if that
+// lies between b and c, and otherwise the zero of the straight line through b and c.
 func root(a, b, c point) float64 {
 	if !finite(c.d) {
 		return b.t

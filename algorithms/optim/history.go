@@ -7,49 +7,50 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// history is the memory of L-BFGS: pairs of steps s and differences of gradients y (Nocedal and
-// Wright, Numerical Optimization, 2nd ed., section 7.2). The two loops of its algorithm 7.4 run
-// on inner products alone, which are kept (the form of Chen, Wang and Zhou, Large-scale L-BFGS
-// using MapReduce, NIPS 2014). One pass over the pairs then gives the products of the newest
-// pair with all others, and one more pass the direction. Subtasks with some blocks of the
-// parameters each therefore communicate twice per iteration, whatever the length of the
-// history.
+// history is the memory of L-BFGS: pairs of a step s and a difference of gradients y (Nocedal
+// and Wright, Numerical Optimization, 2nd ed., section 7.2). The two loops of its algorithm 7.4
+// use only inner products, which are stored (Chen, Wang and Zhou, Large-scale L-BFGS using
+// MapReduce, NIPS 2014). One pass over the pairs then computes the products of the newest pair
+// with all pairs, and another pass computes the direction. If each subtask has some blocks of
+// the parameters, subtasks therefore communicate only twice per iteration, however long the
+// history is.
 type history struct {
 	space *blocks
-	own   sharding.Range // blocks kept here
-	first int            // the first parameter of these blocks, with which the vectors given begin
+	own   sharding.Range // blocks kept on this subtask
+	first int            // first parameter of these blocks; vectors passed to methods begin with it
 	size  int            // number of pairs to remember
-	slots int            // size+1: the newest pair waits in one slot until it is admitted
+	slots int            // size+1: the newest pair occupies one slot until it is admitted
 
-	// pairs are the vectors, block after block. Within a block, row 2k is s of slot k, and row
-	// 2k+1 is its y.
+	// pairs has the vectors, block after block. Within a block, row 2k is s of slot k, and row
+	// 2k+1 is y of slot k.
 	pairs []float64
 	*historyState
 
 	sg, yg []float64 // s_i·g and y_i·g
 	gg     float64
 
-	partial []float64 // products of each block kept here, width numbers per block
+	partial []float64 // products of each block kept on this subtask, width numbers per block
 	alpha   []float64
 	usable  []int     // slots that the direction uses, oldest first
 	masked  []float64 // y of a block, with 0 for parameters that are held
-	coef    []float64 // of the rows, then of g
+	coef    []float64 // coefficients of the rows, then of g
 }
 
-// historyState is the part of the history that is kept besides the pairs.
+// historyState is what is kept of the history between supersteps, besides the pairs.
 type historyState struct {
 	Order  []int     // slots in use, oldest first
-	Newest int       // slot of the waiting pair, -1 for none
+	Newest int       // slot of the pair that is not yet admitted; -1 for none
 	SY, YY []float64 // s_i·y_j and y_i·y_j at i*slots+j
 }
 
 // cautious is ε of Li and Fukushima, On the global convergence of the BFGS method for nonconvex
-// unconstrained optimization problems, SIAM J. Optim. 11 (2001). A pair is admitted if y·s ≥
-// ε·|g|·|s|², with their α = 1.
+// unconstrained optimization problems, SIAM J. Optim. 11 (2001). A pair is admitted only if y·s
+// ≥ ε·|g|·|s|²; this is their rule with α = 1.
 const cautious = 1e-10
 
-// newHistory returns a history of size pairs for some blocks, which continues from r. With
-// holds, an iteration may hold some parameters at 0, see products. The caller sets pairs.
+// newHistory returns a history of up to size pairs for the blocks own, which continues from r.
+// If holds is set, iterations may hold some parameters at 0, see products. The caller sets
+// pairs.
 func newHistory(space *blocks, own sharding.Range, size int, holds bool, r *historyState) *history {
 	h := &history{space: space, own: own, first: space.at(own.Lo).Lo, size: size, slots: size + 1, historyState: r}
 	rows := 2 * h.slots
@@ -67,11 +68,11 @@ func newHistory(space *blocks, own sharding.Range, size int, holds bool, r *hist
 	return h
 }
 
-// width returns the number of products of a block, which are in this order:
+// width returns the number of products of a block. In a block, they are in this order:
 //
-//	with g       of all rows with g, then g·g
-//	with newest  of all rows with s and y of the newest slot
-//	with each    only with holds: of all rows with the masked y of each slot
+//	with g       of g with all rows, then g·g
+//	with newest  of s and y of the newest slot with all rows
+//	with each    only if holds was set: of the masked y of each slot with all rows
 func (h *history) width() int {
 	w := 2*h.slots + 1 + 4*h.slots
 	if h.masked != nil {
@@ -80,27 +81,29 @@ func (h *history) width() int {
 	return w
 }
 
-// parts splits the products of a block.
+// parts splits the products of a block into these groups.
 func (h *history) parts(out []float64) (withG []float64, gg *float64, withS, withY, withEach []float64) {
 	rows := 2 * h.slots
 	return out[:rows], &out[rows], out[rows+1 : 2*rows+1], out[2*rows+1 : 3*rows+1], out[3*rows+1:]
 }
 
-// place returns the position of a block's rows in pairs, with room for a block of full length.
+// place returns the range of block i in pairs. Every block has the room of a block of full
+// length.
 func (h *history) place(i int) sharding.Range {
 	stride := 2 * h.slots * h.space.length
 	return sharding.Range{Lo: (i - h.own.Lo) * stride, Hi: (i - h.own.Lo + 1) * stride}
 }
 
-// block returns the rows of a block kept here, each as long as the block, and the block's range
-// in the vectors given.
+// block returns the rows of block i, each as long as the block, and the range of the block in
+// the vectors passed to methods. The block must be kept on this subtask.
 func (h *history) block(i int) (rows []float64, r sharding.Range) {
 	r = h.space.at(i)
 	return h.pairs[h.place(i).Lo:][:2*h.slots*r.Len()], sharding.Range{Lo: r.Lo - h.first, Hi: r.Hi - h.first}
 }
 
-// push stores the pair of a step as the waiting one: s = step·direction, y = next - previous.
-// Here and below, vectors have only the parameters of the blocks kept here.
+// push stores the pair of a step as the newest: s = step·direction, y = next - previous. The
+// vectors passed to push and to the methods below have only the parameters of the blocks kept
+// on this subtask.
 func (h *history) push(step float64, direction, previous, next []float64) {
 	h.Newest = h.free()
 	for i := h.own.Lo; i < h.own.Hi; i++ {
@@ -131,7 +134,7 @@ func (h *history) free() int {
 // forget drops all pairs.
 func (r *historyState) forget() { r.Order, r.Newest = r.Order[:0], -1 }
 
-// rows is the number of rows up to the last slot in use.
+// rows returns the number of rows up to the last slot in use.
 func (h *history) rows() int {
 	top := h.Newest
 	for _, k := range h.Order {
@@ -140,11 +143,12 @@ func (h *history) rows() int {
 	return 2 * (top + 1)
 }
 
-// products returns the inner products of the blocks kept here, block after block. If the
-// history holds parameters, held says which: they are 0 and stay 0. The direction is then that
-// of the other parameters alone, and pairs are used without the held parameters (as in Byrd,
-// Chin, Nocedal and Oztoprak, A family of second-order methods for convex l1-regularized
-// optimization, Math. Program. 159, 2016). g must be 0 for held parameters.
+// products returns the inner products of the blocks kept on this subtask, block after block. If
+// the history holds parameters, held tells which: they are 0 and stay 0. The direction is then
+// computed from the other parameters alone, and the held parameters are left out of the
+// products of pairs (as in Byrd, Chin, Nocedal and Oztoprak, A family of second-order methods
+// for convex l1-regularized optimization, Math. Program. 159, 2016). g must be 0 for held
+// parameters.
 func (h *history) products(g []float64, held func(i int) bool) []float64 {
 	width, rows := h.width(), h.rows()
 	for i := h.own.Lo; i < h.own.Hi; i++ {
@@ -176,7 +180,7 @@ func (h *history) products(g []float64, held func(i int) bool) []float64 {
 	return h.partial
 }
 
-// update takes the products of all blocks, admits the waiting pair if it is suitable, and
+// update takes the products of all blocks. It admits the newest pair if it is suitable, and
 // computes the coefficients of the direction.
 func (h *history) update(all []float64) {
 	foldRows(all, h.space.count, h.width())
@@ -217,13 +221,13 @@ func (h *history) update(all []float64) {
 	h.coefficients()
 }
 
-// admits reports whether a pair is suitable: its curvature is safely positive.
+// admits reports whether a pair is suitable, that is, whether its curvature is safely positive.
 func (h *history) admits(ss, sy, yy float64) bool {
 	return sy >= cautious*math.Sqrt(h.gg)*ss && sy > 1e-14*math.Sqrt(ss)*math.Sqrt(yy) &&
 		!math.IsInf(sy, 0) && !math.IsInf(yy, 0) && sy*sy/yy > 0
 }
 
-// erase fills a slot that was not admitted with zeros, so that it can be multiplied by 0.
+// erase fills a slot that was not admitted with zeros, as its rows are still multiplied, by 0.
 func (h *history) erase(slot int) {
 	for i := h.own.Lo; i < h.own.Hi; i++ {
 		rows, r := h.block(i)
@@ -231,8 +235,8 @@ func (h *history) erase(slot int) {
 	}
 }
 
-// coefficients runs the two loops on inner products: the direction is
-// -γ·g + Σ γ·α_j·y_j - Σ (α_j-β_j)·s_j.
+// coefficients runs the two loops on inner products. It computes the coefficients of the
+// direction -γ·g + Σ γ·α_j·y_j - Σ (α_j-β_j)·s_j.
 func (h *history) coefficients() {
 	clear(h.coef)
 	last := len(h.usable) - 1

@@ -10,24 +10,24 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// The following is kept under keys, and alone decides how a minimisation continues from one
-// superstep to the next:
+// The following objects are kept under keys. How a minimisation continues from one superstep to
+// the next depends on them alone:
 //
-//	progress          how far training has come
-//	a vector each     the parameters, and the earlier gradients, steps and matrices that are
-//	                  needed: replicated, or if parameters are very many by blocks with the
-//	                  numbers of shards
-//	descentKey        the rest of the state of a descent, see descentState
-//	sgdKey            the rest of the state of SGD, see sgdState
-//	evaluated         what the evaluator keeps of each shard, see Snapshot
+//	progress          the state of training
+//	one vector each   the parameters, and the earlier gradients, steps and matrices that are
+//	                  needed; replicated, or if there are very many parameters, kept in
+//	                  blocks, each with the shard of the same number
+//	descentKey        other state of a descent, see descentState
+//	sgdKey            other state of SGD, see sgdState
+//	evaluated         what the evaluator keeps for each shard, see Snapshot
 //	found             the result, after the last superstep; it is kept with shard 0, which
 //	                  subtask 0 owns at any parallelism
 //
-// The structs training, work and sgd point to these objects, so that keeping them costs
-// nothing. Everything else in the structs is made anew in every superstep, or by a subtask that
-// finds nothing: from the settings, the rows and the kept objects.
+// The structs training, work and sgd point to these objects, so that keeping them takes no
+// copies. All other fields of the structs are set up again in every superstep, or by a subtask
+// that does not find the struct. They follow from the settings, the rows and the kept objects.
 
-// vector is a kept vector.
+// vector has the keys of a vector that is kept either whole or in blocks.
 type vector struct {
 	whole  shared.Key[[]float64]
 	blocks shared.ShardKey[[]float64]
@@ -56,10 +56,11 @@ var (
 	meanOfPoints = shared.Replicated("optim mean of parameters", shared.Float64s())
 )
 
-// found is the result. It is kept, as the gang that closes the queue may be a different one.
+// found is the result. It is kept, because the queue may be closed by other subtasks than those
+// that trained.
 var found = shared.PerShard("optim result", shared.Msgpack[*Result]())
 
-// keepResult is the last stage: it keeps the result after the last superstep.
+// keepResult returns the last stage, which keeps the result after the last superstep.
 func keepResult(last func(ctx *comqueue.ComContext, t *training) bool) comqueue.Stage {
 	return comqueue.Named("keep result", comqueue.Do(func(ctx *comqueue.ComContext) error {
 		if t := trained.Get(ctx); ctx.TaskID() == 0 && last(ctx, t) {
@@ -69,25 +70,26 @@ func keepResult(last func(ctx *comqueue.ComContext, t *training) bool) comqueue.
 	}))
 }
 
-// recall returns the vector kept under a key, or n zeros if there is none yet.
+// recall returns the vector kept under key. If there is none yet, it stores and returns n
+// zeros.
 func recall(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) []float64 {
 	v, ok := key.Lookup(ctx)
-	if !ok || v == nil { // an empty slice comes back as nil
+	if !ok || v == nil { // an empty slice is decoded as nil
 		v = make([]float64, n)
 		key.Put(ctx, v)
 	}
 	return v
 }
 
-// share says which blocks of the parameters a subtask keeps.
+// share tells which blocks of the parameters a subtask keeps.
 type share struct {
-	own     sharding.Range // blocks kept here
-	lo, hi  int            // the parameters of these blocks
-	blocked bool           // vectors are kept by blocks, even if this subtask has all of them
+	own     sharding.Range // blocks kept on this subtask
+	lo, hi  int            // range of the parameters in these blocks
+	blocked bool           // whether vectors are kept in blocks, even if this subtask has all blocks
 }
 
-// recall returns the kept blocks of a vector, with zeros where there is nothing yet. place
-// returns the position of a block in it.
+// recall returns the subtask's blocks of the kept vector x, with zeros for blocks that are not
+// kept yet. place returns the range of a block in the result.
 func (s *share) recall(ctx *comqueue.ComContext, x vector, place func(block int) sharding.Range) []float64 {
 	n := 0
 	if s.own.Len() > 0 {
@@ -107,7 +109,7 @@ func (s *share) recall(ctx *comqueue.ComContext, x vector, place func(block int)
 	return v
 }
 
-// keep stores v as a kept vector.
+// keep stores v as the kept vector x.
 func (s *share) keep(ctx *comqueue.ComContext, x vector, v []float64, place func(block int) sharding.Range) {
 	if !s.blocked {
 		x.whole.Put(ctx, v)
@@ -119,25 +121,25 @@ func (s *share) keep(ctx *comqueue.ComContext, x vector, v []float64, place func
 	}
 }
 
-// descentState is the state of a descent between supersteps, besides vectors. It is the same on
-// every subtask.
+// descentState is the state of a descent that is kept between supersteps, besides vectors. It
+// is the same on every subtask.
 type descentState struct {
 	Starting  bool    // the next superstep evaluates the parameters, and a round begins there
 	Steepest  bool    // the next direction is the negative (pseudo-)gradient
 	LastStep  float64 // step of the last iteration, for GD
 	LastSlope float64
 
-	ChangeFrom    float64 // number of reads after which Auto changes to Newton's method, see change.go; 0: never
+	ChangeFrom    float64 // number of reads after which Auto changes to Newton's method, see change.go; 0 means never
 	MatrixPending bool    // a matrix is being read for the first time
 
-	ExtraIterations int     // iterations that training was continued for, see continueTraining
-	Rounds          int     // rounds that have ended
-	Gap             float64 // of the last round
-	Tol             float64 // that of the settings, or a smaller one that rounds need
+	ExtraIterations int     // number of iterations by which training was prolonged, see continueTraining
+	Rounds          int     // number of completed rounds
+	Gap             float64 // gap at the end of the last round
+	Tol             float64 // Tol of the settings, or a smaller one that rounds need
 
-	PathNorms   [2]pathNorm // see divergence.go
-	LatestPoint int         // index of the point kept last
-	PathPoints  int         // number of points kept
+	PathNorms   [2]pathNorm // of the stored points of the path, see divergence.go
+	LatestPoint int         // index of the point stored last
+	PathPoints  int         // number of points stored
 
 	Pairs historyState
 	Steps ring
@@ -145,21 +147,22 @@ type descentState struct {
 
 var descentKey = shared.Replicated("optim descent", shared.Msgpack[*descentState]())
 
-// restart begins a round.
+// restart makes the next superstep begin a round.
 func (c *descentState) restart(steepest bool) {
 	c.Starting, c.Steepest, c.LastStep = true, steepest, 0
 	c.Pairs.forget()
 	c.Steps.reset()
 }
 
-// keptRows is what the evaluator keeps of a shard: its live state, or a snapshot of it.
+// keptRows is what the evaluator keeps for a shard: its live state, or a snapshot of that
+// state.
 type keptRows struct {
 	append   func(shard int, dst []byte) ([]byte, error) // nil for a snapshot
 	shard    int
 	snapshot []byte
 }
 
-// rowsCodec encodes what an evaluator keeps as a snapshot, on demand.
+// rowsCodec encodes a keptRows. It takes the snapshot only when it encodes.
 type rowsCodec struct{}
 
 // Append implements shared.Codec.
@@ -181,8 +184,8 @@ func (rowsCodec) Decode(src []byte) (*keptRows, error) {
 
 var evaluated = shared.PerShard[*keptRows]("optim rows", rowsCodec{})
 
-// keepRows registers what the evaluator keeps as kept with the shards, and restores it if
-// something is kept already.
+// keepRows registers the evaluator's state of each shard as kept with that shard. If a state is
+// kept already, keepRows restores it.
 func (t *training) keepRows(ctx *comqueue.ComContext) error {
 	if t.Snapshot.Append == nil {
 		return nil
@@ -202,5 +205,5 @@ func (t *training) keepRows(ctx *comqueue.ComContext) error {
 	})
 }
 
-// withCapacity returns a slice with capacity for n elements in all.
+// withCapacity returns x with capacity for at least n elements in total.
 func withCapacity[T any](x []T, n int) []T { return slices.Grow(x, max(0, n-len(x))) }

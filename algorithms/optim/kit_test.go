@@ -24,8 +24,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var points = comqueue.PartitionedRows("points")
 
 // objective is a sum over the rows of a table. The loss of a row is a function of its label and
-// its margin. The margin is the inner product of parameters and features. Unless there is no
-// intercept, the last parameter is added to it, without a penalty.
+// its margin. The margin is the inner product of parameters and features. Unless noIntercept is
+// set, the last parameter is an intercept, which has no penalty.
 type objective struct {
 	table       trial.Table
 	loss        func(m, y float64) (l, d, dd float64)
@@ -34,7 +34,7 @@ type objective struct {
 	reads       *atomic.Int64 // counts rows read, if set
 }
 
-// ability says which parts of an evaluator the optimiser gets.
+// ability tells which optional fields the objective sets in its Evaluator.
 type ability int
 
 const (
@@ -300,7 +300,7 @@ func (e *sumEvaluator) Hessian(shard int, v, out []float64) error {
 	return e.Evaluate(shard, v, out[:1+e.parameters])
 }
 
-// text is the row that the tests' closer returns: the result as JSON, with all bits.
+// text is the row that the Closer of the tests returns: the result as JSON, with all bits.
 type text struct {
 	Result string `column:"result"`
 }
@@ -310,7 +310,7 @@ var asText = comqueue.Output(func(ctx *comqueue.ComContext) ([]text, error) {
 	return []text{{string(out)}}, err
 })
 
-// build returns a function that adds a minimisation over the rows of a table to a job.
+// build returns a function that adds to a job a minimisation of o over the rows of a table.
 func build(table trial.Table, o optim.Objective, s optim.Settings) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		rows := table.Dataset(b)
@@ -323,13 +323,13 @@ func build(table trial.Table, o optim.Objective, s optim.Settings) func(b *engin
 	}
 }
 
-// minimize runs a minimisation.
+// minimize runs a minimisation of o over the rows of a table and returns its result.
 func minimize(t testing.TB, table trial.Table, o optim.Objective, s optim.Settings, options ...engine.Option) *optim.Result {
 	t.Helper()
 	return decode(t, trial.Run(t, build(table, o, s), options...))
 }
 
-// solve is minimize for an objective over its own table.
+// solve does what minimize does, for an objective over its own table.
 func solve(t testing.TB, o objective, s optim.Settings, options ...engine.Option) *optim.Result {
 	t.Helper()
 	return minimize(t, o.table, o, s, options...)

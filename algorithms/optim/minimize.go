@@ -12,15 +12,16 @@ import (
 type Problem struct {
 	// Name is the name of the queue.
 	Name string
-	// Init gives the queue the data that Objective opens; nil means that it needs none.
+	// Init adds to q the data that Objective opens; nil means that no data is needed.
 	Init      func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue
 	Objective Objective
 	Settings  Settings
-	// Start returns the first parameters if only the data determine them, in place of
+	// Start returns the first parameters if they depend on the data. It replaces
 	// Settings.Start. It is called once on each subtask, after the objective is open, and must
-	// return the same on all. The result is copied.
+	// return the same on all subtasks. The result is copied.
 	Start func(ctx *comqueue.ComContext) ([]float64, error)
-	// Closer returns the queue's rows at the end, on subtask 0; it calls ResultOf.
+	// Closer returns the queue's rows after the last superstep, on subtask 0. It calls
+	// ResultOf.
 	Closer comqueue.Closer
 }
 
@@ -42,7 +43,7 @@ var (
 )
 
 // Minimize adds a queue that minimises an objective, and returns the dataset of the rows from
-// its Closer. An error in the problem is reported with the caller's line when the job is built.
+// the Closer. If the problem has an error, building the job reports it with the caller's line.
 func Minimize(b *engine.Builder, p Problem) *engine.Dataset {
 	if err := p.validate(); err != nil {
 		b.Errorf("minimize %q: %w", p.Name, err)
@@ -75,6 +76,6 @@ func (p Problem) validate() error {
 	return p.Settings.Validate()
 }
 
-// ResultOf returns the result of a minimisation. It is called within the Closer of a Problem.
-// The caller owns the result.
+// ResultOf returns the result of a minimisation. It may be called only in the Closer of a
+// Problem. The caller owns the result.
 func ResultOf(ctx *comqueue.ComContext) *Result { return found.Get(ctx, 0).clone() }

@@ -27,7 +27,7 @@ func (p Problem) open(ctx *comqueue.ComContext) (Evaluator, error) {
 	return e, nil
 }
 
-// check returns what is wrong with an evaluator.
+// check returns an error if the evaluator is invalid.
 func (e *Evaluator) check() error {
 	switch {
 	case e.Evaluate == nil:
@@ -54,7 +54,7 @@ func (e *Evaluator) check() error {
 	return e.startable(e.Initial)
 }
 
-// startable returns what is wrong with first parameters.
+// startable returns an error if v cannot be the first parameters.
 func (e *Evaluator) startable(v []float64) error {
 	if len(v) != e.Dim {
 		return fmt.Errorf("there are %d parameters to start from, the objective has %d", len(v), e.Dim)
@@ -85,7 +85,7 @@ func (e *Evaluator) complete() error {
 		{{"Smoothing.BoundLen", s.BoundLen > 0}, {"Smoothing.Bound", s.Bound != nil}, {"Smoothing.Gap", s.Gap != nil}, {"Smoothing.Refine", s.Refine != nil}},
 	}
 	for _, group := range groups {
-		for i, f := range group { // a cycle, so that one field requires all
+		for i, f := range group { // the fields of a group form a cycle, so that one field requires all
 			if other := group[(i+1)%len(group)]; f.set && !other.set {
 				return fmt.Errorf("the evaluator has %s and no %s: set both, or neither", f.name, other.name)
 			}
@@ -108,11 +108,11 @@ func (e *Evaluator) complete() error {
 	return nil
 }
 
-// keepsMargins says that rows are evaluated through kept margins.
+// keepsMargins reports whether rows are evaluated through cached margins.
 func (e *Evaluator) keepsMargins() bool { return e.Margins.Start != nil }
 
-// unit returns the size of a large derivative of the mean loss, and the largest size that may
-// count, if the objective sets GradientUnit.
+// unit returns the size of a large derivative of the mean loss, and the largest first gradient
+// that counts; both follow from GradientUnit.
 func (e *Evaluator) unit() (unit, huge float64) {
 	if e.GradientUnit > 0 {
 		return e.GradientUnit, mostUnits * e.GradientUnit
@@ -120,15 +120,15 @@ func (e *Evaluator) unit() (unit, huge float64) {
 	return 1, math.Inf(1)
 }
 
-// triangle is the number of elements of a packed lower triangle.
+// triangle returns the number of elements of a packed lower triangle with n rows.
 func triangle(n int) int { return n * (n + 1) / 2 }
 
-// allowMatrix refuses second derivatives that need more memory than a subtask with so many
-// shards may use.
+// allowMatrix returns an error if second derivatives of n parameters need more memory than a
+// subtask with the given number of shards may use.
 func (p Problem) allowMatrix(shards, n int) error {
 	one := int64(1+n+triangle(n)) * 8
-	// One buffer for each level of the tree over the subtask's shards and one being filled, the
-	// result, and the copy that is factored.
+	// There is one buffer for each level of the tree over the subtask's shards and one that is
+	// being filled, the result, and the copy that is factored.
 	copies := int64(4)
 	for ; shards > 1; shards = (shards + 1) / 2 {
 		copies++

@@ -41,7 +41,7 @@ func weighted(t trial.Table) trial.Table {
 	return t
 }
 
-// value returns F and stores its gradient in g. It uses a simple loop without shards.
+// value returns F and stores the gradient in g. It is a simple loop without shards.
 func (o objective) value(v, g []float64, s optim.Settings) float64 {
 	e := &evaluator{objective: o}
 	out := make([]float64, 1+len(v))
@@ -122,7 +122,7 @@ func TestOptimaEqualIndependentOnes(t *testing.T) {
 	}
 }
 
-// Ridge regression has a closed form.
+// TestClosedForm compares ridge regression with its closed form.
 func TestClosedForm(t *testing.T) {
 	o := objective{table: weighted(noisy(9, 60, 4)), loss: squared, noIntercept: true}
 	const l2 = 0.3
@@ -147,7 +147,7 @@ func TestClosedForm(t *testing.T) {
 		r := solve(t, o, optim.Settings{Method: m, L2: l2, Tol: 1e-12, MaxIter: 3000, Information: true})
 		within := 1e-10
 		if m == optim.GD {
-			within = 1e-8 // it ends when no step lowers the loss, at about the square root of the loss's precision
+			within = 1e-8 // GD ends when no step lowers the loss, at about the square root of the loss's precision
 		}
 		for j, v := range r.Parameters {
 			require.InDelta(t, want.AtVec(j), v, within, "%v", m)
@@ -193,7 +193,7 @@ func rosenbrock(n int) sum {
 	}
 }
 
-// ids returns rows that have only their numbers.
+// ids returns n rows without values. Objectives use only their row numbers.
 func ids(n int) trial.Table {
 	return trial.Table{N: n, D: 1, X: make([]float64, n)}
 }
@@ -217,8 +217,8 @@ func TestRosenbrock(t *testing.T) {
 	}
 }
 
-// Newton's method leaves a point where the matrix is indefinite. The function (v₀²-1)² + v₀·v₁
-// + v₁² has a saddle at the origin and two minima.
+// TestNewtonLeavesASaddle requires that Newton's method leaves a point where the matrix is
+// indefinite. The function (v₀²-1)² + v₀·v₁ + v₁² has a saddle at the origin and two minima.
 func TestNewtonLeavesASaddle(t *testing.T) {
 	saddle := sum{
 		parameters: 2,
@@ -243,8 +243,8 @@ func TestNewtonLeavesASaddle(t *testing.T) {
 	}
 }
 
-// A singular matrix, here because of collinear columns without a penalty, does not stop
-// Newton's method.
+// TestCollinearColumns requires that Newton's method works with a singular matrix. Here the
+// matrix is singular because columns are collinear and there is no penalty.
 func TestCollinearColumns(t *testing.T) {
 	table := noisy(6, 90, 4)
 	for i := range table.N {
@@ -262,7 +262,8 @@ func TestCollinearColumns(t *testing.T) {
 	}
 }
 
-// If there are more parameters than rows, a penalty makes the optimum unique.
+// TestFewerRowsThanParameters requires the unique optimum that a penalty gives with more
+// parameters than rows.
 func TestFewerRowsThanParameters(t *testing.T) {
 	table := trial.Gaussian(8, 12, 100)
 	for i := range table.N {

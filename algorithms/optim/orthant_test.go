@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// coordinates is a simple reference for L1 penalties. It minimises F along one coordinate after
-// another, by proximal steps with a bound on the second derivative, until no coordinate moves.
+// coordinates is a simple reference for L1 penalties. It minimises F along one coordinate at a
+// time, by proximal steps with a bound on the second derivative, until no coordinate moves.
 func coordinates(o objective, s optim.Settings, bound float64) []float64 {
 	v := make([]float64, o.parameters())
 	margins := make([]float64, o.table.N)
@@ -98,7 +98,8 @@ func TestOWLQNEqualsCoordinateDescent(t *testing.T) {
 	}
 }
 
-// With weak penalties and distant starts, signs must change on the way.
+// TestOWLQNChangesSigns compares optima from distant starts and with weak penalties, where
+// parameters must change their signs on the way.
 func TestOWLQNChangesSigns(t *testing.T) {
 	o := objective{table: sparseTruth(1, 80), loss: squared}
 	s := optim.Settings{L1: 0.05, Tol: 1e-10, MaxIter: 400}

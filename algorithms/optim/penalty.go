@@ -12,10 +12,10 @@ type penalty struct {
 	l1, l2  float64
 	factors []float64
 	space   *blocks
-	scaled  [mostPlane][]float64 // for vectors of a block times the factors
+	scaled  [mostPlane][]float64 // vectors of a block, multiplied by the factors
 }
 
-// at returns the penalty of the parameters v, if all are kept here.
+// at returns the penalty of v, which must have all parameters.
 func (p *penalty) at(v []float64) float64 {
 	return p.of(p.space.sum(func(r sharding.Range) float64 { return p.absoluteIn(r, v, nil) }),
 		p.space.sum(func(r sharding.Range) float64 {
@@ -25,14 +25,13 @@ func (p *penalty) at(v []float64) float64 {
 		}))
 }
 
-// of returns the penalty, given the sums of absoluteIn and squaresIn of the parameters.
+// of returns the penalty, given the sums of absoluteIn and squaresIn over all parameters.
 func (p *penalty) of(absolute, squares float64) float64 {
 	return float64(p.l1*absolute) + float64(float64(p.l2*squares)/2)
 }
 
-// squaresIn writes Σ (f·x)·(f·y) over the range r to out, for all pairs of some vectors. Each
-// vector's products with the vectors before it and with itself follow each other. Without an L2
-// penalty it writes zeros.
+// squaresIn writes Σ (f·x)·(f·y) over the range r to out, for all pairs x, y of the given
+// vectors. The order is that of a packed lower triangle. Without an L2 penalty it writes zeros.
 func (p *penalty) squaresIn(r sharding.Range, out []float64, vectors ...[]float64) {
 	if p.l2 == 0 {
 		clear(out)
@@ -53,8 +52,8 @@ func (p *penalty) squaresIn(r sharding.Range, out []float64, vectors ...[]float6
 	}
 }
 
-// absoluteIn returns Σ |f·(v+q)| over the range r. A nil q stands for zeros. Without an L1
-// penalty the result is 0.
+// absoluteIn returns Σ |f·(v+q)| over the range r. A nil q means zeros. Without an L1 penalty
+// the result is 0.
 func (p *penalty) absoluteIn(r sharding.Range, v, q []float64) float64 {
 	var sum float64
 	if p.l1 == 0 {
@@ -71,7 +70,7 @@ func (p *penalty) absoluteIn(r sharding.Range, v, q []float64) float64 {
 }
 
 // gradient sets g to the gradient of the smooth part of F at v + step·q. sums is the gradient
-// of the losses. The L2 penalty is included, the L1 penalty is not. A nil q stands for zeros.
+// of the losses. The L2 penalty is included, the L1 penalty is not. A nil q means zeros.
 func (p *penalty) gradient(sums []float64, weight float64, v, q []float64, step float64, g []float64) {
 	for i := range g {
 		g[i] = sums[i] / weight
@@ -109,15 +108,15 @@ func (p *penalty) pseudo(v, g, pg []float64) {
 	}
 }
 
-// line is the penalty along v + t·q. It is quadratic in t, as long as no coordinate changes
-// sign.
+// line is the penalty along v + t·q as a function of t. The function is quadratic as long as no
+// coordinate changes sign.
 type line struct {
 	at, slope, curvature float64
-	kink                 float64 // the part of the slope from the absolute values
+	kink                 float64 // the part of the slope that comes from the L1 penalty
 }
 
-// along returns the penalty along v + t·q. sums are the sums of squaresIn of v and q, and of
-// absoluteIn of v and of v and q.
+// along returns the penalty along v + t·q. sums has the three sums of squaresIn for v and q,
+// then the sums of absoluteIn for v and for v+q.
 func (p *penalty) along(sums []float64) line {
 	l := line{at: float64(float64(p.l2*sums[0]) / 2), slope: float64(p.l2 * sums[1]), curvature: float64(p.l2 * sums[2])}
 	if p.l1 > 0 {

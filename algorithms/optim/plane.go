@@ -2,45 +2,46 @@ package optim
 
 import "math"
 
-// A direction of L-BFGS is made from pairs of the last ten iterations. Curvature changes
-// meanwhile, for logistic losses most in the first iterations, when margins leave 0. So steps
-// that were minima are minima no longer, and the direction corrects that slowly. If a few rows
-// show the current curvature in the plane of the direction and the latest steps, the minimum
-// over that plane takes only a system of four equations; the gradient there is known from all
-// rows. For linear models this costs no read, and saves two iterations of seven on the way to
-// 1e-6.
+// A direction of L-BFGS is made from pairs of the last ten iterations. The curvature changes
+// meanwhile, with logistic losses most in the first iterations, when margins leave 0. So a
+// point that was a minimum along earlier steps is no longer one, and L-BFGS corrects that
+// slowly. A few rows suffice to estimate the current curvature in the plane of the direction
+// and the latest steps, and the gradient in the plane is known from all rows. The minimum over
+// the plane then takes only a system of four equations. For linear models this costs no read,
+// and saves two of seven iterations to a precision of 1e-6.
 //
-// (Narkiss and Zibulevsky, Sequential subspace optimization method for large-scale
-// unconstrained problems, Technion CCIT report 559, 2005, minimise over the latest steps
-// and the gradient; Byrd, Chin, Neveitt and Nocedal, On the use of stochastic Hessian
-// information in optimization methods for machine learning, SIAM J. Optim. 21, 2011, take
-// curvature from a sample.)
+// Related methods: Narkiss and Zibulevsky (Sequential subspace optimization method for
+// large-scale unconstrained problems, Technion CCIT report 559, 2005) minimise over the latest
+// steps and the gradient. Byrd, Chin, Neveitt and Nocedal (On the use of stochastic Hessian
+// information in optimization methods for machine learning, SIAM J. Optim. 21, 2011) take the
+// curvature from a sample of the rows.
 
-// mostPlane is the largest dimension of a plane: the direction and the latest steps.
+// mostPlane is the largest dimension of a plane: one direction and the latest steps.
 const mostPlane = 1 + LatestSteps
 
-// plane is spanned by a direction and the latest steps. It has what is known of F over them.
+// plane is spanned by a direction and the latest steps. It has slopes and curvatures of F along
+// them.
 type plane struct {
 	steps [LatestSteps][]float64 // nil if they are not kept
 	*ring
 
 	dim        int
-	axis       [mostPlane][]float64                     // the direction, then the steps, the latest first
+	axis       [mostPlane][]float64                     // the direction, then the steps, the most recent first
 	slopes     [mostPlane]float64                       // slope of F along each axis
 	curvatures [mostPlane * (mostPlane + 1) / 2]float64 // second derivatives of the penalty
-	squares    []float64                                // by block, the squares that the penalty needs of pairs of axes
+	squares    []float64                                // by block, the products of pairs of axes that the penalty needs
 	factor     [mostPlane * (mostPlane + 1) / 2]float64
 	mix        [mostPlane]float64 // coefficients of the axes at the approximate minimum of F
 }
 
-// ring maps the latest steps to their places.
+// ring tells where the latest steps are stored.
 type ring struct {
 	Next  int // place of the next step
 	Count int // number of steps
 }
 
-// prepare allocates memory for planes of parameters in some blocks. Steps are stored one after
-// the other in one vector.
+// prepare sets the memory for the latest steps: steps has room for LatestSteps vectors of all
+// parameters, one after the other.
 func (p *plane) prepare(space *blocks, steps []float64) {
 	for i := range p.steps {
 		p.steps[i] = steps[i*space.n : (i+1)*space.n]
@@ -48,7 +49,7 @@ func (p *plane) prepare(space *blocks, steps []float64) {
 	p.squares = make([]float64, space.count*triangle(mostPlane))
 }
 
-// push stores a step along a direction.
+// push stores step·direction as the most recent step.
 func (p *plane) push(step float64, direction []float64) {
 	if p.steps[0] == nil {
 		return
@@ -64,7 +65,7 @@ func (p *plane) push(step float64, direction []float64) {
 // reset drops the steps.
 func (r *ring) reset() { r.Count = 0 }
 
-// drop stops keeping steps.
+// drop removes all steps; no further steps are stored.
 func (p *plane) drop() {
 	p.reset()
 	p.steps = [LatestSteps][]float64{}
@@ -73,8 +74,8 @@ func (p *plane) drop() {
 // past returns the number of steps in the plane.
 func (p *plane) past() int { return p.dim - 1 }
 
-// span sets the axes: the direction, with its slope and the second derivative of the penalty,
-// and the kept steps if steps is set.
+// span sets the axes: the direction, and the stored steps if steps is set. slope is the slope
+// of F along the direction, and bend the second derivative of the penalty along it.
 func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	p.axis[0], p.dim = w.direction, 1
 	if steps {
@@ -87,7 +88,7 @@ func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	if p.dim == 1 {
 		return
 	}
-	for i := 1; i < p.dim; i++ { // if there are steps, all parameters are kept here
+	for i := 1; i < p.dim; i++ { // latest steps exist only if this subtask has all parameters
 		p.slopes[i] = w.space.dot(w.pseudo, p.axis[i])
 	}
 	width := triangle(p.dim)
@@ -100,14 +101,14 @@ func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	}
 }
 
-// leastPivot is the least fraction of the curvature along a step that must be left after the
-// axes before it: anything less is rounding.
+// leastPivot is the least fraction of the curvature along an axis that must remain after the
+// earlier axes are eliminated. A smaller rest is due to rounding.
 const leastPivot = 1e-8
 
-// solve finds the mixture that minimises F, by Cholesky's method. sums are second derivatives
-// of the losses over rows with a total weight. A step that lies in the plane of the axes before
-// it is left out. If there is no such mixture, or it leads upwards, the mixture is the
-// direction alone, and solve returns false.
+// solve computes the mixture of the axes that minimises F, by Cholesky's method. sums has the
+// second derivatives of the losses over rows with the given total weight. An axis that depends
+// linearly on earlier axes is left out. If there is no such mixture, or it is no descent
+// direction, the mixture is the direction alone, and solve returns false.
 func (p *plane) solve(sums []float64, weight float64) bool {
 	row := func(i int) []float64 { return p.factor[triangle(i) : triangle(i)+i+1] }
 	clear(p.mix[:])
@@ -163,8 +164,8 @@ func (p *plane) solve(sums []float64, weight float64) bool {
 	return false
 }
 
-// along returns the derivatives along the mixture: the first of F, and the second of the
-// penalty.
+// along returns the derivatives along the mixture: the first derivative of F, and the second
+// derivative of the penalty.
 func (p *plane) along() (slope, bend float64) {
 	at := 0
 	for i, c := range p.mix[:p.dim] {

@@ -8,16 +8,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPlaneIsLeast: for a quadratic function, the mixture is the minimum over the plane, where
-// the gradient is orthogonal to every axis. Steps that lie in the plane of earlier axes make no
-// difference.
+// TestPlaneIsLeast requires, for a quadratic function, that the mixture is the minimum over the
+// plane. There the gradient is orthogonal to every axis, including steps that depend linearly
+// on earlier axes.
 func TestPlaneIsLeast(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n, steps := rapid.IntRange(4, 9).Draw(r, "n"), rapid.IntRange(0, LatestSteps).Draw(r, "steps")
 		twice := steps > 1 && rapid.Bool().Draw(r, "twice")
 		number := rapid.Float64Range(-2, 2)
 		vector := func(name string) []float64 { return rapid.SliceOfN(number, n, n).Draw(r, name) }
-		// F = ½·Σ h·x² + g·x over the losses, with rows of weight 3, plus ½·l2·Σ x².
+		// F = ½·Σ h·x² + g·x for the losses, with rows of weight 3, plus the penalty ½·l2·Σ x².
 		h, g := rapid.SliceOfN(rapid.Float64Range(0.5, 4), n, n).Draw(r, "bend"), vector("gradient")
 		const l2 = 0.25
 		space := newBlocks(n, 4)
@@ -72,9 +72,9 @@ func TestPlaneIsLeast(t *testing.T) {
 			return
 		}
 		if !p.solve(sums, 3) {
-			// The minimum lies in the direction of the steps. The direction itself leads away
-			// from it.
-			require.Positive(t, steps, "there is a minimum along the direction")
+			// The minimum over the plane lies where the coefficient of the direction is not
+			// positive.
+			require.Positive(t, steps, "a direction alone always has a minimum")
 			require.Equal(t, [mostPlane]float64{1}, p.mix)
 			return
 		}
@@ -104,7 +104,8 @@ func TestPlaneIsLeast(t *testing.T) {
 	})
 }
 
-// If a plane has no curvature, or values that are not finite, the direction is unchanged.
+// TestPlaneWithoutMinimum requires that the direction is unchanged if the plane has no
+// curvature, or values that are not finite.
 func TestPlaneWithoutMinimum(t *testing.T) {
 	for _, bend := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		p := plane{dim: 2, slopes: [mostPlane]float64{-1, 0.5}}
@@ -115,7 +116,8 @@ func TestPlaneWithoutMinimum(t *testing.T) {
 	p := plane{dim: 2, slopes: [mostPlane]float64{-1, 0.5}}
 	require.True(t, p.solve([]float64{4, 0, 0}, 1))
 	require.Equal(t, [mostPlane]float64{0.25}, p.mix)
-	// A mixture that leads upwards is not used either. Here the direction has no share in it.
+	// A mixture that leads upwards is not used either. Here its coefficient of the direction is
+	// 0.
 	p = plane{dim: 2, slopes: [mostPlane]float64{1, 0}}
 	require.False(t, p.solve([]float64{1, 0, 1}, 1))
 }

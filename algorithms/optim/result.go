@@ -7,17 +7,18 @@ type Reason string
 
 // The reasons.
 const (
-	GradientSmall Reason = "gradient"           // the gradient is as small as Tol asks
+	GradientSmall Reason = "gradient"           // the gradient is as small as Tol requires
 	LossSettled   Reason = "loss"               // the objective falls no faster than LossTol
 	StepSmall     Reason = "parameters"         // the parameters move no more than StepTol
 	Exhausted     Reason = "precision"          // no step along any direction lowers the objective
 	MaxIterations Reason = "maximum iterations" // MaxIter was reached first
-	GapClosed     Reason = "gap"                // the objective is as close to its lower bound as GapTol asks
-	// Diverging: without a penalty, parameters grow without end while the loss falls more and
-	// more slowly. It goes to 0 if classes are separable, or to the loss of the rows that
-	// prevent that. There is no optimum; a penalty creates one.
+	GapClosed     Reason = "gap"                // the objective is as close to its lower bound as GapTol requires
+	// Diverging means that there is no optimum: without a penalty, parameters grow without
+	// bound while the loss falls more and more slowly. The loss goes to 0 if classes are
+	// separable. It goes to the loss of the rows in the plane if classes are separable except
+	// for these. With a penalty there is an optimum.
 	Diverging Reason = "diverging"
-	// Overshooting: SGD ended well above where it began, as its steps are too long.
+	// Overshooting means that SGD ended well above the first loss, as its steps are too long.
 	Overshooting Reason = "overshooting"
 )
 
@@ -26,7 +27,7 @@ type Result struct {
 	Method     Method
 	Parameters []float64
 	// Loss is the objective at Parameters, penalty included. With GapTol it is the objective
-	// itself, not the approximation, and Gap is an upper bound of its distance to the minimum.
+	// without approximation, and Gap is an upper bound of the difference to its minimum.
 	Loss float64
 	Gap  float64 `json:",omitempty"`
 	// GradientNorm is the largest component of the gradient at Parameters, or of the
@@ -35,15 +36,15 @@ type Result struct {
 	Iterations   int
 	// Reads is the total number of times that the rows were read.
 	Reads float64
-	// Converged says that Parameters are an optimum, within the tolerances of Settings and
-	// floating point. If precision was exhausted, it is false while the gradient is above 1e-4
-	// of the first one.
+	// Converged tells that Parameters are an optimum, within the tolerances of Settings and
+	// floating point. If Reason is Exhausted, it is true only if the gradient is at most 1e-4
+	// of the first gradient.
 	Converged bool
 	Reason    Reason
 	// Record has an entry for the start and for every iteration.
 	Record []Iteration
 	// Information is the lower triangle, row by row, of the matrix of second derivatives of the
-	// mean loss, without the penalty. It is set if Settings asked for it.
+	// mean loss, without the penalty. It is set if Settings.Information is.
 	Information []float64
 }
 
@@ -54,7 +55,7 @@ func (r *Result) clone() *Result {
 	return &c
 }
 
-// Summary is what a model's file tells of a training.
+// Summary is the part of a result that is written to a model's file.
 type Summary struct {
 	Rows   int64   `json:"rows"`
 	Weight float64 `json:"weight"`
@@ -64,14 +65,15 @@ type Summary struct {
 	Loss         float64 `json:"loss"`
 	GradientNorm float64 `json:"gradient_norm"`
 	Iterations   int     `json:"iterations"`
-	// Reads is how often the rows were read.
+	// Reads is the total number of times that the rows were read.
 	Reads     float64     `json:"reads"`
 	Converged bool        `json:"converged"`
 	Reason    Reason      `json:"reason"`
 	Record    []Iteration `json:"record"`
 }
 
-// Summary tells of a training on rows of a total weight.
+// Summary returns the summary of a training on the given number of rows with the given total
+// weight.
 func (r *Result) Summary(rows int64, weight float64) Summary {
 	return Summary{
 		Rows: rows, Weight: weight, Method: r.Method.String(), Loss: r.Loss, GradientNorm: r.GradientNorm,
@@ -79,10 +81,10 @@ func (r *Result) Summary(rows int64, weight float64) Summary {
 	}
 }
 
-// Iteration is the record of an iteration, at its end.
+// Iteration is the record of an iteration, made when it ends.
 type Iteration struct {
 	Loss         float64 `json:"loss"`
 	GradientNorm float64 `json:"gradient_norm"`
 	Step         float64 `json:"step"`
-	Reads        float64 `json:"reads"` // of the rows, by this iteration
+	Reads        float64 `json:"reads"` // reads of the rows in this iteration
 }

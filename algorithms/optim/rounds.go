@@ -4,14 +4,14 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// mostRounds is the largest number of rounds over smooth approximations. If each is ten times
-// closer than the one before, the last is beyond all precision.
+// mostRounds is the largest number of rounds over smooth approximations. If each approximation
+// is ten times closer than the one before, the last is beyond the precision of a float64.
 const mostRounds = 40
 
-// leastTol is the lower bound of Tol if rounds need a smaller one than was set.
+// leastTol is the least Tol that rounds use if they need a smaller one than Settings.Tol.
 const leastTol = 1e-13
 
-// restarts returns the largest number of supersteps that begin a round, without the first.
+// restarts returns the largest number of additional supersteps that begin a round.
 func (d descent) restarts() int {
 	if d.problem.Settings.GapTol > 0 {
 		return mostRounds
@@ -19,7 +19,7 @@ func (d descent) restarts() int {
 	return 0
 }
 
-// addRounds adds the stages between rounds, if the settings ask for rounds.
+// addRounds adds the stages between rounds, if Settings.GapTol is set.
 func (d descent) addRounds(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	if d.problem.Settings.GapTol == 0 {
 		return q
@@ -31,13 +31,13 @@ func (d descent) addRounds(q *comqueue.IterativeComQueue) *comqueue.IterativeCom
 		Add(comqueue.Named("refine", comqueue.Do(d.refine)))
 }
 
-// boundNeedsGather says that the bound is to be read with split parameters.
+// boundNeedsGather reports whether the bound is to be read and the parameters are split.
 func (d descent) boundNeedsGather(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
 	return w.split && w.boundDue, nil
 }
 
-// requestBound has the bound read if training would end and there are rounds.
+// requestBound requests a read of the bound if there are rounds and a round has ended.
 func (w *work) requestBound(ctx *comqueue.ComContext) {
 	if w.set.GapTol == 0 || !w.state.Done {
 		return
@@ -56,7 +56,8 @@ func (d descent) readBound(ctx *comqueue.ComContext, shard int, out []float64) e
 	return wrap(ctx, w.Smoothing.Bound(shard, w.full(w.v), out))
 }
 
-// refine ends training if the gap is closed or cannot be, or begins another round.
+// refine ends training if the gap is closed or cannot be closed. Otherwise it begins another
+// round.
 func (d descent) refine(ctx *comqueue.ComContext) error {
 	w, s := working.Get(ctx), trained.Get(ctx).state
 	if !w.boundDue {
@@ -87,8 +88,9 @@ func (d descent) refine(ctx *comqueue.ComContext) error {
 		return nil
 	}
 	w.restart(w.factor == nil)
-	// If the gap hardly falls, the minimisation was not exact enough, and a closer
-	// approximation would only make it harder.
+	// If the gap has hardly fallen, the approximation was not minimised exactly enough. A
+	// closer approximation would be even harder to minimise, so the next round only uses a
+	// smaller Tol.
 	before := w.Gap
 	if w.Gap = s.Gap; w.Gap > before/2 && w.set.Tol > leastTol {
 		w.Tol = max(w.set.Tol/100, leastTol)

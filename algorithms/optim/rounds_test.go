@@ -14,9 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// distance is the mean distance of a number to the numbers of a column. The number is the only
-// parameter. The smooth approximation is the maximum of α·r - ½·μ·(α-a)² over α from -1 to 1,
-// with r = y - v.
+// distance is an objective with one parameter v: the mean absolute difference between v and the
+// numbers y of a column. The smooth approximation is the maximum of α·r - ½·μ·(α-a)² over α
+// from -1 to 1, with r = y - v.
 type distance struct{ reads *atomic.Int64 }
 
 func (o distance) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
@@ -45,7 +45,7 @@ type distances struct {
 
 const apart = 41 // rows
 
-// maximizer returns α of a row, and whether it is inside its bounds.
+// maximizer returns the maximising α of row i, r, and whether α is inside its bounds.
 func (s *proxDistance) maximizer(i int, v float64) (alpha, r float64, inside bool) {
 	r = s.y[i] - v
 	free := s.a[i] + r/s.mu
@@ -115,8 +115,8 @@ func (e *distances) Refine(shard int) error {
 	return nil
 }
 
-// TestRoundsCloseTheGap: rounds over smooth approximations find the minimum of an objective
-// with kinks. It equals the result of a search without derivatives.
+// TestRoundsCloseTheGap requires that rounds over smooth approximations find the minimum of an
+// objective with kinks. It compares the result with a search that uses no derivatives.
 func TestRoundsCloseTheGap(t *testing.T) {
 	table := trial.Gaussian(2, apart, 1)
 	for i, x := range table.X {
@@ -153,11 +153,11 @@ func TestRoundsCloseTheGap(t *testing.T) {
 		s := optim.Settings{Method: optim.LBFGS, L2: l2}
 		one := minimize(t, table, distance{}, s)
 		require.Equal(t, optim.GradientSmall, one.Reason)
-		require.Less(t, one.Loss, f(lo), "the approximation is below")
+		require.Less(t, one.Loss, f(lo), "the smooth approximation must be below the objective")
 		s.GapTol, s.MaxIter = 1e-9, 1
 		cut := minimize(t, table, distance{}, s)
 		require.Equal(t, optim.MaxIterations, cut.Reason)
-		require.InDelta(t, f(cut.Parameters[0]), cut.Loss, 1e-12, "the one that is meant")
+		require.InDelta(t, f(cut.Parameters[0]), cut.Loss, 1e-12, "Loss must be the objective without approximation")
 	}
 	trial.SameBitsOfState(t, build(table, distance{}, optim.Settings{Method: optim.LBFGS, L2: 0.1, GapTol: 1e-8, Information: true}), "minimize")
 	trial.Fails(t, build(smooth().table, smooth(), optim.Settings{GapTol: 1e-6}), "the objective gives no lower bound")

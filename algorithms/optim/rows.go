@@ -19,16 +19,16 @@ type Minimum struct {
 	Reason     string // why training ended, see Reason
 }
 
-// MinimizeRows adds a queue that minimises the mean of loss over the rows of a dataset, and
-// returns a dataset with one Minimum. loss is a function of a row and of n parameters. This is the
-// short form of Minimize, which supports more: weights of rows, parameters without a penalty,
-// losses that are linear in parameters, second derivatives.
+// MinimizeRows adds a queue that minimises the mean of loss over the rows of a dataset. It
+// returns a dataset with one Minimum. loss is a function of a row and of n parameters.
+// MinimizeRows is a simpler alternative to Minimize, which also supports weights of rows,
+// parameters without a penalty, losses that are linear in parameters, and second derivatives.
 //
-// loss adds its derivatives to grad, n numbers. It must depend on its arguments alone. It
-// borrows row, with its strings and slices, and must not modify w. In sums of products,
-// float64(x*y) keeps processors from fusing multiplication and addition, so that the bits are
-// the same everywhere. Rows are read again in each pass and not copied, so that there may be
-// more than memory holds.
+// loss adds its derivatives to grad, which has n numbers. It must depend on its arguments
+// alone. loss must neither retain row, with its strings and slices, nor modify w. In sums of
+// products, float64(x*y) keeps processors from fusing multiplication and addition, so that the
+// bits are the same everywhere. Rows are read again in each pass and not copied, so the dataset
+// may be larger than memory.
 //
 // By default the method is L-BFGS. Settings may name another method except Newton, which needs
 // second derivatives.

@@ -29,7 +29,7 @@ func plots(n int) []plot {
 	return all
 }
 
-// squares is the squared error of a linear function with the constant w[2].
+// squares is the squared error of a linear function whose constant is w[2].
 func squares(row plot, w, grad []float64) float64 {
 	r := float64(w[0]*row.At[0]) + float64(w[1]*row.At[1]) + w[2] - row.Yield
 	grad[0] += float64(r * row.At[0])
@@ -77,8 +77,8 @@ func minimized(t *testing.T, rows []plot, s optim.Settings, options ...engine.Op
 	return found[0]
 }
 
-// Least squares with a penalty has a closed form. Every method finds it, with the same bits
-// however the work is divided.
+// TestMinimizeRows compares least squares with a penalty with its closed form, for every
+// method. It requires the same bits at any parallelism.
 func TestMinimizeRows(t *testing.T) {
 	rows := plots(500)
 	for _, test := range []struct {
@@ -108,8 +108,8 @@ func TestMinimizeRows(t *testing.T) {
 	}
 }
 
-// Errors name the line of the call. They are reported when the job is built if they can be
-// known then.
+// TestMinimizeRowsThatCannotBe requires that errors name the line of the call, and that they
+// are reported when the job is built if they can be detected then.
 func TestMinimizeRowsThatCannotBe(t *testing.T) {
 	type other struct{ Height float64 }
 	type null struct {
@@ -184,7 +184,8 @@ func BenchmarkMinimizeRows(b *testing.B) {
 // reading is a row of the example.
 type reading struct{ Hours, Height float64 }
 
-// A user-defined curve is fitted by least squares: heights that approach a limit.
+// ExampleMinimizeRows fits a user-defined curve by least squares: heights that approach a
+// limit.
 func ExampleMinimizeRows() {
 	job := engine.Define("growth", func(b *engine.Builder, _ struct{}) error {
 		readings := operators.FromSlice(b, []reading{{0, 0}, {1, 4}, {2, 6}, {3, 7}, {4, 7.5}})

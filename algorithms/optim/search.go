@@ -2,9 +2,8 @@ package optim
 
 import "math"
 
-// search is a line search as a state machine. It gets values of φ(t) = F(v + t·p) and their
-// derivatives, and proposes the next steps to evaluate. It searches for the strong Wolfe
-// conditions
+// search is a line search as a state machine. It gets values and derivatives of φ(t) = F(v +
+// t·p), and proposes the next steps to evaluate. It searches for the strong Wolfe conditions
 //
 //	φ(t) ≤ φ(0) + c1·t·φ'(0) + noise    |φ'(t)| ≤ c2·|φ'(0)|
 //
@@ -13,22 +12,22 @@ import "math"
 // without it, the first condition becomes random near the optimum (Hager and Zhang, A new
 // conjugate gradient method with guaranteed descent and an efficient line search, SIAM J.
 // Optim. 16, 2005, have a similar term). Several steps may be evaluated at a time; then they
-// cut the bracket into as many parts.
+// divide the bracket into several parts.
 type search struct {
 	f0, d0     float64
 	noise      float64
 	limit      float64 // largest step
-	backtracks bool    // the first condition is enough for a shortened step, or for the limit
+	backtracks bool    // whether the first condition is enough for a shortened step, or for the limit
 	bracketed  bool    // the bracket is known
-	lo, hi     point   // ends of the bracket, lo the better; without a bracket, lo is the latest point
-	before     point   // lo before the latest point
+	lo, hi     point   // ends of the bracket, lo the better one; without a bracket, lo is the latest point
+	before     point   // without a bracket, the point before lo
 	wide       float64 // width of the bracket two points ago
 	width      float64 // width one point ago
 	tried      int
 	best       point // the lowest point that meets the first condition, at t > 0
 }
 
-// point is φ at a step.
+// point is a step t with φ(t) and φ'(t).
 type point struct{ t, f, d float64 }
 
 const (
@@ -44,10 +43,10 @@ type searchStatus int
 const (
 	searching searchStatus = iota // further steps are needed
 	accepts                       // the point is accepted
-	fails                         // the search is over, and best is its only result
+	fails                         // the search has failed; best is the only usable point
 )
 
-// begin starts a search along a direction with derivative d0 < 0.
+// begin starts a search along a direction with φ(0) = f0 and φ'(0) = d0 < 0.
 func (s *search) begin(f0, d0, limit float64, backs bool) {
 	*s = search{
 		f0: f0, d0: d0, noise: rounding * math.Abs(f0), limit: limit, backtracks: backs,
@@ -60,7 +59,7 @@ func (s *search) sufficientDecrease(p point) bool {
 	return p.f <= s.f0+float64(float64(armijo*p.t)*s.d0)+s.noise
 }
 
-// acceptable reports whether a low point is acceptable.
+// acceptable reports whether a point that meets the first condition can be accepted.
 func (s *search) acceptable(p point) bool {
 	if s.backtracks && s.bracketed || p.t >= s.limit && p.d <= 0 {
 		return true
@@ -124,8 +123,8 @@ func (s *search) propose(steps []float64) {
 		s.within(steps)
 		return
 	}
-	// Beyond the latest point: the minimum of the cubic, but at least a little farther, and at
-	// most ten times as far.
+	// Without a bracket, the next step is the minimum of the cubic, but at least 1.1 times and
+	// at most ten times as long as the latest step.
 	t := cubic(s.before, s.lo, s.noise)
 	if !(t >= 1.1*s.lo.t) { // also if t is NaN
 		t = 2 * s.lo.t
@@ -137,7 +136,7 @@ func (s *search) propose(steps []float64) {
 	}
 }
 
-// within cuts the bracket.
+// within fills steps with steps inside the bracket.
 func (s *search) within(steps []float64) {
 	lo, hi := s.lo.t, s.hi.t
 	w := hi - lo
@@ -148,7 +147,7 @@ func (s *search) within(steps []float64) {
 	}
 	for i := range steps {
 		part := float64(i+1) / float64(len(steps)+1)
-		if math.IsInf(s.hi.f, 1) { // the function is infinite there: look on all scales
+		if math.IsInf(s.hi.f, 1) { // φ is infinite at hi, so try steps of all magnitudes
 			part = math.Pow10(-(len(steps) - i))
 		}
 		if w < 0 {
@@ -167,7 +166,7 @@ func (s *search) within(steps []float64) {
 	}
 }
 
-// cut returns a step within the bracket.
+// cut returns one step inside the bracket.
 func (s *search) cut() float64 {
 	lo, hi := s.lo.t, s.hi.t
 	w := hi - lo

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// run runs a search over φ to its end. It returns the outcome, the step, and the number of
-// batches of φ that were evaluated.
+// run runs a search over φ until it ends. It returns the outcome, the step, and the number of
+// batches of steps that were evaluated.
 func run(s *search, phi func(t float64) (f, d float64), first float64, batch int) (searchStatus, float64, int) {
 	f, d := phi(first)
 	v := s.add(first, f, d)
@@ -29,8 +29,8 @@ func run(s *search, phi func(t float64) (f, d float64), first float64, batch int
 	return v, at, rounds
 }
 
-// TestStrongWolfe: if a smooth function falls at 0 and is bounded below, the step that is found
-// meets both conditions.
+// TestStrongWolfe requires that the step found meets both conditions if a smooth function falls
+// at 0 and is bounded below.
 func TestStrongWolfe(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := rapid.Float64Range(0.01, 100).Draw(r, "bend")
@@ -59,8 +59,8 @@ func TestStrongWolfe(t *testing.T) {
 	})
 }
 
-// TestBacking: if only the first condition is required, the step that is found meets it, and no
-// step is longer than the limit.
+// TestBacking requires, if only the first condition is needed, that the step found meets it and
+// is not longer than the limit.
 func TestBacking(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := rapid.Float64Range(0.01, 1e6).Draw(r, "bend")
@@ -81,7 +81,7 @@ func TestBacking(t *testing.T) {
 	})
 }
 
-// TestCliff: the function is infinite or NaN beyond some step.
+// TestCliff requires that a step is found if the function is infinite or NaN beyond some step.
 func TestCliff(t *testing.T) {
 	for _, beyond := range []float64{math.Inf(1), math.NaN()} {
 		for _, edge := range []float64{0.3, 1e-6, 1e-20} {
@@ -108,21 +108,22 @@ func TestCliff(t *testing.T) {
 	require.Zero(t, s.best.t)
 }
 
-// TestNoiseEndsASearch: if rounding hides every possible gain, the search ends soon. If the
-// function falls nowhere, the search fails.
+// TestNoiseEndsASearch requires that the search ends soon if rounding hides every possible
+// decrease, and that it fails if the function decreases nowhere.
 func TestNoiseEndsASearch(t *testing.T) {
 	var s search
 	s.begin(1, -1e-20, math.Inf(1), false)
 	v, _, rounds := run(&s, func(x float64) (float64, float64) { return 1 + 1e-16*x, 0 }, 1, 1)
 	require.Equal(t, accepts, v)
 	require.Zero(t, rounds)
-	s.begin(1, -1, math.Inf(1), false) // the slope is not that of the function
+	s.begin(1, -1, math.Inf(1), false) // the slope is wrong for the function
 	v, _, rounds = run(&s, func(x float64) (float64, float64) { return 1 + x, 1 }, 1, 1)
 	require.Equal(t, fails, v)
 	require.LessOrEqual(t, rounds, mostSteps)
 }
 
-// TestBlocksAddTheSame: sums by block do not depend on which subtask adds which blocks.
+// TestBlocksAddTheSame requires that sums by block do not depend on which subtask adds which
+// blocks.
 func TestBlocksAddTheSame(t *testing.T) {
 	for _, n := range []int{0, 1, 63, 64, 65, 1000, 20011} {
 		for _, shards := range []int{1, 8, 128} {

@@ -4,19 +4,19 @@ package optim
 type Method int
 
 const (
-	// Auto takes OWLQN with an L1 penalty, Newton if the parameters are few and the objective
-	// is curved, and otherwise LBFGS, from which it changes to Newton if that is slow. The
-	// result names the last method.
+	// Auto selects OWLQN with an L1 penalty, Newton if the parameters are few and second
+	// derivatives are known, and otherwise LBFGS, from which it changes to Newton if LBFGS is
+	// slow. The result names the method used last.
 	Auto Method = iota
 	// LBFGS keeps a history of gradients and steps in place of second derivatives.
 	LBFGS
 	// OWLQN is LBFGS for objectives with an L1 penalty.
 	OWLQN
-	// Newton solves with the matrix of second derivatives.
+	// Newton solves a system with the matrix of second derivatives.
 	Newton
-	// GD follows the gradient.
+	// GD takes steps along the negative gradient.
 	GD
-	// SGD follows the gradient of a few rows at a time.
+	// SGD takes steps along the negative gradient of a few rows at a time.
 	SGD
 )
 
@@ -25,56 +25,56 @@ type Settings struct {
 	Method Method
 	// L1 and L2 are the strengths of the penalty, 0 or more.
 	L1, L2 float64
-	// MaxIter is the largest number of iterations, epochs for SGD; 0 means 100.
+	// MaxIter is the largest number of iterations, or of epochs for SGD; 0 means 100.
 	MaxIter int
 	// Tol ends training when the largest component of the gradient (of the pseudo-gradient with
-	// L1) is at most Tol times a reference. The reference is the larger of that component at
-	// the start and the unit of the objective, see Evaluator.GradientUnit. 0 means 1e-6, and a
-	// negative value turns the test off.
+	// L1) is at most Tol times a reference. The reference is the larger of the largest
+	// component at the start and the unit of the objective, see Evaluator.GradientUnit. 0 means
+	// 1e-6, and a negative value turns the test off.
 	Tol float64
-	// LossTol ends training when the objective falls relatively by at most LossTol; 0 turns the
-	// test off.
+	// LossTol ends training when the objective falls by at most LossTol, relative to its value;
+	// 0 turns the test off.
 	LossTol float64
-	// StepTol ends training when no parameter moves relatively by more than StepTol; 0 turns
-	// the test off.
+	// StepTol ends training when no parameter moves by more than StepTol, relative to the
+	// larger of its size and 1; 0 turns the test off.
 	StepTol float64
-	// GapTol minimises an objective with Smoothing in rounds, until the objective itself is
-	// relatively at most GapTol above a lower bound of its minimum. 0 means one round, whose
-	// result is that of the approximation. Rounds use a smaller Tol than the one set if the gap
-	// needs it.
+	// GapTol minimises an objective with Smoothing in rounds, until the objective without
+	// approximation exceeds a lower bound of its minimum by at most GapTol, relatively. 0 means
+	// one round, and the result is the minimum of the approximation. Rounds may use a smaller
+	// Tol than the given one.
 	GapTol float64
-	// Start are the first parameters; nil means those of the objective, or zeros.
+	// Start has the first parameters; nil means those of the objective, or zeros.
 	Start []float64
 	// History is the number of steps that LBFGS and OWLQN remember; 0 means 10.
 	History int
 	// Stochastic are the settings of SGD.
 	Stochastic Stochastic
-	// Information asks for the matrix of second derivatives at the end.
+	// Information requests the matrix of second derivatives at the final parameters.
 	Information bool
-	// Seed is the seed of the draws of SGD; 0 means the seed of the job.
+	// Seed is the seed for the order of rows in SGD; 0 means the seed of the job.
 	Seed uint64
-	// Trials is the number of steps that a line search tries at a time if they need no read of
-	// the rows, 1 to 64; 0 means 1. One has the least arithmetic; several at a time need fewer
-	// rounds of communication.
+	// Trials is the number of steps that a line search evaluates at a time where that needs no
+	// read of the rows, 1 to 64; 0 means 1. With 1 there is the least arithmetic; with more
+	// there are fewer rounds of communication.
 	Trials int
-	// MaxBytes bounds the memory of the matrix of second derivatives on a subtask, in all of
-	// its copies; 0 means 4 GiB.
+	// MaxBytes bounds the memory of the matrix of second derivatives on a subtask, including
+	// all copies; 0 means 4 GiB.
 	MaxBytes int64
 }
 
-// Update is how SGD turns gradients into steps.
+// Update is the rule by which SGD turns gradients into steps.
 type Update int
 
 const (
 	// Plain steps follow the gradient, with Momentum if that is set.
 	Plain Update = iota
-	// Adam scales by running means of gradients and their squares.
+	// Adam scales steps by running means of gradients and of their squares.
 	Adam
-	// AdaGrad scales by the sum of squared gradients.
+	// AdaGrad scales steps by the sum of squared gradients.
 	AdaGrad
 )
 
-// Schedule is how the learning rate of SGD depends on the number t of completed steps.
+// Schedule is the rule for the learning rate of SGD after t completed steps.
 type Schedule int
 
 const (
@@ -91,29 +91,30 @@ const (
 
 // Stochastic are the settings of SGD. The zero value is the default of every field.
 type Stochastic struct {
-	// Batch is the approximate number of rows of a step; 0 means one row of each shard.
+	// Batch is the approximate number of rows in a step; 0 means one row of each shard.
 	Batch    int
 	Update   Update
 	Schedule Schedule
-	// Rate is the first learning rate. 0 means a default for features of spread 1 and steps of
-	// 128 rows. With it each schedule ends within 1e-3 of the optimum in 50 epochs of some
-	// thousand rows:
+	// Rate is the first learning rate. 0 means a default for features with a standard deviation
+	// of 1 and steps of 128 rows. With it each schedule ends within 1e-3 of the optimum in 50
+	// epochs of some thousand rows:
 	//
 	//	         InverseScaling  Constant  Exponential  Optimal
 	//	Plain    1               0.1       0.3          0.1
 	//	Adam     0.1             0.003     0.01         0.003
 	//	AdaGrad  1               0.1       0.3          0.1
 	//
-	// With Momentum the default is multiplied by 1−Momentum, as steps add up. With fewer rows,
-	// gradients are noisier and an epoch has more steps, so the default is smaller.
+	// With Momentum the default is multiplied by 1−Momentum, as steps add up. With fewer rows
+	// in a step, gradients are noisier and an epoch has more steps, so the default is smaller.
 	Rate float64
-	// Power of InverseScaling; 0 means 0.5.
+	// Power is the exponent of InverseScaling; 0 means 0.5.
 	Power float64
-	// Decay of Exponential; 0 means 0.95.
+	// Decay is the factor of Exponential; 0 means 0.95.
 	Decay float64
-	// Momentum of Plain, 0 to 1; Nesterov's if Nesterov is set.
+	// Momentum is the momentum of Plain, from 0 to below 1. Nesterov selects Nesterov's
+	// variant.
 	Momentum float64
 	Nesterov bool
-	// Average returns the mean of the parameters of the last half of the steps.
+	// Average makes the result the mean of the parameters over the last half of the steps.
 	Average bool
 }

@@ -8,47 +8,50 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// From splitFromDefault parameters on, they are split among subtasks by feature range. Each
-// subtask keeps the blocks with the numbers of its shards, of these vectors: the parameters, the
-// current and the previous gradient, the pseudo-gradient, the direction, the factors of the
-// penalty, the history, and the kept points of the path. With n parameters on p subtasks these
-// are
+// If there are at least splitFromDefault parameters, they are split among subtasks by ranges.
+// Of the following vectors, each subtask keeps only the blocks with the numbers of its shards:
+// the parameters, the current and the previous gradient, the pseudo-gradient, the direction,
+// the factors of the penalty, the history, and the kept points of the path. With n parameters
+// on p subtasks, a subtask stores
 //
 //	5 + 2·(History+1) vectors of n/p, one more with L1, one more if margins are not cached,
 //	and 4 more without any penalty.
 //
-// Two vectors of n are whole on each subtask, both scratch. One is the vector with which rows
-// are read: the direction, or the point if margins are not cached. The other holds the sum of
-// the rows' gradient, with a copy for each node that covers the subtask's shards. A read of the
-// rows sends only what belongs to the blocks of others, without zeros while that is smaller: at
-// most 8·(n − n/p) bytes for each node. A new direction is sent once, 8·n/p bytes to each other
-// subtask. Decisions send some hundred bytes per block, see decisions.go. A search along a
-// direction with cached margins sends nothing else. At the end of a round, parameters are sent
-// like a direction, for the bound, and again when the next round begins, as the sent vector is
-// scratch. At the end of training they are sent once to subtask 0, for the model.
+// Two vectors of n numbers are whole on each subtask; neither is kept between supersteps. The
+// first is the vector with which rows are read: the direction, or the point if margins are not
+// cached. The second holds the sum of the rows' gradients, with a copy for each tree node that
+// covers the subtask's shards.
 //
-// The vectors that are kept between supersteps (see kept.go) are under keys of the blocks'
-// shards, even if one subtask has all blocks: the form in which they are kept does not depend
-// on parallelism.
+// A read of the rows sends each block only to the subtask that keeps it, without zeros while
+// that needs fewer bytes: at most 8·(n − n/p) bytes for each node. A new direction is sent
+// once, 8·n/p bytes to each other subtask. Decisions send some hundred bytes per block, see
+// decisions.go. A search along a direction with cached margins sends nothing else. At the end
+// of a round, parameters are sent like a direction, for the bound. They are sent again when the
+// next round begins, as the gathered vector is not kept. At the end of training they are sent
+// once to subtask 0, for the model.
 //
-// Short vectors are whole on every subtask: they cost little, and the messages for exchanging
-// sums would cost more than the sums.
+// The vectors that are kept between supersteps (see kept.go) are stored by block, each under
+// the key of the shard with its number, even if one subtask has all blocks. How they are kept
+// thus does not depend on parallelism.
+//
+// Short vectors are whole on every subtask. They need little memory, and exchanging their sums
+// would take more time than computing them everywhere.
 
-// splitFromDefault is the number of parameters from which they are split. Below it, a vector
-// takes half a megabyte, and a pass over it takes less time than messages between subtasks on
-// several machines. From there on, latest steps are not kept either, whatever the number of
-// subtasks.
+// splitFromDefault is the least number of parameters that are split. With fewer parameters, a
+// vector takes less than half a megabyte, and a pass over it takes less time than messages
+// between subtasks on several machines. With this number or more, the latest steps are not
+// stored either, however many subtasks there are.
 const splitFromDefault = 1 << 16
 
-// Objects of split parameters.
+// These objects are used if parameters are split.
 var (
 	ownReading  = shared.Scratch[[]float64]("optim block of gradient")
 	readLengths = shared.Scratch[[]int]("optim lengths of blocks")
 )
 
-// splitParameters restricts the subtask to the blocks of its shards if parameters are wide. At
-// the beginning of a minimisation it takes its part of the first parameters, which are all
-// there.
+// splitParameters restricts the subtask to the blocks of its shards if wide is set. At the
+// beginning of a minimisation it takes the subtask's part of the first parameters, which are
+// whole.
 func (w *work) splitParameters(ctx *comqueue.ComContext, wide bool) {
 	shards := sharding.Range{Lo: 0, Hi: ctx.TotalShards()}
 	w.blocked, w.split = wide, wide && ctx.NumTask() > 1
@@ -91,14 +94,14 @@ func (w *work) splitParameters(ctx *comqueue.ComContext, wide bool) {
 	ownReading.Put(ctx, make([]float64, lengths[ctx.TaskID()]))
 }
 
-// local returns the range of block i in the vectors kept here.
+// local returns the range of block i in the subtask's vectors.
 func (w *work) local(i int) sharding.Range {
 	r := w.space.at(i)
 	return sharding.Range{Lo: r.Lo - w.lo, Hi: r.Hi - w.lo}
 }
 
-// full returns a vector of all parameters. x is the part kept here; if parameters are split,
-// the result is the vector that was gathered last.
+// full returns a vector of all parameters: x, or if parameters are split, the vector that was
+// gathered last.
 func (t *training) full(x []float64) []float64 {
 	if t.split {
 		return t.whole
@@ -106,19 +109,19 @@ func (t *training) full(x []float64) []float64 {
 	return x
 }
 
-// gatherIf makes a vector whole on every subtask if the condition holds. offer returns the
-// subtask's part of that vector.
+// gatherIf returns a stage that gathers a vector on every subtask if the condition when holds.
+// offer puts the subtask's part of that vector.
 func (d descent) gatherIf(when func(*comqueue.ComContext) (bool, error), offer func(*comqueue.ComContext) error) comqueue.Stage {
 	return comqueue.While(1, when, comqueue.Named("offer", comqueue.Do(offer)), comqueue.AllGather(ownPart, whole))
 }
 
-// gathersReadVector says that rows are to be read with a vector that is not yet whole.
+// gathersReadVector reports whether rows are to be read with a vector that is not yet gathered.
 func (d descent) gathersReadVector(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
 	return w.split && w.stale && (w.probing.kind != noProbe || w.readKind != readStep && w.readKind != noRead), nil
 }
 
-// offerReadVector offers that vector.
+// offerReadVector puts the subtask's part of the vector with which rows are to be read.
 func (d descent) offerReadVector(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	w.stale = false
@@ -133,23 +136,23 @@ func (d descent) offerReadVector(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// offerParameters offers the parameters.
+// offerParameters puts the subtask's part of the parameters.
 func (d descent) offerParameters(ctx *comqueue.ComContext) error {
 	ownPart.Put(ctx, working.Get(ctx).v)
 	return nil
 }
 
-// isWhole and isSplit tell how parameters are kept.
+// isWhole and isSplit report whether parameters are whole or split.
 func (d descent) isWhole(ctx *comqueue.ComContext) (bool, error) { return !working.Get(ctx).split, nil }
 func (d descent) isSplit(ctx *comqueue.ComContext) (bool, error) { return working.Get(ctx).split, nil }
 
-// ends says that the superstep is the last and the parameters are split.
+// ends reports whether the superstep is the last and the parameters are split.
 func (d descent) ends(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
 	return w.split && d.isLast(ctx, w.training), nil
 }
 
-// isLast says that the superstep is the last.
+// isLast reports whether the superstep is the last.
 func (d descent) isLast(ctx *comqueue.ComContext, t *training) bool {
 	return t.state.Done || ctx.StepNo() == d.supersteps()
 }
@@ -166,8 +169,8 @@ func (d descent) reads() (stages []comqueue.Stage) {
 	}
 }
 
-// readResult returns the derivatives that were read, for the parameters kept here. It stores the
-// loss on the subtask that has it.
+// readResult returns the derivatives that were read, for the parameters kept on this subtask.
+// It stores the loss in w.pending on the subtask that has it.
 func (w *work) readResult(ctx *comqueue.ComContext) []float64 {
 	if !w.split {
 		all := reading.Get(ctx)

@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// splitFrom is build, but splits the parameters between subtasks if there are at least `from`
-// of them.
+// splitFrom does what build does, but splits the parameters among subtasks if there are at
+// least `from` of them.
 func splitFrom(from int, table trial.Table, o optim.Objective, s optim.Settings) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		rows := table.Dataset(b)
@@ -30,9 +30,9 @@ func splitFrom(from int, table trial.Table, o optim.Objective, s optim.Settings)
 	}
 }
 
-// Split parameters have the same bits as whole ones. This is tested with every method, with and
-// without cached margins, with diverging trainings whose path is examined, in rounds, and with
-// subtasks that have no parameter.
+// TestSplitParametersHaveTheSameBits compares split with whole parameters. It covers every
+// method, with and without cached margins, diverging trainings whose path is examined, rounds,
+// and subtasks that have no parameter.
 func TestSplitParametersHaveTheSameBits(t *testing.T) {
 	const n = 200
 	table := trial.Gaussian(3, 24, n)
@@ -45,7 +45,7 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 	for i, x := range kinks.X {
 		kinks.Label = append(kinks.Label, 3+2*x+0.1*float64(i%3))
 	}
-	// A plane separates all rows except some within it. The columns used are far apart.
+	// A plane separates all rows except some rows in the plane. The columns used are far apart.
 	apartSome := trial.Table{N: 80, D: n, X: make([]float64, 80*n)}
 	for i, x := range trial.Gaussian(5, 80*3, 1).X {
 		row, y := apartSome.Row(i/3), float64(i/3%2)
@@ -96,8 +96,9 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// engine.Check compares replicated objects between parallelisms. Parameters that may be split
-// are kept in blocks of shards at any parallelism, even if one subtask has all blocks.
+// TestSplitParametersAreChecked runs engine.Check, which compares kept objects between
+// parallelisms. Parameters that may be split are kept in blocks at any parallelism, even if one
+// subtask has all blocks.
 func TestSplitParametersAreChecked(t *testing.T) {
 	table := trial.Gaussian(3, 24, 100)
 	for i := range table.N {
@@ -111,8 +112,8 @@ func TestSplitParametersAreChecked(t *testing.T) {
 	require.NoError(t, engine.Check(t.Context(), job, struct{}{}, engine.Shards(8)))
 }
 
-// The error names a derivative that is not finite, whichever subtask has it, and likewise the
-// loss.
+// TestSplitParametersThatCannotBe requires that the error names the derivative that is not
+// finite, whichever subtask has it, or the loss if that is not finite.
 func TestSplitParametersThatCannotBe(t *testing.T) {
 	table := trial.Gaussian(3, 24, 200)
 	for i := range table.N {
@@ -128,9 +129,9 @@ func TestSplitParametersThatCannotBe(t *testing.T) {
 	trial.Fails(t, splitFrom(1, table, objective{table: table, loss: logistic}, optim.Settings{Method: optim.LBFGS, L2: 1}), "the loss is NaN at the start")
 }
 
-// With split parameters, a read of the rows sends each subtask only its block of the results,
-// and a new direction is sent to all once. The number of bytes is that of the formulas, and no
-// gradient is sent back.
+// TestBytesOfSplitParameters counts the bytes that are sent with split parameters. A read of
+// the rows sends each subtask only its block of the results, and a new direction is sent to all
+// subtasks once. The numbers must equal the formulas in split.go.
 func TestBytesOfSplitParameters(t *testing.T) {
 	const n, p, shards = 4000, 4, 8
 	table := trial.Gaussian(3, 24, n-1)
@@ -161,14 +162,14 @@ func TestBytesOfSplitParameters(t *testing.T) {
 	// of n.
 	reads, moves := int64(result.Reads), int64(result.Iterations)
 	require.Equal(t, reads*8*((p-1)*(n+1)), gradients, "%v", sent)
-	lengths := int64(8 * p * (p - 1)) // sent by an AllGather
+	lengths := int64(8 * p * (p - 1)) // what an AllGather sends to announce lengths
 	require.Equal(t, moves*(8*n*(p-1)+lengths), vectors, "%v", sent)
 	require.Equal(t, lengths+8*(n-n/p), ends, "%v", sent)
 	require.Equal(t, 0, n%shards)
 	require.Equal(t, n/p, sharding.Split(n, p, 0).Len())
 }
 
-// watched is an objective that checks what its subtasks keep when rows are read.
+// watched is an objective that reports how many numbers its subtasks store when rows are read.
 type watched struct {
 	objective
 	look func(subtask, blocks, wholes int)
@@ -185,8 +186,8 @@ func (o watched) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	return e, err
 }
 
-// Each subtask keeps its share of every vector. It keeps only the two vectors for reading rows
-// whole, as the formula says.
+// TestSplitParametersAreKeptOnce requires that each subtask stores its share of every split
+// vector, and only the two vectors for reading rows whole, as the formula in split.go says.
 func TestSplitParametersAreKeptOnce(t *testing.T) {
 	const n, p, shards, pairs = 4000, 4, 8, 4
 	table := trial.Gaussian(3, 24, n-1)

@@ -21,35 +21,35 @@ type state struct {
 	Record         []Iteration
 
 	LowestLoss, LowestNorm float64
-	Stalled                int     // iterations since the last fall of either
-	Gap                    float64 // if there are rounds
+	Stalled                int     // iterations since LowestLoss or LowestNorm last fell
+	Gap                    float64 // gap to the lower bound, if there are rounds
 	Size                   float64 // largest absolute value of a parameter
 	Growing                int     // consecutive iterations in which Size grew and the loss fell
 }
 
-// Thresholds of the tests that end training besides the settings.
+// Thresholds of the tests that end training, besides Settings.
 const (
 	mostStalled      = 5     // iterations in which neither loss nor gradient fell
-	growth           = 1.01  // least growth of diverging parameters, by iteration
-	largestLossRatio = 0.9   // largest factor of the loss meanwhile
-	mostGrowing      = 3     // such iterations in a row
-	smallLoss        = 1e-3  // of the first loss: small enough to call growing parameters diverging
-	vanishedLoss     = 1e-10 // of the first loss: small enough to end training for it
-	farNorm          = 1e-4  // of the first gradient: a larger one is at no optimum, whatever ended training
-	mostUnits        = 1e3   // largest number of units that a first gradient counts for
+	growth           = 1.01  // least factor by which diverging parameters grow in an iteration
+	largestLossRatio = 0.9   // largest factor of the loss in such an iteration
+	mostGrowing      = 3     // number of consecutive iterations with such growth
+	smallLoss        = 1e-3  // fraction of the first loss: below it, growing parameters are called diverging
+	vanishedLoss     = 1e-10 // fraction of the first loss: below it, training ends as diverging
+	farNorm          = 1e-4  // fraction of the first gradient: with a larger gradient, training has not converged
+	mostUnits        = 1e3   // largest number of units that a first gradient may count for
 	leastScalingFall = 1.0   // least value of -d log F / d log scale for parameters that diverge
 )
 
-// iterationEnd is what is known of the end of an iteration.
+// iterationEnd has the values known at the end of an iteration.
 type iterationEnd struct {
 	loss, norm, step, reads float64
 	moved                   float64 // largest relative change of a parameter
-	size                    float64 // largest parameter
-	along                   float64 // derivative of F along the parameters themselves
+	size                    float64 // largest absolute value of a parameter
+	along                   float64 // derivative of F in the direction of the parameter vector
 	failed                  bool    // no step was found, and no other direction is left
 }
 
-// endIteration records the end of an iteration, or the start, and decides whether training ends.
+// endIteration records the start or the end of an iteration, and decides whether training ends.
 func (s *state) endIteration(a iterationEnd, set *Settings) {
 	first := len(s.Record) == 0
 	before := s.Loss
@@ -90,10 +90,9 @@ func (s *state) beginRound(a iterationEnd, set *Settings) {
 	}
 }
 
-// large returns the gradient norm that others are compared with: the first one, or the
-// objective's unit if training began near an optimum. A first gradient that exceeds the unit by
-// orders of magnitude, as with exponential losses far from the optimum, says nothing about what
-// is small.
+// large returns the reference for gradient norms: the first norm, or the objective's unit if
+// training began near an optimum. A first gradient may exceed the unit by orders of magnitude,
+// as with exponential losses far from the optimum. It is then limited to Huge.
 func (s *state) large() float64 { return max(s.Unit, min(s.FirstNorm, s.Huge)) }
 
 // end ends training for a reason.
@@ -116,10 +115,9 @@ func (s *state) observe(a iterationEnd, before float64) {
 	s.Size = a.size
 }
 
-// detectDivergence distinguishes parameters that diverge from those that converge. Without a
-// penalty, as with separable classes, the loss goes to 0 while parameters grow without end, and
-// scaling all of them up lowers it. Then there is no optimum to converge to, however small the
-// gradient became.
+// detectDivergence tests whether parameters diverge. Without a penalty, as with separable
+// classes, the loss goes to 0 while parameters grow without bound, and scaling all of them up
+// lowers the loss. Then there is no optimum, however small the gradient has become.
 func (s *state) detectDivergence(a iterationEnd, set *Settings) {
 	if set.L1 > 0 || set.L2 > 0 || s.Growing < mostGrowing || -a.along < leastScalingFall*a.loss {
 		return
@@ -129,7 +127,7 @@ func (s *state) detectDivergence(a iterationEnd, set *Settings) {
 	}
 }
 
-// converged reports whether the point is an optimum, as far as can be determined.
+// converged reports whether the point is an optimum, as far as can be determined from Reason.
 func (s *state) converged() bool {
 	switch s.Reason {
 	case MaxIterations, Diverging, Overshooting:
@@ -138,7 +136,7 @@ func (s *state) converged() bool {
 	return s.Done && !s.FarFromOptimum
 }
 
-// result returns the result, which holds v.
+// result returns the result. It retains v.
 func (s *state) result(v []float64) *Result {
 	return &Result{
 		Method: s.Method, Parameters: v, Loss: s.Loss, Gap: s.Gap, GradientNorm: s.GradientNorm,

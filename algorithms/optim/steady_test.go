@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates memory itself, which must not be counted here.
+// With the race detector, its own allocations would be counted too.
 
 package optim_test
 
@@ -15,9 +15,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Supersteps allocate nothing. A training with many supersteps allocates as much as one with
-// few. The exceptions are the lists of records and reports, which grow by doubling, and
-// variations of the Go runtime.
+// TestSuperstepsAllocateNothing requires that a training with many supersteps allocates as much
+// as a training with few. Exceptions are the lists of records and reports, which grow by
+// doubling, and variations of the Go runtime.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	o := objective{table: noisy(1, 600, 30), loss: logistic}
 	for _, s := range []optim.Settings{

@@ -8,11 +8,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// completeDirection completes the direction, and asks for the first step, or for a probe to find
-// it.
+// completeDirection completes the direction. It requests the first step, or a probe to find it.
 func (w *work) completeDirection() error {
 	if w.history != nil && len(w.history.Order) == 0 {
-		w.Steepest = true // the coefficients give it too, except for the first step
+		w.Steepest = true // an empty history gives the same direction, but not a first step
 	}
 	w.probing.kind = noProbe
 	switch {
@@ -25,7 +24,7 @@ func (w *work) completeDirection() error {
 	return w.consider(whetherDescends)
 }
 
-// takeSlope takes the slope along a direction, and the squares of the direction for the penalty.
+// takeSlope takes the slope along the direction, and Σ (f·direction)² as the penalty needs it.
 func (w *work) takeSlope(slope, squares float64) error {
 	if !(slope < 0) || !finite(slope) {
 		w.useGradient()
@@ -51,8 +50,8 @@ func (w *work) descend() error {
 	return w.consider(gradientLength)
 }
 
-// takeGradientLength takes the squared norm of the gradient, and the squares of the direction
-// for the penalty.
+// takeGradientLength takes the squared norm of the gradient, and Σ (f·direction)² as the
+// penalty needs it.
 func (w *work) takeGradientLength(square, squares float64) error {
 	switch {
 	case w.state.Method == GD && w.LastStep > 0:
@@ -66,9 +65,9 @@ func (w *work) takeGradientLength(square, squares float64) error {
 	return w.guessStep(square)
 }
 
-// guessStep takes a first step along the gradient if its scale is a guess. Its length is at most
-// 1, unless the loss is so large that a longer step is needed to make it vanish with slopes of
-// this size. That is so if labels have another magnitude than 1.
+// guessStep takes a guessed first step along the gradient. The length of the step is at most 1,
+// unless the loss is so large that only a longer step could bring it to 0 at the present slope.
+// That happens if the magnitude of labels is far from 1.
 func (w *work) guessStep(square float64) error {
 	return w.stepAlongGradient(min(1, max(1/math.Sqrt(square), w.state.Loss/square)))
 }
@@ -82,18 +81,18 @@ func (w *work) stepAlongGradient(step float64) error {
 	return w.beginSearch(step, math.Inf(1))
 }
 
-// untilCrossing stands for a limit: the step at which a parameter changes its sign, or 1 if that
-// is larger.
+// untilCrossing as a limit means the step at which the first parameter changes its sign, or 1
+// if that step is shorter.
 const untilCrossing = -1
 
-// beginSearch begins the search along the direction at a step.
+// beginSearch begins the search along the direction, with the given first step and limit.
 func (w *work) beginSearch(step, limit float64) error {
 	w.step, w.limit = step, limit
 	return w.consider(searchStart)
 }
 
-// startSearch begins the search. sums are the slope and the sums for the penalty. crossing is the
-// negative of the largest step before a parameter changes sign.
+// startSearch begins the search. sums are the slope and the sums for the penalty. crossing is
+// the negative of the first step at which a parameter changes sign.
 func (w *work) startSearch(sums [rowSums]float64, crossing float64) {
 	slope := sums[0]
 	if !(slope < 0) || !finite(slope) || !(w.step > 0) || !finite(w.step) {
@@ -118,10 +117,10 @@ func (w *work) useGradient() {
 	w.probing.reset()
 }
 
-// fail ends the superstep without a step.
+// fail ends the search of the superstep without a step.
 func (w *work) fail() { w.failed, w.searchDone, w.readKind = true, true, noRead }
 
-// requestRead asks for a read at a step.
+// requestRead requests a read at a step.
 func (w *work) requestRead(what readKind, step float64) {
 	w.readKind, w.step = what, step
 	if w.keepsMargins() {
@@ -133,8 +132,8 @@ func (w *work) requestRead(what readKind, step float64) {
 	}
 }
 
-// moved returns parameter i after a move. With L1 no parameter changes its sign in a move, as
-// the pseudo-gradient is valid in one orthant only.
+// moved returns parameter i after a move by the given amount. With L1 no parameter changes its
+// sign in a move, as the pseudo-gradient is valid in one orthant only.
 func (w *work) moved(i int, by float64) float64 {
 	to := w.v[i] + by
 	if w.penalised(i) && (w.v[i] > 0 && to < 0 || w.v[i] < 0 && to > 0) {
@@ -146,7 +145,7 @@ func (w *work) moved(i int, by float64) float64 {
 // penalised reports whether the absolute value of parameter i is part of F.
 func (w *work) penalised(i int) bool { return w.set.L1 > 0 && w.PenaltyFactors[i] != 0 }
 
-// takeRead takes the gradient of the losses at the requested step.
+// takeRead takes the summed derivatives of the losses at the requested step.
 func (w *work) takeRead(sums []float64) error {
 	if w.searchDone {
 		return nil
@@ -160,8 +159,8 @@ func (w *work) takeRead(sums []float64) error {
 	return w.consider(stepRead)
 }
 
-// judgeStep takes the results of a read from the rows of all blocks: the loss, which the first
-// row has, the slope, and the first derivative that is not finite.
+// judgeStep takes the results of a read from the rows of all blocks: the loss in the first row,
+// the slope, and the first derivative that is not finite.
 func (w *work) judgeStep(rows []float64) error {
 	loss := w.pending.loss
 	if w.split {
@@ -210,7 +209,7 @@ func (w *work) choose(sums []float64) error {
 	return nil
 }
 
-// accept accepts a step of the trials; its gradient is read next.
+// accept accepts a step of the trials. If its gradient is not known, it is read next.
 func (w *work) accept(step float64) {
 	w.trialsDue = false
 	if step == w.step {
@@ -221,7 +220,7 @@ func (w *work) accept(step float64) {
 	w.requestRead(readStep, step)
 }
 
-// fallBack takes the best step of a failed search, if any lowers the loss at all.
+// fallBack takes the best step of a failed search, if any step lowers the loss at all.
 func (w *work) fallBack() error {
 	if w.search.best.t > 0 {
 		w.accept(w.search.best.t)
@@ -235,7 +234,7 @@ func (w *work) fallBack() error {
 	return nil
 }
 
-// requireFinite refuses a loss or gradient that is not finite, and says what to do.
+// requireFinite returns an error with advice if the loss or the gradient is not finite.
 func (w *work) requireFinite(rows []float64, where, remedy string) error {
 	if !finite(w.losses) {
 		return fmt.Errorf("the loss is %v %s: %s", w.losses, where, remedy)
@@ -248,7 +247,7 @@ func (w *work) requireFinite(rows []float64, where, remedy string) error {
 	return nil
 }
 
-// moveToAccepted moves to the accepted point.
+// moveToAccepted moves the parameters and the margins to the accepted point.
 func (w *work) moveToAccepted(ctx *comqueue.ComContext) error {
 	clear(w.moves)
 	switch {
@@ -271,7 +270,7 @@ func (w *work) moveToAccepted(ctx *comqueue.ComContext) error {
 	return w.consider(pointReached)
 }
 
-// derive computes the vector that directions are made from.
+// derive computes the vector from which directions are made.
 func (w *work) derive() {
 	if w.set.L1 > 0 {
 		w.penalty.pseudo(w.v, w.gradient, w.pseudo)
@@ -310,7 +309,7 @@ func (w *work) recordIteration(sums [rowSums]float64, most [rowMaxima]float64) {
 	w.extendPath()
 }
 
-// move moves the parameters and records the largest relative change of each block.
+// move moves the parameters and stores the largest relative change in each block.
 func (w *work) move() {
 	for k := range w.moves {
 		r := w.local(w.own.Lo + k)
@@ -329,7 +328,7 @@ func (w *work) move() {
 // largestChange returns the largest relative change of the parameters v, after a step in the
 // direction p.
 func largestChange(v, p []float64, step float64) float64 {
-	var a, b, c, d float64 // four chains, so that the processor need not wait for one
+	var a, b, c, d float64 // four independent chains of maxima keep the processor busy
 	for ; len(v) >= 4 && len(p) >= 4; v, p = v[4:], p[4:] {
 		a, b = max(a, relative(step*p[0], v[0])), max(b, relative(step*p[1], v[1]))
 		c, d = max(c, relative(step*p[2], v[2])), max(d, relative(step*p[3], v[3]))
@@ -340,5 +339,5 @@ func largestChange(v, p []float64, step float64) float64 {
 	return max(a, b, c, d)
 }
 
-// relative returns a change divided by its result, or by 1 if that is larger.
+// relative returns by divided by the larger of |to| and 1.
 func relative(by, to float64) float64 { return math.Abs(by) / max(1, math.Abs(to)) }

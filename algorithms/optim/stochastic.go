@@ -12,8 +12,8 @@ import (
 
 // stochastic is the queue of SGD. A superstep is a step along the gradient of a few rows of
 // each shard. An epoch takes each row once, in a random order that depends only on seed, shard
-// and epoch. The first superstep evaluates the start and counts the rows, and the last one
-// evaluates the result, both on all rows:
+// and epoch. The first superstep evaluates the start and counts the rows, and the last
+// superstep evaluates the result, both on all rows. The stages of a superstep are:
 //
 //	draw       at the beginning of an epoch: the order of rows
 //	read rows  per shard: loss and gradient of the rows of the step
@@ -21,8 +21,8 @@ import (
 //	step       move; at the end of an epoch: record, test
 type stochastic struct{ problem Problem }
 
-// sgd is the state of a minimisation by SGD on a subtask. sgdState and the vectors except the
-// gradient are kept, see kept.go.
+// sgd is the state of a minimisation by SGD on a subtask. sgdState and all vectors except
+// gradient are kept between supersteps, see kept.go.
 type sgd struct {
 	*training
 	*sgdState
@@ -30,7 +30,7 @@ type sgd struct {
 
 	first int       // first shard of the subtask
 	order [][]int32 // by shard of the subtask: its rows in the order of the epoch
-	spans []span    // the parts of these that the step takes
+	spans []span    // by shard of the subtask: the part of order that the step takes
 
 	stepShards []int     // shards with rows for the step
 	stepRows   [][]int32 // the rows of each of these shards
@@ -40,25 +40,25 @@ type sgd struct {
 	mean     []float64 // mean of the parameters, if Average asks for it
 }
 
-// sgdState is the progress of SGD, the same on every subtask.
+// sgdState is the progress of SGD. It is the same on every subtask.
 type sgdState struct {
 	Phase   phase
-	First   float64 // the first rate: that of the settings, or the default for the size of a step
-	Rows    int     // of all shards
-	Steps   int     // steps of an epoch
+	First   float64 // the first rate: Rate of the settings, or the default for the number of rows in a step
+	Rows    int     // number of rows of all shards
+	Steps   int     // number of steps in an epoch
 	Epoch   int     // the current epoch, from 0
-	Done    int     // steps of this epoch
-	Total   int     // steps of all epochs
+	Done    int     // number of completed steps of this epoch
+	Total   int     // number of completed steps of all epochs
 	Means   int     // number of steps in mean
-	Losses  float64 // summed over the rows of this epoch
-	Seen    float64 // rows of this epoch
+	Losses  float64 // loss summed over the rows read in this epoch
+	Seen    float64 // number of rows read in this epoch
 	Norm    float64 // norm of the latest gradient
 	Scalars updateScalars
 }
 
 var sgdKey = shared.Replicated("optim SGD", shared.Msgpack[*sgdState]())
 
-// phase is the purpose of a superstep of SGD.
+// phase is what a superstep of SGD does.
 type phase int
 
 const (
@@ -67,7 +67,7 @@ const (
 	atEnd
 )
 
-// addTo adds the stages and returns the dataset of the closer's rows.
+// addTo adds the stages to q and returns the dataset of the rows from the Closer.
 func (d stochastic) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 	q = q.
 		Add(comqueue.Named("draw", comqueue.Do(d.draw))).
@@ -81,16 +81,16 @@ func (d stochastic) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Exec()
 }
 
-// Values after loss and gradient in the buffer of a superstep.
+// Positions after loss and gradient in the buffer of a superstep.
 const (
 	weightAt = iota // weight of the rows read
-	countAt         // their number
+	countAt         // number of the rows read
 	shardsAt        // number of shards that have rows
 	tail
 )
 
-// draw opens the objective in the first superstep, and when a subtask joins. It shuffles the
-// rows of an epoch, and finds the rows that the step takes.
+// draw opens the objective in the first superstep, and when a subtask joins later. It shuffles
+// the rows at the beginning of an epoch, and determines the rows that the step takes.
 func (d stochastic) draw(ctx *comqueue.ComContext) error {
 	joins := !sgdOf.Has(ctx)
 	if joins {
@@ -159,7 +159,7 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// readRows evaluates the rows of a shard that the superstep takes.
+// readRows evaluates those rows of a shard that the superstep takes.
 func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := sgdOf.Get(ctx)
 	order := s.order[shard-s.first]
@@ -176,17 +176,18 @@ func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64)
 	return wrap(ctx, s.Minibatch.Evaluate(shard, rows, s.v, out[:1+s.Dim+countAt]))
 }
 
-// span is a part of the order of a shard.
+// span is the part of a shard's order that one step takes.
 type span struct {
 	lo, hi int32
-	rest   int // numerator of the fraction of a row that is left over, with denominator Steps
-	whole  int // rows of each step
-	part   int // remaining rows of the epoch, which the steps share
+	rest   int // numerator of the fraction of a row that is carried to the next step; the denominator is Steps
+	whole  int // number of rows that every step takes
+	part   int // number of further rows in an epoch, which are distributed over its steps
 }
 
-// setSpans finds the rows of each shard that the completed steps of the epoch have taken:
-// before step t these are (t·rows + offset) / steps. Each shard gives its share of every step.
-// The offsets differ, so that shards with fewer rows than steps do not all skip the same steps.
+// setSpans sets the position of each shard from the number of completed steps of the epoch.
+// Before step t, (t·rows + offset) / steps rows of a shard have been taken, so that each shard
+// contributes its share to every step. The offsets differ between shards, so that shards with
+// fewer rows than steps do not all skip the same steps.
 func (s *sgd) setSpans(shards int) {
 	steps := int64(s.Steps)
 	for i, order := range s.order {
@@ -199,7 +200,7 @@ func (s *sgd) setSpans(shards int) {
 	}
 }
 
-// advance finds the rows of each shard that the step takes, which follow those already taken.
+// advance moves the span of each shard to the rows that the next step takes.
 func (s *sgd) advance() {
 	for i := range s.spans {
 		at := &s.spans[i]
@@ -218,7 +219,8 @@ func (s *sgd) taken(shard int) []int32 {
 	return s.order[shard-s.first][at.lo:at.hi]
 }
 
-// foldRows is readRows for the shards of a node, if the evaluator folds them itself.
+// foldRows does what readRows does, for all shards of a node of the tree, if the evaluator
+// folds them itself.
 func (d stochastic) foldRows(ctx *comqueue.ComContext, shards sharding.Range, out []float64) (bool, error) {
 	s := sgdOf.Get(ctx)
 	if s.Phase != inSteps || s.Minibatch.Fold == nil {
@@ -284,8 +286,8 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// takeStep moves along the gradient of the rows of a step. The gradient is scaled by the mean
-// weight of all rows, not of these rows, so that it is unbiased for any weights.
+// takeStep moves along the gradient of the rows of a step. The gradient is divided by the mean
+// weight of all rows, not by that of the step's rows, so that it is unbiased for any weights.
 func (s *sgd) takeStep(sums []float64) error {
 	count := sums[1+s.Dim+countAt]
 	s.Done++
@@ -315,8 +317,9 @@ func (s *sgd) takeStep(sums []float64) error {
 	return nil
 }
 
-// rateAdvice says what to do if loss or parameters are no longer finite because steps were too
-// long. Mostly the cause is features with large or very different spreads.
+// rateAdvice returns advice for the error that loss or parameters are no longer finite because
+// steps were too long. In most cases the cause is features with large or very different
+// spreads.
 func (s *sgd) rateAdvice() string {
 	other := ""
 	if s.set.Stochastic.Update != Adam {
@@ -328,8 +331,9 @@ func (s *sgd) rateAdvice() string {
 // averaging reports whether training is in the last half of its steps.
 func (s *sgd) averaging() bool { return 2*s.Total > s.Steps*s.set.MaxIter }
 
-// endEpoch records an epoch and decides whether it is the last. Its loss is the mean over the
-// steps, each at its own parameters: the objective itself would need another read.
+// endEpoch records an epoch and decides whether it is the last. The recorded loss is the mean
+// over the steps of the epoch, each at its own parameters: the objective itself would need
+// another read.
 func (s *sgd) endEpoch() {
 	last := s.state.Loss
 	it := Iteration{
@@ -364,7 +368,8 @@ func (s *sgd) endEpoch() {
 	}
 }
 
-// exact takes loss and gradient on all rows.
+// exact takes the sums of loss and gradient over all rows, and returns the values for the
+// record.
 func (s *sgd) exact(sums []float64, what string) (iterationEnd, error) {
 	a := iterationEnd{loss: sums[0]/s.Weight + s.penalty.at(s.v), reads: 1}
 	s.penalty.gradient(sums[1:1+s.Dim], s.Weight, s.v, nil, 0, s.gradient)
@@ -383,7 +388,7 @@ func (s *sgd) exact(sums []float64, what string) (iterationEnd, error) {
 	return a, nil
 }
 
-// finish ends training: the last epoch's entry gets the objective itself.
+// finish ends training. The record of the last epoch gets the objective over all rows.
 func (s *sgd) finish(a iterationEnd) {
 	last := &s.state.Record[len(s.state.Record)-1]
 	last.Loss, last.GradientNorm = a.loss, a.norm
@@ -393,12 +398,13 @@ func (s *sgd) finish(a iterationEnd) {
 	switch first := s.state.FirstLoss; {
 	case s.set.Tol >= 0 && a.norm <= s.set.Tol*s.state.large():
 		s.state.Reason = GradientSmall
-	case first > 0 && a.loss > overshoot*first: // from 0 the loss can only rise
+	case first > 0 && a.loss > overshoot*first: // if the first loss was 0, it can only rise
 		s.state.Reason = Overshooting
 	}
 	s.state.Done = true
 }
 
-// overshoot is the least ratio of the last loss to the first if steps are too long. Training
-// that starts at an optimum ends a little above it.
+// overshoot is the least ratio of the last loss to the first loss for which the steps are
+// called too long. It is above 1 because training that starts at an optimum ends a little above
+// it.
 const overshoot = 1.01

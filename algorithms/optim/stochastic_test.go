@@ -56,14 +56,15 @@ func TestSGDComesClose(t *testing.T) {
 		}
 		again := solve(t, o, optim.Settings{Method: optim.SGD, L2: l2, MaxIter: 50, Stochastic: s, Seed: 99}, quick...)
 		if name != "all rows" {
-			require.NotEqual(t, r.Parameters, again.Parameters, "another seed, another order")
+			require.NotEqual(t, r.Parameters, again.Parameters, "another seed must give another order of rows")
 		} else {
 			require.InDeltaSlice(t, r.Parameters, again.Parameters, 1e-9)
 		}
 	}
 }
 
-// A row with weight w has the same effect as w copies of the row.
+// TestSGDWeighsRows requires that a row with weight w has the same effect as w copies of the
+// row.
 func TestSGDWeighsRows(t *testing.T) {
 	o := classes(7, 300, 3)
 	o.table.Weight = make([]float64, o.table.N)
@@ -79,8 +80,8 @@ func TestSGDWeighsRows(t *testing.T) {
 	require.InDeltaSlice(t, at, r.Parameters, 0.1)
 }
 
-// The proximal map leads to the optimum. It makes parameters exactly 0 if the penalty is
-// strong.
+// TestSGDWithL1 requires that SGD with the proximal map comes close to the optimum. With a
+// strong penalty, parameters must become exactly 0.
 func TestSGDWithL1(t *testing.T) {
 	o := classes(9, 300, 8)
 	s := optim.Settings{L1: 0.03, Tol: 1e-10}
@@ -125,12 +126,12 @@ func TestSGDEnds(t *testing.T) {
 	require.Equal(t, optim.GradientSmall, r.Reason)
 	require.Equal(t, 1.0, r.Reads)
 	r = end(optim.Settings{Tol: 0.05, MaxIter: 20, Stochastic: optim.Stochastic{Rate: 1}})
-	require.Equal(t, optim.GradientSmall, r.Reason, "at the end, by all rows: %v", r.GradientNorm)
+	require.Equal(t, optim.GradientSmall, r.Reason, "Tol is tested on all rows at the end; gradient norm %v", r.GradientNorm)
 	r = end(optim.Settings{LossTol: 1, MaxIter: 9, Stochastic: optim.Stochastic{Average: true}})
-	require.Equal(t, 5, r.Iterations, "not before there is something to average")
+	require.Equal(t, 5, r.Iterations, "LossTol must not end training before averaging has begun")
 
 	r = end(optim.Settings{MaxIter: 3, Stochastic: optim.Stochastic{Rate: 30, Schedule: optim.Constant}})
-	require.Equal(t, optim.Overshooting, r.Reason, "from %v to %v", r.Record[0].Loss, r.Loss)
+	require.Equal(t, optim.Overshooting, r.Reason, "the loss changed from %v to %v", r.Record[0].Loss, r.Loss)
 	require.Greater(t, r.Loss, r.Record[0].Loss)
 	require.False(t, r.Converged)
 
@@ -139,8 +140,8 @@ func TestSGDEnds(t *testing.T) {
 	require.False(t, math.IsNaN(r.Loss))
 }
 
-// If slopes are bounded and the rate is huge, the error says that the parameters are not
-// finite.
+// TestSGDOfParametersThatAreNoNumbers requires an error that names the parameters if they are
+// no longer finite, because the rate is huge and slopes are bounded.
 func TestSGDOfParametersThatAreNoNumbers(t *testing.T) {
 	o := classes(9, 60, 3)
 	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1.7e308, Schedule: optim.Constant, Momentum: 0.9}}), "steps with the learning rate 1.7e+308 are too long: standardise the features, or lower the rate")

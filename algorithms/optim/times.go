@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Time has the durations of a superstep on subtask 0.
+// Time has the duration of a superstep and the bytes sent in it, both measured on subtask 0.
 type Time struct {
 	Elapsed time.Duration
 	Bytes   int64 // sent to other subtasks
@@ -14,7 +14,7 @@ type Time struct {
 
 // Times returns the Time of each superstep of a queue in a finished run, or nil if the run has
 // no queue of that name. Index 0 is the start, and index i is iteration i, or for SGD step i.
-// It is not part of a Result, because a Result is the same on every run.
+// Times are not part of a Result, because a Result is the same in every run.
 func Times(result *engine.Result, queue string) []Time {
 	report := result.Queue(queue)
 	if report == nil {

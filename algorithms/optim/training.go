@@ -6,23 +6,23 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// training is the state of a minimisation by any method on a subtask. All of it is the same on
-// every subtask, except the rows of the evaluator and split parameters.
+// training is the state of a minimisation on a subtask that all methods share. It is the same
+// on every subtask, except for the rows of the evaluator and split parameters.
 type training struct {
 	Evaluator
 	set         Settings
 	penalty     penalty
 	space       blocks
 	state       *state
-	v           []float64 // parameters; if they are split, those kept here
-	joins       bool      // the subtask joined a minimisation that had begun
+	v           []float64 // parameters; if they are split, those of the blocks kept on this subtask
+	joins       bool      // whether the subtask joined a minimisation that had begun before
 	split       bool
 	whole       []float64 // if parameters are split, the vector that was gathered last
-	information []float64 // buffer for second derivatives, if Settings asks for them
+	information []float64 // buffer for second derivatives, if Settings.Information is set
 }
 
-// begin opens the objective on a subtask and puts the objects that all methods share, except
-// the parameters. If a minimisation has begun already, it continues from the kept objects.
+// begin opens the objective on a subtask. It puts the objects that all methods share, except
+// the parameters. If the minimisation has begun before, it continues from the kept objects.
 func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 	ev, err := p.open(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 			return nil, err
 		}
 	}
-	t.Initial = nil // they may be very many
+	t.Initial = nil // frees the memory, as there may be very many parameters
 	t.state.Record = withCapacity(t.state.Record, min(p.Settings.MaxIter+1, 1<<12))
 	if err := t.keepRows(ctx); err != nil {
 		return nil, err
@@ -75,8 +75,8 @@ func (p Problem) start(ctx *comqueue.ComContext, t *training) error {
 	return nil
 }
 
-// report reports the last entry of the record to clients that follow the job. If the entry is the
-// last of all and Information is asked for, it has the second derivatives read.
+// report reports the last entry of the record to clients that follow the job. If training has
+// ended and Settings.Information is set, it also requests the read of second derivatives.
 func (t *training) report(ctx *comqueue.ComContext) {
 	last := t.state.Record[len(t.state.Record)-1]
 	ctx.Report("loss", last.Loss)
@@ -88,8 +88,8 @@ func (t *training) report(ctx *comqueue.ComContext) {
 	}
 }
 
-// addInformation adds the stages that read second derivatives in the last superstep, if the
-// settings ask for them.
+// addInformation adds the stages that read second derivatives in the last superstep, if
+// Settings.Information is set.
 func (p Problem) addInformation(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	if !p.Settings.Information {
 		return q
@@ -99,7 +99,7 @@ func (p Problem) addInformation(q *comqueue.IterativeComQueue) *comqueue.Iterati
 		Add(comqueue.AllReduce(curvatures))
 }
 
-// readInformation evaluates the second derivatives of a shard, once training has ended.
+// readInformation evaluates the second derivatives of a shard after training has ended.
 func readInformation(ctx *comqueue.ComContext, shard int, out []float64) error {
 	t := trained.Get(ctx)
 	if !t.state.Done {
@@ -108,10 +108,10 @@ func readInformation(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return wrap(ctx, t.Hessian(shard, t.v, out))
 }
 
-// done is the criterion.
+// done reports whether training has ended. It is the stop criterion of the queue.
 func done(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).state.Done, nil }
 
-// result returns the result, which belongs to the training.
+// result returns the result. It shares the memory of t.
 func (t *training) result(ctx *comqueue.ComContext) *Result {
 	r := t.state.result(t.full(t.v))
 	if t.set.Information {
@@ -124,7 +124,7 @@ func (t *training) result(ctx *comqueue.ComContext) *Result {
 	return r
 }
 
-// wrap adds to an error where in training it arose.
+// wrap adds to err the method and the superstep in which it occurred.
 func wrap(ctx *comqueue.ComContext, err error) error {
 	if err == nil {
 		return nil

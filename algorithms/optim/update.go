@@ -7,26 +7,26 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// update turns gradients into steps, by the formulas of their authors:
+// update turns gradients into steps, by the formulas of these papers:
 //
 //	Plain    u = Momentum·u + g; v -= rate·u, Nesterov's v -= rate·(g + Momentum·u)
 //	         (Sutskever, Martens, Dahl and Hinton, On the importance of initialization and
-//	         momentum in deep learning, ICML 2013, in the form where the rate scales u)
+//	         momentum in deep learning, ICML 2013, in the variant where the rate scales u)
 //	Adam     Kingma and Ba, Adam: a method for stochastic optimization, ICLR 2015
 //	AdaGrad  Duchi, Hazan and Singer, Adaptive subgradient methods, JMLR 12 (2011)
 //
-// An L1 penalty is no part of the gradient. Instead each step is followed by its proximal map,
-// which can make parameters exactly 0 (Duchi and Singer, Efficient online and batch learning
-// using forward backward splitting, JMLR 10, 2009).
+// An L1 penalty is not part of the gradient. Instead each step is followed by the penalty's
+// proximal map, which can make parameters exactly 0 (Duchi and Singer, Efficient online and
+// batch learning using forward backward splitting, JMLR 10, 2009).
 type update struct {
 	*updateScalars
 	velocity []float64
 	squares  []float64 // running mean or sum of squared gradients
 }
 
-// updateScalars are the values that an update keeps besides vectors.
+// updateScalars are the values of an update that are kept besides vectors.
 type updateScalars struct {
-	Rate           float64 // of the latest step
+	Rate           float64 // rate of the latest step
 	Decay1, Decay2 float64 // beta1^t and beta2^t
 	Factor         float64 // Decay^epoch
 	Epochs         int     // number of epochs in Factor
@@ -38,7 +38,7 @@ const (
 	epsilon = 1e-8
 )
 
-// newUpdate returns an update that continues from what is kept.
+// newUpdate returns an update that continues from the kept scalars p and the kept vectors.
 func newUpdate(ctx *comqueue.ComContext, set *Settings, n int, p *updateScalars) update {
 	u := update{updateScalars: p}
 	s := &set.Stochastic
@@ -51,14 +51,14 @@ func newUpdate(ctx *comqueue.ComContext, set *Settings, n int, p *updateScalars)
 	return u
 }
 
-// referenceBatch is the number of rows of a step for which the default rates are chosen.
+// referenceBatch is the number of rows in a step for which the default rates are chosen.
 const referenceBatch = 128
 
-// rate returns the default of Rate for steps of batch rows. With fewer rows than usual, an
-// epoch has more steps in proportion, and the variance of a gradient is larger in proportion.
-// If the rate is constant, a rate in proportion to the rows makes up for both. If the rate
-// falls with t^-Power, it is in proportion to their power 1−Power. Adam divides by the root of the
-// variance, and AdaGrad also by the root of the number of steps.
+// rate returns the default of Rate for steps of batch rows. If batch is halved, an epoch has
+// twice as many steps, and the variance of a gradient doubles. With a constant rate, a rate
+// proportional to batch compensates for both. If the rate falls with t^-Power, it is
+// proportional to batch^(1−Power). Adam divides steps by the root of the variance, and AdaGrad
+// also by the root of the number of steps, so their exponents are smaller by ½ and 1.
 func (s Stochastic) rate(batch int) float64 {
 	rates := [...][4]float64{
 		Plain:   {InverseScaling: 1, Constant: 0.1, Exponential: 0.3, Optimal: 0.1},
@@ -76,7 +76,7 @@ func (s Stochastic) rate(batch int) float64 {
 	return rate * kernel.Pow(float64(batch)/referenceBatch, power)
 }
 
-// learningRate returns the rate after t steps, in an epoch that counts from 0.
+// learningRate returns the rate after t steps, in the given epoch, which counts from 0.
 func (u *update) learningRate(set *Settings, t, epoch int) float64 {
 	s := &set.Stochastic
 	switch s.Schedule {
@@ -93,7 +93,7 @@ func (u *update) learningRate(set *Settings, t, epoch int) float64 {
 	return s.Rate
 }
 
-// move changes the parameters v by the step number t, from 0.
+// move changes the parameters v by step t, counted from 0.
 func (u *update) move(set *Settings, t, epoch int, g, v []float64, p *penalty) {
 	u.Rate = u.learningRate(set, t, epoch)
 	s := &set.Stochastic
@@ -114,8 +114,8 @@ func (u *update) move(set *Settings, t, epoch int, g, v []float64, p *penalty) {
 			v[i] = p.shrink(i, v[i]-float64(rate*d), rate)
 		}
 	default:
-		// Momentum carries a gradient on for 1/(1−Momentum) steps, so it moves a parameter that
-		// much farther in all. The penalty must be weighed against that.
+		// With momentum, a gradient moves a parameter 1/(1−Momentum) times as far in total as
+		// without. The penalty is therefore weighed with the rate multiplied by that factor.
 		pull := u.Rate / (1 - s.Momentum)
 		for i, d := range g {
 			if u.velocity != nil {
@@ -131,7 +131,7 @@ func (u *update) move(set *Settings, t, epoch int, g, v []float64, p *penalty) {
 	}
 }
 
-// shrink is the proximal map of the L1 penalty of parameter i.
+// shrink returns parameter i after the proximal map of its L1 penalty.
 func (p *penalty) shrink(i int, v, rate float64) float64 {
 	if p.l1 == 0 {
 		return v

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// Validate returns everything that is wrong with the settings.
+// Validate returns an error that lists everything that is wrong with the settings.
 func (s Settings) Validate() error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -54,7 +54,7 @@ func (s Settings) Validate() error {
 	return errors.Join(errs...)
 }
 
-// problems returns everything that is wrong with the settings of SGD.
+// problems returns an error for each invalid setting of SGD.
 func (s Stochastic) problems(l2 float64) (errs []error) {
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf("Stochastic."+format, a...)) }
 	if s.Batch < 0 || s.Batch > math.MaxInt32 {

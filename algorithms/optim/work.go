@@ -8,9 +8,9 @@ import (
 )
 
 // work is the state of a minimisation by descent on a subtask. Vectors have the blocks of
-// parameters that the subtask keeps, see split.go; all else is the same on every subtask. The
-// descent state and the first group are kept, see kept.go; the rest is derived or made anew in
-// each superstep.
+// parameters that the subtask keeps, see split.go; everything else is the same on every
+// subtask. The descent state and the first group of fields are kept between supersteps, see
+// kept.go. The other fields are derived from them or set up again in each superstep.
 type work struct {
 	*training
 	*descentState
@@ -21,56 +21,56 @@ type work struct {
 	history  *history // for LBFGS and OWLQN
 
 	next      []float64 // the gradient at the last point read
-	pseudo    []float64 // the vector that directions are made from: the gradient, or with L1 the pseudo-gradient
+	pseudo    []float64 // the vector from which directions are made: the gradient, or with L1 the pseudo-gradient
 	direction []float64
 	point     []float64 // parameters of the point to read, if margins are not cached
 
-	stale   bool // the vector for reading rows is not yet whole
+	stale   bool // whether the vector for reading rows is not yet gathered
 	pending blockSums
-	moves   []float64 // by block kept here, the largest relative change of a parameter
-	limit   float64   // limit of steps along the direction
+	moves   []float64 // by block of the subtask, the largest relative change of a parameter
+	limit   float64   // largest step along the direction
 
 	factor           *cholesky
-	boundDue         bool    // a round has ended in this superstep
-	examinesPath     bool    // the path is examined at the end
+	boundDue         bool    // whether a round has ended in this superstep
+	examinesPath     bool    // whether the path is examined when training ends
 	latest           float64 // the largest relative change of a parameter in the last step
-	readingBeyondEnd bool    // the gradient is read beyond the end
-	roundBegun       bool    // the superstep began another round
+	readingBeyondEnd bool    // whether the gradient is read beyond the last point
+	roundBegun       bool    // whether the superstep began another round
 	ended            Reason
 	readKind         readKind
-	step             float64 // the step that is asked for, or accepted
+	step             float64 // the step that is requested or accepted
 	line             line
 	search           search
 	steps            []float64 // steps to try next
-	trialsDue        bool      // trials are due
-	final            bool      // the point that is read was accepted already
+	trialsDue        bool      // whether steps are to be tried without a read
+	final            bool      // whether the point that is read was accepted already
 	searchDone       bool
-	failed           bool    // no step was found
+	failed           bool    // whether no step was found
 	losses           float64 // mean loss at the last point read
 	reads            float64 // number of reads in this superstep
 
 	probing probing
 	probes  []float64 // buffer for probes
 
-	sums     []float64 // sums of bounds
+	sums     []float64 // sums of the bound over all shards
 	advance  func(shard int) error
-	keepPart func(shard int) error // makes a folding evaluator keep the part of a shard
-	held     func(i int) bool      // parameters that are 0 and stay 0 in this iteration
+	keepPart func(shard int) error // makes an evaluator with Fold store the sums of a shard
+	held     func(i int) bool      // reports whether parameter i is 0 and stays 0 in this iteration
 }
 
-// readKind is the subject of the reads of a superstep.
+// readKind tells what the reads of a superstep compute.
 type readKind int
 
 const (
 	readStart          readKind = iota // loss and gradient at the first parameters
 	readPoint                          // loss and gradient at point
 	readDirection                      // loss and gradient along a new direction, whose margins are set
-	readStep                           // loss and gradient at a step along it
-	readPointBeyondEnd                 // loss and gradient at point, beyond the end
+	readStep                           // loss and gradient at another step along the same direction
+	readPointBeyondEnd                 // loss and gradient at point, beyond the last point of training
 	noRead
 )
 
-// prepare opens the objective and makes what the supersteps use.
+// prepare opens the objective and sets up the objects that the supersteps use.
 func (d descent) prepare(ctx *comqueue.ComContext) error {
 	p := d.problem
 	base, err := p.begin(ctx)
@@ -94,7 +94,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	if from == 0 {
 		from = splitFromDefault
 	}
-	// Second derivatives take much more memory than splitting saves.
+	// Splitting is not worth it then: second derivatives take much more memory than it saves.
 	matrix := w.state.Method == Newton || p.Settings.Information
 	w.splitParameters(ctx, n >= from && !matrix)
 	kept := len(w.v)
@@ -110,7 +110,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		}
 	}
 	if w.Ordered != nil {
-		w.Ordered() // a stage goes through the shards, and vectors change only between stages
+		w.Ordered() // a stage calls ascending shards, and vectors change only between stages
 	}
 	w.advance = func(shard int) error { return w.Margins.Advance(shard, w.step) }
 	w.keepPart = func(shard int) error { return w.readShard(shard, nil) }
@@ -158,13 +158,13 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// fewParameters is the largest number of parameters for which Auto takes Newton's method,
-// unless the evaluator says otherwise. Newton's method needs about half as many reads as LBFGS
-// to come within 1e-6 of the optimum. With 50 dense parameters, a read of second derivatives
-// takes three to four times as long as one of gradients.
+// fewParameters is the largest number of parameters for which Auto selects Newton's method,
+// unless the evaluator sets NewtonUpTo. Newton's method needs about half as many reads as LBFGS
+// to come within 1e-6 of the optimum. With 50 dense parameters, a read with second derivatives
+// takes three to four times as long as a read without.
 const fewParameters = 32
 
-// chooseMethod replaces Auto by a method.
+// chooseMethod replaces Auto by Newton or LBFGS.
 func (w *work) chooseMethod(ctx *comqueue.ComContext, p Problem) {
 	w.state.Method = LBFGS
 	upTo := w.NewtonUpTo
@@ -180,7 +180,8 @@ func (w *work) chooseMethod(ctx *comqueue.ComContext, p Problem) {
 	}
 }
 
-// readShard evaluates a shard as asked, with second derivatives if out has room for them.
+// readShard evaluates a shard as readKind requests, with second derivatives if out has room for
+// them.
 func (w *work) readShard(shard int, out []float64) error {
 	switch w.readKind {
 	case readPointBeyondEnd: // second derivatives are not asked for there

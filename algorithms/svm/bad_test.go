@@ -69,7 +69,7 @@ func TestBadRows(t *testing.T) {
 }
 
 // TestRowsThatTellLittle trains on one row, on constant and collinear columns, on more features
-// than rows, and on separable classes. With the penalty each has an optimum.
+// than rows, and on separable classes. With the default penalty, each of these has an optimum.
 func TestRowsThatTellLittle(t *testing.T) {
 	m := regress(t, trial.TableOf([]float64{7}, []float64{2, 3}), svm.LinearSVR{})
 	require.InDelta(t, 7, m.Predict([]float64{2, 3}), 1e-6)
@@ -98,11 +98,12 @@ func TestRowsThatTellLittle(t *testing.T) {
 	}
 	apart := trial.TableOf([]float64{0, 0, 1, 1}, []float64{-3}, []float64{-1}, []float64{1}, []float64{4})
 	hard := classify(t, apart, svm.LinearSVC{L2: 1e-4, NoStandardize: true, GapTol: 1e-8})
-	require.InDelta(t, 1, hard.Coefficients[0][0], 1e-3, "the margin reaches to the nearest rows")
+	require.InDelta(t, 1, hard.Coefficients[0][0], 1e-3, "the nearest rows of both classes must have margins of −1 and +1")
 	require.InDelta(t, 0, hard.Intercepts[0], 1e-3)
 }
 
-// TestMaxIter: ending at MaxIter is reported, and is no convergence.
+// TestMaxIter requires that training that ends at MaxIter reports that, and does not report
+// convergence.
 func TestMaxIter(t *testing.T) {
 	m := classify(t, trial.Heart(t), svm.LinearSVC{MaxIter: 2})
 	require.Equal(t, optim.MaxIterations, m.Summary.Reason)

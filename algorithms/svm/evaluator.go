@@ -7,16 +7,17 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// joint evaluates the sum of the objectives of a classifier's classes, over the same rows. Each
-// objective has its own parameters, and the slice of all parameters is their concatenation. A
-// joint belongs to the goroutine of its subtask.
+// joint evaluates the sum of the objectives of a classifier's classes over the same rows. Each
+// objective, called a part, has its own parameters; the slice of all parameters is their
+// concatenation. A joint may be used only by the goroutine of its subtask.
 type joint struct {
 	parts []*optim.Evaluator
-	width int       // parameters of a part
-	room  []float64 // loss and derivatives of one part
+	width int       // number of parameters of a part
+	room  []float64 // buffer for loss and derivatives of one part
 }
 
-// join returns the sum of objectives, which must all have the same rows and functions.
+// join returns an evaluator of the sum of parts, which must all have the same rows and
+// functions.
 func join(parts []optim.Evaluator) optim.Evaluator {
 	j := &joint{width: parts[0].Dim}
 	sum := optim.Evaluator{
@@ -46,14 +47,14 @@ func (j *joint) of(part int, v []float64) []float64 {
 	return v[part*j.width : (part+1)*j.width]
 }
 
-// order is Ordered of optim.Evaluator.
+// order implements Ordered of optim.Evaluator.
 func (j *joint) order() {
 	for _, e := range j.parts {
 		e.Ordered()
 	}
 }
 
-// zeros returns n zeros in j.room.
+// zeros returns n zeros, in the memory of j.room.
 func (j *joint) zeros(n int) []float64 {
 	if cap(j.room) < n {
 		j.room = make([]float64, n)
@@ -63,7 +64,7 @@ func (j *joint) zeros(n int) []float64 {
 	return j.room
 }
 
-// each adds loss and gradient of every part to out. evaluate writes them for one part.
+// each adds loss and gradient of every part to out. evaluate computes them for one part.
 func (j *joint) each(out []float64, evaluate func(part int, e *optim.Evaluator, out []float64) error) error {
 	for k, e := range j.parts {
 		own := j.zeros(1 + j.width)
@@ -75,7 +76,7 @@ func (j *joint) each(out []float64, evaluate func(part int, e *optim.Evaluator, 
 	return nil
 }
 
-// add adds loss and gradient of a part to out.
+// add adds own, the loss and gradient of a part, to out.
 func (j *joint) add(part int, own, out []float64) {
 	out[0] += own[0]
 	gradient := j.of(part, out[1:])
@@ -84,29 +85,29 @@ func (j *joint) add(part int, own, out []float64) {
 	}
 }
 
-// evaluate is Evaluate of optim.Evaluator.
+// evaluate implements Evaluate of optim.Evaluator.
 func (j *joint) evaluate(shard int, v, out []float64) error {
 	return j.each(out, func(k int, e *optim.Evaluator, out []float64) error { return e.Evaluate(shard, j.of(k, v), out) })
 }
 
-// start is Start of optim.Margins.
+// start implements Start of optim.Margins.
 func (j *joint) start(shard int, v, out []float64) error {
 	return j.each(out, func(k int, e *optim.Evaluator, out []float64) error { return e.Margins.Start(shard, j.of(k, v), out) })
 }
 
-// direction is Direction of optim.Margins.
+// direction implements Direction of optim.Margins.
 func (j *joint) direction(shard int, p []float64, step float64, out []float64) error {
 	return j.each(out, func(k int, e *optim.Evaluator, out []float64) error {
 		return e.Margins.Direction(shard, j.of(k, p), step, out)
 	})
 }
 
-// gradient is Gradient of optim.Margins.
+// gradient implements Gradient of optim.Margins.
 func (j *joint) gradient(shard int, step float64, out []float64) error {
 	return j.each(out, func(_ int, e *optim.Evaluator, out []float64) error { return e.Margins.Gradient(shard, step, out) })
 }
 
-// trials is Trials of optim.Margins.
+// trials implements Trials of optim.Margins.
 func (j *joint) trials(shard int, steps, out []float64) error {
 	for _, e := range j.parts {
 		if err := e.Margins.Trials(shard, steps, out); err != nil {
@@ -116,7 +117,7 @@ func (j *joint) trials(shard int, steps, out []float64) error {
 	return nil
 }
 
-// advance is Advance of optim.Margins.
+// advance implements Advance of optim.Margins.
 func (j *joint) advance(shard int, step float64) error {
 	for _, e := range j.parts {
 		if err := e.Margins.Advance(shard, step); err != nil {
@@ -126,8 +127,8 @@ func (j *joint) advance(shard int, step float64) error {
 	return nil
 }
 
-// appendSnapshot is Append of optim.Snapshot. It appends the snapshot of each part after its
-// length, 8 bytes, little-endian.
+// appendSnapshot implements Append of optim.Snapshot. For each part it appends the length of
+// the part's snapshot (8 bytes, little-endian), followed by the snapshot.
 func (j *joint) appendSnapshot(shard int, dst []byte) ([]byte, error) {
 	out := dst
 	for _, e := range j.parts {
@@ -142,7 +143,7 @@ func (j *joint) appendSnapshot(shard int, dst []byte) ([]byte, error) {
 	return out, nil
 }
 
-// restoreSnapshot is Restore of optim.Snapshot.
+// restoreSnapshot implements Restore of optim.Snapshot.
 func (j *joint) restoreSnapshot(shard int, src []byte) error {
 	for k, e := range j.parts {
 		var n uint64
@@ -161,8 +162,8 @@ func (j *joint) restoreSnapshot(shard int, src []byte) error {
 	return nil
 }
 
-// hessian is Hessian of optim.Evaluator. Parts share no parameters, so the matrix has their
-// matrices as blocks on its diagonal.
+// hessian implements Hessian of optim.Evaluator. Parts share no parameters, so the matrix is
+// block-diagonal: its blocks are the matrices of the parts.
 func (j *joint) hessian(shard int, v, out []float64) error {
 	n, all := j.width, j.parameters()
 	for k, e := range j.parts {
@@ -183,7 +184,7 @@ func (j *joint) hessian(shard int, v, out []float64) error {
 	return nil
 }
 
-// evaluateRows is Evaluate of optim.Minibatch.
+// evaluateRows implements Evaluate of optim.Minibatch.
 func (j *joint) evaluateRows(shard int, indices []int32, v, out []float64) error {
 	for k, e := range j.parts {
 		own := j.zeros(2 + j.width)
@@ -191,14 +192,14 @@ func (j *joint) evaluateRows(shard int, indices []int32, v, out []float64) error
 			return err
 		}
 		j.add(k, own, out)
-		if k == 0 { // the weight of the rows, once
+		if k == 0 { // add the weight of the rows only once
 			out[1+j.parameters()] += own[1+j.width]
 		}
 	}
 	return nil
 }
 
-// bound is Bound of optim.Smoothing.
+// bound implements Bound of optim.Smoothing.
 func (j *joint) bound(shard int, v, out []float64) error {
 	n := j.parts[0].Smoothing.BoundLen
 	for k, e := range j.parts {
@@ -209,7 +210,7 @@ func (j *joint) bound(shard int, v, out []float64) error {
 	return nil
 }
 
-// gap is Gap of optim.Smoothing: the bounds of the parts add up to one of the sum.
+// gap implements Gap of optim.Smoothing. The sum of the parts' bounds is a bound of the sum.
 func (j *joint) gap(v, sums []float64, l1, l2 float64) (objective, bound float64) {
 	n := j.parts[0].Smoothing.BoundLen
 	for k, e := range j.parts {
@@ -220,7 +221,7 @@ func (j *joint) gap(v, sums []float64, l1, l2 float64) (objective, bound float64
 	return objective, bound
 }
 
-// refine is Refine of optim.Smoothing.
+// refine implements Refine of optim.Smoothing.
 func (j *joint) refine(shard int) error {
 	for _, e := range j.parts {
 		if err := e.Smoothing.Refine(shard); err != nil {

@@ -15,8 +15,8 @@ type plant struct {
 	Name   string  `column:"name"`
 }
 
-// Three kinds of plants, classified by two lengths, and the relative duality gap of the
-// training.
+// Example classifies three kinds of plants by two lengths, and prints whether the relative
+// duality gap of the training is small.
 func Example() {
 	plants := []plant{
 		{1, 1, "moss"}, {2, 1, "moss"}, {1, 2, "moss"}, {2, 2, "moss"},

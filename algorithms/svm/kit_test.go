@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// classify trains a classifier on a table with the columns of trial.
+// classify trains a classifier on a table. Parameters p need not name the columns.
 func classify(t testing.TB, table trial.Table, p svm.LinearSVC, options ...engine.Option) *svm.SVCModel {
 	t.Helper()
 	p = svcColumns(table, p)
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return svm.TrainSVC(table.Dataset(b), p) }, svm.SVCModelOf, options...)
 }
 
-// regress trains a regression on a table with the columns of trial.
+// regress trains a regression on a table. Parameters p need not name the columns.
 func regress(t testing.TB, table trial.Table, p svm.LinearSVR) *svm.SVRModel {
 	t.Helper()
 	p = svrColumns(table, p)
@@ -75,7 +75,7 @@ func target(n, d int) trial.Table {
 	return table
 }
 
-// fit is a model of scikit-learn.
+// fit has the parameters and the results of a model of scikit-learn.
 type fit struct {
 	C, Epsilon float64
 	Rows       int
@@ -130,5 +130,5 @@ func objective(table trial.Table, class int, classOf func(i int) int, w []float6
 	return sum
 }
 
-// trim formats a label like a class.
+// trim returns the text of a label in the format of classes.
 func trim(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -9,30 +9,30 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// PredictOptions change what PredictSVC and PredictSVR read and write.
+// PredictOptions are options of PredictSVC and PredictSVR.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and, for PredictSVR, OffsetCol name the columns to read. Empty
-	// means the columns that the model was trained on.
+	// VectorCol, FeatureCols and, for PredictSVR, OffsetCol name the columns to read. If they
+	// are empty, the columns are those that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
 	// PredictionCol names the new column of predictions: classes in the type of the labels, or
 	// float64. Empty means "prediction".
 	PredictionCol string
-	// DecisionCol names the new column of PredictSVC with the vectors of margins; empty means
+	// DecisionCol names the new vector column of margins that PredictSVC adds; empty means
 	// "decision".
 	DecisionCol string
-	// Replace lets the new columns replace those of the same names, which otherwise are an
-	// error.
+	// Replace allows the new columns to replace columns of the same names. Without Replace such
+	// columns are an error.
 	Replace bool
-	// Skip predicts null for rows that hold a NaN or an infinity, which otherwise fail the run.
-	// For rows that hold a null the prediction is null in either case.
+	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
+	// an error. For rows that contain a null the prediction is null in either case.
 	Skip bool
 }
 
 // PredictSVC adds to each row the predicted class and the margins, with the same bits as
-// SVCModel.Predict, Decision and their sparse forms. The model is a dataset of one row, from
-// TrainSVC or from SVCModel.Dataset. Rows stay in place.
+// SVCModel.Predict, Decision and their variants for sparse rows. made is the model as a dataset
+// of one row, from TrainSVC or from SVCModel.Dataset. Rows are not moved between subtasks.
 func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "svm.PredictSVC"
 	if o.OffsetCol != "" {
@@ -48,15 +48,15 @@ func (o PredictOptions) number() linearmodel.PredictOptions {
 	}
 }
 
-// scores returns the classes, and a function from a row's margins to its class and the same
-// margins.
+// scores returns the classes, and a function that takes a row's margins and returns its class
+// and these margins.
 func (m *SVCModel) scores() (linearmodel.Classes, func(margins []float64) (int, []float64)) {
 	return m.Classes, func(margins []float64) (int, []float64) { return classOf(margins), margins }
 }
 
 // PredictSVR adds the prediction to each row, with the same bits as SVRModel.Predict and
-// PredictSparse. The model is a dataset of one row, from TrainSVR or from SVRModel.Dataset.
-// Rows stay in place.
+// PredictSparse. made is the model as a dataset of one row, from TrainSVR or from
+// SVRModel.Dataset. Rows are not moved between subtasks.
 func PredictSVR(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return linearmodel.PredictNumber("svm.PredictSVR", "LinearSVRPredict", d, made, o.number(), DecodeSVR, linearmodel.Same)
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // TestClassifiersAreScikitLearns compares coefficients, and the textbook's objective, with
-// models that do not penalise the intercept. These are LinearSVC without an intercept, or with
-// a large intercept_scaling, and else SVC with the linear kernel.
+// models of scikit-learn that do not penalise the intercept. These are LinearSVC without an
+// intercept or with a large intercept_scaling, and otherwise SVC with the linear kernel.
 func TestClassifiersAreScikitLearns(t *testing.T) {
 	tables := map[string]trial.Table{"heart": trial.Heart(t), "cancer": trial.Cancer(t), "iris": trial.Iris(t)}
 	for name, want := range scikit(t) {
@@ -70,7 +70,7 @@ func classNumbers(m *svm.SVCModel, table trial.Table) func(i int) int {
 	}
 }
 
-// checkGap asserts a relative duality gap of at most 1e-6, or convergence where the loss is
+// checkGap requires a relative duality gap of at most 1e-6, or convergence if the loss is
 // squared.
 func checkGap(t *testing.T, s svm.Summary, squared bool) {
 	t.Helper()
@@ -89,8 +89,8 @@ func checkGap(t *testing.T, s svm.Summary, squared bool) {
 	require.InEpsilon(t, s.Objective*(1+gap), s.Objective+absolute, 1e-12)
 }
 
-// TestRegressionsAreScikitLearns compares with LinearSVR and SVR as
-// TestClassifiersAreScikitLearns does.
+// TestRegressionsAreScikitLearns compares regressions with LinearSVR and SVR of scikit-learn,
+// in the same way as TestClassifiersAreScikitLearns.
 func TestRegressionsAreScikitLearns(t *testing.T) {
 	table := trial.Abalone(t, 800)
 	for name, want := range scikit(t) {
@@ -118,7 +118,7 @@ func TestRegressionsAreScikitLearns(t *testing.T) {
 	}
 }
 
-// tolFor returns a small Tol where only the gradient ends training.
+// tolFor returns a small Tol if training ends only by the size of the gradient.
 func tolFor(squared bool) float64 {
 	if squared {
 		return 1e-9

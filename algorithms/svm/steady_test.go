@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates too, which would spoil the counts.
+// With the race detector, its own allocations would be counted too.
 
 package svm_test
 
@@ -15,10 +15,11 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Supersteps allocate nothing: a training of many supersteps allocates as much as one of few.
-// Exceptions are the growing lists of reported values, and chance in the Go runtime. Writing
-// the model's file allocates more for a longer record; this is measured apart and subtracted.
-// An allocation for each shard would be 8 or more.
+// TestSuperstepsAllocateNothing requires that a training with many supersteps allocates as much
+// as a training with few. Exceptions are the lists of reported values, which grow, and
+// variations of the Go runtime. Writing the model's file allocates more for a longer record;
+// that is measured separately and subtracted. One allocation per shard would be at least 8 per
+// superstep.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few, many = 4, 22
 	for name, table := range map[string]trial.Table{"two": several(1000, 8, 2), "sparse": several(1000, 8, 3), "three": several(1000, 4, 3)} {

@@ -13,16 +13,17 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// LinearSVC are the parameters of TrainSVC, for a linear support vector classifier. The zero
-// value of every field means its default; only LabelCol has none.
+// LinearSVC has the parameters of TrainSVC, for a linear support vector classifier. The zero
+// value of a field means its default. Only LabelCol has no default.
 type LinearSVC struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, and are joined in their order. With neither, the features are the
-	// dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
+	// number columns instead, which are joined in the given order. If both are empty, the
+	// features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of the labels, of any type. The classes are its distinct values
-	// in ascending order: numbers by value, text by bytes, false before true. Required.
+	// in ascending order: numbers by value, text by bytes, false before true. LabelCol is
+	// required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// weighs 1.
@@ -31,50 +32,51 @@ type LinearSVC struct {
 	// and "decision".
 	PredictionCol, DecisionCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without it such a row is an error, which names row and column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
-	// Squared squares the hinge loss.
+	// Squared selects the squared hinge loss.
 	Squared bool
-	// ClassWeights multiply the weights of rows by class. The keys are classes as texts; rows
-	// of other classes keep their weights. Balanced makes all classes weigh the same instead.
-	// Neither changes the standard deviations by which features are scaled.
+	// ClassWeights has factors for the weights of rows. The keys are classes as texts; rows of
+	// other classes keep their weights. Balanced gives all classes the same total weight
+	// instead. Neither changes the standard deviations by which features are scaled.
 	ClassWeights map[string]float64
 	Balanced     bool
 
-	// NoIntercept leaves the intercepts out.
+	// NoIntercept omits the intercepts.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of unscaled features. By default it is
-	// on the coefficients of features divided by their standard deviations.
+	// NoStandardize applies the penalty to the coefficients of unscaled features. By default
+	// the penalty applies to the coefficients of features divided by their standard deviations.
 	NoStandardize bool
 	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
-	// mean weighted loss. Both 0 means an L2 of 0.01. Without Squared, L2 is needed. With W the
-	// total weight, scikit-learn's C is L2 = 1/(C·W) with NoStandardize.
+	// mean weighted loss. If both are 0, L2 is 0.01. Without Squared, L2 must be above 0. With
+	// W the total weight, scikit-learn's C corresponds to L2 = 1/(C·W) with NoStandardize.
 	L1, L2 float64
 
 	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
-	// means Newton's method up to 32 parameters, and LBFGS beyond that.
+	// means Newton's method for up to 32 parameters, and LBFGS for more.
 	Method optim.Method
-	// MaxIter is the largest number of iterations in all rounds together. 0 means 1000, and 100
-	// epochs for SGD.
+	// MaxIter is the largest number of iterations in all rounds together, or of epochs for SGD.
+	// 0 means 1000 iterations or 100 epochs.
 	MaxIter int
-	// Tol ends training, or without Squared a round of it, when the largest component of the
-	// gradient by standardised coefficients is at most Tol·max(1, its value at the start). 0
-	// means 1e-6; a negative value turns the test off. A round uses a smaller Tol if the gap
-	// needs it.
+	// Tol ends training, or a round of training without Squared, when the largest component of
+	// the gradient with respect to standardised coefficients is at most Tol·max(1, that
+	// component at the start). 0 means 1e-6; a negative value turns the test off. A round uses
+	// a smaller Tol if the gap needs it.
 	Tol float64
-	// GapTol ends training without Squared when the objective is above a lower bound of its
-	// minimum by at most GapTol of its value; 0 means 1e-6.
+	// GapTol ends training without Squared when the objective exceeds a lower bound of its
+	// minimum by at most GapTol, relative to the objective; 0 means 1e-6.
 	GapTol float64
-	// LossTol ends training, or a round of it, when the objective falls by at most LossTol of
-	// its value. StepTol ends it when no parameter moves more than StepTol. 0 turns the test
-	// off.
+	// LossTol ends training, or a round of training, when the objective falls by at most
+	// LossTol, relative to its value. StepTol does so when no parameter moves by more than
+	// StepTol, relative to the larger of its size and 1. 0 turns the test off.
 	LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
-	// Start is a model to start from, of the same features and classes; nil means zeros.
+	// Start is a model with the same features and classes, from which training starts; nil
+	// means zeros.
 	Start *SVCModel
-	// Seed is the seed of the draws of SGD; 0 means the seed of the job.
+	// Seed is the seed for the order of rows in SGD; 0 means the seed of the job.
 	Seed uint64
 }
 
@@ -84,7 +86,7 @@ const (
 	defaultDecision = "decision"
 )
 
-// common returns the parameters that all linear models share.
+// common returns those of the parameters that all linear models share.
 func (p LinearSVC) common() linearmodel.Params {
 	return withDefaults(linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, Skip: p.Skip,
@@ -105,7 +107,7 @@ func (p LinearSVC) Validate() error {
 	return errors.Join(errs...)
 }
 
-// losses returns the loss of the second of two classes, or one loss for each of more classes.
+// losses returns one loss for two classes, or one loss per class for more.
 func (p LinearSVC) losses(f *rows.Facts) ([]objective.Loss, error) {
 	first, k := 0, len(f.Classes)
 	if err := rows.TwoClasses(p.LabelCol, f.Classes); err != nil {
@@ -127,13 +129,13 @@ func (p LinearSVC) losses(f *rows.Facts) ([]objective.Loss, error) {
 
 // TrainSVC fits a linear support vector classifier and returns the model as a dataset of one
 // row. Its column "model" holds the bytes that SVCModel.Encode returns. Collect the dataset and
-// read it with SVCModelOf, or give it to PredictSVC. (A second column has the type of the
-// labels; it is null.)
+// read it with SVCModelOf, or pass it to PredictSVC. A second column, which is null, tells the
+// type of the labels.
 //
-// Its queue is named "linear-svc". It reports for the start and every iteration "loss", which
-// is the objective of the round, "gradient norm", "step" and "reads", and at the end of each
-// round "gap". Errors in the parameters, or in the columns that they name, are reported when
-// the job is built, with the caller's line.
+// The training queue is named "linear-svc". For the start and every iteration it reports
+// "loss", which is the objective of the round, "gradient norm", "step" and "reads". At the end
+// of each round it reports "gap". Errors in the parameters, or in the columns that they name,
+// are reported when the job is built, with the caller's line.
 func TrainSVC(d *engine.Dataset, p LinearSVC) *engine.Dataset {
 	const op = "svm.TrainSVC"
 	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {
@@ -159,10 +161,10 @@ func TrainSVC(d *engine.Dataset, p LinearSVC) *engine.Dataset {
 // Kind implements model.Stage.
 func (p LinearSVC) Kind() string { return kindSVC }
 
-// Fit implements model.Stage: it is TrainSVC.
+// Fit implements model.Stage. It calls TrainSVC.
 func (p LinearSVC) Fit(d *engine.Dataset) *engine.Dataset { return TrainSVC(d, p) }
 
-// Apply implements model.Stage: it is PredictSVC with the parameters' columns.
+// Apply implements model.Stage. It calls PredictSVC with the parameters' columns.
 func (p LinearSVC) Apply(d, made *engine.Dataset) *engine.Dataset {
 	return PredictSVC(d, made, PredictOptions{PredictionCol: p.PredictionCol, DecisionCol: p.DecisionCol})
 }

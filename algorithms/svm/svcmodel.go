@@ -9,14 +9,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// SVCModel is a trained classifier. It is used by pointer and not changed once it predicts;
-// any number of goroutines may use one.
+// SVCModel is a trained classifier. Use it through a pointer, and do not change it after the
+// first prediction. Any number of goroutines may use the same model.
 //
-// For two classes Coefficients has one row, and Intercepts one value, for the second class. For
-// more they have one for each class. Both are for unscaled features.
+// For two classes, Coefficients has one row and Intercepts one value, for the second class. For
+// more classes there is one of each for every class. Both apply to unscaled features.
 type SVCModel struct {
 	linearmodel.Model `json:"-"`
-	// Classes are the classes in ascending order, and the type of their column.
+	// Classes has the classes in ascending order, and the type of the label column.
 	Classes linearmodel.Classes `json:"-"`
 	// Squared is the parameter Squared of the training.
 	Squared bool `json:"squared"`
@@ -29,10 +29,10 @@ type SVCModel struct {
 // Summary describes a training.
 type Summary = linearmodel.Summary
 
-// Predict returns the index in Classes.Values of the predicted class of a row. Of two classes
-// that is the second if its margin is above 0. Of more it is the class with the largest margin,
-// and the first if several are equal. A row with other than Dim features, or with a NaN, gives
-// -1. Only the first call allocates.
+// Predict returns the index in Classes.Values of the predicted class of a row. With two
+// classes, the second is predicted if its margin is above 0. With more classes, the class with
+// the largest margin is predicted, and the first one if several are equal. If the row does not
+// have Dim features or contains a NaN, the result is -1. Only the first call allocates.
 func (m *SVCModel) Predict(x []float64) int {
 	if m.Margins() == 1 {
 		return side(m.Margin(x))
@@ -40,8 +40,9 @@ func (m *SVCModel) Predict(x []float64) int {
 	return m.Largest(x)
 }
 
-// PredictSparse is Predict for a sparse row: its entries that are not 0, and their indices in
-// ascending order. Indices that do not ascend or lie outside 0..Dim-1 give -1.
+// PredictSparse does what Predict does, for a sparse row. The row is given by its nonzero
+// values and their indices in ascending order. If indices do not ascend or lie outside
+// 0..Dim-1, the result is -1.
 func (m *SVCModel) PredictSparse(indices []int32, values []float64) int {
 	if m.Margins() == 1 {
 		return side(m.SparseMargin(indices, values))
@@ -49,18 +50,18 @@ func (m *SVCModel) PredictSparse(indices []int32, values []float64) int {
 	return m.SparseLargest(indices, values)
 }
 
-// Decision writes the margins of a row to dst, which must have a value for each. Two classes
-// have one margin, which is above 0 for the second class; more have one for each class.
-// Decision returns false, and leaves dst as it is, for a dst of another length and for a row
-// with other than Dim features. Only the first call allocates.
+// Decision writes the margins of a row to dst, which must have one value for each. Two classes
+// have one margin, which is above 0 for the second class. More classes have one margin each.
+// Decision returns false and does not change dst if dst has another length or the row does not
+// have Dim features. Only the first call allocates.
 func (m *SVCModel) Decision(x, dst []float64) bool { return m.MarginsTo(x, dst) }
 
-// DecisionSparse is Decision for a sparse row.
+// DecisionSparse does what Decision does, for a sparse row.
 func (m *SVCModel) DecisionSparse(indices []int32, values, dst []float64) bool {
 	return m.SparseMarginsTo(indices, values, dst)
 }
 
-// side returns which of two classes a margin means, or -1 for NaN.
+// side returns the class that the margin of two classes predicts, or -1 for NaN.
 func side(margin float64) int {
 	switch {
 	case margin != margin:
@@ -85,7 +86,7 @@ func classOf(margins []float64) int {
 	return best
 }
 
-// svcPayload is what a model's file holds.
+// svcPayload is the content of a model's file.
 type svcPayload struct {
 	linearmodel.Payload
 	linearmodel.Classes
@@ -97,8 +98,8 @@ const svcVersion = 1
 // Kind implements model.Model.
 func (m *SVCModel) Kind() string { return kindSVC }
 
-// Encode returns the model's file, the same bytes for the same model. A model that is not valid
-// is an error.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *SVCModel) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kindSVC, svcVersion, &m.Model, svcPayload{m.Payload(), m.Classes, m})
 }
@@ -115,8 +116,8 @@ func (m *SVCModel) check() error {
 	return m.Check()
 }
 
-// DecodeSVC reads what SVCModel.Encode wrote. Input that is truncated, altered, of another kind
-// or of a newer version is an error, which says so.
+// DecodeSVC decodes what SVCModel.Encode returned. It returns an error that tells the cause if
+// the input is truncated, altered, of another kind or of a newer version.
 func DecodeSVC(file []byte) (*SVCModel, error) {
 	p := svcPayload{SVCModel: &SVCModel{}}
 	if err := linearmodel.Decode(file, kindSVC, svcVersion, &p, &p.Payload, &p.Model); err != nil {
@@ -126,23 +127,24 @@ func DecodeSVC(file []byte) (*SVCModel, error) {
 	return model.Whole(p.SVCModel, p.check())
 }
 
-// Save writes the model to a file. The file is either the old one or the whole new one.
+// Save writes the model to a file. The file is replaced atomically: after a failure it is still
+// the old one.
 func (m *SVCModel) Save(path string) error { return model.Save(path, m) }
 
 // LoadSVC reads a model that SVCModel.Save wrote.
 func LoadSVC(path string) (*SVCModel, error) { return model.Load(path, DecodeSVC) }
 
-// SVCModelOf returns the model that was collected under a name from the dataset that
-// TrainSVC returned.
+// SVCModelOf returns the model that was collected under the given name. The collected dataset
+// must be the one that TrainSVC returned.
 func SVCModelOf(result *engine.Result, name string) (*SVCModel, error) {
 	return model.Collected(result, name, DecodeSVC)
 }
 
-// Dataset makes the model a dataset of the job, like the one that TrainSVC returns, so that a
-// saved model can be given to PredictSVC.
+// Dataset returns the model as a dataset of the job, like the dataset that TrainSVC returns.
+// With it a saved model can be passed to PredictSVC.
 func (m *SVCModel) Dataset(b *engine.Builder) *engine.Dataset { return m.Classes.Dataset(b, m) }
 
-// Transform implements model.Model: it is PredictSVC with the columns of training.
+// Transform implements model.Model. It calls PredictSVC with the columns of training.
 func (m *SVCModel) Transform(d *engine.Dataset) *engine.Dataset {
 	return PredictSVC(d, m.Dataset(model.BuilderOf("svm.SVCModel.Transform", d)), PredictOptions{PredictionCol: m.PredictionCol, DecisionCol: m.DecisionCol})
 }
@@ -152,7 +154,7 @@ func (m *SVCModel) Bind(l *model.Layout) (model.Step, error) {
 	return linearmodel.BindClass(&m.Model, l, m.Classes, m.PredictionCol, cmp.Or(m.DecisionCol, defaultDecision), m.Margins(), classOf)
 }
 
-// marginsOf returns the number of margins for a number of classes.
+// marginsOf returns the number of margins for the given number of classes.
 func marginsOf(classes int) int {
 	if classes == 2 {
 		return 1

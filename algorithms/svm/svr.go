@@ -13,15 +13,15 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// LinearSVR are the parameters of TrainSVR, for a linear support vector regression. The zero
-// value of every field means its default; only LabelCol has none.
+// LinearSVR has the parameters of TrainSVR, for a linear support vector regression. The zero
+// value of a field means its default. Only LabelCol has no default.
 type LinearSVR struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// number columns instead, and are joined in their order. With neither, the features are the
-	// dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
+	// number columns instead, which are joined in the given order. If both are empty, the
+	// features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of numbers to be predicted. Required.
+	// LabelCol names the column of numbers to be predicted. LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// weighs 1.
@@ -32,44 +32,44 @@ type LinearSVR struct {
 	// PredictionCol names the column of predictions; empty means "prediction".
 	PredictionCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without it such a row is an error, which names row and column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
-	// Epsilon is the largest difference of prediction and label without a loss, in the label's
-	// unit, 0 or more.
+	// Epsilon is the largest difference between prediction and label that causes no loss, in
+	// the unit of the label, 0 or more.
 	Epsilon float64
-	// Squared squares the loss.
+	// Squared selects the squared loss.
 	Squared bool
 
-	// NoIntercept leaves the intercept out.
+	// NoIntercept omits the intercept.
 	NoIntercept bool
-	// NoStandardize puts the penalty on the coefficients of unscaled features. By default it is
-	// on the coefficients of features divided by their standard deviations.
+	// NoStandardize applies the penalty to the coefficients of unscaled features. By default
+	// the penalty applies to the coefficients of features divided by their standard deviations.
 	NoStandardize bool
 	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
-	// mean weighted loss. Both 0 means an L2 of 0.01. Without Squared, L2 is needed. With W the
-	// total weight, scikit-learn's C is L2 = 1/(C·W) with NoStandardize.
+	// mean weighted loss. If both are 0, L2 is 0.01. Without Squared, L2 must be above 0. With
+	// W the total weight, scikit-learn's C corresponds to L2 = 1/(C·W) with NoStandardize.
 	L1, L2 float64
 
 	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
-	// means Newton's method up to 32 parameters, and LBFGS beyond that.
+	// means Newton's method for up to 32 parameters, and LBFGS for more.
 	Method optim.Method
-	// MaxIter is the largest number of iterations in all rounds together. 0 means 1000, and 100
-	// epochs for SGD.
+	// MaxIter is the largest number of iterations in all rounds together, or of epochs for SGD.
+	// 0 means 1000 iterations or 100 epochs.
 	MaxIter int
-	// Tol, GapTol, LossTol and StepTol are as in LinearSVC.
+	// Tol, GapTol, LossTol and StepTol have the meaning of these fields in LinearSVC.
 	Tol, GapTol, LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
-	// Start is a model to start from, of the same features; nil means zeros.
+	// Start is a model with the same features, from which training starts; nil means zeros.
 	Start *SVRModel
-	// Seed is the seed of the draws of SGD; 0 means the seed of the job.
+	// Seed is the seed for the order of rows in SGD; 0 means the seed of the job.
 	Seed uint64
 }
 
 const kindSVR = "linear-svr"
 
-// common returns the parameters that all linear models share.
+// common returns those of the parameters that all linear models share.
 func (p LinearSVR) common() linearmodel.Params {
 	return withDefaults(linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol, Skip: p.Skip,
@@ -87,7 +87,7 @@ func (p LinearSVR) Validate() error {
 	return errors.Join(errs...)
 }
 
-// losses returns the only loss.
+// losses returns a list of one loss.
 func (p LinearSVR) losses(*rows.Facts) ([]objective.Loss, error) {
 	if p.Squared {
 		return []objective.Loss{objective.SquaredEpsilonInsensitive{Epsilon: p.Epsilon}}, nil
@@ -97,11 +97,11 @@ func (p LinearSVR) losses(*rows.Facts) ([]objective.Loss, error) {
 
 // TrainSVR fits a linear support vector regression and returns the model as a dataset of one
 // row. Its column "model" holds the bytes that SVRModel.Encode returns. Collect the dataset and
-// read it with SVRModelOf, or give it to PredictSVR.
+// read it with SVRModelOf, or pass it to PredictSVR.
 //
-// Its queue is named "linear-svr" and reports the same as that of TrainSVC. Errors in the
-// parameters, or in the columns that they name, are reported when the job is built, with the
-// caller's line.
+// The training queue is named "linear-svr" and reports the same series as the queue of
+// TrainSVC. Errors in the parameters, or in the columns that they name, are reported when the
+// job is built, with the caller's line.
 func TrainSVR(d *engine.Dataset, p LinearSVR) *engine.Dataset {
 	const op = "svm.TrainSVR"
 	if _, refused := model.Begin(op, d, p.Validate()); refused != nil {
@@ -124,10 +124,10 @@ func TrainSVR(d *engine.Dataset, p LinearSVR) *engine.Dataset {
 // Kind implements model.Stage.
 func (p LinearSVR) Kind() string { return kindSVR }
 
-// Fit implements model.Stage: it is TrainSVR.
+// Fit implements model.Stage. It calls TrainSVR.
 func (p LinearSVR) Fit(d *engine.Dataset) *engine.Dataset { return TrainSVR(d, p) }
 
-// Apply implements model.Stage: it is PredictSVR with the parameters' PredictionCol.
+// Apply implements model.Stage. It calls PredictSVR with the parameters' PredictionCol.
 func (p LinearSVR) Apply(d, made *engine.Dataset) *engine.Dataset {
 	return PredictSVR(d, made, PredictOptions{PredictionCol: p.PredictionCol})
 }

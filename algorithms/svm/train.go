@@ -13,8 +13,8 @@ import (
 
 // Measures of fit in Summary.Measures.
 const (
-	// DualityGap is the difference of the objective and a lower bound of its minimum. It is
-	// defined without Squared, and not for SGD.
+	// DualityGap is the difference between the objective and a lower bound of its minimum. It
+	// is defined without Squared, and not for SGD.
 	DualityGap = "duality_gap"
 	// RelativeDualityGap is DualityGap divided by the objective.
 	RelativeDualityGap = "relative_duality_gap"
@@ -27,11 +27,12 @@ const (
 	defaultMaxIter = 1000
 )
 
-// shrink divides the smoothing from round to round. 3 takes fewer iterations in all than the 10
-// of package objective, because rounds begin closer to their optimum.
+// shrink is the divisor of the smoothing from each round to the next. With 3 the total number
+// of iterations is smaller than with the 10 of package objective, because each round begins
+// closer to its optimum.
 const shrink = 3
 
-// kinked returns a loss with kinks as the method needs it: smoothed, or as it is for SGD.
+// kinked returns the loss that method m minimises: l itself for SGD, and otherwise l smoothed.
 func kinked(l objective.Kinked, m optim.Method) objective.Loss {
 	if m == optim.SGD {
 		return l
@@ -39,7 +40,7 @@ func kinked(l objective.Kinked, m optim.Method) objective.Loss {
 	return objective.Smooth{Loss: l, Shrink: shrink}
 }
 
-// withDefaults fills in the defaults of this package.
+// withDefaults returns p with the defaults of this package.
 func withDefaults(p linearmodel.Params) linearmodel.Params {
 	if p.L1 == 0 && p.L2 == 0 {
 		p.L2 = defaultL2
@@ -50,7 +51,7 @@ func withDefaults(p linearmodel.Params) linearmodel.Params {
 	return p
 }
 
-// gapTolOf returns the tolerance of the gap, or 0 where no gap is computed.
+// gapTolOf returns the tolerance of the gap, or 0 if no gap is computed.
 func gapTolOf(tol float64, squared bool, m optim.Method) float64 {
 	switch {
 	case squared || m == optim.SGD:
@@ -61,7 +62,7 @@ func gapTolOf(tol float64, squared bool, m optim.Method) float64 {
 	return tol
 }
 
-// validate returns the errors in the parameters that both estimators have.
+// validate returns the errors in the parameters that LinearSVC and LinearSVR share.
 func validate(p linearmodel.Params, squared bool, gapTol float64) []error {
 	errs := []error{p.Validate()}
 	if !(gapTol >= 0) || math.IsInf(gapTol, 0) {
@@ -73,8 +74,8 @@ func validate(p linearmodel.Params, squared bool, gapTol float64) []error {
 	return errs
 }
 
-// training returns the training that both estimators add to a job. losses returns the losses of
-// the parts, given the facts.
+// training returns the training that both TrainSVC and TrainSVR add to a job. losses returns
+// the losses of the parts for the facts of the rows.
 func training(op, queue string, p linearmodel.Params, squared bool, gapTol float64, losses func(f *rows.Facts) ([]objective.Loss, error)) linearmodel.Training {
 	return linearmodel.Training{
 		Op: op, Queue: queue, Params: p, GapTol: gapTolOf(gapTol, squared, p.Method), LossesOf: losses,
@@ -82,7 +83,7 @@ func training(op, queue string, p linearmodel.Params, squared bool, gapTol float
 	}
 }
 
-// noteGap adds the measures of the duality gap, where there is one.
+// noteGap adds the measures of the duality gap, if gapTol is not 0.
 func noteGap(f *linearmodel.Fit, gapTol float64) {
 	if gapTol == 0 {
 		return

@@ -57,8 +57,8 @@ func TestSameBits(t *testing.T) {
 	})
 }
 
-// TestJointIsOneAgainstTheRest: training several classes together gives the same classifiers as
-// training each class against the rest, by every method.
+// TestJointIsOneAgainstTheRest requires that training several classes together gives the same
+// classifiers as training each class against the rest, with every method.
 func TestJointIsOneAgainstTheRest(t *testing.T) {
 	table := several(90, 3, 3)
 	for _, p := range []svm.LinearSVC{
@@ -93,7 +93,8 @@ func TestJointIsOneAgainstTheRest(t *testing.T) {
 	}
 }
 
-// TestL1MakesZeros: with an L1 penalty, features that tell nothing have coefficients of 0.
+// TestL1MakesZeros requires that with an L1 penalty, features unrelated to the labels have
+// coefficients of 0.
 func TestL1MakesZeros(t *testing.T) {
 	table := several(200, 2, 2)
 	more := trial.Gaussian(77, 200, 10)
@@ -112,8 +113,8 @@ func TestL1MakesZeros(t *testing.T) {
 	require.NotZero(t, m.Coefficients[0][0])
 }
 
-// TestWeightsAreRepetitions: a row of weight 2 counts as two rows, and so does a row of a class
-// of weight 2.
+// TestWeightsAreRepetitions requires that a row of weight 2 counts as two rows, and likewise a
+// row of a class of weight 2.
 func TestWeightsAreRepetitions(t *testing.T) {
 	table := several(60, 2, 2)
 	table.Weight = nil
@@ -136,8 +137,8 @@ func TestWeightsAreRepetitions(t *testing.T) {
 	require.InEpsilon(t, want.Summary.Objective, byClass.Summary.Objective, 1e-9)
 }
 
-// TestSVRIsNotLeastSquares: outliers do not change the coefficients much, unlike least squares,
-// and within Epsilon there is no loss.
+// TestSVRIsNotLeastSquares requires that outliers change the coefficients little, unlike with
+// least squares, and that differences within Epsilon cause no loss.
 func TestSVRIsNotLeastSquares(t *testing.T) {
 	table := target(300, 3)
 	m := regress(t, table, svm.LinearSVR{L2: 1e-4})
@@ -148,7 +149,8 @@ func TestSVRIsNotLeastSquares(t *testing.T) {
 	require.Equal(t, optim.GapClosed, wide.Summary.Reason)
 }
 
-// TestOffset: training with an offset gives the model of the labels less the offset.
+// TestOffset requires that training with an offset gives the model of the labels minus the
+// offset.
 func TestOffset(t *testing.T) {
 	table := target(80, 2)
 	table.Weight = nil
@@ -173,7 +175,7 @@ func TestOffset(t *testing.T) {
 	}
 }
 
-// TestStart: training that starts at the optimum ends at once.
+// TestStart requires that training that starts at the optimum ends without further iterations.
 func TestStart(t *testing.T) {
 	table := several(100, 3, 3)
 	p := svm.LinearSVC{Squared: true, Method: optim.LBFGS, Tol: 1e-8}
@@ -192,7 +194,7 @@ func TestStart(t *testing.T) {
 	require.LessOrEqual(t, regress(t, numbers, q).Summary.Iterations, 1)
 }
 
-// TestStochastic: SGD, which does not smooth the loss, comes near its minimum.
+// TestStochastic requires that SGD, which does not smooth the loss, comes near to its minimum.
 func TestStochastic(t *testing.T) {
 	table := several(150, 3, 3)
 	best := classify(t, table, svm.LinearSVC{L2: 0.05})
@@ -202,14 +204,14 @@ func TestStochastic(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestLabelsOfAnyType: classes are in the order of their values, and predictions have the type
-// of the labels.
+// TestLabelsOfAnyType requires that classes are in the order of their values, and that
+// predictions have the type of the labels.
 func TestLabelsOfAnyType(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	x := []float64{-2, -1.5, -1, 1, 1.5, 2, -1.2, 0.9}
 	for _, c := range []struct {
 		dt      arrow.DataType
-		classes [2]string // of the rows with x below and above 0
+		classes [2]string // classes of the rows with x below 0 and above 0
 		sorted  []string
 	}{
 		{arrow.FixedWidthTypes.Boolean, [2]string{"false", "true"}, []string{"false", "true"}},
@@ -253,7 +255,7 @@ func TestLabelsOfAnyType(t *testing.T) {
 	}
 }
 
-// TestManyClasses: with more than 32 parameters the default is L-BFGS.
+// TestManyClasses requires that the default method is L-BFGS for more than 32 parameters.
 func TestManyClasses(t *testing.T) {
 	const k = 26
 	table := trial.Table{D: 2}
