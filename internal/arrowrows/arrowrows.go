@@ -1,7 +1,7 @@
-// Package arrowrows turns batches and schemas of package engine/columnar into Arrow's and back,
-// for code of this module, which works on Arrow records. Nothing is copied and no reference is
-// counted: who owns a batch before owns it afterwards. Structs of this module become batches and
-// back by SchemaOf, Emit and Rows, which copy.
+// Package arrowrows converts batches and schemas of package engine/columnar to Arrow records and
+// schemas and back, for code of this module that works on Arrow. These conversions copy nothing
+// and count no reference: the owner of a batch stays its owner. SchemaOf, Emit and Rows convert
+// structs of this module to batches and back; Emit and Rows copy the values.
 package arrowrows
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Record returns a batch as a record, nil for none.
+// Record returns b as an Arrow record, nil if b is the zero Batch.
 func Record(b columnar.Batch) arrow.Record { return batch.Handle(b).Record() }
 
-// Batch returns a record, which may be nil, as a batch.
+// Batch returns rec as a batch. rec may be nil.
 func Batch(rec arrow.Record) columnar.Batch { return columnar.Batch(batch.HandleOf(rec)) }
 
-// Records returns batches as records.
+// Records applies Record to every batch.
 func Records(batches []columnar.Batch) []arrow.Record {
 	recs := make([]arrow.Record, len(batches))
 	for i, b := range batches {
@@ -26,7 +26,7 @@ func Records(batches []columnar.Batch) []arrow.Record {
 	return recs
 }
 
-// Batches returns records as batches.
+// Batches applies Batch to every record.
 func Batches(recs []arrow.Record) []columnar.Batch {
 	batches := make([]columnar.Batch, len(recs))
 	for i, rec := range recs {
@@ -35,15 +35,15 @@ func Batches(recs []arrow.Record) []columnar.Batch {
 	return batches
 }
 
-// Arrow returns a schema as one of Arrow, nil for none.
+// Arrow returns s as an Arrow schema, nil if s is the zero Schema.
 func Arrow(s columnar.Schema) *arrow.Schema { return batch.SchemaHandle(s).Schema() }
 
-// Schema returns a schema of Arrow, which may be nil, as one.
+// Schema returns an Arrow schema as a columnar.Schema. schema may be nil.
 func Schema(schema *arrow.Schema) columnar.Schema {
 	return columnar.Schema(batch.HandleOfSchema(schema))
 }
 
-// Columns returns fields as columns. One without a type has none as text either.
+// Columns returns Arrow fields as columns. The Type of a column is empty if its field has no type.
 func Columns(fields []arrow.Field) []columnar.Column {
 	columns := make([]columnar.Column, len(fields))
 	for i, f := range fields {
@@ -55,7 +55,7 @@ func Columns(fields []arrow.Field) []columnar.Column {
 	return columns
 }
 
-// Values returns arrays as values of columns, and Arrays these as arrays.
+// Values returns Arrow arrays as values of columns. Arrays is its inverse.
 func Values(arrays []arrow.Array) []columnar.Values {
 	values := make([]columnar.Values, len(arrays))
 	for i, arr := range arrays {
@@ -64,7 +64,7 @@ func Values(arrays []arrow.Array) []columnar.Values {
 	return values
 }
 
-// Arrays returns values of columns as arrays, nil for none.
+// Arrays returns values of columns as Arrow arrays, nil in place of zero Values.
 func Arrays(values []columnar.Values) []arrow.Array {
 	arrays := make([]arrow.Array, len(values))
 	for i, v := range values {

@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// codecOf returns the codec of T, which is a type of this module.
+// codecOf returns the codec of T. It panics if T has none, so T must be a type of this module.
 func codecOf[T any]() *batch.Codec[T] {
 	codec, err := batch.NewCodec[T]()
 	if err != nil {
@@ -16,10 +16,10 @@ func codecOf[T any]() *batch.Codec[T] {
 	return codec
 }
 
-// SchemaOf returns the columns of T, a type of this module.
+// SchemaOf returns the schema of batches with values of T, a type of this module.
 func SchemaOf[T any]() columnar.Schema { return Schema(codecOf[T]().Schema()) }
 
-// Emit emits values of a type of this module to out as one batch.
+// Emit emits values, whose type belongs to this module, to a shard of out as one batch.
 func Emit[T any](allocator memory.Allocator, out interface {
 	Emit(shard int, rows columnar.Batch) error
 }, shard int, values []T) error {
@@ -31,8 +31,8 @@ func Emit[T any](allocator memory.Allocator, out interface {
 	return out.Emit(shard, Batch(rec))
 }
 
-// Rows returns the rows of batches as values, which share nothing with them, of a type of this
-// module.
+// Rows returns the rows of all batches as values of T, a type of this module. The values share
+// no memory with the batches.
 func Rows[T any](batches ...columnar.Batch) (all []T, err error) {
 	codec := codecOf[T]()
 	for _, b := range batches {

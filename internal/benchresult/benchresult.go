@@ -1,5 +1,5 @@
-// Package benchresult is the form of the results of collective benchmarks, ours and those of
-// other libraries: lines of JSON, and how times and sizes are summed up and printed.
+// Package benchresult defines the format of results of collective benchmarks, both of this module
+// and of other libraries: one JSON object a line. It also summarises and prints times and sizes.
 package benchresult
 
 import (
@@ -12,17 +12,17 @@ import (
 	"time"
 )
 
-// Line is the result of a collective at one size, carried out in one way.
+// Line is the result of one collective with one message size, algorithm and executor.
 type Line struct {
-	Kind       string  `json:"kind,omitempty"` // of a measurement that is no collective: see simulate.Kind
+	Kind       string  `json:"kind,omitempty"` // if what was measured is not a collective: see simulate.Kind
 	Collective string  `json:"collective"`
-	Config     string  `json:"config,omitempty"` // of other libraries and of plain TCP
-	Algorithm  string  `json:"algorithm"`        // that ran
-	Chosen     bool    `json:"chosen"`           // by the group, not by name
+	Config     string  `json:"config,omitempty"` // configuration, for other libraries and plain TCP
+	Algorithm  string  `json:"algorithm"`        // the algorithm that ran
+	Chosen     bool    `json:"chosen"`           // whether the group chose the algorithm, not the caller
 	Executor   string  `json:"executor"`
 	Ranks      int     `json:"ranks"`
-	Bytes      int     `json:"bytes"` // of a rank's larger buffer
-	Count      int     `json:"count"` // elements
+	Bytes      int     `json:"bytes"` // length of the larger buffer of a rank
+	Count      int     `json:"count"` // number of elements
 	Type       string  `json:"type"`
 	Op         string  `json:"op,omitempty"`
 	InPlace    bool    `json:"in_place"`
@@ -32,16 +32,16 @@ type Line struct {
 	Min        float64 `json:"min_us"`
 	Mean       float64 `json:"mean_us"`
 	AlgBW      float64 `json:"algbw_gbs"` // bytes / p50
-	BusBW      float64 `json:"busbw_gbs"` // what links carry: algbw times a factor of the collective
-	Errors     int64   `json:"errors"`    // wrong elements, all ranks together
+	BusBW      float64 `json:"busbw_gbs"` // bandwidth used on links: algbw times a factor of the collective
+	Errors     int64   `json:"errors"`    // number of wrong elements on all ranks
 
-	// Rounds has the p50 of each round alone: what disturbs a machine for a while shows
-	// there, since it only lengthens some.
+	// Rounds has the p50 of each round. A temporary disturbance of the machine is visible in
+	// it, because it lengthens only some rounds.
 	Rounds []float64 `json:"round_p50_us"`
 }
 
-// ElemBytes is the length of the elements of a type, 0 if it is none. Without a type they are
-// float64.
+// ElemBytes returns the length in bytes of an element of type typ, 0 if there is no such type.
+// An empty typ means float64.
 func ElemBytes(typ string) int {
 	switch typ {
 	case "", "float64", "int64":
@@ -54,8 +54,8 @@ func ElemBytes(typ string) int {
 	return 0
 }
 
-// Read calls a function for each line of JSON. Lines that are no objects are chatter, and
-// skipped. An error names the number of the line.
+// Read calls each for every line of r that is a JSON object. It skips other lines, as benchmarks
+// print them too. It stops at the first error, and adds the line's number to it.
 func Read(r io.Reader, each func(l *Line) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
@@ -75,8 +75,8 @@ func Read(r io.Reader, each func(l *Line) error) error {
 	return lines.Err()
 }
 
-// Median returns the median of some numbers, of an even number the mean of the two in the
-// middle, and 0 of none.
+// Median returns the median of x: for an even number of values the mean of the middle two, and 0
+// if x is empty.
 func Median(x []float64) float64 {
 	if len(x) == 0 {
 		return 0
@@ -104,7 +104,7 @@ func Duration(seconds float64) string {
 	return fmt.Sprintf("%.*f %s", places, seconds, unit)
 }
 
-// Size writes bytes with two digits or so: "96 B", "11 KiB", "1.5 MiB".
+// Size writes a number of bytes, rounded to about two digits: "96 B", "11 KiB", "1.5 MiB".
 func Size(bytes int) string {
 	if bytes < 1<<10 {
 		return fmt.Sprintf("%d B", bytes)

@@ -23,7 +23,7 @@ func TestMedian(t *testing.T) {
 	require.Zero(t, Median(nil))
 	x := []float64{9, 1, 4}
 	require.Equal(t, 4.0, Median(x))
-	require.Equal(t, []float64{9, 1, 4}, x, "the argument stays as it is")
+	require.Equal(t, []float64{9, 1, 4}, x, "Median must not change its argument")
 	require.Equal(t, 2.5, Median([]float64{9, 1, 4, 0}))
 }
 

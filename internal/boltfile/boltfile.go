@@ -1,7 +1,7 @@
-// Package boltfile reads the file of a bbolt database without trusting it. The database itself
-// maps the file and trusts its pages: in a file that was cut short or damaged it panics, faults
-// or recurses for ever. This package reads and checks every page before anything in it is used.
-// It returns a list of errors, and passes on what can still be read.
+// Package boltfile reads the file of a bbolt database without trusting it. Package bbolt itself
+// maps the file and trusts its pages: on a truncated or damaged file it panics, faults or recurses
+// for ever. This package checks every page before it uses anything in the page. It passes on all
+// values that can still be read, and returns a list of errors.
 //
 //	file:   page 0 (meta), page 1 (meta), pages of branches, leaves and the free list
 //	page:   id (8 bytes) | kind (2) | elements (2) | further pages (4) | elements | data
@@ -29,22 +29,22 @@ const (
 	bucketFlag  = 1
 	minPageSize = 1 << 10
 	maxPageSize = 1 << 24
-	maxDamage   = 100 // number of errors that are kept
+	maxDamage   = 100 // maximal number of errors that Read returns
 )
 
 var order = binary.NativeEndian
 
-// ErrBehind is among the errors if the last change of the database may be missing: the values
-// passed on are complete, but may be those before the last change.
+// ErrBehind is among the errors if the last transaction of the database may be missing. Then the
+// values passed on are a complete state, but perhaps the state before the last transaction.
 var ErrBehind = errors.New("the last change may be lost")
 
-// ErrNoBeginning is among the errors if nothing can be passed on: pages in use cannot be
-// distinguished from old ones.
+// ErrNoBeginning is among the errors if neither meta page can be read. Then no value is passed
+// on, because pages in use cannot be distinguished from old pages.
 var ErrNoBeginning = errors.New("neither of the two pages that say what is current can be read")
 
-// Read reads a database with one level of buckets, and calls visit for every value, in the
-// order of buckets and keys; visit may keep the slices. It returns the errors in the file, none
-// if it is undamaged.
+// Read reads a database with one level of buckets from f, which has size bytes. It calls visit for
+// every value, in the order of buckets and keys; visit may keep the slices. It returns the errors
+// in the file, none if the file is undamaged.
 func Read(f io.ReaderAt, size int64, visit func(bucket, key, value []byte)) []error {
 	r := &reader{f: f, size: size, seen: map[uint64]bool{}, visit: visit}
 	m, ok := r.meta()
@@ -64,7 +64,7 @@ type reader struct {
 	f        io.ReaderAt
 	size     int64
 	pageSize int64
-	high     uint64 // pages from here on are not in use
+	high     uint64 // pages with this number and above are not in use
 	seen     map[uint64]bool
 	damage   []error
 	visit    func(bucket, key, value []byte)
@@ -76,13 +76,14 @@ func (r *reader) wrong(format string, args ...any) {
 	}
 }
 
-// meta is a page that says where the tree begins.
+// meta is the content of a meta page: the page numbers of the tree's root and of the free list, the
+// number of pages up to the last in use, and the number of the transaction that wrote it.
 type meta struct {
 	pageSize                     uint32
 	root, freelist, high, commit uint64
 }
 
-// meta returns the newer of the undamaged meta pages. Changes write the two pages alternately.
+// meta returns the newer of the undamaged meta pages. Transactions write the two pages in turn.
 func (r *reader) meta() (best meta, ok bool) {
 	first, wrong := r.metaAt(0)
 	if wrong != nil {
@@ -108,10 +109,11 @@ func (r *reader) meta() (best meta, ok bool) {
 	return first, true
 }
 
-// alone returns the best meta page if only one of the two is undamaged. The damaged page, at
-// offset at, belongs to the change before or to the change after; its number says which. If only
-// the number is damaged, it is found as the one that makes the checksum right. Then the whole
-// page is known.
+// alone returns the newest meta page that is known when only one of the two, right, is undamaged.
+// The damaged page has the given number and lies at offset at; wrong says what is wrong with it.
+// It was written by the transaction before or after that of right, and its transaction number says
+// by which. If only that number is damaged, the page can be repaired: alone tries both numbers, and
+// the correct one makes the checksum right.
 func (r *reader) alone(right meta, page int, at int64, wrong error) meta {
 	data := make([]byte, headerBytes+metaBytes)
 	if _, err := r.f.ReadAt(data, at); err != nil {
@@ -167,7 +169,7 @@ func parseMeta(page []byte) (m meta, err error) {
 	return m, nil
 }
 
-// page reads a page with its continuation pages, and returns its kind.
+// page reads page id with its continuation pages, and returns their bytes and the page's kind.
 func (r *reader) page(id uint64) (data []byte, kind uint16, ok bool) {
 	head := make([]byte, headerBytes)
 	if id < 2 || id >= r.high || int64(id) >= r.size/r.pageSize {
@@ -198,7 +200,7 @@ func (r *reader) page(id uint64) (data []byte, kind uint16, ok bool) {
 	return data, order.Uint16(head[8:]), true
 }
 
-// part returns n bytes of a page from an offset on, nil if they are not all in it.
+// part returns the n bytes of data that begin at index from, nil if data ends before.
 func part(data []byte, from, n uint64) []byte {
 	if from > uint64(len(data)) || n > uint64(len(data))-from {
 		return nil
@@ -206,8 +208,9 @@ func part(data []byte, from, n uint64) []byte {
 	return data[from : from+n : from+n]
 }
 
-// walk walks over the tree from a page on: the tree of all buckets if bucket is nil, or that of
-// one bucket. The keys must be at least low and below high; nil is no bound.
+// walk visits the subtree below page id. If bucket is nil, the subtree belongs to the tree of all
+// buckets, else to the tree of that bucket. Keys must be at least low and below high; a bound that
+// is nil does not apply.
 func (r *reader) walk(id uint64, bucket, low, high []byte) {
 	data, kind, ok := r.page(id)
 	switch {
@@ -285,8 +288,8 @@ func (r *reader) leaf(id uint64, data, bucket, low, high []byte) {
 	}
 }
 
-// bucket walks over a bucket, which has a tree of its own or, if it is small, a leaf inside its
-// value.
+// bucket visits the values of the bucket called name. A bucket has its own tree or, if it is small,
+// a leaf inside value.
 func (r *reader) bucket(id uint64, name, value []byte) {
 	if len(value) < headerBytes {
 		r.wrong("page %d: bucket %q is cut short", id, name)
@@ -304,7 +307,8 @@ func (r *reader) bucket(id uint64, name, value []byte) {
 	r.leaf(id, inside, name, nil, nil)
 }
 
-// freelist checks the list of free pages, which the database would use next.
+// freelist checks page id, the list of free pages: the database would overwrite a page in use that
+// the list contains.
 func (r *reader) freelist(id uint64) {
 	if id == noFreelist {
 		return

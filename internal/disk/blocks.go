@@ -5,28 +5,29 @@ import (
 	"slices"
 )
 
-// bufferSize is large compared with the small writes that make up a block.
+// bufferSize is the size in bytes of write and read buffers. It is large compared with the small
+// writes that make up a block.
 const bufferSize = 64 << 10
 
-// Block is the place of a block in a file, and the checksum of its bytes.
+// Block has the position of a block in a file, and the checksum of its bytes.
 type Block struct {
 	Offset int64
 	Length int
 	Sum    uint32
 }
 
-// Blocks appends blocks to a file. One goroutine at a time uses it; others may read flushed
-// blocks with ReadBlock.
+// Blocks appends blocks to a file. Only one goroutine may use it at a time. Other goroutines may
+// read flushed blocks with ReadBlock meanwhile.
 type Blocks struct {
 	buffer *bufio.Writer
 	at     int64 // bytes written to buffer
-	block  Block // being written
+	block  Block // the block being written
 }
 
-// NewBlocks writes to an empty file, which the caller closes.
+// NewBlocks returns a writer of blocks to f, an empty file. The caller closes f.
 func NewBlocks(f File) *Blocks { return &Blocks{buffer: bufio.NewWriterSize(f, bufferSize)} }
 
-// Write appends to the current block.
+// Write appends data to the current block.
 func (b *Blocks) Write(data []byte) (int, error) {
 	n, err := b.buffer.Write(data)
 	b.at += int64(n)
@@ -35,21 +36,22 @@ func (b *Blocks) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// End ends the current block, and begins the next.
+// End ends the current block and returns it. The next Write begins another block.
 func (b *Blocks) End() Block {
 	done := b.block
 	b.block = Block{Offset: b.at}
 	return done
 }
 
-// Flush makes what was written readable.
+// Flush writes buffered bytes to the file, after which all blocks can be read.
 func (b *Blocks) Flush() error { return b.buffer.Flush() }
 
-// Size is the number of bytes written.
+// Size returns the number of bytes written, with those that are still buffered.
 func (b *Blocks) Size() int64 { return b.at }
 
-// ReadBlock returns the bytes of a block that was written and flushed, in scratch, grown as
-// needed. If the file has other bytes, it fails with a *DamagedError.
+// ReadBlock returns the bytes of b, a block of f that was flushed. It reads them into scratch, or
+// into a larger slice if scratch is too small. If the file has other bytes than were written, it
+// fails with a *DamagedError.
 func ReadBlock(f File, b Block, scratch []byte) ([]byte, error) {
 	data := slices.Grow(scratch[:0], b.Length)[:b.Length]
 	if err := readFull(f, data, b.Offset); err != nil {

@@ -7,21 +7,22 @@ import (
 	"io"
 )
 
-// castagnoli is the polynomial of CRC-32C.
+// castagnoli is the table of CRC-32C.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Checksum continues a CRC-32C, which begins with 0.
+// Checksum returns the CRC-32C of the bytes whose CRC-32C is sum, followed by data. The sum of no
+// bytes is 0.
 func Checksum(sum uint32, data []byte) uint32 { return crc32.Update(sum, castagnoli, data) }
 
 // DamagedError says that a file does not hold what was written to it.
 type DamagedError struct {
-	File   string // its path
-	Offset int64  // of the first byte that was read
+	File   string // path of the file
+	Offset int64  // offset of the first byte to read
 	Length int64  // number of bytes to read
-	Err    error  // what is wrong; io.ErrUnexpectedEOF where the file ends early
+	Err    error  // what is wrong; matches io.ErrUnexpectedEOF if the file ends early
 }
 
-// Error says which file is damaged where, and what to do.
+// Error says which file is damaged, at which bytes, and what the user can do.
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("the file %s is damaged: of its %d bytes from byte %d, %v; the disk lost them or another program changed them: run the job again, and with another directory for temporary files if it fails again",
 		e.File, e.Length, e.Offset, e.Err)
@@ -30,12 +31,12 @@ func (e *DamagedError) Error() string {
 // Unwrap returns Err.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// errChecksum is the error of a wrong checksum.
+// errChecksum returns the error for a checksum got where want was written.
 func errChecksum(got, want uint32) error {
 	return fmt.Errorf("the checksum is %08x where %08x was written", got, want)
 }
 
-// earlyEnd is the error of a file that ends before what was written.
+// earlyEnd is the error of a file that ends early: it has only got of the bytes to read.
 type earlyEnd struct{ got int64 }
 
 func (e earlyEnd) Error() string { return fmt.Sprintf("only %d are there", e.got) }
@@ -43,8 +44,8 @@ func (e earlyEnd) Error() string { return fmt.Sprintf("only %d are there", e.got
 // Unwrap makes the error match io.ErrUnexpectedEOF, never io.EOF.
 func (e earlyEnd) Unwrap() error { return io.ErrUnexpectedEOF }
 
-// readFull reads len(b) bytes at an offset of f. If the file ends before that, it fails with a
-// *DamagedError; other errors name the file.
+// readFull reads len(b) bytes of f from offset on. If the file ends before the last of them, it
+// fails with a *DamagedError. Other errors name the file.
 func readFull(f File, b []byte, offset int64) error {
 	for at := 0; at < len(b); {
 		n, err := f.ReadAt(b[at:], offset+int64(at))

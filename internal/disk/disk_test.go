@@ -16,10 +16,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk/faultydisk"
 )
 
-// form is a way to write pieces of data to a file and read them back.
+// form is a file format of package disk.
 type form struct {
 	name string
-	// write returns a function that reads everything back, from the file at every call.
+	// write writes the pieces to f, and returns a function that reads all of them from the file
+	// again at every call.
 	write func(t *testing.T, f disk.File, pieces [][]byte) func() ([][]byte, error)
 }
 
@@ -120,7 +121,7 @@ func chunks(b []byte, n int) func(func([]byte) bool) {
 	}
 }
 
-// somePieces returns pieces of random bytes, no two alike.
+// somePieces returns slices of random bytes with the given sizes.
 func somePieces(draw *rand.ChaCha8, sizes ...int) [][]byte {
 	pieces := make([][]byte, len(sizes))
 	for i, n := range sizes {
@@ -134,8 +135,8 @@ func seeded(seed uint64) *rand.ChaCha8 {
 	return rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
 }
 
-// TestEveryPosition: whichever bit of a file is flipped, and wherever the file is cut, reading
-// gives the written bytes or an error that names the file, and never io.EOF.
+// TestEveryPosition flips a bit in every byte of a file, and truncates the file at every offset. It
+// requires that reading fails each time with a *DamagedError that names the file, not with io.EOF.
 func TestEveryPosition(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {
@@ -168,7 +169,7 @@ func TestEveryPosition(t *testing.T) {
 				require.NoError(t, os.Truncate(path, int64(at)))
 				refused("end", at)
 			}
-			// Bytes after the end are ignored.
+			// Bytes after the last written byte are ignored.
 			require.NoError(t, os.WriteFile(path, append(good, "more"...), 0o600))
 			got, err = read()
 			require.NoError(t, err)
@@ -177,8 +178,8 @@ func TestEveryPosition(t *testing.T) {
 	}
 }
 
-// TestElsewhere: it is an error if pieces of equal size have changed places or occur twice, or
-// if files were exchanged.
+// TestElsewhere requires a *DamagedError if two pieces of equal size are exchanged, if one of them
+// overwrites the other, and if the file has the content of another file.
 func TestElsewhere(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {
@@ -224,8 +225,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestFaults reads every format from a disk that fails at random. Reading is an error if and
-// only if the disk gave wrong bytes or none. Otherwise it gives the written bytes.
+// TestFaults reads every format from a disk that fails at random. Reading must fail if and only if
+// the disk returned wrong bytes or refused to read; otherwise it must return the written bytes.
 func TestFaults(t *testing.T) {
 	dir, damaged, refused := t.TempDir(), 0, 0
 	for _, form := range forms {
@@ -260,7 +261,7 @@ func TestFaults(t *testing.T) {
 	require.Greater(t, refused, 10)
 }
 
-// TestLongPieces: pieces far beyond every buffer are verified like others, from their first
+// TestLongPieces requires that pieces much longer than every buffer are verified from their first
 // byte to their last.
 func TestLongPieces(t *testing.T) {
 	for _, form := range forms {
@@ -289,14 +290,14 @@ func TestLongPieces(t *testing.T) {
 				require.NoError(t, err)
 			}
 			got, err = read()
-			require.NoError(t, err, "all is as it was")
+			require.NoError(t, err, "every changed byte was restored")
 			require.True(t, slices.EqualFunc(pieces, got, bytes.Equal))
 		})
 	}
 }
 
-// idle is a file that returns no bytes and no error once it stalls, for more reads than a
-// reader may try.
+// idle is a file whose ReadAt returns no bytes and no error while stalls is set. After left such
+// reads it fails with errAsked, so that a reader that tries for ever does not hang the test.
 type idle struct {
 	disk.File
 	stalls bool
@@ -315,7 +316,7 @@ func (f *idle) ReadAt(b []byte, at int64) (int, error) {
 	return 0, nil
 }
 
-// TestIdleFile: if a file system gives no bytes and no error, reading fails.
+// TestIdleFile requires io.ErrNoProgress if a file system returns neither bytes nor an error.
 func TestIdleFile(t *testing.T) {
 	for _, form := range forms {
 		t.Run(form.name, func(t *testing.T) {

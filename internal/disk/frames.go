@@ -9,45 +9,45 @@ import (
 	"slices"
 )
 
-// Frame, as bytes, little-endian:
+// A frame has these bytes, with little-endian integers:
 //
-//	length   uint64  of the body
+//	length   uint64  the number of bytes of the body
 //	rows     uint64  the number of rows in the body, given by the writer
 //	body     uint32  CRC-32C of the body
 //	head     uint32  CRC-32C of the file's name, the frame's offset in it, its
 //	                 number in its stream, and the three fields above
 //	…                the body
 //
-// A head is verified before its length is used. Its checksum covers its place, so that a frame
-// of another place or file is noticed too. Memory holds the number of frames, so that missing
-// frames at the end are noticed.
+// All before the body is the head. A head is verified before its length is used. Its checksum
+// covers its position, so that a frame that belongs to another offset or file is detected. The
+// number of frames is kept in memory, so that missing frames at the end are detected.
 const headSize = 8 + 8 + 4 + 4
 
-// Stream is the place of a stream of frames in a file, with its numbers of frames and rows.
+// Stream has the position in a file of a stream of frames, and its numbers of frames and rows.
 type Stream struct {
 	Offset, Length int64
 	Frames         int64
-	Rows           int64 // of all frames
+	Rows           int64 // sum over all frames
 }
 
-// Frames appends streams of frames to a file. One goroutine at a time uses it;
-// others may read the streams that were ended.
+// Frames appends streams of frames to a file. Only one goroutine may use it at a time. Other
+// goroutines may read ended streams meanwhile.
 type Frames struct {
 	file   File
 	buffer *bufio.Writer
 	name   uint32 // checksum of the file's name
-	stream Stream // being written
-	body   []byte // of the frame being written
+	stream Stream // the stream being written
+	body   []byte // body of the frame being written
 }
 
-// NewFrames writes to an empty file, which the caller closes.
+// NewFrames returns a writer of frames to f, an empty file. The caller closes f.
 func NewFrames(f File) *Frames {
 	return &Frames{file: f, buffer: bufio.NewWriterSize(f, bufferSize), name: nameSum(f)}
 }
 
 func nameSum(f File) uint32 { return Checksum(0, []byte(f.Name())) }
 
-// Write appends to the body of the current frame.
+// Write appends data to the body of the current frame.
 func (w *Frames) Write(data []byte) (int, error) {
 	w.body = append(w.body, data...)
 	return len(data), nil
@@ -70,7 +70,8 @@ func (w *Frames) End(rows int64) error {
 	return nil
 }
 
-// EndStream ends the current stream, makes it readable, and begins the next.
+// EndStream ends the current stream, flushes it and returns it. The next frame begins another
+// stream.
 func (w *Frames) EndStream() (Stream, error) {
 	if err := w.buffer.Flush(); err != nil {
 		return Stream{}, err
@@ -80,7 +81,7 @@ func (w *Frames) EndStream() (Stream, error) {
 	return done, nil
 }
 
-// Size is the number of bytes written.
+// Size returns the number of bytes of all ended frames, with those that are still buffered.
 func (w *Frames) Size() int64 { return w.stream.Offset + w.stream.Length }
 
 func putHead(head []byte, name uint32, offset, number, rows int64, body []byte) {
@@ -90,7 +91,8 @@ func putHead(head []byte, name uint32, offset, number, rows int64, body []byte) 
 	binary.LittleEndian.PutUint32(head[20:], headSum(head, name, offset, number))
 }
 
-// headSum returns the checksum of a head, which continues that of the file's name.
+// headSum returns the checksum of the head of a frame at the given offset and number in its stream.
+// name is the checksum of the file's name.
 func headSum(head []byte, name uint32, offset, number int64) uint32 {
 	var place [16]byte
 	binary.LittleEndian.PutUint64(place[:], uint64(offset))
@@ -98,20 +100,20 @@ func headSum(head []byte, name uint32, offset, number int64) uint32 {
 	return Checksum(Checksum(name, place[:]), head[:20])
 }
 
-// FrameReader reads a stream of frames. One goroutine uses it.
+// FrameReader reads a stream of frames. Only one goroutine may use it.
 type FrameReader struct {
 	file   File
 	stream Stream
 	name   uint32
 	buffer *bufio.Reader
 	at     int64 // offset in the file of the next frame
-	frames int64 // read
-	rows   int64 // read
+	frames int64 // number of frames read
+	rows   int64 // number of rows read
 	body   []byte
 	err    error
 }
 
-// NewFrameReader reads a stream that was ended.
+// NewFrameReader returns a reader of s, an ended stream of f.
 func NewFrameReader(f File, s Stream) *FrameReader {
 	size := int(min(max(s.Length, 16), bufferSize))
 	return &FrameReader{
@@ -120,7 +122,7 @@ func NewFrameReader(f File, s Stream) *FrameReader {
 	}
 }
 
-// fileReader reads a part of a file from its start.
+// fileReader reads the bytes of a file from offset at to offset end.
 type fileReader struct {
 	file    File
 	at, end int64
@@ -137,14 +139,15 @@ func (r *fileReader) Read(b []byte) (int, error) {
 	case n > 0:
 		err = nil // the next read returns it again if it persists
 	case err == nil:
-		err = io.ErrNoProgress // otherwise io.ReadFull would try for ever
+		err = io.ErrNoProgress // without an error, io.ReadFull would read for ever
 	}
 	return n, err
 }
 
-// Next returns the body of the next frame, valid until the next call, and its rows. After all
-// frames that were written, with all their rows, it returns io.EOF; any other end, and any
-// changed bytes, are a *DamagedError. After an error it returns the same error again.
+// Next returns the body of the next frame, valid until the next call, and its number of rows.
+// After the last frame it returns io.EOF. It fails with a *DamagedError if bytes have changed, or
+// if the stream has another length or other numbers of frames and rows than were written. After an
+// error it returns the same error again.
 func (r *FrameReader) Next() (body []byte, rows int64, err error) {
 	if r.err != nil {
 		return nil, 0, r.err
@@ -192,7 +195,7 @@ func (r *FrameReader) next() (body []byte, rows int64, err error) {
 	return r.body, rows, nil
 }
 
-// read reads len(b) bytes at an offset of the file.
+// read reads the next len(b) bytes. offset is their position in the file, for errors.
 func (r *FrameReader) read(b []byte, offset int64) error {
 	n, err := io.ReadFull(r.buffer, b)
 	switch {

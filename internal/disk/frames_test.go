@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHeadsThatLie: a head with a right checksum is damage too if it contradicts what memory
-// holds about its stream. A length beyond the stream is refused.
+// TestHeadsThatLie requires a *DamagedError if the checksum of a head is right but the head
+// contradicts the Stream kept in memory, as with a length beyond the end of the stream.
 func TestHeadsThatLie(t *testing.T) {
 	body := []byte("a body")
 	size := int64(headSize + len(body))
@@ -23,7 +23,7 @@ func TestHeadsThatLie(t *testing.T) {
 	truth := Stream{Length: 2 * size, Frames: 2, Rows: 6}
 	for name, c := range map[string]struct {
 		stream Stream
-		second head // that of the second frame
+		second head // head of the second frame
 		says   string
 	}{
 		"nothing":               {truth, right, ""},
@@ -52,7 +52,7 @@ func TestHeadsThatLie(t *testing.T) {
 				_, _, err = r.Next()
 			}
 			_, _, again := r.Next()
-			require.Equal(t, err, again, "it stays")
+			require.Equal(t, err, again, "Next must return the same error again")
 			if c.says == "" {
 				require.Equal(t, io.EOF, err)
 				return

@@ -9,22 +9,22 @@ import (
 
 // FS makes, finds and removes files. It is safe for concurrent use.
 type FS interface {
-	// OpenFile, CreateTemp, Remove and Rename are those of package os.
+	// OpenFile, CreateTemp, Remove and Rename do what the functions of package os do.
 	OpenFile(path string, flag int, perm os.FileMode) (File, error)
 	CreateTemp(dir, pattern string) (File, error)
 	Remove(path string) error
 	Rename(from, to string) error
 }
 
-// File is an open file. ReadAt is safe for concurrent use, the others are not.
+// File is an open file. ReadAt is safe for concurrent use; the other methods are not.
 type File interface {
 	io.Reader
 	io.ReaderAt
 	io.Writer
 	io.Closer
-	// Name is the path with which the file was opened.
+	// Name returns the path with which the file was opened.
 	Name() string
-	// Sync makes the system write all data to the medium.
+	// Sync makes the operating system write all data to the storage device.
 	Sync() error
 }
 
@@ -45,7 +45,7 @@ func (osFS) Remove(path string) error { return os.Remove(path) }
 
 func (osFS) Rename(from, to string) error { return os.Rename(from, to) }
 
-// opened returns a nil File for a nil *os.File.
+// opened returns f as a File. If err is not nil, the File is nil, not a File with a nil *os.File.
 func opened(f *os.File, err error) (File, error) {
 	if err != nil {
 		return nil, err
@@ -53,8 +53,7 @@ func opened(f *os.File, err error) (File, error) {
 	return f, nil
 }
 
-// RemoveIfThere removes a file of this process that is not needed any more. It is no error if
-// the file is already gone.
+// RemoveIfThere removes a file. It does not fail if the file does not exist.
 func RemoveIfThere(on FS, path string) error {
 	if err := on.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -6,28 +6,28 @@ import (
 	"sync"
 )
 
-// pieceSize is the number of bytes that a spool verifies at a time: large compared with the
-// four bytes of a checksum, small compared with the reads.
+// pieceSize is the number of bytes that share a checksum in a spool. It is large compared with the
+// four bytes of a checksum, and small compared with usual reads.
 const pieceSize = 64 << 10
 
-// Spool is a file whose bytes are written once, in order, and then read at any offset, by any
-// number of goroutines.
+// Spool is a file whose bytes are written once, in order, by one goroutine. Then any number of
+// goroutines may read them at any offset.
 type Spool struct {
 	file   File
 	size   int64
-	sums   []uint32 // of the pieces; the last may be short
+	sums   []uint32 // checksums of the pieces; the last piece may be shorter
 	buffer []byte   // the piece being written
 	pieces sync.Pool
 }
 
-// NewSpool writes to an empty file, which the caller closes.
+// NewSpool returns a spool in f, an empty file. The caller closes f.
 func NewSpool(f File) *Spool {
 	s := &Spool{file: f, buffer: make([]byte, 0, pieceSize)}
 	s.pieces.New = func() any { return new([pieceSize]byte) }
 	return s
 }
 
-// Write appends bytes.
+// Write appends data.
 func (s *Spool) Write(data []byte) (int, error) {
 	for at := 0; at < len(data); {
 		n := copy(s.buffer[len(s.buffer):cap(s.buffer)], data[at:])
@@ -42,7 +42,7 @@ func (s *Spool) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Seal ends the writing. After it only ReadAt and Size may be called.
+// Seal writes what is still buffered. After it, only ReadAt and Size may be called.
 func (s *Spool) Seal() error {
 	var err error
 	if len(s.buffer) > 0 {
@@ -62,11 +62,11 @@ func (s *Spool) flush() error {
 	return nil
 }
 
-// Size is the number of bytes that were written, once the spool is sealed.
+// Size returns the number of bytes of a sealed spool.
 func (s *Spool) Size() int64 { return s.size }
 
-// ReadAt reads and verifies bytes of a sealed spool. It returns io.EOF at the end of the
-// written bytes, and a *DamagedError if the file ends before that.
+// ReadAt reads and verifies len(b) bytes of a sealed spool from offset on. It returns io.EOF at the
+// end of the written bytes, and a *DamagedError if the file ends earlier or its bytes have changed.
 func (s *Spool) ReadAt(b []byte, offset int64) (n int, err error) {
 	if offset < 0 {
 		return 0, errors.New("read spool: the offset is negative")
@@ -94,7 +94,8 @@ func (s *Spool) ReadAt(b []byte, offset int64) (n int, err error) {
 	return n, nil
 }
 
-// copyOf copies the bytes of a piece from an index on.
+// copyOf copies bytes of a piece, which has the given length, from index from on to b. It returns
+// the number of bytes copied.
 func (s *Spool) copyOf(piece int64, b []byte, from, length int) (int, error) {
 	buffer := s.pieces.Get().(*[pieceSize]byte)
 	defer s.pieces.Put(buffer)
@@ -104,7 +105,7 @@ func (s *Spool) copyOf(piece int64, b []byte, from, length int) (int, error) {
 	return copy(b, buffer[from:length]), nil
 }
 
-// read reads a whole piece and verifies it.
+// read reads a whole piece into b, which has the piece's length, and verifies it.
 func (s *Spool) read(piece int64, b []byte) error {
 	if err := readFull(s.file, b, piece*pieceSize); err != nil {
 		return err

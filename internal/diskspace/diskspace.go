@@ -6,35 +6,36 @@ import (
 	"sync"
 )
 
-// Gauge watches the space on the disk of a folder. It is safe for concurrent use.
+// Gauge measures the free space on the disk of a folder. It is safe for concurrent use.
 type Gauge struct {
-	// Least is the number of free bytes below which the disk counts as full; 0 means never. It
-	// stays full until a quarter more than Least is free, so that writes near the limit do not
-	// switch the state back and forth. Some disks never have much more than that free.
+	// Least is the number of free bytes below which the disk counts as full; 0 means never. A
+	// full disk counts as full until 5/4 of Least are free, so that writes near the limit do not
+	// switch the state back and forth. The factor is small because some disks never have many
+	// more bytes free than Least.
 	Least int64
-	// Free returns the bytes that this user may still write.
+	// Free returns the number of bytes that this user may still write.
 	Free func() (int64, error)
 
 	mu  sync.Mutex
 	low bool
 }
 
-// New returns a gauge of a folder's disk.
+// New returns a gauge for the disk of the folder dir.
 func New(dir string, least int64) *Gauge {
 	return &Gauge{Least: least, Free: func() (int64, error) { return free(dir) }}
 }
 
-// Reading is what a gauge shows.
+// Reading is the result of one measurement.
 type Reading struct {
-	Free int64  // bytes; -1 if unknown
-	Full string // how full the disk is, if it is too full; else ""
+	Free int64  // free bytes; -1 if unknown
+	Full string // message for users if the disk counts as full; else ""
 }
 
-// Full returns the Full of a new reading.
+// Full measures the free space and returns the field Full of the reading.
 func (g *Gauge) Full() string { return g.Read().Full }
 
-// Read looks at the disk. A disk whose free space is unknown does not count as full: writes
-// to it show whether it is.
+// Read measures the free space. A disk whose free space is unknown does not count as full: if it
+// is full, writes fail.
 func (g *Gauge) Read() Reading {
 	n, err := g.Free()
 	switch {
@@ -55,7 +56,8 @@ func (g *Gauge) Read() Reading {
 	return Reading{Free: n, Full: fmt.Sprintf("its disk has %s free, %s are the least (--min-free), and work goes on at %s", size(n), size(g.Least), size(again))}
 }
 
-// size writes n bytes in whole MiB, or in KiB if n is below 16 MiB and no multiple of 1 MiB.
+// size formats n bytes in whole MiB, or in whole KiB if n is below 16 MiB and not a multiple of
+// 1 MiB.
 func size(n int64) string {
 	if n >= 16<<20 || n%(1<<20) == 0 {
 		return fmt.Sprintf("%d MiB", n>>20)

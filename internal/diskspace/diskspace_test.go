@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGauge fills a disk and empties it: between the limit and a quarter more it is as it
-// was.
+// TestGauge fills and empties a disk. Between Least and 5/4 of Least free bytes, it requires the
+// same state as before.
 func TestGauge(t *testing.T) {
 	const mib = 1 << 20
 	var n int64
@@ -29,7 +29,7 @@ func TestGauge(t *testing.T) {
 	failed, g.Least, n = nil, 3<<19, 1<<20+1<<9
 	require.Equal(t, "its disk has 1024 KiB free, 1536 KiB are the least (--min-free), and work goes on at 1920 KiB", g.Full())
 	g.Least = 0
-	require.Empty(t, g.Full(), "0 is no limit")
+	require.Empty(t, g.Full(), "a disk never counts as full if Least is 0")
 	require.Equal(t, Reading{Free: n}, g.Read())
 	if runtime.GOOS == "linux" {
 		require.Empty(t, New(t.TempDir(), 1).Full())
@@ -37,8 +37,8 @@ func TestGauge(t *testing.T) {
 	}
 }
 
-// TestSmallDisk: on a volume of 1 GiB that keeps 600 MiB for good, a limit of 256 MiB lets
-// work go on when the rest is free again.
+// TestSmallDisk requires that Least of 256 MiB suits a volume of 1 GiB with 600 MiB permanently in
+// use: the volume counts as full with 250 MiB free, and no longer once the other 424 MiB are free.
 func TestSmallDisk(t *testing.T) {
 	n := int64(250 << 20)
 	g := &Gauge{Least: 256 << 20, Free: func() (int64, error) { return n, nil }}

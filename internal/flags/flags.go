@@ -1,5 +1,5 @@
-// Package flags has what all command lines share: a flag with one value may be given only once.
-// Of several values, using the last one would be a guess.
+// Package flags has the parser option that all command lines share. It refuses a flag with a
+// single value that is given more than once, because using the last value would be a guess.
 package flags
 
 import (
@@ -10,9 +10,10 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Once is an option of parsers. It refuses flags that are given more than once, and names all of
-// them. Flags with lists or maps may repeat, as they collect their values. Once acts after --help
-// and the like, which end the program, and before missing required flags are reported.
+// Once returns a parser option that refuses flags that are given more than once. The error names
+// all of them. Flags whose values are slices or maps may be repeated, because they collect their
+// values. Once acts after flags such as --help, which end the program, and before missing required
+// flags are reported.
 func Once() kong.Option {
 	return kong.WithBeforeResolve(func(parsed *kong.Context) error {
 		var errs []error
@@ -37,5 +38,5 @@ func Once() kong.Option {
 	})
 }
 
-// collects reports whether a flag of a kind collects all values that it is given.
+// collects reports whether a flag whose value is of the given kind collects all its values.
 func collects(kind reflect.Kind) bool { return kind == reflect.Slice || kind == reflect.Map }

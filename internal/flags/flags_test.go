@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/flags"
 )
 
-// list is a flag with a type of its own, which collects.
+// list is a named slice type: a flag of this type collects its values too.
 type list []string
 
 func TestOnce(t *testing.T) {
@@ -38,7 +38,7 @@ func TestOnce(t *testing.T) {
 		require.NoError(t, err)
 		_, err = k.Parse(strings.Fields(words))
 		if ended {
-			continue // --help is done before anything is refused
+			continue // --help ends the program before Once acts
 		}
 		if want == "" {
 			require.NoError(t, err, words)
@@ -48,7 +48,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// Values of the environment and defaults are none that were given.
+// TestOnceBesideTheEnvironment requires that a flag may be given once although it has a value from
+// the environment and a default.
 func TestOnceBesideTheEnvironment(t *testing.T) {
 	t.Setenv("FLAGS_TEST_NAME", "x")
 	var parsed struct {

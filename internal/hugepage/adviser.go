@@ -6,29 +6,31 @@ import (
 	"sync"
 )
 
-// pageShift is the shift of huge pages on systems with 4 KiB pages. On systems with larger huge
-// pages, whole pages are still requested, as neighbouring ranges merge.
+// pageShift is the binary logarithm of the size of huge pages on systems with pages of 4 KiB. On
+// systems with larger huge pages, whole pages are still requested, because the system merges
+// neighbouring requests.
 const pageShift = 21
 
-// system has the calls of an adviser, for n huge pages from a given one on. Both return false
-// if further calls are of no use.
+// system has the system calls of an adviser: advise requests n huge pages, the first of which has
+// the number page, and forget withdraws the requests. Both return false if further calls are
+// useless.
 type system struct {
 	advise, forget func(page, n uintptr) bool
 }
 
-// adviser requests huge pages, each only once: buffers come and go at the same addresses of the
-// heap, which never returns address space.
+// adviser requests huge pages, and each of them only once. That is enough because the heap never
+// returns address space: buffers are allocated again and again at the same addresses.
 type adviser struct {
 	system system
 
 	mu     sync.Mutex
-	asked  map[uintptr]struct{} // numbers of pages
-	closed bool                 // no more requests
+	asked  map[uintptr]struct{} // numbers of requested pages
+	closed bool                 // no more pages are requested
 }
 
-// advise requests huge pages for n bytes from an address on, and so for other parts of the heap
-// on the same pages. Unused memory gets huge pages at its first use; for the rest the system
-// decides.
+// advise requests huge pages for the n bytes from an address on. Other objects of the heap may lie
+// on the same pages. Memory that was not used yet gets huge pages at its first use; for memory in
+// use the system decides.
 func (a *adviser) advise(from, n uintptr) {
 	if n < Least {
 		return
@@ -59,7 +61,7 @@ func (a *adviser) has(page uintptr) bool {
 	return ok
 }
 
-// close takes the advice back.
+// close withdraws all requests.
 func (a *adviser) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

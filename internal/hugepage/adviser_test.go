@@ -12,7 +12,7 @@ const pageSize = 1 << pageShift
 
 // book is a system that records requests.
 type book struct {
-	pages, back []uintptr // requested pages, and withdrawn ones
+	pages, back []uintptr // requested pages, and pages whose requests were withdrawn
 	calls       int
 	refuse      bool
 }
@@ -53,8 +53,8 @@ func TestPagesThatAreAskedFor(t *testing.T) {
 	}
 }
 
-// TestPagesAreAskedForOnce: whatever the buffers, each of their pages is requested once, and no
-// others.
+// TestPagesAreAskedForOnce allocates random buffers. It requires that each of their pages is
+// requested exactly once, and no other page.
 func TestPagesAreAskedForOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -73,7 +73,8 @@ func TestPagesAreAskedForOnce(t *testing.T) {
 		slices.Sort(b.pages)
 		require.Equal(t, want, b.pages)
 
-		// The requests are withdrawn, range by range, and no more are made.
+		// close withdraws the requests with one call for each contiguous range of pages. After it,
+		// no pages are requested.
 		ranges, before := 1, b.calls
 		for i := range want[1:] {
 			if want[i+1] != want[i]+1 {

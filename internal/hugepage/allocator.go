@@ -6,13 +6,14 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// Least is the number of bytes from which a request for a buffer is worth its cost. If all
-// shards together do not fit in a cache, the rows of one shard take hundreds of kilobytes.
+// Least is the number of bytes of the smallest buffer for which huge pages are requested; for
+// smaller ones the call costs more than it saves. It is low enough for the rows of a shard: they
+// take hundreds of kilobytes if all shards together do not fit in a cache.
 const Least = 128 << 10
 
-// Allocator is Arrow's allocator on Go's heap, with huge pages under buffers of at least
-// Least bytes until it is closed. Any number of goroutines may use it. Memory is collected as
-// garbage; Free does nothing.
+// Allocator is Arrow's allocator on Go's heap, memory.GoAllocator. Until it is closed, it requests
+// huge pages for buffers of at least Least bytes. Any number of goroutines may use it. The garbage
+// collector frees the memory; Free does nothing.
 type Allocator struct {
 	memory.GoAllocator
 	pages adviser
@@ -33,7 +34,8 @@ func (a *Allocator) Allocate(size int) []byte {
 	return b
 }
 
-// Reallocate returns size bytes that begin with those of b, in the same place if there is room.
+// Reallocate returns size bytes that begin with the bytes of b. It returns b itself, resliced, if
+// its capacity is large enough.
 func (a *Allocator) Reallocate(size int, b []byte) []byte {
 	if size <= cap(b) {
 		return b[:size]
@@ -43,6 +45,6 @@ func (a *Allocator) Reallocate(size int, b []byte) []byte {
 	return larger
 }
 
-// Close withdraws the requests; huge pages in use stay. The allocator goes on without huge
-// pages. It may be closed again.
+// Close withdraws the requests for huge pages. Huge pages in use remain. The allocator can still be
+// used, but makes no more requests. Close may be called again.
 func (a *Allocator) Close() { a.pages.close() }

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// flagged reports whether the mapping of an address has a flag; known is false if the system
-// does not say.
+// flagged reports as marked whether the mapping of an address has a flag. known is false if the
+// system does not show the flags of mappings.
 func flagged(t *testing.T, address uintptr, flag string) (marked, known bool) {
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -32,8 +32,8 @@ func flagged(t *testing.T, address uintptr, flag string) (marked, known bool) {
 	return false, false
 }
 
-// TestLargeBuffersAreMarked: the system keeps the request with the memory until it is
-// withdrawn.
+// TestLargeBuffersAreMarked requires that the system shows the request as a flag of the memory
+// until Close withdraws it, and that Close does not change the memory.
 func TestLargeBuffersAreMarked(t *testing.T) {
 	if _, ok := theSystem(); !ok {
 		t.Skip("this system gives huge pages to everybody or to nobody")

@@ -1,19 +1,18 @@
-// Package hugepage asks the operating system for huge pages under large buffers of Go's
-// heap.
+// Package hugepage requests huge pages from the operating system for large buffers on Go's heap.
 //
 //	mem := hugepage.NewAllocator() // an Arrow allocator
 //	defer mem.Close()
 //	rows := mem.Allocate(1 << 20)
 //
-// Iterative training reads the same rows again and again, and they do not fit in any cache.
-// With pages of 4 KiB the processor translates an address for every 64 cache lines, prefetches
-// no farther than the end of a page, and faults at the first use of each page; with pages of 2
-// MiB all three happen five hundred times less often. If Linux gives huge pages only on
-// request, Go's heap does not request them. If Linux gives them always or never, or if GODEBUG
-// has disablethp=1, this package does nothing.
+// Iterative training reads the same rows again and again, and they do not fit in any cache. With
+// pages of 4 KiB the processor translates an address for every 64 cache lines, stops prefetching at
+// the end of each page, and takes a page fault at the first use of each page. With pages of 2 MiB
+// all three happen about five hundred times less often. Linux can be configured to give huge pages
+// only on request (madvise), and Go's heap does not request them. If Linux gives huge pages always
+// or never, or if GODEBUG has disablethp=1, this package does nothing.
 //
-// Huge pages have a price. If Go has returned most of a requested page, Linux makes it huge
-// again in the background without Go's knowledge: the memory of a process can rise to the most
-// that it ever held. So the request holds only for a run, and is withdrawn when the allocator
-// is closed; after that the memory is like any other of the heap.
+// Huge pages have a cost. After Go has returned most of a requested page to the system, Linux may
+// back the whole page with memory again in the background, without Go's knowledge. So the resident
+// memory of a process can rise to its former maximum. Therefore the requests hold only for a run:
+// they are withdrawn when the allocator is closed, and the memory is ordinary heap memory again.
 package hugepage

@@ -5,21 +5,24 @@
 //	rows, region, err := files.Hold(size, make, compare) // make concatenates batches into mem
 //	...
 //	err = region.Verify() // when all passes over the rows are made
-//	rows.Release()        // the file is gone with the last reference to its regions
+//	rows.Release()        // releasing the last reference to a file's regions frees the file
 //	files.Close()
 //
-// The rows are used like any others. The system's page cache decides which of them are in
-// memory: it counts in no budget, is dropped when memory is needed, and is read again from the
-// file. So a pass over rows that fit in the cache runs at the speed of memory, and one over
-// rows that do not at the speed of the disk.
+// The rows can be used like any other rows. The system's page cache decides which of them are in
+// memory. The page cache does not count in memory budgets: the system drops its pages when memory
+// is needed, and reads them from the file again later. So a pass over rows that fit in the page
+// cache runs at the speed of memory, and a pass over more rows runs at the speed of the disk.
 //
 // # Integrity
 //
-// Every mapping has a CRC-32C. For blocks it is computed before they are in the file. For rows
-// it is computed from the file, so their maker compares them with their source. Verify checks
-// it, and is called before a result of the rows is used. Damage by the disk is permanent, so
-// one check after the last pass is as good as one before each, and takes the time of one pass.
-// A page that the disk cannot read is a fault. runtime/debug.SetPanicOnFault turns it into a
-// panic of the goroutine, and Verify into an error. The file has no name once it is mapped, so
-// that nobody else can change or cut it, and nothing is left if the process is killed.
+// Every region has CRC-32C checksums. For bytes (HoldBytes) they are computed before the bytes are
+// copied into the file. For rows (Hold) they are computed from the file, so the caller must compare
+// the rows with their source. Verify checks the checksums. It must be called before a result that
+// was computed from the rows is used. Damage by the disk is permanent, so one check after the last
+// pass detects as much as a check before every pass, and takes only the time of one pass.
+//
+// Access to a page that the disk cannot read is a memory fault. runtime/debug.SetPanicOnFault turns
+// the fault into a panic of the goroutine; Verify returns it as an error. The file's name is
+// removed once the file is mapped, so no other program can change or truncate it, and the file does
+// not outlive a process that is killed.
 package mapped

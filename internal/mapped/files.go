@@ -9,29 +9,29 @@ import (
 	"github.com/superstep-ml/superstep/internal/memrange"
 )
 
-// Files makes mapped files in a directory. Small regions share a mapping: a process may have
-// only so many (vm.max_map_count of Linux), and each takes a page of the disk at least. It is
-// safe for concurrent use.
+// Files creates mapped files in a directory. Small regions share a mapping, because Linux limits
+// the number of mappings of a process (vm.max_map_count), and because a mapping takes at least a
+// page of the disk. Files is safe for concurrent use.
 type Files struct {
 	on  disk.FS
 	dir string
 
 	mu     sync.Mutex
 	shared *mapping // the mapping that small parts are taken from, nil at first
-	free   []byte   // its unused bytes
-	next   int64    // bytes of the next shared mapping
+	free   []byte   // unused bytes of shared
+	next   int64    // size in bytes of the next shared mapping
 }
 
 const (
-	largePart   = 256 << 10 // bytes of a part that has a mapping of its own
-	leastShared = 64 << 10  // bytes of the first shared mapping
-	mostShared  = 4 << 20
+	largePart   = 256 << 10 // a part of at least this number of bytes has its own mapping
+	leastShared = 64 << 10  // size in bytes of the first shared mapping
+	mostShared  = 4 << 20   // upper limit of next
 )
 
-// NewFiles returns the files of a directory on a file system.
+// NewFiles returns a Files that creates its files in the directory dir of the file system on.
 func NewFiles(on disk.FS, dir string) *Files { return &Files{on: on, dir: dir, next: leastShared} }
 
-// part returns a part of n bytes.
+// part returns a part of at least n bytes: a mapping of its own, or a piece of the shared mapping.
 func (f *Files) part(n int64) (part, error) {
 	if n >= largePart {
 		m, err := f.newMapping(n)
@@ -58,8 +58,8 @@ func (f *Files) part(n int64) (part, error) {
 	return p, nil
 }
 
-// newShared returns a mapping of at least n bytes to take parts from. If the disk has no room for
-// the preferred size, the mapping has n bytes.
+// newShared returns a new shared mapping of at least n bytes. It tries next bytes first. If that
+// fails, for example because the disk is full, the mapping has n bytes.
 func (f *Files) newShared(n int64) (*mapping, error) {
 	m, err := f.newMapping(max(n, f.next))
 	if err == nil || n >= f.next || errors.Is(err, ErrUnsupported) {
@@ -68,7 +68,8 @@ func (f *Files) newShared(n int64) (*mapping, error) {
 	return f.newMapping(n)
 }
 
-// Close ends the sharing: mappings are unmapped with their last region.
+// Close releases the shared mapping. Regions remain valid: a mapping is unmapped when its last
+// region is released.
 func (f *Files) Close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,9 +85,9 @@ func (f *Files) drop() {
 
 // mapping is a mapped file.
 type mapping struct {
-	name  string // the file's name, while it had one
+	name  string // the file's former name, for errors
 	data  []byte
-	users atomic.Int64 // parts, and one for Files while it shares the mapping
+	users atomic.Int64 // number of parts, plus 1 while the mapping is Files.shared
 }
 
 func (f *Files) newMapping(n int64) (*mapping, error) {
@@ -106,7 +107,7 @@ func (m *mapping) release() {
 	}
 }
 
-// live has the mappings of the process.
+// live has all mappings of this package in the process.
 var live memrange.Set
 
 // Contains reports whether b lies in a mapped file of this process.

@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// mapNew maps a new file of about n bytes in dir and removes its name. Its room on the disk is
-// reserved, so that a full disk is an error here, and does not kill the process when memory is
-// written later.
+// mapNew maps a new file in dir and removes its name. The size of the file is n rounded up to whole
+// pages. Its space on the disk is reserved, so that mapNew fails if the disk is full. Without that,
+// a later write to the memory would kill the process (SIGBUS).
 func mapNew(on disk.FS, dir string, n int64) (m *mapping, err error) {
 	page := int64(unix.Getpagesize())
 	n = (n + page - 1) / page * page
@@ -22,7 +22,7 @@ func mapNew(on disk.FS, dir string, n int64) (m *mapping, err error) {
 	}
 	m = &mapping{name: f.Name()}
 	defer func() {
-		err = errors.Join(err, f.Close(), disk.RemoveIfThere(on, m.name)) // the mapping keeps the file
+		err = errors.Join(err, f.Close(), disk.RemoveIfThere(on, m.name)) // the file exists while it is mapped
 		if err != nil && m.data != nil {
 			unmap(m.data)
 		}
@@ -44,7 +44,7 @@ func mapNew(on disk.FS, dir string, n int64) (m *mapping, err error) {
 	return m, nil
 }
 
-// reserve reserves n bytes of the disk for a file.
+// reserve reserves n bytes on the disk for the file with descriptor fd.
 func reserve(fd int, n int64) error {
 	for {
 		if err := unix.Fallocate(fd, 0, 0, n); !errors.Is(err, unix.EINTR) {
@@ -53,7 +53,7 @@ func reserve(fd int, n int64) error {
 	}
 }
 
-// writeZeros replaces reserve on file systems that do not support it.
+// writeZeros writes n zero bytes. It is used on file systems that do not support reserve.
 func writeZeros(w io.Writer, n int64) error {
 	zeros := make([]byte, min(n, 1<<20))
 	for n > 0 {
@@ -66,5 +66,5 @@ func writeZeros(w io.Writer, n int64) error {
 	return nil
 }
 
-// unmap fails only for memory that was not mapped.
+// unmap unmaps b. It ignores the error, which is possible only for memory that is not mapped.
 func unmap(b []byte) { _ = unix.Munmap(b) }

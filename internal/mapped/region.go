@@ -17,7 +17,7 @@ import (
 // ErrUnsupported says that this operating system or file system cannot map files.
 var ErrUnsupported = errors.New("files cannot be mapped here")
 
-// RoomError says that a file could not be made, or has no room on its disk.
+// RoomError says that a file could not be created or mapped, or that its disk is too full.
 type RoomError struct{ Err error }
 
 // Error implements error.
@@ -26,39 +26,40 @@ func (e *RoomError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *RoomError) Unwrap() error { return e.Err }
 
-// Region is the memory of a batch, or of a block of bytes.
+// Region is the mapped memory of a batch (Hold) or of bytes (HoldBytes).
 type Region struct {
 	files *Files
-	hint  int64
+	hint  int64 // minimal size in bytes of the first part
 	parts []part
 	free  []byte       // unused bytes of the last part
-	held  atomic.Int64 // number of buffers in use, and one for Hold
+	held  atomic.Int64 // number of buffers in use, plus 1 until Hold returns or Release is called
 }
 
-// part is a mapping, or a piece of one that several regions share.
+// part is a whole mapping, or a piece of a mapping that several regions share.
 type part struct {
 	of   *mapping
 	data []byte
-	n    int // bytes of data in use
-	sum  uint32
+	n    int    // number of bytes of data that sum covers
+	sum  uint32 // CRC-32C
 }
 
-const alignment = 64 // of buffers
+const alignment = 64 // of buffers, in bytes
 
-// Hold returns the batch that make builds with buffers from mem, which are mapped files.
-// size is about the number of bytes needed. The caller owns the batch; the memory is freed with
-// the last reference to one of its buffers.
+// Hold calls make to build a batch, and returns the batch and its region. The buffers that make
+// allocates from mem lie in mapped files. size is the approximate number of bytes needed. The
+// caller owns the batch. The memory is freed when the last reference to its buffers is released.
 //
-// The checksums are computed from the files when make returns. By then pages may have been
-// written to the disk and read back. So compare, which is called next, compares the batch with
-// its source. A page that the disk cannot read back is an error, in make and in compare.
+// When make has returned, Hold computes the checksums from the mapped memory. By then the system
+// may have written pages to the disk and read them back damaged. So Hold then calls compare, which
+// must compare the batch with its source. If the disk cannot read a page back while make or compare
+// runs, Hold returns an error.
 func (f *Files) Hold(size int64, make func(mem memory.Allocator) (arrow.Record, error), compare func(rows arrow.Record) error) (arrow.Record, *Region, error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // for pages that the disk cannot read back
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a page that cannot be read back is a panic
 	r := newRegion(f, size)
 	filled := false
 	defer func() {
 		if !filled {
-			r.unmap() // releases the columns made so far
+			r.unmap() // frees the memory of columns that were already built
 		}
 	}()
 	rows, err := r.fill(make, compare)
@@ -70,9 +71,9 @@ func (f *Files) Hold(size int64, make func(mem memory.Allocator) (arrow.Record, 
 	return rows, r, nil
 }
 
-// HoldBytes returns the bytes of a mapped file. They are consecutive pieces of given
-// sizes; each is zeroed and then filled by fill. A piece is filled in memory, and its checksum
-// is computed there, before it is in the file. Release frees the bytes.
+// HoldBytes returns bytes in a mapped file, which consist of consecutive pieces with the given
+// sizes. It calls fill for every piece, with b zeroed. b is ordinary memory: the checksum is
+// computed from it before it is copied into the file. The region's Release frees the bytes.
 func (f *Files) HoldBytes(pieces []int, fill func(piece int, b []byte) error) (held []byte, region *Region, err error) {
 	n, largest := 0, 0
 	for _, size := range pieces {
@@ -112,7 +113,7 @@ func newRegion(f *Files, size int64) *Region {
 	return r
 }
 
-// seal records the checksums of the region's present contents.
+// seal computes the checksums of all parts of the region.
 func (r *Region) seal() {
 	for i := range r.parts {
 		p := &r.parts[i]
@@ -120,7 +121,7 @@ func (r *Region) seal() {
 	}
 }
 
-// Release frees the memory of HoldBytes.
+// Release frees the memory of a region of HoldBytes.
 func (r *Region) Release() { r.release() }
 
 // fill calls make, seals the region and calls compare. It turns the panics of allocate, and
@@ -132,7 +133,7 @@ func (r *Region) fill(make func(mem memory.Allocator) (arrow.Record, error), com
 		return nil, err
 	}
 	defer func() {
-		if rows == nil { // buffers that are not the region's
+		if rows == nil { // made may have buffers that do not belong to the region
 			made.Release()
 		}
 	}()
@@ -143,8 +144,8 @@ func (r *Region) fill(make func(mem memory.Allocator) (arrow.Record, error), com
 	return made, nil
 }
 
-// recovered is to be deferred while the region is filled: it turns a panic into an error if the
-// region is the cause.
+// recovered is deferred while the region is filled. It turns a panic of allocate and a memory fault
+// in the region into *err. It repeats other panics.
 func (r *Region) recovered(err *error) {
 	switch p := recover().(type) {
 	case nil:
@@ -161,16 +162,16 @@ func (r *Region) recovered(err *error) {
 	}
 }
 
-// contains reports whether an address is in the part.
+// contains reports whether an address lies in the part.
 func (p *part) contains(address uintptr) bool {
 	from := memrange.Address(p.data)
 	return address >= from && address-from < uintptr(len(p.data))
 }
 
-// noRoom is the value with which Allocate panics, as an Allocator returns no errors.
+// noRoom is the value with which Allocate panics, because a memory.Allocator cannot return an error.
 type noRoom struct{ err error }
 
-// allocator is the Allocator of a Region for make.
+// allocator is the memory.Allocator that Hold passes to make.
 type allocator struct{ r *Region }
 
 // Allocate implements memory.Allocator.
@@ -186,7 +187,7 @@ func (a allocator) Allocate(n int) []byte {
 	return b
 }
 
-// Reallocate implements memory.Allocator. The room of b is not used again.
+// Reallocate implements memory.Allocator. The bytes of b are not allocated again.
 func (a allocator) Reallocate(n int, b []byte) []byte {
 	larger := a.Allocate(n)
 	copy(larger, b)
@@ -201,7 +202,7 @@ func (a allocator) Free(b []byte) {
 	}
 }
 
-// allocate returns n > 0 bytes of a file.
+// allocate returns n > 0 bytes of a mapped file.
 func (r *Region) allocate(n int) ([]byte, error) {
 	need := (n + alignment - 1) &^ (alignment - 1)
 	if need > len(r.free) {
@@ -216,7 +217,7 @@ func (r *Region) allocate(n int) ([]byte, error) {
 	return b, nil
 }
 
-// release drops one reference, and frees the memory with the last.
+// release drops a reference to the region. It frees the memory if that was the last one.
 func (r *Region) release() {
 	if r.held.Add(-1) == 0 {
 		r.unmap()
@@ -230,7 +231,7 @@ func (r *Region) unmap() {
 	r.parts, r.free = nil, nil
 }
 
-// Size returns the bytes of the region.
+// Size returns the number of bytes of the region.
 func (r *Region) Size() (n int64) {
 	for _, p := range r.parts {
 		n += int64(len(p.data))
@@ -238,8 +239,8 @@ func (r *Region) Size() (n int64) {
 	return n
 }
 
-// Verify reads the whole region, and fails if it has changed since Hold returned. The caller
-// holds the batch.
+// Verify reads the whole region. It fails if a byte has changed since the checksums were computed,
+// or cannot be read. The caller must still hold the batch or the bytes.
 func (r *Region) Verify() error {
 	for i := range r.parts {
 		if err := r.parts[i].verify(); err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/memrange"
 )
 
-// keepingFS keeps a handle of every file that it makes, because files have no names once they
-// are mapped.
+// keepingFS keeps an open handle of every file that it creates. Tests need it to damage files,
+// because the names of mapped files are removed.
 type keepingFS struct {
 	disk.FS
 	t     *testing.T
@@ -44,7 +44,7 @@ func (fs *keepingFS) CreateTemp(dir, pattern string) (disk.File, error) {
 	return f, nil
 }
 
-// many returns a batch repeated many times, so that its buffers are in files.
+// many returns a batch with the given rows repeated 2500 times, so that its buffers are large.
 func many(t *testing.T, mem memory.Allocator, rows arrow.Record) arrow.Record {
 	defer rows.Release()
 	all, err := batch.Concat(mem, slices.Repeat([]arrow.Record{rows}, 2500))
@@ -52,7 +52,8 @@ func many(t *testing.T, mem memory.Allocator, rows arrow.Record) arrow.Record {
 	return all
 }
 
-// someBatches are batches of all layouts, at odd offsets too.
+// someBatches returns batches with columns of all layouts. The last one has buffers with offsets
+// that are not 0.
 func someBatches(t *testing.T, mem memory.Allocator) []arrow.Record {
 	schema := batchtest.Schema(t, "id int64", "name utf8 null", "x vector[2]", "on bool null")
 	first := many(t, mem, batchtest.Record(t, mem, schema, `[{"id": 1, "name": "one", "x": [0.5, -1], "on": true}, {"id": 2, "x": [3, 4]}]`))
@@ -67,7 +68,8 @@ func someBatches(t *testing.T, mem memory.Allocator) []arrow.Record {
 	return all
 }
 
-// hold puts batches into files, and checks that their directory is empty afterwards.
+// hold concatenates batches into a region. It requires that the directory of the files is empty
+// afterwards.
 func hold(t *testing.T, fs disk.FS, size int64, batches []arrow.Record) (arrow.Record, *Region) {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,8 +88,8 @@ func requireEmpty(t *testing.T, dir string) {
 	require.Empty(t, left)
 }
 
-// The rows are the same as in memory, whatever size was given. The last reference to the rows
-// frees their memory.
+// TestRowsAreThoseOfMemory requires that Hold returns the same rows as Concat in memory, for every
+// size. The memory must be freed when the last reference to the rows is released.
 func TestRowsAreThoseOfMemory(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	batches := someBatches(t, mem)
@@ -102,14 +104,15 @@ func TestRowsAreThoseOfMemory(t *testing.T) {
 		part, err := batch.Slice(rows, 3, 5)
 		require.NoError(t, err)
 		rows.Release()
-		require.NotZero(t, region.Size(), "a slice refers to it")
+		require.NotZero(t, region.Size(), "a slice still refers to the region")
 		require.Equal(t, batchtest.Rows(want)[3:5], batchtest.Rows(part))
 		part.Release()
 		require.Zero(t, region.Size())
 	}
 }
 
-// Bytes beyond the given size get mappings of their own.
+// TestMoreThanForetold requires that Hold takes further mappings if make needs more bytes than the
+// given size.
 func TestMoreThanForetold(t *testing.T) {
 	const n = 3 * leastShared / 8
 	values := make([]float64, n)
@@ -137,7 +140,7 @@ func TestMoreThanForetold(t *testing.T) {
 	require.NoError(t, region.Verify())
 }
 
-// A bit that the disk changes is reported, and so is a file that the disk cannot read.
+// TestDamage requires that Verify reports a flipped bit, and a file that the disk cannot read.
 func TestDamage(t *testing.T) {
 	batches := someBatches(t, batchtest.Allocator(t))
 	fs := newKeepingFS(t)
@@ -167,10 +170,11 @@ func TestDamage(t *testing.T) {
 	}
 	require.NoError(t, f.Truncate(region.Size()/2))
 	require.ErrorContains(t, region.Verify(), "some cannot be read")
-	require.False(t, debug.SetPanicOnFault(false), "as it was before")
+	require.False(t, debug.SetPanicOnFault(false), "Verify must restore SetPanicOnFault")
 }
 
-// Damage in any mapping is reported: rows of many columns have more than one.
+// TestDamageInEveryMapping requires that Verify reports damage in every mapping of a region that
+// has several.
 func TestDamageInEveryMapping(t *testing.T) {
 	batches := someBatches(t, batchtest.Allocator(t))
 	fs := newKeepingFS(t)
@@ -196,7 +200,7 @@ func TestDamageInEveryMapping(t *testing.T) {
 	}
 }
 
-// noFile has no descriptor.
+// noFile is a file without a descriptor (Fd), so it cannot be mapped.
 type noFile struct{ disk.File }
 
 type noFileFS struct{ disk.FS }
@@ -206,7 +210,7 @@ func (fs noFileFS) CreateTemp(dir, pattern string) (disk.File, error) {
 	return noFile{f}, err
 }
 
-// reserves reports whether the file system of a directory reserves room.
+// reserves reports whether the file system of a directory supports reserve.
 func reserves(t *testing.T, dir string) bool {
 	f, err := os.CreateTemp(dir, "")
 	require.NoError(t, err)
@@ -215,7 +219,8 @@ func reserves(t *testing.T, dir string) bool {
 	return reserve(int(f.Fd()), 1) == nil
 }
 
-// If there is no room, if the file cannot be mapped, or if make fails, nothing is left.
+// TestHoldFails requires that no file is left if the disk is full, if the file cannot be mapped, and
+// if make fails.
 func TestHoldFails(t *testing.T) {
 	batches := someBatches(t, batchtest.Allocator(t))
 	boom := errors.New("boom")
@@ -242,7 +247,7 @@ func TestHoldFails(t *testing.T) {
 			}
 			dir := t.TempDir()
 			if test.size > 0 && !reserves(t, dir) {
-				return // zeros would fill the disk
+				return // Hold would write zeros until the disk is full
 			}
 			files := NewFiles(test.fs, dir)
 			defer files.Close()
@@ -260,10 +265,10 @@ func TestHoldFails(t *testing.T) {
 	defer files.Close()
 	require.PanicsWithValue(t, boom, func() {
 		_, _, _ = files.Hold(0, func(memory.Allocator) (arrow.Record, error) { panic(boom) }, same)
-	}, "the panics of others are theirs")
+	}, "a panic of make must not be recovered")
 }
 
-// If the file system cannot reserve room, zeros are written.
+// TestWriteZeros requires that writeZeros writes n bytes, and returns the errors of the file.
 func TestWriteZeros(t *testing.T) {
 	for _, n := range []int64{1, 4096, 3<<20 + 5} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "zeros"))
@@ -277,8 +282,8 @@ func TestWriteZeros(t *testing.T) {
 	}
 }
 
-// TestDamageWhileABlockIsFilled: the checksum is computed from the bytes that were filled, not
-// from those that the disk returns later.
+// TestDamageWhileABlockIsFilled damages the file while HoldBytes fills it. Verify must report that,
+// because the checksum is computed from the bytes of fill and not from those in the file.
 func TestDamageWhileABlockIsFilled(t *testing.T) {
 	fs := newKeepingFS(t)
 	files := NewFiles(fs, t.TempDir())
@@ -296,11 +301,11 @@ func TestDamageWhileABlockIsFilled(t *testing.T) {
 	require.ErrorAs(t, region.Verify(), &damaged)
 }
 
-// same compares nothing.
+// same is a compare function that accepts all rows.
 func same(arrow.Record) error { return nil }
 
-// TestRowsThatDiffer: it is an error if compare returns one, or if the disk does not give pages
-// back while compare reads. Neither a mapping nor a buffer is left.
+// TestRowsThatDiffer requires that Hold fails if compare returns an error, or if the disk cannot
+// read pages back while compare runs. No file, mapping or buffer may be left.
 func TestRowsThatDiffer(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	batches := someBatches(t, mem)
@@ -331,7 +336,7 @@ func TestRowsThatDiffer(t *testing.T) {
 	require.NotContains(t, string(maps), "/rows-")
 }
 
-// TestSmallBuffers: small buffers are in the file, too.
+// TestSmallBuffers requires that small buffers lie in the mapped file too.
 func TestSmallBuffers(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	one := batchtest.Record(t, mem, batchtest.Schema(t, "id int64", "x float64 null"), `[{"id": 1, "x": 0.5}, {"id": 2}]`)
@@ -348,8 +353,9 @@ func TestSmallBuffers(t *testing.T) {
 	}
 }
 
-// TestManySmallRegions: regions of few bytes share mappings, because the number of mappings of a
-// process is limited. Each region is verified alone. The last region of a mapping unmaps it.
+// TestManySmallRegions requires that small regions share mappings, because the number of mappings
+// of a process is limited. Verify must check only its own region. A mapping must be unmapped when
+// its last region is released.
 func TestManySmallRegions(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	one := batchtest.Record(t, mem, batchtest.Schema(t, "id int64"), `[{"id": 1}]`)
@@ -369,7 +375,7 @@ func TestManySmallRegions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, byte(7), block[99])
 	require.True(t, Contains(block[99:]))
-	require.Less(t, len(fs.files), 20, "mappings")
+	require.Less(t, len(fs.files), 20, "number of mappings")
 	requireEmpty(t, dir)
 
 	p := regions[n/2].parts[0]
@@ -384,7 +390,7 @@ func TestManySmallRegions(t *testing.T) {
 		}
 		rows.Release()
 	}
-	require.Equal(t, int64(1), held[n/2].Column(0).(*array.Int64).Value(1), "the mapping stays for the last of its regions")
+	require.Equal(t, int64(1), held[n/2].Column(0).(*array.Int64).Value(1), "the mapping must remain until its last region is released")
 	held[n/2].Release()
 	require.NoError(t, region.Verify())
 	region.Release()
@@ -395,8 +401,7 @@ func TestManySmallRegions(t *testing.T) {
 	require.False(t, Contains(nil))
 }
 
-// scarceFS is a disk that has no room the second time that a file is made, and room at all
-// other times.
+// scarceFS is a disk that is full when the second file is created, and never again.
 type scarceFS struct {
 	disk.FS
 	made, refused int
@@ -411,13 +416,13 @@ func (fs *scarceFS) CreateTemp(dir, pattern string) (disk.File, error) {
 	return fs.FS.CreateTemp(dir, pattern)
 }
 
-// TestLittleRoomIsEnough: if the disk has no room for a mapping that many regions share, the
-// region gets one of its own.
+// TestLittleRoomIsEnough requires that a region gets a mapping of its own size if the disk has no
+// space for a larger shared mapping.
 func TestLittleRoomIsEnough(t *testing.T) {
 	fs := &scarceFS{FS: disk.OS()}
 	files := NewFiles(fs, t.TempDir())
 	defer files.Close()
-	for i := range 3 { // beyond the first mapping, and within the second
+	for i := range 3 { // the second and the third region do not fit in the mapping before
 		block, region, err := files.HoldBytes([]int{leastShared * 3 / 4}, func(_ int, b []byte) error { b[5] = 7; return nil })
 		require.NoError(t, err, i)
 		require.Equal(t, byte(7), block[5])

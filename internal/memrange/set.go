@@ -1,7 +1,8 @@
-// Package memrange knows which memory of the process belongs to a package that maps it.
+// Package memrange records which memory of the process was mapped by a package, and not allocated
+// by the Go runtime.
 //
-// Memory that is unmapped is lost to everybody who still has a view of it. A package that maps
-// memory keeps its mappings in a Set, and others ask the Set whether a slice lies in one of them.
+// After memory is unmapped, slices of it must not be used. A package that maps memory keeps its
+// mappings in a Set. Other packages use the Set to find out whether a slice lies in such memory.
 package memrange
 
 import (
@@ -15,13 +16,13 @@ import (
 // concurrent use. It does not keep the memory alive.
 type Set struct {
 	mu  sync.RWMutex
-	all []span // by address
+	all []span // sorted by address
 }
 
-// span is a range of addresses: of its first byte, and behind its last.
+// span is the range of addresses from from to to, without to.
 type span struct{ from, to uintptr }
 
-// Add adds the memory of b, which is not empty.
+// Add adds the memory of b, which must not be empty.
 func (s *Set) Add(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +30,7 @@ func (s *Set) Add(b []byte) {
 	s.all = slices.Insert(s.all, s.behind(from), span{from, from + uintptr(len(b))})
 }
 
-// Remove removes memory that was added.
+// Remove removes b, which must have been added.
 func (s *Set) Remove(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,7 +38,7 @@ func (s *Set) Remove(b []byte) {
 	s.all = slices.Delete(s.all, i, i+1)
 }
 
-// Contains reports whether the first byte of b lies in the set; there is none in an empty slice.
+// Contains reports whether the first byte of b lies in the set. It returns false if b is empty.
 func (s *Set) Contains(b []byte) bool {
 	if len(b) == 0 {
 		return false
@@ -48,10 +49,10 @@ func (s *Set) Contains(b []byte) bool {
 	return i < len(s.all) && s.all[i].from <= Address(b)
 }
 
-// behind returns the index of the first range that ends behind an address.
+// behind returns the index in s.all of the first range that ends after an address.
 func (s *Set) behind(address uintptr) int {
 	return sort.Search(len(s.all), func(i int) bool { return address < s.all[i].to })
 }
 
-// Address returns the address of the first byte.
+// Address returns the address of the first byte of b.
 func Address(b []byte) uintptr { return uintptr(unsafe.Pointer(unsafe.SliceData(b))) }

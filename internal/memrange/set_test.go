@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestContains compares a set with a map from every byte to whether it was added.
+// TestContains adds and removes random pieces of memory, and compares the set with a list of the
+// pieces that it should contain.
 func TestContains(t *testing.T) {
 	memory := make([]byte, 4096)
 	const pieces, size = 64, 64
@@ -27,11 +28,11 @@ func TestContains(t *testing.T) {
 		added[i] = !added[i]
 		at := draws.IntN(len(memory))
 		require.Equal(t, added[at/size], s.Contains(memory[at:]), "byte %d", at)
-		require.False(t, s.Contains(memory[at:at]), "no byte")
+		require.False(t, s.Contains(memory[at:at]), "empty slice at byte %d", at)
 	}
 }
 
-// TestConcurrentUse is for the race detector.
+// TestConcurrentUse uses a set in several goroutines, so that the race detector can find races.
 func TestConcurrentUse(t *testing.T) {
 	var s Set
 	var all sync.WaitGroup
@@ -41,7 +42,7 @@ func TestConcurrentUse(t *testing.T) {
 			for range 100 {
 				s.Add(own)
 				if !s.Contains(own[50:]) {
-					t.Error("the own memory is missing")
+					t.Error("the set does not contain memory that this goroutine has just added")
 				}
 				s.Remove(own)
 			}

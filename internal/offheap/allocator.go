@@ -8,15 +8,16 @@ import (
 )
 
 // Allocator is an Arrow allocator that takes large buffers from the operating system and small
-// ones from another allocator. It is for rows that are held long. On Go's heap, the collector
-// would let as much garbage grow beside them, and would free them only when it runs. A buffer is
-// freed when the last batch that refers to it is released: views of its rows must not be used
-// after that. Any number of goroutines may use an Allocator.
+// buffers from another allocator. It is meant for rows that are held for a long time. If such rows
+// were on Go's heap, the garbage collector would let an equal amount of garbage accumulate (with
+// GOGC=100), and would free the rows only at its next run. A buffer is freed when the last batch
+// that refers to it is released. Views of its rows must not be used after that. Any number of
+// goroutines may use an Allocator.
 type Allocator struct {
 	small memory.Allocator
 
 	mu    sync.Mutex
-	large map[*byte]*Buffer // by their first bytes
+	large map[*byte]*Buffer // by the address of the first byte
 }
 
 // NewAllocator returns an Allocator that takes small buffers from small.
@@ -24,8 +25,8 @@ func NewAllocator(small memory.Allocator) *Allocator {
 	return &Allocator{small: small, large: map[*byte]*Buffer{}}
 }
 
-// Allocate returns size bytes that begin at a cache line. If the system has no memory left,
-// they come from the other allocator.
+// Allocate returns size bytes that begin at a cache line. If the system has no memory left, it
+// takes a large buffer from the other allocator too.
 func (a *Allocator) Allocate(size int) []byte {
 	if size < least || !canMap {
 		return a.small.Allocate(size)
@@ -41,7 +42,8 @@ func (a *Allocator) Allocate(size int) []byte {
 	return unsafe.Slice(first, buffer.Len()*wordBytes)[:size]
 }
 
-// Reallocate returns size bytes that begin with those of b, in the same place if there is room.
+// Reallocate returns size bytes that begin with the bytes of b. It returns b itself, resliced, if
+// its capacity is large enough.
 func (a *Allocator) Reallocate(size int, b []byte) []byte {
 	if size <= cap(b) {
 		return b[:size]
@@ -65,7 +67,7 @@ func (a *Allocator) Free(b []byte) {
 	buffer.Free()
 }
 
-// Held returns the bytes of the large buffers that are not freed.
+// Held returns the total number of bytes of the large buffers that are not freed yet.
 func (a *Allocator) Held() (n int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

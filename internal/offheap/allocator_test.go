@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Small buffers come from the other allocator, and each is freed there; large ones come from
-// the system.
+// TestAllocator requires that small buffers are allocated and freed by the other allocator, and
+// large buffers by the system.
 func TestAllocator(t *testing.T) {
 	small := memory.NewCheckedAllocator(memory.NewGoAllocator())
 	defer small.AssertSize(t, 0)
@@ -47,7 +47,7 @@ func TestAllocator(t *testing.T) {
 	require.Zero(t, a.Held())
 }
 
-// A batch's memory is freed when the last reference to it is released.
+// TestAllocatorOfABatch requires that a buffer is freed when the last reference to it is released.
 func TestAllocatorOfABatch(t *testing.T) {
 	a := NewAllocator(memory.NewGoAllocator())
 	build := array.NewFloat64Builder(a)
@@ -67,7 +67,8 @@ func TestAllocatorOfABatch(t *testing.T) {
 	require.Zero(t, a.Held())
 }
 
-// Buffers reduce the runtime's memory limit by their size until they are freed.
+// TestBuffersCountInTheLimit requires that buffers reduce the runtime's memory limit by their size
+// until they are freed.
 func TestBuffersCountInTheLimit(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	defer debug.SetMemoryLimit(before)
@@ -94,12 +95,12 @@ func TestBuffersCountInTheLimit(t *testing.T) {
 	one.Free()
 	require.Equal(t, 1<<40-taken(2*n), limit())
 	three, four := take(n), (*Buffer)(nil)
-	debug.SetMemoryLimit(1 << 41) // another limit for the whole process
+	debug.SetMemoryLimit(1 << 41) // a caller sets another limit meanwhile
 	four = take(n)
 	require.Equal(t, 1<<41-taken(4*n), limit())
 	two.Free()
 	three.Free()
-	debug.SetMemoryLimit(4 * n) // the runtime keeps half
+	debug.SetMemoryLimit(4 * n) // buffers never take more than half of the limit
 	five := take(2 * n)
 	require.Equal(t, 4*n-taken(2*n), limit())
 	four.Free()

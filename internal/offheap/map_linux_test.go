@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapped reports whether there is memory at an address.
+// mapped reports whether the page at an address is mapped.
 func mapped(at uintptr) bool {
 	var in byte
 	_, _, errno := unix.Syscall(unix.SYS_MINCORE, at, uintptr(unix.Getpagesize()), uintptr(unsafe.Pointer(&in)))
@@ -34,12 +34,12 @@ func TestForgottenBuffersAreFreed(t *testing.T) {
 	require.NoError(t, err)
 	at := addressOf(b)
 	runtime.GC()
-	require.True(t, mapped(at), "it is still in use")
+	require.True(t, mapped(at), "the buffer is still reachable")
 	runtime.KeepAlive(b)
 	b = nil
 	for round := 0; mapped(at); round++ {
-		require.Less(t, round, 10_000, "nobody has freed it")
-		runtime.GC() // the cleanup runs some time after it
+		require.Less(t, round, 10_000, "the unreachable buffer was not freed")
+		runtime.GC() // the cleanup runs some time after the collection
 		runtime.Gosched()
 	}
 }

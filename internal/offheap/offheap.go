@@ -11,20 +11,20 @@ import (
 	"github.com/superstep-ml/superstep/internal/memrange"
 )
 
-// least is the number of bytes from which a buffer comes from the system. Below it the heap is
-// as good, and a separate mapping costs more than it saves.
+// least is the number of bytes of the smallest buffer that comes from the system. For smaller
+// buffers a mapping costs more than it saves.
 const least = 1 << 20
 
-// Buffer is memory for words. The caller of New owns it. The words must not be used after Free,
-// nor after the last use of the Buffer itself: an unreachable Buffer is freed.
+// Buffer is memory for 64-bit words. The caller of New owns it. The words must not be used after
+// Free, nor after the last use of the Buffer itself, because an unreachable Buffer is freed.
 type Buffer struct {
 	words   []uint64
 	mapped  bool
 	cleanup runtime.Cleanup
 }
 
-// New makes a buffer of n zeroed words. The first one is at the start of a cache line.
-// The error says that the system has no such memory left.
+// New returns a buffer of n zeroed words. The first word of a buffer from the system is at the start
+// of a cache line. New fails if n is invalid or if the system has not enough memory left.
 func New(n int) (*Buffer, error) {
 	if n < 0 || n > maxWords {
 		return nil, fmt.Errorf("a buffer of %d words", n)
@@ -48,7 +48,7 @@ const (
 	maxWords  = 1 << 50 / wordBytes // more than any machine has
 )
 
-// Words returns the buffer's words; there are none for a nil Buffer and after Free.
+// Words returns the buffer's words. It returns nil for a nil Buffer and after Free.
 func (b *Buffer) Words() []uint64 {
 	if b == nil {
 		return nil
@@ -72,36 +72,37 @@ func (b *Buffer) Free() {
 	}
 }
 
-// giveBack unmaps memory.
+// giveBack unmaps the memory of a buffer and raises the runtime's memory limit again.
 func giveBack(memory []byte) {
 	live.Remove(memory)
 	unmapMemory(memory)
 	makeRoom(-len(memory))
 }
 
-// live has the memory of buffers that the runtime did not allocate.
+// live has the memory of all buffers that are mapped.
 var live memrange.Set
 
 // Contains reports whether b lies in a Buffer that Free unmaps.
 func Contains(b []byte) bool { return live.Contains(b) }
 
-// room is the amount by which buffers have reduced the runtime's memory limit.
+// room records how buffers have changed the runtime's memory limit.
 var room struct {
 	sync.Mutex
-	taken int64
+	taken int64 // total bytes of mapped buffers
 	base  int64 // the limit without buffers
-	set   int64 // the limit that was set last
+	set   int64 // the limit that makeRoom set last
 }
 
-// makeRoom reduces the limit by n bytes, if there is one: the limit is for the whole process,
-// and the runtime does not count memory that it did not map. The runtime keeps half of the
-// limit in any case, as it would spend its time on garbage collection otherwise.
+// makeRoom reduces the runtime's memory limit by n bytes, if there is a limit. That is necessary
+// because the limit is meant for the whole process, but the runtime does not count memory that it
+// did not map itself. The limit is never reduced below half, because the runtime would then spend
+// all its time on garbage collection.
 func makeRoom(n int) {
 	room.Lock()
 	defer room.Unlock()
 	room.taken += int64(n)
 	if limit := debug.SetMemoryLimit(-1); limit != room.set {
-		room.base = limit // set by somebody else
+		room.base = limit // the program has set another limit
 	}
 	room.set = room.base
 	if room.base != math.MaxInt64 {

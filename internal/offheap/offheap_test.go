@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sizes in words: none, one, the largest on the heap, the smallest of the system, and lengths
-// that do not fill a page.
+// sizes are lengths of buffers in words. They include 0, 1, the largest buffer on the heap, the
+// smallest buffer from the system, and lengths that are not multiples of a page.
 var sizes = []int{0, 1, 7, least/wordBytes - 1, least / wordBytes, least/wordBytes + 1, 3*least/wordBytes + 77}
 
 func TestBuffersAreZeroAndTheOwnersAlone(t *testing.T) {
@@ -64,7 +64,7 @@ func TestBuffersThatCannotBe(t *testing.T) {
 
 func TestMemoryThatTheSystemHasNot(t *testing.T) {
 	if !canMap {
-		return // on the heap it would end the process
+		return // a make of that size would end the process
 	}
 	_, err := New(maxWords) // a petabyte
 	require.ErrorContains(t, err, "no memory for a buffer of 1073741824 MiB")

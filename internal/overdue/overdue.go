@@ -1,6 +1,6 @@
-// Package overdue is for tests that wait for other goroutines or processes. A wait that takes too
-// long ends the test program early, not only at the time limit of the tests. The message says
-// what was waited for, and has the stacks of all goroutines.
+// Package overdue is for tests that wait for other goroutines or processes. If a wait takes too
+// long, it ends the test program before the time limit of go test does. The message says what the
+// test waited for, and has the stacks of all goroutines.
 //
 //	defer overdue.Watch("every rank of the group")()
 package overdue
@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// Watch ends the program with a panic unless stop is called in time. The limit is longer than
-// anything takes on a busy machine.
+// Watch ends the program with a panic unless stop is called within a time limit. The limit is longer
+// than any correct wait takes on a busy machine. what names the thing waited for.
 func Watch(what string) (stop func()) {
 	t := time.AfterFunc(limit, func() { panic(message(what)) })
 	return func() { t.Stop() }
 }
 
-// message says what was waited for, and adds the stacks of all goroutines.
+// message returns the message of the panic, with the stacks of all goroutines.
 func message(what string) string {
 	stacks := make([]byte, 4<<20)
 	return fmt.Sprintf("the test has waited for %v for %s\n\n%s", limit, what, stacks[:runtime.Stack(stacks, true)])

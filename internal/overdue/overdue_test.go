@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWatch: who stops the watch in time goes on, and the message says what was waited
-// for, and where.
+// TestWatch requires that there is no panic if stop is called in time, and that the message says
+// what the test waited for, and where.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := Watch("nothing")

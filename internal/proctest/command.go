@@ -10,25 +10,25 @@ import (
 	"sync"
 )
 
-// Cmd is an exec.Cmd that ends with this process.
+// Cmd is an exec.Cmd whose program is killed when this process ends.
 type Cmd struct {
 	*exec.Cmd
 	ended chan struct{} // closed once the program has ended
-	left  chan struct{} // closed once its thread was let go
+	left  chan struct{} // closed once the goroutine of hold has ended
 	once  sync.Once
 }
 
-// Command is exec.Command.
+// Command does what exec.Command does.
 func Command(name string, args ...string) *Cmd {
 	return &Cmd{Cmd: exec.Command(name, args...)}
 }
 
-// CommandContext is exec.CommandContext.
+// CommandContext does what exec.CommandContext does.
 func CommandContext(ctx context.Context, name string, args ...string) *Cmd {
 	return &Cmd{Cmd: exec.CommandContext(ctx, name, args...)}
 }
 
-// Start is Start of exec.Cmd. Wait must follow.
+// Start does what Start of exec.Cmd does. The caller must call Wait afterwards.
 func (c *Cmd) Start() error {
 	tie(c.Cmd)
 	c.endAtOnce()
@@ -42,9 +42,9 @@ func (c *Cmd) Start() error {
 	return nil
 }
 
-// endAtOnce makes a program that is built with the race detector end at once. Otherwise the
-// program waits at its end for a second, for races in threads that still run. Tests of many short
-// programs would spend most of their time on that.
+// endAtOnce makes a program that is built with the race detector exit without delay. By default,
+// such a program sleeps for a second before it exits, to detect races in threads that still run
+// (atexit_sleep_ms). Tests that start many short programs would spend most of their time on that.
 func (c *Cmd) endAtOnce() {
 	env := c.Environ()
 	if !slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, "GORACE=") }) {
@@ -52,9 +52,9 @@ func (c *Cmd) endAtOnce() {
 	}
 }
 
-// hold starts the program and keeps the thread that did so until the program has
-// ended. Linux sends the signal of a parent's death when the thread that started
-// the child ends, and Go ends threads whose goroutine was locked to them.
+// hold starts the program, and keeps the thread that started it until the program has ended. Linux
+// sends the parent-death signal already when that thread ends, and Go ends a thread if a goroutine
+// that is locked to it exits.
 func (c *Cmd) hold(started chan<- error) {
 	defer close(c.left)
 	runtime.LockOSThread()
@@ -63,20 +63,20 @@ func (c *Cmd) hold(started chan<- error) {
 	<-c.ended
 }
 
-// leave lets the thread go.
+// leave ends the goroutine of hold, which keeps the thread, and waits for its end.
 func (c *Cmd) leave() {
 	close(c.ended)
 	<-c.left
 }
 
-// Wait is Wait of exec.Cmd.
+// Wait does what Wait of exec.Cmd does.
 func (c *Cmd) Wait() error {
 	err := c.Cmd.Wait()
 	c.once.Do(c.leave)
 	return err
 }
 
-// Run is Run of exec.Cmd.
+// Run does what Run of exec.Cmd does.
 func (c *Cmd) Run() error {
 	if err := c.Start(); err != nil {
 		return err
@@ -84,7 +84,8 @@ func (c *Cmd) Run() error {
 	return c.Wait()
 }
 
-// Output is Output of exec.Cmd, except that its error does not have the standard error.
+// Output does what Output of exec.Cmd does, except that its error does not contain the program's
+// standard error.
 func (c *Cmd) Output() ([]byte, error) {
 	var out bytes.Buffer
 	c.Stdout = &out
@@ -92,7 +93,7 @@ func (c *Cmd) Output() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// CombinedOutput is CombinedOutput of exec.Cmd.
+// CombinedOutput does what CombinedOutput of exec.Cmd does.
 func (c *Cmd) CombinedOutput() ([]byte, error) {
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out

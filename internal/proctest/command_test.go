@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// roleVariable says what this executable does in place of the tests.
+// roleVariable is the environment variable that says what the test binary does in place of running
+// the tests.
 const roleVariable = "SUPERSTEP_PROCTEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -23,8 +24,8 @@ func TestMain(m *testing.M) {
 	case "parent":
 		parent()
 	case "child":
-		// It hears no end of its standard input, and ignores what would end it in
-		// good order.
+		// The child runs until it is killed: it does not read its standard input, so it does not
+		// notice its end.
 		os.Stdout.WriteString("up\n")
 		select {}
 	case "echo":
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// parent starts a child and then does as it is told.
+// parent starts a child, and then ends in the way that a line of its standard input names.
 func parent() {
 	self, err := os.Executable()
 	if err != nil {
@@ -60,7 +61,8 @@ func parent() {
 	}
 }
 
-// parentWithPipes is a process that will start a child, not yet started.
+// parentWithPipes returns a command that runs parent, with its standard input and output. The
+// command is not started yet.
 func parentWithPipes(t *testing.T) (p *Cmd, in io.WriteCloser, out io.ReadCloser) {
 	t.Helper()
 	self, err := os.Executable()
@@ -74,8 +76,9 @@ func parentWithPipes(t *testing.T) (p *Cmd, in io.WriteCloser, out io.ReadCloser
 	return p, in, out
 }
 
-// TestChildrenEndWithTheirParent ends a process in every way that runs no cleanup. The
-// end of its child shows as the end of the output that both write to.
+// TestChildrenEndWithTheirParent ends a process in every way in which it runs no cleanup, and
+// requires that its child ends too. The test sees that because the output, to which both processes
+// write, ends only when both have ended.
 func TestChildrenEndWithTheirParent(t *testing.T) {
 	for _, end := range []string{"panic", "exit", "stop", "kill"} {
 		t.Run(end, func(t *testing.T) {
@@ -98,8 +101,8 @@ func TestChildrenEndWithTheirParent(t *testing.T) {
 	}
 }
 
-// TestAnEndingThreadEndsNoChild starts a child from a goroutine whose thread ends with
-// it.
+// TestAnEndingThreadEndsNoChild calls Start in a goroutine whose thread ends with it. It requires
+// that the program still runs afterwards.
 func TestAnEndingThreadEndsNoChild(t *testing.T) {
 	p, in, out := parentWithPipes(t)
 	started := make(chan error)
@@ -108,7 +111,7 @@ func TestAnEndingThreadEndsNoChild(t *testing.T) {
 	start = func() {
 		runtime.LockOSThread() // and never unlock
 		if tid = syscall.Gettid(); tid == os.Getpid() {
-			go start() // the first thread does not end
+			go start() // the main thread never ends: try again on another thread
 			select {}
 		}
 		started <- p.Start()
@@ -126,7 +129,7 @@ func TestAnEndingThreadEndsNoChild(t *testing.T) {
 	_, err = io.Copy(io.Discard, out)
 	require.NoError(t, err)
 	require.Error(t, p.Wait())
-	require.Equal(t, 1, p.ProcessState.ExitCode(), "it ended as told, not by the signal")
+	require.Equal(t, 1, p.ProcessState.ExitCode(), "the process must exit by itself, not be killed by the signal")
 }
 
 func TestOutput(t *testing.T) {
@@ -139,7 +142,7 @@ func TestOutput(t *testing.T) {
 	t.Setenv("GORACE", "history_size=3")
 	out, err = Command(self).Output()
 	require.Error(t, err)
-	require.Equal(t, "out history_size=3", string(out), "what is asked for stays")
+	require.Equal(t, "out history_size=3", string(out), "GORACE must not be changed if it is set")
 	_, err = Command("/no/such/program").CombinedOutput()
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -1,6 +1,6 @@
-// Package proctest starts programs for tests. None of them outlives the test process: on Linux
-// the system kills a program when the process that started it ends. This works even if that
-// process panics, is killed or reaches go test's limit, when no cleanup of a test runs.
+// Package proctest starts programs for tests. On Linux no program outlives the test process: the
+// system kills a program when the process that started it ends. That works even if the test process
+// panics, is killed or exceeds the time limit of go test, when the cleanups of tests do not run.
 //
 //	cmd := proctest.Command(path, "--listen", "127.0.0.1:0")
 //	require.NoError(t, cmd.Start())

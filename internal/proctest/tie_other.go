@@ -4,5 +4,5 @@ package proctest
 
 import "os/exec"
 
-// tie does nothing: this system does not tell a child that its parent has ended.
+// tie does nothing: this system cannot send a signal to a child when its parent ends.
 func tie(*exec.Cmd) {}

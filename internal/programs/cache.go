@@ -12,36 +12,36 @@ import (
 	"sync"
 )
 
-// Partial ends the names of files that are not complete yet.
+// Partial is the suffix of the names of files that are not complete yet.
 const Partial = ".part"
 
-// Cache keeps executables by hash, in a folder of its own and up to a number of bytes. Pinned
-// ones stay; to make room, the others are removed, the least recently used first. A file gets
-// its hash as its name once its bytes have been checked.
+// Cache is an LRU cache of executables in a folder of its own. The name of a complete file is the
+// hash of its bytes; a file gets that name once its bytes have been checked. Fit removes executables
+// until their total size is within Limit bytes. It never removes pinned executables.
 //
-// The lock guards all other fields. Methods are called with the lock held, except Path. T is the
-// owner's own data about an executable.
+// The mutex guards all other fields. It must be held when methods other than Path are called. T is
+// data about an executable that the owner of the cache stores with it.
 type Cache[T any] struct {
 	sync.Mutex
 	Dir   string
 	Limit int64
 	Kept  map[string]*Kept[T]
 
-	clock uint64 // counts uses
+	clock uint64 // number of calls of Use
 }
 
-// Kept is an executable in a cache, or room reserved for one: a pinned entry under any name.
+// Kept is an executable in a cache. A pinned entry under any other name reserves Size bytes.
 type Kept[T any] struct {
 	Name string
 	Size int64 // 0 if there is no file
-	Pins int
+	Pins int   // the entry is not removed while Pins is above 0
 	Info T
 
-	used uint64
+	used uint64 // Cache.clock at the last use
 }
 
-// OpenCache opens the cache in a folder, which it makes if need be. It removes partial files.
-// Files that have no hash as their name stay.
+// OpenCache opens the cache in the folder dir, which it creates if it does not exist. It removes
+// partial files. It ignores files whose names are not hashes.
 func OpenCache[T any](dir string, limit int64) (*Cache[T], error) {
 	fail := func(err error) (*Cache[T], error) { return nil, fmt.Errorf("artifact cache: %w", err) }
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -82,7 +82,8 @@ func OpenCache[T any](dir string, limit int64) (*Cache[T], error) {
 // Path returns the path of a file in the cache.
 func (c *Cache[T]) Path(name string) string { return filepath.Join(c.Dir, name) }
 
-// Use returns the entry of a name, and counts it as just used. If there is none, Use adds it.
+// Use returns the entry with the given name, and marks it as the most recently used. If there is no
+// such entry, Use adds it.
 func (c *Cache[T]) Use(name string) *Kept[T] {
 	e := c.Kept[name]
 	if e == nil {
@@ -94,8 +95,8 @@ func (c *Cache[T]) Use(name string) *Kept[T] {
 	return e
 }
 
-// Fit removes unpinned executables until the rest is within the limit or all of it is pinned. It
-// returns the total bytes of the rest.
+// Fit removes unpinned executables, the least recently used first, until the total size is within
+// the limit or all entries are pinned. It returns the total size in bytes of the remaining entries.
 func (c *Cache[T]) Fit() (total int64, err error) {
 	for {
 		total = 0

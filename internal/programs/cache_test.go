@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCache opens a folder whose files are of several ages: the oldest go first, those of others
-// never, and what is pinned stays.
+// TestCache opens a folder with files of different ages. It requires that Fit removes the oldest
+// executable first, and keeps pinned executables and files that do not belong to the cache.
 func TestCache(t *testing.T) {
 	dir := t.TempDir()
 	c, err := OpenCache[int](dir, 10)
@@ -37,7 +37,7 @@ func TestCache(t *testing.T) {
 	c.Use("room").Pins++
 	total, err = c.Fit()
 	require.NoError(t, err)
-	require.EqualValues(t, 14, total, "more than the limit, and nothing may go")
+	require.EqualValues(t, 14, total, "more than the limit, but all entries are pinned")
 	require.Len(t, c.Kept, 2)
 	require.FileExists(t, c.Path(one))
 	require.FileExists(t, c.Path("README"))

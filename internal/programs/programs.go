@@ -1,6 +1,7 @@
-// Package programs identifies programs by the SHA-256 of their bytes, above all this process's
-// own. A version is only what the linker was told, and two builds of one version may compute
-// different numbers; the hash is that of the bytes that run. Caches keep executables by their hashes.
+// Package programs identifies executables by the SHA-256 of their bytes, mainly the executable of
+// this process. A version number does not identify them: it is only a string that was passed to the
+// linker, and two builds with the same version may compute different results. The package also has
+// a cache of executables by hash.
 package programs
 
 import (
@@ -20,19 +21,19 @@ import (
 
 // Program is an executable file.
 type Program struct {
-	// Hash is the SHA-256 of its bytes, in lower-case hex.
+	// Hash is the SHA-256 of the file, in lower-case hex.
 	Hash     string
-	Size     int64
+	Size     int64 // in bytes
 	Platform wire.Platform
-	// Path is the path to open and start it. Name is its path when it was started, for people.
-	// For the running program, Path leads to the bytes that run even if the file of that name
-	// has been replaced.
+	// Path is the path to open and start the program. Name is the path of its file, for
+	// messages. For the program of this process, Path leads to the executable that runs even if
+	// the file called Name has been replaced.
 	Path, Name string
 
 	modified time.Time
 }
 
-// Self returns the program of this process. Its file is read the first time.
+// Self returns the program of this process. The first call reads and hashes its file.
 var Self = sync.OnceValues(self)
 
 func self() (Program, error) {
@@ -55,7 +56,7 @@ func self() (Program, error) {
 	return p, nil
 }
 
-// Of returns the program in a file for the given platform.
+// Of returns the program in the file at path. on is the platform that it was built for.
 func Of(path string, on wire.Platform) (p Program, err error) {
 	p = Program{Path: path, Name: path, Platform: on}
 	p.Hash, p.Size, p.modified, err = hashFile(path)
@@ -80,11 +81,11 @@ func hashFile(path string) (hash string, size int64, modified time.Time, err err
 	return hex.EncodeToString(sum.Sum(nil)), size, info.ModTime(), nil
 }
 
-// errReplaced is the error of a program whose bytes are gone.
+// errReplaced is the error of a program whose file has other bytes now.
 var errReplaced = errors.New("the file was replaced or changed since this process started: start it anew")
 
-// Check returns an error if Path does not lead to the program any more. It reads the file only
-// if its size or time has changed.
+// Check returns an error if the file at Path does not have the program's bytes any more. It reads
+// the file only if its size or modification time has changed.
 func (p Program) Check() error {
 	info, err := os.Stat(p.Path)
 	if err == nil && info.Size() == p.Size && info.ModTime().Equal(p.modified) {
@@ -103,11 +104,11 @@ func (p Program) Check() error {
 	return nil
 }
 
-// Short returns the start of a hash, which is enough for people.
+// Short returns the first 12 digits of a hash, for messages.
 func Short(hash string) string { return hash[:min(len(hash), 12)] }
 
-// CheckHash returns an error if a text is not the hash of a program. A hash is a harmless file
-// name.
+// CheckHash returns an error if hash is not the Hash of a program: 64 lower-case hexadecimal digits.
+// A hash that passes is safe as a file name.
 func CheckHash(hash string) error {
 	if len(hash) != 2*sha256.Size || strings.Trim(hash, "0123456789abcdef") != "" {
 		return fmt.Errorf("%.80q is not a SHA-256 of 64 lower-case hexadecimal digits", hash)

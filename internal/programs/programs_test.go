@@ -17,7 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestMain lets the test binary act as a program that prints its own identity.
+// TestMain lets the test binary act as a program that prints the hash and the name of its own
+// executable.
 func TestMain(m *testing.M) {
 	if os.Getenv("SUPERSTEP_TEST_SELF") != "" {
 		os.Stdout.WriteString("ready\n")
@@ -54,8 +55,8 @@ func TestSelf(t *testing.T) {
 	require.Empty(t, Short(""))
 }
 
-// TestReplaced replaces the file of a program while it runs: its hash is that of the bytes that
-// run. Without a path to these there is an error.
+// TestReplaced replaces the file of a program while it runs. On Linux, Self must return the hash of
+// the executable that runs.
 func TestReplaced(t *testing.T) {
 	name, err := os.Executable()
 	require.NoError(t, err)
@@ -84,8 +85,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestCheck: a file with the same bytes is the same program, whatever its time; any other file
-// is not.
+// TestCheck requires that Check accepts a file with the same bytes and another modification time,
+// and refuses a file with other bytes and a missing file.
 func TestCheck(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "program")
 	require.NoError(t, os.WriteFile(path, []byte("one"), 0o600))

@@ -2,5 +2,6 @@
 
 package programs
 
-// runningFile returns "": here only a name leads to the running file.
+// runningFile returns "": this system has no path that leads to the executable of a process after
+// its file was replaced.
 func runningFile() string { return "" }

@@ -1,5 +1,5 @@
-// Package spelling finds the names that a writer may have meant, for the "did you mean" of error
-// messages.
+// Package spelling finds the names that a user may have meant by a misspelt name, for "did you mean"
+// in error messages.
 package spelling
 
 import (
@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	// most is how many names a message suggests.
+	// most is the maximal number of names that Near returns.
 	most = 3
-	// longest is the length in bytes above which a name is not compared: it is no slip of the
-	// pen, and the comparison takes quadratic time.
+	// longest is the length in bytes of the longest name that is compared. Longer names are
+	// hardly misspelt names, and the comparison takes quadratic time.
 	longest = 64
 )
 
-// Near returns up to three of the names in all that the writer of name may have meant. First come
-// the names within an edit distance of a third of the shorter length. Names that contain name, or
-// are contained in it, come after those. The nearest come first; equally near names keep their
-// order. Case does not count. A name that equals name is not returned.
+// Near returns up to three of the names in all that a user may have meant by name. First come the
+// names whose edit distance from name is at most a third of the shorter length, ordered by
+// distance. Then come the names that contain name or are contained in it, ordered by the difference
+// of the lengths. Equally near names keep their order. Case does not matter. Near does not return
+// name itself.
 func Near(name string, all []string) []string {
 	want := strings.ToLower(name)
 	if want == "" || len(want) > longest {
@@ -55,8 +56,8 @@ func Near(name string, all []string) []string {
 	return names
 }
 
-// DidYouMean returns a question about the nearest of all names; "" if none is near. The question
-// begins with parting, which separates it from the message.
+// DidYouMean returns a question that suggests the nearest of the names in all, or "" if none is
+// near. The question begins with parting, which separates it from the message before it.
 func DidYouMean(parting, name string, all []string) string {
 	near := Near(name, all)
 	if len(near) == 0 {
@@ -65,10 +66,10 @@ func DidYouMean(parting, name string, all []string) string {
 	return fmt.Sprintf("%sdid you mean %q?", parting, near[0])
 }
 
-// editDistance is the optimal string alignment distance over bytes: the least
-// number of insertions, deletions, replacements and swaps of neighbours that
-// make b of a, no byte touched twice (Damerau, A technique for computer detection
-// and correction of spelling errors, CACM 7, 1964).
+// editDistance returns the optimal string alignment distance of a and b over bytes: the minimal
+// number of insertions, deletions, replacements and swaps of neighbours that turn a into b if no
+// byte is edited twice (Damerau, A technique for computer detection and correction of spelling
+// errors, CACM 7, 1964).
 func editDistance(a, b string) int {
 	before, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range prev {

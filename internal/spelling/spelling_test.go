@@ -17,9 +17,9 @@ func TestNear(t *testing.T) {
 		"SPECIES":                {"species"},
 		"specie":                 {"species"},
 		"spceies":                {"species"},
-		"species":                nil, // written exactly so
+		"species":                nil, // not misspelt
 		"X":                      {"x"},
-		"y":                      nil, // nothing in common
+		"y":                      nil, // has no byte in common with "x"
 		"colour":                 nil,
 		"":                       nil,
 		strings.Repeat("a", 100): nil,
@@ -29,8 +29,8 @@ func TestNear(t *testing.T) {
 	require.Len(t, Near("ab1", []string{"ab2", "ab3", "ab4", "ab5"}), 3)
 }
 
-// TestEditDistance compares with the definition, by recursion, on all short words
-// over two letters.
+// TestEditDistance compares editDistance with a recursive form of its definition, for all pairs of
+// words of up to four letters a and b.
 func TestEditDistance(t *testing.T) {
 	var define func(a, b string) int
 	define = func(a, b string) int {

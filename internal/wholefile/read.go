@@ -8,8 +8,9 @@ import (
 	"os"
 )
 
-// Read reads a file of at most most bytes. If the file reports its size, memory is allocated
-// once, and a larger file is refused before it is read. Errors are of type *fs.PathError.
+// Read reads the file at path. It fails if the file has more than most bytes. If the file reports
+// its size, Read allocates memory once, and refuses a larger file before it reads it. Errors are of
+// type *fs.PathError.
 func Read(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -8,12 +8,13 @@ import (
 	"path/filepath"
 )
 
-// Write replaces a file with data, or leaves what is there. It writes a temporary file beside
-// the path, syncs it to disk and renames it. A new file is readable by all; a replaced file keeps
-// its permissions. Errors are of type *fs.PathError and name the path.
+// Write replaces the file at path with data. If it fails, the old file remains. Write writes a
+// temporary file in the same directory, syncs it to disk and renames it. A new file is readable by
+// all users; a replaced file keeps its permissions. Errors are of type *fs.PathError and name path.
 func Write(path string, data []byte) error { return WriteFrom(path, bytes.NewReader(data)) }
 
-// WriteFrom is Write with the data that source writes. If source fails, nothing is replaced.
+// WriteFrom does what Write does, with the data that source writes. If source fails, the old file
+// remains.
 func WriteFrom(path string, source io.WriterTo) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.partial")
 	if err != nil {
@@ -43,7 +44,7 @@ func WriteFrom(path string, source io.WriterTo) error {
 	return nil
 }
 
-// cause removes from an error the name of the file, which is temporary.
+// cause removes the file's name from an error, because it is the name of the temporary file.
 func cause(err error) error {
 	switch of := err.(type) {
 	case *fs.PathError:

@@ -24,7 +24,7 @@ func TestWrite(t *testing.T) {
 		require.Equal(t, mode, info.Mode())
 		files, err := os.ReadDir(filepath.Dir(path))
 		require.NoError(t, err)
-		require.Len(t, files, 1, "nothing half-written is left")
+		require.Len(t, files, 1, "no temporary file may be left")
 	}
 	require.NoError(t, wholefile.Write(path, []byte("first, and long")))
 	holds("first, and long", 0o644)
@@ -47,10 +47,10 @@ func TestWriteFails(t *testing.T) {
 	require.ErrorContains(t, wholefile.Write(filepath.Join(dir, "none", "f"), nil), "write "+filepath.Join(dir, "none", "f")+": no such")
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, files, 1, "nothing half-written is left")
+	require.Len(t, files, 1, "no temporary file may be left")
 }
 
-// failing writes a part and fails.
+// failing writes some bytes and then fails with err.
 type failing struct{ err error }
 
 func (f failing) WriteTo(w io.Writer) (int64, error) {

@@ -16,13 +16,14 @@ type program struct {
 	name  string
 	about string
 	job   engine.Runnable
-	args  func() any // a pointer to new arguments, whose fields are the flags
+	args  func() any // returns a pointer to new arguments, whose fields are the flags
 	main  func(name string, words []string)
 }
 
-// define makes a program of a job and a report function. report writes the results to standard
-// output and returns notes, which must not be overlooked and go to standard error. If standard
-// output is a file of the job, the report goes to standard error instead.
+// define returns the program that runs job. of lists its flags whose path may be -. After a run,
+// report writes the results to w, and returns notes that users must not overlook. The report is
+// printed on standard output, and the notes on standard error. If the job writes a file to standard
+// output, the report is printed on standard error too.
 func define[A any](name, about string, job *engine.Job[A], of streams, report func(w io.Writer, a A, r *engine.Result) (notes []string, err error)) program {
 	args := func() any {
 		a := job.Arguments()
@@ -58,14 +59,15 @@ func define[A any](name, about string, job *engine.Job[A], of streams, report fu
 	}}
 }
 
-// The programs by the command that runs them.
+// The programs of the commands superstep run, predict and evaluate. For superstep train, see
+// algorithms.
 var (
 	programs  = []program{define("kmeans", "cluster the rows of files around k centres", KMeans, streams{}, report)}
 	predict   = define("predict", "", Predict, streams{in: []string{"--input", "--model"}, out: []string{"--output"}}, predictedReport)
 	evaluator = define("evaluate", "", Evaluate, streams{in: []string{"--input", "--model"}}, evaluatedReport)
 )
 
-// Jobs are all built-in jobs, for engine.WorkerMain.
+// Jobs returns all built-in jobs, for engine.WorkerMain.
 func Jobs() []engine.Runnable {
 	var jobs []engine.Runnable
 	for _, p := range slices.Concat(programs, algorithms, []program{predict, evaluator}) {
@@ -106,7 +108,8 @@ func aboutOf(list []program) []string {
 // returns false if there is no job of that name.
 func Main(command, name string, words []string) bool { return mainOf(programs, command, name, words) }
 
-// Train is Main for the training of an algorithm.
+// Train trains an algorithm with words as the command line, and then ends the process. It returns
+// false if there is no such algorithm.
 func Train(command, algorithm string, words []string) bool {
 	return mainOf(algorithms, command, algorithm, words)
 }
@@ -120,8 +123,8 @@ func mainOf(list []program, command, name string, words []string) bool {
 	return true
 }
 
-// PredictMain applies a model and then ends the process.
+// PredictMain runs superstep predict with words as its flags, and then ends the process.
 func PredictMain(command string, words []string) { predict.main(command, words) }
 
-// EvaluateMain measures predictions and then ends the process.
+// EvaluateMain runs superstep evaluate with words as its flags, and then ends the process.
 func EvaluateMain(command string, words []string) { evaluator.main(command, words) }

@@ -1,4 +1,3 @@
-// Package builtin has the jobs that the superstep binary can run by itself. They need no
-// program of the user's. On a cluster they need no upload, as every task manager has the
-// binary.
+// Package builtin has the jobs that are part of the superstep binary, so that users need not write
+// a program. On a cluster these jobs need no upload, because every task manager has the binary.
 package builtin

@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// EvaluateArgs are the flags of measuring predictions.
+// EvaluateArgs are the flags of superstep evaluate.
 type EvaluateArgs struct {
 	Input      string    `required:"" placeholder:"PATH" help:"File, directory or glob of rows."`
 	Kind       string    `enum:"binary,multiclass,regression,clustering,ranking," default:"" placeholder:"KIND" help:"What is measured: binary, scores of two classes; multiclass, predicted classes; regression, numbers; clustering; ranking, the order of the rows of each query (default: what the model predicts)."`
@@ -83,7 +83,7 @@ func (a EvaluateArgs) problems() error {
 	return errors.Join(errs...)
 }
 
-// ranksOnly refuses the flags for rankings beside another kind.
+// ranksOnly is the message about flags for rankings that are given with another kind.
 const ranksOnly = "--group, --at, --relevant and --flat are for --kind ranking"
 
 // ranks reports whether a flag for rankings is given.
@@ -91,7 +91,7 @@ func (a EvaluateArgs) ranks() bool {
 	return a.Group != "" || a.At != 0 || a.Relevant != 0 || a.Flat != "out" && a.Flat != ""
 }
 
-// checkKind refuses flags that have no effect with this kind of evaluation of files.
+// checkKind refuses flags that have no effect if predictions in files are evaluated with this kind.
 func (a EvaluateArgs) checkKind(kind string) error {
 	var errs []error
 	for _, f := range []struct {
@@ -112,7 +112,7 @@ func (a EvaluateArgs) checkKind(kind string) error {
 	return errors.Join(errs...)
 }
 
-// Evaluate measures predictions.
+// Evaluate is the job that measures predictions.
 var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs) error {
 	b.Advise(adviceOnFiles)
 	var err error
@@ -160,7 +160,7 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 	return mayDraw(b, a.Plot)
 }).Describe("Measures predictions that stand in files, or those of a model for the rows of files.")
 
-// numeric returns the columns that must be numbers for a kind of evaluation.
+// numeric returns the columns that must be numbers for the given kind of evaluation.
 func (a EvaluateArgs) numeric(kind string) numeric {
 	n := numeric{"--weight": one(a.Weight), "--score": one(a.Score), "--features": a.Features}
 	if kind == regressionKind || kind == rankingKind {
@@ -169,7 +169,7 @@ func (a EvaluateArgs) numeric(kind string) numeric {
 	return n
 }
 
-// ranking adds the measures of lists.
+// ranking adds the evaluation of rankings to the job.
 func (a EvaluateArgs) ranking(b *engine.Builder, rows *engine.Dataset, label, score, group string) error {
 	if group == "" {
 		return errors.New("--group is missing: name the column of queries")
@@ -181,7 +181,8 @@ func (a EvaluateArgs) ranking(b *engine.Builder, rows *engine.Dataset, label, sc
 	return nil
 }
 
-// group returns the column of queries, "" where none is named.
+// group returns the column of queries: the value of --group or, by default, qid if the file has
+// that column. It returns "" if there is none.
 func (a EvaluateArgs) group(schema *arrow.Schema) string {
 	if a.Group == "" && schema.HasField("qid") {
 		return "qid"
@@ -189,7 +190,7 @@ func (a EvaluateArgs) group(schema *arrow.Schema) string {
 	return a.Group
 }
 
-// label returns the column of the truth.
+// label returns the column of true labels: the value of --label or, for LibSVM files, label.
 func (a EvaluateArgs) label(schema *arrow.Schema) string {
 	if a.Label == "" && a.form(a.Input) == libsvmForm && schema.HasField("label") {
 		return "label"
@@ -197,7 +198,7 @@ func (a EvaluateArgs) label(schema *arrow.Schema) string {
 	return a.Label
 }
 
-// ofModel measures the predictions of a model for the rows.
+// ofModel adds a job that applies the model to the rows and measures its predictions.
 func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	m, err := a.Model.model()
 	if err != nil {
@@ -273,8 +274,8 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	return mayDraw(b, a.Plot)
 }
 
-// multiclassOptions returns the options for measuring the classes that a model predicts, and
-// its probabilities where it has any.
+// multiclassOptions returns the options for measuring the classes that a model predicts, and its
+// probabilities if it predicts any.
 func multiclassOptions(of model.Prediction, label, weight string) evaluate.MulticlassOptions {
 	o := evaluate.MulticlassOptions{LabelCol: label, PredictionCol: of.Column, WeightCol: weight, Skip: true}
 	if classes := of.Classes(); of.Scores != "" && !of.Margins && len(classes) > 1 {
@@ -283,8 +284,8 @@ func multiclassOptions(of model.Prediction, label, weight string) evaluate.Multi
 	return o
 }
 
-// pointsOf adds the vectors that a clustering model reads to the rows. It returns the rows and
-// the name of the vector column.
+// pointsOf returns rows with a column of the vectors that a clustering model clusters, and the name
+// of that column. It adds the column if the model reads columns of numbers.
 func pointsOf(rows *engine.Dataset, m model.Model) (*engine.Dataset, string) {
 	inputs := m.Inputs()
 	if field, ok := arrowrows.Arrow(rows.Schema()).FieldsByName(inputs[0].Column); len(inputs) == 1 && ok && columnTypeOf(field[0].Type) == vectors {
@@ -294,7 +295,8 @@ func pointsOf(rows *engine.Dataset, m model.Model) (*engine.Dataset, string) {
 	return operators.Vectorize(rows, name, inputsOf(m)...), name
 }
 
-// kindFor returns the kind of evaluation that suits --plot-of, among those of a model.
+// kindFor returns one of all, the kinds of evaluation that suit a model: the kind that --plot-of
+// needs, or else the first.
 func (a EvaluateArgs) kindFor(all []string) string {
 	if a.PlotOf == "confusion" && slices.Contains(all, multiclassKind) {
 		return multiclassKind
@@ -302,7 +304,7 @@ func (a EvaluateArgs) kindFor(all []string) string {
 	return all[0]
 }
 
-// evaluations returns the kinds of evaluation that suit a prediction, the best first.
+// evaluations returns the kinds of evaluation that suit a prediction. The first is the default.
 func evaluations(of model.Prediction) []string {
 	switch {
 	case of.Target == model.Rank:
@@ -317,8 +319,8 @@ func evaluations(of model.Prediction) []string {
 	return []string{multiclassKind}
 }
 
-// readingNotes tell which input may have been read otherwise than it was meant, and which
-// values the model does not know.
+// readingNotes returns notes about columns that may have been read otherwise than the user meant,
+// and about values that the model does not know.
 func (a EvaluateArgs) readingNotes(r *engine.Result) ([]string, error) {
 	if !a.Model.given() {
 		return readingNotes(r, append([]string{a.Label, a.Prediction, a.Score, a.Weight}, a.Features...), a.numbers(a.Kind)), nil

@@ -23,8 +23,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// ImportArgs are the flags for facts about another library's model that the model's file does not
-// hold.
+// ImportArgs are the flags for importing models of other libraries. They state facts about a model
+// that its file does not contain.
 type ImportArgs struct {
 	Features      list `placeholder:"COLUMN,..." help:"Of xgboost and lightgbm: the columns that the model reads, in the order of its features (default: those of their names; without names the components of a vector, as in LibSVM files)."`
 	Classes       list `placeholder:"NAME,..." help:"Of xgboost and lightgbm: what the labels 0, 1 and so on stand for (default: these numbers)."`
@@ -32,7 +32,7 @@ type ImportArgs struct {
 	ZeroIfMissing bool `help:"Of xgboost and lightgbm: take what sparse rows leave out for 0, in place of missing."`
 }
 
-// given returns the name of a flag that is given, or "".
+// given returns the name of the first flag that is given, or "" if none is.
 func (a ImportArgs) given() string {
 	switch {
 	case len(a.Features) > 0:
@@ -53,8 +53,8 @@ func (a ImportArgs) options() gbdt.ImportOptions {
 		Classes: gbdt.Classes{Type: typeOf(a.Classes), Values: a.Classes}}
 }
 
-// typeOf returns the type of the labels that classes name: int64 or bool if all of them are
-// written so, else text.
+// typeOf returns the type of class labels: int64 if all classes are integers, bool if all are true
+// or false, else utf8.
 func typeOf(classes []string) string {
 	all := func(is func(s string) bool) bool {
 		return len(classes) > 0 && !slices.ContainsFunc(classes, func(s string) bool { return !is(s) })
@@ -76,14 +76,14 @@ type exchange struct {
 	name   string
 	about  string
 	ending string // of file names, such as .json
-	shared bool   // other formats have this ending too, so it does not identify the format
+	shared bool   // other formats have this ending too, so the ending does not select the format
 	write  func(m model.Model) ([]byte, error)
 	read   func(file []byte) (model.Model, error)
-	// reads models that another library made, in place of read
+	// foreign is used in place of read if the format has models that another library has trained.
 	foreign func(file []byte, o ImportArgs) (model.Model, error)
 }
 
-// exchanges are the formats.
+// exchanges has all these formats.
 var exchanges = []exchange{
 	{name: "onnx", about: "ONNX-ML, for runtimes of other languages; what export wrote can be read again", ending: ".onnx", write: onnx.Export, read: onnx.Import},
 	{name: "pmml", about: "PMML 4.4, not of trees; what export wrote can be read again", ending: ".pmml", write: pmml.Export, read: pmml.Import},
@@ -99,7 +99,7 @@ type treeModel interface {
 	LightGBM() (*lightgbm.Model, error)
 }
 
-// trees returns a model as a model of trees, or an error.
+// trees returns m as a treeModel. It fails if m is not a model of trees.
 func trees(m model.Model) (treeModel, error) {
 	g, ok := m.(treeModel)
 	if !ok {
@@ -108,7 +108,8 @@ func trees(m model.Model) (treeModel, error) {
 	return g, nil
 }
 
-// toXGBoost writes a model of trees in one of XGBoost's formats.
+// toXGBoost returns a function that writes a model of trees in the format of XGBoost that encode
+// writes.
 func toXGBoost(encode func(x *xgboost.Model) ([]byte, error)) func(m model.Model) ([]byte, error) {
 	return func(m model.Model) ([]byte, error) {
 		g, err := trees(m)
@@ -135,8 +136,8 @@ func toLightGBM(m model.Model) ([]byte, error) {
 	return x.Encode()
 }
 
-// fromXGBoost reads a forest that this project wrote as a forest, and every other file as
-// boosted trees.
+// fromXGBoost reads an XGBoost model. If this project wrote the file from a forest, the result is a
+// forest, else it is a model of boosted trees.
 func fromXGBoost(file []byte, o ImportArgs) (model.Model, error) {
 	x, err := xgboost.Decode(file)
 	if err != nil {
@@ -159,7 +160,7 @@ func fromLightGBM(file []byte, o ImportArgs) (model.Model, error) {
 	return gbdt.FromLightGBM(x, o.options())
 }
 
-// forestOnly refuses import flags for a forest, whose file tells everything.
+// forestOnly refuses import flags for a forest, because its file contains all facts about it.
 func forestOnly(m *forest.Model, err error, o ImportArgs) (model.Model, error) {
 	if flag := o.given(); err == nil && flag != "" {
 		err = fmt.Errorf("%s does not go with a forest that was made here: the file tells all that it reads", flag)
@@ -179,7 +180,8 @@ func Formats() []string {
 	return lines
 }
 
-// formatOf returns the format of a name. If the name is empty, the ending of the path decides.
+// formatOf returns the format with the given name. If name is empty, the ending of path selects the
+// format. flag is the flag for the name.
 func formatOf(flag, name, path string) (exchange, error) {
 	var all []string
 	for _, e := range exchanges {
@@ -194,8 +196,8 @@ func formatOf(flag, name, path string) (exchange, error) {
 	return exchange{}, fmt.Errorf("%s is %q: want one of %s", flag, name, strings.Join(all, ", "))
 }
 
-// checkEnding refuses an output whose ending is that of another format: a reader that goes by the
-// ending would choose that format.
+// checkEnding refuses an output whose name has the ending of another format, because programs that
+// choose the format by the ending would misread the file.
 func (e exchange) checkEnding(output string) error {
 	if strings.EqualFold(filepath.Ext(output), e.ending) {
 		return nil
@@ -209,8 +211,8 @@ func (e exchange) checkEnding(output string) error {
 	return nil
 }
 
-// Export writes a model to a file in another format. An existing file is kept unless replace is
-// set. ok is false if the arguments are wrong.
+// Export converts the model file at path to another format and writes it to output. If output
+// exists, Export fails unless replace is set. ok is false if the arguments are wrong.
 func Export(w io.Writer, path, format, output string, replace bool) (ok bool, err error) {
 	e, err := formatOf("--to", format, output)
 	if err == nil {
@@ -238,8 +240,9 @@ func Export(w io.Writer, path, format, output string, replace bool) (ok bool, er
 	return true, err
 }
 
-// Import reads a model in another format and writes it as a model file. An existing file is
-// kept unless replace is set. ok is false if the arguments are wrong.
+// Import reads the file at path, a model in another format, and writes it to output as a model
+// file. If output exists, Import fails unless replace is set. ok is false if the arguments are
+// wrong.
 func Import(w io.Writer, path, format, output string, replace bool, a ImportArgs) (ok bool, err error) {
 	e, err := formatOf("--from", format, path)
 	if err = errors.Join(err, requireDifferentFiles("--output", output, "the model", path)); err != nil {
@@ -272,8 +275,8 @@ func Import(w io.Writer, path, format, output string, replace bool, a ImportArgs
 	return true, err
 }
 
-// WriteNew writes a file that is there whole or not at all. A file that is there stays, unless
-// it is to be replaced.
+// WriteNew writes the file at path atomically, with the data that source writes. If the file exists,
+// WriteNew fails unless replace is set.
 func WriteNew(path string, replace bool, source io.WriterTo) error {
 	if _, err := os.Lstat(path); err == nil && !replace {
 		return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace", path)

@@ -16,10 +16,10 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// refuse returns everything that is wrong with a command line, in the words of its flags and
-// each thing once, or nil: flags out of bounds, empty flags, flags without an effect, missing
-// flags, and what err says of the parameters. It also replaces each given 0 by its stored
-// value.
+// refuse returns an error that lists every problem of a command line once, or nil: flags out of
+// bounds, empty flags, flags without an effect, missing flags, and the problems in err. err is the
+// error of validating the parameters; its messages are translated to the names of flags. refuse
+// also replaces values 0 as their zero tags say (see ownFlag).
 func refuse(k *kong.Context, err error) error {
 	l := lineOf(k)
 	told, problems := l.outOfBounds()
@@ -41,7 +41,7 @@ func refuse(k *kong.Context, err error) error {
 		problems = append(problems, line)
 	}
 	if len(problems) == 0 {
-		return nil // the parser reports missing flags
+		return nil // if flags are missing, the parser reports them
 	}
 	for _, name := range missing {
 		problems = append(problems, "--"+name+" is missing")
@@ -65,11 +65,11 @@ func linesOf(err error) []string {
 	return strings.Split(err.Error(), "\n")
 }
 
-// flagNames turn messages of packages, which name parameters, into ones that name flags.
+// flagNames maps the names of parameters in messages of packages to the names of flags.
 type flagNames map[string]string
 
-// wordsOf returns the words for parameters. A flag sets the parameter named like its field, or
-// the parameters that its tag names.
+// wordsOf returns the names of flags by the parameters that they set. A flag sets the parameter with
+// the name of its field, or the parameters that its tag param names.
 func wordsOf(flags []ownFlag) flagNames {
 	w := flagNames{}
 	for _, f := range flags {
@@ -85,7 +85,7 @@ func wordsOf(flags []ownFlag) flagNames {
 	return w
 }
 
-// wordsFor returns the words for the arguments of a program.
+// wordsFor returns the flag names for the arguments of a program.
 func wordsFor(args any) flagNames {
 	parser, err := kong.New(args)
 	if err != nil {
@@ -94,7 +94,8 @@ func wordsFor(args any) flagNames {
 	return wordsOf(flagsIn(reflect.ValueOf(args).Elem(), parser.Model.Flags))
 }
 
-// constants maps the names that messages of packages have for constants to the values of flags.
+// constants maps Go constants that messages of packages name to the values of flags that stand for
+// them.
 var constants = constantsOf(catalog.Estimators())
 
 func constantsOf(all []model.Estimator) map[string]string {
@@ -108,24 +109,25 @@ func constantsOf(all []model.Estimator) map[string]string {
 }
 
 var (
-	// named matches what may be the name of a parameter, or of an element of a list or a field
-	// of a struct.
+	// named matches quoted text, and what may be a parameter, an element of a list (Name[i]) or a
+	// field of a struct (Name.Field).
 	named = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[A-Z]\w*(?:\.[A-Z]\w*)?(?:\[\d+\])?`)
-	// calls matches what messages of packages begin with: a line of code, a function.
+	// calls matches parts of messages that refer to Go code: a line, a function, an option.
 	calls = regexp.MustCompile(` \(engine\.IfExists\(engine\.Replace\)\)|\b[a-z]\w*\.go:\d+: |\b[a-z]+\.[A-Z]\w*: |\bthe parameter `)
-	// ofFlag matches the beginning of a message of an operator that is named after its flag.
+	// ofFlag matches the prefix of the message of an operator whose name is a flag.
 	ofFlag = regexp.MustCompile(`operator \w+ "(--[a-z-]+)", subtask \d+ of \d+: `)
-	// lacking matches advice that the command line has no flag for.
+	// lacking matches advice that users of the command line cannot follow, as there is no flag.
 	lacking = regexp.MustCompile(`; or set ReplaceInvalidUTF8 to read U\+FFFD in place of such bytes`)
-	// assembled matches the column of features that a command makes, in messages about all of
-	// its rows. No file has that column. The number of the component follows the match.
+	// assembled matches references to the column of features that a command makes, and that no
+	// file has, in messages about all its rows.
 	assembled = regexp.MustCompile(`sums over column "features_*"|column "features_*": component \d+: the values`)
-	// zeroes matches what a message says of the zero value of a parameter. A flag has no zero
-	// value.
+	// zeroes matches text about the meaning of 0 as a parameter. As the value of a flag, 0 does
+	// not have that meaning.
 	zeroes = regexp.MustCompile(`(?m),? or 0 for [^;:\n]*`)
 )
 
-// translate translates a message to the words of flags. Quoted text stays.
+// translate replaces names of parameters in a message by names of flags, and removes references to
+// Go code. It does not change quoted text.
 func (w flagNames) translate(message string) string {
 	message = lacking.ReplaceAllString(calls.ReplaceAllString(message, ""), "")
 	message = assembled.ReplaceAllStringFunc(message, func(text string) string {
@@ -160,17 +162,18 @@ func (w flagNames) translate(message string) string {
 	return zeroes.ReplaceAllString(b.String(), "")
 }
 
-// alone says whether blanks or punctuation surround a word, unlike a part of a path.
+// alone reports whether the word text[from:to] stands between blanks or punctuation. Parts of file
+// paths and names of operators do not count.
 func alone(text string, from, to int) bool {
 	if strings.HasSuffix(text[:from], "operator ") {
-		return false // it is part of a path
+		return false // the name of an operator
 	}
 	before := from == 0 || text[from-1] == ' ' || text[from-1] == '(' || text[from-1] == '\n'
 	after := to == len(text) || unicode.IsSpace(rune(text[to])) || strings.ContainsRune(":,;)", rune(text[to]))
 	return before && after
 }
 
-// following adds 1 to an index, as people count from 1.
+// following returns index plus 1, because messages count from 1.
 func following(index string) string {
 	n, err := strconv.Atoi(index)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// The forms of files.
+// Forms are the formats of files with rows.
 const (
 	csvForm     = "csv"
-	tsvForm     = "tsv" // CSV with tabs between cells; as a value of --format it is csv
+	tsvForm     = "tsv" // CSV with tabs between cells; the value of --format for it is csv
 	libsvmForm  = "libsvm"
 	arrowForm   = "arrow"
 	parquetForm = "parquet"
 )
 
-// formOf returns the form that the ending of a name tells, or "".
+// formOf returns the form that belongs to the ending of a name, or "" if no form does.
 func formOf(name string) string {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".csv":
@@ -46,7 +46,7 @@ func outputForm(name string) string {
 	return csvForm
 }
 
-// unpacked splits the ending of a compressed file off a name.
+// unpacked splits the ending of a compressed file, such as .gz, off a name.
 func unpacked(name string) (bare, ending string) {
 	switch ext := filepath.Ext(name); strings.ToLower(ext) {
 	case ".gz", ".gzip", ".zst", ".zstd":
@@ -55,14 +55,14 @@ func unpacked(name string) (bare, ending string) {
 	return name, ""
 }
 
-// inputForm is formOf for a name that may have the ending of a compressed file.
+// inputForm returns formOf(name) without the ending of a compressed file.
 func inputForm(name string) string {
 	bare, _ := unpacked(name)
 	return formOf(bare)
 }
 
-// commonForm returns the form of the files that a path stands for, by their names. Names that
-// tell no form count as CSV.
+// commonForm returns the form that the names of files, which path stands for, have in common. A name
+// without the ending of a form counts as CSV.
 func commonForm(path string, files []string) (string, error) {
 	common := ""
 	for _, f := range files {
@@ -83,8 +83,8 @@ func commonForm(path string, files []string) (string, error) {
 	return common, nil
 }
 
-// globOf returns a glob for files with the ending of the first name, or of the second name if
-// the first tells no form.
+// globOf returns a glob for files with the ending of the name first, or of the name second if the
+// ending of first belongs to no form.
 func globOf(first, second string) string {
 	name := first
 	if inputForm(first) == "" {
@@ -94,9 +94,9 @@ func globOf(first, second string) string {
 	return filepath.Join(filepath.Dir(name), "*"+filepath.Ext(bare)+packed)
 }
 
-// form returns the form of the files at a path, where csv includes files with tabs between
-// cells. --format decides, then the name of the path, then, for a directory or a glob, the
-// names of its files.
+// form returns the form of the files at a path, with csv in place of tsv. It is the value of
+// --format or, without that flag, the form that belongs to the ending of the path or, for a
+// directory or a glob, to the names of its files.
 func (a InputArgs) form(path string) string {
 	if a.Format != "auto" && a.Format != "" {
 		return a.Format
@@ -107,7 +107,7 @@ func (a InputArgs) form(path string) string {
 	return csvForm
 }
 
-// formByName returns the form that names tell, which may be tsv.
+// formByName returns the form that belongs to the name of the path or of its files. It may be tsv.
 func (a InputArgs) formByName(path string) string {
 	if form := inputForm(filepath.Clean(path)); form != "" {
 		return form
@@ -122,7 +122,7 @@ func (a InputArgs) formByName(path string) string {
 	return form
 }
 
-// filesAt returns the files of a directory or a glob, and none for other paths.
+// filesAt returns the files of a directory or a glob, and nil for other paths.
 func filesAt(path string) []string {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() || err != nil && !strings.ContainsAny(path, "*?[") {
 		return nil
@@ -138,8 +138,8 @@ func filesAt(path string) []string {
 	return paths
 }
 
-// resolved looks up the forms of a job's files once, so that all of its processes see the same.
-// Files whose form cannot be told are an error.
+// resolved determines the forms of the files at paths once, so that all processes of the job use the
+// same forms. It fails if the files of a path have different forms.
 func (a InputArgs) resolved(b *engine.Builder, paths ...string) (InputArgs, error) {
 	a.forms = map[string]string{}
 	if a.Format != "auto" && a.Format != "" {

@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// index has the columns that are an index of pandas.
+// index is the set of columns that are an index written by pandas.
 type index map[columnOf]bool
 
-// indexOf returns a function that records the index columns of files.
+// indexOf returns a function that records index columns of the files at path.
 func (a InputArgs) indexOf(path string) func(column string) {
 	return func(column string) {
 		if a.index != nil {
@@ -23,8 +23,8 @@ func (a InputArgs) indexOf(path string) func(column string) {
 	}
 }
 
-// features returns the columns of the training file that are features if no flag names them. An
-// index of pandas is no feature: it identifies a row and says nothing about it.
+// features returns those of the columns of the training file that are features if --features is not
+// given. An index of pandas is not a feature, because it only numbers the rows.
 func (a TrainArgs) features(columns []string) []string {
 	return slices.DeleteFunc(columns, func(c string) bool { return a.index[columnOf{a.Input, c}] })
 }
@@ -39,8 +39,8 @@ func (a TrainArgs) noColumn() error {
 	return fmt.Errorf("%s has no column left to predict from", a.Input)
 }
 
-// indexNotes tell of the columns that are no features because they are an index of pandas. read
-// are the columns that flags name.
+// indexNotes returns a note about columns that are not used as features because they are an index of
+// pandas. read has the columns that flags name; there are no notes about these.
 func (a TrainArgs) indexNotes(r *engine.Result, read []string) []string {
 	if len(a.Features) > 0 || r.Graph == nil {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/parquet"
 )
 
-// InputArgs are the flags that say how files of rows are written.
+// InputArgs are the flags that describe the format of files with rows.
 type InputArgs struct {
 	Format    string    `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files, or standard input as -, are written: csv, libsvm, arrow, parquet or auto (the default). auto goes by the name, and for a directory by the names of its files: .libsvm and .svm are LibSVM, .arrow, .arrows and .feather Arrow, .parquet Parquet, the rest CSV. Of standard input it reads the first bytes."`
 	Delimiter string    `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where names end in .tsv)."`
@@ -35,15 +35,15 @@ type InputArgs struct {
 	Encoding  string `enum:"utf-8,utf-16,latin1,windows-1252" default:"utf-8" placeholder:"NAME" help:"How the characters of CSV are written: utf-8 (the default), utf-16, latin1 or windows-1252."`
 	ZeroBased *bool  `help:"Indices of LibSVM files count from 0 (default: as in the training of the model, and in training from 1). --zero-based=false has them count from 1."`
 
-	others     string     // the type of CSV columns that no model reads, "" to infer it
-	inferred   []string   // such columns whose types are inferred all the same
-	unreadable unreadable // nil where nobody asks for it
-	index      index      // likewise
+	others     string     // type of CSV columns that the model does not read, "" to infer it
+	inferred   []string   // columns that others does not apply to: their types are inferred
+	unreadable unreadable // records columns that are left out, unless it is nil
+	index      index      // records index columns, unless it is nil
 
-	forms map[string]string // see resolved; nil outside of a job's function
+	forms map[string]string // form by path, from resolved; nil before resolved is called
 }
 
-// unreadable says what is wrong with the columns that are left out.
+// unreadable maps columns that are left out to the reason why they cannot be read.
 type unreadable map[columnOf]string
 
 // columnOf is a column of the files at a path.
@@ -67,7 +67,7 @@ func (a InputArgs) problems() error {
 func requireDifferentFiles(outputFlag, output, inputFlag, input string) error {
 	written, err := os.Stat(output)
 	if err != nil {
-		return nil // there is none, or the job reports what is wrong with it
+		return nil // the output does not exist, or the job reports the error
 	}
 	if read, err := os.Stat(input); err == nil && os.SameFile(written, read) {
 		return fmt.Errorf("%s and %s are the same file, %s: it would be lost", outputFlag, inputFlag, output)
@@ -75,12 +75,12 @@ func requireDifferentFiles(outputFlag, output, inputFlag, input string) error {
 	return nil
 }
 
-// requireOutside refuses an output among the files that a directory or glob of inputs stands for:
-// the next run would read it too.
+// requireOutside refuses an output among the files of input, a directory or glob, because the next
+// run would read the output too.
 func requireOutside(output, input string) error {
 	in, err := filepath.Abs(input)
 	if err != nil {
-		return nil // the job reports what is wrong with it
+		return nil // the job reports the error
 	}
 	out, err := filepath.Abs(output)
 	if err != nil {
@@ -110,10 +110,11 @@ func (a InputArgs) delimiter(path string) (byte, error) {
 	return 0, fmt.Errorf("--delimiter is %q: want one ASCII character, or tab", a.Delimiter)
 }
 
-// read adds a source of the rows of files. CSV columns that a model reads get the types that it
-// was trained on; of these, number columns may have any numeric type unless exact names them.
-// The types of other columns are inferred. If inputs is empty, the files must have rows to
-// infer types from. Rows of LibSVM get as many features as the model has.
+// read adds a source that reads the rows of the files at path. inputs are the columns that a model
+// reads, nil if there is no model. In CSV files, these columns get the types that the model was
+// trained on, but a column of numbers may have any numeric type unless exact contains it. The types
+// of other columns are inferred. If inputs is nil, the files must have rows to infer types from.
+// Rows of LibSVM files get as many features as the model has.
 func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, exact ...string) (*engine.Dataset, error) {
 	form := a.form(path)
 	if err := a.checkForm(path, form); err != nil {
@@ -144,14 +145,16 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 	return operators.ReadCSV(b, path, options), nil
 }
 
-// onlyInferring has types inferred only for the named CSV columns and for those that a model
-// reads. In other columns, which nobody reads, no value can be wrong.
+// onlyInferring returns flags with which types are inferred only for the given CSV columns. Columns
+// that the model reads have its types. All other columns are read as text: they are not used, and
+// as text all their values are valid.
 func (a InputArgs) onlyInferring(columns ...string) InputArgs {
 	a.others, a.inferred = "utf8", columns
 	return a
 }
 
-// leaveOut returns a function that records the columns of files that are left out.
+// leaveOut returns a function that records columns of the files at path that cannot be read and are
+// left out.
 func (a InputArgs) leaveOut(path string) func(column, problem string) {
 	return func(column, problem string) {
 		if a.unreadable != nil {
@@ -160,8 +163,8 @@ func (a InputArgs) leaveOut(path string) func(column, problem string) {
 	}
 }
 
-// checkForm refuses flags that have no effect on files of a form, and compressed files of forms
-// that are not read compressed.
+// checkForm refuses flags that have no effect on files of the given form, and compressed files if
+// the form is Arrow or Parquet.
 func (a InputArgs) checkForm(path, form string) error {
 	if _, packed := unpacked(path); packed != "" && (form == parquetForm || form == arrowForm) {
 		return fmt.Errorf("%s is packed, and %s files are read as they are: unpack it", path, form)
@@ -180,7 +183,7 @@ func (a InputArgs) checkForm(path, form string) error {
 	return nil
 }
 
-// comment returns the character that begins lines to skip, or 0.
+// comment returns the character that begins comment lines, or 0 if there is none.
 func (a InputArgs) comment() (byte, error) {
 	switch {
 	case a.Comment == "":
@@ -191,7 +194,7 @@ func (a InputArgs) comment() (byte, error) {
 	return 0, fmt.Errorf("--comment is %q: want one ASCII character that is no blank", a.Comment)
 }
 
-// csv returns the options for CSV files, with the column types that the flags tell.
+// csv returns the options for CSV files that the flags set, with the types of --types.
 func (a InputArgs) csv(path string) (operators.CSVOptions, error) {
 	delimiter, err := a.delimiter(path)
 	comment, wrong := a.comment()
@@ -207,9 +210,9 @@ func (a InputArgs) csv(path string) (operators.CSVOptions, error) {
 	return o, err
 }
 
-// typesOf returns the types with which a model reads CSV files. A number column may have any
-// numeric type unless exact names it. loose are the number columns that may also be true and
-// false, as in files whose columns have types.
+// typesOf returns the types that the columns a model reads have in CSV files. Columns of numbers are
+// float64, which accepts all numbers, unless exact contains them. loose has these float64 columns:
+// they may also contain true and false, because a model also reads columns of type bool as numbers.
 func typesOf(inputs []model.Input, exact []string) (types map[string]string, loose []string) {
 	types = map[string]string{}
 	for _, in := range inputs {
@@ -227,7 +230,7 @@ func typesOf(inputs []model.Input, exact []string) (types map[string]string, loo
 	return types, loose
 }
 
-// sizeOf returns the number of components in the name of a vector type, or 0.
+// sizeOf returns the number of components that the name of a vector type states, or 0.
 func sizeOf(kind string) int {
 	_, rest, ok := strings.Cut(kind, "[")
 	if !ok || !strings.HasPrefix(kind, "sparse") && !strings.HasPrefix(kind, "vector") {
@@ -240,12 +243,12 @@ func sizeOf(kind string) int {
 	return n
 }
 
-// vectorSize returns the number of components in a column's type, or 0.
+// vectorSize returns the number of components that the type of a vector column states, or 0.
 func vectorSize(dt arrow.DataType) int {
 	switch dt := dt.(type) {
 	case *arrow.FixedSizeListType:
 		return int(dt.Len())
-	case *arrow.StructType: // sparse: the size is a field beside the indices
+	case *arrow.StructType: // sparse: the metadata of the first field has the size
 		for _, v := range dt.Field(0).Metadata.Values() {
 			if n, err := strconv.Atoi(v); err == nil {
 				return n
@@ -255,7 +258,7 @@ func vectorSize(dt arrow.DataType) int {
 	return 0
 }
 
-// columnType says what can be done with a column.
+// columnType is a class of column types that commands treat alike.
 type columnType int
 
 const (
@@ -269,7 +272,7 @@ func (s columnType) String() string {
 	return [...]string{"numbers", "text", "vectors", "neither numbers, text nor vectors"}[s]
 }
 
-// columnTypeOf returns the type of a column.
+// columnTypeOf returns the class of an Arrow type.
 func columnTypeOf(dt arrow.DataType) columnType {
 	if batch.IsNumber(dt) {
 		return numbers
@@ -283,7 +286,7 @@ func columnTypeOf(dt arrow.DataType) columnType {
 	return others
 }
 
-// names returns the columns of a schema.
+// names returns the names of the columns of a schema.
 func names(schema *arrow.Schema) []string {
 	var all []string
 	for _, f := range schema.Fields() {
@@ -292,7 +295,7 @@ func names(schema *arrow.Schema) []string {
 	return all
 }
 
-// known refuses columns that a flag names and a file does not have.
+// known refuses columns that flag names but that the file at path does not have.
 func (a InputArgs) known(flag, path string, schema *arrow.Schema, columns ...string) error {
 	var errs []error
 	for _, c := range columns {
@@ -317,7 +320,7 @@ func (a InputArgs) known(flag, path string, schema *arrow.Schema, columns ...str
 	return errors.Join(errs...)
 }
 
-// listed writes names for a message, and shortens a long list.
+// listed formats names for a message. It omits the end of a long list.
 func listed(names []string) string {
 	const most = 12
 	quoted := make([]string, 0, most)
@@ -331,7 +334,7 @@ func listed(names []string) string {
 	return list
 }
 
-// unused returns a name that no column has, made by lengthening the given one if need be.
+// unused returns name with underscores appended until no column of schema has the result.
 func unused(schema *arrow.Schema, name string) string {
 	for schema.HasField(name) {
 		name += "_"

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Inspect prints the contents of a model file of any kind, as text or JSON. It prints at most
-// rows rows of each table; 0 prints all. It draws a plot of the training unless plot is empty.
+// Inspect prints the model file at path, of any kind, as text or JSON. It prints at most rows rows
+// of each table; 0 means all. Unless plot is empty, it draws plotOf to the file plot.
 func Inspect(w io.Writer, path string, asJSON bool, rows int, plot, plotOf string) error {
 	if err := validPlot(plot); err != nil {
 		return err

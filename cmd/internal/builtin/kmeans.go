@@ -48,7 +48,7 @@ func (a KMeansArgs) libsvm() bool {
 
 var inits = map[string]kmeans.Init{"random": kmeans.Random, "k-means++": kmeans.KMeansPlusPlus, "k-means||": kmeans.KMeansParallel}
 
-// KMeans clusters the rows of files.
+// KMeans is the job that clusters the rows of files.
 var KMeans = engine.Define("kmeans", func(b *engine.Builder, a KMeansArgs) error {
 	rows, column, err := a.points(b)
 	if err != nil {
@@ -71,7 +71,7 @@ var KMeans = engine.Define("kmeans", func(b *engine.Builder, a KMeansArgs) error
 	return nil
 }).Describe("Clusters the rows of files around k centres, and prints the centres.")
 
-// points reads the input and returns it with the column of vectors.
+// points returns the rows of the input, and the name of their column of vectors.
 func (a KMeansArgs) points(b *engine.Builder) (*engine.Dataset, string, error) {
 	if a.libsvm() {
 		return operators.ReadLibSVM(b, a.Input, operators.LibSVMOptions{}), "features", nil

@@ -12,19 +12,21 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Tags of flags tell which values are valid:
+// Tags of flags state which values are valid:
 //
-//	want:"1..255"    the numbers that are valid: "1..", "0..<1", ">0..1", and "-1|1.." for
-//	                 alternatives. In a list or a map, each number. No NaN, no infinity.
-//	zero:"-1"        the value to store if 0 is given. To the parameter, 0 means that the flag
-//	                 is left out.
-//	of:"method=sgd"  the flag has an effect only if the named flag has the value: / separates
-//	                 alternatives, and != means any other value. Without =, the named flag must
-//	                 be set, or with ! must not be. Commas join conditions.
-//	param:"NumTrees" the parameter that the flag sets, if its name is not that of the field.
-//	reads:""         the flag names columns of numbers that are read beside features, label and weight.
+//	want:"1..255"    the valid numbers. Other forms are "1..", "0..<1", ">0..1", and "-1|1.." for
+//	                 alternatives. The tag applies to every number in a list or a map. NaN and
+//	                 infinities are never valid.
+//	zero:"-1"        the value to store in the parameter if the user gives 0. A parameter that is 0
+//	                 would mean that the flag is not given.
+//	of:"method=sgd"  the flag has an effect only if the flag method has the value sgd. / separates
+//	                 alternative values, and != means any other value. "flag" without = means that
+//	                 flag must be set, and "!flag" that it must not be set. Commas join conditions.
+//	param:"NumTrees" the parameter that the flag sets, if its name differs from the field's.
+//	reads:""         the flag names columns of numbers that are read in addition to features, label
+//	                 and weight.
 //
-// A flag that is left out is never refused.
+// A flag that is not given is never refused.
 
 // ownFlag is a flag of a command with the field that it fills.
 type ownFlag struct {
@@ -34,8 +36,8 @@ type ownFlag struct {
 
 func (f ownFlag) dashed() string { return "--" + f.Name }
 
-// flagsIn returns the flags that the fields of a struct define, in order. all are the parser's
-// flags; those of other structs are left out.
+// flagsIn returns those of the parser's flags in all that fields of the struct target define, in the
+// order of the fields.
 func flagsIn(target reflect.Value, all []*kong.Flag) []ownFlag {
 	at := map[any]*kong.Flag{}
 	for _, f := range all {
@@ -53,7 +55,7 @@ func flagsIn(target reflect.Value, all []*kong.Flag) []ownFlag {
 			}
 			if field.Anonymous {
 				walk(v.Field(i))
-			} else if v.Field(i).Kind() == reflect.Interface { // it holds a pointer to a struct of flags
+			} else if v.Field(i).Kind() == reflect.Interface { // a pointer to a struct of flags
 				walk(v.Field(i).Elem().Elem())
 			} else if f := at[v.Field(i).Addr().Interface()]; f != nil {
 				own = append(own, ownFlag{f, field})
@@ -67,7 +69,7 @@ func flagsIn(target reflect.Value, all []*kong.Flag) []ownFlag {
 // commandLine is a parsed command line.
 type commandLine struct {
 	flags []ownFlag
-	given map[string]bool // by name
+	given map[string]bool // whether a flag is given, by name
 }
 
 // lineOf returns the command line that a parser has read.
@@ -144,8 +146,8 @@ func (l commandLine) conditionProblem(f ownFlag, condition string) string {
 	return ""
 }
 
-// empty returns the names of the flags with an empty value, or with an empty or repeated
-// element in a list, and a message for each.
+// empty returns the names of the flags whose value is empty, or is a list with an empty or repeated
+// element, and a message for each.
 func (l commandLine) empty() (names, problems []string) {
 	for _, f := range l.flags {
 		what := ""
@@ -166,7 +168,8 @@ func (l commandLine) empty() (names, problems []string) {
 	return names, problems
 }
 
-// emptyIn says what is wrong with a list that has an empty or a repeated element.
+// emptyIn returns what is wrong with a list that is empty, or has an empty or a repeated element. It
+// returns "" if nothing is wrong.
 func emptyIn(names []string) (what string) {
 	if len(names) == 0 {
 		return " is empty: give it a value, or leave it out"
@@ -181,7 +184,7 @@ func emptyIn(names []string) (what string) {
 	return what
 }
 
-// missing lists the required flags that are not given.
+// missing returns the names of required flags that are not given.
 func (l commandLine) missing() (names []string) {
 	for _, f := range l.flags {
 		if f.Required && !l.given[f.Name] {
@@ -191,7 +194,7 @@ func (l commandLine) missing() (names []string) {
 	return names
 }
 
-// store replaces a given 0 by its stored value.
+// store replaces the value of every flag that is given as 0 by the value of its tag zero.
 func (l commandLine) store() {
 	for _, f := range l.flags {
 		as := f.field.Tag.Get("zero")
@@ -206,7 +209,8 @@ func (l commandLine) store() {
 	}
 }
 
-// number is a number in a flag's value. of tells its place in a list or map.
+// number is a number in the value of a flag. of is text that identifies the element if the value is
+// a list or map.
 type number struct {
 	of     string
 	number float64
@@ -242,7 +246,7 @@ func numbersOf(v reflect.Value) (all []number) {
 	return all
 }
 
-// textIn returns the value of a flag as it is written.
+// textIn returns the value of a flag as text.
 func textIn(v reflect.Value) string {
 	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
 		if text, err := m.MarshalText(); err == nil {
@@ -252,7 +256,7 @@ func textIn(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// decimal writes a number as people do.
+// decimal formats a number, without an exponent unless it is very large or small.
 func decimal(v float64) string {
 	if size := math.Abs(v); size < 1e15 && (size >= 1e-6 || v == 0) {
 		return strconv.FormatFloat(v, 'f', -1, 64)
@@ -263,13 +267,14 @@ func decimal(v float64) string {
 // bounds are intervals of numbers.
 type bounds []interval
 
-// interval goes from low to high, and includes an end unless that end is open.
+// interval is the interval from low to high. It contains low unless openLow is set, and high unless
+// openHigh is set.
 type interval struct {
 	low, high         float64
 	openLow, openHigh bool
 }
 
-// parseBounds parses a tag.
+// parseBounds parses a tag want.
 func parseBounds(tag string) (all bounds) {
 	for part := range strings.SplitSeq(tag, "|") {
 		low, high, is := strings.Cut(part, "..")
@@ -289,14 +294,14 @@ func parseBounds(tag string) (all bounds) {
 	return all
 }
 
-// have says whether a number is within bounds. NaN and infinities never are.
+// have reports whether a number is within the bounds. It returns false for NaN and infinities.
 func (b bounds) have(v float64) bool {
 	return v-v == 0 && slices.ContainsFunc(b, func(i interval) bool {
 		return (v > i.low || v == i.low && !i.openLow) && (v < i.high || v == i.high && !i.openHigh)
 	})
 }
 
-// words describes bounds of whole numbers, or of any, for people.
+// words describes the bounds for a message. whole says that the flag takes only whole numbers.
 func (b bounds) words(whole bool) string {
 	parts := make([]string, len(b))
 	for i, of := range b {
@@ -310,7 +315,7 @@ func (i interval) words(whole bool) string {
 	if whole {
 		kind = ""
 	}
-	low, high := math.IsInf(i.low, 0), i.high >= 1<<30 // for whole numbers, a maximum so large is not worth telling
+	low, high := math.IsInf(i.low, 0), i.high >= 1<<30 // a maximum of 2^30 or more is not mentioned
 	switch {
 	case low && high:
 		return "a number"

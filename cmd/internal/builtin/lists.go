@@ -7,8 +7,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// list is a flag that holds names separated by commas, and that may be given several times. A
-// name with a comma in it stands in quotes, as in CSV, or has a backslash before the comma.
+// list is the value of a flag with names separated by commas. The flag may be given several times. A
+// name that contains a comma is quoted, as in CSV, or has a backslash before the comma.
 type list []string
 
 // Decode implements kong.MapperValue.
@@ -24,7 +24,7 @@ func (l *list) Decode(ctx *kong.DecodeContext) error {
 	return err
 }
 
-// sets is a flag that holds lists separated by semicolons.
+// sets is the value of a flag with lists separated by semicolons.
 type sets [][]string
 
 // Decode implements kong.MapperValue.
@@ -44,13 +44,13 @@ func (s *sets) Decode(ctx *kong.DecodeContext) error {
 	return err
 }
 
-// word is a part of a text with the separator after it, which is 0 at the end.
+// word is a part of a text. end is the separator after it, 0 at the end of the text.
 type word struct {
 	text string
 	end  byte
 }
 
-// wordsBetween cuts a text at separators outside of quotes. The last part may be empty.
+// wordsBetween splits a text at separators outside quotes. The last part may be empty.
 func wordsBetween(text, separators string) (words []word, err error) {
 	for text != "" {
 		var w word
@@ -73,8 +73,8 @@ func wordsBetween(text, separators string) (words []word, err error) {
 	return words, nil
 }
 
-// unquoted returns the content of the quotes that a text begins with, and the rest of the text.
-// A quote in it is doubled.
+// unquoted returns the quoted string at the beginning of a text without its quotes, and the rest of
+// the text. Two quotes in the string stand for one.
 func unquoted(text string) (inner, rest string, err error) {
 	var b strings.Builder
 	for at := 1; at < len(text); at++ {
@@ -90,7 +90,8 @@ func unquoted(text string) (inner, rest string, err error) {
 	return "", "", fmt.Errorf("the quote that opens at %s is never closed", text)
 }
 
-// plain returns the text before the next separator without a backslash before it, and the rest.
+// plain splits a text at the first separator that has no backslash before it. rest begins with the
+// separator.
 func plain(text, separators string) (inner, rest string) {
 	var b strings.Builder
 	for at := 0; at < len(text); at++ {
@@ -107,7 +108,7 @@ func plain(text, separators string) (inner, rest string) {
 	return b.String(), ""
 }
 
-// plainly returns what plain does, without the rest.
+// plainly returns the first result of plain.
 func plainly(text, separators string) string {
 	inner, _ := plain(text, separators)
 	return inner

@@ -15,29 +15,30 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// skippedCounter counts the rows that an operator leaves out. infiniteCounter counts those of
-// them whose only defect is an infinite value.
+// skippedCounter is the counter of rows that an operator leaves out. infiniteCounter counts those of
+// these rows that have infinite values but no missing values.
 const (
 	skippedCounter  = "rows skipped"
 	infiniteCounter = "rows with infinite values skipped"
 )
 
-// completeness says what happens to rows that lack a value in one of the columns.
+// completeness says what happens to rows that have a defect in one of the columns. Missing values
+// are defects unless spare is set.
 type completeness struct {
 	columns []string
-	// skip leaves such rows out and counts them; otherwise the first is an error.
+	// skip says that rows with a defect are left out and counted. Without it, they are an error.
 	skip bool
-	// finite refuses infinities too, or leaves them out.
+	// finite says that infinite values are defects too.
 	finite bool
-	// spare lets rows with missing values pass, so that infinities alone are refused.
+	// spare says that missing values are not defects.
 	spare bool
 }
 
-// completeOp is the operator of complete.
+// completeOp is the name of the operator that complete adds.
 const completeOp = "Complete"
 
-// complete adds an operator that looks for missing values before anything learns from rows:
-// null, and NaN in numbers and vectors.
+// complete adds an operator that refuses or leaves out rows with defects before a stage or an
+// algorithm learns from them. Missing values are null, and NaN in numbers and vectors.
 func complete(rows *engine.Dataset, o completeness) *engine.Dataset {
 	if rows.Poisoned() {
 		return rows
@@ -57,23 +58,23 @@ type defect uint8
 const (
 	noDefect defect = iota
 	infinite
-	missing // has precedence over infinite
+	missing // a row with missing and infinite values is missing
 )
 
-// completeOperator is the operator behind complete.
+// completeOperator is the operator that complete adds.
 type completeOperator struct {
 	engine.BaseOperator
 	completeness
 	at      []int // indices of the columns
 	reader  *model.Reader
 	row     []model.Cell
-	vectors []int // vector columns, as indices of cells; the first cells of row are the columns of the schema
+	vectors []int // indices of vector columns; cell i of row is column i of the schema
 	marked  []defect
 	keep    []int32
 	rows    int // rows of this shard seen so far
 }
 
-// bind finds the columns in the first batch.
+// bind looks up the columns in the schema of the first batch.
 func (o *completeOperator) bind(schema *arrow.Schema) error {
 	layout := model.NewLayout(names(schema)...)
 	for _, c := range o.columns {
@@ -105,7 +106,7 @@ func (o *completeOperator) Process(c *engine.Context, _, shard int, in engine.Ba
 	first, column, what := o.mark(rows)
 	if first >= 0 && !o.skip {
 		e := &engine.RowError{Row: int64(o.rows + first), Err: fmt.Errorf("column %q: %s", o.columns[column], what), Cure: engine.FillOrLeaveOut}
-		if o.marked[first] == infinite || slices.Contains(o.vectors, o.at[column]) { // no stage fills it in
+		if o.marked[first] == infinite || slices.Contains(o.vectors, o.at[column]) { // no stage can fill in such a value
 			e.Cure = engine.LeaveOut
 		}
 		return e
@@ -136,8 +137,9 @@ func (o *completeOperator) Process(c *engine.Context, _, shard int, in engine.Ba
 	return out.Emit(shard, arrowrows.Batch(kept))
 }
 
-// mark marks the rows with a defect. It returns the first such row, its column and what is
-// wrong there, or -1.
+// mark sets o.marked to the defects of rows. It returns the first row with a defect, the index in
+// o.columns of the column with the defect, and a description of the defect. first is -1 if there is
+// no such row.
 func (o *completeOperator) mark(rows arrow.Record) (first, column int, what string) {
 	o.marked = slices.Grow(o.marked[:0], int(rows.NumRows()))[:rows.NumRows()]
 	clear(o.marked)
@@ -193,7 +195,7 @@ func (o *completeOperator) mark(rows arrow.Record) (first, column int, what stri
 	return first, column, what
 }
 
-// defectOf returns the defect that a number gives its row.
+// defectOf returns the defect of a row that contains the number v.
 func (o *completeOperator) defectOf(v float64) defect {
 	switch {
 	case v-v == 0:
@@ -211,24 +213,25 @@ func (o *completeOperator) EndShard(*engine.Context, int, engine.Output) error {
 	return nil
 }
 
-// withMissing adds the operator that --missing asks for to the rows of training, before a stage
-// learns from them. Algorithms leave rows out themselves, but only after the stages that make
-// their features, and without a reason. Trees take missing features as they are. Infinite
-// values are found here too, while their column is known.
+// withMissing adds complete to the training rows if --missing and the plan need it. Algorithms leave
+// out rows with missing values themselves, but they do so only after the stages before them have
+// learnt from these rows, and they do not report the reason. Trees accept missing features, so they
+// do not need complete for them. complete finds infinite values too, because after the stages it is
+// not known which column they come from.
 func (a TrainArgs) withMissing(rows *engine.Dataset, p *columnPlan, g model.Target, raw bool) *engine.Dataset {
 	made := len(p.stages) > 0
 	if a.Missing == "fill" || !made && !(raw && a.Missing != "") && !(p.skip && p.vector == "") {
 		return rows
 	}
 	o := completeness{columns: p.wanted, skip: p.skip, finite: !raw || p.skip && made}
-	if p.skip { // such a row must be left out before anything learns from it
+	if p.skip { // rows with a missing label, weight or group are left out too
 		o.columns = slices.DeleteFunc(fromFile(p.reads), func(c string) bool { return c == p.label && g == model.Cluster })
 	}
 	return complete(rows, o)
 }
 
-// finiteTest refuses infinite numbers in the features of --test where stages transform them: a
-// model could only name the component of the result.
+// finiteTest refuses infinite numbers in the features of --test if stages transform the features.
+// Without it, the error of the model could name only a component of the transformed vector.
 func finiteTest(rows *engine.Dataset, p *columnPlan, raw bool) *engine.Dataset {
 	if raw || len(p.stages) == 0 {
 		return rows
@@ -236,8 +239,8 @@ func finiteTest(rows *engine.Dataset, p *columnPlan, raw bool) *engine.Dataset {
 	return complete(rows, completeness{columns: p.wanted, finite: true, spare: true})
 }
 
-// finiteFor refuses infinite numbers in the columns that a model reads, if it makes features of
-// them that have to be finite.
+// finiteFor refuses infinite numbers in columns that a model assembles to a vector of features which
+// must be finite.
 func finiteFor(m model.Model, rows *engine.Dataset) *engine.Dataset {
 	stages := stagesOf(m)
 	if rows.Poisoned() || len(stages) < 2 || takesMissing(m) {

@@ -13,25 +13,25 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 )
 
-// maxCarried is the size in bytes of the largest model that travels with the arguments of a
-// job.
+// maxCarried is the size in bytes of the largest model file that is sent to workers with the
+// arguments of a job.
 const maxCarried = 4 << 20
 
-// ModelFile is a flag that names the file of a model, on the machine where the command runs. Up
-// to 4 MiB it travels to the workers with the arguments of the job. For a larger one they get
-// the path and the hash, and read the file themselves. It must be there for them with the same
-// content.
+// ModelFile is the value of a flag that names a model file on the machine where the command runs. A
+// file of up to 4 MiB is sent to the workers with the arguments of the job. For a larger file, the
+// workers get its path and its hash, and read the file themselves: it must exist at the same path on
+// their machines, with the same content.
 type ModelFile struct {
 	Path    string // absolute
-	File    []byte // the content, nil where workers read it
-	Hash    string // of the content
-	Problem string // why it could not be read
+	File    []byte // content of the file, nil if the workers read the file
+	Hash    string // hash of the content
+	Problem string // why the file could not be read, or ""
 
-	Reading model.Reading // how the files it was trained on are written
+	Reading model.Reading // how the files that the model was trained on are written
 }
 
-// Decode implements kong.MapperValue. It reads the file. The job reports what is wrong with the
-// file, since the command line itself is right.
+// Decode implements kong.MapperValue. It reads the file. If that fails, the job reports the error
+// later, because the command line itself is correct.
 func (m *ModelFile) Decode(ctx *kong.DecodeContext) error {
 	var path string
 	if err := ctx.Scan.PopValueInto("file", &path); err != nil {
@@ -66,10 +66,10 @@ func hashOf(file []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// given says whether the flag is given.
+// given reports whether the flag is given.
 func (m ModelFile) given() bool { return m.Path != "" }
 
-// model decodes the model, of whatever kind.
+// model decodes the model, which may be of any kind.
 func (m ModelFile) model() (model.Model, error) {
 	if m.Problem != "" {
 		return nil, errors.New(m.Problem)

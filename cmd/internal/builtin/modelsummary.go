@@ -17,19 +17,19 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 )
 
-// modelSummary is the description of a model that people see, and programs as JSON.
+// modelSummary is the description of a model that superstep inspect prints as text or JSON.
 type modelSummary struct {
 	Kind    string          `json:"kind"`
 	About   string          `json:"about,omitempty"`
 	Version int             `json:"version"`
 	Bytes   int             `json:"bytes"`
 	Inputs  []model.Input   `json:"inputs"`
-	Columns []string        `json:"features,omitempty"` // the first names of features
+	Columns []string        `json:"features,omitempty"` // names of the first features
 	Classes []string        `json:"classes,omitempty"`
 	Summary json.RawMessage `json:"summary,omitempty"`
 	Tables  []model.Table   `json:"tables,omitempty"`
 	Stages  []*modelSummary `json:"stages,omitempty"`
-	Reading model.Reading   `json:"reading,omitzero"` // of the files that the model was trained on
+	Reading model.Reading   `json:"reading,omitzero"` // how the files that the model was trained on are written
 
 	facts     []model.Fact
 	loss      []float64 // loss of training, by iteration
@@ -37,10 +37,10 @@ type modelSummary struct {
 	described model.Description
 }
 
-// shownColumns is how many columns of a table a terminal shows.
+// shownColumns is the maximal number of columns of a table that are printed as text.
 const shownColumns = 10
 
-// summarizeFile reads the file of a model of any kind.
+// summarizeFile describes the model in a model file of any kind.
 func summarizeFile(file []byte) (*modelSummary, error) {
 	m, err := pipeline.DecodeAny(file)
 	if err != nil {
@@ -49,7 +49,8 @@ func summarizeFile(file []byte) (*modelSummary, error) {
 	return summarize(m, file, nil)
 }
 
-// summarize describes a model. before are the models that rows go through first.
+// summarize describes the model m, whose encoding is file. before has the stages that precede m in
+// a pipeline.
 func summarize(m model.Model, file []byte, before []model.Model) (*modelSummary, error) {
 	p := &modelSummary{Kind: m.Kind(), Inputs: m.Inputs(), Bytes: len(file), Version: 1, Classes: predictionOf(m).Classes()}
 	for _, k := range catalog.Kinds() {
@@ -57,7 +58,7 @@ func summarize(m model.Model, file []byte, before []model.Model) (*modelSummary,
 			p.About = k.About
 		}
 	}
-	// Files of version 1, from before kinds had a common format, have no summary.
+	// Files of version 1 have no summary: at that time each kind of model had its own format.
 	if f, err := model.Decode(file, p.Kind, math.MaxInt); err == nil {
 		p.Version, p.Summary, p.Reading = f.Version, f.Summary, f.Reading
 	}
@@ -91,7 +92,7 @@ func summarize(m model.Model, file []byte, before []model.Model) (*modelSummary,
 	return p, nil
 }
 
-// predictor returns the summary of the model that predicts: of a pipeline its last stage.
+// predictor returns the summary of the model that predicts, which is the last stage of a pipeline.
 func (p *modelSummary) predictor() *modelSummary {
 	if n := len(p.Stages); n > 0 {
 		return p.Stages[n-1].predictor()
@@ -107,8 +108,8 @@ func (p *modelSummary) ofPredictor() *modelSummary {
 	return &last
 }
 
-// readSummary makes facts of the summary: its scalar members in order, the measures, and the
-// curve of training.
+// readSummary appends the scalar members of the summary and its measures to p.facts, in order. It
+// also reads the loss of each iteration.
 func (p *modelSummary) readSummary() {
 	d := json.NewDecoder(bytes.NewReader(p.Summary))
 	d.UseNumber()
@@ -128,7 +129,7 @@ func (p *modelSummary) readSummary() {
 		switch v := value.(type) {
 		case json.Number, bool, string:
 			if name == "rows" && textOf(v) == "0" {
-				continue // no iterations were needed
+				continue // the training did not count its rows
 			}
 			p.facts = append(p.facts, model.Fact{Name: name, Value: v})
 		case []any:
@@ -137,7 +138,7 @@ func (p *modelSummary) readSummary() {
 	}
 }
 
-// list takes over the lists of a summary that it knows.
+// list reads a list of the summary if its name is measures or record.
 func (p *modelSummary) list(name string, all []any) {
 	for _, v := range all {
 		entry, _ := v.(map[string]any)
@@ -159,7 +160,7 @@ func numberOf(v any) float64 {
 	return f
 }
 
-// textOf writes a value for people.
+// textOf formats a value as text.
 func textOf(v any) string {
 	switch v := v.(type) {
 	case json.Number:
@@ -184,7 +185,8 @@ func textOf(v any) string {
 	return printable(fmt.Sprint(v))
 }
 
-// printable makes text that came from a file safe for a terminal, on one line.
+// printable replaces characters of s that are not printable, line breaks among them, by question
+// marks, because text from a file may contain control sequences of terminals.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -252,7 +254,7 @@ func inputsText(inputs []model.Input) string {
 	return strings.Join(parts, ", ")
 }
 
-// printTable writes a table with its columns aligned, numbers to the right.
+// printTable prints a table with aligned columns. Numbers are right-aligned.
 func printTable(b *strings.Builder, t model.Table, most int) {
 	fmt.Fprintf(b, "\n%s\n", t.Title)
 	columns := min(len(t.Columns), shownColumns+1)

@@ -9,14 +9,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// naming says how names are written. Exact naming quotes ambiguous names, so that no two names
-// are alike.
+// naming formats the names of features. If exact is set, it quotes names that could be ambiguous, so
+// that different features never have the same name.
 type naming struct{ exact bool }
 
-// featureNames returns a function that names the components of a model's features: the name of
-// a column, column=value for encoded text, or column[i] for the components of a vector. Names
-// that would be alike get quotes. before are the models that rows go through first. A component
-// without a known name is called by the vector's column and its index.
+// featureNames returns a function that names component i of a model's features. A name is the name
+// of a column, column=value for encoded text, or column[i] for a component of a vector. Names that
+// would be equal are quoted. before has the stages that precede the model. A component whose name is
+// not known gets the name of the vector's column with its index.
 func featureNames(before []model.Model, inputs []model.Input) func(i int) string {
 	list, complete := naming{}.all(before, inputs)
 	times := map[string]int{}
@@ -42,8 +42,8 @@ func featureNames(before []model.Model, inputs []model.Input) func(i int) string
 	}
 }
 
-// all returns the names of the components of a model's features, as far as they are known.
-// complete tells whether all are.
+// all returns the names of the components of a model's features. complete is false if the names of
+// some components are not known.
 func (n naming) all(before []model.Model, inputs []model.Input) (list []string, complete bool) {
 	complete = true
 	for _, in := range inputs {
@@ -63,7 +63,7 @@ func (n naming) all(before []model.Model, inputs []model.Input) (list []string, 
 	return list, complete
 }
 
-// Column returns how a column is written in a name.
+// Column returns the name of a column as a part of a feature's name.
 func (n naming) Column(name string) string {
 	if n.exact && strings.ContainsAny(name, `="[`) {
 		return strconv.Quote(name)
@@ -71,7 +71,7 @@ func (n naming) Column(name string) string {
 	return name
 }
 
-// Value returns how a value of a column is written in a name.
+// Value returns a value of a column as a part of a feature's name.
 func (n naming) Value(text string) string {
 	if n.exact && (text == "?" || strings.ContainsAny(text, `="`)) {
 		return strconv.Quote(text)
@@ -79,15 +79,15 @@ func (n naming) Value(text string) string {
 	return text
 }
 
-// maxNamed bounds for how many components of a vector names are made in advance.
+// maxNamed is the maximal number of components of a vector whose names all returns.
 const maxNamed = 1 << 16
 
 func isVector(kind string) bool {
 	return len(kind) >= 6 && (kind[:6] == "vector" || kind[:6] == "sparse")
 }
 
-// components returns the names of the components of a column that stages made, or nil if no
-// stage knows them.
+// components returns the names of the components of a column that stages have made, or nil if no
+// stage knows the names.
 func (n naming) components(stages []model.Model, column string) []string {
 	for i, stage := range slices.Backward(stages) {
 		before := func(column string) []string { return n.components(stages[:i], column) }
@@ -106,10 +106,10 @@ func (n naming) components(stages []model.Model, column string) []string {
 	return nil
 }
 
-// source returns the names of the components of a column that a stage changed without changing
-// its meaning. before are the names known for the column that it was made from.
+// source returns the names of the components of the column made, which a stage derived from the
+// column from without changing its meaning. before has the known names for the column from.
 func (n naming) source(before []string, from, made string) []string {
-	if before != nil || from == made { // known already, or the file's own column, which may be a vector
+	if before != nil || from == made { // names are known, or the column is the file's own, which may be a vector
 		return before
 	}
 	return []string{n.Column(from)}

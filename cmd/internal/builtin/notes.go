@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// advice says what flags can do about a row that training refuses.
+// advice returns the flags of training that help if training refuses a row with the error e.
 func (a TrainArgs) advice(e *engine.RowError) string {
 	switch {
 	case e.Cure == engine.FillOrLeaveOut && a.Missing == "fill":
@@ -25,7 +25,8 @@ func (a TrainArgs) advice(e *engine.RowError) string {
 	return e.Advice
 }
 
-// adviceOnFiles gives the advice of commands that have no flags for such rows.
+// adviceOnFiles returns the advice for a row that a command refuses if the command has no flags for
+// such rows.
 func adviceOnFiles(e *engine.RowError) string {
 	switch e.Cure {
 	case engine.FillOrLeaveOut:
@@ -36,7 +37,8 @@ func adviceOnFiles(e *engine.RowError) string {
 	return e.Advice
 }
 
-// trainedNotes tell what a user must know of a model that was trained all the same.
+// trainedNotes returns what a user must know about a successful training: rows that were left out,
+// a training that did not converge, and features without standard errors.
 func (a training) trainedNotes(about *modelSummary, r *engine.Result) []string {
 	notes := a.skippedNotes(r)
 	var s struct {
@@ -59,14 +61,14 @@ func (a training) trainedNotes(about *modelSummary, r *engine.Result) []string {
 	return notes
 }
 
-// skippedNotes tell how many rows were left out of training, and why.
+// skippedNotes returns notes on how many rows were left out of training, and why.
 func (a training) skippedNotes(r *engine.Result) []string {
 	const end = "left out of training"
 	counters := countersFor(r, collects(modelResult))
 	all, beyond := counters[skippedCounter], counters[infiniteCounter]
 	looked := r.Graph != nil && slices.ContainsFunc(r.Graph.Nodes, func(n plan.Node) bool { return n.Op == completeOp })
 	switch {
-	case !looked && !a.of.Command().Trees: // algorithms do not distinguish the two
+	case !looked && !a.of.Command().Trees: // algorithms do not distinguish missing and infinite values
 		return leftOut(all, " with missing or infinite values "+end)
 	case beyond == 0:
 		return leftOut(all, " with missing values "+end)
@@ -76,7 +78,8 @@ func (a training) skippedNotes(r *engine.Result) []string {
 	return leftOut(all-beyond, fmt.Sprintf(" with missing values, and %d with infinite ones, %s", beyond, end))
 }
 
-// namedNotes tell of outputs that do not have their usual name, because another column has it.
+// namedNotes returns notes about output columns that do not have their usual name, because another
+// column has that name.
 func (a training) namedNotes(m model.Model) (notes []string) {
 	usual, made := a.of.Predicts(), predictionOf(m)
 	note := func(flag, what, column, usual, given, more string) {
@@ -90,7 +93,8 @@ func (a training) namedNotes(m model.Model) (notes []string) {
 	return notes
 }
 
-// unconverged says why training ended before an optimum, and what to do.
+// unconverged returns a note that says why training ended before it reached an optimum, and what the
+// user can do.
 func unconverged(reason, method string, iterations int, norm float64) string {
 	const text = "training did not converge: "
 	switch reason {
@@ -108,7 +112,7 @@ func unconverged(reason, method string, iterations int, norm float64) string {
 	return text + plural(int64(iterations), one, many) + " too few; --max-iter allows more"
 }
 
-// plural writes a number of things.
+// plural formats a number with the noun one if n is 1, else with the noun many.
 func plural(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -116,20 +120,21 @@ func plural(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// skippedFor returns how many rows were left out by operators upstream of the node that end
-// selects.
+// skippedFor returns the number of rows that were left out by operators upstream of the node for
+// which end returns true.
 func skippedFor(r *engine.Result, end func(n *plan.Node) bool) int64 {
 	return countersFor(r, end)[skippedCounter]
 }
 
-// countersFor sums the counters of the operators upstream of the node that end selects.
+// countersFor returns the sums, by name, of the counters of the operators upstream of the node for
+// which end returns true, without that node.
 func countersFor(r *engine.Result, end func(n *plan.Node) bool) map[string]int64 {
 	sums := map[string]int64{}
 	if r.Graph == nil {
 		return sums
 	}
 	before := map[plan.NodeID]bool{}
-	for i := len(r.Graph.Nodes) - 1; i >= 0; i-- { // the inputs of a node come before it
+	for i := len(r.Graph.Nodes) - 1; i >= 0; i-- { // the inputs of a node precede it in Nodes
 		n := &r.Graph.Nodes[i]
 		if !before[n.ID] && !end(n) {
 			continue
@@ -152,7 +157,8 @@ func countersFor(r *engine.Result, end func(n *plan.Node) bool) map[string]int64
 	return sums
 }
 
-// lacks are the reasons why a row is not measured, by the options of evaluations.
+// lacks has the reasons why evaluations leave out a row: a value of the kind what is missing in the
+// column that one of the options names.
 var lacks = []struct {
 	what    string
 	options []string
@@ -163,8 +169,8 @@ var lacks = []struct {
 	{"weight", []string{"WeightCol"}},
 }
 
-// unmeasured tells how many rows an evaluation left out, and why. where names the files of the
-// rows, such as " of a.csv". rest counts the rows that a model left out before.
+// unmeasured returns notes on how many rows an evaluation left out, and why. where names the files
+// of the rows, such as " of a.csv". rest is the number of rows that the model had left out before.
 func unmeasured(r *engine.Result, where string) (notes []string, rest int64) {
 	counters := countersFor(r, collects(testResult))
 	rest = counters[skippedCounter]
@@ -179,12 +185,13 @@ func unmeasured(r *engine.Result, where string) (notes []string, rest int64) {
 	return notes, rest
 }
 
-// collects returns a function that selects the node of a result.
+// collects returns a function that reports whether a node collects the given result.
 func collects(result string) func(n *plan.Node) bool {
 	return func(n *plan.Node) bool { return n.Op == "Collect" && n.Name == result }
 }
 
-// leftOut returns the note about rows that were left out, if there are any.
+// leftOut returns the note that n rows were left out, or nil if n is 0. where is the rest of the
+// note.
 func leftOut(n int64, where string) []string {
 	if n == 0 {
 		return nil
@@ -192,7 +199,7 @@ func leftOut(n int64, where string) []string {
 	return []string{plural(n, "row", "rows") + where}
 }
 
-// rowsRead sums the rows that the file sources produced.
+// rowsRead returns the number of rows that all file sources have produced.
 func rowsRead(r *engine.Result) int64 {
 	var sum int64
 	for _, v := range r.Report.Vertices {

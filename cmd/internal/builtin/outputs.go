@@ -13,10 +13,10 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// The columns that a model adds have names that the model tells, by default those of its kind.
-// Another column may have such a name already. If the model reads that column, training chooses
-// other names, as the model could be applied to nothing. If it is another column of a file,
-// prediction chooses other names when it writes.
+// The names of the columns that a model adds are stored in the model. By default they are the usual
+// names of its kind. A column of a file may have such a name already. If the model reads that
+// column, training chooses other names, because otherwise the model could not be applied to any
+// file. If the model does not read the column, prediction chooses other names in its output.
 
 // OutputArgs are flags that name the columns that models add.
 type OutputArgs struct {
@@ -29,12 +29,12 @@ type OutputArgs struct {
 // flag is not given.
 type outputFlag struct{ flag, name string }
 
-// flags returns the flags, in the order of the columns.
+// flags returns the three flags with their values.
 func (o OutputArgs) flags() []outputFlag {
 	return []outputFlag{{"--prediction-column", o.PredictionColumn}, {"--probability-column", o.ProbabilityColumn}, {"--distance-column", o.DistanceColumn}}
 }
 
-// given returns the names that flags give.
+// given returns the column names that the flags give.
 func (o OutputArgs) given() []string {
 	var names []string
 	for _, f := range o.flags() {
@@ -45,7 +45,7 @@ func (o OutputArgs) given() []string {
 	return names
 }
 
-// different refuses one name for two outputs.
+// different refuses flags that give the same name to two outputs.
 func (o OutputArgs) different() error {
 	for i, f := range o.flags() {
 		for _, other := range o.flags()[:i] {
@@ -57,8 +57,8 @@ func (o OutputArgs) different() error {
 	return nil
 }
 
-// unused returns a name that neither a column nor a given output has, made by lengthening the
-// given one if need be.
+// unused returns name with underscores appended until neither a column of schema nor a flag has the
+// result.
 func (o OutputArgs) unused(schema *arrow.Schema, name string) string {
 	for name = unused(schema, name); slices.Contains(o.given(), name); {
 		name = unused(schema, name+"_")
@@ -66,7 +66,7 @@ func (o OutputArgs) unused(schema *arrow.Schema, name string) string {
 	return name
 }
 
-// free returns a name that taken does not report, with a number appended if need be.
+// free returns name, or name with the first number appended for which taken returns false.
 func free(name string, taken func(name string) bool) string {
 	for made, n := name, 1; ; n++ {
 		if !taken(made) {
@@ -76,9 +76,9 @@ func free(name string, taken func(name string) bool) string {
 	}
 }
 
-// named returns names for the columns that a model will add, or "" for the usual ones. reads
-// are the columns that the model reads. Names that no flag gives differ from the columns read
-// and from the names that flags give.
+// named chooses the names of the columns that a model will add; "" stands for the usual name. reads
+// has the columns that the model reads. A name that is not given by a flag differs from these
+// columns and from the names that flags give.
 func (o OutputArgs) named(adds model.Prediction, reads []string) (prediction, probability, distance string) {
 	others := slices.Concat(reads, o.given())
 	of := func(flag, usual string) string {
@@ -96,11 +96,12 @@ func (o OutputArgs) named(adds model.Prediction, reads []string) (prediction, pr
 	return of(o.PredictionColumn, adds.Column), of(o.ProbabilityColumn, adds.Scores), of(o.DistanceColumn, adds.Distance)
 }
 
-// keptPrefix begins the temporary names of file columns whose names a model gives to its own.
+// keptPrefix is the prefix of the temporary names of file columns that have the name of a column
+// that the model adds.
 const keptPrefix = "superstep kept "
 
-// renameNamesakes renames the columns of a file that the model does not read, but whose names it
-// gives to its own columns. now has the new names by the names in the file.
+// renameNamesakes renames columns of rows that the model does not read and that have the name of a
+// column that the model makes. now maps the names in the file to the new names.
 func renameNamesakes(rows *engine.Dataset, m model.Model) (renamed *engine.Dataset, now map[string]string, err error) {
 	made, err := madeBy(m)
 	now = map[string]string{}
@@ -138,9 +139,9 @@ func madeBy(m model.Model) ([]string, error) {
 	return made, nil
 }
 
-// write renames the columns that a model added so that they differ from the kept columns of the
-// file, and gives the kept columns their own names back. added are the columns of the model, in
-// order.
+// write returns the rows to write to path: the columns kept of the file, followed by the columns
+// added by the model. It renames added columns whose names kept columns have, and restores the
+// names of kept columns that renameNamesakes has changed. now is its result.
 func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept, added []string, now map[string]string) (*engine.Dataset, error) {
 	adds := predictionOf(m)
 	prediction, probability, distance := adds.Column, adds.Scores, adds.Distance
@@ -151,7 +152,7 @@ func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept
 		return strings.TrimPrefix(name, probability), true
 	}
 	taken := func(name string) bool { return slices.Contains(kept, name) }
-	group := func(prefix string) bool { // the columns of probabilities get the same name
+	group := func(prefix string) bool { // all columns of probabilities get the same prefix
 		return slices.ContainsFunc(added, func(name string) bool {
 			class, ok := classed(name)
 			return ok && taken(prefix+class)
@@ -203,8 +204,8 @@ func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept
 	return renamed(operators.Select(rows, slices.Concat(columns, added)...), final), nil
 }
 
-// renamed gives all columns new names. The outputs come first, as that frees the names of
-// others.
+// renamed gives the columns of rows the names to. It renames columns with keptPrefix last, after the
+// outputs of the model have given up the names of these columns.
 func renamed(rows *engine.Dataset, to []string) *engine.Dataset {
 	if rows.Poisoned() {
 		return rows
@@ -220,7 +221,7 @@ func renamed(rows *engine.Dataset, to []string) *engine.Dataset {
 	return rows
 }
 
-// notes tell of outputs that were renamed because the file has such columns.
+// notes returns notes about outputs that were renamed because the file has columns with their names.
 func (o OutputArgs) notes(path string, r *engine.Result) []string {
 	if r.Graph == nil {
 		return nil

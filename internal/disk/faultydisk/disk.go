@@ -1,10 +1,11 @@
-// Package faultydisk is a file system for tests with faults that depend on a seed: it loses and
-// alters bytes and refuses operations. It reports which of the faults affected a read.
+// Package faultydisk is a file system with faults, for tests. It loses and alters bytes and refuses
+// operations at random, depending on a seed. It records all faults, and which of them affected a
+// reader.
 //
 //	d := faultydisk.New(disk.OS(), seed, faultydisk.Plan{Every: 20})
 //	… run something whose files are in d …
 //	for _, f := range d.Faults() {
-//		if f.Read { … } // it was given wrong bytes, or refused
+//		if f.Read { … } // wrong bytes were returned, or the operation failed
 //	}
 package faultydisk
 
@@ -25,24 +26,25 @@ import (
 // Kind is the kind of a fault.
 type Kind int
 
-// Faults of writes without an error: later reads return other bytes.
+// These kinds are writes that damage the file but return no error. Later reads return other bytes
+// than were written.
 const (
-	FlipBit   Kind = iota // one bit is flipped
-	ZeroRange             // some bytes, or all of a write, are zero
-	Repeat                // the bytes before are repeated in place of those written
-	Swap                  // two halves of a write have changed places
+	FlipBit   Kind = iota // one bit of the write is flipped
+	ZeroRange             // some or all bytes of the write become zero
+	Repeat                // the bytes written before are repeated in place of the new ones
+	Swap                  // the two halves of the write are exchanged
 	Truncate              // the file ends early from now on
 )
 
-// Refusals, with an error.
+// These kinds are operations that fail with an error.
 const (
-	NoSpace   Kind = iota + 10 // a file is not made, or only a part of a write fits
-	ReadError                  // the medium does not give bytes
+	NoSpace   Kind = iota + 10 // no file is created, or only a part of a write fits: ENOSPC
+	ReadError                  // a read fails: EIO
 )
 
-// Permitted behaviour that changes no result.
+// These kinds are permitted behaviour that must not change a result.
 const (
-	ShortRead Kind = iota + 20 // a read gives fewer bytes than it could, and no error
+	ShortRead Kind = iota + 20 // a read returns fewer bytes than it could, and no error
 	SlowRead                   // other goroutines run before a read returns
 )
 
@@ -56,10 +58,11 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", int(k))
 }
 
-// Damages reports whether reads return bytes that differ from those written.
+// Damages reports whether faults of this kind make later reads return other bytes than were
+// written.
 func (k Kind) Damages() bool { return k <= Truncate }
 
-// Refuses reports whether an operation ends with an error.
+// Refuses reports whether faults of this kind make an operation fail.
 func (k Kind) Refuses() bool { return k == NoSpace || k == ReadError }
 
 // All returns every kind.
@@ -67,29 +70,29 @@ func All() []Kind {
 	return []Kind{FlipBit, ZeroRange, Repeat, Swap, Truncate, NoSpace, ReadError, ShortRead, SlowRead}
 }
 
-// Plan says what goes wrong, and how often.
+// Plan says which faults a Disk has, and how often.
 type Plan struct {
-	// Kinds are the kinds that may happen; none means All.
+	// Kinds are the kinds of faults that may happen. An empty list means All.
 	Kinds []Kind
-	// Every is the mean number of operations on a file between two faults; 0 means
-	// that there are none.
+	// Every is the mean number of operations on a file between two faults. 0 means that there
+	// are no faults.
 	Every int
-	// Most bounds the faults of a Disk; 0 means no bound.
+	// Most is the maximal number of faults of a Disk. 0 means no maximum.
 	Most int
 }
 
-// Fault is something that went wrong.
+// Fault is a fault that has happened.
 type Fault struct {
 	Kind           Kind
-	File           string // its path
-	Offset, Length int64  // the bytes concerned
-	// Read says that affected bytes were read, or that the operation was refused.
+	File           string // path of the file
+	Offset, Length int64  // range of the affected bytes
+	// Read says that affected bytes were read, or that the operation failed.
 	Read bool
 }
 
 // Disk is the file system. The faults of a file depend on the seed, on the file's name, and on
-// the operations on it. For a temporary file, its pattern and the number of earlier ones
-// replace the name.
+// the operations on it. For a temporary file, its pattern and the number of earlier files with
+// that pattern are used in place of the name.
 type Disk struct {
 	under disk.FS
 	seed  uint64
@@ -97,11 +100,11 @@ type Disk struct {
 
 	mu     sync.Mutex
 	faults []*Fault
-	made   map[string]int // temporary files, by pattern
+	made   map[string]int // number of temporary files created, by pattern
 	files  map[string]*content
 }
 
-// New returns a file system that keeps its files in another one.
+// New returns a Disk that stores its files in the file system under.
 func New(under disk.FS, seed uint64, plan Plan) *Disk {
 	if len(plan.Kinds) == 0 {
 		plan.Kinds = All()
@@ -109,7 +112,7 @@ func New(under disk.FS, seed uint64, plan Plan) *Disk {
 	return &Disk{under: under, seed: seed, plan: plan, made: map[string]int{}, files: map[string]*content{}}
 }
 
-// Faults returns what has gone wrong so far.
+// Faults returns all faults so far.
 func (d *Disk) Faults() []Fault {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,7 +123,7 @@ func (d *Disk) Faults() []Fault {
 	return faults
 }
 
-// Read returns the faults whose bytes were read or that were refused.
+// Read returns the faults with Read set: affected bytes were read, or the operation failed.
 func (d *Disk) Read() []Fault {
 	return slices.DeleteFunc(d.Faults(), func(f Fault) bool { return !f.Read })
 }
@@ -129,9 +132,9 @@ func (d *Disk) Read() []Fault {
 type content struct {
 	draw    *rand.Rand
 	size    int64
-	cut     int64 // where it ends early; -1 if it does not
-	cutting *Fault
-	damage  []*Fault
+	cut     int64    // offset at which a Truncate ends the file; -1 if there was none
+	cutting *Fault   // that Truncate
+	damage  []*Fault // faults of other kinds for which Damages reports true
 }
 
 func (d *Disk) newContent(key string) *content {
@@ -140,7 +143,8 @@ func (d *Disk) newContent(key string) *content {
 	return &content{draw: rand.New(rand.NewPCG(d.seed, h.Sum64())), cut: -1}
 }
 
-// strike decides whether one of the kinds happens at an operation.
+// strike draws whether an operation on c has a fault, and one of kinds for it. It never draws a
+// kind that the plan does not have.
 func (d *Disk) strike(c *content, kinds ...Kind) (Kind, bool) {
 	if d.plan.Every <= 0 || c.draw.IntN(d.plan.Every) > 0 || d.plan.Most > 0 && len(d.faults) >= d.plan.Most {
 		return 0, false
@@ -193,7 +197,7 @@ func (d *Disk) CreateTemp(dir, pattern string) (disk.File, error) {
 	return d.opened(f, c, false), nil
 }
 
-// refuse decides whether there is no room for a file.
+// refuse returns ENOSPC if the file at path is to be created and a NoSpace fault is drawn for it.
 func (d *Disk) refuse(c *content, path string, create bool) error {
 	if !create {
 		return nil

@@ -19,7 +19,7 @@ type file struct {
 	at      int64 // offset of the next Read or Write
 }
 
-// Write writes b with the disk's faults.
+// Write implements io.Writer, with the disk's faults.
 func (f *file) Write(b []byte) (int, error) {
 	if len(b) == 0 {
 		return f.File.Write(b)
@@ -45,7 +45,8 @@ func (f *file) wrote(n int) {
 	f.content.size = max(f.content.size, f.at)
 }
 
-// spoil returns the bytes to write in place of b or, with an error, how many bytes of b fit.
+// spoil draws a fault of a write. It returns the bytes to write in place of b or, with ENOSPC, the
+// number of bytes of b that still fit.
 func (f *file) spoil(b []byte) (wrong []byte, room int, err error) {
 	d, c := f.disk, f.content
 	d.mu.Lock()
@@ -68,7 +69,7 @@ func (f *file) spoil(b []byte) (wrong []byte, room int, err error) {
 	case Repeat:
 		n := min(int64(len(b)), f.at)
 		if k, err := f.File.ReadAt(wrong[:n], f.at-n); err != nil || int64(k) != n {
-			copy(wrong, b) // it cannot be read; nothing is done
+			copy(wrong, b) // the earlier bytes cannot be read: write b without a fault
 		}
 	case Swap:
 		half := len(wrong) / 2
@@ -76,7 +77,7 @@ func (f *file) spoil(b []byte) (wrong []byte, room int, err error) {
 		copy(wrong[half:], b[:half])
 	case Truncate:
 		if c.cut >= 0 {
-			return b, 0, nil // once is enough
+			return b, 0, nil // a file is truncated only once
 		}
 		c.cut = c.draw.Int64N(f.at + int64(len(b)))
 		c.cutting = d.note(Fault{Kind: Truncate, File: f.Name(), Offset: c.cut})
@@ -91,7 +92,8 @@ func (f *file) spoil(b []byte) (wrong []byte, room int, err error) {
 	return wrong, 0, nil
 }
 
-// difference returns the smallest range outside which two slices are equal.
+// difference returns the smallest range [lo, hi) outside which a and b, of equal length, are
+// equal. differ is false if they are equal everywhere.
 func difference(a, b []byte) (lo, hi int, differ bool) {
 	if bytes.Equal(a, b) {
 		return 0, 0, false
@@ -132,7 +134,7 @@ func (f *file) read(b []byte, offset int64, from func([]byte) (int, error)) (int
 	short := len(b)
 	if ok && kind == ShortRead && short > 1 {
 		short = 1 + f.content.draw.IntN(short-1)
-		end = false // not reached yet
+		end = false // this read does not reach the early end
 	}
 	f.disk.mu.Unlock()
 	switch {
@@ -154,7 +156,8 @@ func (f *file) read(b []byte, offset int64, from func([]byte) (int, error)) (int
 	return n, err
 }
 
-// saw records which faults affected the bytes read.
+// saw records which faults affected a read of n bytes at offset. end says that the read reached
+// the early end of a truncated file.
 func (f *file) saw(offset int64, n int, end bool) {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
