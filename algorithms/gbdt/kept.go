@@ -60,7 +60,7 @@ func (q *boosting) rejoin(s *state) error {
 		return nil
 	}
 	if len(s.base) != s.outputs {
-		return fmt.Errorf("what was kept of the training has %d outputs, and there are %d", len(s.base), s.outputs)
+		return fmt.Errorf("the state kept of the training has %d outputs, and there are %d", len(s.base), s.outputs)
 	}
 	if q.quantiles != nil {
 		s.countWeights()

@@ -346,7 +346,7 @@ func (s *state) checkSet(m *measured, input int) error {
 		for i, y := range r.Label {
 			err := s.loss.check(&r, i)
 			if s.params.Objective.classes() && !(y >= 0 && int(y) < len(s.data.Facts.Classes)) {
-				err = errors.New("the label is none of the classes that training has")
+				err = errors.New("the label is not one of the classes that training has")
 			}
 			if err != nil {
 				return refusal(span.Shard, input, i, fmt.Errorf("column %q: %w", s.params.LabelCol, err))

@@ -118,7 +118,7 @@ func (p Params) Validate() error {
 	errs := []error{p.common().Validate()}
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if p.Family < Gaussian || p.Family > Tweedie {
-		bad("%v is none of the package's constants", p.Family)
+		bad("%v is not one of the package's constants", p.Family)
 		return errors.Join(errs...)
 	}
 	if err := checkFamily(p.Family, p.link(), p.power()); err != nil {
@@ -148,7 +148,7 @@ func fitting(c *objective.Coefficients, loss objective.Loss) {
 // checkFamily returns an error if family, link and power do not go together.
 func checkFamily(f Family, l Link, power float64) error {
 	if f < Gaussian || f > Tweedie {
-		return fmt.Errorf("%v is none of the package's constants", f)
+		return fmt.Errorf("%v is not one of the package's constants", f)
 	}
 	if !slices.Contains(links[f], l) {
 		var have []string

@@ -106,7 +106,7 @@ func TestBadParams(t *testing.T) {
 	for text, p := range map[string]glm.Params{
 		"L1 is -1":                                 {L1: -1},
 		"L2 is NaN":                                {L2: math.NaN()},
-		"Family(9) is none of the":                 {Family: 9},
+		"Family(9) is not one of the":              {Family: 9},
 		"has no link Link(8)":                      {Link: 8},
 		"the family poisson has no link logit":     {Family: glm.Poisson, Link: glm.Logit},
 		"the parameter Power is 1:":                {Family: glm.Tweedie, Power: 1},

@@ -134,8 +134,8 @@ func TestDecodeTellsWhatIsWrong(t *testing.T) {
 		{`{"format": "superstep/model", "kind": "ruler", "version": 1}`, `no "inputs"`},
 		{`{"format": "superstep/model", "kind": "ruler", "version": 1, "inputs": null, "summary": null, "payload": 1, "checksum": "xxh3:0"}`, `no "inputs"`},
 		{`{"format": "superstep/model", "kind": "ruler", "version": 1, "inputs": {}, "summary": null, "payload": null, "checksum": "xxh3:0"}`, `no "payload"`},
-		{text + "{}", "something else is behind it"},
-		{text + "x", "something else is behind it"},
+		{text + "{}", "something else follows it"},
+		{text + "x", "something else follows it"},
 		{strings.Replace(text, `"rows":3`, `"rows":3,"rows":4`, 1), `key "rows" twice`},
 		{strings.Replace(text, `"kind":"ruler"`, `"kind":"ruler","kin\u0064":"svm"`, 1), `key "kind" twice`},
 		{strings.Replace(text, `{"format"`, `{"sumary":1,"format"`, 1), `unknown member "sumary": did the writer mean "summary"`},
@@ -213,7 +213,7 @@ func TestUnmarshalIsStrict(t *testing.T) {
 	var p payload
 	require.ErrorContains(t, model.Unmarshal(json.RawMessage(`{"number": 1}`), &p), "number")
 	require.ErrorContains(t, model.Unmarshal(json.RawMessage(` null`), &p), "null")
-	require.ErrorContains(t, model.Unmarshal(json.RawMessage(`{} 1`), &p), "behind it")
+	require.ErrorContains(t, model.Unmarshal(json.RawMessage(`{} 1`), &p), "something follows it")
 	require.ErrorContains(t, model.Unmarshal(json.RawMessage(`{"numbers": ["a"]}`), &p), "numbers")
 }
 

@@ -11,7 +11,7 @@ import (
 // copies a look for every shard.
 type lookCodec struct{}
 
-var errLook = errors.New("rows: these bytes are no look at a shard")
+var errLook = errors.New("rows: these bytes are not the statistics of a shard")
 
 // numbers returns the float64 fields of a look, without the classes.
 func (l *look) numbers() []*float64 {

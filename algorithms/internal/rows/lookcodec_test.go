@@ -82,7 +82,7 @@ func TestClassesOfFloats(t *testing.T) {
 		require.Equal(t, c.view, &got[0] == &column.Float64Values()[0])
 		strange := floats(append(values, 0.25)...)
 		_, err = set.numbers(strange)
-		require.ErrorContains(t, err, "the label 0.25 is none of the")
+		require.ErrorContains(t, err, "the label 0.25 is not one of the")
 	}
 }
 

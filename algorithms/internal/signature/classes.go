@@ -45,7 +45,7 @@ func (c Classes) Check(least int) error {
 	defer b.Release()
 	for _, v := range c.Values {
 		if seen[v] {
-			return fmt.Errorf("the class %q is there twice", v)
+			return fmt.Errorf("the class %q occurs twice", v)
 		}
 		seen[v] = true
 		if err := batch.ParseInto(b, []byte(v)); err != nil {
@@ -102,7 +102,7 @@ func (c Classes) Match(label arrow.DataType) error {
 }
 
 // Cells returns the value of each class, as in a row of the label column. It is an error if no
-// cell can have the type, if a class is not of the type, or if a class is there twice.
+// cell can have the type, if a class is not of the type, or if a class occurs twice.
 func (c Classes) Cells() ([]model.Cell, error) {
 	dt, err := batch.ParseType(c.Type)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c Classes) Cells() ([]model.Cell, error) {
 	seen := map[string]bool{}
 	for _, text := range c.Values {
 		if seen[text] {
-			return nil, fmt.Errorf("the class %q is there twice", text)
+			return nil, fmt.Errorf("the class %q occurs twice", text)
 		}
 		seen[text] = true
 		if err := batch.ParseInto(b, []byte(text)); err != nil {
