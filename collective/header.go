@@ -23,7 +23,7 @@ type header struct {
 	mode  inputMode
 	// shards is the size of the tree over shards that forests lie in.
 	shards int
-	sparse bool // zeros may be left away
+	sparse bool // zeros may be omitted
 
 	coll      program.Collective
 	algorithm string // asked for by name

@@ -27,7 +27,7 @@ type leafRef struct{ rank, entry int }
 type agreement struct {
 	schedule *schedule
 	complete bool // the result is in place already
-	packed   bool // zeros of parts and results are left away
+	packed   bool // zeros of parts and results are omitted
 
 	// In a reduction among processes: the bytes that this process sent, and the algorithm.
 	bytes int64

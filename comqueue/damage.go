@@ -36,7 +36,7 @@ func (b *body) holdsOnDisk() bool { return len(b.rowsOnDisk)+len(b.made.onDisk) 
 // verify returns an error if the file does not hold what was written to it.
 func (d *onDisk) verify() error {
 	if err := d.region.Verify(); err != nil {
-		return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it was lent, which --check tells of rows in memory", d.what, err)
+		return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it had borrowed, which --check finds for rows in memory", d.what, err)
 	}
 	return nil
 }
