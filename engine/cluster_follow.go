@@ -240,13 +240,13 @@ func (r *clusterRun) cancelled(following context.Context, cause error) error {
 	case <-following.Done():
 		return nil
 	case <-time.After(cancelWait):
-		return fmt.Errorf("%w; the job %s was told to end, and had not %v later", cause, r.id, cancelWait)
+		return fmt.Errorf("%w; the job %s was cancelled, and had not ended %v later", cause, r.id, cancelWait)
 	}
 }
 
 // abandon cancels a job that this client cannot follow any more because of err. It returns err.
 func (r *clusterRun) abandon(ctx context.Context, err error) error {
-	if failed := r.cancelJob(context.WithoutCancel(ctx), "its client cannot go on: "+err.Error()); failed != nil {
+	if failed := r.cancelJob(context.WithoutCancel(ctx), "its client cannot continue: "+err.Error()); failed != nil {
 		return fmt.Errorf("%w\nthe job %s could not be cancelled: %w", err, r.id, failed)
 	}
 	return err

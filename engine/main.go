@@ -313,7 +313,7 @@ func (p *program) clusterHooks(screen *display, began func()) clusterHooks {
 // what can be done with it, for people.
 func (p *program) sayDetached(screen *display, job string) error {
 	if screen.mode != progressOff {
-		fmt.Fprintf(screen, "%s: the cluster has the job; `superstep show %s` tells how it stands, `superstep logs %s` what it writes, `superstep cancel %s` ends it\n", p.name, job, job, job)
+		fmt.Fprintf(screen, "%s: the cluster has the job; `superstep show %s` shows its state, `superstep logs %s` what it writes, `superstep cancel %s` ends it\n", p.name, job, job, job)
 	}
 	_, err := fmt.Fprintln(p.stdout, job)
 	return err

@@ -55,7 +55,7 @@ func runWorker(environment workerEnv) int {
 			w.fail(w.lateness())
 			w.step(workLate)
 		case err := <-w.unsent:
-			w.fail(fmt.Errorf("what the worker has to tell cannot be told: %w", err))
+			w.fail(fmt.Errorf("the worker's report cannot be sent: %w", err))
 			w.step(workUntold)
 		case <-w.gone:
 			w.abandon()
@@ -245,7 +245,7 @@ func (w *worker) fail(err error) {
 func (w *worker) step(e workerEvent) {
 	step := w.state.step(e)
 	if step.do == doRefuse && w.failure == nil {
-		w.fail(clusterFault(fmt.Errorf("the task manager says %s to a worker that is %v: they do not understand each other", w.word, w.state)))
+		w.fail(clusterFault(fmt.Errorf("the task manager sent %s to a worker that is %v: their versions may differ", w.word, w.state)))
 	}
 	before := w.state
 	w.state = step.to
@@ -312,7 +312,7 @@ func (w *worker) end() {
 func (w *worker) close() int {
 	w.cancel(errTold)
 	hung := time.AfterFunc(lastResort, func() {
-		fmt.Fprintf(w.env.stderr, "the worker does not come to an end within %v: it exits\n", lastResort)
+		fmt.Fprintf(w.env.stderr, "the worker does not end within %v: it exits\n", lastResort)
 		w.env.exit(exitFailed)
 	})
 	defer hung.Stop()

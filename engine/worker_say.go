@@ -47,7 +47,7 @@ func (v *workerSender) send(ctx context.Context, m *wire.FromWorker) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-v.closing:
-		return errors.New("the worker has said its last word")
+		return errors.New("the worker has sent its last message")
 	}
 }
 
@@ -63,7 +63,7 @@ func (v *workerSender) close(patience time.Duration) error {
 	case <-v.written:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("the task manager did not read the worker's last word within %v", patience)
+		return fmt.Errorf("the task manager did not read the worker's last message within %v", patience)
 	}
 }
 

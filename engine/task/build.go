@@ -180,7 +180,7 @@ func (b *builder) instantiate(l *link) error {
 			l.operator = b.run.bind.Operators[l.node.ID]()
 		}
 		if l.source == nil && l.operator == nil {
-			return fmt.Errorf("the function bound to it made nothing")
+			return fmt.Errorf("the function bound to it returned nil")
 		}
 		return nil
 	})

@@ -48,7 +48,7 @@ type apartError struct {
 }
 
 func (e *apartError) Error() string {
-	return fmt.Sprintf("queue %q: its %d workers did not come together: %v", e.queue, e.workers, e.err)
+	return fmt.Sprintf("queue %q: its %d workers did not connect: %v", e.queue, e.workers, e.err)
 }
 
 func (e *apartError) Unwrap() error { return e.err }

@@ -14,6 +14,6 @@ func TestWorkersApartFollowAPeer(t *testing.T) {
 	err := fmt.Errorf("run: %w", &apartError{queue: "sums", workers: 3, err: cause})
 	require.True(t, FollowsPeer(err))
 	require.ErrorIs(t, err, cause)
-	require.EqualError(t, err, `run: queue "sums": its 3 workers did not come together: process 1 of 3 is missing`)
+	require.EqualError(t, err, `run: queue "sums": its 3 workers did not connect: process 1 of 3 is missing`)
 	require.False(t, FollowsPeer(cause))
 }

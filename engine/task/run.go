@@ -297,7 +297,7 @@ func (r *run) closeGroups() {
 		}
 		closing.Go(func() {
 			if err := g.group.Close(); err != nil && r.context.Err() == nil {
-				r.env.Logger.Debug("the processes of a queue did not part at once", "queue", g.queue.Name, "error", err)
+				r.env.Logger.Debug("the processes of a queue did not all leave at once", "queue", g.queue.Name, "error", err)
 			}
 		})
 	}

@@ -73,7 +73,7 @@ func (s *scratch) make(parent string) error {
 		_, _ = lock.WriteString(lockMark) // if the disk is full, only a later sweep misses it
 		return nil
 	}
-	return errors.New("other processes took every lock file away")
+	return errors.New("other processes removed every lock file")
 }
 
 // makeParent makes parent with the directories above it, and records which of them it made.

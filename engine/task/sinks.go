@@ -129,7 +129,7 @@ func (s *sinks) resume(outcomes []*outcome) error {
 	for i := range s.all {
 		b := &s.all[i]
 		if _, ok := b.Sink.(ResumeSink); !ok && b.joint == nil {
-			return b.error("finish the commit", errors.New("it cannot be told whether it committed before its process ended, and it cannot commit twice"))
+			return b.error("finish the commit", errors.New("it is not known whether it committed before its process ended, and it cannot commit twice"))
 		}
 	}
 	err := s.show(outcomes, Completion{Recorded: true, Resumed: true})

@@ -240,7 +240,7 @@ func (t *subtask) misplaced(shard int) error {
 	if at < 0 {
 		return fmt.Errorf("emit under shard %d: no shard has begun, or all have ended", shard)
 	}
-	return fmt.Errorf("emit under shard %d: the shard at hand is %d, and rows stay in their shard", shard, at)
+	return fmt.Errorf("emit under shard %d: the current shard is %d, and rows stay in their shard", shard, at)
 }
 
 // close closes what was opened, last first, each once, and releases the rest.
