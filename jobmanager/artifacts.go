@@ -280,7 +280,7 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 	}
 	file, err := os.Open(a.Path(hash))
 	if errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(fmt.Errorf("%w, %s, any more: the file was removed where it was kept: submit the job again, which uploads it anew", errNoSuch, hash),
+		return errors.Join(fmt.Errorf("%w, %s, any more: the file was removed where it was kept: submit the job again, which uploads it again", errNoSuch, hash),
 			a.giveUp(hash, f))
 	}
 	if err != nil {
@@ -303,7 +303,7 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			if have := hex.EncodeToString(sum.Sum(nil)); have != hash {
-				return errors.Join(fmt.Errorf("%w, %s, any more: it was damaged where it was kept (its SHA-256 is %s): submit the job again, which uploads it anew", errNoSuch, hash, have),
+				return errors.Join(fmt.Errorf("%w, %s, any more: it was damaged where it was kept (its SHA-256 is %s): submit the job again, which uploads it again", errNoSuch, hash, have),
 					a.giveUp(hash, f))
 			}
 			return nil

@@ -185,7 +185,7 @@ func (m *Manager) changed(info *wire.JobInfo) {
 	event := &wire.Event{Time: m.config.Now(), State: bare(*info)}
 	m.recorder.put(entry{then: func(error) {
 		if err := j.spool.append(event); err != nil {
-			m.log.Error("followers are not told of a job's state", "job", j.id, "error", err)
+			m.log.Error("followers do not receive a job's state", "job", j.id, "error", err)
 		}
 	}})
 }

@@ -187,7 +187,7 @@ func (f *follower) last(ctx context.Context) error {
 		return err
 	}
 	if past.Whole && past.Events > 0 && f.gone {
-		return wire.Error(codes.DataLoss, "what job %s sent to its client is not kept any more; superstep show tells how it ended, and --keep-bytes of the job manager how much is kept", f.id)
+		return wire.Error(codes.DataLoss, "what job %s sent to its client is not kept any more; superstep show says how it ended, and --keep-bytes of the job manager how much is kept", f.id)
 	}
 	if past.Whole && (f.lost != nil || f.reader.number != past.Events) {
 		return wire.Error(codes.DataLoss, "the job manager has lost some of what job %s sent to its client: %d of %d events are there (%v)",

@@ -84,7 +84,7 @@ func TestLastChange(t *testing.T) {
 			is(other.Detail, c.doubt)
 			is(other.Failure.Message, c.doubt)
 			if c.doubt {
-				require.Contains(t, other.Detail, "the last that is on record of it is that it was running")
+				require.Contains(t, other.Detail, "its last recorded state is running")
 				require.NotContains(t, other.Detail, "restarted while it ran")
 			}
 			if !c.lost {

@@ -100,7 +100,7 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	beat := m.acceptRegistration(welcome)
 	m.Logger.Info("registered", "job manager", m.JobManager, "cluster", welcome.Cluster, "heartbeat", beat)
 	if m.loopbackOnly() {
-		m.Logger.Warn("workers here are heard by this machine alone, while the job manager is on another one: a job on several task managers fails unless they listen on an address that the others reach, see --listen", "listen", m.Advertise)
+		m.Logger.Warn("workers here accept connections of this machine only, while the job manager is on another one: a job on several task managers fails unless workers listen on an address that the others reach (--listen)", "listen", m.Advertise)
 	}
 
 	heard := make(chan error, 1)
@@ -195,7 +195,7 @@ func (m *manager) acceptRegistration(r *wire.Registered) (beat time.Duration) {
 	m.mu.Unlock()
 	if before != "" && before != r.Cluster {
 		m.outbox.forget()
-		m.killAll(wire.LostFailure, "the job manager was started anew, and has given the job up")
+		m.killAll(wire.LostFailure, "the job manager was restarted, and has given the job up")
 	}
 	return max(cmp.Or(m.Heartbeat, r.Heartbeat, defaultHeartbeat), leastClock)
 }
@@ -307,7 +307,7 @@ func (m *manager) watchLease(ctx context.Context) {
 		if !lapsed {
 			continue
 		}
-		why := fmt.Sprintf("the job manager was not heard for %s", limit)
+		why := fmt.Sprintf("no message of the job manager came for %s", limit)
 		m.Logger.Warn(why + ": killing the workers")
 		m.outbox.forget()
 		m.killAll(wire.UnheardFailure, why)

@@ -47,7 +47,7 @@ func (e ending) cause() (wire.FailureKind, string) {
 	case e.exit.Signal == "killed":
 		return wire.LostFailure, "killed by signal: killed; perhaps out of memory"
 	case faults(e.exit.Signal) && e.in == starting && !e.own:
-		return wire.MisuseFailure, fmt.Sprintf("the executable was killed by signal: %s, before it said anything as a worker: it is damaged, or %s", e.exit.Signal, notOurs)
+		return wire.MisuseFailure, fmt.Sprintf("the executable was killed by signal: %s, before it sent anything as a worker: it is damaged, or %s", e.exit.Signal, notOurs)
 	case faults(e.exit.Signal):
 		return wire.UserFailure, "killed by signal: " + e.exit.Signal
 	case e.exit.Signal != "":
@@ -55,7 +55,7 @@ func (e ending) cause() (wire.FailureKind, string) {
 	case e.in == starting && e.own:
 		return wire.ClusterFailure, fmt.Sprintf("the task manager's own executable ended with code %d instead of becoming a worker", e.exit.Code)
 	case e.in == starting:
-		return wire.MisuseFailure, fmt.Sprintf("the executable ended with code %d before it said anything as a worker: %s", e.exit.Code, notOurs)
+		return wire.MisuseFailure, fmt.Sprintf("the executable ended with code %d before it sent anything as a worker: %s", e.exit.Code, notOurs)
 	}
 	return wire.UserFailure, fmt.Sprintf("user code ended the process (os.Exit) with code %d", e.exit.Code)
 }

@@ -110,7 +110,7 @@ func (w *worker) hear(f frame) {
 func (w *worker) garbage(format string, args ...any) payload {
 	return payload{failure: &wire.Failure{
 		Kind:    wire.MisuseFailure,
-		Message: "what the worker says makes no sense: " + fmt.Sprintf(format, args...) + ": " + otherVersion,
+		Message: "the worker sent a message that is not valid:  " + fmt.Sprintf(format, args...) + ": " + otherVersion,
 	}}
 }
 
@@ -141,7 +141,7 @@ func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 	event.Finished, event.Committed, event.Failed = f.Finished, f.Committed, f.Failed
 	p.event = &event
 	if resolves := w.deployment.Mode == wire.ResolveMode; resolves && f.Ready != nil || !resolves && f.Resolved != nil {
-		return saidGarbage, w.garbage("it says %q, which it was not asked for", meanings[0])
+		return saidGarbage, w.garbage("it sent %q, which it was not asked for", meanings[0])
 	}
 	if meanings[0] == saidBulk {
 		p = payload{piece: &wire.Delivery{Collected: f.Collected, Output: f.Output}}

@@ -68,5 +68,5 @@ func (l *lease) tick(passed time.Duration) {
 	}
 }
 
-// lapsed reports whether the job manager was not heard for too long.
+// lapsed reports whether no message of the job manager came for too long.
 func (l *lease) lapsed() bool { return l.age >= l.limit }

@@ -237,15 +237,15 @@ func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure 
 	}
 	switch {
 	case h >= saidBeat && h <= saidGarbage:
-		return because(wire.MisuseFailure, "the worker said %q while it was %s: %s", h, in, otherVersion)
+		return because(wire.MisuseFailure, "the worker sent %q while it was %s: %s", h, in, otherVersion)
 	case h == toldPrepare || h == toldStart || h == toldCommit:
 		return because(wire.ClusterFailure, "the job manager told the worker to %s while it was %s", h, in)
 	case h == silentTooLong:
 		return because(wire.LostFailure, "the worker was silent for %.1fs, as if it were stopped, and was killed", w.sinceFrame.Seconds())
 	case h == ranOut && in == starting && w.runsOwn():
-		return because(wire.ClusterFailure, "the task manager's own executable runs, but said nothing as a worker within %s", w.Startup)
+		return because(wire.ClusterFailure, "the task manager's own executable runs, but sent nothing as a worker within %s", w.Startup)
 	case h == ranOut && in == starting:
-		return because(wire.MisuseFailure, "the executable runs, but said nothing as a worker within %s: %s", w.Startup, notOurs)
+		return because(wire.MisuseFailure, "the executable runs, but sent nothing as a worker within %s: %s", w.Startup, notOurs)
 	case h == ranOut:
 		w.log.Warn("the worker did not end as it was told, and is killed", "after", w.Grace)
 	}

@@ -130,7 +130,7 @@ func (j *job) brokenConnection() string {
 	if more := len(j.workers) - len(where); more > 0 {
 		where = append(where, fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("; the job manager heard of no worker that had ended or was silent, so that it was a connection between two that broke (%s)", strings.Join(where, ", "))
+	return fmt.Sprintf("; no worker that had ended or was silent was reported, so a connection between two workers broke (%s)", strings.Join(where, ", "))
 }
 
 // fail fails a job for a reason that is known to be the cause.

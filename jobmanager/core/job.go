@@ -227,7 +227,7 @@ func (c *Core) compiled(e Compiled) {
 	case e.Err != nil:
 		c.fail(j, &wire.Failure{Kind: wire.MisuseFailure, Message: "the job's graph does not compile: " + e.Err.Error(), Worker: -1, ExitCode: -1})
 	case e.Slots < 1:
-		c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: fmt.Sprintf("the job's plan wants %d slots", e.Slots), Worker: -1, ExitCode: -1})
+		c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: fmt.Sprintf("the job's plan needs %d slots", e.Slots), Worker: -1, ExitCode: -1})
 	default:
 		c.moveJob(j, jobResolved, "")
 		j.spec.Graph, j.info.Slots = e.Graph, e.Slots

@@ -59,7 +59,7 @@ type resume struct {
 // cause says why the commit has to be finished.
 func (r *resume) cause() string {
 	if r.doubt != "" && r.loss == "" {
-		return "the last that is on record of it is that its results were being made visible; " + r.doubt
+		return "its last recorded state is that its results were being made visible; " + r.doubt
 	}
 	return cmp.Or(r.loss, "the job manager restarted") + " while the results were being made visible"
 }
@@ -139,7 +139,7 @@ func (c *Core) resumeAfter(j *job, early time.Duration) {
 	j.early = early
 	j.info.Detail = j.resume.cause() + "; going on with that"
 	if early > 0 {
-		j.info.Detail += fmt.Sprintf(" in %.1fs, when no worker of before can be left", (early - c.clock.Counted()).Seconds())
+		j.info.Detail += fmt.Sprintf(" in %.1fs, when no earlier worker can be left", (early - c.clock.Counted()).Seconds())
 	}
 	c.record(j, false)
 }

@@ -55,7 +55,7 @@ func (c *Core) unheard(f *wire.Failure) *wire.Failure {
 	if s := c.still; s.gap >= c.config.Lease/2 && s.before(c.clock.Counted(), c.config.Lease) {
 		told = wire.Failure{
 			Kind: wire.ClusterFailure, Worker: -1, ExitCode: -1,
-			Message: fmt.Sprintf("the job manager did not run for %.1fs, as if it were stopped or its machine had no time for it, and task managers end their workers when they do not hear it for %s (--lease)",
+			Message: fmt.Sprintf("the job manager did not run for %.1fs, as if it were stopped or its machine had no time for it, and task managers end their workers after %s without a message of it (--lease)",
 				s.gap.Seconds(), c.config.Lease),
 		}
 	}

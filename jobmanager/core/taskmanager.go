@@ -96,15 +96,15 @@ func (c *Core) register(e Registered) {
 	if n != nil && n.Incarnation != e.Incarnation {
 		if n.state == TaskManagerAlive {
 			c.refuse(e.Conn, false, fmt.Sprintf(
-				"two task managers have the identity %s: %s (process %d on %s) is registered and was heard %.1fs ago, and %s (process %d on %s) wants to be; give one of them a work directory of its own",
+				"two task managers have the identity %s: %s (process %d on %s) is registered and sent a message %.1fs ago, and %s (process %d on %s) asks to register; give one of them a work directory of its own",
 				e.ID, n.Name, n.PID, n.Host, (c.now-n.heardAt).Seconds(), e.Name, e.PID, e.Host))
 			return
 		}
-		c.lose(n, "was started anew")
+		c.lose(n, "was restarted")
 		n = nil
 	}
 	if n != nil && (n.Slots != e.Slots || n.Platform != e.Platform || n.Executable != e.Executable) {
-		c.refuse(e.Conn, true, fmt.Sprintf("task manager %s had %s of %s, executable %s, and cannot have %s of %s, executable %s, without being started anew",
+		c.refuse(e.Conn, true, fmt.Sprintf("task manager %s had %s of %s, executable %s, and cannot have %s of %s, executable %s, without a restart",
 			n.Name, count(n.Slots, "slot"), n.Platform, shortHash(n.Executable), count(e.Slots, "slot"), e.Platform, shortHash(e.Executable)))
 		return
 	}

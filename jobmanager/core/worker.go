@@ -210,7 +210,7 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 		// It was told to end. How its process ended may tell more about the cause.
 		w.job.learn(w, f)
 	} else {
-		c.workerDied(w, e, cmp.Or(f, lost(fmt.Sprintf("the worker ended before its time, while it was %s", before))))
+		c.workerDied(w, e, cmp.Or(f, lost(fmt.Sprintf("the worker ended too early, while it was %s", before))))
 	}
 	c.settle(w.job)
 }
