@@ -50,11 +50,11 @@ func (x *arrowIndex) sameBlocks(what string, told, found []batch.FileBlock) erro
 	for i := range max(len(told), len(found)) {
 		switch {
 		case i == len(told):
-			return fmt.Errorf("it tells of %d of %d messages with a %s, and not of that at byte %d", len(told), len(found), what, found[i].Offset)
+			return fmt.Errorf("it lists %d of %d messages with a %s, and not that at byte %d", len(told), len(found), what, found[i].Offset)
 		case i == len(found):
-			return fmt.Errorf("it tells of a %s at byte %d, and there is none", what, told[i].Offset)
+			return fmt.Errorf("it lists a %s at byte %d, and there is none", what, told[i].Offset)
 		case told[i] != found[i]:
-			return fmt.Errorf("it tells of a %s at byte %d, of %d and %d bytes, and there is one at byte %d, of %d and %d", what,
+			return fmt.Errorf("it lists a %s at byte %d, of %d and %d bytes, and there is one at byte %d, of %d and %d", what,
 				told[i].Offset, told[i].Head, told[i].Body, found[i].Offset, found[i].Head, found[i].Body)
 		}
 	}

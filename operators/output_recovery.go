@@ -23,7 +23,7 @@ type recovery struct {
 // far as possible, and the error says so. The set has then ended all the same, unless the error
 // is one of the disk.
 func endSet(d outputDisk, j journal) (finished bool, err error) {
-	const doing = "end what an earlier run was cut off in, making several outputs visible: %w"
+	const doing = "end what an earlier run was interrupted in, making several outputs visible: %w"
 	e := &recovery{disk: d, gone: map[*placement]bool{}}
 	if e.journalStaging, err = holdStaging(d, j.Members[0].Dir); err != nil {
 		return false, fmt.Errorf(doing, err)
@@ -50,7 +50,7 @@ func endSet(d outputDisk, j journal) (finished bool, err error) {
 			"is in the hidden directories %s: look whether its outputs are as you want them, and remove these directories then", and(amiss, err), strings.Join(e.dirs(), ", "))
 	}
 	if amiss != nil {
-		return false, fmt.Errorf("an earlier run was cut off while it made several outputs visible, and all of them have been taken back, but where it says otherwise here: %w; run the job again", amiss)
+		return false, fmt.Errorf("an earlier run was interrupted while it made several outputs visible, and all of them have been taken back, but where it says otherwise here: %w; run the job again", amiss)
 	}
 	return !e.Undo, nil
 }
@@ -261,7 +261,7 @@ func undecided(d outputDisk, dir string, sealed seal) error {
 	if len(stand) > 0 {
 		rest = append([]string{strings.Join(stand, ", ") + " as that run made it"}, rest...)
 	}
-	return fmt.Errorf("an earlier run was cut off while it made several outputs visible, and %s, where it kept whether they are to be, is gone: %s; "+
+	return fmt.Errorf("an earlier run was interrupted while it made several outputs visible, and %s, where it kept whether they are to be, is gone: %s; "+
 		"look whether the outputs are as you want them (what that run made, and what it replaced, is in the hidden directories until then), remove %s, and run the job again",
 		filepath.Join(sealed.Journal, journalFile), strings.Join(rest, "; "), strings.Join(there, ", "))
 }

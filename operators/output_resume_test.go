@@ -192,7 +192,7 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 			o := output()
 			written := c.write(t, o)
 			require.NoError(t, o.Abort())
-			require.ErrorContains(t, resume(output(), written), "is not there any more")
+			require.ErrorContains(t, resume(output(), written), "no longer exists")
 			require.Equal(t, before, tree(t, dir))
 
 			// Another run with the same output has begun and ended.

@@ -106,7 +106,7 @@ func newStaging(d outputDisk, target string) (s *staging, finished bool, err err
 			return nil, false, err
 		}
 	}
-	return nil, false, errors.New("other runs with this output are cut off again and again")
+	return nil, false, errors.New("other runs with this output are interrupted again and again")
 }
 
 // begin makes an empty directory.

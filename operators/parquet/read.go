@@ -234,7 +234,7 @@ func readable(meta *metadata.FileMetaData, node pqarrow.SchemaField, group int) 
 			return err
 		}
 		if !unpackable(chunk.Compression()) {
-			return fmt.Errorf("its pages are packed by %v, which is not supported: write the file with snappy, zstd, gzip, brotli, LZ4_RAW or no compression", chunk.Compression())
+			return fmt.Errorf("its pages are compressed by %v, which is not supported: write the file with snappy, zstd, gzip, brotli, LZ4_RAW or no compression", chunk.Compression())
 		}
 	}
 	return nil
