@@ -204,7 +204,7 @@ func (p *Port) nobody(d *Opened, g *greeting) *Refusal {
 	if others := p.scopes(g.Kind); others != nil {
 		return RefuseLater("nobody here expects such a %s: this is group %q", g.Kind, others[0])
 	}
-	return RefuseLater("nobody here expects a %s: has what it is for begun here, under the same name?", g.Kind)
+	return RefuseLater("nobody here expects a %s: has the operation begun here, under the same name?", g.Kind)
 }
 
 // scopes are those of the endpoints of a kind, in order.

@@ -59,7 +59,7 @@ func TestSecrets(t *testing.T) {
 		{testSecret, testSecret, nil, ""},
 		{testSecret, other, ErrSecret, "the other side does not know the secret"},
 		{testSecret, nil, ErrNoSecret, "one side has a secret and the other has none: the other has none"},
-		{nil, testSecret, ErrNoSecret, "one side has a secret and the other has none: who connects proves nothing"},
+		{nil, testSecret, ErrNoSecret, "one side has a secret and the other has none: the side that connects sends no proof of the secret"},
 	} {
 		var said recording
 		from := listen(t, func(cfg *Config) { cfg.Secret, cfg.Net = c.dialer, &said })

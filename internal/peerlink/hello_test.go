@@ -89,7 +89,7 @@ func TestEveryBitOfAnAnswer(t *testing.T) {
 		"a no at most":  {errors.New(strings.Repeat("x", maxReason+1)), nil},
 		"later":         {RefuseLater("not yet"), nil},
 		"other secrets": {refuseFor(ErrSecret, ""), nil},
-		"no secret":     {refuseFor(ErrNoSecret, "who connects proves nothing"), nil},
+		"no secret":     {refuseFor(ErrNoSecret, "the side that connects sends no proof of the secret"), nil},
 	} {
 		var w bytes.Buffer
 		require.NoError(t, answer(&w, c.refused, c.follows))

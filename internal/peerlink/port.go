@@ -245,7 +245,7 @@ func (p *Port) Close() error {
 	untold := p.refused.rest()
 	p.mu.Unlock()
 	if untold > 0 {
-		p.cfg.Logger.Warn("refused connections that were not told one by one", "connections", untold)
+		p.cfg.Logger.Warn("refused connections that were not logged one by one", "connections", untold)
 	}
 	return err
 }
@@ -386,7 +386,7 @@ func (p *Port) check(g *greeting) error {
 	case g.secret && p.Secret() == 0:
 		return refuseFor(ErrNoSecret, "the other has none")
 	case !g.secret && p.Secret() > 0:
-		return refuseFor(ErrNoSecret, "who connects proves nothing")
+		return refuseFor(ErrNoSecret, "the side that connects sends no proof of the secret")
 	case g.job != p.job:
 		return Refuse("it is a process of another job")
 	}

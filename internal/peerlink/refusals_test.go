@@ -45,7 +45,7 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	}
 	require.NoError(t, p.Close())
 	require.Equal(t, refusalsTold, strings.Count(log.String(), "refused a connection"))
-	require.Contains(t, log.String(), "refused connections that were not told one by one: connections=45")
+	require.Contains(t, log.String(), "refused connections that were not logged one by one: connections=45")
 	require.NoError(t, p.Close())
 	require.Equal(t, 1, strings.Count(log.String(), "one by one"))
 }

@@ -81,7 +81,7 @@ func hashFile(path string) (hash string, size int64, modified time.Time, err err
 }
 
 // errReplaced is the error of a program whose bytes are gone.
-var errReplaced = errors.New("the file was replaced or changed since this process started: start it anew")
+var errReplaced = errors.New("the file was replaced or changed since this process started: restart it")
 
 // Check returns an error if Path does not lead to the program any more. It reads the file only
 // if its size or time has changed.

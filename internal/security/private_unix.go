@@ -43,7 +43,7 @@ func checkPrivate(info fs.FileInfo, uid int) error {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return errors.New("its owner cannot be told")
+		return errors.New("its owner is not known")
 	}
 	owner, mode := int(stat.Uid), info.Mode().Perm()
 	switch {
@@ -155,7 +155,7 @@ func judgeFolder(info fs.FileInfo, uid int) error {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return errors.New("its owner cannot be told")
+		return errors.New("its owner is not known")
 	}
 	owner := int(stat.Uid)
 	switch {

@@ -34,9 +34,9 @@ func TestSecret(t *testing.T) {
 // TestWrongSecret: the dialer gets the reason, and the group ends with it on both sides.
 func TestWrongSecret(t *testing.T) {
 	for says, secrets := range map[string][2]string{
-		peerlink.ErrSecret.Error():                                     {"one", "other"},
-		peerlink.ErrNoSecret.Error() + ": the other has none":          {"one", ""},
-		peerlink.ErrNoSecret.Error() + ": who connects proves nothing": {"", "other"},
+		peerlink.ErrSecret.Error():                                                             {"one", "other"},
+		peerlink.ErrNoSecret.Error() + ": the other has none":                                  {"one", ""},
+		peerlink.ErrNoSecret.Error() + ": the side that connects sends no proof of the secret": {"", "other"},
 	} {
 		given := make(chan string, 2)
 		given <- secrets[0]
