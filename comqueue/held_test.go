@@ -224,9 +224,9 @@ func (h crowding) ReadShard(c *engine.Context, shard int, _ engine.Output) error
 	return nil
 }
 
-// TestRowsWhileOthersCrowd: while rows are moved to disk, others may for a moment take more
+// TestRowsWhileOthersUseMemory: while rows are moved to disk, others may for a moment take more
 // memory than there is. Each shard is moved once.
-func TestRowsWhileOthersCrowd(t *testing.T) {
+func TestRowsWhileOthersUseMemory(t *testing.T) {
 	const per, budget = 40_000, 4 << 20 // shards of 320 kB, each with a file of its own
 	for _, before := range []int{1, 3, 7} {
 		when, held, taken := make(chan struct{}), make(chan struct{}), make(chan struct{})

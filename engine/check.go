@@ -154,8 +154,8 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 	observe := func(s checkSetting) (*observations, error) {
 		seen, err := run(s, false)
 		if differ := new(ReplicaError); errors.As(err, &differ) {
-			if _, told := run(s, true); errors.As(told, &differ) {
-				err = told
+			if _, again := run(s, true); errors.As(again, &differ) {
+				err = again
 			}
 		}
 		return seen, err

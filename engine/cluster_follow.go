@@ -225,8 +225,8 @@ func (s *resultStore) at(node plan.NodeID) *collected {
 // cancelled cancels the job because ctx ended by cause, and waits for its end. If the end does
 // not come in time, it returns the reason why the client leaves.
 func (r *clusterRun) cancelled(following context.Context, cause error) error {
-	if told := r.c.cluster.hooks.cancelling; told != nil {
-		told(string(r.id))
+	if hook := r.c.cluster.hooks.cancelling; hook != nil {
+		hook(string(r.id))
 	}
 	reason := "by its client"
 	if !errors.Is(cause, errInterrupted) && !errors.Is(cause, context.Canceled) {

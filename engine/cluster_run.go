@@ -52,8 +52,8 @@ func runOnCluster[A any](ctx context.Context, job *Job[A], args A, c *config) (*
 	if err == nil {
 		report = result.Report
 	}
-	if untold := r.watch.stop(report, err); untold != nil && !errors.Is(err, untold) {
-		err = errors.Join(err, untold)
+	if undelivered := r.watch.stop(report, err); undelivered != nil && !errors.Is(err, undelivered) {
+		err = errors.Join(err, undelivered)
 	}
 	if err != nil {
 		r.store.release()

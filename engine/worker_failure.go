@@ -152,18 +152,18 @@ func pathOf(err error) (path string, about bool) {
 	var local *LocalPathError
 	var at *fs.PathError
 	var link *os.LinkError
-	told := errors.As(err, &local)
+	known := errors.As(err, &local)
 	switch {
-	case told && local.Path != "":
+	case known && local.Path != "":
 		return local.Path, true
-	case !told && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
+	case !known && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
 		return "", false
 	case errors.As(err, &at):
 		return at.Path, true
 	case errors.As(err, &link):
 		return link.Old, true
 	}
-	return "", told
+	return "", known
 }
 
 // reason returns the cause of an error about a path.

@@ -91,7 +91,7 @@ const (
 	workerEvents = int(workLate) + 1
 )
 
-var workerEventNames = [workerEvents]string{"deploy", "prepare", "start", "commit", "cancel", "exit", "nonsense", "done", "resolved", "failed", "untold", "late"}
+var workerEventNames = [workerEvents]string{"deploy", "prepare", "start", "commit", "cancel", "exit", "invalid", "done", "resolved", "failed", "unsent", "late"}
 
 // String returns the event in lower case.
 func (e workerEvent) String() string {

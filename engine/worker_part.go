@@ -141,13 +141,13 @@ type planeFailure struct {
 
 func (p *planeFailure) fail(err error) {
 	p.mu.Lock()
-	told := p.told
-	if told == nil {
+	notify := p.told
+	if notify == nil {
 		p.err = err
 	}
 	p.mu.Unlock()
-	if told != nil {
-		told(err)
+	if notify != nil {
+		notify(err)
 	}
 }
 

@@ -105,8 +105,8 @@ func (r *workersRun) run(ctx context.Context) (*Result, error) {
 	if err == nil {
 		err = writeOutputs(ctx, r.client.outputs, r.c)
 	}
-	if untold := watch.stop(report, err); untold != nil && !errors.Is(err, untold) {
-		err = errors.Join(err, untold)
+	if undelivered := watch.stop(report, err); undelivered != nil && !errors.Is(err, undelivered) {
+		err = errors.Join(err, undelivered)
 	}
 	if err != nil {
 		return nil, err

@@ -341,7 +341,7 @@ func TestGarbageOnThePort(t *testing.T) {
 
 // More silent connections than are allowed to be open neither keep out clients that have the
 // token, nor close connections of clients that have shown it. This holds with and without TLS.
-func TestSilentCrowd(t *testing.T) {
+func TestManySilentConnections(t *testing.T) {
 	const limit = 4
 	set, err := security.InitTLS(t.TempDir(), nil, false)
 	require.NoError(t, err)

@@ -309,9 +309,9 @@ func TestGroupByOfManyShards(t *testing.T) {
 	}
 }
 
-// TestSalesTellOrders: another order of adding gives the data of these tests another sum.
+// TestSalesDependOnTheOrder: another order of adding gives the data of these tests another sum.
 // Otherwise the tests of equal bits could not fail.
-func TestSalesTellOrders(t *testing.T) {
+func TestSalesDependOnTheOrder(t *testing.T) {
 	rows := sales(1000)
 	price := func(i int) (float64, bool) { return *rows[i].Price, true }
 	var indices []int

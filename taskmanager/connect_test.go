@@ -226,9 +226,9 @@ func TestJobManagerGone(t *testing.T) {
 	b.ready(t)
 }
 
-// TestDeaf uses a job manager that keeps its connection open but acknowledges nothing, as if
+// TestJobManagerWithoutAcknowledgements uses a job manager that keeps its connection open but acknowledges nothing, as if
 // its process were stopped.
-func TestDeaf(t *testing.T) {
+func TestJobManagerWithoutAcknowledgements(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
 	jm.lease = 500 * time.Millisecond

@@ -62,7 +62,7 @@ func TestKeptForestsAreChecked(t *testing.T) {
 }
 
 // A forest whose trees were checkpointed as text has the same file as otherwise.
-func TestForgetfulForestIsTheOneTrainedAtOnce(t *testing.T) {
+func TestForestFromKeptStateIsTheOneTrainedAtOnce(t *testing.T) {
 	table := classes(17, 50, 3, 2)
 	p := forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 30, MaxDepth: 3}
 	want, err := train(t, table, p).Encode()

@@ -182,9 +182,9 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestRowsThatTellLittle trains on one row, on equal labels, on more features than rows, on
+// TestRowsWithLittleInformation trains on one row, on equal labels, on more features than rows, on
 // classes that a plane separates, and on counts that are all 0.
-func TestRowsThatTellLittle(t *testing.T) {
+func TestRowsWithLittleInformation(t *testing.T) {
 	for _, family := range []glm.Family{glm.Gaussian, glm.Poisson, glm.Gamma, glm.Tweedie} {
 		m := train(t, trial.TableOf([]float64{7}, []float64{2, 3}), glm.Params{Family: family})
 		require.InEpsilon(t, 7, m.Predict([]float64{2, 3}), 1e-6, family)

@@ -61,7 +61,7 @@ func (t parallelInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.
 		Add(comqueue.Named("add candidates", comqueue.Do(t.addCandidates))).
 		Add(comqueue.Named("cost", comqueue.ForEachShard(parallelCost, t.cost))).
 		Add(comqueue.AllReduce(parallelCost)).
-		Add(comqueue.Named("judge", comqueue.Do(t.judge))).
+		Add(comqueue.Named("check candidates", comqueue.Do(t.judge))).
 		Add(comqueue.Named("weigh candidates", comqueue.ForEachShard(memberWeights, t.weigh))).
 		Add(comqueue.AllReduce(memberWeights)).
 		SetCompareCriterionOfNode0(t.complete).

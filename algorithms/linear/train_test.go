@@ -34,10 +34,10 @@ func TestPublishedLeastSquares(t *testing.T) {
 	}
 }
 
-// TestStandardErrorsBesideTwins adds a feature that others determine. Features that are not
+// TestStandardErrorsWithCollinearFeatures adds a feature that others determine. Features that are not
 // involved keep their standard errors. The others have none, because the rows do not tell how
 // they share their coefficients.
-func TestStandardErrorsBesideTwins(t *testing.T) {
+func TestStandardErrorsWithCollinearFeatures(t *testing.T) {
 	table := target(80, 4)
 	want := train(t, table, linear.Params{}).Summary.Inference
 	for name, c := range map[string]struct {

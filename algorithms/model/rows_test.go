@@ -20,7 +20,7 @@ import (
 
 // copier is a model for tests: it copies a column and applies change to its cells.
 type copier struct {
-	ruler
+	scaler
 	from   string
 	change func(c *model.Cell) error
 }
@@ -42,7 +42,7 @@ func (m copier) Bind(l *model.Layout) (model.Step, error) {
 
 // copied adds the operator.
 func copied(rows *engine.Dataset, m copier, kind arrow.DataType, nullable bool) *engine.Dataset {
-	return model.ApplyRows("test.Copy", rows, model.Dataset(rows.Builder(), ruler{Length: 1}), model.RowApplication{
+	return model.ApplyRows("test.Copy", rows, model.Dataset(rows.Builder(), scaler{Length: 1}), model.RowApplication{
 		Op: "Copy", Outputs: arrowrows.Columns([]arrow.Field{{Name: "copy", Type: kind, Nullable: nullable}}),
 		Decode: func([]byte) (model.Binder, error) { return m, nil },
 	})

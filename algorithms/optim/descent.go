@@ -19,7 +19,7 @@ import (
 //	repeat         until a point is accepted:
 //	  read rows      per shard: loss and gradient (and second derivatives) at a step
 //	  AllReduce
-//	  judge step     is the step accepted?
+//	  accept step    is the step accepted?
 //	  repeat         where margins are cached, until a step is:
 //	    try steps      per shard: losses and derivatives at further steps, without a read
 //	    AllReduce
@@ -62,7 +62,7 @@ func (d descent) supersteps() int { return d.problem.Settings.MaxIter + 1 + d.re
 func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 	search := append([]comqueue.Stage{d.gatherIf(d.gathersReadVector, d.offerReadVector)}, d.reads()...)
 	search = append(search,
-		comqueue.Named("judge step", comqueue.Do(d.takeRead)),
+		comqueue.Named("accept step", comqueue.Do(d.takeRead)),
 		d.decisions(),
 		comqueue.Repeat(mostSteps, d.trialsDone,
 			comqueue.Named("try steps", comqueue.ForEachShard(trials, d.trySteps)),

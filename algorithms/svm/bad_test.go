@@ -68,9 +68,9 @@ func TestBadRows(t *testing.T) {
 	trial.Fails(t, trainsSVC(trial.TableOf([]float64{1}, []float64{2}), svm.LinearSVC{}), "two classes")
 }
 
-// TestRowsThatTellLittle trains on one row, on constant and collinear columns, on more features
+// TestRowsWithLittleInformation trains on one row, on constant and collinear columns, on more features
 // than rows, and on separable classes. With the penalty each has an optimum.
-func TestRowsThatTellLittle(t *testing.T) {
+func TestRowsWithLittleInformation(t *testing.T) {
 	m := regress(t, trial.TableOf([]float64{7}, []float64{2, 3}), svm.LinearSVR{})
 	require.InDelta(t, 7, m.Predict([]float64{2, 3}), 1e-6)
 

@@ -109,7 +109,7 @@ func TestShortMessagesKeepARankOnOneCore(t *testing.T) {
 }
 
 // A sleeping rank is woken by the first message and is awake for those that arrive with it.
-func TestSleepersAreWoken(t *testing.T) {
+func TestWaitingRanksAreWoken(t *testing.T) {
 	n := flat()
 	n.WakeUp = 7e-6
 	for _, p := range []int{2, 4, 9} {

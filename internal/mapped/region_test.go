@@ -110,7 +110,7 @@ func TestRowsAreThoseOfMemory(t *testing.T) {
 }
 
 // Bytes beyond the given size get mappings of their own.
-func TestMoreThanForetold(t *testing.T) {
+func TestMoreBytesThanDeclared(t *testing.T) {
 	const n = 3 * leastShared / 8
 	values := make([]float64, n)
 	for i := range values {

@@ -138,9 +138,9 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestSlowStrangers: a connection that sends nothing, or a byte now and then, is closed in
+// TestSlowConnectionsAreClosed: a connection that sends nothing, or a byte now and then, is closed in
 // time.
-func TestSlowStrangers(t *testing.T) {
+func TestSlowConnectionsAreClosed(t *testing.T) {
 	for _, hello := range [][]byte{nil, anyHello().encode()} {
 		synctest.Test(t, func(t *testing.T) {
 			net := newPipes()

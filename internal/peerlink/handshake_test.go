@@ -199,9 +199,9 @@ func TestDamagedHandshakes(t *testing.T) {
 
 func isDamage(err error) bool { return errors.Is(err, ErrDamaged) }
 
-// TestSilentStrangers: the number of silent connections is bounded, and the oldest is closed
+// TestSilentConnectionsAreBounded: the number of silent connections is bounded, and the oldest is closed
 // first; connections that send garbage are closed.
-func TestSilentStrangers(t *testing.T) {
+func TestSilentConnectionsAreBounded(t *testing.T) {
 	p := listen(t, nil)
 	_, came := open(t, p, Endpoint{Kind: Rows})
 	idle := make([]net.Conn, maxHandshaking+20)

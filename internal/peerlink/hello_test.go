@@ -190,8 +190,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzStranger: no bytes of a dialer without the secret get past the handshake.
-func FuzzStranger(f *testing.F) {
+// FuzzUnauthenticatedHello: no bytes of a dialer without the secret get past the handshake.
+func FuzzUnauthenticatedHello(f *testing.F) {
 	f.Add(anyHello().encode())
 	var yes bytes.Buffer
 	require.NoError(f, answer(&yes, nil, make([]byte, proofBytes)))

@@ -30,7 +30,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 }
 
 // Strangers cannot fill the log of a process.
-func TestStrangersDoNotFillTheLog(t *testing.T) {
+func TestRefusalsDoNotFillTheLog(t *testing.T) {
 	var log bytes.Buffer
 	p, err := Listen(Config{Job: "test", Secret: testSecret, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	require.NoError(t, err)

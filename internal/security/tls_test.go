@@ -255,7 +255,7 @@ func TestWorkersOfAnAttemptKnowEachOther(t *testing.T) {
 	require.Equal(t, []string{roleWorker}, roles(cert))
 }
 
-func TestStrangersToAnAttempt(t *testing.T) {
+func TestCertificatesOfOtherAttempts(t *testing.T) {
 	a, err := NewAuthority()
 	require.NoError(t, err)
 	b, err := NewAuthority()

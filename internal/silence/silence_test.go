@@ -79,9 +79,9 @@ func TestTurnsBeforeDeath(t *testing.T) {
 	}
 }
 
-// TestSleeperDoesNotAccuse: a process that wakes from a long sleep first reads what has
+// TestSuspendedProcessReadsBeforeItSuspects: a process that wakes from a long sleep first reads what has
 // arrived.
-func TestSleeperDoesNotAccuse(t *testing.T) {
+func TestSuspendedProcessReadsBeforeItSuspects(t *testing.T) {
 	w := NewWatch(4*second, 0)
 	var p Peer
 	now := time.Duration(0)

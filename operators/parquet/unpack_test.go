@@ -114,9 +114,9 @@ func TestPackedToTheEnd(t *testing.T) {
 	}
 }
 
-// TestPackedLiars: compressed bytes that claim far more content than they have cost no more
+// TestCompressedPagesWithFalseSizes: compressed bytes that claim far more content than they have cost no more
 // memory than a multiple of their own size.
-func TestPackedLiars(t *testing.T) {
+func TestCompressedPagesWithFalseSizes(t *testing.T) {
 	const mega = 1 << 20
 	cs := compress.Codecs
 	noise := make([]byte, 60_000)

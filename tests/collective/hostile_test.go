@@ -210,9 +210,9 @@ func attackPort(address string, a attack) (answer []byte, err error) {
 	return answer, nil
 }
 
-// TestStrangersAtThePorts attacks every port of a group at work. Other tests run in parallel
+// TestAttacksOnThePorts attacks every port of a group at work. Other tests run in parallel
 // only after it has found the ports of the group and its memory.
-func TestStrangersAtThePorts(t *testing.T) {
+func TestAttacksOnThePorts(t *testing.T) {
 	const p = 3
 	before := listeners(t)
 	w := overTCP(t, p, nil, func(cfg *collective.TCPConfig) {

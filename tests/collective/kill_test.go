@@ -68,8 +68,8 @@ func TestSurvivorsOfADeadProcessKnowWhoDied(t *testing.T) {
 	}
 }
 
-// TestNobodyDies is the control: the same loops end by themselves.
-func TestNobodyDies(t *testing.T) {
+// TestLoopsEndByThemselves is the control: the same loops end by themselves.
+func TestLoopsEndByThemselves(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{blockLayout(3, 3), cyclicLayout(5, 2)}
 	if soak {

@@ -13,7 +13,7 @@ import (
 
 // The queue of the facts has one superstep:
 //
-//	look                 per shard: rows, features, weights, labels, classes, categories
+//	scan                 per shard: rows, features, weights, labels, classes, categories
 //	merge                up the tree over shards
 //	agree                the features, and the scale of the weights
 //	then, for each group of features (see finder):
@@ -42,8 +42,8 @@ import (
 // Objects of the queue.
 var (
 	packedRows = comqueue.PartitionedRows("packed rows")
-	shardLook  = shared.PerShard("look at the shard", shared.Msgpack[look]())
-	wholeLook  = shared.Replicated("look", shared.Msgpack[look]())
+	shardLook  = shared.PerShard("statistics of the shard", shared.Msgpack[look]())
+	wholeLook  = shared.Replicated("statistics of all shards", shared.Msgpack[look]())
 	ownValues  = shared.Scratch[[]int32]("own values")
 	allValues  = shared.Scratch[[]int32]("values")
 	counts     = shared.Scratch[[]int64]("counts")
@@ -136,7 +136,7 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 	}
 	return comqueue.New(b, op+" facts").
 		InitWithPartitionedData(packedRows, t.Rows).
-		Add(comqueue.Named("look", comqueue.Do(t.look))).
+		Add(comqueue.Named("scan", comqueue.Do(t.look))).
 		Add(comqueue.AllReduceShardObjects(shardLook, wholeLook, look.merge)).
 		Add(comqueue.Named("agree", comqueue.Do(t.agree))).
 		Add(comqueue.Repeat(math.MaxInt32, lastGroup,
@@ -152,7 +152,7 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 			once("next to cuts", sides, func(s *survey, out []int64) { s.finder.neighbours(out) }),
 			comqueue.AllReduce(sides, comqueue.Max),
 			comqueue.Named("finish", comqueue.Do(finish)))).
-		Add(comqueue.Named("look at entries", comqueue.Do(lookAtEntries))).
+		Add(comqueue.Named("begin bundling", comqueue.Do(lookAtEntries))).
 		Add(once("count entries", stored, func(s *survey, out []int64) { s.bundle.count(out) })).
 		Add(comqueue.AllReduce(stored)).
 		Add(comqueue.Named("choose features to bundle", comqueue.Do(chooseToBundle))).

@@ -15,7 +15,7 @@ import (
 
 // The queue of the facts has one superstep:
 //
-//	look              per shard: rows, dimension, weight, labels, classes
+//	scan              per shard: rows, dimension, weight, labels, classes
 //	merge             up the tree over shards
 //	agree             one dimension, some weight, not too many classes
 //	mark columns      per shard, sparse rows of many declared features: a bitmap of those
@@ -51,7 +51,7 @@ const manyWeights = 1e100
 // Objects of the queue.
 var (
 	checkedRows  = comqueue.PartitionedRows("rows")
-	shardLook    = shared.PerShard[look]("look", lookCodec{})
+	shardLook    = shared.PerShard[look]("statistics", lookCodec{})
 	wholeLook    = shared.Replicated[look]("agreed", lookCodec{})
 	marked       = shared.Scratch[[]int64]("marked columns")
 	columnSums   = shared.Scratch[[]float64]("sums")
@@ -110,7 +110,7 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 	})
 	return comqueue.New(b, op+" facts").
 		InitWithPartitionedData(checkedRows, t.Rows).
-		Add(comqueue.Named("look", comqueue.Do(t.look))).
+		Add(comqueue.Named("scan", comqueue.Do(t.look))).
 		Add(comqueue.AllReduceShardObjects(shardLook, wholeLook, look.merge)).
 		Add(comqueue.Named("agree", comqueue.Do(t.agree))).
 		Add(comqueue.Named("mark columns", comqueue.ForEachShard(marked, markColumns))).

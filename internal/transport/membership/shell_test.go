@@ -269,7 +269,7 @@ func TestNewAttemptWaitsForTheOldOneToGo(t *testing.T) {
 }
 
 // A connection that is admitted and sends no hello changes nothing.
-func TestStrangersChangeNothing(t *testing.T) {
+func TestConnectionWithoutHelloChangesNothing(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	before := descriptors(t)
 	group := joinAll(t, 2, nil)

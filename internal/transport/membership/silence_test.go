@@ -196,9 +196,9 @@ func TestRankThatLeavesItsProcessBehind(t *testing.T) {
 	require.EqualError(t, err, "rank 1 (127.0.0.1:1001) left the group, noticed by rank 0 in Barrier #4")
 }
 
-// TestStarvedProcessDoesNotAccuse runs a group of three in which the coordinator gets a turn
+// TestStarvedCoordinatorSuspectsNobody runs a group of three in which the coordinator gets a turn
 // only every few seconds, and reads the messages that have arrived after its tick.
-func TestStarvedProcessDoesNotAccuse(t *testing.T) {
+func TestStarvedCoordinatorSuspectsNobody(t *testing.T) {
 	c := newCore(settings{processes: 3, size: 3, detection: defaultDetection, join: defaultJoin})
 	for p := range 3 {
 		h := hello{process: p, processes: 3, size: 3, ranks: []int{p}, address: "host:7"}

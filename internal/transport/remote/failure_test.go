@@ -154,8 +154,8 @@ func TestNobodySilent(t *testing.T) {
 	j.noFailures()
 }
 
-// TestStrangers: a connection of another attempt is refused with a reason, and ends nothing.
-func TestStrangers(t *testing.T) {
+// TestConnectionsOfAnotherAttempt: a connection of another attempt is refused with a reason, and ends nothing.
+func TestConnectionsOfAnotherAttempt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		port   func(*peerlink.Config)
