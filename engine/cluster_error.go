@@ -61,11 +61,11 @@ func (e *JobError) Error() string {
 		return fmt.Sprintf("%s (%s)", text, e.Job)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", title, harmless(f.Message))
+	fmt.Fprintf(&b, "%s: %s", title, printableText(f.Message))
 	if where := f.where(); where != "" {
 		fmt.Fprintf(&b, "\n  in %s", where)
 	}
-	if len(f.LastLines) > 0 && !f.told() {
+	if len(f.LastLines) > 0 && !f.quotesOutput() {
 		b.WriteString("\n  the last lines of its output:")
 		for _, line := range f.LastLines {
 			// A stray escape sequence must not change the user's terminal.
@@ -75,9 +75,9 @@ func (e *JobError) Error() string {
 	return b.String()
 }
 
-// harmless replaces unprintable characters in text of several lines, which user code on another
+// printableText replaces unprintable characters in text of several lines, which user code on another
 // machine wrote. Its escape sequences could change the user's terminal.
-func harmless(text string) string {
+func printableText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
 			return '?'
@@ -86,9 +86,9 @@ func harmless(text string) string {
 	}, text)
 }
 
-// told reports whether the message contains the last lines already, as the message of a panic
+// quotesOutput reports whether the message contains the last lines already, as the message of a panic
 // does.
-func (f *Failure) told() bool {
+func (f *Failure) quotesOutput() bool {
 	for _, line := range f.LastLines {
 		if !strings.Contains(f.Message, strings.TrimSpace(line)) {
 			return false

@@ -128,7 +128,7 @@ func (r *clusterRun) resolved(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("build the job from what the cluster resolved: %w", err)
 	}
-	r.takes(b)
+	r.setBuilder(b)
 	return tryOutputs(r.outputs)
 }
 
@@ -144,7 +144,7 @@ func (r *clusterRun) infer(p *plan.Plan) error {
 	if err := r.store.collectsOf(p); err != nil {
 		return err
 	}
-	r.bound()
+	r.limitResults()
 	r.graph = &plan.Graph{Job: p.Job, Shards: p.Shards, Seed: p.Seed, Nodes: p.Nodes, Queues: p.Queues}
 	return nil
 }

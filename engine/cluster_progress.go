@@ -11,7 +11,7 @@ type jobNews struct {
 	plan          *plan.Plan
 }
 
-// nextNews takes the oldest news that the user's function was not told. If the news is a state,
+// nextNews takes the oldest news that the user's function has not seen. If the news is a state,
 // it becomes the current one. No state is left out, however short it was.
 func (w *watch) nextNews() (n jobNews, ok bool) {
 	w.mu.Lock()
@@ -37,7 +37,7 @@ func (w *watch) submitted(id string) {
 }
 
 // enter records a state of a job on a cluster, to be told soon. New detail of a state that was
-// not told yet replaces the old one.
+// not reported yet replaces the old one.
 func (w *watch) enter(state, detail string) {
 	if w == nil {
 		return

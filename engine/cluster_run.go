@@ -23,7 +23,7 @@ type clusterRun struct {
 	// then resolves the facts, and the plan says which results are collected.
 	graph   *plan.Graph
 	store   *resultStore
-	outputs []*broughtBack // to be written here
+	outputs []*clientSink // to be written here
 	// rebuild builds the job from facts that the cluster resolved.
 	rebuild func(known []plan.Fact) (*Builder, error)
 	watch   *watch
@@ -86,14 +86,14 @@ func newClusterRun[A any](job *Job[A], args A, c *config) (*clusterRun, error) {
 	b, err := buildTwice(job, args, c)
 	switch {
 	case err == nil:
-		r.takes(b)
+		r.setBuilder(b)
 		if len(r.outputs) > 0 && c.cluster.detach {
 			return nil, &optionError{detachedOutputs}
 		}
 		if err := tryOutputs(r.outputs); err != nil {
 			return nil, fmt.Errorf("%s: %w", job.title(), err)
 		}
-	case !unseen(err):
+	case !onlyMissingFiles(err):
 		return nil, err
 	default:
 		c.logger.Info("the job's inputs are not here, the cluster looks for them", "job", job.name, "error", err)
@@ -102,23 +102,23 @@ func newClusterRun[A any](job *Job[A], args A, c *config) (*clusterRun, error) {
 	return r, nil
 }
 
-// takes makes b the builder of the run.
-func (r *clusterRun) takes(b *Builder) {
+// setBuilder makes b the builder of the run.
+func (r *clusterRun) setBuilder(b *Builder) {
 	r.graph, r.store, r.outputs = b.graph, b.store, b.outputs
-	r.bound()
+	r.limitResults()
 }
 
-// bound sets the memory limit of the results if the options did not. In a local run a collector
+// limitResults sets the memory limit of the results if the options did not. In a local run a collector
 // does so when it opens; here none does.
-func (r *clusterRun) bound() {
+func (r *clusterRun) limitResults() {
 	if r.store.limit == 0 {
 		r.store.limit = task.DefaultBudget()
 	}
 }
 
-// unseen reports whether missing files are the only thing wrong with a job. They may exist on
+// onlyMissingFiles reports whether missing files are the only thing wrong with a job. They may exist on
 // the cluster's machines.
-func unseen(err error) bool {
+func onlyMissingFiles(err error) bool {
 	var built *BuildError
 	if !errors.As(err, &built) || len(built.Misuses) == 0 {
 		return false

@@ -115,7 +115,7 @@ func TestPlanLines(t *testing.T) {
 func TestPrintsMakeRoom(t *testing.T) {
 	var terminal strings.Builder
 	d := newDisplay(progressLive, &terminal, func() int { return 80 })
-	out := beside{d, &terminal}
+	out := sharedScreen{d, &terminal}
 	fmt.Fprint(out, "before\n")
 	d.update(Progress{Job: "j", Elapsed: time.Second})
 	fmt.Fprint(out, "table\n")
@@ -232,14 +232,14 @@ var watched = &plan.Plan{
 
 // listener collects the progress that is reported to it.
 type listener struct {
-	mu   sync.Mutex
-	told []Progress
+	mu       sync.Mutex
+	reported []Progress
 }
 
 func (l *listener) tell(p Progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = append(l.told, p)
+	l.reported = append(l.reported, p)
 }
 
 // heard waits until all goroutines are blocked, and returns what was reported since the last
@@ -248,8 +248,8 @@ func (l *listener) heard() []Progress {
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	reported := l.told
-	l.told = nil
+	reported := l.reported
+	l.reported = nil
 	return reported
 }
 

@@ -14,9 +14,9 @@ import (
 // have different origins, by the order in which they were added. Operators that keep every row
 // in its place pass on the origin of their rows.
 type origins struct {
-	of    []uint64          // by node
-	alike map[uint64]uint64 // number of nodes of one kind on the same inputs
-	drawn map[string]uint64 // number of calls of OwnDrawPurpose, by the result of DrawPurpose
+	of       []uint64          // by node
+	sameKind map[uint64]uint64 // number of nodes of one kind on the same inputs
+	drawn    map[string]uint64 // number of calls of OwnDrawPurpose, by the result of DrawPurpose
 }
 
 // add gives the next node its origin.
@@ -29,16 +29,16 @@ func (o *origins) add(n *plan.Node, ports []Port) {
 		text = append(text, ' ')
 	}
 	kind := xxh3.Hash(text)
-	if o.alike == nil {
-		o.alike = map[uint64]uint64{}
+	if o.sameKind == nil {
+		o.sameKind = map[uint64]uint64{}
 	}
-	text = strconv.AppendUint(append(text, '#'), o.alike[kind], 10)
-	o.alike[kind]++
+	text = strconv.AppendUint(append(text, '#'), o.sameKind[kind], 10)
+	o.sameKind[kind]++
 	o.of = append(o.of, xxh3.Hash(text))
 }
 
-// handOn gives a node the origin of its only main input.
-func (o *origins) handOn(id plan.NodeID, ports []Port) {
+// passOn gives a node the origin of its only main input.
+func (o *origins) passOn(id plan.NodeID, ports []Port) {
 	for _, p := range ports {
 		if !p.Side {
 			o.of[id] = o.of[p.From.node]

@@ -247,7 +247,7 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 	defer interrupts.stop()
 	screen := p.display(line.Progress)
 	opts := slices.Concat(mc.options, line.options())
-	opts = append(opts, Logger(p.logger(line, screen)), Stdout(beside{screen, p.stdout}))
+	opts = append(opts, Logger(p.logger(line, screen)), Stdout(sharedScreen{screen, p.stdout}))
 	if screen.mode != progressOff {
 		opts = append(opts, OnProgress(screen.update))
 	}

@@ -104,7 +104,7 @@ type watch struct {
 	aside  []bool         // by vertex: a source whose rows are side inputs alone
 	rate   rate
 	steps  []rate    // by queue
-	news   []jobNews // states not told yet
+	news   []jobNews // states not reported yet
 }
 
 // startWatch begins to report the progress of a plan's run. If the user's function panics, it

@@ -34,10 +34,10 @@ type interrupts struct {
 	program *program
 	stop    func() // ends listening; further calls do nothing
 
-	mu     sync.Mutex              // held while the process exits, so that no run begins
-	cancel context.CancelCauseFunc // of the run, until a signal came
-	told   bool                    // a signal came
-	at     time.Time               // when the signal came
+	mu        sync.Mutex              // held while the process exits, so that no run begins
+	cancel    context.CancelCauseFunc // of the run, until a signal came
+	signalled bool                    // a signal came
+	at        time.Time               // when the signal came
 }
 
 // interrupts begins to listen.
@@ -70,15 +70,15 @@ func (in *interrupts) signal() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.cancel != nil {
-		in.told, in.at = true, in.program.now()
+		in.signalled, in.at = true, in.program.now()
 		in.cancel(errInterrupted)
 		in.cancel = nil
 		return
 	}
-	if in.told && in.program.now().Sub(in.at) < sameSignal {
+	if in.signalled && in.program.now().Sub(in.at) < sameSignal {
 		return
 	}
-	if !in.told {
+	if !in.signalled {
 		in.program.sayCancelled()
 	}
 	in.program.exit(exitFailed)

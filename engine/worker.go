@@ -30,7 +30,7 @@ import (
 func WorkerMain(jobs ...Runnable) {
 	version := os.Getenv(wire.WorkerEnv)
 	if version == "" {
-		offer(jobs)
+		registerJobs(jobs)
 		return
 	}
 	// Programs that the job starts are no workers.
@@ -51,14 +51,14 @@ func WorkerMain(jobs ...Runnable) {
 	}))
 }
 
-// offered are the names of the jobs that this process could run as a worker; nil until
+// registeredJobs are the names of the jobs that this process could run as a worker; nil until
 // WorkerMain is called. Run with Cluster checks it before anything is uploaded.
-var offered atomic.Pointer[[]string]
+var registeredJobs atomic.Pointer[[]string]
 
-// offer records jobs, beside those of earlier calls.
-func offer(jobs []Runnable) {
+// registerJobs records jobs, beside those of earlier calls.
+func registerJobs(jobs []Runnable) {
 	for {
-		before := offered.Load()
+		before := registeredJobs.Load()
 		names := []string{}
 		if before != nil {
 			names = slices.Clone(*before)
@@ -68,7 +68,7 @@ func offer(jobs []Runnable) {
 				names = append(names, j.Name())
 			}
 		}
-		if offered.CompareAndSwap(before, &names) {
+		if registeredJobs.CompareAndSwap(before, &names) {
 			return
 		}
 	}
@@ -80,7 +80,7 @@ func usable(j Runnable) bool { return j != nil && j.check() == nil && j.Name() !
 
 // checkOffered returns an error if this program, started as a worker, would not know the job.
 func checkOffered(name string) error {
-	names := offered.Load()
+	names := registeredJobs.Load()
 	switch {
 	case name == "":
 		return errors.New("the job has no name, by which the workers of a cluster could tell which it is: make it with engine.Define")
@@ -116,18 +116,18 @@ type workerEnv struct {
 	// part makes the runner of the worker's subtasks.
 	part func(partConfig) (subtasks, error)
 	// allocator holds all rows; nil is the default.
-	allocator memory.Allocator
-	beat      time.Duration // 0 is beatEvery
-	patience  time.Duration // 0 is workerPatience
+	allocator   memory.Allocator
+	beat        time.Duration // 0 is beatEvery
+	stopTimeout time.Duration // 0 is stopTimeout
 }
 
 const (
 	// beatEvery is the time between beats.
 	beatEvery = 500 * time.Millisecond
-	// workerPatience is how long user code may go on after it was told to end.
-	workerPatience = 10 * time.Second
+	// stopTimeout is how long user code may go on after it was told to end.
+	stopTimeout = 10 * time.Second
 	// drainGrace is how long the task manager may take to read the remaining messages.
 	drainGrace = 5 * time.Second
-	// lastResort is how long a worker that has ended may take to close what it holds.
-	lastResort = 15 * time.Second
+	// forcedExitAfter is how long a worker that has ended may take to close what it holds.
+	forcedExitAfter = 15 * time.Second
 )

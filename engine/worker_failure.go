@@ -16,11 +16,11 @@ import (
 )
 
 var (
-	// errTold is the cause of work that a worker was told to give up, if no better cause is
+	// errStopRequested is the cause of work that a worker was told to give up, if no better cause is
 	// known.
-	errTold = errors.New("the worker was told to end")
-	// errAlone is the cause if the task manager is gone.
-	errAlone = errors.New("the task manager of the worker is gone")
+	errStopRequested = errors.New("the worker was told to end")
+	// errTaskManagerGone is the cause if the task manager is gone.
+	errTaskManagerGone = errors.New("the task manager of the worker is gone")
 )
 
 // workerError is a failure of a worker whose kind is known.
@@ -61,9 +61,9 @@ func adds(err error) bool {
 	return errors.As(err, &left) || errors.As(err, &abandoned)
 }
 
-// lateness returns the error of work that did not end.
-func (w *worker) lateness() error {
-	return &leftover{fmt.Errorf("abandoned after %v: %s did not end when the worker was told to", w.env.patience, w.doing)}
+// stopTimeoutError returns the error of work that did not end.
+func (w *worker) stopTimeoutError() error {
+	return &leftover{fmt.Errorf("abandoned after %v: %s did not end when the worker was told to", w.env.stopTimeout, w.doing)}
 }
 
 // failureOf turns an error into what the user reads.
@@ -92,7 +92,7 @@ func kindOf(err error) wire.FailureKind {
 		return known.kind
 	case damaged(err):
 		return wire.ClusterFailure // of the network, whichever worker sent it
-	case task.FollowsPeer(err), errors.Is(err, errTold), errors.Is(err, context.Canceled):
+	case task.FollowsPeer(err), errors.Is(err, errStopRequested), errors.Is(err, context.Canceled):
 		return wire.PeerFailure
 	}
 	return wire.UserFailure

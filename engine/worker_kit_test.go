@@ -256,5 +256,5 @@ func (*fakePlane) Close() error                            { return nil }
 // fakeEnv is the environment of a worker that runs the job squares with a fake part.
 func fakeEnv(p *fakePart) (workerEnv, *fakePlane) {
 	plane := &fakePlane{}
-	return workerEnv{jobs: []Runnable{squares}, open: plane.open, part: p.make, patience: time.Second}, plane
+	return workerEnv{jobs: []Runnable{squares}, open: plane.open, part: p.make, stopTimeout: time.Second}, plane
 }

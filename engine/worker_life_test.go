@@ -51,7 +51,7 @@ func TestWorkerLife(t *testing.T) {
 // sinks are aborted or committed.
 func TestWorkerLifeEnds(t *testing.T) {
 	for i := range workerStates {
-		for _, first := range []workerEvent{hearCancel, hearExit, hearNonsense, workUntold} {
+		for _, first := range []workerEvent{hearCancel, hearExit, hearInvalid, workUnsent} {
 			s := workerState(i)
 			undone := s >= workerPreparing && s <= workerSealing // sinks may have begun
 			for n := 0; s != workerEnded; n++ {

@@ -33,7 +33,7 @@ func runWorker(environment workerEnv) int {
 	w.ended = sync.OnceFunc(func() { close(w.done) })
 	defer w.ended()
 	frames := wire.NewWriter[wire.FromWorker](w.env.out)
-	w.sender = newWorkerSender(frames, w.env.beat, func(err error) { w.alone(fmt.Sprintf("cannot be written to (%v)", err)) }, func(err error) {
+	w.sender = newWorkerSender(frames, w.env.beat, func(err error) { w.taskManagerGone(fmt.Sprintf("cannot be written to (%v)", err)) }, func(err error) {
 		select {
 		case w.unsent <- err:
 		default: // the first one ends the worker already
@@ -50,13 +50,13 @@ func runWorker(environment workerEnv) int {
 		case m := <-w.heard:
 			w.hear(m)
 		case o := <-w.work:
-			w.worked(o)
+			w.workEnded(o)
 		case <-w.late:
-			w.fail(w.lateness())
+			w.fail(w.stopTimeoutError())
 			w.step(workLate)
 		case err := <-w.unsent:
 			w.fail(fmt.Errorf("the worker's report cannot be sent: %w", err))
-			w.step(workUntold)
+			w.step(workUnsent)
 		case <-w.gone:
 			w.abandon()
 			return exitFailed
@@ -70,8 +70,8 @@ func (environment workerEnv) withDefaults() workerEnv {
 	if environment.beat == 0 {
 		environment.beat = beatEvery
 	}
-	if environment.patience == 0 {
-		environment.patience = workerPatience
+	if environment.stopTimeout == 0 {
+		environment.stopTimeout = stopTimeout
 	}
 	return environment
 }
@@ -105,13 +105,13 @@ type worker struct {
 	busy   bool             // a piece of work is under way
 	doing  string           // what the latest piece of work is
 
-	word    string           // the task manager's latest message
-	job     *workerJob       // as it was deployed; nil before
-	start   *wire.Start      // of doRun
-	commit  *wire.Commit     // of doCommit
-	answer  *wire.FromWorker // the outcome of the latest work
-	failure *wire.Failure    // why the worker fails
-	cause   error            // the same, as it first occurred
+	lastMessage string           // the task manager's latest message
+	job         *workerJob       // as it was deployed; nil before
+	start       *wire.Start      // of doRun
+	commit      *wire.Commit     // of doCommit
+	answer      *wire.FromWorker // the outcome of the latest work
+	failure     *wire.Failure    // why the worker fails
+	cause       error            // the same, as it first occurred
 }
 
 // workOutcome is how a piece of work ended.
@@ -128,9 +128,9 @@ func (w *worker) listen(frames *wire.Reader[wire.ToWorker]) {
 		m, err := frames.Next()
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				w.alone("has ended")
+				w.taskManagerGone("has ended")
 			} else {
-				w.alone(fmt.Sprintf("cannot be read (%v)", err))
+				w.taskManagerGone(fmt.Sprintf("cannot be read (%v)", err))
 			}
 			return
 		}
@@ -145,8 +145,8 @@ func (w *worker) listen(frames *wire.Reader[wire.ToWorker]) {
 	}
 }
 
-// alone ends the process, whose task manager is gone, unless it has ended already.
-func (w *worker) alone(what string) {
+// taskManagerGone ends the process, whose task manager is gone, unless it has ended already.
+func (w *worker) taskManagerGone(what string) {
 	select {
 	case <-w.done:
 		return
@@ -159,7 +159,7 @@ func (w *worker) alone(what string) {
 
 // abandon ends the work that is under way if exit has returned.
 func (w *worker) abandon() {
-	w.cancel(errAlone)
+	w.cancel(errTaskManagerGone)
 	if w.busy {
 		<-w.work
 		w.busy = false
@@ -170,12 +170,12 @@ func (w *worker) abandon() {
 
 // hear handles a message of the task manager.
 func (w *worker) hear(m *wire.ToWorker) {
-	w.word = wordOf(m)
-	w.step(w.understand(m))
+	w.lastMessage = messageName(m)
+	w.step(w.eventOf(m))
 }
 
-// understand returns the event that a message means to this worker.
-func (w *worker) understand(m *wire.ToWorker) workerEvent {
+// eventOf returns the event that a message means to this worker.
+func (w *worker) eventOf(m *wire.ToWorker) workerEvent {
 	first := w.job != nil && w.job.deployment.Worker == 0
 	resumes := w.job != nil && w.job.deployment.Mode == wire.CommitMode
 	switch {
@@ -198,11 +198,11 @@ func (w *worker) understand(m *wire.ToWorker) workerEvent {
 	case m.Exit != nil:
 		return hearExit
 	}
-	return hearNonsense
+	return hearInvalid
 }
 
-// wordOf names a message.
-func wordOf(m *wire.ToWorker) string {
+// messageName names a message.
+func messageName(m *wire.ToWorker) string {
 	switch {
 	case m.Deployment != nil:
 		return "Deployment"
@@ -216,8 +216,8 @@ func wordOf(m *wire.ToWorker) string {
 	return "something unknown"
 }
 
-// worked handles the end of a piece of work.
-func (w *worker) worked(o workOutcome) {
+// workEnded handles the end of a piece of work.
+func (w *worker) workEnded(o workOutcome) {
 	w.busy = false
 	if o.err != nil {
 		w.fail(o.err)
@@ -245,7 +245,7 @@ func (w *worker) fail(err error) {
 func (w *worker) step(e workerEvent) {
 	step := w.state.step(e)
 	if step.do == doRefuse && w.failure == nil {
-		w.fail(clusterFault(fmt.Errorf("the task manager sent %s to a worker that is %v: their versions may differ", w.word, w.state)))
+		w.fail(clusterFault(fmt.Errorf("the task manager sent %s to a worker that is %v: their versions may differ", w.lastMessage, w.state)))
 	}
 	before := w.state
 	w.state = step.to
@@ -261,29 +261,29 @@ func (w *worker) step(e workerEvent) {
 	case doAnswer:
 		w.tell()
 	default:
-		w.leave(before)
+		w.enterEnding(before)
 	}
 }
 
-// leave does what is due when a state on the way to the end is entered.
-func (w *worker) leave(before workerState) {
+// enterEnding does what is due when a state on the way to the end is entered.
+func (w *worker) enterEnding(before workerState) {
 	if w.state == before {
 		return
 	}
 	switch w.state {
 	case workerStopping:
-		w.cancel(cmp.Or(w.cause, errTold))
-		w.late = time.After(w.env.patience + time.Second) // later than the run's own limit
+		w.cancel(cmp.Or(w.cause, errStopRequested))
+		w.late = time.After(w.env.stopTimeout + time.Second) // later than the run's own limit
 	case workerAborting:
-		w.cancel(cmp.Or(w.cause, errTold))
-		w.late = time.After(w.env.patience)
+		w.cancel(cmp.Or(w.cause, errStopRequested))
+		w.late = time.After(w.env.stopTimeout)
 		w.begin("removing what was written", func(context.Context) workOutcome { return w.job.abort() })
 	case workerEnded:
 		w.end()
 	}
 }
 
-// begin starts a piece of work. worked is called when it ends.
+// begin starts a piece of work. workEnded is called when it ends.
 func (w *worker) begin(what string, f func(ctx context.Context) workOutcome) {
 	w.busy, w.doing = true, what
 	go func() { w.work <- f(w.context) }()
@@ -310,9 +310,9 @@ func (w *worker) end() {
 
 // close gives up what the worker holds and returns the exit code.
 func (w *worker) close() int {
-	w.cancel(errTold)
-	hung := time.AfterFunc(lastResort, func() {
-		fmt.Fprintf(w.env.stderr, "the worker does not end within %v: it exits\n", lastResort)
+	w.cancel(errStopRequested)
+	hung := time.AfterFunc(forcedExitAfter, func() {
+		fmt.Fprintf(w.env.stderr, "the worker does not end within %v: it exits\n", forcedExitAfter)
 		w.env.exit(exitFailed)
 	})
 	defer hung.Stop()

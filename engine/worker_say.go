@@ -54,16 +54,16 @@ func (v *workerSender) send(ctx context.Context, m *wire.FromWorker) error {
 // post sends a message about the worker's state, and does not wait.
 func (v *workerSender) post(m *wire.FromWorker) { v.messages <- m }
 
-// close waits until all messages are written, but at most patience, as nobody may be reading.
-func (v *workerSender) close(patience time.Duration) error {
+// close waits until all messages are written, but at most timeout, as nobody may be reading.
+func (v *workerSender) close(timeout time.Duration) error {
 	close(v.closing)
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-v.written:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("the task manager did not read the worker's last message within %v", patience)
+		return fmt.Errorf("the task manager did not read the worker's last message within %v", timeout)
 	}
 }
 

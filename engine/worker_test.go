@@ -435,20 +435,20 @@ func TestWorkerDataPlaneFails(t *testing.T) {
 	var f planeFailure
 	f.fail(errors.New("worker 3 was lost"))
 	require.Empty(t, p.called())
-	f.tell(p.Fail)
+	f.setNotify(p.Fail)
 	require.Equal(t, []string{"fail: worker 3 was lost"}, p.called())
 	p = &fakePart{}
 	f = planeFailure{}
-	f.tell(p.Fail)
+	f.setNotify(p.Fail)
 	f.fail(errors.New("worker 2 was lost"))
 	require.Equal(t, []string{"fail: worker 2 was lost"}, p.called())
 }
 
 func TestWorkerMainOffersJobs(t *testing.T) {
 	require.Empty(t, os.Getenv(wire.WorkerEnv))
-	before := offered.Load()
-	defer offered.Store(before)
-	offered.Store(nil)
+	before := registeredJobs.Load()
+	defer registeredJobs.Store(before)
+	registeredJobs.Store(nil)
 	require.ErrorContains(t, checkOffered("squares"), `job "squares" cannot run on a cluster, as this program would not know that it is a worker there: call engine.WorkerMain with its jobs first in main, or use engine.Main`)
 	WorkerMain()
 	require.ErrorContains(t, checkOffered("squares"), `it is not among the jobs that engine.WorkerMain was called with (none)`)

@@ -97,7 +97,7 @@ func (r *workersRun) run(ctx context.Context) (*Result, error) {
 	smallPages := r.c.hugePages()
 	defer smallPages()
 	watch := startWatch(r.plan, r.c, cancel)
-	progress := newSumOfWorkers(len(r.plan.Vertices), len(r.slots), watch)
+	progress := newWorkersProgress(len(r.plan.Vertices), len(r.slots), watch)
 	report, err := task.RunParts(ctx, r.plan, r.client.graph, r.slots, func(worker int) (task.Bindings, task.Env, error) {
 		return r.worker(worker, progress)
 	})
@@ -115,12 +115,12 @@ func (r *workersRun) run(ctx context.Context) (*Result, error) {
 }
 
 // worker builds the job for one worker.
-func (r *workersRun) worker(worker int, progress *sumOfWorkers) (task.Bindings, task.Env, error) {
+func (r *workersRun) worker(worker int, progress *workersProgress) (task.Bindings, task.Env, error) {
 	b, err := rebuild(r.job, &wire.Deployment{Spec: wire.JobSpec{Args: r.args, Graph: r.graph}}, r.c)
 	if err != nil {
 		return task.Bindings{}, task.Env{}, err
 	}
-	b.store.stream = &rowsHome{to: r.client.store, mem: r.c.allocator}
+	b.store.stream = &resultSender{to: r.client.store, mem: r.c.allocator}
 	env := task.Env{
 		Allocator:    r.c.allocator,
 		RowAllocator: r.c.rowAllocator,
@@ -152,14 +152,14 @@ func (r *workersRun) memory(worker int) int64 {
 	return max(budget/int64(max(r.plan.Slots, 1)), 1) * int64(r.slots[worker].Len())
 }
 
-// rowsHome brings the rows that a worker collects to the client. It encodes and decodes them,
+// resultSender brings the rows that a worker collects to the client. It encodes and decodes them,
 // as on a cluster.
-type rowsHome struct {
+type resultSender struct {
 	to  *resultStore
 	mem memory.Allocator
 }
 
-func (h *rowsHome) send(_ context.Context, node plan.NodeID, shard int, rows arrow.Record) error {
+func (h *resultSender) send(_ context.Context, node plan.NodeID, shard int, rows arrow.Record) error {
 	if rows.NumRows() == 0 {
 		return nil
 	}
@@ -170,8 +170,8 @@ func (h *rowsHome) send(_ context.Context, node plan.NodeID, shard int, rows arr
 	return h.to.take(&wire.Collected{Node: int(node), Shard: shard, Rows: data}, h.mem)
 }
 
-// sumOfWorkers adds up the progress of the workers of a run.
-type sumOfWorkers struct {
+// workersProgress adds up the progress of the workers of a run.
+type workersProgress struct {
 	watch *watch
 
 	mu    sync.Mutex
@@ -184,12 +184,12 @@ type vertexShare struct {
 	shards int
 }
 
-// newSumOfWorkers returns nil if nobody watches.
-func newSumOfWorkers(vertices, workers int, w *watch) *sumOfWorkers {
+// newWorkersProgress returns nil if nobody watches.
+func newWorkersProgress(vertices, workers int, w *watch) *workersProgress {
 	if w == nil {
 		return nil
 	}
-	s := &sumOfWorkers{watch: w, parts: make([][]vertexShare, vertices)}
+	s := &workersProgress{watch: w, parts: make([][]vertexShare, vertices)}
 	for i := range s.parts {
 		s.parts[i] = make([]vertexShare, workers)
 	}
@@ -198,7 +198,7 @@ func newSumOfWorkers(vertices, workers int, w *watch) *sumOfWorkers {
 
 // event takes one event of a worker. Events come in any order, as those of a run do. The worker
 // of subtask 0 reports the queues, as on a cluster.
-func (s *sumOfWorkers) event(worker int, e task.Progress) {
+func (s *workersProgress) event(worker int, e task.Progress) {
 	if e.Queue != "" {
 		if worker == 0 {
 			s.watch.event(e)

@@ -28,7 +28,7 @@ type link struct {
 	shardOf  func() int   // set for parts of a queue, which know their shard; safe from any goroutine
 
 	next []*link // operators chained behind
-	outs []outlet
+	outs []chainOutput
 
 	borrowed borrowed // rows of the current shard, if rows are checked
 
@@ -46,8 +46,8 @@ type side struct {
 	borrowed borrowed // if rows are checked
 }
 
-// outlet is an output, and the node that placement failures are attributed to.
-type outlet struct {
+// chainOutput is an output, and the node that placement failures are attributed to.
+type chainOutput struct {
 	output
 	to *link // represents the receiving node in this subtask
 }
@@ -130,7 +130,7 @@ func (l *link) declared(rows arrow.Record) error {
 
 // send passes rows to an outgoing edge. If rows are checked, it passes a copy, so that changes
 // by one vertex are not visible in another.
-func (t *subtask) send(to *outlet, shard int, rows arrow.Record) error {
+func (t *subtask) send(to *chainOutput, shard int, rows arrow.Record) error {
 	if !t.run.env.CheckRows {
 		return to.emit(t.context, shard, rows)
 	}
@@ -148,7 +148,7 @@ func (l *link) process(port, shard int, rows arrow.Record, n int64) (err error) 
 	l.rowsIn += n
 	t := l.task
 	before, returned := t.at.Swap(l), false
-	defer t.left(before, &returned, &err)
+	defer t.afterCall(before, &returned, &err)
 	if t.run.env.CheckRows {
 		rows = l.borrowed.lend(rows)
 	}

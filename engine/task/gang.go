@@ -38,16 +38,16 @@ type gang struct {
 	to         int
 
 	// These belong to member 0's goroutine. They count from the queue's begin.
-	steps   int
-	done    bool // no superstep follows
-	stopped bool
-	elapsed time.Duration
-	took    []StepReport   // by the superstep
-	ended   StepReport     // sums over this gang's supersteps
-	names   map[string]int // of series
-	series  []Series
-	firstOf []int   // superstep of each series' first value
-	values  []Value // reported in the current superstep
+	steps       int
+	done        bool // no superstep follows
+	stopped     bool
+	elapsed     time.Duration
+	stepReports []StepReport   // by the superstep
+	ended       StepReport     // sums over this gang's supersteps
+	names       map[string]int // of series
+	series      []Series
+	firstOf     []int   // superstep of each series' first value
+	values      []Value // reported in the current superstep
 }
 
 // begin sets the gang's state from the Cut that it goes on from, if any.
@@ -58,7 +58,7 @@ func (g *gang) begin() {
 		return
 	}
 	g.first, g.steps, g.done, g.stopped = from.Step+1, from.Step, from.Last, from.Stopped
-	g.elapsed, g.took = from.Elapsed, append(g.roomForSteps(), from.Steps...)
+	g.elapsed, g.stepReports = from.Elapsed, append(g.roomForSteps(), from.Steps...)
 	for i, s := range from.Series {
 		s.Values = append(g.roomForValues(), s.Values...)
 		g.series, g.firstOf = append(g.series, s), append(g.firstOf, from.First[i])
@@ -112,10 +112,10 @@ func (g *gang) addSeries(name string, step int) int {
 
 // take records the cost of a superstep. sofar is the cost of member 0 since it began.
 func (g *gang) take(sofar StepReport) {
-	if g.took == nil {
-		g.took = g.roomForSteps()
+	if g.stepReports == nil {
+		g.stepReports = g.roomForSteps()
 	}
-	g.took = append(g.took, StepReport{Elapsed: sofar.Elapsed - g.ended.Elapsed, Bytes: sofar.Bytes - g.ended.Bytes})
+	g.stepReports = append(g.stepReports, StepReport{Elapsed: sofar.Elapsed - g.ended.Elapsed, Bytes: sofar.Bytes - g.ended.Bytes})
 	g.ended = sofar
 }
 
@@ -134,15 +134,15 @@ func moved(stages []*boundStage) int64 {
 // publish reports a superstep as progress.
 func (g *gang) publish(step int) {
 	if f := g.run.env.Progress; f != nil {
-		compute, communicate := g.spent()
+		compute, communicate := g.timeSpent()
 		f(Progress{Queue: g.queue.Name, Step: step, Values: g.values, Compute: compute, Communicate: communicate})
 	}
 	g.values = g.values[:0]
 }
 
-// spent returns the time that member 0, including those of earlier gangs, has spent so far in
+// timeSpent returns the time that member 0, including those of earlier gangs, has spent so far in
 // stages that compute and in stages that communicate. Only the member's goroutine calls it.
-func (g *gang) spent() (compute, communicate time.Duration) {
+func (g *gang) timeSpent() (compute, communicate time.Duration) {
 	compute, communicate = spentIn(g.members[0].stages)
 	if g.from != nil {
 		compute, communicate = compute+g.from.Compute, communicate+g.from.Communicate
@@ -169,7 +169,7 @@ func (g *gang) report() QueueReport {
 	all := g.generations()
 	last := all[len(all)-1]
 	r := QueueReport{
-		Name: g.queue.Name, Supersteps: last.steps, Stopped: last.stopped, Series: last.series, Elapsed: last.elapsed, Steps: last.took,
+		Name: g.queue.Name, Supersteps: last.steps, Stopped: last.stopped, Series: last.series, Elapsed: last.elapsed, Steps: last.stepReports,
 	}
 	for _, g := range all {
 		r.addStages(g.stages())

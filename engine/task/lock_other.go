@@ -7,12 +7,12 @@ import (
 	"os"
 )
 
-// hold returns true: an open file is the lock, as it cannot be renamed on these systems.
-func hold(*os.File) bool { return true }
+// tryLock returns true: an open file is the lock, as it cannot be renamed on these systems.
+func tryLock(*os.File) bool { return true }
 
-// leftOver renames another run's lock file, which succeeds when nobody has it open any more.
+// lockEndedRun renames another run's lock file, which succeeds when nobody has it open any more.
 // release removes it or renames it back.
-func leftOver(path string) (release func(remove bool) error, ok bool) {
+func lockEndedRun(path string) (release func(remove bool) error, ok bool) {
 	taken := path + "-swept"
 	if err := os.Rename(path, taken); err != nil {
 		return nil, false

@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hold locks a run's own lock file until the file is closed or the process ends. It returns
+// tryLock locks a run's own lock file until the file is closed or the process ends. It returns
 // false if a sweep has locked it first.
-func hold(f *os.File) bool {
-	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && isFileAt(f, f.Name())
+func tryLock(f *os.File) bool {
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && samePath(f, f.Name())
 }
 
-// leftOver locks another run's lock file, which succeeds when that run has ended. release
+// lockEndedRun locks another run's lock file, which succeeds when that run has ended. release
 // releases the lock, and before that removes the file if remove is true.
-func leftOver(path string) (release func(remove bool) error, ok bool) {
+func lockEndedRun(path string) (release func(remove bool) error, ok bool) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, false
 	}
-	if !hold(f) {
+	if !tryLock(f) {
 		f.Close()
 		return nil, false
 	}
@@ -40,8 +40,8 @@ func releaseLock(f *os.File) error {
 	return errors.Join(os.Remove(f.Name()), f.Close())
 }
 
-// isFileAt reports whether path still leads to the open file f.
-func isFileAt(f *os.File, path string) bool {
+// samePath reports whether path still leads to the open file f.
+func samePath(f *os.File, path string) bool {
 	a, err := f.Stat()
 	if err != nil {
 		return false

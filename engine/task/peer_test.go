@@ -11,7 +11,7 @@ import (
 // Workers that cannot connect report the missing worker and not themselves.
 func TestWorkersApartFollowAPeer(t *testing.T) {
 	cause := errors.New("process 1 of 3 is missing")
-	err := fmt.Errorf("run: %w", &apartError{queue: "sums", workers: 3, err: cause})
+	err := fmt.Errorf("run: %w", &groupError{queue: "sums", workers: 3, err: cause})
 	require.True(t, FollowsPeer(err))
 	require.ErrorIs(t, err, cause)
 	require.EqualError(t, err, `run: queue "sums": its 3 workers did not connect: process 1 of 3 is missing`)

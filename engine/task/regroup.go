@@ -112,9 +112,9 @@ func (g *gang) goOn() error {
 func (g *gang) cut() *Cut {
 	c := &Cut{
 		Step: g.steps, Last: g.done, Stopped: g.stopped, Parts: g.handed,
-		Series: g.series, First: g.firstOf, Steps: g.took, Elapsed: g.elapsed,
+		Series: g.series, First: g.firstOf, Steps: g.stepReports, Elapsed: g.elapsed,
 	}
-	c.Compute, c.Communicate = g.spent()
+	c.Compute, c.Communicate = g.timeSpent()
 	return c
 }
 

@@ -67,18 +67,18 @@ func also(err, more error) error {
 
 // run is what a worker runs: the subtasks of its part of a plan.
 type run struct {
-	plan    *plan.Plan
-	bind    *Bindings
-	env     Env
-	part    Part
-	mine    sharding.Range // the subtask indices that run here
-	hosts   []int          // the worker of each subtask index
-	scratch *scratch
-	network transport.Network
-	began   time.Time
+	plan         *plan.Plan
+	bind         *Bindings
+	env          Env
+	part         Part
+	subtaskRange sharding.Range // the subtask indices that run here
+	hosts        []int          // the worker of each subtask index
+	scratch      *scratch
+	network      transport.Network
+	began        time.Time
 
 	budget  *Budget   // of the run
-	slots   []*Budget // its shares, for the indices in mine
+	slots   []*Budget // its shares, for the indices in subtaskRange
 	runs    []*Budget // the share of each slot that exchanges may hold
 	transit transit
 	spilled atomic.Int64
@@ -88,20 +88,20 @@ type run struct {
 
 	// In vertex order. Subtasks of queues are at their first vertex. Those of later gangs are
 	// appended, under mu.
-	subtasks []*subtask
-	bodies   []func() error
-	gangs    []*gang // the first gang of each queue
-	running  sync.WaitGroup
-	watched  []func() // end the goroutines that abort groups at the run's end; under mu
-	inboxes  []*inbox
-	ends     receiving
-	sides    []*sideInput
-	beside   sideMemory // memory of the side inputs
-	progress []vertexProgress
-	started  bool // subtasks have run
+	subtasks   []*subtask
+	bodies     []func() error
+	gangs      []*gang // the first gang of each queue
+	running    sync.WaitGroup
+	watched    []func() // end the goroutines that abort groups at the run's end; under mu
+	inboxes    []*inbox
+	ends       receiving
+	sides      []*sideInput
+	sideMemory sideMemory // memory of the side inputs
+	progress   []vertexProgress
+	started    bool // subtasks have run
 
-	tearing  sync.Once
-	tearDown error
+	tearDownOnce sync.Once
+	tearDown     error
 
 	mu       sync.Mutex
 	failures failures
@@ -196,15 +196,15 @@ func (r *run) execute(ctx context.Context) error {
 func (r *run) makeBudgets() {
 	r.budget = NewBudget("the run", r.env.MemoryBudget, nil)
 	slots := float64(r.part.Slots[len(r.part.Slots)-1].Hi)
-	r.budget.share = float64(r.mine.Len()) / slots
-	r.beside.budget = r.budget
-	for i := r.mine.Lo; i < r.mine.Hi; i++ {
-		slot := NewBudget(fmt.Sprintf("slot %d", i), r.env.MemoryBudget/int64(r.mine.Len()), r.budget)
+	r.budget.share = float64(r.subtaskRange.Len()) / slots
+	r.sideMemory.budget = r.budget
+	for i := r.subtaskRange.Lo; i < r.subtaskRange.Hi; i++ {
+		slot := NewBudget(fmt.Sprintf("slot %d", i), r.env.MemoryBudget/int64(r.subtaskRange.Len()), r.budget)
 		slot.share = 1 / slots
 		r.slots = append(r.slots, slot)
 		r.runs = append(r.runs, NewBudget(fmt.Sprintf("the exchanges of slot %d", i), slot.Limit()/2, slot))
 	}
-	r.transit = newTransit(r.plan, r.env.MemoryBudget, r.mine.Len(), len(r.part.Slots), r.env.Credits)
+	r.transit = newTransit(r.plan, r.env.MemoryBudget, r.subtaskRange.Len(), len(r.part.Slots), r.env.Credits)
 }
 
 // wait waits for all subtasks. Once the run has ended it waits at most AbandonAfter, and
@@ -263,7 +263,7 @@ func (r *run) outcome(ctx context.Context) error {
 // teardown ends the network and releases what exchanges hold. Side inputs that an abandoned
 // function may be reading are left to the garbage collector. A second call does nothing.
 func (r *run) teardown() error {
-	r.tearing.Do(func() {
+	r.tearDownOnce.Do(func() {
 		errs := []error{r.network.Close()}
 		for _, in := range r.inboxes {
 			errs = append(errs, in.close())

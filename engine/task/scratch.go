@@ -57,7 +57,7 @@ func (s *scratch) make(parent string) error {
 		if err != nil {
 			return err
 		}
-		if !hold(lock) {
+		if !tryLock(lock) {
 			lock.Close()
 			continue
 		}
@@ -114,7 +114,7 @@ func sweep(parent string) {
 		if !marked(path) {
 			continue
 		}
-		release, ok := leftOver(path)
+		release, ok := lockEndedRun(path)
 		if !ok {
 			continue
 		}
