@@ -52,8 +52,8 @@ func (c *Comm) broadcast(ctx context.Context, kind operation, root int, v int64)
 	return c.group.verdict, nil
 }
 
-// spreadValue puts the root's value where all ranks find it.
-func (c *Comm) spreadValue(ctx context.Context) error {
+// shareValue puts the root's value where all ranks find it.
+func (c *Comm) shareValue(ctx context.Context) error {
 	g := c.group
 	h := &g.slots[c.index].header
 	if i := g.indexOf(h.root); i >= 0 {

@@ -38,12 +38,12 @@ func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 	}
 }
 
-// maxDirect is the longest piece of a message from rank to rank, in bytes. maxAside is how
+// maxDirect is the longest piece of a message from rank to rank, in bytes. maxUnexpected is how
 // many bytes of one peer's messages a rank keeps while it waits for a message of that peer
 // with another tag.
 const (
-	maxDirect = 1 << 20
-	maxAside  = 64 << 20
+	maxDirect     = 1 << 20
+	maxUnexpected = 64 << 20
 )
 
 // Recv fills buf with the next message with a tag from another rank. See Send. Messages
@@ -64,9 +64,9 @@ func Recv[T Number](c *Comm, from, tag int, buf []T, opts ...Option) error {
 
 // directConn carries the messages of Send and Recv between two ranks.
 type directConn struct {
-	conn  mesh.Conn
-	aside []message // arrived, but not yet asked for, in order
-	size  int
+	conn       mesh.Conn
+	unexpected []message // arrived, but not yet asked for, in order
+	size       int
 
 	sends, comes mesh.Header // of the current messages; fields, so that none is allocated
 }
@@ -113,14 +113,14 @@ func (c *Comm) direct(peer int, opts []Option) (*directConn, error) {
 	return d, nil
 }
 
-// receive fills buf with the next message with a tag, and puts messages with other tags
-// aside.
+// receive fills buf with the next message with a tag, and keeps messages with other tags
+// for later.
 func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
-	for i, l := range d.aside {
+	for i, l := range d.unexpected {
 		if l.tag != tag {
 			continue
 		}
-		d.aside = slices.Delete(d.aside, i, i+1)
+		d.unexpected = slices.Delete(d.unexpected, i, i+1)
 		d.size -= len(l.data)
 		if err := fits(l.dtype, dtype, len(l.data), len(buf)); err != nil {
 			return err
@@ -134,16 +134,16 @@ func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
 			return err
 		}
 		if h.Hash == tag {
-			return d.land(h, dtype, buf)
+			return d.receiveInto(h, dtype, buf)
 		}
-		if err := d.putAside(h); err != nil {
+		if err := d.keepUnexpected(h); err != nil {
 			return err
 		}
 	}
 }
 
-// land reads a message directly into buf.
-func (d *directConn) land(h *mesh.Header, dtype uint64, buf []byte) error {
+// receiveInto reads a message directly into buf.
+func (d *directConn) receiveInto(h *mesh.Header, dtype uint64, buf []byte) error {
 	for at := 0; ; {
 		n := int(h.Length)
 		if h.Seq != dtype || n > len(buf)-at || h.Segment == 0 && at+n < len(buf) {
@@ -161,12 +161,12 @@ func (d *directConn) land(h *mesh.Header, dtype uint64, buf []byte) error {
 	}
 }
 
-// putAside keeps a message for later.
-func (d *directConn) putAside(h *mesh.Header) error {
+// keepUnexpected keeps a message for later.
+func (d *directConn) keepUnexpected(h *mesh.Header) error {
 	l := message{tag: h.Hash, dtype: h.Seq}
 	for {
-		if d.size+int(h.Length) > maxAside {
-			return fmt.Errorf("more than %d MiB of messages with other tags wait to be received", maxAside>>20)
+		if d.size+int(h.Length) > maxUnexpected {
+			return fmt.Errorf("more than %d MiB of messages with other tags wait to be received", maxUnexpected>>20)
 		}
 		at := len(l.data)
 		l.data = append(l.data, make([]byte, h.Length)...)
@@ -175,7 +175,7 @@ func (d *directConn) putAside(h *mesh.Header) error {
 			return err
 		}
 		if h.Segment == 0 {
-			d.aside = append(d.aside, l)
+			d.unexpected = append(d.unexpected, l)
 			return nil
 		}
 		if err := d.conn.Next(h); err != nil {

@@ -23,8 +23,8 @@ type network struct {
 	me    int     // this process
 	tuner *tune.Tuner
 
-	closed atomic.Int32 // number of ranks of this process that have closed their ends
-	depart func()       // says good-bye to the other processes; does not wait
+	closed     atomic.Int32 // number of ranks of this process that have closed their ends
+	sayGoodbye func()       // says good-bye to the other processes; does not wait
 
 	// calls runs programs among processes. The rank that leads a meeting of this process
 	// uses it.

@@ -110,10 +110,10 @@ type TCPGroup struct {
 	ended chan struct{} // closed when the watcher of failures has returned
 	stop  chan struct{}
 
-	leaveOnce sync.Once
-	patience  context.Context // context of the good-bye; giveUp cancels it
-	giveUp    context.CancelFunc
-	left      chan error // receives the result of the good-bye
+	leaveOnce      sync.Once
+	goodbyeContext context.Context // context of the good-bye; giveUp cancels it
+	giveUp         context.CancelFunc
+	left           chan error // receives the result of the good-bye
 }
 
 // NewTCPGroup joins rank and the other ranks of its process to the group, and waits until all
@@ -168,9 +168,9 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 		full.Network = tune.Default().Network
 		t = &full
 	}
-	g.patience, g.giveUp = context.WithCancel(context.Background())
+	g.goodbyeContext, g.giveUp = context.WithCancel(context.Background())
 	g.local.net = newNetwork(g.mesh, size, hosts, me, t)
-	g.local.net.depart = g.depart
+	g.local.net.sayGoodbye = g.depart
 	go g.watch()
 	return g, nil
 }
@@ -318,7 +318,7 @@ func (g *TCPGroup) Err() error { return g.local.Err() }
 // depart says good-bye to the other processes when the ranks of this process are done. It does
 // not wait.
 func (g *TCPGroup) depart() {
-	g.leaveOnce.Do(func() { go func() { g.left <- g.home.Leave(g.patience) }() })
+	g.leaveOnce.Do(func() { go func() { g.left <- g.home.Leave(g.goodbyeContext) }() })
 }
 
 // closeTimeout bounds the wait for the other processes to leave too.

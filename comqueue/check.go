@@ -73,21 +73,21 @@ func (c *checks) isBroadcast(name string) bool { return c.broadcast[name] }
 // and none of the next superstep runs yet.
 func (b *body) check(step int) error {
 	ctx := b.context.Context()
-	if b.spread() { // in one process the verdict has brought all of them here
+	if b.acrossProcesses() { // in one process the verdict has brought all of them here
 		if err := b.comm.Barrier(ctx); err != nil {
 			return err
 		}
 	}
 	if b.subtask == b.here.Lo {
 		err := b.checkRowsOfAll(step)
-		if err == nil && !b.spread() {
+		if err == nil && !b.acrossProcesses() {
 			err = b.checks.checkReplicas(step)
 		}
 		if err != nil {
 			return fmt.Errorf("queue %q: %w", b.queue.name, err)
 		}
 	}
-	if err := b.comm.Barrier(ctx); err != nil || !b.spread() {
+	if err := b.comm.Barrier(ctx); err != nil || !b.acrossProcesses() {
 		return err
 	}
 	return b.compareReplicas(step)

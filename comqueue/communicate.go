@@ -98,8 +98,8 @@ func distinct(from, into shared.AnyKey) error {
 	return nil
 }
 
-// own returns an error for a replicated key of a result that is not the same on every subtask.
-func own(into shared.AnyKey) error {
+// checkOwnResult returns an error for a replicated key of a result that is not the same on every subtask.
+func checkOwnResult(into shared.AnyKey) error {
 	if into.Kind() == shared.KindReplicated {
 		return fmt.Errorf("the result is not the same on every subtask, so that the key %q cannot be replicated: make it with shared.Scratch", into.Name())
 	}

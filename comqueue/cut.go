@@ -47,7 +47,7 @@ func (b *body) Cut(subtasks int) (part engine.CutPart, err error) {
 	if part.Own, err = b.snapshots(); err != nil {
 		return part, err
 	}
-	if err := b.goesOn(b.subtasks, subtasks, part.Own != nil); err != nil {
+	if err := b.canContinue(b.subtasks, subtasks, part.Own != nil); err != nil {
 		return part, err
 	}
 	if err := b.verifyRows(); err != nil {
@@ -98,10 +98,10 @@ func (b *body) snapshots() ([]byte, error) {
 	return statesCodec.Append(nil, kept)
 }
 
-// goesOn refuses another number of subtasks if the queue's state depends on the number: results
+// canContinue refuses another number of subtasks if the queue's state depends on the number: results
 // that the plan marks as depending on parallelism, and snapshots of instances, each of which
 // belongs to one subtask and cannot be split.
-func (g *gang) goesOn(before, after int, snapshots bool) error {
+func (g *gang) canContinue(before, after int, snapshots bool) error {
 	if before == after {
 		return nil
 	}
@@ -135,7 +135,7 @@ func (g *gang) resume(s engine.GangSpec) error {
 
 func (g *gang) takeOver(from *engine.Cut) error {
 	for _, part := range from.Parts {
-		if err := g.goesOn(from.Subtasks(), g.subtasks, part.Own != nil); err != nil {
+		if err := g.canContinue(from.Subtasks(), g.subtasks, part.Own != nil); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
 	emit, release := b.queue.close.start(c)
 	defer release()
-	back := heldBack{body: b, task: c, out: out, most: max(c.Memory.Limit()/8, leastStaged)}
+	back := verifiedOutput{body: b, task: c, out: out, most: max(c.Memory.Limit()/8, leastStaged)}
 	defer back.release()
 	give := func(rows arrow.Record) error { return b.send(c, out, 0, rows) }
 	if b.holdsOnDisk() {
@@ -33,9 +33,9 @@ func (b *body) closeOnce(c *engine.Context, out engine.Output) error {
 	return back.flush()
 }
 
-// heldBack are rows that may be made of data in files. They are emitted when the files have been
+// verifiedOutput are rows that may be made of data in files. They are emitted when the files have been
 // verified, which is at the end, or when they take more than an eighth of the slot's memory.
-type heldBack struct {
+type verifiedOutput struct {
 	*body
 	task  *engine.Context
 	out   engine.Output
@@ -46,7 +46,7 @@ type heldBack struct {
 }
 
 // add holds back a copy of rows, or the rows if they are not borrowed.
-func (h *heldBack) add(rows arrow.Record) (err error) {
+func (h *verifiedOutput) add(rows arrow.Record) (err error) {
 	if h.err != nil {
 		return h.err
 	}
@@ -68,7 +68,7 @@ func (h *heldBack) add(rows arrow.Record) (err error) {
 }
 
 // keep takes over rows.
-func (h *heldBack) keep(rows arrow.Record) error {
+func (h *verifiedOutput) keep(rows arrow.Record) error {
 	n := batch.Size(rows)
 	h.rows, h.bytes = append(h.rows, rows), h.bytes+n
 	h.task.Memory.Take(n)
@@ -79,7 +79,7 @@ func (h *heldBack) keep(rows arrow.Record) error {
 }
 
 // flush verifies the files and emits the rows.
-func (h *heldBack) flush() error {
+func (h *verifiedOutput) flush() error {
 	defer h.release()
 	if err := h.verifyRows(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (h *heldBack) flush() error {
 	return nil
 }
 
-func (h *heldBack) release() {
+func (h *verifiedOutput) release() {
 	for _, rows := range h.rows {
 		rows.Release()
 	}

@@ -18,24 +18,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
 
-// intake reads the rows of a subtask when the queue opens. They are in memory while the slot's
-// budget lasts, and then in mapped files of the run's directory. A queue reads its rows in
+// inputReader reads the rows of a subtask when the queue opens. They are in memory while the
+// slot's budget lasts, and then in mapped files of the run's directory. A queue reads its rows in
 // every superstep: rows beyond the budget come from the page cache, as far as it goes, or from
 // disk. Each frame accounts for its share of the budget until the session releases it, also if
 // the shard has a new owner by then.
-type intake struct {
+type inputReader struct {
 	context  *ComContext
 	files    *mapped.Files
-	noFiles  bool     // files cannot be mapped
-	state    int64    // bytes of state, which cannot go to disk
-	own      int64    // bytes of the slot's memory that this intake keeps
-	ownRows  int64    // bytes of its rows in memory that could move to files
-	inMemory []*taken // rows that may still move to disk
-	later    []int    // ports that are read after the current one, unless another queue makes their rows
+	noFiles  bool          // files cannot be mapped
+	state    int64         // bytes of state, which cannot go to disk
+	own      int64         // bytes of the slot's memory that this reader keeps
+	ownRows  int64         // bytes of its rows in memory that could move to files
+	inMemory []*inputShard // rows that may still move to disk
+	later    []int         // ports that are read after the current one, unless another queue makes their rows
 	at       progress
 }
 
-// progress is the progress of an intake over the shards of a port, for errors that say how much
+// progress is the progress of a reader over the shards of a port, for errors that say how much
 // memory all shards need.
 type progress struct {
 	in            engine.Input
@@ -44,8 +44,8 @@ type progress struct {
 	others, state int64 // bytes of rows and state of other ports
 }
 
-// taken are the rows of a shard.
-type taken struct {
+// inputShard are the rows of a shard.
+type inputShard struct {
 	what  string
 	shard int
 	frame *Frame
@@ -63,7 +63,7 @@ type onDisk struct {
 
 // rows makes the frame of a shard from its staged batches, which it releases. It reserves
 // memory for the state that stages keep for the rows.
-func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, of *staged) (*Frame, error) {
+func (in *inputReader) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, of *staged) (*Frame, error) {
 	if err := of.end(); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 	if len(batches) == 0 {
 		return newFrame(c.Allocator, schema, nil)
 	}
-	t := &taken{what: of.what, shard: shard, copied: of.uncount()}
+	t := &inputShard{what: of.what, shard: shard, copied: of.releaseReserved()}
 	for _, rows := range batches {
 		t.bytes += batch.Size(rows)
 	}
@@ -137,7 +137,7 @@ const mostState = 1 << 50 // bytes of a shard's state, far more than any machine
 // frame makes the frame of borrowed batches, in memory or in a file. In memory, batches that
 // are in a file are copied. During the copy their source is counted too, but does not push
 // anything to disk.
-func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batches []arrow.Record, ofFiles bool) (err error) {
+func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Schema, batches []arrow.Record, ofFiles bool) (err error) {
 	full := c.Memory.Reserve(t.bytes)
 	if full != nil {
 		if err := in.toDisk(c, t, batches, full); !errors.Is(err, mapped.ErrUnsupported) {
@@ -184,7 +184,7 @@ func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batch
 // replace an existing one. full is the error of the memory that has no room. If files cannot be
 // mapped, it changes nothing and returns mapped.ErrUnsupported. Offsets stay on the heap, as
 // they are used long before the checksum is compared.
-func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, full error) error {
+func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.Record, full error) error {
 	if in.noFiles {
 		return mapped.ErrUnsupported
 	}
@@ -199,7 +199,7 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 		return err
 	}
 	if err != nil {
-		return beyond(c, full, err)
+		return noRoomError(c, full, err)
 	}
 	if err := in.makeRoom(c, offsets.bytes); err != nil {
 		record.Release()
@@ -215,12 +215,12 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 		t.frame.record.Release()
 		*t.frame = *frame
 	}
-	tellOfDisk(c)
+	prepareDiskRows(c)
 	return nil
 }
 
 // toFile copies batches to a file. Meanwhile their source is counted.
-func (t *taken) toFile(c *engine.Context, files *mapped.Files, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
+func (t *inputShard) toFile(c *engine.Context, files *mapped.Files, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
 	c.Memory.Take(t.copied)
 	defer c.Memory.Release(t.copied)
 	return holdRows(files, t.what, size, offsets, batches)
@@ -251,16 +251,16 @@ func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 }
 
 // keep takes bytes of the slot's memory beside what others hold of it now. It reports false if the
-// slot's memory could not hold everything that the intake holds, or the queues of the slot keep
+// slot's memory could not hold everything that the reader holds, or the queues of the slot keep
 // more than twice of it together. Rows count as kept where files cannot be mapped.
-func (in *intake) keep(c *engine.Context, bytes int64) bool {
+func (in *inputReader) keep(c *engine.Context, bytes int64) bool {
 	return bytes <= c.Memory.Limit()-in.own-in.ownRows && c.Memory.Keep(bytes, in.noFiles)
 }
 
 // makeRoom reserves bytes of the slot's memory, and moves rows to disk if there are too few.
 // Nobody has views of these rows yet. If no rows can move any more, it takes the bytes anyway
 // if keep allows it.
-func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
+func (in *inputReader) makeRoom(c *engine.Context, bytes int64) error {
 	in.state += bytes
 	for {
 		full := c.Memory.Reserve(bytes)
@@ -286,7 +286,7 @@ func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 
 // moveLast moves the last rows in memory to disk. It reports whether there were any and files
 // can be mapped.
-func (in *intake) moveLast(c *engine.Context, full error) (bool, error) {
+func (in *inputReader) moveLast(c *engine.Context, full error) (bool, error) {
 	if len(in.inMemory) == 0 || in.noFiles {
 		return false, nil
 	}
@@ -308,7 +308,7 @@ func (in *intake) moveLast(c *engine.Context, full error) (bool, error) {
 }
 
 // open begins a shard of a port. Ports are read one after the other.
-func (in *intake) open(input engine.Input, port, shard int) {
+func (in *inputReader) open(input engine.Input, port, shard int) {
 	if in.at.in == nil || port != in.at.port {
 		in.at = progress{in: input, port: port, bytes: in.at.bytes, others: in.at.bytes, state: in.state}
 	}
@@ -320,7 +320,7 @@ func (in *intake) open(input engine.Input, port, shard int) {
 // assumes as much state per byte of rows as so far. It reads the remaining shards to know their
 // bytes; the number of rows says less, as rows differ in size. Ports to come count if rows
 // stay in memory, and other queues with what they keep now.
-func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
+func (in *inputReader) refuse(c *engine.Context, bytes int64, rows bool) error {
 	used := c.Memory.Used()
 	read, total, ofPort := in.at.bytes-in.at.others, in.state, in.state-in.at.state
 	if rows {
@@ -330,7 +330,7 @@ func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
 		total += int64(math.Ceil(float64(ofPort) / float64(read) * float64(in.at.rest(c))))
 	}
 	if rows {
-		total += in.ofLater(c)
+		total += in.bytesOfLaterPorts(c)
 	}
 	others := c.Memory.Kept(in.noFiles) - in.own
 	if in.noFiles {
@@ -339,9 +339,9 @@ func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
 	return c.Memory.Refuse(bytes, used, max(total, (total+max(others, 0))/2))
 }
 
-// ofLater reads the ports after the current one and returns the bytes of their rows. If the run
+// bytesOfLaterPorts reads the ports after the current one and returns the bytes of their rows. If the run
 // ends before, it returns the bytes of what it has read.
-func (in *intake) ofLater(c *engine.Context) (bytes int64) {
+func (in *inputReader) bytesOfLaterPorts(c *engine.Context) (bytes int64) {
 	for _, port := range in.later {
 		p := progress{in: in.at.in, port: port, shard: c.Range.Lo - 1}
 		bytes += p.rest(c)
@@ -371,9 +371,9 @@ func (p *progress) rest(c *engine.Context) (bytes int64) {
 	return bytes
 }
 
-// tellOfDisk prepares the subtask's goroutine for rows in files, and logs once that there are
+// prepareDiskRows prepares the subtask's goroutine for rows in files, and logs once that there are
 // any.
-func tellOfDisk(c *engine.Context) {
+func prepareDiskRows(c *engine.Context) {
 	if debug.SetPanicOnFault(true) { // a page that cannot be read fails the subtask, not the process
 		return
 	}
@@ -415,18 +415,18 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 	}
 	b, region, err := h.files.HoldBytes(pieces, fill)
 	if err != nil {
-		return nil, false, beyond(c, full, err)
+		return nil, false, noRoomError(c, full, err)
 	}
 	h.free = append(h.free, region.Release)
 	h.verifying.Lock()
 	h.onDisk = append(h.onDisk, &onDisk{what: what, shard: -1, region: region})
 	h.verifying.Unlock()
-	tellOfDisk(c)
+	prepareDiskRows(c)
 	return b, true, nil
 }
 
-// beyond returns the error if neither memory nor a file has room.
-func beyond(c *engine.Context, full, err error) error {
+// noRoomError returns the error if neither memory nor a file has room.
+func noRoomError(c *engine.Context, full, err error) error {
 	var room *mapped.RoomError
 	switch {
 	case errors.Is(err, mapped.ErrUnsupported):

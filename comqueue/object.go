@@ -131,7 +131,7 @@ func (s *reduceShardObjects[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 		if err != nil {
 			return err
 		}
-		settle(c, s.into, result, any)
+		putOrRemove(c, s.into, result, any)
 		return nil
 	}, gathered), nil
 }
@@ -149,8 +149,8 @@ func (c *ComContext) eachShard(f func(shard int) error) error {
 	return nil
 }
 
-// settle puts a result. If there is none, it removes the previous one.
-func settle[V any](c *ComContext, into shared.Key[V], result V, any bool) {
+// putOrRemove puts a result. If there is none, it removes the previous one.
+func putOrRemove[V any](c *ComContext, into shared.Key[V], result V, any bool) {
 	if any {
 		replace(c, into, result)
 		return

@@ -94,7 +94,7 @@ func Named(name string, stage Stage) Stage {
 	if labelled, ok := stage.(interface{ label(name string) Stage }); ok {
 		return labelled.label(name)
 	}
-	return broken{fmt.Errorf("Named(%q): only compute functions and ForEachShard take a name", name)}
+	return invalidStage{fmt.Errorf("Named(%q): only compute functions and ForEachShard take a name", name)}
 }
 
 // label sets the name that Named gives.
@@ -103,12 +103,12 @@ func (s computeStage) label(name string) Stage {
 	return s
 }
 
-// broken is a stage that could not be made.
-type broken struct{ err error }
+// invalidStage is a stage that could not be made.
+type invalidStage struct{ err error }
 
-func (s broken) misuse() error                            { return s.err }
-func (s broken) describe(*layout, int) []engine.StageSpec { return nil }
-func (s broken) bind(*body, int) ([]engine.Stage, error)  { return nil, s.err }
+func (s invalidStage) misuse() error                            { return s.err }
+func (s invalidStage) describe(*layout, int) []engine.StageSpec { return nil }
+func (s invalidStage) bind(*body, int) ([]engine.Stage, error)  { return nil, s.err }
 
 // Repeat runs its stages again and again within one superstep, at most max times,
 // until the criterion returns true: an inner loop, such as a line search. The
@@ -126,7 +126,7 @@ func Repeat(max int, until func(ctx *ComContext) (bool, error), stages ...Stage)
 // of 1, While makes stages conditional.
 func While(max int, holds func(ctx *ComContext) (bool, error), stages ...Stage) Stage {
 	if holds == nil {
-		return broken{fmt.Errorf("While: the condition is nil")}
+		return invalidStage{fmt.Errorf("While: the condition is nil")}
 	}
 	return newRepeat(&repeat{name: "While", max: max, while: holds}, stages)
 }
@@ -192,10 +192,10 @@ func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {
 	b.takeNode() // RepeatEnd runs nothing
 	loop := &engine.Repeat{Max: s.max, Stages: inner, Begin: b.context.rounds.loop()}
 	if s.until != nil {
-		loop.Until = func() (bool, error) { return b.ask(s.until) }
+		loop.Until = func() (bool, error) { return b.evalCondition(s.until) }
 	}
 	if s.while != nil {
-		loop.While = func() (bool, error) { return b.ask(s.while) }
+		loop.While = func() (bool, error) { return b.evalCondition(s.while) }
 	}
 	return []engine.Stage{{Node: begin, Repeat: loop}}, nil
 }
@@ -316,19 +316,19 @@ func functionName(f any) string {
 	if _, after, ok := strings.Cut(name, "."); ok {
 		name = after
 	}
-	return around(name)
+	return sourcePart(name)
 }
 
-// around returns the part of a symbol that is in the source. Compilers number closures, as in
+// sourcePart returns the part of a symbol that is in the source. Compilers number closures, as in
 // "Train.func1.2", and name closures of inlined functions after both functions, as in
 // "Train.func1.stages.3".
-func around(symbol string) string {
+func sourcePart(symbol string) string {
 	parts := strings.Split(symbol, ".")
-	for len(parts) > 0 && generated(parts[len(parts)-1]) {
+	for len(parts) > 0 && isCompilerName(parts[len(parts)-1]) {
 		parts = parts[:len(parts)-1]
 	}
 	from := len(parts)
-	for from > 0 && !generated(parts[from-1]) {
+	for from > 0 && !isCompilerName(parts[from-1]) {
 		from--
 	}
 	if name := strings.Join(parts[from:], "."); name != "" && name != "glob" && name != "init" {
@@ -337,8 +337,8 @@ func around(symbol string) string {
 	return symbol // of a variable of the package
 }
 
-// generated reports whether a part of a symbol is the compiler's: "func1", "2", nothing.
-func generated(part string) bool {
+// isCompilerName reports whether a part of a symbol is the compiler's: "func1", "2", nothing.
+func isCompilerName(part string) bool {
 	for _, prefix := range []string{"func", "gowrap", "deferwrap"} {
 		part = strings.TrimPrefix(part, prefix)
 	}

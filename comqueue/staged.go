@@ -75,7 +75,7 @@ func (s *staged) toDisk(full error) error {
 		return nil
 	}
 	if err != nil {
-		return beyond(s.task, full, err)
+		return noRoomError(s.task, full, err)
 	}
 	s.dropHeap()
 	s.task.Memory.Take(offsets.bytes)
@@ -83,7 +83,7 @@ func (s *staged) toDisk(full error) error {
 	s.counted += offsets.bytes - s.heap
 	s.heap = 0
 	s.pieces = append(s.pieces, piece{record, region})
-	tellOfDisk(s.task)
+	prepareDiskRows(s.task)
 	return nil
 }
 
@@ -113,8 +113,8 @@ func (s *staged) batches() []arrow.Record {
 	return append(all, s.inHeap...)
 }
 
-// uncount releases the reserved bytes of what is staged, and returns how many they were.
-func (s *staged) uncount() int64 {
+// releaseReserved releases the reserved bytes of what is staged, and returns how many they were.
+func (s *staged) releaseReserved() int64 {
 	n := s.counted
 	s.task.Memory.Release(n)
 	s.counted = 0
@@ -157,5 +157,5 @@ func (s *staged) release() {
 	}
 	s.pieces = nil
 	s.files.Close()
-	s.uncount()
+	s.releaseReserved()
 }

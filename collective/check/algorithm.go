@@ -43,7 +43,7 @@ func inspectAlgorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts []Lay
 		return nil, err
 	}
 	for r, p := range programs {
-		if err := asAsked(a, pr, r, p); err != nil {
+		if err := checkParams(a, pr, r, p); err != nil {
 			return nil, fmt.Errorf("rank %d: %w", r, err)
 		}
 	}
@@ -73,8 +73,8 @@ func Generate(a *algorithm.Algorithm, pr algorithm.Params) ([]*program.Program, 
 	return programs, nil
 }
 
-// asAsked compares a part with the parameters from which it was generated.
-func asAsked(a *algorithm.Algorithm, pr algorithm.Params, rank int, p *program.Program) error {
+// checkParams compares a part with the parameters from which it was generated.
+func checkParams(a *algorithm.Algorithm, pr algorithm.Params, rank int, p *program.Program) error {
 	root := -1
 	if a.Collective.Rooted() {
 		root = pr.Root

@@ -146,7 +146,7 @@ func (c *checker) results(report *Report) error {
 	report.Canonical, report.RankOrder = true, true
 	switch {
 	case c.collective == program.Barrier:
-		return c.meet()
+		return c.checkBarrier()
 	case c.collective.Reduces():
 		return c.folds(report)
 	default:
@@ -154,8 +154,8 @@ func (c *checker) results(report *Report) error {
 	}
 }
 
-// meet checks that no rank of a barrier ends before all have begun.
-func (c *checker) meet() error {
+// checkBarrier checks that no rank of a barrier ends before all have begun.
+func (c *checker) checkBarrier() error {
 	p := len(c.programs)
 	for r := range c.ranks {
 		known := c.onlySelf(r)

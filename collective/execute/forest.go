@@ -107,7 +107,7 @@ type receiveBuffer struct {
 }
 
 // sendForest sends a value with absent chunks.
-func (h *hand) sendForest(s *step, from ref, there extent) error {
+func (h *executor) sendForest(s *step, from ref, there extent) error {
 	if there == none {
 		if err := h.sendSegment(s, 0, 0, 0, nil, true); err != nil {
 			return err
@@ -134,7 +134,7 @@ func (h *hand) sendForest(s *step, from ref, there extent) error {
 }
 
 // sendChunk sends one chunk of a value with absent chunks.
-func (h *hand) sendChunk(s *step, chunk ref, c int32, offset int) error {
+func (h *executor) sendChunk(s *step, chunk ref, c int32, offset int) error {
 	number := mixed | uint32(c)
 	if h.r.presence.of(chunk) == none {
 		return h.sendSegment(s, 0, number, offset, nil, true)
@@ -153,7 +153,7 @@ func (h *hand) sendChunk(s *step, chunk ref, c int32, offset int) error {
 // receiveForest receives a value that cannot be received segment by segment, after its first
 // header. If done is false, the step goes on segment by segment. If copies is true, the step
 // copies the received value and does not fold.
-func (h *hand) receiveForest(s *step) (done, copies bool, err error) {
+func (h *executor) receiveForest(s *step) (done, copies bool, err error) {
 	r := h.r
 	if h.in.Seq != r.op.Seq || h.in.Hash != r.hash || h.in.Step != s.taking {
 		return true, false, h.mismatch(s, 0, 0, 0)
@@ -191,7 +191,7 @@ func (h *hand) receiveForest(s *step) (done, copies bool, err error) {
 
 // receiveWhole receives a message whose first header was read, and records which chunks are
 // present.
-func (h *hand) receiveWhole(s *step, dst []byte) error {
+func (h *executor) receiveWhole(s *step, dst []byte) error {
 	r := h.r
 	if h.in.Segment >= mixed {
 		return h.receiveChunks(s, dst)
@@ -221,7 +221,7 @@ func (h *hand) receiveWhole(s *step, dst []byte) error {
 }
 
 // receiveChunks receives the chunks of a value with absent chunks.
-func (h *hand) receiveChunks(s *step, dst []byte) error {
+func (h *executor) receiveChunks(s *step, dst []byte) error {
 	r, at := h.r, 0
 	for c := range s.dst.chunks() {
 		number, end := mixed|uint32(c), at+r.size(s.dst.chunk(c))
@@ -254,7 +254,7 @@ func (h *hand) receiveChunks(s *step, dst []byte) error {
 
 // combine makes chunk c of the destination from the received chunk and, if the step reduces,
 // its source.
-func (h *hand) combine(s *step, c int32, received []byte, came bool) {
+func (h *executor) combine(s *step, c int32, received []byte, came bool) {
 	r := h.r
 	to := s.dst.chunk(c)
 	mine := s.op.Reduces() && r.presence.of(s.src[0].chunk(c)) == all
@@ -270,7 +270,7 @@ func (h *hand) combine(s *step, c int32, received []byte, came bool) {
 }
 
 // copyForest copies a value with absent chunks.
-func (h *hand) copyForest(s *step) (done bool, err error) {
+func (h *executor) copyForest(s *step) (done bool, err error) {
 	r, src := h.r, s.src[0]
 	there := r.presence.of(src)
 	if there == all {
@@ -294,7 +294,7 @@ func (h *hand) copyForest(s *step) (done bool, err error) {
 
 // reduceForest sets the leaves of a reduction. If an operand has both present and absent
 // chunks, it does the reduction itself.
-func (h *hand) reduceForest(s *step, leaves [][]byte) (done bool, err error) {
+func (h *executor) reduceForest(s *step, leaves [][]byte) (done bool, err error) {
 	r := h.r
 	alike, any := true, false
 	for i, f := range s.src {

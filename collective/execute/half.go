@@ -13,7 +13,7 @@ import (
 // for parked halves. Since atomic operations have a single order, one of the two sees the
 // other.
 type half struct {
-	hand
+	executor
 	lane   *lane
 	sends  bool
 	parked atomic.Bool

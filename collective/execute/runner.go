@@ -48,7 +48,7 @@ type Runner struct {
 	byLane        [][2]*half // receiving, sending; nil if it has no parts
 	order         []serialPart
 	serialWaiters []mesh.SerialWaiter // connections that must be told whether a run is serial
-	own           hand                // for serial runs
+	own           executor            // for serial runs
 
 	// The current run.
 	op       *Operation

@@ -13,30 +13,30 @@ import (
 // errStopped ends a half after another part of the run has failed.
 var errStopped = errors.New("stopped")
 
-// landBytes is the number of bytes of a message that are received at a time for folding. They
+// foldBufferBytes is the number of bytes of a message that are received at a time for folding. They
 // are still in the first-level cache when they are folded.
-const landBytes = 64 << 10
+const foldBufferBytes = 64 << 10
 
-// hand does parts of steps. Each half has one, and serial runs have one for all halves. It owns
+// executor does parts of steps. Each half has one, and serial runs have one for all halves. It owns
 // the temporary memory of parts.
-type hand struct {
+type executor struct {
 	r    *Runner
 	half *half // nil in serial runs, which never wait
 
-	out, in mesh.Header
-	land    []byte        // received bytes to be folded
-	lender  mesh.Borrower // connection whose borrowed bytes must be returned, or nil
+	out, in    mesh.Header
+	foldBuffer []byte        // received bytes to be folded
+	lender     mesh.Borrower // connection whose borrowed bytes must be returned, or nil
 	folder
 	receiveBuffer
 }
 
 // release drops the temporary memory.
-func (h *hand) release() {
-	h.land, h.folder, h.receiveBuffer = nil, folder{}, receiveBuffer{}
+func (h *executor) release() {
+	h.foldBuffer, h.folder, h.receiveBuffer = nil, folder{}, receiveBuffer{}
 }
 
 // do does one part of a step.
-func (h *hand) do(s *step, sends bool) error {
+func (h *executor) do(s *step, sends bool) error {
 	switch {
 	case sends:
 		return h.send(s)
@@ -50,7 +50,7 @@ func (h *hand) do(s *step, sends bool) error {
 }
 
 // await waits for the dependencies of segment k of a part.
-func (h *hand) await(s *step, k int) error {
+func (h *executor) await(s *step, k int) error {
 	if h.half == nil {
 		return nil
 	}
@@ -58,10 +58,10 @@ func (h *hand) await(s *step, k int) error {
 }
 
 // awaitAll waits for the dependencies of all segments of a step on f.
-func (h *hand) awaitAll(s *step, f ref) error { return h.await(s, h.r.segments(h.r.size(f))-1) }
+func (h *executor) awaitAll(s *step, f ref) error { return h.await(s, h.r.segments(h.r.size(f))-1) }
 
 // publish records that segments up to k of n are done.
-func (h *hand) publish(s *step, k, n int) {
+func (h *executor) publish(s *step, k, n int) {
 	if h.half == nil {
 		return
 	}
@@ -73,7 +73,7 @@ func (h *hand) publish(s *step, k, n int) {
 }
 
 // send sends the step's source, segment by segment.
-func (h *hand) send(s *step) error {
+func (h *executor) send(s *step) error {
 	if err := h.await(s, 0); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (h *hand) send(s *step) error {
 
 // sendSegment sends one message, with a segment number and an offset. It is the k-th message of
 // the step; k selects the stripe.
-func (h *hand) sendSegment(s *step, k int, number uint32, offset int, data []byte, absent bool) error {
+func (h *executor) sendSegment(s *step, k int, number uint32, offset int, data []byte, absent bool) error {
 	r := h.r
 	h.out = mesh.Header{
 		Seq: r.op.Seq, Hash: r.hash,
@@ -122,7 +122,7 @@ func (h *hand) sendSegment(s *step, k int, number uint32, offset int, data []byt
 
 // receive receives into the step's destination, folding if the step does, segment
 // by segment.
-func (h *hand) receive(s *step) error {
+func (h *executor) receive(s *step) error {
 	if err := h.await(s, 0); err != nil {
 		return err
 	}
@@ -170,12 +170,12 @@ func (h *hand) receive(s *step) error {
 }
 
 // next waits for the k-th message of a step.
-func (h *hand) next(s *step, k int) error {
+func (h *executor) next(s *step, k int) error {
 	return s.lane.recv[k%len(s.lane.recv)].Next(&h.in)
 }
 
 // read reads data of the k-th message.
-func (h *hand) read(s *step, k int, dst []byte) error {
+func (h *executor) read(s *step, k int, dst []byte) error {
 	if len(dst) == 0 {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (h *hand) read(s *step, k int, dst []byte) error {
 
 // readFold reads data of the k-th message and folds it with src into dst. If the connection can
 // lend its memory, the data is folded from there, else piece by piece through the cache.
-func (h *hand) readFold(s *step, k int, dst, src []byte) error {
+func (h *executor) readFold(s *step, k int, dst, src []byte) error {
 	if len(dst) == 0 {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (h *hand) readFold(s *step, k int, dst, src []byte) error {
 }
 
 // giveBack returns borrowed bytes, if there are any.
-func (h *hand) giveBack() {
+func (h *executor) giveBack() {
 	if h.lender != nil {
 		h.lender.Return()
 		h.lender = nil
@@ -222,7 +222,7 @@ func (h *hand) giveBack() {
 }
 
 // pair folds the step's source and the received bytes.
-func (h *hand) pair(s *step, dst, src, received []byte) {
+func (h *executor) pair(s *step, dst, src, received []byte) {
 	if s.recvLeft {
 		h.r.op.Reducer.Fold(dst, received, src)
 	} else {
@@ -231,16 +231,16 @@ func (h *hand) pair(s *step, dst, src, received []byte) {
 }
 
 // receiveBufferFor returns memory for up to n bytes of whole elements to fold.
-func (h *hand) receiveBufferFor(n int) []byte {
-	n = min(n, blockOf(landBytes, h.r.op.Elem))
-	if n > len(h.land) {
-		h.land = aligned(n)
+func (h *executor) receiveBufferFor(n int) []byte {
+	n = min(n, blockOf(foldBufferBytes, h.r.op.Elem))
+	if n > len(h.foldBuffer) {
+		h.foldBuffer = aligned(n)
 	}
-	return h.land[:n]
+	return h.foldBuffer[:n]
 }
 
 // copy copies the step's source to its destination, unless they are the same memory.
-func (h *hand) copy(s *step) error {
+func (h *executor) copy(s *step) error {
 	if err := h.await(s, 0); err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func (h *hand) copy(s *step) error {
 }
 
 // expect checks that the received header is the expected one, before the data is used.
-func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) error {
+func (h *executor) expect(s *step, number uint32, offset, length int, absent bool) error {
 	in, op := &h.in, h.r.op
 	if in.Seq == op.Seq && in.Hash == h.r.hash && in.Step == s.taking && in.Segment == number &&
 		in.Offset == uint64(offset) && in.Length == uint32(length) && in.Absent == absent {
@@ -275,7 +275,7 @@ func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) e
 }
 
 // mismatch returns the error of an unexpected message.
-func (h *hand) mismatch(s *step, number uint32, offset, length int) error {
+func (h *executor) mismatch(s *step, number uint32, offset, length int) error {
 	in, op := &h.in, h.r.op
 	e := membership.Disagreement(h.r.prog.Rank, membership.Describe(op.Seq, op.What), s.lane.recvFrom, in.Seq)
 	if in.Seq != op.Seq || in.Hash != h.r.hash {
@@ -295,7 +295,7 @@ func describe(step uint16, number uint32, offset, length uint64, absent bool) st
 	return fmt.Sprintf("%d bytes at byte %d of message %d (segment %d)", length, offset, step, number&^uint32(mixed))
 }
 
-func (h *hand) progress(n int) {
+func (h *executor) progress(n int) {
 	if p := h.r.opt.Progress; p != nil {
 		p.Add(uint64(n))
 	}
