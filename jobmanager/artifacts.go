@@ -281,7 +281,7 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 	file, err := os.Open(a.Path(hash))
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%w, %s, any more: the file was removed where it was kept: submit the job again, which uploads it again", errNoSuch, hash),
-			a.giveUp(hash, f))
+			a.removeChanged(hash, f))
 	}
 	if err != nil {
 		return fmt.Errorf("%w, %s: %w", errNoSuch, hash, err)
@@ -304,7 +304,7 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			if have := hex.EncodeToString(sum.Sum(nil)); have != hash {
 				return errors.Join(fmt.Errorf("%w, %s, any more: it was damaged where it was kept (its SHA-256 is %s): submit the job again, which uploads it again", errNoSuch, hash, have),
-					a.giveUp(hash, f))
+					a.removeChanged(hash, f))
 			}
 			return nil
 		case err != nil:
@@ -314,9 +314,9 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 	return ctx.Err()
 }
 
-// giveUp removes an executable whose bytes have changed, unless it is removed already. Jobs
+// removeChanged removes an executable whose bytes have changed, unless it is removed already. Jobs
 // that hold it will hold the next file of the original bytes.
-func (a *artifacts) giveUp(hash string, f *artifact) error {
+func (a *artifacts) removeChanged(hash string, f *artifact) error {
 	a.Lock()
 	defer a.Unlock()
 	if a.Kept[hash] != f {

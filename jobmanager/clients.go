@@ -188,11 +188,11 @@ func (m *Manager) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.
 func (m *Manager) find(id wire.JobID) (wire.JobInfo, *job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.look(id)
+	return m.findLocked(id)
 }
 
-// look is find for those that hold mu.
-func (m *Manager) look(id wire.JobID) (wire.JobInfo, *job, error) {
+// findLocked is find for those that hold mu.
+func (m *Manager) findLocked(id wire.JobID) (wire.JobInfo, *job, error) {
 	if info, ok := m.core.Job(id); ok {
 		return info, m.jobs[id], nil
 	}
@@ -211,11 +211,11 @@ func (m *Manager) look(id wire.JobID) (wire.JobInfo, *job, error) {
 		info, _ := m.core.Job(fit[0])
 		return info, m.jobs[fit[0]], nil
 	}
-	return wire.JobInfo{}, nil, wire.Error(codes.InvalidArgument, "%q is the beginning of several IDs, %s: give more of the ID", string(id), some(fit))
+	return wire.JobInfo{}, nil, wire.Error(codes.InvalidArgument, "%q is the beginning of several IDs, %s: give more of the ID", string(id), firstNames(fit))
 }
 
-// some names the first few of many jobs.
-func some(ids []wire.JobID) string {
+// firstNames names the first few of many jobs.
+func firstNames(ids []wire.JobID) string {
 	const most = 4
 	var text []string
 	for _, id := range ids[:min(len(ids), most)] {

@@ -30,7 +30,7 @@ func (m *Manager) Deliver(stream wire.ClientStream[wire.Delivery, wire.Delivered
 			return
 		}
 		close(first)
-		if err = m.told(ctx); err == nil {
+		if err = m.awaitFollowers(ctx); err == nil {
 			err = m.takeIn(j, ref, stream)
 		}
 		result <- err
@@ -75,9 +75,9 @@ func (m *Manager) deliverer(d *wire.Delivery) (*job, wire.WorkerRef, error) {
 	return j, ref, nil
 }
 
-// told waits until followers have been told of everything decided so far. So they see that a
+// awaitFollowers waits until followers have been told of everything decided so far. So they see that a
 // job runs before they see its rows.
-func (m *Manager) told(ctx context.Context) error {
+func (m *Manager) awaitFollowers(ctx context.Context) error {
 	done := make(chan struct{})
 	m.recorder.put(entry{then: func(error) { close(done) }})
 	select {

@@ -182,7 +182,7 @@ func (m *Manager) changed(info *wire.JobInfo) {
 		m.log.Info("job "+now.state.String(), "job", info.ID, "detail", info.Detail)
 	}
 	j.shown = now
-	event := &wire.Event{Time: m.config.Now(), State: bare(*info)}
+	event := &wire.Event{Time: m.config.Now(), State: withoutPlan(*info)}
 	m.recorder.put(entry{then: func(error) {
 		if err := j.spool.append(event); err != nil {
 			m.log.Error("followers do not receive a job's state", "job", j.id, "error", err)
@@ -190,8 +190,8 @@ func (m *Manager) changed(info *wire.JobInfo) {
 	}})
 }
 
-// bare returns a job without its plan and outcomes, which are kept apart from its state.
-func bare(info wire.JobInfo) *wire.JobInfo {
+// withoutPlan returns a job without its plan and outcomes, which are kept apart from its state.
+func withoutPlan(info wire.JobInfo) *wire.JobInfo {
 	info.Plan, info.Outcomes, info.Progress = nil, nil, nil
 	return &info
 }
@@ -200,8 +200,8 @@ func bare(info wire.JobInfo) *wire.JobInfo {
 func (m *Manager) tellProgress() {
 	now := m.config.Now()
 	for _, j := range m.jobs {
-		if j.dirty && now.Sub(j.told) >= progressEvery {
-			j.dirty, j.told = false, now
+		if j.dirty && now.Sub(j.progressSent) >= progressEvery {
+			j.dirty, j.progressSent = false, now
 			if p := m.core.Progress(j.id); p != nil {
 				j.spool.advance(p)
 			}
@@ -212,8 +212,8 @@ func (m *Manager) tellProgress() {
 // progressEvery is how often followers are told of progress, at most.
 const progressEvery = 200 * time.Millisecond
 
-// logsPatience bounds the wait for the last lines of workers whose job has ended.
-const logsPatience = 5 * time.Second
+// logsTimeout bounds the wait for the last lines of workers whose job has ended.
+const logsTimeout = 5 * time.Second
 
 // finish records a job that has ended, with the number of its events, after everything that it
 // sent to its client is on disk. Then it tells the followers.
@@ -269,10 +269,10 @@ func (m *Manager) finishUnlocked(j *job, info wire.JobInfo, plan []byte) {
 		j.past = record{Whole: r.Whole, Events: events, Doubt: r.Doubt}
 		m.past[j.id] = j.past
 		m.mu.Unlock()
-		close(j.buried)
+		close(j.finalWriteDone)
 	}})
 	select {
-	case <-j.buried:
+	case <-j.finalWriteDone:
 	case <-m.ctx.Done():
 		return
 	}
@@ -283,13 +283,13 @@ func (m *Manager) finishUnlocked(j *job, info wire.JobInfo, plan []byte) {
 	m.lastLines(j)
 }
 
-// settlePatience bounds the wait for workers that were told to exit.
-const settlePatience = 2 * time.Second
+// settleTimeout bounds the wait for workers that were told to exit.
+const settleTimeout = 2 * time.Second
 
 // settled waits until the workers of a finished job are gone. So their temporary files beside
 // the outputs are removed, and the slots are free, before the client hears of the end.
 func (m *Manager) settled(id wire.JobID) {
-	timeout := time.NewTimer(settlePatience)
+	timeout := time.NewTimer(settleTimeout)
 	defer timeout.Stop()
 	for pause := 4 * time.Millisecond; m.processes(id) > 0; pause = min(2*pause, core.TickEvery) {
 		select {
@@ -304,7 +304,7 @@ func (m *Manager) settled(id wire.JobID) {
 
 // lastLines waits for the last log lines of a job that has ended, and then drops the job.
 func (m *Manager) lastLines(j *job) {
-	timeout := time.NewTimer(logsPatience)
+	timeout := time.NewTimer(logsTimeout)
 	defer timeout.Stop()
 	for m.processes(j.id) > 0 {
 		select {

@@ -61,7 +61,7 @@ type follower struct {
 
 func (m *Manager) newFollower(req *wire.FollowRequest, send func(*wire.Event) error) (*follower, error) {
 	m.mu.Lock()
-	info, j, err := m.look(req.Job)
+	info, j, err := m.findLocked(req.Job)
 	if j != nil {
 		j.readers++
 	}
@@ -96,7 +96,7 @@ func (f *follower) close() {
 		f.file.Close()
 	}
 	if f.job != nil {
-		f.m.unread(f.job)
+		f.m.dropFollower(f.job)
 	}
 }
 
@@ -255,7 +255,7 @@ func (m *Manager) attach(j *job, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	j.attached += n
-	j.away = 0
+	j.unattached = 0
 }
 
 // cancelAbandoned cancels the jobs whose client went away. Only time in which this process ran
@@ -267,7 +267,7 @@ func (m *Manager) cancelAbandoned() {
 		if !j.spec.Attached || j.abandoned || j.attached > 0 || j.final != nil {
 			continue
 		}
-		if j.away += passed; j.away < m.config.AttachGrace {
+		if j.unattached += passed; j.unattached < m.config.AttachGrace {
 			continue
 		}
 		j.abandoned = true

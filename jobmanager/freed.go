@@ -15,16 +15,16 @@ import (
 // the size of a worker's log: it may explain what happened. Where rows were, the file has a
 // gap, so that later events keep their numbers.
 
-// useless reports whether the rows of a job that is over can be freed. They stay if a later
+// rowsUnneeded reports whether the rows of a job that is over can be freed. They stay if a later
 // record of the job may be lost, since they may be results. The caller holds mu.
-func (m *Manager) useless(id wire.JobID) bool {
+func (m *Manager) rowsUnneeded(id wire.JobID) bool {
 	info, ok := m.core.Job(id)
 	return ok && m.jobs[id] == nil && m.past[id].Doubt == "" &&
 		(info.State == wire.JobFailed || info.State == wire.JobCancelled)
 }
 
-// unread counts one follower of a job less.
-func (m *Manager) unread(j *job) {
+// dropFollower counts one follower of a job less.
+func (m *Manager) dropFollower(j *job) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	j.readers--
@@ -47,7 +47,7 @@ func (m *Manager) freeAll(ids []wire.JobID) {
 // files anew.
 func (m *Manager) freeRows(id wire.JobID) {
 	m.mu.Lock()
-	useless := m.useless(id)
+	useless := m.rowsUnneeded(id)
 	m.mu.Unlock()
 	if !useless {
 		return

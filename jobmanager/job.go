@@ -23,30 +23,30 @@ type job struct {
 	spool *spool
 	logs  *joblogs
 
-	plan     []byte        // in JSON, until it is on disk (guarded)
-	graph    []byte        // likewise, where a worker resolved it (guarded)
-	recorded chan struct{} // closed when the job is on record, or could not be
-	unsaved  error         // why it could not be; before recorded is closed
-	kept     chan struct{} // closed when the final state is on record
-	buried   chan struct{} // closed when the final state is on record, or when the first write of it failed
-	done     chan struct{} // closed after buried, when followers may hear of the end
-	past     record        // all but Info; before done is closed
-	doubt    string        // its record's Doubt when the job manager started
-	final    *wire.JobInfo // set once it has ended (guarded, readable once done is closed)
-	over     chan struct{} // closed when nothing more of its workers is kept
+	plan           []byte        // in JSON, until it is on disk (guarded)
+	graph          []byte        // likewise, where a worker resolved it (guarded)
+	recorded       chan struct{} // closed when the job is on record, or could not be
+	unsaved        error         // why it could not be; before recorded is closed
+	kept           chan struct{} // closed when the final state is on record
+	finalWriteDone chan struct{} // closed when the final state is on record, or when the first write of it failed
+	done           chan struct{} // closed after finalWriteDone, when followers may hear of the end
+	past           record        // all but Info; before done is closed
+	doubt          string        // its record's Doubt when the job manager started
+	final          *wire.JobInfo // set once it has ended (guarded, readable once done is closed)
+	over           chan struct{} // closed when nothing more of its workers is kept
 
 	saving    bool   // its first record is on its way to disk (guarded)
 	forgotten bool   // it is to be forgotten once it is over (guarded)
 	missing   uint64 // events that its spool lost when a job manager ended before
 
-	shown     shown         // (guarded)
-	dirty     bool          // there is progress that followers were not told (guarded)
-	told      time.Time     // when progress was told (guarded)
-	readers   int           // followers, who find events where they were written (guarded)
-	attached  int           // streams of the client to which it is attached (guarded)
-	away      time.Duration // how long there has been none while this process ran (guarded)
-	abandoned bool          // it was cancelled because its client was away (guarded)
-	credits   *attempt      // credentials of the current attempt (guarded)
+	shown        shown         // (guarded)
+	dirty        bool          // there is progress that followers have not seen (guarded)
+	progressSent time.Time     // when progress was last sent (guarded)
+	readers      int           // followers, who find events where they were written (guarded)
+	attached     int           // streams of the client to which it is attached (guarded)
+	unattached   time.Duration // how long there has been none while this process ran (guarded)
+	abandoned    bool          // it was cancelled because its client was away (guarded)
+	credits      *attempt      // credentials of the current attempt (guarded)
 }
 
 // shown is the part of a state whose changes are told to followers.
@@ -60,7 +60,7 @@ func newJob(root *os.Root, id wire.JobID, spec wire.JobSpec, plan []byte, c *Con
 	spec.Args, spec.Graph = nil, nil
 	j := &job{
 		id: id, spec: spec, plan: plan,
-		recorded: make(chan struct{}), kept: make(chan struct{}), buried: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
+		recorded: make(chan struct{}), kept: make(chan struct{}), finalWriteDone: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
 		shown: shown{state: -1},
 		// The client is away at first: it opens its stream after the submission.
 	}

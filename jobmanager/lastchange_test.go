@@ -36,7 +36,7 @@ func TestLastChange(t *testing.T) {
 	tm.run()
 	id := committing(t, tm, specOf(t, 1))
 	ref := wire.WorkerRef{Job: id, Attempt: 1}
-	require.NoError(t, m.told(bounded(t)))
+	require.NoError(t, m.awaitFollowers(bounded(t)))
 	tm.says(wire.WorkerEvent{WorkerRef: ref, Committed: &wire.Committed{}})
 	require.NotNil(t, tm.next().Worker.Exit)
 	tm.ended(ref, nil)

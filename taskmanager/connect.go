@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// registerPatience bounds how long a job manager may take to answer.
-const registerPatience = 10 * time.Second
+// registerTimeout bounds how long a job manager may take to answer.
+const registerTimeout = 10 * time.Second
 
 // Times used if the job manager sets none, and bounds of those that it may set.
 const (
@@ -88,13 +88,13 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 		return false, errStopping
 	}
 	defer m.end()
-	late := time.AfterFunc(registerPatience, func() {
-		cut(fmt.Errorf("the job manager did not answer the registration within %s", registerPatience))
+	late := time.AfterFunc(registerTimeout, func() {
+		cut(fmt.Errorf("the job manager did not answer the registration within %s", registerTimeout))
 	})
 	defer late.Stop()
 	stream, welcome, err := m.register(ctx)
 	if err != nil {
-		return false, m.judge(ctx, err)
+		return false, m.connectionError(ctx, err)
 	}
 	late.Stop()
 	beat := m.acceptRegistration(welcome)
@@ -116,7 +116,7 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	if last := <-heard; err == nil {
 		err = last
 	}
-	return true, m.judge(ctx, err)
+	return true, m.connectionError(ctx, err)
 }
 
 // begin records a new connection, unless the task manager stops.
@@ -135,9 +135,9 @@ func (m *manager) end() {
 	m.lease.lost()
 }
 
-// judge says why a connection ended, and returns a *RefusedError for what the job manager would
+// connectionError says why a connection ended, and returns a *RefusedError for what the job manager would
 // refuse again.
-func (m *manager) judge(ctx context.Context, err error) error {
+func (m *manager) connectionError(ctx context.Context, err error) error {
 	switch wire.Code(err) {
 	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
 		return &RefusedError{JobManager: m.JobManager, Reason: wire.Reason(err)}

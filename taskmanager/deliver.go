@@ -33,9 +33,9 @@ type deliverer struct {
 	flushes chan chan error
 	broken  chan error // holds the reason why rows were lost
 
-	mu     sync.Mutex
-	cancel context.CancelFunc // of the stream
-	unwant bool               // the rows are not wanted any more
+	mu       sync.Mutex
+	cancel   context.CancelFunc // of the stream
+	unwanted bool               // the rows are not wanted any more
 
 	// Used only by the goroutine of run.
 	stream  stream
@@ -51,13 +51,13 @@ type stream interface {
 	CloseAndRecv() (*wire.Delivered, error)
 }
 
-// logPatience bounds how long the end of a worker waits for its log lines.
-const logPatience = 3 * time.Second
+// logTimeout bounds how long the end of a worker waits for its log lines.
+const logTimeout = 3 * time.Second
 
 func newDeliverer(ref wire.WorkerRef, client *wire.Client, out *output, seed uint64) *deliverer {
 	return &deliverer{
 		ref: ref, client: client, out: out,
-		patience: backPatience,
+		patience: reconnectTimeout,
 		bulk:     make(chan *wire.Delivery), flushes: make(chan chan error), broken: make(chan error, 1),
 		retry: newBackoff(seed),
 	}
@@ -65,7 +65,7 @@ func newDeliverer(ref wire.WorkerRef, client *wire.Client, out *output, seed uin
 
 // run delivers until the context is done.
 func (d *deliverer) run(ctx context.Context) {
-	defer d.hangUp()
+	defer d.closeStream()
 	var later <-chan time.Time
 	for {
 		select {
@@ -93,7 +93,7 @@ func (d *deliverer) run(ctx context.Context) {
 func (d *deliverer) discard() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.unwant = true
+	d.unwanted = true
 	if d.cancel != nil {
 		d.cancel()
 	}
@@ -102,7 +102,7 @@ func (d *deliverer) discard() {
 func (d *deliverer) discarded() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.unwant
+	return d.unwanted
 }
 
 // deliver sends rows or text, and tries again while there is no connection. It gives up when
@@ -164,7 +164,7 @@ func (d *deliverer) deliverLog(ctx context.Context) bool {
 // that accepts none, as the worker must not be held up.
 func (d *deliverer) sendLog(lines []byte) error {
 	if !d.rows {
-		stop := time.AfterFunc(logPatience, d.cancelStream)
+		stop := time.AfterFunc(logTimeout, d.cancelStream)
 		defer stop.Stop()
 	}
 	return d.send(&wire.Delivery{Log: lines})
@@ -173,7 +173,7 @@ func (d *deliverer) sendLog(lines []byte) error {
 // finish sends the rest of the log and waits for the confirmation of everything, up to a time
 // limit. It is called once, by another goroutine.
 func (d *deliverer) finish() {
-	enough := time.NewTimer(logPatience)
+	enough := time.NewTimer(logTimeout)
 	defer enough.Stop()
 	answer := make(chan error, 1)
 	select {
@@ -225,7 +225,7 @@ func (d *deliverer) send(piece *wire.Delivery) error {
 
 // fail closes a stream that failed.
 func (d *deliverer) fail(err error) {
-	d.hangUp()
+	d.closeStream()
 	switch wire.Code(err) {
 	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Unknown, codes.Internal:
 	default:
@@ -246,9 +246,9 @@ func (d *deliverer) tellLost(ctx context.Context, err error) error {
 	return err
 }
 
-// backPatience bounds the wait for a broken connection to be back. After that time, a job
+// reconnectTimeout bounds the wait for a broken connection to be back. After that time, a job
 // manager takes a task manager for lost.
-const backPatience = 2 * time.Second
+const reconnectTimeout = 2 * time.Second
 
 const undelivered = "rows or text for the client could not be brought to the job manager: "
 
@@ -279,8 +279,8 @@ func (d *deliverer) lost(ctx context.Context, err error) error {
 	return fmt.Errorf(undelivered+"the connection to it broke while they were on their way (%w), and nobody knows which of them arrived%s", err, back)
 }
 
-// hangUp closes the stream without confirmation.
-func (d *deliverer) hangUp() {
+// closeStream closes the stream without confirmation.
+func (d *deliverer) closeStream() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.cancel != nil {
@@ -300,12 +300,12 @@ func (d *deliverer) confirm(ctx context.Context) error {
 	}
 	rows := d.rows
 	if !rows {
-		stop := time.AfterFunc(logPatience, d.cancelStream)
+		stop := time.AfterFunc(logTimeout, d.cancelStream)
 		defer stop.Stop()
 	}
 	_, err := d.stream.CloseAndRecv()
 	if err == nil {
-		d.hangUp()
+		d.closeStream()
 		return nil
 	}
 	d.fail(err)

@@ -25,16 +25,16 @@ type ending struct {
 
 // failure says why the process ended, nil if it ended as it was told.
 func (e ending) failure() *wire.Failure {
-	if e.asTold() {
+	if e.asOrdered() {
 		return nil
 	}
 	kind, message := e.cause()
 	return &wire.Failure{Kind: kind, Message: message}
 }
 
-// asTold reports whether the worker ended in the way of one that was told to end, or that had
+// asOrdered reports whether the worker ended in the way of one that was told to end, or that had
 // reported why it must end.
-func (e ending) asTold() bool {
+func (e ending) asOrdered() bool {
 	return (e.in == leaving || e.in == finishingCommit || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
 }
 

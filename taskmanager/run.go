@@ -108,8 +108,8 @@ type manager struct {
 	ailing   string                  // why it takes no work, as in the last heartbeat; used only by sendLoop
 }
 
-// leavePatience bounds how long a Leave may take.
-const leavePatience = 2 * time.Second
+// leaveTimeout bounds how long a Leave may take.
+const leaveTimeout = 2 * time.Second
 
 // run keeps the connection until the context is done, and then ends everything in order.
 func (m *manager) run(ctx context.Context) error {
@@ -131,7 +131,7 @@ func (m *manager) run(ctx context.Context) error {
 	m.Logger.Info("stopping", "why", context.Cause(ctx))
 	m.stop()
 	m.outbox.requestLeave("was stopped")
-	patience := time.NewTimer(leavePatience)
+	patience := time.NewTimer(leaveTimeout)
 	defer patience.Stop()
 	select {
 	case <-ended:

@@ -242,7 +242,7 @@ func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure 
 		return because(wire.ClusterFailure, "the job manager told the worker to %s while it was %s", h, in)
 	case h == silentTooLong:
 		return because(wire.LostFailure, "the worker was silent for %.1fs, as if it were stopped, and was killed", w.sinceFrame.Seconds())
-	case h == ranOut && in == starting && w.runsOwn():
+	case h == ranOut && in == starting && w.runsOwnExecutable():
 		return because(wire.ClusterFailure, "the task manager's own executable runs, but sent nothing as a worker within %s", w.Startup)
 	case h == ranOut && in == starting:
 		return because(wire.MisuseFailure, "the executable runs, but sent nothing as a worker within %s: %s", w.Startup, notOurs)
@@ -260,7 +260,7 @@ func (w *worker) causeOfExit() *wire.Failure {
 	if w.exit.err != nil {
 		w.log.Error("the end of the worker's process", "pid", w.process.PID(), "error", w.exit.err)
 	}
-	return ending{exit: w.exit.Exit, in: w.state, crash: w.out.crashed(), own: w.runsOwn()}.failure()
+	return ending{exit: w.exit.Exit, in: w.state, crash: w.out.crashed(), own: w.runsOwnExecutable()}.failure()
 }
 
 // tick lets time pass.
@@ -334,7 +334,7 @@ func (w *worker) finish() {
 	}
 	f := w.failure
 	if f != nil {
-		f = w.signed(f)
+		f = w.withOrigin(f)
 		if w.exit != nil {
 			f.ExitCode, f.Signal = w.exit.Code, w.exit.Signal
 		}
@@ -345,8 +345,8 @@ func (w *worker) finish() {
 	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f}})
 }
 
-// signed returns a failure with its worker and task manager, and the last lines of output.
-func (w *worker) signed(f *wire.Failure) *wire.Failure {
+// withOrigin returns a failure with its worker and task manager, and the last lines of output.
+func (w *worker) withOrigin(f *wire.Failure) *wire.Failure {
 	signed := *f
 	signed.Worker, signed.TaskManager = w.ref.Worker, w.Name
 	signed.ExitCode, signed.Signal = -1, ""

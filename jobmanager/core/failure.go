@@ -42,7 +42,7 @@ func (c *Core) cancel(j *job, reason string) {
 	if j.processes > 0 {
 		c.record(j, false)
 	}
-	c.stopAll(j, toldCancel, reason)
+	c.stopAll(j, orderedCancel, reason)
 	c.settle(j)
 }
 
@@ -77,10 +77,10 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure) {
 	known := bounded(f)
 	known.Worker, known.TaskManager = w.ref.Worker, w.taskManager.Name
 	if f.Kind == wire.UnheardFailure {
-		known = c.unheard(known)
+		known = c.explainUnheard(known)
 	}
 	switch {
-	case w.ref.Attempt != j.info.Attempt || w.told == toldExit:
+	case w.ref.Attempt != j.info.Attempt || w.ordered == orderedExit:
 		// Nothing depends on this worker any more.
 	case j.info.State == wire.JobFailing && j.deciding && f.Kind != wire.PeerFailure:
 		j.info.Failure = known
@@ -111,7 +111,7 @@ func (c *Core) decide(j *job) {
 	if j.processes > 0 {
 		c.record(j, false)
 	}
-	c.stopAll(j, toldCancel, "the job failed: "+j.info.Detail)
+	c.stopAll(j, orderedCancel, "the job failed: "+j.info.Detail)
 }
 
 // maxBroken is how many workers brokenConnection names.

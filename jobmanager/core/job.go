@@ -15,9 +15,9 @@ type job struct {
 	spec wire.JobSpec // until it has ended and has no workers
 	info wire.JobInfo // without progress and outcomes until it has ended
 
-	queued bool          // waits for slots
-	early  time.Duration // counted time before which a slot is only reserved for it; 0 once that is over
-	since  time.Duration // counted time when its current wait began
+	queued        bool          // waits for slots
+	reservedUntil time.Duration // counted time before which a slot is only reserved for it; 0 once that is over
+	since         time.Duration // counted time when its current wait began
 
 	resolver  *worker
 	compiling bool      // the graph that the resolver built is being compiled
@@ -211,7 +211,7 @@ func (c *Core) place(j *job, shares []Share) {
 
 // resolved sends the graph that a worker built to be compiled, and tells the worker to exit.
 func (c *Core) resolved(w *worker, graph []byte) {
-	c.stop(w, toldExit, "")
+	c.stop(w, orderedExit, "")
 	if w.job.info.State == wire.JobResolving {
 		w.job.compiling = true
 		c.emit(Compile{ID: w.job.info.ID, Graph: graph})
@@ -321,7 +321,7 @@ func (c *Core) committed(j *job) {
 		return
 	}
 	c.close(j)
-	c.stopAll(j, toldExit, "")
+	c.stopAll(j, orderedExit, "")
 	c.settle(j)
 }
 
@@ -340,7 +340,7 @@ func (j *job) all() iter.Seq[*worker] {
 }
 
 // stopAll tells all workers of a job to end.
-func (c *Core) stopAll(j *job, how ending, reason string) {
+func (c *Core) stopAll(j *job, how endOrder, reason string) {
 	c.stop(j.resolver, how, reason)
 	for w := range j.all() {
 		c.stop(w, how, reason)

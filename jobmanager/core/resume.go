@@ -122,7 +122,7 @@ func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 		return
 	}
 	for _, o := range r.ran {
-		c.stop(o, toldExit, "")
+		c.stop(o, orderedExit, "")
 	}
 	c.moveJob(j, jobOrphaned, "")
 	j.queued, c.rethink = true, true
@@ -134,18 +134,18 @@ func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 	c.resumeAfter(j, 0)
 }
 
-// resumeAfter records that a commit is to be finished, from counted time early on.
-func (c *Core) resumeAfter(j *job, early time.Duration) {
-	j.early = early
+// resumeAfter records that a commit is to be finished, after counted time from.
+func (c *Core) resumeAfter(j *job, from time.Duration) {
+	j.reservedUntil = from
 	j.info.Detail = j.resume.cause() + "; going on with that"
-	if early > 0 {
-		j.info.Detail += fmt.Sprintf(" in %.1fs, when no earlier worker can be left", (early - c.clock.Counted()).Seconds())
+	if from > 0 {
+		j.info.Detail += fmt.Sprintf(" in %.1fs, when no earlier worker can be left", (from - c.clock.Counted()).Seconds())
 	}
 	c.record(j, false)
 }
 
 // waits reports whether a job can have slots.
-func (j *job) waits() bool { return j.queued && j.early == 0 && (j.recorded || !j.resume.due) }
+func (j *job) waits() bool { return j.queued && j.reservedUntil == 0 && (j.recorded || !j.resume.due) }
 
 // find looks for slots for a waiting job. A commit is best finished where the job's workers
 // ran, as those task managers have seen the directories of the outputs. The one where the last
@@ -191,7 +191,7 @@ func (c *Core) placeResumed(j *job, n *taskManager, placed []wire.Placed, ranges
 // resumeCommit tells the worker that is to finish the commit to begin.
 func (c *Core) resumeCommit(w *worker) {
 	j := w.job
-	if !w.commits() || w.told != nothing {
+	if !w.commits() || w.ordered != notOrdered {
 		return
 	}
 	if w.fingerprint != j.info.Fingerprint {
@@ -209,8 +209,8 @@ func (c *Core) resumeCommit(w *worker) {
 // failOverdueResumption lets a job go on once it has waited long enough for its former workers to
 // end. It fails a job that has waited too long for a new worker.
 func (c *Core) failOverdueResumption(j *job, waited time.Duration) {
-	if j.early > 0 && c.clock.Counted() >= j.early {
-		j.early, c.rethink = 0, true
+	if j.reservedUntil > 0 && c.clock.Counted() >= j.reservedUntil {
+		j.reservedUntil, c.rethink = 0, true
 	}
 	var message string
 	switch {

@@ -22,18 +22,18 @@ func (s standstill) before(at, within time.Duration) bool {
 	return s.gap > 0 && at-s.end <= within
 }
 
-// awake checks, before an event is processed, whether this process stood still until now. Each
+// checkStandstill checks, before an event is processed, whether this process stood still until now. Each
 // task manager's wait begins anew only once until it is heard, so that a job manager that
 // stands still again and again still finds task managers that are gone.
-func (c *Core) awake() {
+func (c *Core) checkStandstill() {
 	gap := c.clock.Gap(c.now, c.config.Detection/2)
 	if gap == 0 {
 		return
 	}
 	c.still = standstill{gap: gap, end: c.clock.Counted()}
 	for _, n := range c.order {
-		if !n.spared {
-			n.spared, n.heard = true, c.clock.Counted()
+		if !n.waitRestarted {
+			n.waitRestarted, n.heard = true, c.clock.Counted()
 		}
 		for _, w := range n.workers {
 			w.missed = c.clock.Counted()
@@ -46,10 +46,10 @@ func (c *Core) awake() {
 	}
 }
 
-// unheard explains why a task manager that did not hear the job manager ended a worker. Either
+// explainUnheard explains why a task manager that did not hear the job manager ended a worker. Either
 // this process stood still, which is no fault of the task manager, or the two could not reach
 // each other.
-func (c *Core) unheard(f *wire.Failure) *wire.Failure {
+func (c *Core) explainUnheard(f *wire.Failure) *wire.Failure {
 	told := *f
 	told.Kind = wire.LostFailure
 	if s := c.still; s.gap >= c.config.Lease/2 && s.before(c.clock.Counted(), c.config.Lease) {

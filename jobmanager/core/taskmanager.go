@@ -20,7 +20,7 @@ type taskManager struct {
 	conn          int           // 0: away or gone
 	heard         time.Duration // counted time when it was last heard or cut off
 	heardAt       time.Duration // time when it was last heard, for people
-	spared        bool          // its wait began anew after a standstill since it was last heard
+	waitRestarted bool          // its wait began anew after a standstill since it was last heard
 	since         time.Time
 	reason        string // why it is away or gone; completes "task manager X ..."
 	used          int    // slots
@@ -37,8 +37,8 @@ func (n *taskManager) offer() Offer {
 	return o
 }
 
-// mine returns its workers in order.
-func (n *taskManager) mine() []*worker {
+// workersInOrder returns its workers in order.
+func (n *taskManager) workersInOrder() []*worker {
 	all := make([]*worker, 0, len(n.workers))
 	for _, w := range n.workers {
 		all = append(all, w)
@@ -172,7 +172,7 @@ func (c *Core) takeBack(n *taskManager, conn int) {
 	}
 	c.moveTaskManager(n, taskManagerBack)
 	n.conn, n.reason = conn, ""
-	n.heard, n.heardAt, n.spared = c.clock.Counted(), c.now, false
+	n.heard, n.heardAt, n.waitRestarted = c.clock.Counted(), c.now, false
 	c.conns[conn] = n
 }
 
@@ -187,15 +187,15 @@ func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 		}
 		has[ref] = true
 	}
-	mine := n.mine()
+	mine := n.workersInOrder()
 	for _, w := range mine {
 		if has[w.ref] {
-			c.remind(w)
+			c.repeatCommands(w)
 		}
 	}
 	for _, w := range mine {
 		if !has[w.ref] && !w.state.Gone() {
-			c.workerGone(w, processEnded, lost(cameBackWithout(n.Name, broke)))
+			c.workerGone(w, processEnded, lostFailure(cameBackWithout(n.Name, broke)))
 		}
 	}
 }
@@ -237,7 +237,7 @@ func (c *Core) heartbeat(e Heartbeat) {
 	if known == len(n.workers) {
 		return
 	}
-	for _, w := range n.mine() {
+	for _, w := range n.workersInOrder() {
 		if !w.state.Gone() {
 			c.missed(w)
 		}
@@ -249,12 +249,12 @@ func (c *Core) heartbeat(e Heartbeat) {
 // being deployed need not be there yet; it has a deadline of its own.
 func (c *Core) missed(w *worker) {
 	switch {
-	case w.beat == w.taskManager.beats || w.state == WorkerDeploying && w.told == nothing:
+	case w.beat == w.taskManager.beats || w.state == WorkerDeploying && w.ordered == notOrdered:
 		w.missing = false
 	case !w.missing:
 		w.missing, w.missed = true, c.clock.Counted()
 	case c.clock.Counted()-w.missed >= c.config.Detection:
-		c.workerGone(w, processEnded, lost(fmt.Sprintf("task manager %s does not have the worker any more", w.taskManager.Name)))
+		c.workerGone(w, processEnded, lostFailure(fmt.Sprintf("task manager %s does not have the worker any more", w.taskManager.Name)))
 	}
 }
 
@@ -263,7 +263,7 @@ func (c *Core) missed(w *worker) {
 func (c *Core) hear(conn int) *taskManager {
 	n := c.conns[conn]
 	if n != nil && c.moveTaskManager(n, taskManagerHeard) {
-		n.heard, n.heardAt, n.spared = c.clock.Counted(), c.now, false
+		n.heard, n.heardAt, n.waitRestarted = c.clock.Counted(), c.now, false
 	}
 	return n
 }
@@ -320,9 +320,9 @@ func (c *Core) leave(n *taskManager, e taskManagerEvent, reason string) {
 	}
 	delete(c.taskManagers, n.ID)
 	c.order = slices.DeleteFunc(c.order, func(o *taskManager) bool { return o == n })
-	for _, w := range n.mine() {
+	for _, w := range n.workersInOrder() {
 		if !w.state.Gone() {
-			c.workerGone(w, managerLost, lost("task manager "+n.Name+" "+reason))
+			c.workerGone(w, managerLost, lostFailure("task manager "+n.Name+" "+reason))
 		}
 	}
 	c.gone = append(c.gone, n)

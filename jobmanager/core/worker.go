@@ -8,14 +8,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// ending is the command by which a worker was told to end.
-type ending int
+// endOrder is the command by which a worker was told to end.
+type endOrder int
 
 const (
-	nothing    ending = iota
-	toldCancel        // it is to stop
-	toldExit          // it has no more work
-	toldKill          // its process is to be ended
+	notOrdered    endOrder = iota
+	orderedCancel          // it is to stop
+	orderedExit            // it has no more work
+	orderedKill            // its process is to be ended
 )
 
 // worker is a process of a job, from its deployment until it is gone.
@@ -27,10 +27,10 @@ type worker struct {
 	mode        wire.WorkerMode
 	state       WorkerState
 
-	told   ending
-	reason string        // of a Cancel
-	killAt time.Duration // counted time after which it is killed; once told
-	heard  bool          // a report of it came since it was told to start
+	ordered endOrder
+	reason  string        // of a Cancel
+	killAt  time.Duration // counted time after which it is killed; once ordered
+	heard   bool          // a report of it came since it was told to start
 
 	beat    uint64        // the task manager's last heartbeat that listed it
 	missing bool          // from the last heartbeat
@@ -72,16 +72,16 @@ func (c *Core) command(w *worker, cmd wire.WorkerCommand) {
 	c.send(w.taskManager, wire.ToTaskManager{Worker: &cmd})
 }
 
-// remind repeats the commands that may have been lost with a broken connection. Workers ignore
+// repeatCommands repeats the commands that may have been lost with a broken connection. Workers ignore
 // repetitions.
-func (c *Core) remind(w *worker) {
+func (c *Core) repeatCommands(w *worker) {
 	j := w.job
 	switch {
-	case w.told == toldKill:
+	case w.ordered == orderedKill:
 		c.command(w, wire.WorkerCommand{Kill: &wire.Kill{}})
-	case w.told == toldExit:
+	case w.ordered == orderedExit:
 		c.command(w, wire.WorkerCommand{Exit: &wire.Exit{}})
-	case w.told == toldCancel:
+	case w.ordered == orderedCancel:
 		c.command(w, wire.WorkerCommand{Cancel: &wire.Cancel{Reason: w.reason}})
 	case w.state == WorkerReady && j.preparing && w.ref.Worker == 0:
 		c.command(w, wire.WorkerCommand{Prepare: &wire.Prepare{}})
@@ -113,37 +113,37 @@ func (c *Core) reported(e Reported) {
 	case e.Ended != nil:
 		c.workerGone(w, processEnded, e.Ended.Failure)
 	case e.Failed != nil:
-		if c.said(w, saidFailed) {
+		if c.applyReport(w, saidFailed) {
 			c.workerFailed(w, e.Failed)
 		}
 	case e.Ready != nil:
-		if c.said(w, saidReady) {
+		if c.applyReport(w, saidReady) {
 			c.ready(w, e.Ready)
 		}
 	case e.Resolved != nil:
-		if c.said(w, saidResolved) {
+		if c.applyReport(w, saidResolved) {
 			c.resolved(w, e.Resolved.Graph)
 		}
 	case e.Prepared != nil:
-		if c.said(w, saidPrepared) && w.job.info.State == wire.JobDeploying {
+		if c.applyReport(w, saidPrepared) && w.job.info.State == wire.JobDeploying {
 			c.startAll(w.job)
 		}
 	case e.Finished != nil:
-		if c.said(w, saidFinished) {
+		if c.applyReport(w, saidFinished) {
 			c.finished(w, e.Finished.Outcome)
 		}
 	case e.Committed != nil:
-		if c.said(w, saidCommitted) {
+		if c.applyReport(w, saidCommitted) {
 			c.committed(w.job)
 		}
 	}
 }
 
-// said moves a worker to the state that follows from its report, and returns whether the report
+// applyReport moves a worker to the state that follows from its report, and returns whether the report
 // was news. A repetition is not news; a report that is out of turn fails the worker.
-func (c *Core) said(w *worker, e workerEvent) bool {
+func (c *Core) applyReport(w *worker, e workerEvent) bool {
 	next, ok := workerTable.next(w.state, e)
-	if ok && w.mayCome(e) {
+	if ok && w.expects(e) {
 		w.state = next
 		return true
 	}
@@ -157,8 +157,8 @@ func (c *Core) said(w *worker, e workerEvent) bool {
 	return false
 }
 
-// mayCome reports whether a worker was asked for what it reports.
-func (w *worker) mayCome(e workerEvent) bool {
+// expects reports whether a worker was asked for what it reports.
+func (w *worker) expects(e workerEvent) bool {
 	switch e {
 	case saidResolved:
 		return w.mode == wire.ResolveMode
@@ -174,27 +174,27 @@ func (w *worker) mayCome(e workerEvent) bool {
 
 // stop tells a worker to end, and sets the time after which it is killed. A worker that has
 // failed ends by itself, and a worker that was told to end is not told again.
-func (c *Core) stop(w *worker, how ending, reason string) {
-	if w == nil || w.state.Gone() || w.told != nothing {
+func (c *Core) stop(w *worker, how endOrder, reason string) {
+	if w == nil || w.state.Gone() || w.ordered != notOrdered {
 		return
 	}
-	w.told, w.reason, w.killAt = how, reason, c.clock.Counted()+c.config.KillAfter
+	w.ordered, w.reason, w.killAt = how, reason, c.clock.Counted()+c.config.KillAfter
 	if w.state != WorkerFailed {
-		c.remind(w)
+		c.repeatCommands(w)
 	}
 }
 
 // killLate kills a worker that has not ended in time, repeatedly if it does not end.
 func (c *Core) killLate(w *worker) {
-	if w == nil || w.state.Gone() || w.told == nothing || c.clock.Counted() < w.killAt {
+	if w == nil || w.state.Gone() || w.ordered == notOrdered || c.clock.Counted() < w.killAt {
 		return
 	}
-	w.told, w.killAt = toldKill, c.clock.Counted()+c.config.KillAfter
-	c.remind(w)
+	w.ordered, w.killAt = orderedKill, c.clock.Counted()+c.config.KillAfter
+	c.repeatCommands(w)
 }
 
 // workerGone removes a worker from its task manager. The failure is why it ended, nil if it
-// ended as told.
+// ended as ordered.
 func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	before := w.state
 	next, ok := workerTable.next(before, e)
@@ -206,11 +206,11 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	w.taskManager.used -= w.slots
 	w.job.processes--
 	c.rethink = true
-	if w.told != nothing || before == WorkerResolved || before == WorkerFailed && e == processEnded {
+	if w.ordered != notOrdered || before == WorkerResolved || before == WorkerFailed && e == processEnded {
 		// It was told to end. How its process ended may tell more about the cause.
 		w.job.learn(w, f)
 	} else {
-		c.workerDied(w, e, cmp.Or(f, lost(fmt.Sprintf("the worker ended too early, while it was %s", before))))
+		c.workerDied(w, e, cmp.Or(f, lostFailure(fmt.Sprintf("the worker ended too early, while it was %s", before))))
 	}
 	c.settle(w.job)
 }
@@ -224,7 +224,7 @@ func (c *Core) workerDied(w *worker, e workerEvent, f *wire.Failure) {
 	c.workerFailed(w, f)
 }
 
-// lost returns the failure of a worker that was lost with its task manager.
-func lost(message string) *wire.Failure {
+// lostFailure returns the failure of a worker that was lost with its task manager.
+func lostFailure(message string) *wire.Failure {
 	return &wire.Failure{Kind: wire.LostFailure, Message: message, ExitCode: -1}
 }

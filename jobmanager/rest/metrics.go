@@ -89,19 +89,19 @@ func methodLabel(method string) string {
 // observed remembers the status of an answer.
 type observed struct {
 	http.ResponseWriter
-	code int
-	told bool
+	code        int
+	wroteHeader bool
 }
 
 func (o *observed) WriteHeader(code int) {
-	if !o.told && code >= http.StatusOK {
-		o.code, o.told = code, true
+	if !o.wroteHeader && code >= http.StatusOK {
+		o.code, o.wroteHeader = code, true
 	}
 	o.ResponseWriter.WriteHeader(code)
 }
 
 func (o *observed) Write(p []byte) (int, error) {
-	o.told = true
+	o.wroteHeader = true
 	return o.ResponseWriter.Write(p)
 }
 
