@@ -80,7 +80,7 @@ func (x *arrowIndex) sameSchema(head []byte) error {
 	same := func(a, b arrow.Field) bool {
 		return a.Name == b.Name && a.Nullable == b.Nullable && arrow.TypeEqual(a.Type, b.Type)
 	}
-	if schema.Endianness() != x.told.Endianness() || !slices.Equal(m.ids, x.ids) || !slices.EqualFunc(schema.Fields(), x.told.Fields(), same) {
+	if schema.Endianness() != x.declared.Endianness() || !slices.Equal(m.ids, x.ids) || !slices.EqualFunc(schema.Fields(), x.declared.Fields(), same) {
 		return errors.New("its schema is another one than that before the batches")
 	}
 	return nil

@@ -29,7 +29,7 @@ import (
 //
 // A run that begins an output and finds a seal looks for the journal. If there is none, or it
 // is of another set, then the set was not decided, or all is done. The staging directory is
-// then removed, unless undecided finds signs of a lost journal. If there is one, the whole set
+// then removed, unless checkUndecided finds signs of a lost journal. If there is one, the whole set
 // is first finished or undone, under the locks of all staging directories that remain; see
 // output_recovery.go.
 //

@@ -198,10 +198,10 @@ func sweepStaging(d outputDisk, dir string) error {
 	return s.leave()
 }
 
-// undecided looks at a set that has a seal and no journal. It fails if some outputs of the set
+// checkUndecided looks at a set that has a seal and no journal. It fails if some outputs of the set
 // have taken their place, or were about to, and others have not: the set must have been
 // decided, and the journal is lost.
-func undecided(d outputDisk, dir string, sealed seal) error {
+func checkUndecided(d outputDisk, dir string, sealed seal) error {
 	first, err := readRecord(sealCodec, filepath.Join(sealed.Journal, sealFile))
 	if err != nil {
 		return err

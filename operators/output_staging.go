@@ -56,9 +56,9 @@ func lockPath(dir string) string { return siblingPath(dir, "lock") }
 // receiptPath returns the path of an output's receipt; see output_resume.go.
 func receiptPath(dir string) string { return siblingPath(dir, "done") }
 
-// lockPatience is how long a process that ends another run's commit waits for the lock of an
+// lockTimeout is how long a process that ends another run's commit waits for the lock of an
 // output: a worker that is being killed holds it until its process is gone.
-const lockPatience = 10 * time.Second
+const lockTimeout = 10 * time.Second
 
 // holdStaging locks a staging directory and leaves it as it is.
 func holdStaging(d outputDisk, dir string) (*staging, error) {
@@ -67,7 +67,7 @@ func holdStaging(d outputDisk, dir string) (*staging, error) {
 		if err == nil {
 			return &staging{dir: dir, lock: lock, disk: d}, nil
 		}
-		if !errors.Is(err, errLocked) || time.Since(began) > lockPatience {
+		if !errors.Is(err, errLocked) || time.Since(began) > lockTimeout {
 			return nil, err
 		}
 	}
@@ -89,7 +89,7 @@ func newStaging(d outputDisk, target string) (s *staging, finished bool, err err
 			j, err = journalOf(dir, sealed)
 		}
 		if err == nil && j.Set == "" && sealed.Set != "" {
-			err = undecided(d, dir, sealed)
+			err = checkUndecided(d, dir, sealed)
 		}
 		if err != nil {
 			return nil, false, errors.Join(err, s.leave())

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// behindLeft is a place after those of all left rows.
-const behindLeft = int64(1) << 62
+// afterLeft is a place after those of all left rows.
+const afterLeft = int64(1) << 62
 
 // placedRows sorts rows by their places. The places of rows are appended before the rows are
 // emitted.

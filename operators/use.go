@@ -27,9 +27,9 @@ func keeps(d *engine.Dataset, read ...string) engine.ColumnUse {
 	return use
 }
 
-// instead returns the use, except that the operator makes column `at` itself and does not pass
+// replacing returns the use, except that the operator makes column `at` itself and does not pass
 // it on.
-func instead(use engine.ColumnUse, at int) engine.ColumnUse {
+func replacing(use engine.ColumnUse, at int) engine.ColumnUse {
 	if at < len(use.Passes) {
 		use.Passes[at] = -1
 	}

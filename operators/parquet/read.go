@@ -60,7 +60,7 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 	for i, f := range manifest.Fields {
 		stored[i] = *f.Field
 	}
-	t.schema = restore(stored, meta.Schema.Root(), toldIn(meta))
+	t.schema = restore(stored, meta.Schema.Root(), readTypeMetadata(meta))
 	t.starts = []int64{0}
 	for i := range meta.RowGroups {
 		n := meta.RowGroup(i).NumRows()

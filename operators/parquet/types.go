@@ -22,15 +22,15 @@ const (
 	writtenBy  = "superstep"
 )
 
-// told holds what the metadata of a file say about the types of its columns.
-type told struct {
+// typeMetadata holds what the metadata of a file say about the types of its columns.
+type typeMetadata struct {
 	ours    bool          // this package has written the file
 	columns string        // under columnsKey
 	origin  *arrow.Schema // under arrowKey, nil if it cannot be read
 	pandas  string        // metadata of pandas
 }
 
-func toldIn(meta *metadata.FileMetaData) told {
+func readTypeMetadata(meta *metadata.FileMetaData) typeMetadata {
 	kv := meta.KeyValueMetadata()
 	find := func(key string) string {
 		if v := kv.FindValue(key); v != nil {
@@ -38,7 +38,7 @@ func toldIn(meta *metadata.FileMetaData) told {
 		}
 		return ""
 	}
-	return told{
+	return typeMetadata{
 		ours:    meta.GetCreatedBy() == writtenBy,
 		columns: find(columnsKey),
 		origin:  decodeSchema(find(arrowKey), meta.Schema.Root().NumFields()),
@@ -81,7 +81,7 @@ func encodeSchema(columns, stored *arrow.Schema) (string, error) {
 // restore returns the types of a file's columns: those in its metadata if they fit the stored
 // types, which it is given. A file of another program may have our types in its metadata, if the program has read
 // and changed our rows. Their times are then not trusted.
-func restore(fields []arrow.Field, root *schema.GroupNode, t told) *arrow.Schema {
+func restore(fields []arrow.Field, root *schema.GroupNode, t typeMetadata) *arrow.Schema {
 	types := map[string]arrow.DataType{}
 	var columns []batch.Column
 	if json.Unmarshal([]byte(t.columns), &columns) == nil {
