@@ -60,7 +60,7 @@ func (p *Port) Open(d Endpoint) (*Opened, error) {
 		return nil, fmt.Errorf("attempt %d of %s is here already", d.Epoch, d.what())
 	case old != nil && old.Epoch > d.Epoch:
 		p.mu.Unlock()
-		return nil, old.over(d.Epoch)
+		return nil, old.refuseEpoch(d.Epoch)
 	}
 	p.endpoints[o.key] = o
 	close(p.changed)
@@ -80,8 +80,8 @@ func (d *Endpoint) what() string {
 	return fmt.Sprintf("the %s of group %q", d.Kind, d.Scope)
 }
 
-// over refuses an earlier epoch.
-func (d *Endpoint) over(epoch uint32) *Refusal {
+// refuseEpoch refuses an earlier epoch.
+func (d *Endpoint) refuseEpoch(epoch uint32) *Refusal {
 	return Refuse("attempt %d of %s is over: this is attempt %d", epoch, d.what(), d.Epoch)
 }
 
@@ -172,10 +172,10 @@ func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
 			return d, nil
 		case d != nil && d.Epoch > g.Epoch:
 			p.mu.Unlock()
-			return nil, d.over(g.Epoch)
+			return nil, d.refuseEpoch(g.Epoch)
 		case p.early >= maxEarly || p.closed:
 			p.mu.Unlock()
-			return nil, p.nobody(d, g)
+			return nil, p.refuseEarly(d, g)
 		}
 		p.early++
 		waiting = true
@@ -192,12 +192,12 @@ func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
 		p.mu.Lock()
 		p.early--
 		p.mu.Unlock()
-		return nil, p.nobody(d, g)
+		return nil, p.refuseEarly(d, g)
 	}
 }
 
-// nobody refuses a connection that came too early and may try again.
-func (p *Port) nobody(d *Opened, g *greeting) *Refusal {
+// refuseEarly refuses a connection that came too early and may try again.
+func (p *Port) refuseEarly(d *Opened, g *greeting) *Refusal {
 	if d != nil {
 		return RefuseLater("this is still attempt %d of %s, not %d", d.Epoch, d.what(), g.Epoch)
 	}

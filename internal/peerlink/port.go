@@ -320,32 +320,32 @@ func (p *Port) tell(nc net.Conn, err error) {
 
 // refusals bounds the log lines that unproved connections can cause.
 type refusals struct {
-	since        time.Time
-	told, untold int
+	since            time.Time
+	logged, unlogged int
 }
 
 // The first few refusals in a period are logged, and the others counted.
 const (
-	refusalWindow = time.Minute
-	refusalsTold  = 5
+	refusalWindow     = time.Minute
+	maxLoggedRefusals = 5
 )
 
 // next reports whether to log the next refusal, and how many before it were not logged.
 func (r *refusals) next(now time.Time) (untold int, tell bool) {
 	if now.Sub(r.since) >= refusalWindow {
-		untold, r.since, r.told, r.untold = r.untold, now, 0, 0
+		untold, r.since, r.logged, r.unlogged = r.unlogged, now, 0, 0
 	}
-	if r.told == refusalsTold {
-		r.untold++
+	if r.logged == maxLoggedRefusals {
+		r.unlogged++
 		return 0, false
 	}
-	r.told++
+	r.logged++
 	return untold, true
 }
 
 // rest returns how many were not logged, and resets the count.
 func (r *refusals) rest() (untold int) {
-	untold, r.untold = r.untold, 0
+	untold, r.unlogged = r.unlogged, 0
 	return untold
 }
 

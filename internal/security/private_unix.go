@@ -146,10 +146,10 @@ func checkFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	return judgeFolder(info, os.Getuid())
+	return checkFolderAccess(info, os.Getuid())
 }
 
-func judgeFolder(info fs.FileInfo, uid int) error {
+func checkFolderAccess(info fs.FileInfo, uid int) error {
 	if !info.IsDir() {
 		return errors.New("it is not a folder")
 	}

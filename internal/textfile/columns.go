@@ -31,7 +31,7 @@ type cells struct {
 type fault struct {
 	row, slot int
 	err       error
-	told      complaint // in place of err, for a cell that may not be a wanted one
+	complaint complaint // in place of err, for a cell that may not be a wanted one
 }
 
 // column turns one cell of every record into a value of an Arrow column.

@@ -176,7 +176,7 @@ func orderOf(b []byte) (binary.ByteOrder, error) {
 		}
 	}
 	switch {
-	case len(b) >= 2 && notWide(b):
+	case len(b) >= 2 && isSingleByteText(b):
 		return nil, errors.New("it is not UTF-16, as it is read, since no byte is 0: leave Encoding out if it is UTF-8, or set it to what the text is in, such as latin1")
 	// In UTF-32 text every other unit is 0.
 	case zeros > 0 && 3*zeros >= len(b)/2:
@@ -187,10 +187,10 @@ func orderOf(b []byte) (binary.ByteOrder, error) {
 	return binary.LittleEndian, nil
 }
 
-// notWide reports whether text is UTF-8 or has one byte for each character. Such text has no byte
+// isSingleByteText reports whether text is UTF-8 or has one byte for each character. Such text has no byte
 // of 0, and most of its bytes are ASCII. In UTF-16, every second byte of ASCII text is 0, and
 // text of other scripts has fewer ASCII bytes.
-func notWide(b []byte) bool {
+func isSingleByteText(b []byte) bool {
 	ascii := 0
 	for _, c := range b {
 		if c == 0 {

@@ -84,16 +84,16 @@ func (e *evidence) whole(b []byte, v int64, wide bool, at place) {
 		return
 	}
 	e.wide = e.wide || wide
-	if !writtenBack(b) {
+	if !roundTrips(b) {
 		if e.altered++; e.altered == 1 {
 			e.firstAltered = quotedCell{at, shorten(b)}
 		}
 	}
 }
 
-// writtenBack reports whether a whole number is unchanged by a conversion to float64 and back
+// roundTrips reports whether a whole number is unchanged by a conversion to float64 and back
 // to the shortest decimal, except for leading zeros.
-func writtenBack(digits []byte) bool {
+func roundTrips(digits []byte) bool {
 	f, err := parseFloat(digits)
 	if err != nil {
 		return false

@@ -27,15 +27,15 @@ import (
 // The end of a group is decided once: nothing leaves failed or ended.
 type core struct {
 	settings
-	phase     phase
-	cause     error       // in failed
-	asked     question    // in deciding
-	members   []member    // by process
-	conns     map[int]int // connection → its process
-	out       []command   // commands of the event being processed
-	watch     silence.Watch
-	beatsSent time.Duration // when beats were last sent
-	doubted   string        // the last connection refused for lack of the secret, and the reason
+	phase             phase
+	cause             error       // in failed
+	asked             question    // in deciding
+	members           []member    // by process
+	conns             map[int]int // connection → its process
+	out               []command   // commands of the event being processed
+	watch             silence.Watch
+	beatsSent         time.Duration // when beats were last sent
+	lastWithoutSecret string        // the last connection refused for lack of the secret, and the reason
 
 	ranks  []standing             // by rank, from running on
 	recent [recentOps]observation // operations seen lately, at their number modulo
@@ -79,14 +79,14 @@ func (p phase) String() string {
 // member is one process.
 type member struct {
 	presence
-	conn      int
-	hello     hello
-	from, via netip.Addr    // the far and near address of its connection; invalid for process 0
-	heard     time.Duration // when its last message came
-	liveness  silence.Peer  // whether it is silent
-	sampled   time.Duration // when its last state came
-	told      string        // the missing processes, as it was last told
-	refused   string        // why a process with this number was refused, if one was
+	conn         int
+	hello        hello
+	from, via    netip.Addr    // the far and near address of its connection; invalid for process 0
+	heard        time.Duration // when its last message came
+	liveness     silence.Peer  // whether it is silent
+	sampled      time.Duration // when its last state came
+	lastReported string        // the missing processes, as last reported
+	refused      string        // why a process with this number was refused, if one was
 }
 
 // presence says whether a process takes part.
@@ -215,7 +215,7 @@ func (c *core) lose(now time.Duration, conn int, reason string, kind error) []co
 		if own := c.members[0].hello.ranks; len(own) > 0 { // otherwise process 0 has not arrived itself
 			reporter = own[0]
 		}
-		c.turnAway(&PeerError{
+		c.refuseAll(&PeerError{
 			Rank: m.hello.ranks[0], Address: m.hello.address,
 			Reporter: reporter, Reason: fmt.Sprintf("%s while the group was forming (%s)", reason, c.missing()), Kind: kind,
 		})
@@ -321,7 +321,7 @@ func (c *core) replaced(attempt uint32) []command {
 	cause := fmt.Errorf("%w, %d", ErrReplaced, attempt)
 	switch c.phase {
 	case forming:
-		c.turnAway(cause)
+		c.refuseAll(cause)
 	case running, deciding:
 		c.abort(cause)
 	}

@@ -50,7 +50,7 @@ func (c *core) check(h hello) error {
 // distrust handles a connection that did not prove that it knows the secret.
 func (c *core) distrust(from string, reason error) []command {
 	if c.phase == forming {
-		c.doubted = fmt.Sprintf("a process at %s: %v", from, reason)
+		c.lastWithoutSecret = fmt.Sprintf("a process at %s: %v", from, reason)
 		c.tellMissing()
 	}
 	return c.take()
@@ -90,7 +90,7 @@ func (c *core) host(rank int) (int, bool) {
 // wait tells the joined processes which ones are missing, and fails the group at the timeout.
 func (c *core) wait(now time.Duration) {
 	if now >= c.join {
-		c.turnAway(&textError{fmt.Sprintf("the group is not complete after %v: %s", c.join, c.missing()), ErrTimeout})
+		c.refuseAll(&textError{fmt.Sprintf("the group is not complete after %v: %s", c.join, c.missing()), ErrTimeout})
 		return
 	}
 	c.tellMissing()
@@ -108,8 +108,8 @@ func (c *core) tellMissing() {
 
 // inform tells a joined process which ones are missing, unless it knows.
 func (c *core) inform(m *member, missing string) {
-	if missing != m.told {
-		m.told = missing
+	if missing != m.lastReported {
+		m.lastReported = missing
 		c.send(m.conn, waiting{missing})
 	}
 }
@@ -127,8 +127,8 @@ func (c *core) missing() string {
 			}
 		}
 	}
-	if c.doubted != "" {
-		refused = append(refused, c.doubted)
+	if c.lastWithoutSecret != "" {
+		refused = append(refused, c.lastWithoutSecret)
 	}
 	s := fmt.Sprintf("waiting for %s of %d: have they started?", list("process", "processes", numbers), c.processes)
 	if refused != nil {
@@ -162,8 +162,8 @@ func list(one, many string, numbers []int) string {
 	return b.String()
 }
 
-// turnAway ends a group that could not form.
-func (c *core) turnAway(cause error) {
+// refuseAll ends a group that could not form.
+func (c *core) refuseAll(cause error) {
 	c.enter(failed)
 	c.cause = received(cause)
 	for i := range c.members {
@@ -176,7 +176,7 @@ func (c *core) turnAway(cause error) {
 // giveUp handles that the coordinator's process stops waiting for the others.
 func (c *core) giveUp(reason error) []command {
 	if c.phase == forming {
-		c.turnAway(fmt.Errorf("process 0 gave up (%w) %s", reason, c.missing()))
+		c.refuseAll(fmt.Errorf("process 0 gave up (%w) %s", reason, c.missing()))
 	}
 	return c.take()
 }
@@ -188,7 +188,7 @@ func (c *core) form(now time.Duration) {
 		err = c.addresses()
 	}
 	if err != nil {
-		c.turnAway(err)
+		c.refuseAll(err)
 		return
 	}
 	w := welcome{make([]Peer, len(c.members)), int64(c.detection)}
@@ -199,7 +199,7 @@ func (c *core) form(now time.Duration) {
 		w.table[p] = Peer{Ranks: m.hello.ranks, Address: m.hello.address}
 	}
 	if _, err := appendFrame(nil, 0, w); err != nil {
-		c.turnAway(fmt.Errorf("the table of the group is too long: %w", err))
+		c.refuseAll(fmt.Errorf("the table of the group is too long: %w", err))
 		return
 	}
 	c.enter(running)

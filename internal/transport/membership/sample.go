@@ -22,10 +22,10 @@ type sampler struct {
 
 // track has the reported state of one rank.
 type track struct {
-	seen  State     // at the last look
-	told  rankState // last reported to the coordinator, without the begun operations
-	begun uint64    // highest number of a reported begun operation
-	texts texts     // reported texts
+	seen     State     // at the last look
+	reported rankState // last reported to the coordinator, without the begun operations
+	begun    uint64    // highest number of a reported begun operation
+	texts    texts     // reported texts
 }
 
 // texts are the descriptions of operations that a process has sent to the coordinator. Both
@@ -65,7 +65,7 @@ const lookPeriod = 20 * time.Millisecond
 func newSampler(cfg Config, l link, every time.Duration) *sampler {
 	s := &sampler{look: cfg.State, link: l, every: every, asked: make(chan struct{}, 1), ranks: make(map[int]*track)}
 	for _, r := range cfg.Ranks {
-		s.ranks[r] = &track{seen: State{Rank: r}, told: rankState{rank: r}}
+		s.ranks[r] = &track{seen: State{Rank: r}, reported: rankState{rank: r}}
 	}
 	return s
 }
@@ -112,8 +112,8 @@ func (s *sampler) waits() bool {
 		if t == nil {
 			continue
 		}
-		found = found || now.Left && !t.told.left || now.Op != nil && t.seen.Op != nil && now.Seq == t.seen.Seq &&
-			(!t.told.inside || t.told.seq != now.Seq)
+		found = found || now.Left && !t.reported.left || now.Op != nil && t.seen.Op != nil && now.Seq == t.seen.Seq &&
+			(!t.reported.inside || t.reported.seq != now.Seq)
 		t.seen = now
 	}
 	return found
@@ -141,10 +141,10 @@ func (s *sampler) send(answering bool) {
 		if n.inside {
 			n.hash = now.Op.Hash
 		}
-		if n == t.told && !answering {
+		if n == t.reported && !answering {
 			continue
 		}
-		t.told = n
+		t.reported = n
 		t.tell(&n, &now, answering)
 		if m.ranks = append(m.ranks, n); len(m.ranks) == maxStates {
 			s.link.send(m)

@@ -198,7 +198,7 @@ func (t *TCP) place(s *slot, c *tcpConn, try uint32) {
 // answer accepts the connection of a lower rank, or refuses it with a reason.
 func (t *TCP) answer(caller *peerlink.Caller) error {
 	h := &caller.Hello
-	if err := t.judge(h); err != nil {
+	if err := t.checkHello(h); err != nil {
 		return err
 	}
 	n := t.nodes[h.To]
@@ -226,8 +226,8 @@ func checksumming(summed bool) string {
 	return "sends data without checksums"
 }
 
-// judge returns an error if a hello is not for this process.
-func (t *TCP) judge(h *peerlink.Hello) error {
+// checkHello returns an error if a hello is not for this process.
+func (t *TCP) checkHello(h *peerlink.Hello) error {
 	size := uint32(t.size)
 	switch {
 	case h.Size != size:

@@ -39,7 +39,7 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 		if n, err := s.look(p); n > 0 || err != nil {
 			return n, err
 		}
-		s.giveWay()
+		s.yieldCore()
 	}
 	for !s.closed {
 		n, err := syscall.Read(s.fd, p)
@@ -56,11 +56,11 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// giveWay yields the core to another thread, unless one has lately kept it for longer than a
+// yieldCore yields the core to another thread, unless one has lately kept it for longer than a
 // rank needs: with Linux, a thread that yields loses a whole time slice. Beside other programs,
 // a thread that yields again and again would not run for seconds, and neither would the
 // goroutines bound to it.
-func (s *ownSocket) giveWay() {
+func (s *ownSocket) yieldCore() {
 	if s.stays > 0 {
 		s.stays--
 		return
@@ -212,7 +212,7 @@ func (c *tcpConn) giveBack() error {
 		_ = unix.SetNonblock(fd, false)
 		return err
 	}
-	tcp, raw, err := c.known(conn)
+	tcp, raw, err := c.restoreConn(conn)
 	if err != nil {
 		_ = conn.Close()
 		_ = unix.SetNonblock(fd, false)
@@ -224,8 +224,8 @@ func (c *tcpConn) giveBack() error {
 	return nil
 }
 
-// known restores a connection that is in the poller again.
-func (c *tcpConn) known(conn net.Conn) (*net.TCPConn, syscall.RawConn, error) {
+// restoreConn restores a connection that is in the poller again.
+func (c *tcpConn) restoreConn(conn net.Conn) (*net.TCPConn, syscall.RawConn, error) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
 		return nil, nil, os.ErrInvalid
