@@ -14,7 +14,7 @@ import (
 // Forests of several supersteps resume from their checkpointed state. Trees, their summary,
 // measures out of the bag and trees that drew nothing have the same bits when everything else
 // is dropped between supersteps, whether subtasks have copies of all rows or not.
-func TestForgetfulForestsHaveTheSameBits(t *testing.T) {
+func TestForestsFromKeptStateHaveTheSameBits(t *testing.T) {
 	two, three, some := classes(11, 60, 4, 2), classes(12, 60, 4, 3), numbers(13, 60, 4)
 	sparse := scarce(14, 60, 30)
 	sparse.Sparse = true

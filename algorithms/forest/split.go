@@ -102,7 +102,7 @@ func (f *finder) find(e []entry, total sums, draws nodeDraws) (split, bool) {
 		j := i + draws.below(uint64(i), len(f.order)-i)
 		f.order[i], f.order[j] = f.order[j], f.order[i]
 		f.swapped = append(f.swapped, int32(j))
-		f.look(int(f.order[i]), e, total)
+		f.findByFeature(int(f.order[i]), e, total)
 	}
 	for i := len(f.swapped) - 1; i >= 0; i-- {
 		j := f.swapped[i]
@@ -147,16 +147,16 @@ func (f *finder) drawn(draws nodeDraws, from, to int, dst []int32) []int32 {
 // several reports whether there are more than two classes.
 func (f *finder) several() bool { return f.t.classes > 2 }
 
-// look looks for the best split of a node by one feature.
-func (f *finder) look(col int, e []entry, total sums) {
+// findByFeature looks for the best split of a node by one feature.
+func (f *finder) findByFeature(col int, e []entry, total sums) {
 	c := &f.t.cols[col]
 	f.fill(c, e)
-	f.judge(col, total)
+	f.trySplits(col, total)
 	f.clear(c.missing)
 }
 
-// judge tries the splits by a feature. The histogram has listed its bins.
-func (f *finder) judge(col int, total sums) {
+// trySplits tries the splits by a feature. The histogram has listed its bins.
+func (f *finder) trySplits(col int, total sums) {
 	if len(f.list) == 0 || len(f.list) == 1 && f.absent.w == 0 {
 		return
 	}

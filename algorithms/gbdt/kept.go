@@ -16,8 +16,8 @@ import (
 
 // The state that decides how a training goes on after a round is under keys that are kept:
 //
-//	boosted  the trees, and the facts about all rows from the first superstep: on every subtask
-//	judged   what subtask 0 measured and decided: kept with shard 0, which it always owns
+//	boosted   the trees, and the facts about all rows from the first superstep: on every subtask
+//	measured  what subtask 0 measured and decided: kept with shard 0, which it always owns
 //
 // A state points to these objects, so that keeping them costs nothing. Everything else in it
 // follows from them and from the rows, so a subtask that joins later can rebuild it. It adds
@@ -27,8 +27,8 @@ import (
 // rounds before, so neither needs to be kept. Bags, held out rows and their weights are draws
 // as well.
 var (
-	boostedTrees = shared.Replicated[*boosted]("boosted trees", boostedCodec{})
-	judgements   = shared.PerShard("judgement", shared.Msgpack[*judgement]())
+	boostedTrees    = shared.Replicated[*boosted]("boosted trees", boostedCodec{})
+	measurementsKey = shared.PerShard("measurements", shared.Msgpack[*measurements]())
 )
 
 // boosted is the model so far, the same on every subtask.
@@ -38,8 +38,8 @@ type boosted struct {
 	trees []tree.Tree // round by round, one for each output, of weight 1
 }
 
-// judgement has the metrics of the rounds so far and what follows from them; subtask 0 has it.
-type judgement struct {
+// measurements has the metrics of the rounds so far and what follows from them; subtask 0 has it.
+type measurements struct {
 	Best int // round, from 1; 0 before the first
 	Stop bool
 	Log  [][][]Value // of each round, set and metric
@@ -49,7 +49,7 @@ type judgement struct {
 func (q *boosting) beginKeeping(ctx *comqueue.ComContext) error {
 	boostedTrees.Put(ctx, &boosted{})
 	if ctx.TaskID() == 0 {
-		judgements.Put(ctx, 0, &judgement{})
+		measurementsKey.Put(ctx, 0, &measurements{})
 	}
 	return nil
 }

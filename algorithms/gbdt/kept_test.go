@@ -18,8 +18,8 @@ type lasting struct {
 	Lower, Upper float64
 }
 
-// forgetful is a training that has to go on from its kept state.
-type forgetful struct {
+// keptTraining is a training that has to go on from its kept state.
+type keptTraining struct {
 	name  string
 	table trial.Table
 	rows  func(b *engine.Builder) *engine.Dataset // in place of the table
@@ -27,9 +27,9 @@ type forgetful struct {
 	set   bool // with an evaluation set of the same rows
 }
 
-// forgetfuls are trainings of every objective and of every way to draw rows, to weigh them, to
+// keptTrainings are trainings of every objective and of every way to draw rows, to weigh them, to
 // measure and to stop.
-func forgetfuls(t *testing.T) []forgetful {
+func keptTrainings(t *testing.T) []keptTraining {
 	table := weighted(made(61, 90, 4))
 	binary := labelled(table, func(y float64) float64 { return kernelBool(y > 3) })
 	classes := labelled(table, func(y float64) float64 { return math.Floor(max(0, min(2, y/2))) })
@@ -61,7 +61,7 @@ func forgetfuls(t *testing.T) []forgetful {
 	first := gbdt.Params{LabelCol: "label", WeightCol: "weight", NumTrees: 2, MaxDepth: 3, Objective: gbdt.Softmax}
 	start := train(t, classes, first)
 	cities := trainRows(t, citizens(6, 200, 50), gbdt.Params{FeatureCols: []string{"city", "age"}, LabelCol: "label", NumTrees: 2})
-	return []forgetful{
+	return []keptTraining{
 		{name: "squared", table: table, set: true},
 		{name: "absolute", table: table, p: gbdt.Params{Objective: gbdt.Absolute}, set: true},
 		{name: "quantile of a part", table: table, p: gbdt.Params{Objective: gbdt.Quantile, QuantileAt: 0.3, Subsample: 0.7, Monotone: map[string]int{"f0": 1}}},
@@ -92,8 +92,8 @@ func forgetfuls(t *testing.T) []forgetful {
 
 // Trainings go on from the kept state: trees, margins, records and the last round have the same
 // bits if everything else is dropped between rounds.
-func TestForgetfulTrainingsHaveTheSameBits(t *testing.T) {
-	for _, c := range forgetfuls(t) {
+func TestTrainingsFromKeptStateHaveTheSameBits(t *testing.T) {
+	for _, c := range keptTrainings(t) {
 		t.Run(c.name, func(t *testing.T) {
 			p, rows := c.p, c.rows
 			if rows == nil {
@@ -148,7 +148,7 @@ func TestQuantilesOfSmallWeights(t *testing.T) {
 }
 
 // A training without anything to measure keeps a record of nothing.
-func TestForgetfulTrainingsWithoutMetrics(t *testing.T) {
+func TestTrainingsFromKeptStateWithoutMetrics(t *testing.T) {
 	table := made(62, 60, 3)
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		p := gbdt.Params{LabelCol: "label", NumTrees: 3, MaxDepth: 2, NoTrainMetrics: true}

@@ -115,19 +115,19 @@ func (q *boosting) note(ctx *comqueue.ComContext) error {
 		values = append(values, own)
 	}
 	s.Log = append(s.Log, values)
-	if err := s.ranAway(sums); err != nil {
+	if err := s.checkDivergence(sums); err != nil {
 		return fmt.Errorf("round %d: %w", s.params.round(ctx.StepNo()), err)
 	}
-	return s.judge(ctx.StepNo())
+	return s.updateBest(ctx.StepNo())
 }
 
-// ranAway returns an error if the margins have diverged, that is, if the first metric on the
+// checkDivergence returns an error if the margins have diverged, that is, if the first metric on the
 // training rows is not finite. sums has the total and the divisor of this metric. Metrics that
 // may be undefined for other reasons are ignored: metrics of the order of rows, user-defined
 // metrics, all metrics of a user-defined objective, and metrics whose rows have no weight. An
 // infinite metric is no error if it was infinite after the first round too, because the margins
 // may still be falling. It is an error nevertheless if predictions are powers of e.
-func (s *state) ranAway(sums []float64) error {
+func (s *state) checkDivergence(sums []float64) error {
 	if s.params.NoTrainMetrics || len(s.metrics) == 0 || s.params.Objective == Custom {
 		return nil
 	}
@@ -138,12 +138,12 @@ func (s *state) ranAway(sums []float64) error {
 	if math.IsInf(now, 0) && s.loss.link() != Exponential && !finite(float64(s.Log[0][0][0])) {
 		return nil
 	}
-	return fmt.Errorf("the metric %s of the training rows is %v, as the margins have diverged: %s", m.name, now, runaway)
+	return fmt.Errorf("the metric %s of the training rows is %v, as the margins have diverged: %s", m.name, now, divergedAdvice)
 }
 
-// judge updates the best round, and decides whether to stop. If the metric has been NaN in all
-// rounds by then, judge returns an error.
-func (s *state) judge(round int) error {
+// updateBest updates the best round, and decides whether to stop. If the metric has been NaN in all
+// rounds by then, updateBest returns an error.
+func (s *state) updateBest(round int) error {
 	if s.params.EarlyStoppingRounds == 0 {
 		s.Best = round
 		return nil

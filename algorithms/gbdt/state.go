@@ -26,9 +26,9 @@ type state struct {
 	spans   []bins.Span // by shard; those without rows are empty
 	queries [][]int32   // by shard, row numbers within it; nil without queries
 
-	// The kept state, see kept.go. judgement is used on subtask 0 only.
+	// The kept state, see kept.go. measurements is used on subtask 0 only.
 	*boosted
-	*judgement
+	*measurements
 
 	margin [][]float64 // [output][row]
 	// weight is the factor of each row's gradients: its weight times that of its class, and 0
@@ -147,9 +147,9 @@ func (q *boosting) open(ctx *comqueue.ComContext) error {
 	if err := errors.Join(q.checkFacts(f), q.params.checkKinds(data.Layout)); err != nil {
 		return err
 	}
-	s := &state{params: &q.params, data: data, outputs: q.params.outputs(len(f.Classes)), boosted: boostedTrees.Get(ctx), judgement: &judgement{}}
+	s := &state{params: &q.params, data: data, outputs: q.params.outputs(len(f.Classes)), boosted: boostedTrees.Get(ctx), measurements: &measurements{}}
 	if ctx.TaskID() == 0 {
-		s.judgement = judgements.Get(ctx, 0)
+		s.measurements = measurementsKey.Get(ctx, 0)
 	}
 	if s.metrics, err = metricsOf(s.params); err != nil {
 		return err

@@ -230,8 +230,8 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	if p.infers() {
 		t.TableUpTo = manyFeatures
 	}
-	if p.beside() {
-		t.Beside, t.BesideKey = p.addNull, besides
+	if p.needsNullModel() {
+		t.SideInput, t.SideInputKey = p.addNull, nullModelKey
 	}
 	if p.Start != nil {
 		t.Start, t.Fitting = &p.Start.Model, fitting

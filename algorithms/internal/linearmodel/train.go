@@ -52,10 +52,10 @@ type Training struct {
 	Fitting func(c *objective.Coefficients, loss objective.Loss)
 	// StartClasses are the classes of Start; nil if labels are numbers.
 	StartClasses []string
-	// Beside, unless nil, makes another dataset from the checked rows, before training. Finish
-	// reads it by BesideKey.
-	Beside    func(b *engine.Builder, t rows.Table) *engine.Dataset
-	BesideKey comqueue.BroadcastData
+	// SideInput, unless nil, makes another dataset from the checked rows, before training. Finish
+	// reads it by SideInputKey.
+	SideInput    func(b *engine.Builder, t rows.Table) *engine.Dataset
+	SideInputKey comqueue.BroadcastData
 	// Finish makes the estimator's model from the fit, on subtask 0.
 	Finish func(f *Fit) (model.Model, error)
 }
@@ -115,10 +115,10 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 		label = typeOf(arrowrows.Arrow(d.Schema()), t.Params.LabelCol)
 	}
 	input, init := d.Schema(), objective.linear.Table.Init
-	if t.Beside != nil {
-		beside := t.Beside(b, table)
+	if t.SideInput != nil {
+		beside := t.SideInput(b, table)
 		init = func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
-			return objective.linear.Table.Init(q).InitWithBroadcastData(t.BesideKey, beside)
+			return objective.linear.Table.Init(q).InitWithBroadcastData(t.SideInputKey, beside)
 		}
 	}
 	made := optim.Minimize(b, optim.Problem{

@@ -51,8 +51,8 @@ const manyWeights = 1e100
 // Objects of the queue.
 var (
 	checkedRows  = comqueue.PartitionedRows("rows")
-	shardLook    = shared.PerShard[look]("statistics", lookCodec{})
-	wholeLook    = shared.Replicated[look]("agreed", lookCodec{})
+	statsOfShard = shared.PerShard[shardStats]("statistics", shardStatsCodec{})
+	statsOfAll   = shared.Replicated[shardStats]("agreed", shardStatsCodec{})
 	marked       = shared.Scratch[[]int64]("marked columns")
 	columnSums   = shared.Scratch[[]float64]("sums")
 	columnSpread = shared.Scratch[[]float64]("spreads")
@@ -60,8 +60,8 @@ var (
 	surveyor     = shared.Scratch[*survey]("survey")
 )
 
-// look holds the first facts about a shard or a range of shards.
-type look struct {
+// shardStats holds the first facts about a shard or a range of shards.
+type shardStats struct {
 	Rows     int64
 	Weighing int64 // rows of positive weight
 	Dim      int   // of a dense row; for sparse rows the largest index plus 1
@@ -72,13 +72,13 @@ type look struct {
 	Min, Max float64 // of number labels
 }
 
-// merge returns the look of two neighbouring ranges of shards.
-func (l look) merge(o look) look {
+// merge returns the statistics of two neighbouring ranges of shards.
+func (l shardStats) merge(o shardStats) shardStats {
 	dim := l.Dim // shards of other lengths are found when they are opened
 	if dim < o.Dim {
 		dim = o.Dim
 	}
-	return look{
+	return shardStats{
 		Rows: l.Rows + o.Rows, Weighing: l.Weighing + o.Weighing, Dim: dim, Weight: l.Weight + o.Weight,
 		Classes: l.Classes.Merge(o.Classes, MaxClasses), Label: l.Label.Merge(o.Label), Offset: l.Offset.Merge(o.Offset),
 		Min: min(l.Min, o.Min), Max: max(l.Max, o.Max),
@@ -110,8 +110,8 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 	})
 	return comqueue.New(b, op+" facts").
 		InitWithPartitionedData(checkedRows, t.Rows).
-		Add(comqueue.Named("scan", comqueue.Do(t.look))).
-		Add(comqueue.AllReduceShardObjects(shardLook, wholeLook, look.merge)).
+		Add(comqueue.Named("scan", comqueue.Do(t.scanShards))).
+		Add(comqueue.AllReduceShardObjects(statsOfShard, statsOfAll, shardStats.merge)).
 		Add(comqueue.Named("agree", comqueue.Do(t.agree))).
 		Add(comqueue.Named("mark columns", comqueue.ForEachShard(marked, markColumns))).
 		Add(comqueue.AllReduce(marked, or)).
@@ -130,8 +130,8 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 		Exec().Named("facts")
 }
 
-// look opens the shards and makes a look at each.
-func (t Table) look(ctx *comqueue.ComContext) error {
+// scanShards opens the shards and scans each.
+func (t Table) scanShards(ctx *comqueue.ComContext) error {
 	s := &survey{table: t}
 	surveyor.Put(ctx, s)
 	marked.Put(ctx, nil)
@@ -146,7 +146,7 @@ func (t Table) look(ctx *comqueue.ComContext) error {
 			return err
 		}
 		*s.blocks.at(shard) = block
-		l := look{Rows: int64(block.N), Dim: block.D, Min: math.Inf(1), Max: math.Inf(-1)}
+		l := shardStats{Rows: int64(block.N), Dim: block.D, Min: math.Inf(1), Max: math.Inf(-1)}
 		if t.layout == SparseRows && t.dim == 0 {
 			l.Dim = highestColumn(block)
 		}
@@ -169,7 +169,7 @@ func (t Table) look(ctx *comqueue.ComContext) error {
 				return fmt.Errorf("column %q: %w", t.columns.Label, err)
 			}
 		}
-		shardLook.Put(ctx, shard, l)
+		statsOfShard.Put(ctx, shard, l)
 		return nil
 	})
 }
@@ -237,12 +237,12 @@ func (c Columns) Usable(label LabelKind, t Totals) error {
 	return nil
 }
 
-// agree turns the looks of the shards into facts, or returns why rows are unusable.
+// agree turns the statistics of the shards into facts, or returns why rows are unusable.
 func (t Table) agree(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
-	all, ok := wholeLook.Lookup(ctx)
+	all, ok := statsOfAll.Lookup(ctx)
 	if !ok {
-		all = look{}
+		all = shardStats{}
 	}
 	if err := t.columns.Usable(t.Label, Totals{Rows: all.Rows, Weight: all.Weight, Label: all.Label, Classes: len(all.Classes.Keys)}); err != nil {
 		return err

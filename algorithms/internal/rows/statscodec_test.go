@@ -11,25 +11,25 @@ import (
 
 // TestLookCodec: looks are decoded as they were encoded, and truncated bytes are an error.
 func TestLookCodec(t *testing.T) {
-	for _, want := range []look{
+	for _, want := range []shardStats{
 		{},
 		{
 			Rows: 7, Weighing: 5, Dim: 3, Weight: 2.5, Label: Moments{1, 2, 3}, Offset: Moments{4, 5, 6}, Min: math.Inf(1), Max: math.Inf(-1),
 			Classes: Dictionary{Keys: []string{"\x80\x00", "", "b"}, Texts: []string{"0", "ä", ""}, Weight: []float64{1, 0, 1e300}},
 		},
 	} {
-		text, err := lookCodec{}.Append([]byte("before"), want)
+		text, err := shardStatsCodec{}.Append([]byte("before"), want)
 		require.NoError(t, err)
 		require.Equal(t, "before", string(text[:6]))
-		got, err := lookCodec{}.Decode(text[6:])
+		got, err := shardStatsCodec{}.Decode(text[6:])
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		const whole = 12 * 8
 		for n := 6; n < len(text); n++ {
 			if n-6 == whole {
-				continue // a look without classes
+				continue // statistics without classes
 			}
-			got, err := lookCodec{}.Decode(text[6:n])
+			got, err := shardStatsCodec{}.Decode(text[6:n])
 			if err == nil { // whole classes were left
 				require.Less(t, len(got.Classes.Keys), len(want.Classes.Keys))
 			}
@@ -39,8 +39,8 @@ func TestLookCodec(t *testing.T) {
 	for i := range huge {
 		huge[i] = 0xff
 	}
-	_, err := lookCodec{}.Decode(append(huge, huge...))
-	require.ErrorIs(t, err, errLook)
+	_, err := shardStatsCodec{}.Decode(append(huge, huge...))
+	require.ErrorIs(t, err, errShardStats)
 }
 
 // TestClassesOfFloats: labels 0, 1, … are their own class numbers, in a view, and −0 is 0.

@@ -6,22 +6,22 @@ import (
 	"math"
 )
 
-// lookCodec encodes looks: numbers of eight bytes, little-endian, then for each class its
+// shardStatsCodec encodes shardStats: numbers of eight bytes, little-endian, then for each class its
 // weight, and its key and text, each after its length. It does without reflection, since it
-// copies a look for every shard.
-type lookCodec struct{}
+// copies the statistics of every shard.
+type shardStatsCodec struct{}
 
-var errLook = errors.New("rows: these bytes are not the statistics of a shard")
+var errShardStats = errors.New("rows: these bytes are not the statistics of a shard")
 
-// numbers returns the float64 fields of a look, without the classes.
-func (l *look) numbers() []*float64 {
+// numbers returns the float64 fields of statistics, without the classes.
+func (l *shardStats) numbers() []*float64 {
 	return []*float64{
 		&l.Weight, &l.Label.Weight, &l.Label.Mean, &l.Label.Squares, &l.Offset.Weight, &l.Offset.Mean, &l.Offset.Squares, &l.Min, &l.Max,
 	}
 }
 
 // Append implements shared.Codec.
-func (lookCodec) Append(dst []byte, l look) ([]byte, error) {
+func (shardStatsCodec) Append(dst []byte, l shardStats) ([]byte, error) {
 	put := func(v uint64) { dst = binary.LittleEndian.AppendUint64(dst, v) }
 	put(uint64(l.Rows))
 	put(uint64(l.Weighing))
@@ -40,10 +40,10 @@ func (lookCodec) Append(dst []byte, l look) ([]byte, error) {
 }
 
 // Decode implements shared.Codec.
-func (lookCodec) Decode(src []byte) (l look, err error) {
+func (shardStatsCodec) Decode(src []byte) (l shardStats, err error) {
 	take := func() (v uint64) {
 		if len(src) < 8 {
-			src, err = nil, errLook
+			src, err = nil, errShardStats
 			return 0
 		}
 		v, src = binary.LittleEndian.Uint64(src), src[8:]
@@ -52,7 +52,7 @@ func (lookCodec) Decode(src []byte) (l look, err error) {
 	text := func() (s string) {
 		n := take()
 		if n > uint64(len(src)) {
-			src, err = nil, errLook
+			src, err = nil, errShardStats
 			return ""
 		}
 		s, src = string(src[:n]), src[n:]
@@ -67,7 +67,7 @@ func (lookCodec) Decode(src []byte) (l look, err error) {
 		l.Classes.Keys, l.Classes.Texts = append(l.Classes.Keys, text()), append(l.Classes.Texts, text())
 	}
 	if err != nil {
-		return look{}, err
+		return shardStats{}, err
 	}
 	return l, nil
 }
