@@ -79,7 +79,7 @@ func (r *Reduction[T]) check(n int) error {
 		return fmt.Errorf("AllReduce %q has no operator", r.Name)
 	}
 	if r.Sparse && r.Algorithm != "" {
-		return fmt.Errorf("AllReduce %q is to leave zeros away and to be done by %s, whose messages are whole: choose one", r.Name, r.Algorithm)
+		return fmt.Errorf("AllReduce %q is to omit zeros and to be done by %s, whose messages are whole: choose one", r.Name, r.Algorithm)
 	}
 	if r.mode() == wholeBuffers {
 		if len(r.Whole) != n {

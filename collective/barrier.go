@@ -106,8 +106,8 @@ const (
 func (b *barrier) park(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	b.mu.Lock()
 	b.parked++
-	o := b.look(phase, failure)
-	for ; o == pending; o = b.look(phase, failure) {
+	o := b.outcomeSoFar(phase, failure)
+	for ; o == pending; o = b.outcomeSoFar(phase, failure) {
 		b.cond.Wait()
 	}
 	b.parked--
@@ -116,7 +116,7 @@ func (b *barrier) park(phase uint64, failure *atomic.Pointer[cause]) outcome {
 }
 
 // look returns the outcome of phase so far. The caller holds mu.
-func (b *barrier) look(phase uint64, failure *atomic.Pointer[cause]) outcome {
+func (b *barrier) outcomeSoFar(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	switch {
 	case b.done.Load() >= phase:
 		return met

@@ -53,7 +53,7 @@ func (c *Comm) broadcast(ctx context.Context, kind operation, root int, v int64)
 
 // spreadValue stores the root's value in the group's verdict, where the ranks of this process
 // read it. The last rank to arrive calls it.
-func (c *Comm) spreadValue(ctx context.Context) error {
+func (c *Comm) shareValue(ctx context.Context) error {
 	g := c.group
 	h := &g.slots[c.index].header
 	if i := g.indexOf(h.root); i >= 0 {

@@ -42,8 +42,8 @@ func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 // bounds the bytes of messages from one peer that a rank keeps while it waits for a message
 // from that peer with another tag.
 const (
-	maxDirect = 1 << 20
-	maxAside  = 64 << 20
+	maxDirect     = 1 << 20
+	maxUnexpected = 64 << 20
 )
 
 // Recv fills buf with the next message that rank from sends with the tag. See Send. Messages
@@ -64,9 +64,9 @@ func Recv[T Number](c *Comm, from, tag int, buf []T, opts ...Option) error {
 
 // directConn carries the messages of Send and Recv between two ranks.
 type directConn struct {
-	conn  mesh.Conn
-	aside []message // messages that have arrived but were not yet received, in order of arrival
-	size  int
+	conn       mesh.Conn
+	unexpected []message // messages that have arrived but were not yet received, in order of arrival
+	size       int
 
 	sends, comes mesh.Header // headers of the current messages; as fields they need no allocation
 }
@@ -117,11 +117,11 @@ func (c *Comm) direct(peer int, opts []Option) (*directConn, error) {
 // receive fills buf with the next message with the given tag, and keeps messages with other
 // tags in aside.
 func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
-	for i, l := range d.aside {
+	for i, l := range d.unexpected {
 		if l.tag != tag {
 			continue
 		}
-		d.aside = slices.Delete(d.aside, i, i+1)
+		d.unexpected = slices.Delete(d.unexpected, i, i+1)
 		d.size -= len(l.data)
 		if err := fits(l.dtype, dtype, len(l.data), len(buf)); err != nil {
 			return err
@@ -135,16 +135,16 @@ func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
 			return err
 		}
 		if h.Hash == tag {
-			return d.land(h, dtype, buf)
+			return d.receiveInto(h, dtype, buf)
 		}
-		if err := d.putAside(h); err != nil {
+		if err := d.keepUnexpected(h); err != nil {
 			return err
 		}
 	}
 }
 
 // land reads the message that begins with header h directly into buf.
-func (d *directConn) land(h *mesh.Header, dtype uint64, buf []byte) error {
+func (d *directConn) receiveInto(h *mesh.Header, dtype uint64, buf []byte) error {
 	for at := 0; ; {
 		n := int(h.Length)
 		if h.Seq != dtype || n > len(buf)-at || h.Segment == 0 && at+n < len(buf) {
@@ -163,11 +163,11 @@ func (d *directConn) land(h *mesh.Header, dtype uint64, buf []byte) error {
 }
 
 // putAside reads the message that begins with header h and appends it to aside.
-func (d *directConn) putAside(h *mesh.Header) error {
+func (d *directConn) keepUnexpected(h *mesh.Header) error {
 	l := message{tag: h.Hash, dtype: h.Seq}
 	for {
-		if d.size+int(h.Length) > maxAside {
-			return fmt.Errorf("more than %d MiB of messages with other tags wait to be received", maxAside>>20)
+		if d.size+int(h.Length) > maxUnexpected {
+			return fmt.Errorf("more than %d MiB of messages with other tags wait to be received", maxUnexpected>>20)
 		}
 		at := len(l.data)
 		l.data = append(l.data, make([]byte, h.Length)...)
@@ -176,7 +176,7 @@ func (d *directConn) putAside(h *mesh.Header) error {
 			return err
 		}
 		if h.Segment == 0 {
-			d.aside = append(d.aside, l)
+			d.unexpected = append(d.unexpected, l)
 			return nil
 		}
 		if err := d.conn.Next(h); err != nil {

@@ -235,7 +235,7 @@ func (c *Comm) Close(err error) {
 		n.mesh.Leave(c.Rank())
 	}
 	if net := c.group.net; net != nil && net.closed.Add(1) == int32(c.group.n) {
-		net.depart()
+		net.sayGoodbye()
 	}
 	c.watch.end()
 }

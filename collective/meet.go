@@ -63,7 +63,7 @@ func (c *Comm) leading(what leadKind, ctx context.Context) leader {
 func (l *leading) lead(c *Comm) error {
 	switch l.what {
 	case leadBroadcast:
-		return c.spreadValue(l.ctx)
+		return c.shareValue(l.ctx)
 	case leadSharing:
 		return c.shareAll()
 	case leadPayloads:

@@ -21,7 +21,7 @@ func (c *Comm) exchange(q *request) error {
 		return err
 	}
 	finished := false
-	defer func() { c.endUnless(finished, q.header) }()
+	defer func() { c.endIfUnfinished(finished, q.header) }()
 	c.watch.start(c, q.ctx)
 	defer c.watch.stop()
 	c.enter(q.header)
@@ -60,7 +60,7 @@ func (c *Comm) agree(ctx context.Context, h *header) error {
 // endUnless ends the group if finished is false. Then the goroutine ended within the operation
 // of h, for example by runtime.Goexit in an operator of the user. The call then never returns
 // an error, so the other ranks must be notified here.
-func (c *Comm) endUnless(finished bool, h *header) {
+func (c *Comm) endIfUnfinished(finished bool, h *header) {
 	if !finished {
 		c.broken(fmt.Errorf("the goroutine ended within %s", h.describe()))
 	}

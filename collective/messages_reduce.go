@@ -38,7 +38,7 @@ func (a *AllReducer[T]) sumByName() error {
 		}
 	}
 	finished := false
-	defer func() { c.endUnless(finished, h) }()
+	defer func() { c.endIfUnfinished(finished, h) }()
 	c.watch.start(c, q.ctx)
 	defer c.watch.stop()
 	c.enter(h)

@@ -100,12 +100,10 @@ func TestMessagesFromRankToRank(t *testing.T) {
 		defer c.Close(nil)
 		// Each rank sends two messages to the next rank, which receives the second first.
 		next, before := (c.Rank()+1)%p, (c.Rank()+p-1)%p
-		sent := make(chan error, 1)
 		big := make([]float64, 300_000)
 		for i := range big {
 			big[i] = float64(c.Rank() + i)
 		}
-		_ = sent
 		send := func() error {
 			if err := Send(c, next, 1, []int32{int32(c.Rank())}); err != nil {
 				return err

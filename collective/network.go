@@ -23,8 +23,8 @@ type network struct {
 	me    int     // this process
 	tuner *tune.Tuner
 
-	closed atomic.Int32 // number of ranks of this process that have closed their Comms
-	depart func()       // tells the other processes that this one leaves; does not wait
+	closed     atomic.Int32 // number of ranks of this process that have closed their Comms
+	sayGoodbye func()       // tells the other processes that this one leaves; does not wait
 
 	// calls runs programs among processes. The rank that leads a meeting of this process uses
 	// calls and the fields below.

@@ -75,7 +75,7 @@ type prepared struct {
 	prog    *program.Program
 	runner  *execute.Runner
 	op      execute.Operation
-	layouts []laid
+	layouts []cachedLayout
 	evict   int // index of the next layout to replace
 	cost    program.Cost
 	sent    int64 // elements that this rank sent in the latest run
@@ -101,10 +101,10 @@ type decider interface {
 
 // unannounced is a node that does not announce operations. Comm.enter announces a call, which
 // may run several programs.
-type unannounced struct{ mesh.Node }
+type silentNode struct{ mesh.Node }
 
-func (unannounced) Begin(uint64, *mesh.Operation) {}
-func (unannounced) End()                          {}
+func (silentNode) Begin(uint64, *mesh.Operation) {}
+func (silentNode) End()                          {}
 
 func newCalls(node mesh.Node, d decider) calls {
 	return calls{
@@ -193,7 +193,7 @@ func (k *calls) prepare(q *request, c *choice) (*prepared, error) {
 	}
 	options := c.options
 	options.Workers = k.pool // one program runs at a time
-	r, err := execute.New(ctx, prog, unannounced{k.node}, options)
+	r, err := execute.New(ctx, prog, silentNode{k.node}, options)
 	if err != nil {
 		return nil, err
 	}
@@ -213,10 +213,10 @@ func (k *calls) params(q *request, dims []int) algorithm.Params {
 // setLengths gives the program the lengths of q. A loop has few different lengths, so their
 // layouts are kept.
 func (p *prepared) setLengths(q *request) {
-	at := slices.IndexFunc(p.layouts, func(l laid) bool { return l.serve(q) })
+	at := slices.IndexFunc(p.layouts, func(l cachedLayout) bool { return l.matches(q) })
 	if at < 0 {
 		if at = p.evict; at == len(p.layouts) {
-			p.layouts = append(p.layouts, laid{})
+			p.layouts = append(p.layouts, cachedLayout{})
 		}
 		p.evict = (at + 1) % maxLayouts
 		p.layouts[at] = p.lengthsOf(q)
@@ -227,20 +227,20 @@ func (p *prepared) setLengths(q *request) {
 // maxLayouts bounds the number of layouts that are kept for one program.
 const maxLayouts = 16
 
-// laid is a layout and the lengths that it was made for.
-type laid struct {
+// cachedLayout is a layout and the lengths that it was made for.
+type cachedLayout struct {
 	n            int
 	counts, recv []int
 	layout       program.Layout
 	sent         int64 // elements that this rank sends
 }
 
-func (l *laid) serve(q *request) bool {
+func (l *cachedLayout) matches(q *request) bool {
 	return l.n == q.n && slices.Equal(l.counts, q.counts) && slices.Equal(l.recv, q.recv)
 }
 
-func (p *prepared) lengthsOf(q *request) laid {
-	l := laid{n: q.n, counts: slices.Clone(q.counts), recv: slices.Clone(q.recv)}
+func (p *prepared) lengthsOf(q *request) cachedLayout {
+	l := cachedLayout{n: q.n, counts: slices.Clone(q.counts), recv: slices.Clone(q.recv)}
 	switch {
 	case q.recv != nil:
 		l.layout = program.Exchange(q.counts, q.recv)

@@ -9,9 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// remotely runs a request among the processes. The caller leads a meeting of the ranks of
+// runRemotely runs a request among the processes. The caller leads a meeting of the ranks of
 // this process.
-func (c *Comm) remotely(q *request) (present bool, err error) {
+func (c *Comm) runRemotely(q *request) (present bool, err error) {
 	net := c.group.net
 	q.before = c.history.digest
 	c.watch.start(c, q.ctx)
@@ -27,7 +27,7 @@ func (c *Comm) meetRemotely(ctx context.Context) error {
 	}
 	n.header = c.group.slots[c.index].header
 	n.request = request{header: &n.header, ctx: ctx, coll: program.Barrier, elem: 1, in: append(n.request.in[:0], noBytes), out: noBytes}
-	_, err := c.remotely(&n.request)
+	_, err := c.runRemotely(&n.request)
 	if n.calls.last != nil {
 		c.by = n.calls.last.prog.Algorithm
 	}
@@ -48,7 +48,7 @@ func (c *Comm) spreadRemotely(ctx context.Context, h *header, value int64) (int6
 	if root == n.me {
 		n.request.in[0] = n.word[:]
 	}
-	_, err := c.remotely(&n.request)
+	_, err := c.runRemotely(&n.request)
 	return int64(binary.LittleEndian.Uint64(n.word[:])), err
 }
 
@@ -77,7 +77,7 @@ func (a *AllReducer[T]) leadRemote(c *Comm) error {
 				return present, err
 			}
 		}
-		if present, err = c.remotely(q); err == nil {
+		if present, err = c.runRemotely(q); err == nil {
 			a.noteRun(&g.net.calls)
 			g.agreed.bytes, g.agreed.by = g.agreed.bytes+a.sent, a.by
 		}
@@ -97,7 +97,7 @@ func (a *AllReducer[T]) leadRemote(c *Comm) error {
 
 // amongProcesses runs collective r with processes in place of ranks and adds the bytes sent to
 // the group's agreed.bytes. in is the input of this process. The caller leads a meeting.
-func (c *Comm) amongProcesses(ctx context.Context, r request, in []byte) error {
+func (c *Comm) runAmongProcesses(ctx context.Context, r request, in []byte) error {
 	g, n := c.group, c.group.net
 	n.header = g.slots[c.index].header
 	if r.counts != nil {
@@ -108,7 +108,7 @@ func (c *Comm) amongProcesses(ctx context.Context, r request, in []byte) error {
 	}
 	r.header, r.ctx, r.in = &n.header, ctx, append(n.request.in[:0], in)
 	n.request = r
-	_, err := c.remotely(&n.request)
+	_, err := c.runRemotely(&n.request)
 	clear(n.request.in)
 	n.request.out, n.request.counts, n.request.recv = nil, nil, nil
 	if last := n.calls.last; err == nil && last != nil {

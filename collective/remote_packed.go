@@ -175,7 +175,7 @@ func (a *AllReducer[T]) exchangeHeads(q *request, pt *processNodes, look bool) e
 			}
 		}
 	}
-	return a.c.amongProcesses(q.ctx, request{
+	return a.c.runAmongProcesses(q.ctx, request{
 		coll: program.AllGather, elem: 8, n: total, counts: p.counts, out: bytesOf(p.heads),
 	}, bytesOf(mine))
 }
@@ -227,7 +227,7 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *processNodes) error {
 			}
 		}
 	}
-	return a.c.amongProcesses(q.ctx, request{
+	return a.c.runAmongProcesses(q.ctx, request{
 		coll: program.AllToAll, elem: 8, counts: p.sizes, recv: p.comes, out: wordBytes(p.recv),
 	}, wordBytes(p.send[:out]))
 }
@@ -299,7 +299,7 @@ func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 	result := elementsOf[T](folded)
 	p.results = sized(p.results, hosts)
 	p.results[n.me] = int64(setOf(result))
-	if err := a.c.amongProcesses(q.ctx, request{coll: program.AllGather, elem: 8, n: hosts, out: bytesOf(p.results)}, bytesOf(p.results[n.me:n.me+1])); err != nil {
+	if err := a.c.runAmongProcesses(q.ctx, request{coll: program.AllGather, elem: 8, n: hosts, out: bytesOf(p.results)}, bytesOf(p.results[n.me:n.me+1])); err != nil {
 		return err
 	}
 	total := 0
@@ -314,7 +314,7 @@ func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 	own := sharding.Split(q.n, hosts, n.me)
 	p.send, p.arrived = sizedUp(p.send, p.sizes[n.me]+1), sizedUp(p.arrived, total)
 	packPiece(wordBytes(p.send), result, int(p.results[n.me]))
-	if err := a.c.amongProcesses(q.ctx, request{
+	if err := a.c.runAmongProcesses(q.ctx, request{
 		coll: program.AllGather, elem: 8, n: total, counts: p.sizes, out: wordBytes(p.arrived),
 	}, wordBytes(p.send[:p.sizes[n.me]])); err != nil {
 		return err

@@ -293,7 +293,7 @@ func TestSparseIsAgreedOn(t *testing.T) {
 		x := make([]float64, 10)
 		return AllReduce(c, &Reduction[float64]{Name: "x", Op: Sum[float64](), Whole: x, Out: x, Sparse: true, Algorithm: "ring"})
 	}) {
-		require.ErrorContains(t, err, `"x" is to leave zeros away and to be done by ring`)
+		require.ErrorContains(t, err, `"x" is to omit zeros and to be done by ring`)
 	}
 }
 

@@ -113,7 +113,7 @@ func (c *Comm) exchangePackets(ctx context.Context, packet []byte) ([][]byte, er
 // gatherAmongProcesses is an AllGather of bytes with processes in place of ranks. Without
 // counts, each process brings the same number of bytes.
 func (c *Comm) gatherAmongProcesses(ctx context.Context, all, mine []byte, counts []int) error {
-	return c.amongProcesses(ctx, request{coll: program.AllGather, elem: 1, n: len(all), counts: counts, out: all}, mine)
+	return c.runAmongProcesses(ctx, request{coll: program.AllGather, elem: 1, n: len(all), counts: counts, out: all}, mine)
 }
 
 // openPacket stores the payloads of the given ranks, which follow each other in packet, in

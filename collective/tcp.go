@@ -111,10 +111,10 @@ type TCPGroup struct {
 	ended chan struct{} // closed when the watcher of failures has returned
 	stop  chan struct{}
 
-	leaveOnce sync.Once
-	patience  context.Context // context of leaving the membership; giveUp cancels it
-	giveUp    context.CancelFunc
-	left      chan error // receives the result of leaving the membership
+	leaveOnce      sync.Once
+	goodbyeContext context.Context // context of leaving the membership; giveUp cancels it
+	giveUp         context.CancelFunc
+	left           chan error // receives the result of leaving the membership
 }
 
 // NewTCPGroup joins rank and the other ranks of its process to the group, and waits until all
@@ -169,9 +169,9 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 		full.Network = tune.Default().Network
 		t = &full
 	}
-	g.patience, g.giveUp = context.WithCancel(context.Background())
+	g.goodbyeContext, g.giveUp = context.WithCancel(context.Background())
 	g.local.net = newNetwork(g.mesh, size, hosts, me, t)
-	g.local.net.depart = g.depart
+	g.local.net.sayGoodbye = g.depart
 	go g.watch()
 	return g, nil
 }
@@ -320,7 +320,7 @@ func (g *TCPGroup) Err() error { return g.local.Err() }
 // depart starts to leave the membership when the ranks of this process are done. It does not
 // wait.
 func (g *TCPGroup) depart() {
-	g.leaveOnce.Do(func() { go func() { g.left <- g.home.Leave(g.patience) }() })
+	g.leaveOnce.Do(func() { go func() { g.left <- g.home.Leave(g.goodbyeContext) }() })
 }
 
 // closeTimeout bounds the wait for the other processes to leave too.

@@ -125,7 +125,7 @@ func (c reduceConfig) attrs() []engine.Attr {
 		attrs = append(attrs, engine.Attr{Key: "algorithm", Value: c.by.name})
 	}
 	if c.sparse {
-		attrs = append(attrs, engine.Attr{Key: "zeros", Value: "left away while that is smaller"})
+		attrs = append(attrs, engine.Attr{Key: "zeros", Value: "omitted while that is smaller"})
 	}
 	return attrs
 }

@@ -90,7 +90,7 @@ func (g *gang) enter(s engine.GangSpec) (err error) {
 }
 
 // spread reports whether the queue has subtasks in other processes.
-func (g *gang) spread() bool { return g.here.Len() < g.subtasks }
+func (g *gang) acrossProcesses() bool { return g.here.Len() < g.subtasks }
 
 // body runs the stages of one subtask of a queue.
 type body struct {
@@ -159,7 +159,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 			}
 		}
 	}
-	taking := intake{context: &b.context, files: b.files}
+	taking := inputReader{context: &b.context, files: b.files}
 	var ports []int
 	for port, input := range b.queue.inputs {
 		if input.partitioned != nil {
@@ -231,7 +231,7 @@ func holdJoined(c *engine.Context, port int) error {
 }
 
 // openShard puts the rows of a shard into one frame.
-func (b *body) openShard(c *engine.Context, in engine.Input, taking *intake, port, shard int) (err error) {
+func (b *body) openShard(c *engine.Context, in engine.Input, taking *inputReader, port, shard int) (err error) {
 	input := b.queue.inputs[port]
 	key := input.partitioned.key
 	if b.from != nil {
@@ -253,7 +253,7 @@ func (b *body) openShard(c *engine.Context, in engine.Input, taking *intake, por
 }
 
 // readShard joins the rows of a shard into one frame.
-func readShard(c *engine.Context, in engine.Input, taking *intake, port, shard int, input input) (*Frame, error) {
+func readShard(c *engine.Context, in engine.Input, taking *inputReader, port, shard int, input input) (*Frame, error) {
 	taking.open(in, port, shard)
 	of := newStaged(c, fmt.Sprintf("rows of %q", input.name()))
 	defer of.release()
@@ -281,7 +281,7 @@ func (b *body) Stages() []engine.Stage { return b.stages }
 // Begin implements engine.Loop.
 func (b *body) Begin(step int) error {
 	b.context.shard.Store(-1)
-	if err := b.between(step); err != nil {
+	if err := b.beforeSuperstep(step); err != nil {
 		return err
 	}
 	b.context.step = step
@@ -301,7 +301,7 @@ func (b *body) Begin(step int) error {
 // between is called before a superstep. Before the first superstep of the gang it calls the
 // functions of Begin and Init. With CheckState, before later supersteps, it drops state that is
 // not kept.
-func (b *body) between(step int) error {
+func (b *body) beforeSuperstep(step int) error {
 	if step == b.first {
 		if err := b.guard(func() error { return b.open(b.from == nil) }); err != nil || step == 1 {
 			return err
@@ -334,11 +334,11 @@ func (b *body) Stop(int) (bool, error) {
 	if b.queue.criterion == nil {
 		return false, nil
 	}
-	return b.ask(b.queue.criterion)
+	return b.evalCondition(b.queue.criterion)
 }
 
 // ask evaluates a condition of the queue.
-func (b *body) ask(condition func(*ComContext) (bool, error)) (yes bool, err error) {
+func (b *body) evalCondition(condition func(*ComContext) (bool, error)) (yes bool, err error) {
 	err = b.guard(func() error {
 		yes, err = b.context.ask(condition)
 		return err
@@ -354,7 +354,7 @@ func (b *body) After(step int, last bool) error {
 			return err
 		}
 	}
-	if b.spread() {
+	if b.acrossProcesses() {
 		if err := b.post(step, last); err != nil {
 			return err
 		}
@@ -362,7 +362,7 @@ func (b *body) After(step int, last bool) error {
 	switch {
 	case b.subtask != 0:
 		return nil
-	case b.spread():
+	case b.acrossProcesses():
 		return b.reportExchange.open(b.reports, b.context.task.Report)
 	}
 	return b.reports.flush(step, b.context.task.Report)

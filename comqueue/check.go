@@ -74,21 +74,21 @@ func (c *checks) isBroadcast(name string) bool { return c.broadcast[name] }
 // function runs meanwhile.
 func (b *body) check(step int) error {
 	ctx := b.context.Context()
-	if b.spread() { // in one process all subtasks have waited for the verdict
+	if b.acrossProcesses() { // in one process all subtasks have waited for the verdict
 		if err := b.comm.Barrier(ctx); err != nil {
 			return err
 		}
 	}
 	if b.subtask == b.here.Lo {
 		err := b.checkRowsOfAll(step)
-		if err == nil && !b.spread() {
+		if err == nil && !b.acrossProcesses() {
 			err = b.checks.checkReplicas(step)
 		}
 		if err != nil {
 			return fmt.Errorf("queue %q: %w", b.queue.name, err)
 		}
 	}
-	if err := b.comm.Barrier(ctx); err != nil || !b.spread() {
+	if err := b.comm.Barrier(ctx); err != nil || !b.acrossProcesses() {
 		return err
 	}
 	return b.compareReplicas(step)

@@ -48,7 +48,7 @@ func (b *body) Cut(subtasks int) (part engine.CutPart, err error) {
 	if part.Own, err = b.snapshots(); err != nil {
 		return part, err
 	}
-	if err := b.goesOn(b.subtasks, subtasks, part.Own != nil); err != nil {
+	if err := b.canContinue(b.subtasks, subtasks, part.Own != nil); err != nil {
 		return part, err
 	}
 	if err := b.verifyRows(); err != nil {
@@ -102,12 +102,12 @@ func (b *body) snapshots() ([]byte, error) {
 // goesOn returns an error if the number of subtasks changes from before to after and the
 // queue's state depends on it: because the plan marks a result as depending on parallelism, or
 // because there are snapshots of instances, which belong to one subtask and cannot be split.
-func (g *gang) goesOn(before, after int, snapshots bool) error {
+func (g *gang) canContinue(before, after int, snapshots bool) error {
 	if before == after {
 		return nil
 	}
 	refused := func(why string) error {
-		return fmt.Errorf("queue %q cannot go on with %d subtasks in place of %d: %s", g.queue.name, after, before, why)
+		return fmt.Errorf("queue %q cannot continue with %d subtasks in place of %d: %s", g.queue.name, after, before, why)
 	}
 	for i := range g.specs {
 		if s := &g.specs[i]; s.Order == engine.RankTree {
@@ -125,18 +125,18 @@ func (g *gang) goesOn(before, after int, snapshots bool) error {
 func (g *gang) resume(s engine.GangSpec) error {
 	g.session = s.Sessions.Find(s.Job, s.Queue)
 	if g.session == nil {
-		return errors.New("the rows that it goes on with are not in this process")
+		return errors.New("the rows that it continues with are not in this process")
 	}
 	err := g.takeOver(s.From)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("go on after superstep %d: %w", s.From.Step, err), g.session.Close())
+		err = errors.Join(fmt.Errorf("continue after superstep %d: %w", s.From.Step, err), g.session.Close())
 	}
 	return err
 }
 
 func (g *gang) takeOver(from *engine.Cut) error {
 	for _, part := range from.Parts {
-		if err := g.goesOn(from.Subtasks(), g.subtasks, part.Own != nil); err != nil {
+		if err := g.canContinue(from.Subtasks(), g.subtasks, part.Own != nil); err != nil {
 			return err
 		}
 	}
@@ -176,7 +176,7 @@ func (b *body) rejoin() error {
 		err = fmt.Errorf("snapshots of %d stages, of %d", len(kept), len(b.instances))
 	}
 	if err != nil {
-		return fmt.Errorf("go on after superstep %d: %w", b.from.Step, err)
+		return fmt.Errorf("continue after superstep %d: %w", b.from.Step, err)
 	}
 	for i, instance := range b.instances {
 		if err := instance.restore(kept[i]); err != nil {
@@ -189,7 +189,7 @@ func (b *body) rejoin() error {
 // moved returns a frame that the previous gang left in the session, or an error.
 func moved(frame *Frame, there bool) (*Frame, error) {
 	if !there {
-		return nil, errors.New("the rows that the queue goes on with are not in this process")
+		return nil, errors.New("the rows that the queue continues with are not in this process")
 	}
 	return frame, nil
 }

@@ -236,7 +236,7 @@ func TestCutInstances(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, bitsOf(want), bitsOf(got), "cut after superstep %d", step)
 		_, _, err = runOnce(t, descending(room, idle, kept), engine.Parallelism(2), engine.Shards(8), engine.CheckResume(step, 3))
-		require.ErrorContains(t, err, `queue "q" cannot go on with 3 subtasks in place of 2: stages added by AddNew keep snapshots, each of which belongs to one subtask`)
+		require.ErrorContains(t, err, `queue "q" cannot continue with 3 subtasks in place of 2: stages added by AddNew keep snapshots, each of which belongs to one subtask`)
 		require.ErrorContains(t, err, "(opening_test.go:")
 	}
 	none := func() comqueue.Compute { return comqueue.ComputeFunc(idle) }
@@ -284,7 +284,7 @@ func TestCutRefusesWhatDependsOnParallelism(t *testing.T) {
 		_, _, err := runOnce(t, build, engine.Parallelism(2), engine.Shards(8), engine.CheckResume(2, 2))
 		require.NoError(t, err)
 		_, _, err = runOnce(t, build, engine.Parallelism(2), engine.Shards(8), engine.CheckResume(2, 4))
-		require.ErrorContains(t, err, `queue "q" cannot go on with 4 subtasks in place of 2: the result of the AllReduce of "steps" depends on parallelism, as the plan says`)
+		require.ErrorContains(t, err, `queue "q" cannot continue with 4 subtasks in place of 2: the result of the AllReduce of "steps" depends on parallelism, as the plan says`)
 	}
 }
 
@@ -443,13 +443,13 @@ func TestResumeRefuses(t *testing.T) {
 		return []engine.CutPart{{Objects: objects}, {}, {}}
 	}
 	for want, parts := range map[string][]engine.CutPart{
-		`queue "q" cannot go on with 2 subtasks in place of 3: stages added by AddNew keep snapshots`:                {{}, {Own: []byte{}}, {}},
-		`go on after superstep 2: shared: restore "x" in session "q-2", subtask 0: scratch objects are not restored`: part(shared.Encoded{Name: "x", Kind: shared.KindScratch, Shard: -1}),
-		`restore "x" in session "q-2": no subtask owns shard 8`:                                                      part(shared.Encoded{Name: "x", Kind: shared.KindPerShard, Shard: 8, Data: five}),
+		`queue "q" cannot continue with 2 subtasks in place of 3: stages added by AddNew keep snapshots`:                {{}, {Own: []byte{}}, {}},
+		`continue after superstep 2: shared: restore "x" in session "q-2", subtask 0: scratch objects are not restored`: part(shared.Encoded{Name: "x", Kind: shared.KindScratch, Shard: -1}),
+		`restore "x" in session "q-2": no subtask owns shard 8`:                                                         part(shared.Encoded{Name: "x", Kind: shared.KindPerShard, Shard: 8, Data: five}),
 		`restore "x" in session "q-2", subtask 1: it comes twice`: part(
 			shared.Encoded{Name: "x", Kind: shared.KindPerShard, Shard: 7, Data: five},
 			shared.Encoded{Name: "x", Kind: shared.KindPerShard, Shard: 7, Data: five}),
-		`go on after superstep 2: reports: `: part(shared.Encoded{Kind: shared.KindReplicated, Shard: -1, Data: []byte{0xc1}}),
+		`continue after superstep 2: reports: `: part(shared.Encoded{Kind: shared.KindReplicated, Shard: -1, Data: []byte{0xc1}}),
 	} {
 		var open engine.OpenLoops
 		_, err := engine.Compile(engine.Anonymous(func(b *engine.Builder) (err error) {
@@ -464,7 +464,7 @@ func TestResumeRefuses(t *testing.T) {
 			From: &engine.Cut{Step: 2, Parts: parts},
 		}
 		_, err = open(spec)
-		require.ErrorContains(t, err, "the rows that it goes on with are not in this process")
+		require.ErrorContains(t, err, "the rows that it continues with are not in this process")
 		_, err = spec.Sessions.Open("job", "q-2", 3)
 		require.NoError(t, err)
 		_, err = open(spec)

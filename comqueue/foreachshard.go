@@ -22,7 +22,7 @@ import (
 func ForEachShard[T Number](key shared.Key[[]T], f func(ctx *ComContext, shard int, out []T) error, options ...ShardOption[T]) Stage {
 	s := &forEachShard[T]{key: key, f: f, name: functionName(f)}
 	for _, o := range options {
-		s.fold, s.misfit = o.fold, s.misfit || o.fold == nil
+		s.fold, s.nilOption = o.fold, s.nilOption || o.fold == nil
 	}
 	return s
 }
@@ -46,11 +46,11 @@ func FoldedBy[T Number](fold func(ctx *ComContext, shards sharding.Range, out []
 }
 
 type forEachShard[T Number] struct {
-	key    shared.Key[[]T]
-	f      func(ctx *ComContext, shard int, out []T) error
-	fold   func(ctx *ComContext, shards sharding.Range, out []T) (bool, error)
-	misfit bool // an option is nil
-	name   string
+	key       shared.Key[[]T]
+	f         func(ctx *ComContext, shard int, out []T) error
+	fold      func(ctx *ComContext, shards sharding.Range, out []T) (bool, error)
+	nilOption bool // an option is nil
+	name      string
 }
 
 // label returns the stage with another name, for Named.
@@ -64,7 +64,7 @@ func (s *forEachShard[T]) misuse() error {
 	if s.f == nil {
 		return fmt.Errorf("ForEachShard(%q): the function is nil", s.key.Name())
 	}
-	if s.misfit {
+	if s.nilOption {
 		return fmt.Errorf("ForEachShard(%q): the function of FoldedBy is nil", s.key.Name())
 	}
 	return s.key.Err()

@@ -49,7 +49,7 @@ func (s *gathering[T]) misuse() error {
 		err = s.err
 	}
 	if err == nil && s.collective.Rooted() {
-		err = own(s.into)
+		err = checkOwnResult(s.into)
 	}
 	if err != nil {
 		return fmt.Errorf("%s(%q, %q): %w", s.name, s.from.Name(), s.into.Name(), err)

@@ -23,15 +23,15 @@ import (
 // reads its rows in every superstep, rows in files come from the page cache if it has room,
 // otherwise from disk. Each frame accounts for its share of the budget until the session
 // releases the frame, even if the shard has a new owner by then.
-type intake struct {
+type inputReader struct {
 	context  *ComContext
 	files    *mapped.Files
-	noFiles  bool     // files cannot be mapped
-	state    int64    // bytes of state, which cannot go to disk
-	own      int64    // bytes of the slot's memory that this intake keeps
-	ownRows  int64    // bytes of the intake's rows in memory that could move to files
-	inMemory []*taken // rows that may still move to disk
-	later    []int    // ports that are read after the current one, without those whose rows another queue makes
+	noFiles  bool          // files cannot be mapped
+	state    int64         // bytes of state, which cannot go to disk
+	own      int64         // bytes of the slot's memory that this intake keeps
+	ownRows  int64         // bytes of the intake's rows in memory that could move to files
+	inMemory []*inputShard // rows that may still move to disk
+	later    []int         // ports that are read after the current one, without those whose rows another queue makes
 	at       progress
 }
 
@@ -45,7 +45,7 @@ type progress struct {
 }
 
 // taken is the rows of a shard that an intake has read.
-type taken struct {
+type inputShard struct {
 	what  string
 	shard int
 	frame *Frame
@@ -63,7 +63,7 @@ type onDisk struct {
 
 // rows makes the frame of a shard from its staged batches, and releases the batches. It
 // reserves memory for the state that stages keep for the rows.
-func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, of *staged) (*Frame, error) {
+func (in *inputReader) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, of *staged) (*Frame, error) {
 	if err := of.end(); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (in *intake) rows(c *engine.Context, key PartitionedData, shard int, schema
 	if len(batches) == 0 {
 		return newFrame(c.Allocator, schema, nil)
 	}
-	t := &taken{what: of.what, shard: shard, copied: of.uncount()}
+	t := &inputShard{what: of.what, shard: shard, copied: of.releaseReserved()}
 	for _, rows := range batches {
 		t.bytes += batch.Size(rows)
 	}
@@ -138,7 +138,7 @@ const mostState = 1 << 50 // bytes of a shard's state, far more than any machine
 // frame makes the frame of borrowed batches, in memory or in a file. If the frame is in memory
 // and the batches are in files, they are copied. The budget also counts the source of the copy
 // meanwhile, but this does not move other rows to disk.
-func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batches []arrow.Record, ofFiles bool) (err error) {
+func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Schema, batches []arrow.Record, ofFiles bool) (err error) {
 	full := c.Memory.Reserve(t.bytes)
 	if full != nil {
 		if err := in.toDisk(c, t, batches, full); !errors.Is(err, mapped.ErrUnsupported) {
@@ -186,7 +186,7 @@ func (in *intake) frame(c *engine.Context, t *taken, schema *arrow.Schema, batch
 // If files cannot be mapped, toDisk changes nothing and returns mapped.ErrUnsupported. Offsets
 // of text and vectors stay on the heap: they are used as indices long before the file's
 // checksum is verified, so a damaged offset would do harm.
-func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, full error) error {
+func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.Record, full error) error {
 	if in.noFiles {
 		return mapped.ErrUnsupported
 	}
@@ -201,7 +201,7 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 		return err
 	}
 	if err != nil {
-		return beyond(c, full, err)
+		return noRoomError(c, full, err)
 	}
 	if err := in.makeRoom(c, offsets.bytes); err != nil {
 		record.Release()
@@ -217,12 +217,12 @@ func (in *intake) toDisk(c *engine.Context, t *taken, batches []arrow.Record, fu
 		t.frame.record.Release()
 		*t.frame = *frame
 	}
-	tellOfDisk(c)
+	prepareDiskRows(c)
 	return nil
 }
 
 // toFile copies batches to a file. The budget counts the source of the copy meanwhile.
-func (t *taken) toFile(c *engine.Context, files *mapped.Files, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
+func (t *inputShard) toFile(c *engine.Context, files *mapped.Files, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
 	c.Memory.Take(t.copied)
 	defer c.Memory.Release(t.copied)
 	return holdRows(files, t.what, size, offsets, batches)
@@ -257,14 +257,14 @@ func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 // fit. It reports false if what the intake holds would exceed the slot's memory, or if what all
 // queues of the slot keep would exceed twice the slot's memory. Rows in memory count as kept if
 // files cannot be mapped.
-func (in *intake) keep(c *engine.Context, bytes int64) bool {
+func (in *inputReader) keep(c *engine.Context, bytes int64) bool {
 	return bytes <= c.Memory.Limit()-in.own-in.ownRows && c.Memory.Keep(bytes, in.noFiles)
 }
 
 // makeRoom reserves bytes of the slot's memory for state, and moves rows to disk if necessary.
 // There are no views of these rows yet. If no further rows can move, it takes the bytes
 // nevertheless if keep allows it.
-func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
+func (in *inputReader) makeRoom(c *engine.Context, bytes int64) error {
 	in.state += bytes
 	for {
 		full := c.Memory.Reserve(bytes)
@@ -290,7 +290,7 @@ func (in *intake) makeRoom(c *engine.Context, bytes int64) error {
 
 // moveLast moves to disk the rows in memory that were read last. It reports false if there are
 // none or files cannot be mapped.
-func (in *intake) moveLast(c *engine.Context, full error) (bool, error) {
+func (in *inputReader) moveLast(c *engine.Context, full error) (bool, error) {
 	if len(in.inMemory) == 0 || in.noFiles {
 		return false, nil
 	}
@@ -312,7 +312,7 @@ func (in *intake) moveLast(c *engine.Context, full error) (bool, error) {
 }
 
 // open begins a shard of a port. All shards of a port are read before the next port.
-func (in *intake) open(input engine.Input, port, shard int) {
+func (in *inputReader) open(input engine.Input, port, shard int) {
 	if in.at.in == nil || port != in.at.port {
 		in.at = progress{in: input, port: port, bytes: in.at.bytes, others: in.at.bytes, state: in.state}
 	}
@@ -325,7 +325,7 @@ func (in *intake) open(input engine.Input, port, shard int) {
 // includes what other queues keep now. State is assumed to grow in proportion to the bytes of
 // rows. refuse reads the remaining shards to measure their bytes, as the number of rows does
 // not determine them.
-func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
+func (in *inputReader) refuse(c *engine.Context, bytes int64, rows bool) error {
 	used := c.Memory.Used()
 	read, total, ofPort := in.at.bytes-in.at.others, in.state, in.state-in.at.state
 	if rows {
@@ -335,7 +335,7 @@ func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
 		total += int64(math.Ceil(float64(ofPort) / float64(read) * float64(in.at.rest(c))))
 	}
 	if rows {
-		total += in.ofLater(c)
+		total += in.bytesOfLaterPorts(c)
 	}
 	others := c.Memory.Kept(in.noFiles) - in.own
 	if in.noFiles {
@@ -346,7 +346,7 @@ func (in *intake) refuse(c *engine.Context, bytes int64, rows bool) error {
 
 // ofLater reads the ports in later and returns the bytes of their rows. If the run ends
 // meanwhile, it returns the bytes that it has read.
-func (in *intake) ofLater(c *engine.Context) (bytes int64) {
+func (in *inputReader) bytesOfLaterPorts(c *engine.Context) (bytes int64) {
 	for _, port := range in.later {
 		p := progress{in: in.at.in, port: port, shard: c.Range.Lo - 1}
 		bytes += p.rest(c)
@@ -378,7 +378,7 @@ func (p *progress) rest(c *engine.Context) (bytes int64) {
 
 // tellOfDisk prepares the current goroutine for rows in files: a fault when it reads a mapped
 // file becomes a panic. It logs at its first call in a goroutine that rows are in files.
-func tellOfDisk(c *engine.Context) {
+func prepareDiskRows(c *engine.Context) {
 	if debug.SetPanicOnFault(true) { // so a page that cannot be read fails the subtask, not the process
 		return
 	}
@@ -420,19 +420,19 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 	}
 	b, region, err := h.files.HoldBytes(pieces, fill)
 	if err != nil {
-		return nil, false, beyond(c, full, err)
+		return nil, false, noRoomError(c, full, err)
 	}
 	h.free = append(h.free, region.Release)
 	h.verifying.Lock()
 	h.onDisk = append(h.onDisk, &onDisk{what: what, shard: -1, region: region})
 	h.verifying.Unlock()
-	tellOfDisk(c)
+	prepareDiskRows(c)
 	return b, true, nil
 }
 
 // beyond returns the error to report if the memory has no room, by the error full, and writing
 // to a file has failed with err.
-func beyond(c *engine.Context, full, err error) error {
+func noRoomError(c *engine.Context, full, err error) error {
 	var room *mapped.RoomError
 	switch {
 	case errors.Is(err, mapped.ErrUnsupported):

@@ -230,7 +230,7 @@ func (h crowding) ReadShard(c *engine.Context, shard int, _ engine.Output) error
 
 // TestRowsWhileOthersCrowd requires that each shard is moved to disk once, even if another
 // source temporarily takes more memory than the budget has.
-func TestRowsWhileOthersCrowd(t *testing.T) {
+func TestRowsWhileOthersUseMemory(t *testing.T) {
 	const per, budget = 40_000, 4 << 20 // shards of 320 kB, each in its own file
 	for _, before := range []int{1, 3, 7} {
 		when, held, taken := make(chan struct{}), make(chan struct{}), make(chan struct{})

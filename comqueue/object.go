@@ -132,7 +132,7 @@ func (s *reduceShardObjects[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 		if err != nil {
 			return err
 		}
-		settle(c, s.into, result, any)
+		putOrRemove(c, s.into, result, any)
 		return nil
 	}, gathered), nil
 }
@@ -151,7 +151,7 @@ func (c *ComContext) eachShard(f func(shard int) error) error {
 }
 
 // settle puts result under into, or removes the previous result if any is false.
-func settle[V any](c *ComContext, into shared.Key[V], result V, any bool) {
+func putOrRemove[V any](c *ComContext, into shared.Key[V], result V, any bool) {
 	if any {
 		replace(c, into, result)
 		return

@@ -94,7 +94,7 @@ func room(ctx *comqueue.ComContext) error { errorsOf.Put(ctx, make([]float64, 2)
 
 // TestForgetfulQueuesHaveTheSameBits requires that a queue that keeps all state on which its
 // result depends gives the same bits with CheckState, at any parallelism and number of workers.
-func TestForgetfulQueuesHaveTheSameBits(t *testing.T) {
+func TestQueuesFromKeptStateHaveTheSameBits(t *testing.T) {
 	kept := func() comqueue.Compute { return &keptCaller{} }
 	var want []row
 	for _, p := range parallelisms {

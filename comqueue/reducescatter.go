@@ -42,7 +42,7 @@ func (s *reduceScatter[T]) misuse() error {
 		err = s.err
 	}
 	if err == nil {
-		err = own(s.into)
+		err = checkOwnResult(s.into)
 	}
 	if err == nil {
 		err = misuseOf[T](s.config, program.ReduceScatter)

@@ -38,15 +38,15 @@ func misuseOfBlocks[T Number](c reduceConfig, scatters bool) error {
 			return err
 		}
 	}
-	if c.exact && !exactly[T](c) {
+	if c.exact && !orderIndependent[T](c) {
 		var zero T
 		return fmt.Errorf("Exact is given, but operator %q over %T depends on the order of subtasks", c.opName(), zero)
 	}
 	return nil
 }
 
-// exactly reports whether a reduction gives the same result in any order.
-func exactly[T Number](c reduceConfig) bool {
+// orderIndependent reports whether a reduction gives the same result in any order.
+func orderIndependent[T Number](c reduceConfig) bool {
 	var zero T
 	_, integers := any(zero).(int64)
 	return c.user == nil && (integers && c.op != Prod || c.op == Max || c.op == Min)

@@ -103,7 +103,7 @@ func (r *reports) end(subtask int) { r.subtasks[subtask].step = 0 }
 func (r *reports) add(subtask int, name string, f fold, shard int, value float64) error {
 	own := &r.subtasks[subtask]
 	if own.step == 0 {
-		return fmt.Errorf("report %q: values of shards are reported from the stages of a superstep, not before or behind them", name)
+		return fmt.Errorf("report %q: values of shards are reported from the stages of a superstep, not before or after them", name)
 	}
 	series := &own.series[own.step&1]
 	i := slices.IndexFunc(*series, func(s reported) bool { return s.name == name })

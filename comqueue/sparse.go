@@ -61,7 +61,7 @@ func (s *reduceShardSparse[T]) bind(b *body, _ int) ([]engine.Stage, error) {
 			if !ok {
 				return nil
 			}
-			if err := measured(s.from.Name(), v.Length); err != nil {
+			if err := checkLength(s.from.Name(), v.Length); err != nil {
 				return err
 			}
 			if length >= 0 && v.Length != length {
@@ -81,11 +81,11 @@ func (s *reduceShardSparse[T]) bind(b *body, _ int) ([]engine.Stage, error) {
 		request.Forest = folder.Forest()
 		defer func() { request.Forest = nil }()
 		return sumSparse(c, b.comm, lengths, length, &request, s.into)
-	}, sparsely), nil
+	}, describeSparse), nil
 }
 
-// sparsely names the algorithm and executor of sums of sparse vectors.
-func sparsely(c *communication) string {
+// describeSparse names the algorithm and executor of sums of sparse vectors.
+func describeSparse(c *communication) string {
 	how := "all-gather and merge, or dense AllReduce, "
 	switch c.dense {
 	case 0:
@@ -97,7 +97,7 @@ func sparsely(c *communication) string {
 }
 
 // measured returns an error for a negative length, as −1 means an absent vector.
-func measured(name string, length int) error {
+func checkLength(name string, length int) error {
 	if length < 0 {
 		return fmt.Errorf("sparse vectors %q: one of %d elements", name, length)
 	}

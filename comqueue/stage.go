@@ -95,7 +95,7 @@ func Named(name string, stage Stage) Stage {
 	if labelled, ok := stage.(interface{ label(name string) Stage }); ok {
 		return labelled.label(name)
 	}
-	return broken{fmt.Errorf("Named(%q): only compute functions and ForEachShard take a name", name)}
+	return invalidStage{fmt.Errorf("Named(%q): only compute functions and ForEachShard take a name", name)}
 }
 
 // label returns the stage with another name, for Named.
@@ -105,11 +105,11 @@ func (s computeStage) label(name string) Stage {
 }
 
 // broken stands for a stage that could not be made because of err.
-type broken struct{ err error }
+type invalidStage struct{ err error }
 
-func (s broken) misuse() error                            { return s.err }
-func (s broken) describe(*layout, int) []engine.StageSpec { return nil }
-func (s broken) bind(*body, int) ([]engine.Stage, error)  { return nil, s.err }
+func (s invalidStage) misuse() error                            { return s.err }
+func (s invalidStage) describe(*layout, int) []engine.StageSpec { return nil }
+func (s invalidStage) bind(*body, int) ([]engine.Stage, error)  { return nil, s.err }
 
 // Repeat runs its stages again and again within one superstep, at most max times, until the
 // criterion returns true. It is an inner loop, such as a line search. The criterion until runs
@@ -127,7 +127,7 @@ func Repeat(max int, until func(ctx *ComContext) (bool, error), stages ...Stage)
 // report it. With a max of 1, While makes stages conditional.
 func While(max int, holds func(ctx *ComContext) (bool, error), stages ...Stage) Stage {
 	if holds == nil {
-		return broken{fmt.Errorf("While: the condition is nil")}
+		return invalidStage{fmt.Errorf("While: the condition is nil")}
 	}
 	return newRepeat(&repeat{name: "While", max: max, while: holds}, stages)
 }
@@ -193,10 +193,10 @@ func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {
 	b.takeNode() // RepeatEnd runs nothing
 	loop := &engine.Repeat{Max: s.max, Stages: inner, Begin: b.context.rounds.loop()}
 	if s.until != nil {
-		loop.Until = func() (bool, error) { return b.ask(s.until) }
+		loop.Until = func() (bool, error) { return b.evalCondition(s.until) }
 	}
 	if s.while != nil {
-		loop.While = func() (bool, error) { return b.ask(s.while) }
+		loop.While = func() (bool, error) { return b.evalCondition(s.while) }
 	}
 	return []engine.Stage{{Node: begin, Repeat: loop}}, nil
 }
@@ -320,19 +320,19 @@ func functionName(f any) string {
 	if _, after, ok := strings.Cut(name, "."); ok {
 		name = after
 	}
-	return around(name)
+	return sourcePart(name)
 }
 
 // around returns the name of the innermost function of the source in a symbol. The compiler
 // numbers closures, as in "Train.func1.2", and names closures of inlined functions after both
 // functions, as in "Train.func1.stages.3".
-func around(symbol string) string {
+func sourcePart(symbol string) string {
 	parts := strings.Split(symbol, ".")
-	for len(parts) > 0 && generated(parts[len(parts)-1]) {
+	for len(parts) > 0 && isCompilerName(parts[len(parts)-1]) {
 		parts = parts[:len(parts)-1]
 	}
 	from := len(parts)
-	for from > 0 && !generated(parts[from-1]) {
+	for from > 0 && !isCompilerName(parts[from-1]) {
 		from--
 	}
 	if name := strings.Join(parts[from:], "."); name != "" && name != "glob" && name != "init" {
@@ -342,7 +342,7 @@ func around(symbol string) string {
 }
 
 // generated reports whether the compiler made a part of a symbol, such as "func1", "2" or "".
-func generated(part string) bool {
+func isCompilerName(part string) bool {
 	for _, prefix := range []string{"func", "gowrap", "deferwrap"} {
 		part = strings.TrimPrefix(part, prefix)
 	}

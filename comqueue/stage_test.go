@@ -27,6 +27,6 @@ func TestNamesOfFunctions(t *testing.T) {
 		"function1":                     "function1",
 		"TestIt.func5.keeping.2.func10": "keeping",
 	} {
-		require.Equal(t, want, around(symbol), symbol)
+		require.Equal(t, want, sourcePart(symbol), symbol)
 	}
 }

@@ -76,7 +76,7 @@ func (s *staged) toDisk(full error) error {
 		return nil
 	}
 	if err != nil {
-		return beyond(s.task, full, err)
+		return noRoomError(s.task, full, err)
 	}
 	s.dropHeap()
 	s.task.Memory.Take(offsets.bytes)
@@ -84,7 +84,7 @@ func (s *staged) toDisk(full error) error {
 	s.counted += offsets.bytes - s.heap
 	s.heap = 0
 	s.pieces = append(s.pieces, piece{record, region})
-	tellOfDisk(s.task)
+	prepareDiskRows(s.task)
 	return nil
 }
 
@@ -115,7 +115,7 @@ func (s *staged) batches() []arrow.Record {
 }
 
 // uncount releases the bytes that are taken from the slot's memory, and returns their number.
-func (s *staged) uncount() int64 {
+func (s *staged) releaseReserved() int64 {
 	n := s.counted
 	s.task.Memory.Release(n)
 	s.counted = 0
@@ -158,5 +158,5 @@ func (s *staged) release() {
 	}
 	s.pieces = nil
 	s.files.Close()
-	s.uncount()
+	s.releaseReserved()
 }

@@ -76,7 +76,7 @@ func TestWithoutZeros(t *testing.T) {
 				}
 				_, result, err := runOnce(t, build, append(options, engine.Parallelism(p), engine.Shards(16))...)
 				require.NoError(t, err)
-				require.Contains(t, result.Plan.Text(), "left away while that is smaller")
+				require.Contains(t, result.Plan.Text(), "omitted while that is smaller")
 				bytes := map[string]int64{}
 				for _, s := range result.Report.Queues[0].Stages {
 					key := s.Name[strings.LastIndexByte(s.Name, ' ')+1:]

@@ -29,6 +29,6 @@ func TestArgumentsThatAFunctionMakes(t *testing.T) {
 	arrived := job.Arguments()
 	require.NoError(t, decodeArgs(data, &arrived))
 	require.Equal(t, args, arrived)
-	require.True(t, travels(job, args))
+	require.True(t, survivesEncoding(job, args))
 	require.Zero(t, Define("plain", func(*Builder, heldArgs) error { return nil }).Arguments())
 }

@@ -35,7 +35,7 @@ type Builder struct {
 	sealed  bool              // the job's function has returned
 	results map[string]string // name of a Collect → its site
 	store   *resultStore
-	outputs []*broughtBack // written by the program that called Run
+	outputs []*clientSink // written by the program that called Run
 	claims  []outputClaim
 	uses    map[plan.NodeID][]ColumnUse // by node, then by port
 	// neededColumns returns, for each node, which of its columns are read. It is called after
@@ -190,14 +190,14 @@ func (b *Builder) Add(spec Spec) *Dataset {
 		b.bind.Operators[id] = spec.Operator
 		if spec.RowByRow {
 			b.bind.RowByRow[id] = true
-			b.origins.handOn(id, spec.Inputs)
+			b.origins.passOn(id, spec.Inputs)
 		}
 	}
 	if !spec.Schema.IsZero() {
 		return &Dataset{builder: b, node: id, schema: schema}
 	}
 	if spec.AtClient {
-		b.bringBack(id, &spec)
+		b.addClientSink(id, &spec)
 	} else if spec.Sink != nil {
 		b.bind.Sinks[id] = spec.Sink
 	}

@@ -78,8 +78,8 @@ func (e *CheckError) Error() string {
 	return fmt.Sprintf("%s is not deterministic: %s: %s; %s", jobTitle(e.Job), where, e.what, why)
 }
 
-// agreement says what was compared in two runs that agree.
-type agreement struct {
+// checkResult says what was compared in two runs that agree.
+type checkResult struct {
 	settings          [2]checkSetting
 	operators, shards int
 	supersteps        int
@@ -87,7 +87,7 @@ type agreement struct {
 }
 
 // String describes what was compared.
-func (c *agreement) String() string {
+func (c *checkResult) String() string {
 	text := fmt.Sprintf("checked: %d operators in %d shards and %d supersteps gave the same with %v and with %v",
 		c.operators, c.shards, c.supersteps, c.settings[0], c.settings[1])
 	if c.oneParallelism != "" {
@@ -114,7 +114,7 @@ func (s checkSetting) String() string {
 }
 
 // check runs the job two or more times, and returns what was compared.
-func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agreement, error) {
+func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*checkResult, error) {
 	here := func(c *config) { c.cluster.address = "" }
 	c, err := newConfig(append(append([]Option(nil), opts...), here))
 	if err != nil {
@@ -124,8 +124,8 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 	if err != nil {
 		return nil, err
 	}
-	done := &agreement{settings: checkSettings(c)}
-	if c.workers == 0 && !travels(job, args) {
+	done := &checkResult{settings: checkSettings(c)}
+	if c.workers == 0 && !survivesEncoding(job, args) {
 		done.settings[1].workers = 0
 	}
 	for i := range graph.graph.Nodes {
@@ -155,8 +155,8 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 	observe := func(s checkSetting) (*observations, error) {
 		seen, err := run(s, false)
 		if differ := new(ReplicaError); errors.As(err, &differ) {
-			if _, told := run(s, true); errors.As(told, &differ) {
-				err = told
+			if _, again := run(s, true); errors.As(again, &differ) {
+				err = again
 			}
 		}
 		return seen, err
@@ -183,7 +183,7 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agr
 
 // travels reports whether args are the same after they were encoded and decoded. If they are
 // not, the job can only run as a whole.
-func travels[A any](job *Job[A], args A) bool {
+func survivesEncoding[A any](job *Job[A], args A) bool {
 	data, err := encodeArgs(args)
 	if err != nil {
 		return false
@@ -228,16 +228,16 @@ func checkSettings(c *config) [2]checkSetting {
 func dropOutputs(g *plan.Graph, bind *task.Bindings) {
 	for i := range g.Nodes {
 		if n := &g.Nodes[i]; n.Sink {
-			bind.Operators[n.ID] = func() task.Operator { return unwritten{} }
+			bind.Operators[n.ID] = func() task.Operator { return discardingSink{} }
 			delete(bind.Sinks, n.ID)
 		}
 	}
 }
 
 // unwritten is the operator of a removed sink. It drops its rows.
-type unwritten struct{ BaseOperator }
+type discardingSink struct{ BaseOperator }
 
-func (unwritten) Process(*Context, int, int, Batch, Output) error { return nil }
+func (discardingSink) Process(*Context, int, int, Batch, Output) error { return nil }
 
 // nodeTitle returns the name of a node in messages.
 func nodeTitle(n *plan.Node) string {

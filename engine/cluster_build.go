@@ -175,8 +175,8 @@ func (b *crossBuild) build(ctx context.Context, confirm func(question string) bo
 	return e, nil
 }
 
-// goPatience is how long the go command may take to exit after an interrupt.
-const goPatience = 5 * time.Second
+// goToolTimeout is how long the go command may take to exit after an interrupt.
+const goToolTimeout = 5 * time.Second
 
 // goTool runs the go command.
 func goTool(ctx context.Context, env []string, args ...string) (string, error) {
@@ -188,7 +188,7 @@ func goTool(ctx context.Context, env []string, args ...string) (string, error) {
 	cmd.Env = append(os.Environ(), env...)
 	// After an interrupt the go command ends its compilers and removes its files.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = goPatience
+	cmd.WaitDelay = goToolTimeout
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

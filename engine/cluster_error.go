@@ -62,11 +62,11 @@ func (e *JobError) Error() string {
 		return fmt.Sprintf("%s (%s)", text, e.Job)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", title, harmless(f.Message))
+	fmt.Fprintf(&b, "%s: %s", title, printableText(f.Message))
 	if where := f.where(); where != "" {
 		fmt.Fprintf(&b, "\n  in %s", where)
 	}
-	if len(f.LastLines) > 0 && !f.told() {
+	if len(f.LastLines) > 0 && !f.quotesOutput() {
 		b.WriteString("\n  the last lines of its output:")
 		for _, line := range f.LastLines {
 			// An escape sequence in the output must not change the user's terminal.
@@ -78,7 +78,7 @@ func (e *JobError) Error() string {
 
 // harmless replaces unprintable characters in a text of several lines that user code on another
 // machine has written, as escape sequences in it could change the user's terminal.
-func harmless(text string) string {
+func printableText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
 			return '?'
@@ -89,7 +89,7 @@ func harmless(text string) string {
 
 // told reports whether the message already contains the last lines of the output, as the message
 // of a panic does.
-func (f *Failure) told() bool {
+func (f *Failure) quotesOutput() bool {
 	for _, line := range f.LastLines {
 		if !strings.Contains(f.Message, strings.TrimSpace(line)) {
 			return false

@@ -128,7 +128,7 @@ func (r *clusterRun) resolved(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("build the job from what the cluster resolved: %w", err)
 	}
-	r.takes(b)
+	r.setBuilder(b)
 	return tryOutputs(r.outputs)
 }
 
@@ -145,7 +145,7 @@ func (r *clusterRun) infer(p *plan.Plan) error {
 	if err := r.store.collectsOf(p); err != nil {
 		return err
 	}
-	r.bound()
+	r.limitResults()
 	r.graph = &plan.Graph{Job: p.Job, Shards: p.Shards, Seed: p.Seed, Nodes: p.Nodes, Queues: p.Queues}
 	return nil
 }
@@ -226,8 +226,8 @@ func (s *resultStore) at(node plan.NodeID) *collected {
 // cancelled cancels the job because ctx has ended with cause, and waits until following ends. If
 // that takes longer than cancelWait, it returns the error with which the client stops following.
 func (r *clusterRun) cancelled(following context.Context, cause error) error {
-	if told := r.c.cluster.hooks.cancelling; told != nil {
-		told(string(r.id))
+	if hook := r.c.cluster.hooks.cancelling; hook != nil {
+		hook(string(r.id))
 	}
 	reason := "by its client"
 	if !errors.Is(cause, errInterrupted) && !errors.Is(cause, context.Canceled) {
@@ -241,14 +241,14 @@ func (r *clusterRun) cancelled(following context.Context, cause error) error {
 	case <-following.Done():
 		return nil
 	case <-time.After(cancelWait):
-		return fmt.Errorf("%w; the job %s was told to end, and had not %v later", cause, r.id, cancelWait)
+		return fmt.Errorf("%w; the job %s was cancelled, and had not ended %v later", cause, r.id, cancelWait)
 	}
 }
 
 // abandon cancels a job that this client cannot follow any more because of err. It returns err,
 // with the failure to cancel if there is one.
 func (r *clusterRun) abandon(ctx context.Context, err error) error {
-	if failed := r.cancelJob(context.WithoutCancel(ctx), "its client cannot go on: "+err.Error()); failed != nil {
+	if failed := r.cancelJob(context.WithoutCancel(ctx), "its client cannot continue: "+err.Error()); failed != nil {
 		return fmt.Errorf("%w\nthe job %s could not be cancelled: %w", err, r.id, failed)
 	}
 	return err

@@ -142,8 +142,8 @@ func TestMainOnClusterLive(t *testing.T) {
 
 func TestMainOnClusterDetached(t *testing.T) {
 	f := newFakeCluster(t, nil)
-	got := onCluster(t, f, programEnv{}, "--detach", AfterRun(func(squaresArgs, *Result) error { panic("a detached job has no result") }))
-	require.Equal(t, outcome{exitOK, fakeJob + "\n", "prog: the cluster has the job; `superstep show " + fakeJob + "` tells how it stands, `superstep logs " + fakeJob + "` what it writes, `superstep cancel " + fakeJob + "` ends it\n"}, got)
+	got := onCluster(t, f, programEnv{}, "--detach", AfterRun(func(squaresArgs, *Result) error { panic("there is no result") }))
+	require.Equal(t, outcome{exitOK, fakeJob + "\n", "prog: the cluster has the job; `superstep show " + fakeJob + "` shows its state, `superstep logs " + fakeJob + "` what it writes, `superstep cancel " + fakeJob + "` ends it\n"}, got)
 	require.Equal(t, outcome{exitOK, fakeJob + "\n", ""}, onCluster(t, f, programEnv{}, "--detach --progress off"))
 }
 

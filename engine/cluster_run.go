@@ -23,7 +23,7 @@ type clusterRun struct {
 	// then resolves the facts, and the plan says which results are collected.
 	graph   *plan.Graph
 	store   *resultStore
-	outputs []*broughtBack // outputs that this process writes
+	outputs []*clientSink // outputs that this process writes
 	// rebuild builds the job from facts that the cluster has resolved.
 	rebuild func(known []plan.Fact) (*Builder, error)
 	watch   *watch
@@ -52,8 +52,8 @@ func runOnCluster[A any](ctx context.Context, job *Job[A], args A, c *config) (*
 	if err == nil {
 		report = result.Report
 	}
-	if untold := r.watch.stop(report, err); untold != nil && !errors.Is(err, untold) {
-		err = errors.Join(err, untold)
+	if undelivered := r.watch.stop(report, err); undelivered != nil && !errors.Is(err, undelivered) {
+		err = errors.Join(err, undelivered)
 	}
 	if err != nil {
 		r.store.release()
@@ -86,14 +86,14 @@ func newClusterRun[A any](job *Job[A], args A, c *config) (*clusterRun, error) {
 	b, err := buildTwice(job, args, c)
 	switch {
 	case err == nil:
-		r.takes(b)
+		r.setBuilder(b)
 		if len(r.outputs) > 0 && c.cluster.detach {
 			return nil, &optionError{detachedOutputs}
 		}
 		if err := tryOutputs(r.outputs); err != nil {
 			return nil, fmt.Errorf("%s: %w", job.title(), err)
 		}
-	case !unseen(err):
+	case !onlyMissingFiles(err):
 		return nil, err
 	default:
 		c.logger.Info("the job's inputs are not here, the cluster looks for them", "job", job.name, "error", err)
@@ -103,14 +103,14 @@ func newClusterRun[A any](job *Job[A], args A, c *config) (*clusterRun, error) {
 }
 
 // takes uses the graph, the results and the outputs of builder b for the run.
-func (r *clusterRun) takes(b *Builder) {
+func (r *clusterRun) setBuilder(b *Builder) {
 	r.graph, r.store, r.outputs = b.graph, b.store, b.outputs
-	r.bound()
+	r.limitResults()
 }
 
 // bound sets the memory limit of the results if the options have not set it. In a local run the
 // operators of Collect set it when they open, but they do not open in this process.
-func (r *clusterRun) bound() {
+func (r *clusterRun) limitResults() {
 	if r.store.limit == 0 {
 		r.store.limit = task.DefaultBudget()
 	}
@@ -118,7 +118,7 @@ func (r *clusterRun) bound() {
 
 // unseen reports whether all mistakes of a job are missing files. The files may exist on the
 // cluster's machines.
-func unseen(err error) bool {
+func onlyMissingFiles(err error) bool {
 	var built *BuildError
 	if !errors.As(err, &built) || len(built.Misuses) == 0 {
 		return false

@@ -20,9 +20,9 @@ import (
 // offerAll registers the jobs, as WorkerMain does.
 func offerAll(t *testing.T, jobs ...Runnable) {
 	t.Helper()
-	before := offered.Load()
-	t.Cleanup(func() { offered.Store(before) })
-	offer(jobs)
+	before := registeredJobs.Load()
+	t.Cleanup(func() { registeredJobs.Store(before) })
+	registerJobs(jobs)
 }
 
 // ranSquares sends the events of a job that computes the squares of 0..3 on 8 shards.
@@ -153,13 +153,13 @@ func TestClusterRefusesBeforeAnythingIsSent(t *testing.T) {
 	nobody := []Option{Cluster("127.0.0.1:1")}
 	_, err := Run(t.Context(), Anonymous(func(b *Builder) error { numbers(b, 1); return nil }), struct{}{}, nobody...)
 	require.ErrorContains(t, err, "an anonymous job runs in its own process only")
-	before := offered.Load()
-	offered.Store(nil)
-	defer offered.Store(before)
+	before := registeredJobs.Load()
+	registeredJobs.Store(nil)
+	defer registeredJobs.Store(before)
 	_, err = Run(t.Context(), squares, squaresArgs{N: 4}, nobody...)
 	require.ErrorContains(t, err, "engine.WorkerMain")
 
-	offer([]Runnable{squares})
+	registerJobs([]Runnable{squares})
 	_, err = Run(t.Context(), squares, squaresArgs{N: 4}, nobody...)
 	require.ErrorContains(t, err, "no job manager answers at 127.0.0.1:1")
 

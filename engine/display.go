@@ -54,13 +54,13 @@ const eraseLine = "\r\x1b[K"
 func (d *display) Write(p []byte) (int, error) { return d.writeTo(d.out, p) }
 
 // beside is the writer of another output that may be on the same screen.
-type beside struct {
+type sharedScreen struct {
 	screen *display
 	out    io.Writer
 }
 
 // Write writes whole lines, as the display's Write does.
-func (b beside) Write(p []byte) (int, error) { return b.screen.writeTo(b.out, p) }
+func (b sharedScreen) Write(p []byte) (int, error) { return b.screen.writeTo(b.out, p) }
 
 func (d *display) writeTo(out io.Writer, p []byte) (int, error) {
 	d.mu.Lock()
@@ -364,7 +364,7 @@ func renderPlan(p *plan.Plan, width int) string {
 		name = "job"
 	}
 	lines := []string{fmt.Sprintf("%s: %d operator%s in %d vert%s, parallelism %d, %d shards, seed %d", name,
-		len(p.Nodes), plural(len(p.Nodes)), len(p.Vertices), ices(len(p.Vertices)), p.Parallelism, p.Shards, p.Seed)}
+		len(p.Nodes), plural(len(p.Nodes)), len(p.Vertices), pluralVertices(len(p.Vertices)), p.Parallelism, p.Shards, p.Seed)}
 	shown := map[string]bool{}
 	for _, v := range p.Vertices {
 		switch {
@@ -426,7 +426,7 @@ func plural(n int) string {
 	return "s"
 }
 
-func ices(n int) string {
+func pluralVertices(n int) string {
 	if n == 1 {
 		return "ex"
 	}

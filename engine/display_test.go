@@ -115,7 +115,7 @@ func TestPlanLines(t *testing.T) {
 func TestPrintsMakeRoom(t *testing.T) {
 	var terminal strings.Builder
 	d := newDisplay(progressLive, &terminal, func() int { return 80 })
-	out := beside{d, &terminal}
+	out := sharedScreen{d, &terminal}
 	fmt.Fprint(out, "before\n")
 	d.update(Progress{Job: "j", Elapsed: time.Second})
 	fmt.Fprint(out, "table\n")
@@ -232,14 +232,14 @@ var watched = &plan.Plan{
 
 // listener collects the progress that is reported to it.
 type listener struct {
-	mu   sync.Mutex
-	told []Progress
+	mu       sync.Mutex
+	reported []Progress
 }
 
 func (l *listener) tell(p Progress) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = append(l.told, p)
+	l.reported = append(l.reported, p)
 }
 
 // heard waits until all goroutines are blocked, and returns what was reported since the last
@@ -248,9 +248,9 @@ func (l *listener) heard() []Progress {
 	synctest.Wait()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	told := l.told
-	l.told = nil
-	return told
+	reported := l.reported
+	l.reported = nil
+	return reported
 }
 
 func TestWatchTellsInTime(t *testing.T) {
@@ -276,25 +276,25 @@ func TestWatchTellsInTime(t *testing.T) {
 		w.event(task.Progress{Queue: "q", Step: 1})
 		require.Empty(t, l.heard())
 		time.Sleep(ProgressInterval)
-		told := l.heard()
-		require.Len(t, told, 1)
-		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Values: []Value{{Name: "loss", Value: 2}}, PerSecond: 10, Left: ProgressInterval}}, told[0].Queues)
+		reported := l.heard()
+		require.Len(t, reported, 1)
+		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Values: []Value{{Name: "loss", Value: 2}}, PerSecond: 10, Left: ProgressInterval}}, reported[0].Queues)
 
 		// The end of a queue is reported at once, and only once.
 		w.event(task.Progress{Queue: "q", Step: 3, Values: []Value{{Name: "loss", Value: 1}}})
-		told = l.heard()
-		require.Len(t, told, 1)
-		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 3, Max: 3, Ended: true, Values: []Value{{Name: "loss", Value: 1}}}}, told[0].Queues)
+		reported = l.heard()
+		require.Len(t, reported, 1)
+		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 3, Max: 3, Ended: true, Values: []Value{{Name: "loss", Value: 1}}}}, reported[0].Queues)
 		w.event(task.Progress{Vertex: 1, ShardsDone: 4})
 		require.Empty(t, l.heard())
 
 		// Nothing is reported after the outcome of the run.
 		failed := errors.New("failed")
 		w.stop(nil, failed)
-		told = l.heard()
-		require.Len(t, told, 1)
-		require.True(t, told[0].Done)
-		require.Equal(t, failed, told[0].Err)
+		reported = l.heard()
+		require.Len(t, reported, 1)
+		require.True(t, reported[0].Done)
+		require.Equal(t, failed, reported[0].Err)
 		time.Sleep(time.Minute)
 		require.Empty(t, l.heard())
 	})
@@ -308,9 +308,9 @@ func TestWatchSeesACriterionEndAQueue(t *testing.T) {
 		w.event(task.Progress{Vertex: 1, ShardsDone: 3})
 		require.Empty(t, l.heard())
 		w.event(task.Progress{Vertex: 1, ShardsDone: 4})
-		told := l.heard()
-		require.Len(t, told, 1)
-		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Ended: true}}, told[0].Queues)
+		reported := l.heard()
+		require.Len(t, reported, 1)
+		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Ended: true}}, reported[0].Queues)
 		w.stop(nil, nil)
 	})
 }

@@ -14,9 +14,9 @@ import (
 // with the same inputs have different origins, by the order in which they were added. A RowByRow
 // operator has the origin of its input.
 type origins struct {
-	of    []uint64          // origin of each node
-	alike map[uint64]uint64 // number of nodes of the same kind with the same inputs, by their hash
-	drawn map[string]uint64 // number of calls of OwnDrawPurpose, by the result of DrawPurpose
+	of       []uint64          // origin of each node
+	sameKind map[uint64]uint64 // number of nodes of the same kind with the same inputs, by their hash
+	drawn    map[string]uint64 // number of calls of OwnDrawPurpose, by the result of DrawPurpose
 }
 
 // add computes the origin of the next node.
@@ -29,16 +29,16 @@ func (o *origins) add(n *plan.Node, ports []Port) {
 		text = append(text, ' ')
 	}
 	kind := xxh3.Hash(text)
-	if o.alike == nil {
-		o.alike = map[uint64]uint64{}
+	if o.sameKind == nil {
+		o.sameKind = map[uint64]uint64{}
 	}
-	text = strconv.AppendUint(append(text, '#'), o.alike[kind], 10)
-	o.alike[kind]++
+	text = strconv.AppendUint(append(text, '#'), o.sameKind[kind], 10)
+	o.sameKind[kind]++
 	o.of = append(o.of, xxh3.Hash(text))
 }
 
 // handOn gives a node the origin of its only input that is not a side input.
-func (o *origins) handOn(id plan.NodeID, ports []Port) {
+func (o *origins) passOn(id plan.NodeID, ports []Port) {
 	for _, p := range ports {
 		if !p.Side {
 			o.of[id] = o.of[p.From.node]

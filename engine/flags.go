@@ -21,15 +21,15 @@ import (
 type engineFlags struct {
 	Parallelism int          `placeholder:"N" help:"Subtasks of each vertex; changes no result. 0, the default, is one per processor, or on a cluster one per slot."`
 	Shards      int          `placeholder:"S" default:"${shards}" help:"Shards that data are cut into, a power of two (default: ${shards})."`
-	Explain     explainForm  `placeholder:"FORM" help:"Print the plan as text, json or dot instead of running it; text if no form is given."`
-	Check       bool         `help:"Run the job at two parallelisms and batch sizes in this process, write nothing, and tell whether all operators and queues did the same, or which did not."`
+	Explain     explainForm  `placeholder:"FORM" help:"Print the plan instead of running it, as text (the default), json or dot."`
+	Check       bool         `help:"Run the job at two parallelisms and batch sizes in this process, write nothing, and report whether all operators and queues gave the same results, or which did not."`
 	Progress    progressMode `enum:"auto,plain,json,off" default:"auto" placeholder:"MODE" help:"How to show progress on standard error: auto, plain, json or off (default: auto, a live line on a terminal)."`
 	IfExists    string       `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What to do where an output exists: fail or replace (default: fail)."`
-	LogLevel    string       `enum:"trace,debug,info,warn,error,off" default:"warn" placeholder:"LEVEL" help:"Least level logged on standard error: trace, debug, info, warn, error or off (default: warn)."`
+	LogLevel    string       `enum:"trace,debug,info,warn,error,off" default:"warn" placeholder:"LEVEL" help:"Lowest level that is logged on standard error: trace, debug, info, warn, error or off (default: warn)."`
 	LogJSON     bool         `name:"log-json" help:"Log as JSON, one object per line."`
 	BatchRows   int          `placeholder:"N" default:"${batch_rows}" help:"Rows that sources aim at per batch; changes no result (default: ${batch_rows})."`
 	Memory      byteSize     `placeholder:"SIZE" help:"Memory that exchanges and results may hold before they spill, such as 512MiB or 4GB (default: a share of what there is)."`
-	SpillDir    string       `placeholder:"DIR" help:"Directory for temporary files, which is made where there is none (default: the system's)."`
+	SpillDir    string       `placeholder:"DIR" help:"Directory for temporary files, which is made if it does not exist (default: the system's)."`
 	Version     versionFlag  `help:"Print the version and exit."`
 	clusterFlags
 }
@@ -43,9 +43,9 @@ type clusterFlags struct {
 	TLSCA        string        `name:"tls-ca" placeholder:"FILE" help:"Certificate of the authority that vouches for the job manager (default: SUPERSTEP_TLS_CA)."`
 	TLSCert      string        `name:"tls-cert" placeholder:"FILE" help:"Certificate that this program shows to the job manager (default: SUPERSTEP_TLS_CERT)."`
 	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"Key of that certificate (default: SUPERSTEP_TLS_KEY)."`
-	Insecure     bool          `help:"Talk to a job manager on another machine without TLS: who reads along learns the token."`
-	WorkerBinary string        `placeholder:"FILE" help:"Build of this program for the cluster's platform (default: this executable)."`
-	WaitTimeout  time.Duration `placeholder:"TIME" help:"Give up a job that waited for slots so long, such as 10m (default: wait for ever)."`
+	Insecure     bool          `help:"Talk to a job manager on another machine without TLS: anyone on the network can read the token."`
+	WorkerBinary string        `placeholder:"FILE" help:"This program, built for the cluster's platform (default: this executable)."`
+	WaitTimeout  time.Duration `placeholder:"TIME" help:"Give up a job that has waited for slots this long, such as 10m (default: wait for ever)."`
 }
 
 // fromEnvironment sets flags that the command line has not set from environment variables.
@@ -245,7 +245,7 @@ func jobSeed(own []*kong.Flag) (*kong.Flag, error) {
 			continue
 		}
 		if !f.Target.CanInt() && !f.Target.CanUint() {
-			return nil, fmt.Errorf("flag --seed of the job's arguments is a %s, but the engine's --seed, for which it stands too, is an integer; change its type or rename it with the tag `name`", f.Target.Type())
+			return nil, fmt.Errorf("flag --seed of the job's arguments is a %s, but the engine's --seed, which it also sets, is an integer; change its type or rename it with the tag `name`", f.Target.Type())
 		}
 		return f, nil
 	}

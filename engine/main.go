@@ -250,7 +250,7 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 	defer interrupts.stop()
 	screen := p.display(line.Progress)
 	opts := slices.Concat(mc.options, line.options())
-	opts = append(opts, Logger(p.logger(line, screen)), Stdout(beside{screen, p.stdout}))
+	opts = append(opts, Logger(p.logger(line, screen)), Stdout(sharedScreen{screen, p.stdout}))
 	if screen.mode != progressOff {
 		opts = append(opts, OnProgress(screen.update))
 	}
@@ -316,7 +316,7 @@ func (p *program) clusterHooks(screen *display, began func()) clusterHooks {
 // programs. For people it says which commands there are for the job.
 func (p *program) sayDetached(screen *display, job string) error {
 	if screen.mode != progressOff {
-		fmt.Fprintf(screen, "%s: the cluster has the job; `superstep show %s` tells how it stands, `superstep logs %s` what it writes, `superstep cancel %s` ends it\n", p.name, job, job, job)
+		fmt.Fprintf(screen, "%s: the cluster has the job; `superstep show %s` shows its state, `superstep logs %s` what it writes, `superstep cancel %s` ends it\n", p.name, job, job, job)
 	}
 	_, err := fmt.Fprintln(p.stdout, job)
 	return err

@@ -332,9 +332,9 @@ func TestUnreadQueues(t *testing.T) {
 	defer result.Release()
 	require.Len(t, result.Series("alone", "count"), 2)
 	require.Zero(t, calls)
-	told := regexp.MustCompile(`WARN\] +\w+_test.go:\d+: nobody reads the rows of (\w+ "\w+")`).FindAllStringSubmatch(said.String(), -1)
+	warned := regexp.MustCompile(`WARN\] +\w+_test.go:\d+: nobody reads the rows of (\w+ "\w+")`).FindAllStringSubmatch(said.String(), -1)
 	var names []string
-	for _, m := range told {
+	for _, m := range warned {
 		names = append(names, m[1])
 	}
 	require.ElementsMatch(t, []string{`queue "alone"`, `queue "second"`, `queue "forgotten"`, `Transform "unread"`}, names, said.String())

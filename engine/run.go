@@ -224,8 +224,8 @@ func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	defer cancel(nil)
 	watch := startWatch(r.plan, c, cancel)
 	report, err := task.Run(ctx, r.plan, r.graph, r.bind, newEnv(c, r, watch))
-	if untold := watch.stop(report, err); untold != nil && !errors.Is(err, untold) {
-		err = errors.Join(err, untold) // if err is untold, the failure of OnProgress has ended the run
+	if undelivered := watch.stop(report, err); undelivered != nil && !errors.Is(err, undelivered) {
+		err = errors.Join(err, undelivered) // if err is untold, the failure of OnProgress has ended the run
 	}
 	if err != nil {
 		r.store.release()

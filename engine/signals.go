@@ -34,10 +34,10 @@ type interrupts struct {
 	program *program
 	stop    func() // stops handling signals; further calls do nothing
 
-	mu     sync.Mutex              // held while the process exits, so that no run begins
-	cancel context.CancelCauseFunc // cancels the run; nil after a signal
-	told   bool                    // a signal has cancelled the run
-	at     time.Time               // when it did
+	mu        sync.Mutex              // held while the process exits, so that no run begins
+	cancel    context.CancelCauseFunc // cancels the run; nil after a signal
+	signalled bool                    // a signal has cancelled the run
+	at        time.Time               // when it did
 }
 
 // interrupts begins to handle signals.
@@ -71,15 +71,15 @@ func (in *interrupts) signal() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.cancel != nil {
-		in.told, in.at = true, in.program.now()
+		in.signalled, in.at = true, in.program.now()
 		in.cancel(errInterrupted)
 		in.cancel = nil
 		return
 	}
-	if in.told && in.program.now().Sub(in.at) < sameSignal {
+	if in.signalled && in.program.now().Sub(in.at) < sameSignal {
 		return
 	}
-	if !in.told {
+	if !in.signalled {
 		in.program.sayCancelled()
 	}
 	in.program.exit(exitFailed)

@@ -30,7 +30,7 @@ import (
 func WorkerMain(jobs ...Runnable) {
 	version := os.Getenv(wire.WorkerEnv)
 	if version == "" {
-		offer(jobs)
+		registerJobs(jobs)
 		return
 	}
 	// Programs that the job starts must not regard themselves as workers.
@@ -53,12 +53,12 @@ func WorkerMain(jobs ...Runnable) {
 
 // offered holds the names of the jobs that this program can run as a worker. It is nil until
 // WorkerMain is called. Run with the option Cluster checks it before anything is uploaded.
-var offered atomic.Pointer[[]string]
+var registeredJobs atomic.Pointer[[]string]
 
 // offer adds the names of jobs to offered.
-func offer(jobs []Runnable) {
+func registerJobs(jobs []Runnable) {
 	for {
-		before := offered.Load()
+		before := registeredJobs.Load()
 		names := []string{}
 		if before != nil {
 			names = slices.Clone(*before)
@@ -68,7 +68,7 @@ func offer(jobs []Runnable) {
 				names = append(names, j.Name())
 			}
 		}
-		if offered.CompareAndSwap(before, &names) {
+		if registeredJobs.CompareAndSwap(before, &names) {
 			return
 		}
 	}
@@ -80,7 +80,7 @@ func usable(j Runnable) bool { return j != nil && j.check() == nil && j.Name() !
 
 // checkOffered returns an error if this program, started as a worker, would not know the job.
 func checkOffered(name string) error {
-	names := offered.Load()
+	names := registeredJobs.Load()
 	switch {
 	case name == "":
 		return errors.New("the job has no name, by which the workers of a cluster could tell which it is: make it with engine.Define")
@@ -117,19 +117,19 @@ type workerEnv struct {
 	// part makes the runner of the worker's subtasks.
 	part func(partConfig) (subtasks, error)
 	// allocator allocates the memory of all rows; nil means the default.
-	allocator memory.Allocator
-	beat      time.Duration // time between heartbeats; 0 means beatEvery
-	patience  time.Duration // see workerPatience; 0 means workerPatience
+	allocator   memory.Allocator
+	beat        time.Duration // time between heartbeats; 0 means beatEvery
+	stopTimeout time.Duration // see workerPatience; 0 means workerPatience
 }
 
 const (
 	// beatEvery is the default time between heartbeats.
 	beatEvery = 500 * time.Millisecond
 	// workerPatience is the default of how long user code may continue after it was told to end.
-	workerPatience = 10 * time.Second
+	stopTimeout = 10 * time.Second
 	// drainGrace is how long the task manager may take to read the remaining messages.
 	drainGrace = 5 * time.Second
 	// lastResort is how long a worker may take to close what it holds. After that its process
 	// exits.
-	lastResort = 15 * time.Second
+	forcedExitAfter = 15 * time.Second
 )

@@ -18,9 +18,9 @@ import (
 var (
 	// errTold is the cause with which a worker ends its work when the task manager tells it to
 	// end and no other cause is known.
-	errTold = errors.New("the worker was told to end")
+	errStopRequested = errors.New("the worker was told to end")
 	// errAlone is the cause if the task manager has ended or cannot be reached.
-	errAlone = errors.New("the task manager of the worker is gone")
+	errTaskManagerGone = errors.New("the task manager of the worker is gone")
 )
 
 // workerError is a failure of a worker whose kind is known.
@@ -63,8 +63,8 @@ func adds(err error) bool {
 }
 
 // lateness returns the error about work that was told to end and has not ended in time.
-func (w *worker) lateness() error {
-	return &leftover{fmt.Errorf("abandoned after %v: %s did not end when the worker was told to", w.env.patience, w.doing)}
+func (w *worker) stopTimeoutError() error {
+	return &leftover{fmt.Errorf("abandoned after %v: %s did not end when the worker was told to", w.env.stopTimeout, w.doing)}
 }
 
 // failureOf returns an error as the failure that is reported to the user.
@@ -94,7 +94,7 @@ func kindOf(err error) wire.FailureKind {
 		return known.kind
 	case damaged(err):
 		return wire.ClusterFailure // a failure of the network, even if the error names another worker
-	case task.FollowsPeer(err), errors.Is(err, errTold), errors.Is(err, context.Canceled):
+	case task.FollowsPeer(err), errors.Is(err, errStopRequested), errors.Is(err, context.Canceled):
 		return wire.PeerFailure
 	}
 	return wire.UserFailure
@@ -155,18 +155,18 @@ func pathOf(err error) (path string, about bool) {
 	var local *LocalPathError
 	var at *fs.PathError
 	var link *os.LinkError
-	told := errors.As(err, &local)
+	known := errors.As(err, &local)
 	switch {
-	case told && local.Path != "":
+	case known && local.Path != "":
 		return local.Path, true
-	case !told && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
+	case !known && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission):
 		return "", false
 	case errors.As(err, &at):
 		return at.Path, true
 	case errors.As(err, &link):
 		return link.Old, true
 	}
-	return "", told
+	return "", known
 }
 
 // reason returns the cause of an error about a path, without the path.

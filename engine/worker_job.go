@@ -254,7 +254,7 @@ func (j *workerJob) prepare(context.Context) workOutcome {
 // the sender.
 func (j *workerJob) run(ctx context.Context, s *wire.Start) workOutcome {
 	if len(s.Addresses) != len(j.deployment.Slots) {
-		err := fmt.Errorf("the worker was told of %d addresses, and there are %d workers", len(s.Addresses), len(j.deployment.Slots))
+		err := fmt.Errorf("the worker was given %d addresses, and there are %d workers", len(s.Addresses), len(j.deployment.Slots))
 		return workOutcome{event: workFailed, err: clusterFault(err)}
 	}
 	if err := j.plane.Connect(s.Addresses); err != nil {
@@ -308,6 +308,6 @@ func (j *workerJob) close() {
 		j.smallPages()
 	}
 	if err := errors.Join(errs...); err != nil {
-		j.logger.Debug("the data plane did not close well", "error", err)
+		j.logger.Debug("the data plane did not close cleanly", "error", err)
 	}
 }

@@ -107,7 +107,7 @@ func TestWorkerConfig(t *testing.T) {
 	require.Equal(t, int64(3<<20), env.MemoryBudget, "the worker must add up the budgets of its slots")
 	require.Equal(t, m.Deployment.WorkDir, env.SpillDir)
 	require.Equal(t, uint64(7), part.env.plan.Seed)
-	require.Equal(t, environment.patience, env.AbandonAfter)
+	require.Equal(t, environment.stopTimeout, env.AbandonAfter)
 }
 
 // checkingJob is a job that can be built only if CheckState and CheckBroadcasts are on.

@@ -257,5 +257,5 @@ func (*fakePlane) Close() error                            { return nil }
 // fakeEnv returns the environment of a worker that runs the job squares with a fake part.
 func fakeEnv(p *fakePart) (workerEnv, *fakePlane) {
 	plane := &fakePlane{}
-	return workerEnv{jobs: []Runnable{squares}, open: plane.open, part: p.make, patience: time.Second}, plane
+	return workerEnv{jobs: []Runnable{squares}, open: plane.open, part: p.make, stopTimeout: time.Second}, plane
 }

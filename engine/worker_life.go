@@ -75,8 +75,8 @@ const (
 	hearCommit
 	hearCancel
 	hearExit
-	// hearNonsense is any other message, or one that is not for this worker.
-	hearNonsense
+	// hearInvalid is any other message, or one that is not for this worker.
+	hearInvalid
 	// workDone: the work that was under way has succeeded.
 	workDone
 	// workResolved: building has succeeded in a worker that only resolves facts.
@@ -84,14 +84,14 @@ const (
 	// workFailed: the work that was under way has failed.
 	workFailed
 	// workUntold: a message of the worker cannot be sent.
-	workUntold
+	workUnsent
 	// workLate: work that was told to end has not ended in time.
 	workLate
 
 	workerEvents = int(workLate) + 1
 )
 
-var workerEventNames = [workerEvents]string{"deploy", "prepare", "start", "commit", "cancel", "exit", "nonsense", "done", "resolved", "failed", "untold", "late"}
+var workerEventNames = [workerEvents]string{"deploy", "prepare", "start", "commit", "cancel", "exit", "invalid", "done", "resolved", "failed", "unsent", "late"}
 
 // String returns the event in lower case.
 func (e workerEvent) String() string {
@@ -185,18 +185,18 @@ var workerSteps = map[workerState]map[workerEvent]workerStep{
 		workDone:   {workerCommitted, doAnswer},
 		hearCancel: {workerSealing, doNothing},
 		hearExit:   {workerSealing, doNothing},
-		workUntold: {workerSealing, doNothing},
+		workUnsent: {workerSealing, doNothing},
 	},
 	workerSealing: {
 		workDone:   {workerEnded, doEnd},
 		hearCancel: {workerSealing, doNothing},
 		hearExit:   {workerSealing, doNothing},
-		workUntold: {workerSealing, doNothing},
+		workUnsent: {workerSealing, doNothing},
 	},
 	workerCommitted: {
 		hearCancel: {workerEnded, doEnd},
 		hearExit:   {workerEnded, doEnd},
-		workUntold: {workerEnded, doEnd}, // the results stay
+		workUnsent: {workerEnded, doEnd}, // the results stay
 	},
 	workerStopping: {
 		workDone:     {workerAborting, doAbort},
@@ -219,7 +219,7 @@ func (s workerState) step(e workerEvent) workerStep {
 	switch {
 	case s.ending():
 		return workerStep{s, doNothing}
-	case e == hearCancel || e == hearExit || e == workUntold:
+	case e == hearCancel || e == hearExit || e == workUnsent:
 		return s.halt()
 	case e == workFailed && s.busy():
 		return workerStep{workerAborting, doAbort}

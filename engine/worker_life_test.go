@@ -11,7 +11,7 @@ import (
 // lifeTable lists the next state and the action of a worker, by state and event, as
 // state/action. "-" means that nothing changes and nothing is done.
 const lifeTable = `
-            deploy           prepare            start            commit              cancel           exit             nonsense         done              resolved        failed          untold           late
+            deploy           prepare            start            commit              cancel           exit             invalid          done              resolved        failed          unsent           late
 awaiting    building/build   ended/refuse       ended/refuse     ended/refuse        ended/end        ended/end        ended/refuse     -                 -               -               ended/end        -
 building    stopping/refuse  stopping/refuse    stopping/refuse  stopping/refuse     stopping/stop    stopping/stop    stopping/refuse  ready/answer      ended/end       aborting/abort  stopping/stop    -
 ready       aborting/refuse  preparing/prepare  running/run      committing/commit   aborting/abort   aborting/abort   aborting/refuse  -                 -               -               aborting/abort   -
@@ -51,12 +51,12 @@ func TestWorkerLife(t *testing.T) {
 // work ends, and that its sinks have then been aborted or committed.
 func TestWorkerLifeEnds(t *testing.T) {
 	for i := range workerStates {
-		for _, told := range []workerEvent{hearCancel, hearExit, hearNonsense, workUntold} {
+		for _, first := range []workerEvent{hearCancel, hearExit, hearInvalid, workUnsent} {
 			s := workerState(i)
 			undone := s >= workerPreparing && s <= workerSealing // sinks may have begun and not ended
 			for n := 0; s != workerEnded; n++ {
-				require.Less(t, n, 4, "after %v in state %v, the worker must end", told, workerState(i))
-				e := told
+				require.Less(t, n, 4, "%v from %v goes on", first, workerState(i))
+				e := first
 				if s.busy() && n > 0 {
 					e = workDone
 				}
@@ -66,7 +66,7 @@ func TestWorkerLifeEnds(t *testing.T) {
 				}
 				s = step.to
 			}
-			require.False(t, undone, "after %v in state %v, the worker must commit or abort its sinks", told, workerState(i))
+			require.False(t, undone, "%v from %v leaves sinks behind", first, workerState(i))
 		}
 	}
 }

@@ -119,7 +119,7 @@ func (j *workerJob) connect(c *config) error {
 		env: task.Env{
 			Allocator: c.allocator, RowAllocator: c.rowAllocator, BatchRows: c.batchRows, MemoryBudget: c.memory, SpillDir: c.spillDir, Disk: c.disk, Logger: c.logger,
 			Collector: j.builder.store, Progress: j.progress.event, Advise: j.builder.advise,
-			AbandonAfter: environment.patience, Network: counted,
+			AbandonAfter: environment.stopTimeout, Network: counted,
 		},
 		part: task.Part{Worker: d.Worker, Slots: slotRanges(d), Join: j.join},
 	})
@@ -127,33 +127,33 @@ func (j *workerJob) connect(c *config) error {
 		return clusterFault(err)
 	}
 	j.part = part
-	breaks.tell(part.Fail)
+	breaks.setNotify(part.Fail)
 	return nil
 }
 
 // planeFailure passes a failure of the data plane to the runner of the subtasks. It keeps a
 // failure that occurs before the runner is made.
 type planeFailure struct {
-	mu   sync.Mutex
-	err  error
-	told func(error)
+	mu     sync.Mutex
+	err    error
+	notify func(error)
 }
 
 func (p *planeFailure) fail(err error) {
 	p.mu.Lock()
-	told := p.told
-	if told == nil {
+	notify := p.notify
+	if notify == nil {
 		p.err = err
 	}
 	p.mu.Unlock()
-	if told != nil {
-		told(err)
+	if notify != nil {
+		notify(err)
 	}
 }
 
-func (p *planeFailure) tell(f func(error)) {
+func (p *planeFailure) setNotify(f func(error)) {
 	p.mu.Lock()
-	p.told = f
+	p.notify = f
 	err := p.err
 	p.mu.Unlock()
 	if err != nil {

@@ -19,8 +19,8 @@ func TestWorkerResumesACommit(t *testing.T) {
 		want string
 		code int
 	}{
-		{"prepare", prepareWord, "the task manager says Prepare to a worker that is ready", exitFailed},
-		{"start", startWord, "the task manager says Start to a worker that is ready", exitFailed},
+		{"prepare", prepareWord, "the task manager sent Prepare to a worker that is ready", exitFailed},
+		{"start", startWord, "the task manager sent Start to a worker that is ready", exitFailed},
 		{"cancel", cancelWord, "cancelled: the user asked for it", exitFailed},
 		{"no outcomes", wire.ToWorker{Commit: &wire.Commit{}}, "without an outcome of its workers", exitFailed},
 		{"garbage", commitWord, "the outcome of worker 0", exitFailed},
@@ -65,7 +65,7 @@ func TestWorkerCommitsAfterItsRunAlone(t *testing.T) {
 		h.say(deployment(spec, 0, 1))
 		require.NotNil(t, h.next(&at).Ready)
 		h.say(commitWord)
-		require.Contains(t, h.next(&at).Failed.Message, "says Commit to a worker that is ready")
+		require.Contains(t, h.next(&at).Failed.Message, "sent Commit to a worker that is ready")
 		require.Equal(t, exitFailed, h.end())
 		require.Equal(t, []string{"make", "abort", "close"}, part.called())
 	})

@@ -141,9 +141,9 @@ func TestWorkerWaitsForItsReader(t *testing.T) {
 		rows := texts(memory.DefaultAllocator, "x")
 		defer rows.Release()
 		require.EqualError(t, (&rowSender{sender: v, mem: memory.DefaultAllocator}).send(ctx, 0, 0, rows), "had enough")
-		require.ErrorContains(t, v.close(time.Second), "did not read the worker's last word within 1s")
+		require.ErrorContains(t, v.close(time.Second), "did not read the worker's last message within 1s")
 		_, err = (&textSender{sender: v, ctx: t.Context()}).Write([]byte("third"))
-		require.ErrorContains(t, err, "the worker has said its last word")
+		require.ErrorContains(t, err, "the worker has sent its last message")
 		r.Close()
 	})
 }

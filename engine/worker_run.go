@@ -33,7 +33,7 @@ func runWorker(environment workerEnv) int {
 	w.ended = sync.OnceFunc(func() { close(w.done) })
 	defer w.ended()
 	frames := wire.NewWriter[wire.FromWorker](w.env.out)
-	w.sender = newWorkerSender(frames, w.env.beat, func(err error) { w.alone(fmt.Sprintf("cannot be written to (%v)", err)) }, func(err error) {
+	w.sender = newWorkerSender(frames, w.env.beat, func(err error) { w.taskManagerGone(fmt.Sprintf("cannot be written to (%v)", err)) }, func(err error) {
 		select {
 		case w.unsent <- err:
 		default: // an earlier error already ends the worker
@@ -50,13 +50,13 @@ func runWorker(environment workerEnv) int {
 		case m := <-w.heard:
 			w.hear(m)
 		case o := <-w.work:
-			w.worked(o)
+			w.workEnded(o)
 		case <-w.late:
-			w.fail(w.lateness())
+			w.fail(w.stopTimeoutError())
 			w.step(workLate)
 		case err := <-w.unsent:
-			w.fail(fmt.Errorf("what the worker has to tell cannot be told: %w", err))
-			w.step(workUntold)
+			w.fail(fmt.Errorf("the worker's report cannot be sent: %w", err))
+			w.step(workUnsent)
 		case <-w.gone:
 			w.abandon()
 			return exitFailed
@@ -70,8 +70,8 @@ func (environment workerEnv) withDefaults() workerEnv {
 	if environment.beat == 0 {
 		environment.beat = beatEvery
 	}
-	if environment.patience == 0 {
-		environment.patience = workerPatience
+	if environment.stopTimeout == 0 {
+		environment.stopTimeout = stopTimeout
 	}
 	return environment
 }
@@ -105,13 +105,13 @@ type worker struct {
 	busy   bool             // a piece of work is under way
 	doing  string           // name of the latest piece of work
 
-	word    string           // name of the task manager's latest message
-	job     *workerJob       // nil before the worker has received its deployment
-	start   *wire.Start      // the message that doRun handles
-	commit  *wire.Commit     // the message that doCommit handles
-	answer  *wire.FromWorker // the outcome of the latest work
-	failure *wire.Failure    // why the worker fails
-	cause   error            // the error of failure
+	lastMessage string           // name of the task manager's latest message
+	job         *workerJob       // nil before the worker has received its deployment
+	start       *wire.Start      // the message that doRun handles
+	commit      *wire.Commit     // the message that doCommit handles
+	answer      *wire.FromWorker // the outcome of the latest work
+	failure     *wire.Failure    // why the worker fails
+	cause       error            // the error of failure
 }
 
 // workOutcome is the outcome of a piece of work.
@@ -128,9 +128,9 @@ func (w *worker) listen(frames *wire.Reader[wire.ToWorker]) {
 		m, err := frames.Next()
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				w.alone("has ended")
+				w.taskManagerGone("has ended")
 			} else {
-				w.alone(fmt.Sprintf("cannot be read (%v)", err))
+				w.taskManagerGone(fmt.Sprintf("cannot be read (%v)", err))
 			}
 			return
 		}
@@ -146,7 +146,7 @@ func (w *worker) listen(frames *wire.Reader[wire.ToWorker]) {
 }
 
 // alone ends the process because its task manager has ended, unless the worker has already ended.
-func (w *worker) alone(what string) {
+func (w *worker) taskManagerGone(what string) {
 	select {
 	case <-w.done:
 		return
@@ -159,7 +159,7 @@ func (w *worker) alone(what string) {
 
 // abandon ends the work that is under way. It is only for tests, in which exit has returned.
 func (w *worker) abandon() {
-	w.cancel(errAlone)
+	w.cancel(errTaskManagerGone)
 	if w.busy {
 		<-w.work
 		w.busy = false
@@ -170,13 +170,13 @@ func (w *worker) abandon() {
 
 // hear handles a message of the task manager.
 func (w *worker) hear(m *wire.ToWorker) {
-	w.word = wordOf(m)
-	w.step(w.understand(m))
+	w.lastMessage = messageName(m)
+	w.step(w.eventOf(m))
 }
 
 // understand returns the event of a message, which is hearNonsense if the message is not for this
 // worker.
-func (w *worker) understand(m *wire.ToWorker) workerEvent {
+func (w *worker) eventOf(m *wire.ToWorker) workerEvent {
 	first := w.job != nil && w.job.deployment.Worker == 0
 	resumes := w.job != nil && w.job.deployment.Mode == wire.CommitMode
 	switch {
@@ -199,11 +199,11 @@ func (w *worker) understand(m *wire.ToWorker) workerEvent {
 	case m.Exit != nil:
 		return hearExit
 	}
-	return hearNonsense
+	return hearInvalid
 }
 
 // wordOf returns the name of a message.
-func wordOf(m *wire.ToWorker) string {
+func messageName(m *wire.ToWorker) string {
 	switch {
 	case m.Deployment != nil:
 		return "Deployment"
@@ -217,8 +217,8 @@ func wordOf(m *wire.ToWorker) string {
 	return "something unknown"
 }
 
-// worked handles the end of a piece of work.
-func (w *worker) worked(o workOutcome) {
+// workEnded handles the end of a piece of work.
+func (w *worker) workEnded(o workOutcome) {
 	w.busy = false
 	if o.err != nil {
 		w.fail(o.err)
@@ -246,7 +246,7 @@ func (w *worker) fail(err error) {
 func (w *worker) step(e workerEvent) {
 	step := w.state.step(e)
 	if step.do == doRefuse && w.failure == nil {
-		w.fail(clusterFault(fmt.Errorf("the task manager says %s to a worker that is %v: they do not understand each other", w.word, w.state)))
+		w.fail(clusterFault(fmt.Errorf("the task manager sent %s to a worker that is %v: their versions may differ", w.lastMessage, w.state)))
 	}
 	before := w.state
 	w.state = step.to
@@ -262,22 +262,22 @@ func (w *worker) step(e workerEvent) {
 	case doAnswer:
 		w.tell()
 	default:
-		w.leave(before)
+		w.enterEnding(before)
 	}
 }
 
 // leave does what is needed when the worker enters one of the states in which it ends.
-func (w *worker) leave(before workerState) {
+func (w *worker) enterEnding(before workerState) {
 	if w.state == before {
 		return
 	}
 	switch w.state {
 	case workerStopping:
-		w.cancel(cmp.Or(w.cause, errTold))
-		w.late = time.After(w.env.patience + time.Second) // later than the limit of the run, task.Env.AbandonAfter
+		w.cancel(cmp.Or(w.cause, errStopRequested))
+		w.late = time.After(w.env.stopTimeout + time.Second) // later than the limit of the run, task.Env.AbandonAfter
 	case workerAborting:
-		w.cancel(cmp.Or(w.cause, errTold))
-		w.late = time.After(w.env.patience)
+		w.cancel(cmp.Or(w.cause, errStopRequested))
+		w.late = time.After(w.env.stopTimeout)
 		w.begin("removing what was written", func(context.Context) workOutcome { return w.job.abort() })
 	case workerEnded:
 		w.end()
@@ -311,9 +311,9 @@ func (w *worker) end() {
 
 // close releases what the worker holds and returns the exit code.
 func (w *worker) close() int {
-	w.cancel(errTold)
-	hung := time.AfterFunc(lastResort, func() {
-		fmt.Fprintf(w.env.stderr, "the worker does not come to an end within %v: it exits\n", lastResort)
+	w.cancel(errStopRequested)
+	hung := time.AfterFunc(forcedExitAfter, func() {
+		fmt.Fprintf(w.env.stderr, "the worker does not end within %v: it exits\n", forcedExitAfter)
 		w.env.exit(exitFailed)
 	})
 	defer hung.Stop()

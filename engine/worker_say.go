@@ -48,7 +48,7 @@ func (v *workerSender) send(ctx context.Context, m *wire.FromWorker) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-v.closing:
-		return errors.New("the worker has said its last word")
+		return errors.New("the worker has sent its last message")
 	}
 }
 
@@ -57,15 +57,15 @@ func (v *workerSender) post(m *wire.FromWorker) { v.messages <- m }
 
 // close waits until all messages are written, but at most patience, as the task manager may not
 // be reading.
-func (v *workerSender) close(patience time.Duration) error {
+func (v *workerSender) close(timeout time.Duration) error {
 	close(v.closing)
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-v.written:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("the task manager did not read the worker's last word within %v", patience)
+		return fmt.Errorf("the task manager did not read the worker's last message within %v", timeout)
 	}
 }
 

@@ -100,23 +100,23 @@ func TestWorkerEndsEarly(t *testing.T) {
 		{name: "exit before anything", words: one(exitWord)},
 		{name: "cancel before anything", words: one(cancelWord), code: 1, kind: wire.PeerFailure, want: "cancelled: the user asked for it"},
 		{name: "start before anything", words: one(startWord), code: 1, kind: wire.ClusterFailure,
-			want: "the task manager says Start to a worker that is awaiting: they do not understand each other"},
+			want: "the task manager sent Start to a worker that is awaiting: their versions may differ"},
 		{name: "nothing known", words: one(wire.ToWorker{}), code: 1, kind: wire.ClusterFailure,
-			want: "the task manager says something unknown to a worker that is awaiting: they do not understand each other"},
+			want: "the task manager sent something unknown to a worker that is awaiting: their versions may differ"},
 		{name: "exit when ready", words: []wire.ToWorker{deploy, exitWord}, calls: "make abort close"},
 		{name: "cancel when ready", words: []wire.ToWorker{deploy, cancelWord}, code: 1, kind: wire.PeerFailure, want: "cancelled: the user asked for it", calls: "make abort close"},
 		{name: "a part that cannot be made", part: &fakePart{fail: map[string]error{"make": broken}}, words: one(deploy), code: 1, kind: wire.ClusterFailure, want: "broken", calls: "make"},
 		{name: "start before prepare", words: []wire.ToWorker{deploy, startWord}, code: 1, kind: wire.ClusterFailure,
-			want: "the task manager says Start to a worker that is ready: they do not understand each other", calls: "make abort close"},
+			want: "the task manager sent Start to a worker that is ready: their versions may differ", calls: "make abort close"},
 		{name: "deployed twice", words: []wire.ToWorker{deploy, deploy}, code: 1, kind: wire.ClusterFailure,
-			want: "the task manager says Deployment to a worker that is ready: they do not understand each other", calls: "make abort close"},
+			want: "the task manager sent Deployment to a worker that is ready: their versions may differ", calls: "make abort close"},
 		{name: "sinks that do not begin", part: &fakePart{fail: map[string]error{"prepare": broken}}, words: []wire.ToWorker{deploy, prepareWord}, code: 1,
 			want: "broken (paths of a job are those of its workers, here of task manager host0)", calls: "make prepare abort close"},
 		{name: "cancel when prepared", words: []wire.ToWorker{deploy, prepareWord, cancelWord}, code: 1, kind: wire.PeerFailure, want: "cancelled: the user asked for it",
 			calls: "make prepare abort close"},
 		{name: "exit when prepared", words: []wire.ToWorker{deploy, prepareWord, exitWord}, calls: "make prepare abort close"},
 		{name: "too few addresses", words: []wire.ToWorker{deploy, prepareWord, {Start: &wire.Start{}}}, code: 1, kind: wire.ClusterFailure,
-			want: "the worker was told of 0 addresses, and there are 1 workers", calls: "make prepare abort close"},
+			want: "the worker was given 0 addresses, and there are 1 workers", calls: "make prepare abort close"},
 		{name: "a run that fails", part: &fakePart{fail: map[string]error{"run": broken}}, words: []wire.ToWorker{deploy, prepareWord, startWord}, code: 1, want: "broken",
 			calls: "make prepare run abort close"},
 		{name: "a run that fails, and an abort", part: &fakePart{fail: map[string]error{"run": broken, "abort": errors.New("full disk")}},
@@ -136,7 +136,7 @@ func TestWorkerEndsEarly(t *testing.T) {
 		{name: "exit during the run", block: "run", words: []wire.ToWorker{deploy, prepareWord, startWord, exitWord}, code: 1, kind: wire.PeerFailure,
 			want: "the worker was told to end", calls: "make prepare run abort close"},
 		{name: "prepare during the run", block: "run", words: []wire.ToWorker{deploy, prepareWord, startWord, prepareWord, cancelWord}, code: 1, kind: wire.ClusterFailure,
-			want: `the task manager says Prepare to a worker that is running: they do not understand each other`, calls: "make prepare run abort close"},
+			want: `the task manager sent Prepare to a worker that is running: their versions may differ`, calls: "make prepare run abort close"},
 		{name: "cancel when finished", words: []wire.ToWorker{deploy, prepareWord, startWord, cancelWord}, code: 1, kind: wire.PeerFailure,
 			want: "cancelled: the user asked for it", calls: "make prepare run abort close"},
 		{name: "exit when finished", words: []wire.ToWorker{deploy, prepareWord, startWord, exitWord}, calls: "make prepare run close"},
@@ -168,7 +168,7 @@ func TestWorkerEndsEarly(t *testing.T) {
 				var failed *wire.Failure
 				for i, m := range h.all() {
 					if m.Failed != nil {
-						require.Equal(t, len(h.all())-1, i, "a failure must be the last message")
+						require.Equal(t, len(h.all())-1, i, "it is the last message")
 						failed = m.Failed
 					}
 				}
@@ -321,7 +321,7 @@ func TestWorkerPipes(t *testing.T) {
 		h.say(exitWord)
 		code := <-h.code
 		require.Equal(t, exitFailed, code)
-		require.Contains(t, h.stderr.String(), "did not read the worker's last word within 5s: the worker exits")
+		require.Contains(t, h.stderr.String(), "did not read the worker's last message within 5s: the worker exits")
 		resume()
 		h.stdin.Close()
 	})
@@ -390,8 +390,8 @@ func TestWorkerOfASlowClient(t *testing.T) {
 		began := time.Now()
 		h.say(cancelWord)
 		require.Equal(t, exitFailed, <-h.code)
-		require.Equal(t, drainGrace, time.Since(began), "the worker must wait only for its last message to be read")
-		require.Contains(t, h.stderr.String(), "did not read the worker's last word")
+		require.Equal(t, drainGrace, time.Since(began), "the wait for somebody to hear of it is all")
+		require.Contains(t, h.stderr.String(), "did not read the worker's last message")
 		resume()
 		h.stdin.Close()
 	})
@@ -430,7 +430,7 @@ func TestWorkerOutcomeTooLarge(t *testing.T) {
 		}
 		require.Equal(t, exitFailed, h.end())
 		said := h.all()
-		require.Contains(t, said[len(said)-1].Failed.Message, "what the worker has to tell cannot be told: frame: a message FromWorker of 671")
+		require.Contains(t, said[len(said)-1].Failed.Message, "the worker's report cannot be sent: frame: a message FromWorker of 671")
 		require.Equal(t, []string{"make", "prepare", "run", "abort", "close"}, part.called())
 	})
 }
@@ -442,20 +442,20 @@ func TestWorkerDataPlaneFails(t *testing.T) {
 	var f planeFailure
 	f.fail(errors.New("worker 3 was lost"))
 	require.Empty(t, p.called())
-	f.tell(p.Fail)
+	f.setNotify(p.Fail)
 	require.Equal(t, []string{"fail: worker 3 was lost"}, p.called())
 	p = &fakePart{}
 	f = planeFailure{}
-	f.tell(p.Fail)
+	f.setNotify(p.Fail)
 	f.fail(errors.New("worker 2 was lost"))
 	require.Equal(t, []string{"fail: worker 2 was lost"}, p.called())
 }
 
 func TestWorkerMainOffersJobs(t *testing.T) {
 	require.Empty(t, os.Getenv(wire.WorkerEnv))
-	before := offered.Load()
-	defer offered.Store(before)
-	offered.Store(nil)
+	before := registeredJobs.Load()
+	defer registeredJobs.Store(before)
+	registeredJobs.Store(nil)
 	require.ErrorContains(t, checkOffered("squares"), `job "squares" cannot run on a cluster, as this program would not know that it is a worker there: call engine.WorkerMain with its jobs first in main, or use engine.Main`)
 	WorkerMain()
 	require.ErrorContains(t, checkOffered("squares"), `it is not among the jobs that engine.WorkerMain was called with (none)`)

@@ -97,7 +97,7 @@ func (r *workersRun) run(ctx context.Context) (*Result, error) {
 	smallPages := r.c.hugePages()
 	defer smallPages()
 	watch := startWatch(r.plan, r.c, cancel)
-	progress := newSumOfWorkers(len(r.plan.Vertices), len(r.slots), watch)
+	progress := newWorkersProgress(len(r.plan.Vertices), len(r.slots), watch)
 	report, err := task.RunParts(ctx, r.plan, r.client.graph, r.slots, func(worker int) (task.Bindings, task.Env, error) {
 		return r.worker(worker, progress)
 	})
@@ -105,8 +105,8 @@ func (r *workersRun) run(ctx context.Context) (*Result, error) {
 	if err == nil {
 		err = writeOutputs(ctx, r.client.outputs, r.c)
 	}
-	if untold := watch.stop(report, err); untold != nil && !errors.Is(err, untold) {
-		err = errors.Join(err, untold)
+	if undelivered := watch.stop(report, err); undelivered != nil && !errors.Is(err, undelivered) {
+		err = errors.Join(err, undelivered)
 	}
 	if err != nil {
 		return nil, err
@@ -115,12 +115,12 @@ func (r *workersRun) run(ctx context.Context) (*Result, error) {
 }
 
 // worker builds the job for one worker.
-func (r *workersRun) worker(worker int, progress *sumOfWorkers) (task.Bindings, task.Env, error) {
+func (r *workersRun) worker(worker int, progress *workersProgress) (task.Bindings, task.Env, error) {
 	b, err := rebuild(r.job, &wire.Deployment{Spec: wire.JobSpec{Args: r.args, Graph: r.graph}}, r.c)
 	if err != nil {
 		return task.Bindings{}, task.Env{}, err
 	}
-	b.store.stream = &rowsHome{to: r.client.store, mem: r.c.allocator}
+	b.store.stream = &resultSender{to: r.client.store, mem: r.c.allocator}
 	env := task.Env{
 		Allocator:    r.c.allocator,
 		RowAllocator: r.c.rowAllocator,
@@ -154,12 +154,12 @@ func (r *workersRun) memory(worker int) int64 {
 
 // rowsHome passes the rows that a worker collects to the store of the client. It encodes and
 // decodes them, as on a cluster.
-type rowsHome struct {
+type resultSender struct {
 	to  *resultStore
 	mem memory.Allocator
 }
 
-func (h *rowsHome) send(_ context.Context, node plan.NodeID, shard int, rows arrow.Record) error {
+func (h *resultSender) send(_ context.Context, node plan.NodeID, shard int, rows arrow.Record) error {
 	if rows.NumRows() == 0 {
 		return nil
 	}
@@ -171,7 +171,7 @@ func (h *rowsHome) send(_ context.Context, node plan.NodeID, shard int, rows arr
 }
 
 // sumOfWorkers adds up the progress of the workers of a run for a watch.
-type sumOfWorkers struct {
+type workersProgress struct {
 	watch *watch
 
 	mu    sync.Mutex
@@ -185,11 +185,11 @@ type vertexShare struct {
 }
 
 // newSumOfWorkers returns a sumOfWorkers for watch w, or nil if w is nil.
-func newSumOfWorkers(vertices, workers int, w *watch) *sumOfWorkers {
+func newWorkersProgress(vertices, workers int, w *watch) *workersProgress {
 	if w == nil {
 		return nil
 	}
-	s := &sumOfWorkers{watch: w, parts: make([][]vertexShare, vertices)}
+	s := &workersProgress{watch: w, parts: make([][]vertexShare, vertices)}
 	for i := range s.parts {
 		s.parts[i] = make([]vertexShare, workers)
 	}
@@ -198,7 +198,7 @@ func newSumOfWorkers(vertices, workers int, w *watch) *sumOfWorkers {
 
 // event handles one event of a worker. Events may come in any order. Only the worker that has
 // subtask 0 reports the queues, as on a cluster.
-func (s *sumOfWorkers) event(worker int, e task.Progress) {
+func (s *workersProgress) event(worker int, e task.Progress) {
 	if e.Queue != "" {
 		if worker == 0 {
 			s.watch.event(e)

@@ -284,8 +284,8 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 	}
 	file, err := os.Open(a.Path(hash))
 	if errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(fmt.Errorf("%w, %s, any more: the file was removed where it was kept: submit the job again, which uploads it anew", errNoSuch, hash),
-			a.giveUp(hash, f))
+		return errors.Join(fmt.Errorf("%w, %s, any more: the file was removed where it was kept: submit the job again, which uploads it again", errNoSuch, hash),
+			a.removeChanged(hash, f))
 	}
 	if err != nil {
 		return fmt.Errorf("%w, %s: %w", errNoSuch, hash, err)
@@ -307,8 +307,8 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 			if have := hex.EncodeToString(sum.Sum(nil)); have != hash {
-				return errors.Join(fmt.Errorf("%w, %s, any more: it was damaged where it was kept (its SHA-256 is %s): submit the job again, which uploads it anew", errNoSuch, hash, have),
-					a.giveUp(hash, f))
+				return errors.Join(fmt.Errorf("%w, %s, any more: it was damaged where it was kept (its SHA-256 is %s): submit the job again, which uploads it again", errNoSuch, hash, have),
+					a.removeChanged(hash, f))
 			}
 			return nil
 		case err != nil:
@@ -320,7 +320,7 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 
 // giveUp removes f, the file of an executable, whose bytes have changed, unless it was removed
 // already. Jobs that have pinned the executable pin the next file with the original bytes.
-func (a *artifacts) giveUp(hash string, f *artifact) error {
+func (a *artifacts) removeChanged(hash string, f *artifact) error {
 	a.Lock()
 	defer a.Unlock()
 	if a.Kept[hash] != f {

@@ -35,7 +35,7 @@ func (m *Manager) choose(s *wire.JobSpec) error {
 		if err := programs.CheckHash(s.Artifact); err != nil {
 			return wire.Error(codes.InvalidArgument, "%v", err)
 		}
-		if !slices.ContainsFunc(m.present(), func(n wire.TaskManagerInfo) bool { return n.Executable == s.Artifact }) {
+		if !slices.ContainsFunc(m.presentTaskManagers(), func(n wire.TaskManagerInfo) bool { return n.Executable == s.Artifact }) {
 			return m.refuseForeign(s)
 		}
 		s.Resident = true
@@ -65,7 +65,7 @@ func (m *Manager) unpin(s *wire.JobSpec) {
 // own executable. If no task manager has the platform for that, it is the executable that all
 // task managers run.
 func (m *Manager) chooseExecutable(s *wire.JobSpec) error {
-	nodes := m.present()
+	nodes := m.presentTaskManagers()
 	if m.own.Hash != "" && (len(nodes) == 0 || slices.ContainsFunc(nodes, func(n wire.TaskManagerInfo) bool { return n.Platform == m.own.Platform })) {
 		s.Artifact, s.Platform, s.Build = m.own.Hash, m.own.Platform, m.config.Build
 		return nil
@@ -83,7 +83,7 @@ func (m *Manager) chooseExecutable(s *wire.JobSpec) error {
 func (m *Manager) refuseForeign(s *wire.JobSpec) error {
 	text := fmt.Sprintf("this job manager takes no uploads: it runs built-in jobs only, such as superstep run kmeans, and those by a build that it or its task managers have. This program's is %s, the job manager's %s",
 		build(s.Build, s.Artifact), build(m.config.Build, m.own.Hash))
-	if nodes := m.present(); len(nodes) > 0 {
+	if nodes := m.presentTaskManagers(); len(nodes) > 0 {
 		text += ", those of task managers are " + builds(nodes)
 	}
 	return wire.Error(codes.FailedPrecondition, "%s: run the job with one of these, or upgrade them to this program's", text)
@@ -116,7 +116,7 @@ func builds(nodes []wire.TaskManagerInfo) string {
 }
 
 // present returns the task managers that are not lost and have not left.
-func (m *Manager) present() []wire.TaskManagerInfo {
+func (m *Manager) presentTaskManagers() []wire.TaskManagerInfo {
 	reply, err := m.TaskManagers(context.Background(), &wire.TaskManagersRequest{})
 	if err != nil {
 		return nil

@@ -189,11 +189,11 @@ func (m *Manager) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.
 func (m *Manager) find(id wire.JobID) (wire.JobInfo, *job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.look(id)
+	return m.findLocked(id)
 }
 
 // look does the work of find. The caller holds mu.
-func (m *Manager) look(id wire.JobID) (wire.JobInfo, *job, error) {
+func (m *Manager) findLocked(id wire.JobID) (wire.JobInfo, *job, error) {
 	if info, ok := m.core.Job(id); ok {
 		return info, m.jobs[id], nil
 	}
@@ -212,11 +212,11 @@ func (m *Manager) look(id wire.JobID) (wire.JobInfo, *job, error) {
 		info, _ := m.core.Job(fit[0])
 		return info, m.jobs[fit[0]], nil
 	}
-	return wire.JobInfo{}, nil, wire.Error(codes.InvalidArgument, "%q is the beginning of several IDs, %s: give more of the ID", string(id), some(fit))
+	return wire.JobInfo{}, nil, wire.Error(codes.InvalidArgument, "%q is the beginning of several IDs, %s: give more of the ID", string(id), firstNames(fit))
 }
 
 // some returns text with the first few of many job IDs.
-func some(ids []wire.JobID) string {
+func firstNames(ids []wire.JobID) string {
 	const most = 4
 	var text []string
 	for _, id := range ids[:min(len(ids), most)] {

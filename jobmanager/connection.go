@@ -180,7 +180,7 @@ func (m *Manager) hear(c *conn, stream wire.BidiStream[wire.FromTaskManager, wir
 	}
 	r := first.Register
 	if r == nil {
-		return wire.Error(codes.InvalidArgument, "a task manager registers before it says anything else")
+		return wire.Error(codes.InvalidArgument, "a task manager registers before it sends anything else")
 	}
 	close(registered)
 	c.introduce(*r)

@@ -30,7 +30,7 @@ func (m *Manager) Deliver(stream wire.ClientStream[wire.Delivery, wire.Delivered
 			return
 		}
 		close(first)
-		if err = m.told(ctx); err == nil {
+		if err = m.awaitFollowers(ctx); err == nil {
 			err = m.takeIn(j, ref, stream)
 		}
 		result <- err
@@ -77,7 +77,7 @@ func (m *Manager) deliverer(d *wire.Delivery) (*job, wire.WorkerRef, error) {
 
 // told waits until all state changes decided so far were sent to the followers. So followers
 // see that a job runs before they see its rows.
-func (m *Manager) told(ctx context.Context) error {
+func (m *Manager) awaitFollowers(ctx context.Context) error {
 	done := make(chan struct{})
 	m.recorder.put(entry{then: func(error) { close(done) }})
 	select {

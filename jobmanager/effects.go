@@ -182,17 +182,17 @@ func (m *Manager) changed(info *wire.JobInfo) {
 		m.log.Info("job "+now.state.String(), "job", info.ID, "detail", info.Detail)
 	}
 	j.shown = now
-	event := &wire.Event{Time: m.config.Now(), State: bare(*info)}
+	event := &wire.Event{Time: m.config.Now(), State: withoutPlan(*info)}
 	m.recorder.put(entry{then: func(error) {
 		if err := j.spool.append(event); err != nil {
-			m.log.Error("followers are not told of a job's state", "job", j.id, "error", err)
+			m.log.Error("followers do not receive a job's state", "job", j.id, "error", err)
 		}
 	}})
 }
 
 // bare returns a job without its plan and outcomes, which are stored separately, and without
 // progress.
-func bare(info wire.JobInfo) *wire.JobInfo {
+func withoutPlan(info wire.JobInfo) *wire.JobInfo {
 	info.Plan, info.Outcomes, info.Progress = nil, nil, nil
 	return &info
 }
@@ -202,8 +202,8 @@ func bare(info wire.JobInfo) *wire.JobInfo {
 func (m *Manager) tellProgress() {
 	now := m.config.Now()
 	for _, j := range m.jobs {
-		if j.dirty && now.Sub(j.told) >= progressEvery {
-			j.dirty, j.told = false, now
+		if j.dirty && now.Sub(j.progressSent) >= progressEvery {
+			j.dirty, j.progressSent = false, now
 			if p := m.core.Progress(j.id); p != nil {
 				j.spool.advance(p)
 			}
@@ -215,7 +215,7 @@ func (m *Manager) tellProgress() {
 const progressEvery = 200 * time.Millisecond
 
 // logsPatience bounds the wait for the last log lines of workers after their job has ended.
-const logsPatience = 5 * time.Second
+const logsTimeout = 5 * time.Second
 
 // finish records a job that has ended, with the number of its events, after everything that the
 // job sent to its client is on disk. Then it sends the final state to the followers.
@@ -272,10 +272,10 @@ func (m *Manager) finishUnlocked(j *job, info wire.JobInfo, plan []byte) {
 		j.past = record{Whole: r.Whole, Events: events, Doubt: r.Doubt}
 		m.past[j.id] = j.past
 		m.mu.Unlock()
-		close(j.buried)
+		close(j.finalWriteDone)
 	}})
 	select {
-	case <-j.buried:
+	case <-j.finalWriteDone:
 	case <-m.ctx.Done():
 		return
 	}
@@ -286,14 +286,14 @@ func (m *Manager) finishUnlocked(j *job, info wire.JobInfo, plan []byte) {
 	m.lastLines(j)
 }
 
-// settlePatience bounds the wait for workers that were told to exit.
-const settlePatience = 2 * time.Second
+// settleTimeout bounds the wait for workers that were told to exit.
+const settleTimeout = 2 * time.Second
 
 // settled waits, for a limited time, until the workers of a finished job have ended. So their
 // temporary files beside the outputs are removed and their slots are free before the client
 // learns that the job has finished.
 func (m *Manager) settled(id wire.JobID) {
-	timeout := time.NewTimer(settlePatience)
+	timeout := time.NewTimer(settleTimeout)
 	defer timeout.Stop()
 	for pause := 4 * time.Millisecond; m.processes(id) > 0; pause = min(2*pause, core.TickEvery) {
 		select {
@@ -309,7 +309,7 @@ func (m *Manager) settled(id wire.JobID) {
 // lastLines waits for the last log lines of a job that has ended, and then removes the job from
 // m.jobs.
 func (m *Manager) lastLines(j *job) {
-	timeout := time.NewTimer(logsPatience)
+	timeout := time.NewTimer(logsTimeout)
 	defer timeout.Stop()
 	for m.processes(j.id) > 0 {
 		select {

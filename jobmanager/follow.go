@@ -61,7 +61,7 @@ type follower struct {
 
 func (m *Manager) newFollower(req *wire.FollowRequest, send func(*wire.Event) error) (*follower, error) {
 	m.mu.Lock()
-	info, j, err := m.look(req.Job)
+	info, j, err := m.findLocked(req.Job)
 	if j != nil {
 		j.readers++
 	}
@@ -96,7 +96,7 @@ func (f *follower) close() {
 		f.file.Close()
 	}
 	if f.job != nil {
-		f.m.unread(f.job)
+		f.m.dropFollower(f.job)
 	}
 }
 
@@ -188,7 +188,7 @@ func (f *follower) last(ctx context.Context) error {
 		return err
 	}
 	if past.Whole && past.Events > 0 && f.gone {
-		return wire.Error(codes.DataLoss, "what job %s sent to its client is not kept any more; superstep show tells how it ended, and --keep-bytes of the job manager how much is kept", f.id)
+		return wire.Error(codes.DataLoss, "what job %s sent to its client is not kept any more; superstep show says how it ended, and --keep-bytes of the job manager how much is kept", f.id)
 	}
 	if past.Whole && (f.lost != nil || f.reader.number != past.Events) {
 		return wire.Error(codes.DataLoss, "the job manager has lost some of what job %s sent to its client: %d of %d events are there (%v)",
@@ -257,7 +257,7 @@ func (m *Manager) attach(j *job, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	j.attached += n
-	j.away = 0
+	j.unattached = 0
 }
 
 // cancelAbandoned cancels attached jobs whose client has been disconnected for longer than
@@ -269,7 +269,7 @@ func (m *Manager) cancelAbandoned() {
 		if !j.spec.Attached || j.abandoned || j.attached > 0 || j.final != nil {
 			continue
 		}
-		if j.away += passed; j.away < m.config.AttachGrace {
+		if j.unattached += passed; j.unattached < m.config.AttachGrace {
 			continue
 		}
 		j.abandoned = true

@@ -18,14 +18,14 @@ import (
 // useless reports whether the rows of a job can be freed, because the job has ended without
 // results. If a later record of the job may be lost, the rows may be results and are not freed.
 // The caller holds mu.
-func (m *Manager) useless(id wire.JobID) bool {
+func (m *Manager) rowsUnneeded(id wire.JobID) bool {
 	info, ok := m.core.Job(id)
 	return ok && m.jobs[id] == nil && m.past[id].Doubt == "" &&
 		(info.State == wire.JobFailed || info.State == wire.JobCancelled)
 }
 
 // unread decrements the number of followers of a job, and frees its rows if they are of no use.
-func (m *Manager) unread(j *job) {
+func (m *Manager) dropFollower(j *job) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	j.readers--
@@ -47,7 +47,7 @@ func (m *Manager) freeAll(ids []wire.JobID) {
 // freeRows frees the rows of a job if they are useless, and updates the size of its files.
 func (m *Manager) freeRows(id wire.JobID) {
 	m.mu.Lock()
-	useless := m.useless(id)
+	useless := m.rowsUnneeded(id)
 	m.mu.Unlock()
 	if !useless {
 		return

@@ -133,7 +133,7 @@ func guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("%s was damaged while it was in use (%v): start the job manager anew, which keeps what can be read", historyName, r)
+			err = fmt.Errorf("%s was damaged while it was in use (%v): restart the job manager, which keeps what can be read", historyName, r)
 		}
 	}()
 	return f()

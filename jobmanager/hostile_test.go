@@ -343,7 +343,7 @@ func TestGarbageOnThePort(t *testing.T) {
 // TestSilentCrowd opens more connections than are allowed, on which it sends nothing. Clients
 // that have the token must still be able to connect, and connections on which the token was
 // shown must not be closed, both with and without TLS.
-func TestSilentCrowd(t *testing.T) {
+func TestManySilentConnections(t *testing.T) {
 	const limit = 4
 	set, err := security.InitTLS(t.TempDir(), nil, false)
 	require.NoError(t, err)

@@ -24,30 +24,30 @@ type job struct {
 	spool *spool
 	logs  *joblogs
 
-	plan     []byte        // plan in JSON, until it is on disk (guarded)
-	graph    []byte        // graph in JSON if a worker resolved it, until it is on disk (guarded)
-	recorded chan struct{} // closed when the job was recorded or could not be recorded
-	unsaved  error         // why the job could not be recorded; set before recorded is closed
-	kept     chan struct{} // closed when the final state was recorded
-	buried   chan struct{} // closed when the final state was recorded, or the first attempt to do so failed
-	done     chan struct{} // closed after buried, when followers may learn of the final state
-	past     record        // the job's record without Info; set before done is closed
-	doubt    string        // Doubt of the job's record when the job manager started
-	final    *wire.JobInfo // set once the job has ended (guarded; readable without lock once done is closed)
-	over     chan struct{} // closed when no more output of the job's workers is stored
+	plan           []byte        // plan in JSON, until it is on disk (guarded)
+	graph          []byte        // graph in JSON if a worker resolved it, until it is on disk (guarded)
+	recorded       chan struct{} // closed when the job was recorded or could not be recorded
+	unsaved        error         // why the job could not be recorded; set before recorded is closed
+	kept           chan struct{} // closed when the final state was recorded
+	finalWriteDone chan struct{} // closed when the final state was recorded, or the first attempt to do so failed
+	done           chan struct{} // closed after buried, when followers may learn of the final state
+	past           record        // the job's record without Info; set before done is closed
+	doubt          string        // Doubt of the job's record when the job manager started
+	final          *wire.JobInfo // set once the job has ended (guarded; readable without lock once done is closed)
+	over           chan struct{} // closed when no more output of the job's workers is stored
 
 	saving    bool   // its first record is being written (guarded)
 	forgotten bool   // it must be forgotten once over is closed (guarded)
 	missing   uint64 // number of events that its spool had lost before the job manager started
 
-	shown     shown         // (guarded)
-	dirty     bool          // there is progress that was not sent to followers (guarded)
-	told      time.Time     // when progress was last sent to followers (guarded)
-	readers   int           // number of followers; while there are any, rows are not freed (guarded)
-	attached  int           // number of streams of the client to which the job is attached (guarded)
-	away      time.Duration // how long attached has been 0 while this process ran (guarded)
-	abandoned bool          // it was cancelled because its client was disconnected (guarded)
-	credits   *attempt      // credentials of the current attempt (guarded)
+	shown        shown         // (guarded)
+	dirty        bool          // there is progress that was not sent to followers (guarded)
+	progressSent time.Time     // when progress was last sent to followers (guarded)
+	readers      int           // number of followers; while there are any, rows are not freed (guarded)
+	attached     int           // number of streams of the client to which the job is attached (guarded)
+	unattached   time.Duration // how long attached has been 0 while this process ran (guarded)
+	abandoned    bool          // it was cancelled because its client was disconnected (guarded)
+	credits      *attempt      // credentials of the current attempt (guarded)
 }
 
 // shown has the parts of a job's state whose changes are sent to followers.
@@ -61,7 +61,7 @@ func newJob(root *os.Root, id wire.JobID, spec wire.JobSpec, plan []byte, c *Con
 	spec.Args, spec.Graph = nil, nil
 	j := &job{
 		id: id, spec: spec, plan: plan,
-		recorded: make(chan struct{}), kept: make(chan struct{}), buried: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
+		recorded: make(chan struct{}), kept: make(chan struct{}), finalWriteDone: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
 		shown: shown{state: -1},
 		// attached is 0 at first, because the client opens its stream after the submission.
 	}

@@ -37,7 +37,7 @@ func TestLastChange(t *testing.T) {
 	tm.run()
 	id := committing(t, tm, specOf(t, 1))
 	ref := wire.WorkerRef{Job: id, Attempt: 1}
-	require.NoError(t, m.told(bounded(t)))
+	require.NoError(t, m.awaitFollowers(bounded(t)))
 	tm.says(wire.WorkerEvent{WorkerRef: ref, Committed: &wire.Committed{}})
 	require.NotNil(t, tm.next().Worker.Exit)
 	tm.ended(ref, nil)
@@ -85,7 +85,7 @@ func TestLastChange(t *testing.T) {
 			is(other.Detail, c.doubt)
 			is(other.Failure.Message, c.doubt)
 			if c.doubt {
-				require.Contains(t, other.Detail, "the last that is on record of it is that it was running")
+				require.Contains(t, other.Detail, "its last recorded state is running")
 				require.NotContains(t, other.Detail, "restarted while it ran")
 			}
 			if !c.lost {

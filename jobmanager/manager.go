@@ -136,7 +136,7 @@ func (m *Manager) listen() error {
 			return err
 		}
 		if m.config.Insecure && !m.tls {
-			m.log.Warn("INSECURE: whoever reads the network sees the token, and can then run programs here", "listen", m.config.Listen)
+			m.log.Warn("INSECURE: anyone on the network can read the token and run programs here", "listen", m.config.Listen)
 		}
 		var err error
 		if listener, err = net.Listen("tcp", m.config.Listen); err != nil {

@@ -72,7 +72,7 @@ func sendRows(tm *manager, ref wire.WorkerRef) {
 // TestCrowd has many clients that run many jobs at the same time, and cancel some of them. All
 // followers of a job must see the same events, with each worker's rows once and in order. At
 // the end all slots must be free.
-func TestCrowd(t *testing.T) {
+func TestManyJobsAtOnce(t *testing.T) {
 	const managers, clients, each = 4, 6, 8
 	m := start(t, func(c *Config) { c.KeepJobs = clients * each })
 	for i := range managers {

@@ -235,7 +235,7 @@ func TestWorkerStaysUntilTheEndIsKept(t *testing.T) {
 			return inner(changes)
 		}
 	}})
-	require.NoError(t, m.told(bounded(t)))
+	require.NoError(t, m.awaitFollowers(bounded(t)))
 	worker := wire.WorkerRef{Job: id, Attempt: 1}
 	tm.says(wire.WorkerEvent{WorkerRef: worker, Committed: &wire.Committed{}})
 	require.Eventually(t, func() bool {

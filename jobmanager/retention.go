@@ -117,7 +117,7 @@ func (m *Manager) sweep() {
 		}
 		if _, ok := m.past[id]; ok {
 			size := m.sizeOf(id)
-			if m.useless(id) {
+			if m.rowsUnneeded(id) {
 				freed = append(freed, id)
 				size = min(size, 1) // freeAll measures it after it has freed the rows
 			}

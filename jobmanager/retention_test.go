@@ -60,7 +60,7 @@ func TestForgottenAtOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	eventually(t, "all are over", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.jobs) == 0 })
-	require.NoError(t, m.told(bounded(t)))
+	require.NoError(t, m.awaitFollowers(bounded(t)))
 	var records []record
 	eventually(t, "one is on record", func() bool {
 		var err error
@@ -228,7 +228,7 @@ func TestForgottenInOrder(t *testing.T) {
 			return inner(changes)
 		}
 	}})
-	require.NoError(t, m.told(bounded(t)))
+	require.NoError(t, m.awaitFollowers(bounded(t)))
 	m.mu.Lock()
 	m.forget("old")
 	m.mu.Unlock()

@@ -110,7 +110,7 @@ func resumeSpool(id wire.JobID, limit int64, file *os.File) (*spool, error) {
 			return s, nil
 		case errors.Is(err, errTorn):
 			if err := file.Truncate(s.size); err != nil {
-				return nil, fmt.Errorf("cut off a record of the job's events that is not whole: %w", err)
+				return nil, fmt.Errorf("cut off an incomplete record of the job's events: %w", err)
 			}
 			return s, nil
 		case err != nil:

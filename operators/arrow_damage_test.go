@@ -236,14 +236,14 @@ func TestArrowFootersThatLie(t *testing.T) {
 	block := func(data []byte, i int) []byte { return data[blocks+4+24*int64(i):] }
 	name := []byte("\x01\x00\x00\x00t\x00")
 	for want, change := range map[string]func(data []byte){
-		fmt.Sprintf("it tells of 4 of 5 messages with a record batch, and not of that at byte %d", begin[4]): func(data []byte) { word.PutUint32(data[blocks:], 4) },
+		fmt.Sprintf("it lists 4 of 5 messages with a record batch, and not that at byte %d", begin[4]): func(data []byte) { word.PutUint32(data[blocks:], 4) },
 		"its metadata is damaged": func(data []byte) { word.PutUint32(data[blocks:], 1<<20) },
 		"and there is none":       func(data []byte) { word.PutUint32(data[blocks:], 6) },
-		fmt.Sprintf("it tells of a record batch at byte %d, of ", begin[1]+8): func(data []byte) {
+		fmt.Sprintf("it lists a record batch at byte %d, of ", begin[1]+8): func(data []byte) {
 			word.PutUint64(block(data, 1), uint64(begin[1]+8))
 		},
-		fmt.Sprintf("it tells of a record batch at byte %d, of 8 and ", begin[1]): func(data []byte) { word.PutUint32(block(data, 1)[8:], 8) },
-		"and 8 bytes, and there is one":                                           func(data []byte) { word.PutUint64(block(data, 1)[16:], 8) },
+		fmt.Sprintf("it lists a record batch at byte %d, of 8 and ", begin[1]): func(data []byte) { word.PutUint32(block(data, 1)[8:], 8) },
+		"and 8 bytes, and there is one":                                        func(data []byte) { word.PutUint64(block(data, 1)[16:], 8) },
 		"its schema is another one": func(data []byte) {
 			data[bytes.Index(data, name)+4] = 'u' // changes the schema at the beginning, which the footer repeats
 		},
@@ -260,5 +260,5 @@ func TestArrowFootersThatLie(t *testing.T) {
 	// The footer lists a batch that the file does not have.
 	data := append(bytes.Clone(whole[:begin[4]]), whole[from:]...)
 	_, err := readDamaged(data)
-	require.ErrorContains(t, err, fmt.Sprintf("it tells of a record batch at byte %d, and there is none", begin[4]))
+	require.ErrorContains(t, err, fmt.Sprintf("it lists a record batch at byte %d, and there is none", begin[4]))
 }

@@ -51,11 +51,11 @@ func (x *arrowIndex) sameBlocks(what string, told, found []batch.FileBlock) erro
 	for i := range max(len(told), len(found)) {
 		switch {
 		case i == len(told):
-			return fmt.Errorf("it tells of %d of %d messages with a %s, and not of that at byte %d", len(told), len(found), what, found[i].Offset)
+			return fmt.Errorf("it lists %d of %d messages with a %s, and not that at byte %d", len(told), len(found), what, found[i].Offset)
 		case i == len(found):
-			return fmt.Errorf("it tells of a %s at byte %d, and there is none", what, told[i].Offset)
+			return fmt.Errorf("it lists a %s at byte %d, and there is none", what, told[i].Offset)
 		case told[i] != found[i]:
-			return fmt.Errorf("it tells of a %s at byte %d, of %d and %d bytes, and there is one at byte %d, of %d and %d", what,
+			return fmt.Errorf("it lists a %s at byte %d, of %d and %d bytes, and there is one at byte %d, of %d and %d", what,
 				told[i].Offset, told[i].Head, told[i].Body, found[i].Offset, found[i].Head, found[i].Body)
 		}
 	}
@@ -82,7 +82,7 @@ func (x *arrowIndex) sameSchema(head []byte) error {
 	same := func(a, b arrow.Field) bool {
 		return a.Name == b.Name && a.Nullable == b.Nullable && arrow.TypeEqual(a.Type, b.Type)
 	}
-	if schema.Endianness() != x.told.Endianness() || !slices.Equal(m.ids, x.ids) || !slices.EqualFunc(schema.Fields(), x.told.Fields(), same) {
+	if schema.Endianness() != x.declared.Endianness() || !slices.Equal(m.ids, x.ids) || !slices.EqualFunc(schema.Fields(), x.declared.Fields(), same) {
 		return errors.New("its schema is another one than that before the batches")
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 // mark. Therefore headers must fit the schema and their bodies, the footer must list the same
 // messages, and nothing may follow the last message.
 type arrowIndex struct {
-	told         *arrow.Schema
+	declared     *arrow.Schema
 	begin        []int64    // offset of each batch with rows
 	spans        [][2]int64 // byte ranges of batches, with dictionaries in between
 	first        []int64    // index of the first row of each batch
@@ -91,7 +91,7 @@ func indexArrow(r io.ReaderAt, size int64) (*arrowIndex, error) {
 		}
 		at = m.end
 	}
-	if x.told == nil {
+	if x.declared == nil {
 		return nil, errors.New("it has no schema")
 	}
 	if to < size {
@@ -104,24 +104,24 @@ func indexArrow(r io.ReaderAt, size int64) (*arrowIndex, error) {
 
 // add adds the message at an offset to the index.
 func (x *arrowIndex) add(r io.ReaderAt, at int64, m arrowMessage, head []byte) error {
-	if x.told == nil && m.kind != messageSchema {
+	if x.declared == nil && m.kind != messageSchema {
 		return errors.New("the data do not begin with a schema")
 	}
 	var fields []arrow.Field
-	if x.told != nil {
-		fields = x.told.Fields()
+	if x.declared != nil {
+		fields = x.declared.Fields()
 	}
 	if err := batch.CheckHead(head, fields); err != nil {
 		return err
 	}
 	where := batch.FileBlock{Offset: at, Head: m.body - at, Body: m.end - m.body}
 	switch {
-	case m.kind == messageSchema && x.told != nil:
+	case m.kind == messageSchema && x.declared != nil:
 		return errors.New("it is another schema, and no record batch")
 	case m.kind == messageSchema:
 		x.ids, x.known = m.ids, m.known
 		var err error
-		x.told, err = batch.ReadSchema(io.NewSectionReader(r, at, m.end-at))
+		x.declared, err = batch.ReadSchema(io.NewSectionReader(r, at, m.end-at))
 		return err
 	case m.kind == messageDictionary:
 		x.found[0] = append(x.found[0], where)

@@ -181,7 +181,7 @@ func (o *coGrouper[L, R, Out]) group(shard int, left, right *rowSpool) (err erro
 	} else {
 		port = joinRight
 		first, err = o.right.first()
-		o.place = behindLeft + first
+		o.place = afterLeft + first
 	}
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ type distinct struct {
 	seen    groupTable
 	memory  groupMemory
 	index   rowIndex
-	late    *lateDistinct
+	spilled *spilledDistinct
 
 	kept, open []int32 // rows of the current batch: those to emit, and those to sort on disk
 }
@@ -95,18 +95,18 @@ func (o *distinct) Process(c *engine.Context, _, shard int, in engine.Batch, out
 		key := o.keys.key(i)
 		switch {
 		case o.seen.lookup(key) >= 0:
-		case o.late == nil && o.seen.room(&o.memory, key, o.most):
+		case o.spilled == nil && o.seen.room(&o.memory, key, o.most):
 			o.seen.insertKey(key)
 			o.kept = append(o.kept, int32(i))
 		default:
-			if o.late == nil {
-				o.late = newLateDistinct(c, o.schema)
+			if o.spilled == nil {
+				o.spilled = newSpilledDistinct(c, o.schema)
 			}
 			o.open = append(o.open, int32(i))
 		}
 	}
 	if len(o.open) > 0 {
-		if err := o.late.rows.add(&o.keys, rows, o.open, first); err != nil {
+		if err := o.spilled.rows.add(&o.keys, rows, o.open, first); err != nil {
 			return err
 		}
 	}
@@ -114,13 +114,13 @@ func (o *distinct) Process(c *engine.Context, _, shard int, in engine.Batch, out
 }
 
 func (o *distinct) EndShard(_ *engine.Context, shard int, out engine.Output) error {
-	if o.late != nil {
+	if o.spilled != nil {
 		// The rows that have been emitted precede all remaining rows.
-		err := o.late.emit(shard, out)
-		if closed := o.late.close(); err == nil {
+		err := o.spilled.emit(shard, out)
+		if closed := o.spilled.close(); err == nil {
 			err = closed
 		}
-		o.late = nil
+		o.spilled = nil
 		if err != nil {
 			return err
 		}
@@ -134,27 +134,27 @@ func (o *distinct) EndShard(_ *engine.Context, shard int, out engine.Output) err
 func (o *distinct) Close() error {
 	o.seen.clear()
 	o.memory.release()
-	if o.late == nil {
+	if o.spilled == nil {
 		return nil
 	}
-	return o.late.close()
+	return o.spilled.close()
 }
 
 // lateDistinct sorts the rows whose keys did not fit in the set.
-type lateDistinct struct {
+type spilledDistinct struct {
 	rows   *keySorter
 	done   *placedRows
 	picker rowPicker
 }
 
-func newLateDistinct(c *engine.Context, schema *arrow.Schema) *lateDistinct {
-	j := &lateDistinct{rows: newKeySorter(c, schema), done: newPlacedRows(c, schema)}
+func newSpilledDistinct(c *engine.Context, schema *arrow.Schema) *spilledDistinct {
+	j := &spilledDistinct{rows: newKeySorter(c, schema), done: newPlacedRows(c, schema)}
 	j.picker.to = j.done
 	return j
 }
 
 // emit emits the first row of each key. These rows are in the order of the shard.
-func (j *lateDistinct) emit(shard int, out engine.Output) error {
+func (j *spilledDistinct) emit(shard int, out engine.Output) error {
 	var last []byte // no key is empty
 	err := j.rows.sorter.each(func(rows arrow.Record) error {
 		keys := rows.Column(j.rows.columns).(*array.Binary)
@@ -180,7 +180,7 @@ func (j *lateDistinct) emit(shard int, out engine.Output) error {
 }
 
 // close releases everything.
-func (j *lateDistinct) close() error {
+func (j *spilledDistinct) close() error {
 	j.picker.close()
 	return errors.Join(j.rows.close(), j.done.close())
 }

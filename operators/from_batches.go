@@ -56,7 +56,7 @@ func checkRecords(recs []arrow.Record) (*arrow.Schema, error) {
 	var first *arrow.Schema
 	for i, r := range recs {
 		if r == nil {
-			return nil, fmt.Errorf("batch %d is none", i)
+			return nil, fmt.Errorf("batch %d is the zero value", i)
 		}
 		if err := batch.Validate(r); err != nil {
 			return nil, fmt.Errorf("batch %d: %w", i, err)

@@ -118,7 +118,7 @@ func TestFromBatchesMisuse(t *testing.T) {
 	recs := flowerRecords(t, 2)
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return fromRecords(b, []arrow.Record{recs[0], nil})
-	}, "FromBatches: batch 1 is none")
+	}, "FromBatches: batch 1 is the zero value")
 	other, err := batch.Select(recs[0], []int{1, 0})
 	require.NoError(t, err)
 	defer other.Release()

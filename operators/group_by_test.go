@@ -312,7 +312,7 @@ func TestGroupByOfManyShards(t *testing.T) {
 
 // TestSalesTellOrders requires that another order of addition gives another sum of the test
 // data. Otherwise the tests that require equal bits would prove nothing.
-func TestSalesTellOrders(t *testing.T) {
+func TestSalesDependOnTheOrder(t *testing.T) {
 	rows := sales(1000)
 	price := func(i int) (float64, bool) { return *rows[i].Price, true }
 	var indices []int

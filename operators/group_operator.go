@@ -55,12 +55,12 @@ type groupOperator struct {
 	engine.BaseOperator
 	spec *groupSpec
 
-	table  groupTable
-	folder groupFolder
-	memory groupMemory
-	next   int64 // index within the shard of the next row
-	full   bool  // the memory was used up at an earlier row of this shard
-	late   *lateGroups
+	table   groupTable
+	folder  groupFolder
+	memory  groupMemory
+	next    int64 // index within the shard of the next row
+	full    bool  // the memory was used up at an earlier row of this shard
+	spilled *spilledGroups
 
 	groups, inserted, left []int32 // of the current batch: the group of each row, or -1; rows that begin groups; rows of group -1
 }
@@ -111,10 +111,10 @@ func (o *groupOperator) Process(c *engine.Context, _, _ int, in engine.Batch, _ 
 	if len(o.left) == 0 {
 		return nil
 	}
-	if o.late == nil {
-		o.late = newLateGroups(c, o.spec)
+	if o.spilled == nil {
+		o.spilled = newSpilledGroups(c, o.spec)
 	}
-	return o.late.add(rows, o.left, first)
+	return o.spilled.add(rows, o.left, first)
 }
 
 // group returns the group of a row of the batch, or -1 if the row must wait.
@@ -162,15 +162,15 @@ const manyGroups = 1 << 12
 
 // emit emits the groups of the shard.
 func (o *groupOperator) emit(c *engine.Context, shard int, out engine.Output) error {
-	if o.late != nil {
-		err := o.late.fold(shard, &o.table, o.folder)
+	if o.spilled != nil {
+		err := o.spilled.fold(shard, &o.table, o.folder)
 		if err == nil {
-			err = o.late.emit(shard, out)
+			err = o.spilled.emit(shard, out)
 		}
-		if closed := o.late.close(); err == nil {
+		if closed := o.spilled.close(); err == nil {
 			err = closed
 		}
-		o.late = nil
+		o.spilled = nil
 		return err
 	}
 	if o.spec.whole && o.table.len() == 0 {
@@ -211,10 +211,10 @@ func (o *groupOperator) Close() error {
 	if o.folder != nil {
 		o.folder.close()
 	}
-	if o.late == nil {
+	if o.spilled == nil {
 		return nil
 	}
-	return o.late.close()
+	return o.spilled.close()
 }
 
 // groupMemory accounts for the groups of a shard.

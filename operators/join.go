@@ -143,7 +143,7 @@ type joiner[L, R, Out any] struct {
 	keys    joinKeyReader // of left rows
 	indices [2]rowIndex   // by port
 	print   string        // fingerprint of the table's rows, if changes are checked
-	late    *lateJoin[L, R, Out]
+	spilled *spilledJoin[L, R, Out]
 }
 
 func (o *joiner[L, R, Out]) Open(c *engine.Context) error {
@@ -158,10 +158,10 @@ func (o *joiner[L, R, Out]) Process(c *engine.Context, port, shard int, in engin
 	rows := arrowrows.Record(in)
 	first := o.indices[port].batch(rows.NumRows())
 	switch {
-	case o.late != nil && port == joinRight:
-		return o.late.addRight(rows, first)
-	case o.late != nil:
-		return o.late.addLeft(rows, first)
+	case o.spilled != nil && port == joinRight:
+		return o.spilled.addRight(rows, first)
+	case o.spilled != nil:
+		return o.spilled.addLeft(rows, first)
 	case port == joinRight:
 		return o.addRight(c, rows, first)
 	}
@@ -177,16 +177,16 @@ func (o *joiner[L, R, Out]) addRight(c *engine.Context, rows arrow.Record, first
 	if fits || err != nil {
 		return err
 	}
-	o.late = newLateJoin(c, o.spec, &o.pairs)
+	o.spilled = newSpilledJoin(c, o.spec, &o.pairs)
 	at := int64(0)
 	for _, held := range o.table.held {
-		if err := o.late.addRight(held, at); err != nil {
+		if err := o.spilled.addRight(held, at); err != nil {
 			return err
 		}
 		at += held.NumRows()
 	}
 	o.table.clear()
-	return o.late.addRight(rows, first)
+	return o.spilled.addRight(rows, first)
 }
 
 // seal makes the table readable, after the last right row.
@@ -256,12 +256,12 @@ func (o *joiner[L, R, Out]) probe(c *engine.Context, shard int, rows arrow.Recor
 
 func (o *joiner[L, R, Out]) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	var err error
-	if o.late != nil {
-		err = o.late.emit(shard, out)
-		if closed := o.late.close(); err == nil {
+	if o.spilled != nil {
+		err = o.spilled.emit(shard, out)
+		if closed := o.spilled.close(); err == nil {
 			err = closed
 		}
-		o.late = nil
+		o.spilled = nil
 	} else {
 		err = o.endTable(c, shard, out)
 	}
@@ -306,10 +306,10 @@ func (o *joiner[L, R, Out]) endTable(c *engine.Context, shard int, out engine.Ou
 func (o *joiner[L, R, Out]) Close() error {
 	o.table.clear()
 	o.pairs.out.close()
-	if o.late == nil {
+	if o.spilled == nil {
 		return nil
 	}
-	return o.late.close()
+	return o.spilled.close()
 }
 
 // pairWriter calls the function of a join for pairs of rows and writes the rows that it
@@ -423,7 +423,7 @@ func (p *pairWriter[L, R, Out]) pair(withLeft, withRight bool) (err error) {
 	if p.placed != nil {
 		place := p.leftIndex
 		if !withLeft {
-			place = behindLeft + p.rightIndex
+			place = afterLeft + p.rightIndex
 		}
 		p.placed.places = append(p.placed.places, place)
 		return p.failed(port, index, p.out.push(p.shard, p.placed))

@@ -67,7 +67,7 @@ func (o *fileOutput) Begin() error {
 		}
 		err = o.failed(err)
 	} else if finished {
-		err = fmt.Errorf("%w; it is that of an earlier run, which was cut off while it made its outputs visible and has just been finished", err)
+		err = fmt.Errorf("%w; it is that of an earlier run, which was interrupted while it made its outputs visible and has just been finished", err)
 	}
 	return errors.Join(err, stage.remove())
 }
@@ -176,7 +176,7 @@ func (o *fileOutput) joinSet(made *placement) (err error) {
 	}
 	first, err := readRecord(sealCodec, filepath.Join(made.Journal, sealFile))
 	if err == nil && (first.Set == "" || first.Set != first.Run) {
-		err = fmt.Errorf("%s, by which the outputs of this run know each other, is not there any more: look for what removed it, and run the job again", filepath.Join(made.Journal, sealFile))
+		err = fmt.Errorf("%s, which links the outputs of this run, no longer exists: look for what removed it, and run the job again", filepath.Join(made.Journal, sealFile))
 	}
 	made.Set, made.First = first.Set, first.First
 	return err

@@ -103,7 +103,7 @@ func readRecord[T any](codec shared.Codec[T], path string) (v T, err error) {
 		err = errors.New("its checksum is wrong")
 	}
 	if err != nil {
-		return v, fmt.Errorf("%s, by which an earlier run that was cut off can be finished or undone, is damaged (%w): look whether its outputs are as you want them, and remove %s then",
+		return v, fmt.Errorf("%s, by which an earlier run that was interrupted can be finished or undone, is damaged (%w): look whether its outputs are as you want them, and remove %s then",
 			path, err, filepath.Dir(path))
 	}
 	return v, nil
@@ -113,7 +113,7 @@ func readRecord[T any](codec shared.Codec[T], path string) (v T, err error) {
 // none.
 func readJournal(dir, set string) (journal, bool, error) {
 	if there, err := exists(filepath.Dir(dir)); err != nil || !there {
-		return journal{}, false, errors.Join(err, fmt.Errorf("an earlier run was cut off while it made several outputs visible, and %s, where it kept whether they are to be, is not there: "+
+		return journal{}, false, errors.Join(err, fmt.Errorf("an earlier run was interrupted while it made several outputs visible, and %s, where it kept whether they are to be, is not there: "+
 			"bring that directory back, or, if it is gone for good, look whether its outputs are as you want them, and remove the hidden directory of this one", filepath.Dir(dir)))
 	}
 	j, err := findJournal(dir)
@@ -154,7 +154,7 @@ func decide(d outputDisk, set string, dirs []string) error {
 	for _, dir := range dirs {
 		sealed, err := readRecord(sealCodec, filepath.Join(dir, sealFile))
 		if err == nil && sealed.Set != set {
-			err = fmt.Errorf("%s, which says what becomes of an output, is not there any more; nothing has become visible: look for what removed it, and run the job again", filepath.Join(dir, sealFile))
+			err = fmt.Errorf("%s, which describes an output, no longer exists; nothing has become visible: look for what removed it, and run the job again", filepath.Join(dir, sealFile))
 		}
 		if err != nil {
 			return err

@@ -74,7 +74,7 @@ func findParts(stage string) (string, error) {
 func (o *fileOutput) unseen(err error) error {
 	dir := filepath.Dir(o.target)
 	return fmt.Errorf("%w; every worker writes its shards of an output into the same directory, so that %s must be one that all of them see at this path, "+
-		"on a file system that their machines share, such as NFS: choose a path on such a one, or run the job on the slots of one machine", err, dir)
+		"on a file system that their machines share, such as NFS: choose a path there, or run the job on the slots of one machine", err, dir)
 }
 
 // Written lists the files of shards that this process wrote.

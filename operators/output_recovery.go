@@ -23,7 +23,7 @@ type recovery struct {
 // undoes the set as far as possible and returns an error that says so; the journal and the
 // staging directories are removed nevertheless. They remain if the file system failed.
 func endSet(d outputDisk, j journal) (finished bool, err error) {
-	const doing = "end what an earlier run was cut off in, making several outputs visible: %w"
+	const doing = "end what an earlier run was interrupted in, making several outputs visible: %w"
 	e := &recovery{disk: d, gone: map[*placement]bool{}}
 	if e.journalStaging, err = holdStaging(d, j.Members[0].Dir); err != nil {
 		return false, fmt.Errorf(doing, err)
@@ -50,7 +50,7 @@ func endSet(d outputDisk, j journal) (finished bool, err error) {
 			"is in the hidden directories %s: look whether its outputs are as you want them, and remove these directories then", and(amiss, err), strings.Join(e.dirs(), ", "))
 	}
 	if amiss != nil {
-		return false, fmt.Errorf("an earlier run was cut off while it made several outputs visible, and all of them have been taken back, but where it says otherwise here: %w; run the job again", amiss)
+		return false, fmt.Errorf("an earlier run was interrupted while it made several outputs visible, and all of them have been taken back, but where it says otherwise here: %w; run the job again", amiss)
 	}
 	return !e.Undo, nil
 }
@@ -202,7 +202,7 @@ func sweepStaging(d outputDisk, dir string) error {
 // undecided examines a set that has a seal but no journal. It returns an error if some outputs
 // of the set have been moved to their targets, or their replacement had begun, and others have
 // not: the set must then have been decided, and its journal is lost.
-func undecided(d outputDisk, dir string, sealed seal) error {
+func checkUndecided(d outputDisk, dir string, sealed seal) error {
 	first, err := readRecord(sealCodec, filepath.Join(sealed.Journal, sealFile))
 	if err != nil {
 		return err
@@ -263,7 +263,7 @@ func undecided(d outputDisk, dir string, sealed seal) error {
 	if len(stand) > 0 {
 		rest = append([]string{strings.Join(stand, ", ") + " as that run made it"}, rest...)
 	}
-	return fmt.Errorf("an earlier run was cut off while it made several outputs visible, and %s, where it kept whether they are to be, is gone: %s; "+
+	return fmt.Errorf("an earlier run was interrupted while it made several outputs visible, and %s, where it kept whether they are to be, is gone: %s; "+
 		"look whether the outputs are as you want them (what that run made, and what it replaced, is in the hidden directories until then), remove %s, and run the job again",
 		filepath.Join(sealed.Journal, journalFile), strings.Join(rest, "; "), strings.Join(there, ", "))
 }

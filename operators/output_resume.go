@@ -79,7 +79,7 @@ func (o *fileOutput) resume() error {
 	}
 	if _, err := os.Stat(o.parts); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			err = fmt.Errorf("what was written aside, %s, is not there any more: another run with this output has begun since, or something else removed it; "+
+			err = fmt.Errorf("what was written aside, %s, no longer exists: another run with this output has begun since, or something else removed it; "+
 				"whether the output became visible before is not known", o.parts)
 		}
 		return o.failed(err)

@@ -194,7 +194,7 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 			o := output()
 			written := c.write(t, o)
 			require.NoError(t, o.Abort())
-			require.ErrorContains(t, resume(output(), written), "is not there any more")
+			require.ErrorContains(t, resume(output(), written), "no longer exists")
 			require.Equal(t, before, tree(t, dir))
 
 			// In the next case another run with the same output has begun and ended.

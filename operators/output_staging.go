@@ -61,7 +61,7 @@ func receiptPath(dir string) string { return siblingPath(dir, "done") }
 
 // lockPatience is how long a process that ends another run's commit waits for the lock of an
 // output. A worker that is being killed holds the lock until its process has ended.
-const lockPatience = 10 * time.Second
+const lockTimeout = 10 * time.Second
 
 // holdStaging locks a staging directory without changing it.
 func holdStaging(d outputDisk, dir string) (*staging, error) {
@@ -70,7 +70,7 @@ func holdStaging(d outputDisk, dir string) (*staging, error) {
 		if err == nil {
 			return &staging{dir: dir, lock: lock, disk: d}, nil
 		}
-		if !errors.Is(err, errLocked) || time.Since(began) > lockPatience {
+		if !errors.Is(err, errLocked) || time.Since(began) > lockTimeout {
 			return nil, err
 		}
 	}
@@ -93,7 +93,7 @@ func newStaging(d outputDisk, target string) (s *staging, finished bool, err err
 			j, err = journalOf(dir, sealed)
 		}
 		if err == nil && j.Set == "" && sealed.Set != "" {
-			err = undecided(d, dir, sealed)
+			err = checkUndecided(d, dir, sealed)
 		}
 		if err != nil {
 			return nil, false, errors.Join(err, s.leave())
@@ -110,7 +110,7 @@ func newStaging(d outputDisk, target string) (s *staging, finished bool, err err
 			return nil, false, err
 		}
 	}
-	return nil, false, errors.New("other runs with this output are cut off again and again")
+	return nil, false, errors.New("other runs with this output are interrupted again and again")
 }
 
 // begin makes the staging directory, which is empty, after it has ended an interrupted commit.

@@ -280,7 +280,7 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 	atDecision(t, &j)
 	require.Empty(t, visible(treeChecksums(t, j.dir)))
 	other := multipleOutputs{dir: j.dir, outputs: 4, first: 3, rows: 2}
-	require.ErrorContains(t, other.run(&testDisk{}), "it is that of an earlier run, which was cut off while it made its outputs visible and has just been finished")
+	require.ErrorContains(t, other.run(&testDisk{}), "it is that of an earlier run, which was interrupted while it made its outputs visible and has just been finished")
 	require.Equal(t, first, treeChecksums(t, j.dir))
 
 	// If another program has made a file at the path of one of the outputs, it must stay, and
@@ -311,7 +311,7 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 		other.dir = j.dir
 		before := treeChecksums(t, j.dir)
 		delete(before, ".superstep.lock-out-3")
-		require.ErrorContains(t, other.run(&testDisk{}), path+", by which an earlier run that was cut off can be finished or undone, is damaged (its checksum is wrong)")
+		require.ErrorContains(t, other.run(&testDisk{}), path+", by which an earlier run that was interrupted can be finished or undone, is damaged (its checksum is wrong)")
 		require.Equal(t, before, treeChecksums(t, j.dir))
 	}
 

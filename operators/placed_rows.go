@@ -9,7 +9,7 @@ import (
 )
 
 // behindLeft is greater than the places of all left rows.
-const behindLeft = int64(1) << 62
+const afterLeft = int64(1) << 62
 
 // placedRows sorts rows by numbers, their places. The places are appended to the field places
 // before the rows are passed to Emit.

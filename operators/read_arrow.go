@@ -66,7 +66,7 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	told := x.told
+	told := x.declared
 	if len(x.ids) != told.NumFields() {
 		return nil, fmt.Errorf("its schema has %d columns or %d", told.NumFields(), len(x.ids))
 	}

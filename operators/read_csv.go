@@ -133,9 +133,9 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 	}
 	if o.NeedRows && layout.SampleRows == 0 && len(layout.Inferred) > 0 {
 		if layout.Trouble != "" {
-			return fail(fmt.Errorf("input %s has no row that can be read, so that nothing tells the types of its columns; the first row of %s", path, layout.Trouble))
+			return fail(fmt.Errorf("input %s has no row that can be read, so that the types of its columns are not known; the first row of %s", path, layout.Trouble))
 		}
-		return fail(fmt.Errorf("input %s has a header and no rows, so that nothing tells the types of its columns", path))
+		return fail(fmt.Errorf("input %s has a header and no rows, so that the types of its columns are not known", path))
 	}
 	schema, err := batch.Schema(layout.Columns)
 	if err != nil {

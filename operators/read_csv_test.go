@@ -183,14 +183,14 @@ func TestReadCSVHeaderOnly(t *testing.T) {
 	requireRows(t, "a float64 null", nil, csvOf(dir, CSVOptions{Header: true, Types: map[string]string{"a": "float64"}, Select: []string{"a"}}))
 
 	need := CSVOptions{Header: true, NeedRows: true}
-	requireMisuse(t, csvOf(dir, need), "read_csv_test.go", dir+" has a header and no rows, so that nothing tells the types of its columns")
+	requireMisuse(t, csvOf(dir, need), "read_csv_test.go", dir+" has a header and no rows, so that the types of its columns are not known")
 	for text, want := range map[string]string{
 		"a,b\n\"1,2\n3,4\n": "x.csv: field 1: the quote opened here is never closed",
 		"a,b\n1,\"2\"x\n":   "x.csv: field 2: text follows the closing quote; a quote inside quotes must be doubled",
 		"a,b\n\n1\n1,2,3\n": "x.csv: row has 1 field, the header has 2",
 	} {
 		bad := writeFiles(t, map[string]string{"x.csv": text})
-		requireMisuse(t, csvOf(bad, need), bad+" has no row that can be read, so that nothing tells the types of its columns; the first row of ", want)
+		requireMisuse(t, csvOf(bad, need), bad+" has no row that can be read, so that the types of its columns are not known; the first row of ", want)
 	}
 	need.Types = map[string]string{"a": "float64", "b": "utf8"}
 	requireRows(t, "a float64 null | b utf8 null", nil, csvOf(dir, need))

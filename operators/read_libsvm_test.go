@@ -44,7 +44,7 @@ func TestReadLibSVMQueries(t *testing.T) {
 func TestReadLibSVMBadLines(t *testing.T) {
 	for text, words := range map[string]string{
 		"1 1:1\n2 0:1\n":     "x.txt:2: index 0 in data whose indices count from 1",
-		"1 1:1\n2 1:1 1:2\n": "x.txt:2: index 1 stands twice",
+		"1 1:1\n2 1:1 1:2\n": "x.txt:2: index 1 occurs twice",
 		"1 1:1\n2 2:1 1:2\n": "x.txt:2: index 1 after 2",
 		"1 1:1\n2 1\n":       `x.txt:2: "1" is not index:value`,
 		"1 1:1\nx 1:1\n":     `x.txt:2: cannot read "x" as the label`,

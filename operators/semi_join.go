@@ -62,7 +62,7 @@ type semiJoiner struct {
 	found   groupTable
 	memory  groupMemory
 	indices [2]rowIndex
-	late    *lateSemiJoin
+	spilled *spilledSemiJoin
 
 	kept, open []int32 // rows of the current batch: those to emit, and those to sort on disk
 }
@@ -91,19 +91,19 @@ func (o *semiJoiner) Process(c *engine.Context, port, shard int, in engine.Batch
 			if !o.anti {
 				o.kept = append(o.kept, int32(i))
 			}
-		case o.late != nil && !keys.null(i):
+		case o.spilled != nil && !keys.null(i):
 			o.open = append(o.open, int32(i))
 		case o.anti:
 			o.kept = append(o.kept, int32(i))
 		}
 	}
-	if o.late == nil {
+	if o.spilled == nil {
 		return emitIndices(c, shard, rows, o.kept, out)
 	}
-	if err := o.late.keep(rows, o.kept, first); err != nil {
+	if err := o.spilled.keep(rows, o.kept, first); err != nil {
 		return err
 	}
-	return o.late.left.add(keys, rows, o.open, first)
+	return o.spilled.left.add(keys, rows, o.open, first)
 }
 
 // addKeys adds the keys of right rows.
@@ -118,21 +118,21 @@ func (o *semiJoiner) addKeys(rows arrow.Record, first int64) error {
 		if o.found.lookup(key) >= 0 {
 			continue
 		}
-		if o.late == nil && o.found.room(&o.memory, key, o.spec.most) {
+		if o.spilled == nil && o.found.room(&o.memory, key, o.spec.most) {
 			o.found.insertKey(key)
 			continue
 		}
-		if o.late == nil {
-			o.late = newLateSemiJoin(o.context, o.spec)
+		if o.spilled == nil {
+			o.spilled = newSpilledSemiJoin(o.context, o.spec)
 		}
 		o.open = append(o.open, int32(i))
 	}
 	if len(o.open) == 0 {
 		return nil
 	}
-	narrow := chosenColumns(o.late.keySchema, rows, o.spec.columns.right)
+	narrow := chosenColumns(o.spilled.keySchema, rows, o.spec.columns.right)
 	defer narrow.Release()
-	return o.late.right.add(keys, narrow, o.open, first)
+	return o.spilled.right.add(keys, narrow, o.open, first)
 }
 
 // chosenColumns returns a batch of the given columns of rows, with the given schema.
@@ -145,12 +145,12 @@ func chosenColumns(schema *arrow.Schema, rows arrow.Record, columns []int) arrow
 }
 
 func (o *semiJoiner) EndShard(_ *engine.Context, shard int, out engine.Output) error {
-	if o.late != nil {
-		err := o.late.emit(shard, o.anti, out)
-		if closed := o.late.close(); err == nil {
+	if o.spilled != nil {
+		err := o.spilled.emit(shard, o.anti, out)
+		if closed := o.spilled.close(); err == nil {
 			err = closed
 		}
-		o.late = nil
+		o.spilled = nil
 		if err != nil {
 			return err
 		}
@@ -164,14 +164,14 @@ func (o *semiJoiner) EndShard(_ *engine.Context, shard int, out engine.Output) e
 func (o *semiJoiner) Close() error {
 	o.found.clear()
 	o.memory.release()
-	if o.late == nil {
+	if o.spilled == nil {
 		return nil
 	}
-	return o.late.close()
+	return o.spilled.close()
 }
 
 // lateSemiJoin finds the partners of left rows whose keys are not in the set.
-type lateSemiJoin struct {
+type spilledSemiJoin struct {
 	most        int // see joinSpec.most
 	left, right *keySorter
 	keySchema   *arrow.Schema // of the rows of right, which have only the key columns
@@ -179,19 +179,19 @@ type lateSemiJoin struct {
 	picker      rowPicker
 }
 
-func newLateSemiJoin(c *engine.Context, spec *joinSpec) *lateSemiJoin {
+func newSpilledSemiJoin(c *engine.Context, spec *joinSpec) *spilledSemiJoin {
 	fields := make([]arrow.Field, len(spec.columns.right))
 	for i, column := range spec.columns.right {
 		fields[i] = spec.right.Field(column)
 	}
 	keys := arrow.NewSchema(fields, nil)
-	j := &lateSemiJoin{most: spec.most, keySchema: keys, left: newKeySorter(c, spec.left), right: newKeySorter(c, keys), done: newPlacedRows(c, spec.left)}
+	j := &spilledSemiJoin{most: spec.most, keySchema: keys, left: newKeySorter(c, spec.left), right: newKeySorter(c, keys), done: newPlacedRows(c, spec.left)}
 	j.picker.to = j.done
 	return j
 }
 
 // keep adds rows of a batch to the result. first is the index of the batch's first row.
-func (j *lateSemiJoin) keep(rows arrow.Record, indices []int32, first int64) error {
+func (j *spilledSemiJoin) keep(rows arrow.Record, indices []int32, first int64) error {
 	for _, i := range indices {
 		if err := j.picker.pick(rows, int(i), first+int64(i)); err != nil {
 			return err
@@ -201,7 +201,7 @@ func (j *lateSemiJoin) keep(rows arrow.Record, indices []int32, first int64) err
 }
 
 // emit finds the partners of the remaining rows and emits the result.
-func (j *lateSemiJoin) emit(shard int, anti bool, out engine.Output) error {
+func (j *spilledSemiJoin) emit(shard int, anti bool, out engine.Output) error {
 	err := mergeKeys(j.left, j.right, j.most, func(_ []byte, left, right *rowSpool) error {
 		if (right.count > 0) == anti {
 			return nil
@@ -218,7 +218,7 @@ func (j *lateSemiJoin) emit(shard int, anti bool, out engine.Output) error {
 }
 
 // close releases everything.
-func (j *lateSemiJoin) close() error {
+func (j *spilledSemiJoin) close() error {
 	j.picker.close()
 	return errors.Join(j.left.close(), j.right.close(), j.done.close())
 }

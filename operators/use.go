@@ -30,7 +30,7 @@ func keeps(d *engine.Dataset, read ...string) engine.ColumnUse {
 
 // instead returns use, except that the operator does not emit column `at` unchanged but
 // computes it.
-func instead(use engine.ColumnUse, at int) engine.ColumnUse {
+func replacing(use engine.ColumnUse, at int) engine.ColumnUse {
 	if at < len(use.Passes) {
 		use.Passes[at] = -1
 	}

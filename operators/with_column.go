@@ -37,7 +37,7 @@ func WithColumn[In, T any](d *engine.Dataset, name string, f func(In) T) *engine
 		Op:       op,
 		Attrs:    []engine.Attr{{Key: "column", Value: name}},
 		Schema:   arrowrows.Schema(schema),
-		Inputs:   []engine.Port{{From: d, Use: instead(keeps(d, reads(in.Schema()).Reads...), at)}},
+		Inputs:   []engine.Port{{From: d, Use: replacing(keeps(d, reads(in.Schema()).Reads...), at)}},
 		RowByRow: true,
 		Func:     f,
 		Operator: func() engine.Operator {

@@ -157,7 +157,7 @@ func lengthField(b []byte) int {
 // skipPacked returns the index in src at which the value that starts at src[at] ends.
 func skipPacked(src []byte, at, depth int) (int, error) {
 	if depth > maxPackedDepth {
-		return 0, fmt.Errorf("byte %d: more than %d values within each other", at, maxPackedDepth)
+		return 0, fmt.Errorf("byte %d: values are nested more than %d deep", at, maxPackedDepth)
 	}
 	h, err := packedHead(src, at)
 	if err != nil {
@@ -183,7 +183,7 @@ func sortMaps(dst, src []byte) ([]byte, error) {
 // and the index in src at which the value ends.
 func appendSorted(dst, src []byte, at, depth int) ([]byte, int, error) {
 	if depth > maxPackedDepth {
-		return dst, 0, fmt.Errorf("more than %d values within each other", maxPackedDepth)
+		return dst, 0, fmt.Errorf("values are nested more than %d deep", maxPackedDepth)
 	}
 	h, err := packedHead(src, at)
 	if err != nil {

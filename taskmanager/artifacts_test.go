@@ -369,10 +369,10 @@ func TestExecutables(t *testing.T) {
 		"empty":     {nil, wire.MisuseFailure, "the executable does not start: exec format error"},
 		"truncated": {program[:len(program)/2], wire.MisuseFailure, "the executable "},
 		"missing":   {[]byte("#!/no/such/interpreter\n"), wire.MisuseFailure, "the executable does not start: no such file or directory"},
-		"ends":      {[]byte("#!/bin/sh\necho hello\nexit 3\n"), wire.MisuseFailure, "the executable ended with code 3 before it said anything as a worker: it is no Superstep program"},
-		"succeeds":  {[]byte("#!/bin/sh\n"), wire.MisuseFailure, "the executable ended with code 0 before it said anything"},
-		"goes on":   {[]byte("#!/bin/sh\nexec sleep 1000\n"), wire.MisuseFailure, "the executable runs, but said nothing as a worker within 500ms: it is no Superstep program"},
-		"chatters":  {[]byte("#!/bin/sh\necho garbage >&4\nexec sleep 1000\n"), wire.MisuseFailure, "makes no sense"},
+		"ends":      {[]byte("#!/bin/sh\necho hello\nexit 3\n"), wire.MisuseFailure, "the executable ended with code 3 before it sent anything as a worker: it is no Superstep program"},
+		"succeeds":  {[]byte("#!/bin/sh\n"), wire.MisuseFailure, "the executable ended with code 0 before it sent anything"},
+		"goes on":   {[]byte("#!/bin/sh\nexec sleep 1000\n"), wire.MisuseFailure, "the executable runs, but sent nothing as a worker within 500ms: it is no Superstep program"},
+		"chatters":  {[]byte("#!/bin/sh\necho garbage >&4\nexec sleep 1000\n"), wire.MisuseFailure, "is not valid"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

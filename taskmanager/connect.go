@@ -17,7 +17,7 @@ import (
 )
 
 // registerPatience bounds how long a job manager may take to answer a registration.
-const registerPatience = 10 * time.Second
+const registerTimeout = 10 * time.Second
 
 // Durations that are used if the job manager sends none, and bounds of the durations that it
 // may send.
@@ -90,19 +90,19 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 		return false, errStopping
 	}
 	defer m.end()
-	late := time.AfterFunc(registerPatience, func() {
-		cut(fmt.Errorf("the job manager did not answer the registration within %s", registerPatience))
+	late := time.AfterFunc(registerTimeout, func() {
+		cut(fmt.Errorf("the job manager did not answer the registration within %s", registerTimeout))
 	})
 	defer late.Stop()
 	stream, welcome, err := m.register(ctx)
 	if err != nil {
-		return false, m.judge(ctx, err)
+		return false, m.connectionError(ctx, err)
 	}
 	late.Stop()
 	beat := m.acceptRegistration(welcome)
 	m.Logger.Info("registered", "job manager", m.JobManager, "cluster", welcome.Cluster, "heartbeat", beat)
 	if m.loopbackOnly() {
-		m.Logger.Warn("workers here are heard by this machine alone, while the job manager is on another one: a job on several task managers fails unless they listen on an address that the others reach, see --listen", "listen", m.Advertise)
+		m.Logger.Warn("workers here accept connections of this machine only, while the job manager is on another one: a job on several task managers fails unless workers listen on an address that the others reach (--listen)", "listen", m.Advertise)
 	}
 
 	heard := make(chan error, 1)
@@ -118,7 +118,7 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	if last := <-heard; err == nil {
 		err = last
 	}
-	return true, m.judge(ctx, err)
+	return true, m.connectionError(ctx, err)
 }
 
 // begin records a new connection, which cut breaks. It returns false if the task manager stops.
@@ -140,7 +140,7 @@ func (m *manager) end() {
 
 // judge returns an error that says why a connection ended. It is a *RefusedError if the job
 // manager would refuse another attempt too.
-func (m *manager) judge(ctx context.Context, err error) error {
+func (m *manager) connectionError(ctx context.Context, err error) error {
 	switch wire.Code(err) {
 	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
 		return &RefusedError{JobManager: m.JobManager, Reason: wire.Reason(err)}
@@ -199,7 +199,7 @@ func (m *manager) acceptRegistration(r *wire.Registered) (beat time.Duration) {
 	m.mu.Unlock()
 	if before != "" && before != r.Cluster {
 		m.outbox.forget()
-		m.killAll(wire.LostFailure, "the job manager was started anew, and has given the job up")
+		m.killAll(wire.LostFailure, "the job manager was restarted, and has given the job up")
 	}
 	return max(cmp.Or(m.Heartbeat, r.Heartbeat, defaultHeartbeat), leastClock)
 }
@@ -313,7 +313,7 @@ func (m *manager) watchLease(ctx context.Context) {
 		if !lapsed {
 			continue
 		}
-		why := fmt.Sprintf("the job manager was not heard for %s", limit)
+		why := fmt.Sprintf("no message of the job manager came for %s", limit)
 		m.Logger.Warn(why + ": killing the workers")
 		m.outbox.forget()
 		m.killAll(wire.UnheardFailure, why)

@@ -221,7 +221,7 @@ func TestJobManagerGone(t *testing.T) {
 	jm.await(t, "another registration", func() bool { return len(jm.registers) == 2 })
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
 	require.Equal(t, wire.UnheardFailure, e.Ended.Failure.Kind)
-	require.Equal(t, "the job manager was not heard for 500ms", e.Ended.Failure.Message)
+	require.Equal(t, "no message of the job manager came for 500ms", e.Ended.Failure.Message)
 	// The task manager must accept work again.
 	jm.change(func() { jm.heard = nil })
 	b.deploy(t, "obey")
@@ -230,7 +230,7 @@ func TestJobManagerGone(t *testing.T) {
 
 // TestDeaf uses a job manager that keeps its connection open but acknowledges nothing, as if
 // its process were stopped. The lease must lapse.
-func TestDeaf(t *testing.T) {
+func TestJobManagerWithoutAcknowledgements(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
 	jm.lease = 500 * time.Millisecond
@@ -255,10 +255,10 @@ func TestWhyTheConnectionBroke(t *testing.T) {
 		c.Logger = hclog.New(&hclog.LoggerOptions{Output: said, Level: hclog.Warn})
 	})
 	jm.change(func() { jm.withoutAcks = true })
-	require.Contains(t, <-said, "the job manager was not heard for 500ms: killing the workers")
+	require.Contains(t, <-said, "no message of the job manager came for 500ms: killing the workers")
 	line := <-said
 	require.Contains(t, line, "no connection to the job manager, trying again: address=localhost:6123")
-	require.Contains(t, line, `error="the job manager was not heard for 500ms"`)
+	require.Contains(t, line, `error="no message of the job manager came for 500ms"`)
 
 	jm.change(func() { jm.withoutAcks = false })
 	jm.await(t, "another registration", func() bool { return len(jm.registers) >= 2 && jm.stream != nil })
@@ -270,7 +270,7 @@ func TestWhyTheConnectionBroke(t *testing.T) {
 	require.NotContains(t, line, "cancel", "nobody here has cancelled anything")
 	jm.change(func() {
 		require.Empty(t, jm.registers[0].Broke)
-		require.Equal(t, "the job manager was not heard for 500ms", jm.registers[1].Broke, "the job manager is told")
+		require.Equal(t, "no message of the job manager came for 500ms", jm.registers[1].Broke, "the job manager is told")
 	})
 }
 
@@ -288,7 +288,7 @@ func TestAnotherJobManager(t *testing.T) {
 	jm.start()
 	requireGone(t, pid, enough)
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
-	require.Contains(t, e.Ended.Failure.Message, "started anew")
+	require.Contains(t, e.Ended.Failure.Message, "restarted")
 }
 
 func TestUnknownWorker(t *testing.T) {

@@ -34,9 +34,9 @@ type deliverer struct {
 	flushes chan chan error
 	broken  chan error // holds the reason why rows were lost
 
-	mu     sync.Mutex
-	cancel context.CancelFunc // cancels the stream
-	unwant bool               // rows and text are to be dropped
+	mu       sync.Mutex
+	cancel   context.CancelFunc // cancels the stream
+	unwanted bool               // rows and text are to be dropped
 
 	// Used only by the goroutine of run.
 	stream  stream
@@ -53,12 +53,12 @@ type stream interface {
 }
 
 // logPatience bounds how long a worker that has ended waits until its log lines are delivered.
-const logPatience = 3 * time.Second
+const logTimeout = 3 * time.Second
 
 func newDeliverer(ref wire.WorkerRef, client *wire.Client, out *output, seed uint64) *deliverer {
 	return &deliverer{
 		ref: ref, client: client, out: out,
-		patience: backPatience,
+		patience: reconnectTimeout,
 		bulk:     make(chan *wire.Delivery), flushes: make(chan chan error), broken: make(chan error, 1),
 		retry: newBackoff(seed),
 	}
@@ -66,7 +66,7 @@ func newDeliverer(ref wire.WorkerRef, client *wire.Client, out *output, seed uin
 
 // run sends rows, text and log lines and answers flushes until the context is done.
 func (d *deliverer) run(ctx context.Context) {
-	defer d.hangUp()
+	defer d.closeStream()
 	var later <-chan time.Time
 	for {
 		select {
@@ -94,7 +94,7 @@ func (d *deliverer) run(ctx context.Context) {
 func (d *deliverer) discard() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.unwant = true
+	d.unwanted = true
 	if d.cancel != nil {
 		d.cancel()
 	}
@@ -103,7 +103,7 @@ func (d *deliverer) discard() {
 func (d *deliverer) discarded() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.unwant
+	return d.unwanted
 }
 
 // deliver sends a piece of rows or text. It tries again while there is no connection, and gives
@@ -166,7 +166,7 @@ func (d *deliverer) deliverLog(ctx context.Context) bool {
 // worker.
 func (d *deliverer) sendLog(lines []byte) error {
 	if !d.rows {
-		stop := time.AfterFunc(logPatience, d.cancelStream)
+		stop := time.AfterFunc(logTimeout, d.cancelStream)
 		defer stop.Stop()
 	}
 	return d.send(&wire.Delivery{Log: lines})
@@ -176,7 +176,7 @@ func (d *deliverer) sendLog(lines []byte) error {
 // deliveries confirmed. It waits at most logPatience. It is called once, and not by the
 // goroutine of run.
 func (d *deliverer) finish() {
-	enough := time.NewTimer(logPatience)
+	enough := time.NewTimer(logTimeout)
 	defer enough.Stop()
 	answer := make(chan error, 1)
 	select {
@@ -231,7 +231,7 @@ func (d *deliverer) send(piece *wire.Delivery) error {
 // fail closes a stream that failed with err, and records err if the job manager would refuse
 // another stream too.
 func (d *deliverer) fail(err error) {
-	d.hangUp()
+	d.closeStream()
 	switch wire.Code(err) {
 	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Unknown, codes.Internal:
 	default:
@@ -255,7 +255,7 @@ func (d *deliverer) tellLost(ctx context.Context, err error) error {
 
 // backPatience bounds the wait for a broken connection to work again. The job manager considers
 // a task manager lost after the same time.
-const backPatience = 2 * time.Second
+const reconnectTimeout = 2 * time.Second
 
 const undelivered = "rows or text for the client could not be brought to the job manager: "
 
@@ -287,8 +287,8 @@ func (d *deliverer) lost(ctx context.Context, err error) error {
 	return fmt.Errorf(undelivered+"the connection to it broke while they were on their way (%w), and nobody knows which of them arrived%s", err, back)
 }
 
-// hangUp closes the stream without confirmation.
-func (d *deliverer) hangUp() {
+// closeStream closes the stream without confirmation.
+func (d *deliverer) closeStream() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.cancel != nil {
@@ -308,12 +308,12 @@ func (d *deliverer) confirm(ctx context.Context) error {
 	}
 	rows := d.rows
 	if !rows {
-		stop := time.AfterFunc(logPatience, d.cancelStream)
+		stop := time.AfterFunc(logTimeout, d.cancelStream)
 		defer stop.Stop()
 	}
 	_, err := d.stream.CloseAndRecv()
 	if err == nil {
-		d.hangUp()
+		d.closeStream()
 		return nil
 	}
 	d.fail(err)

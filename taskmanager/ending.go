@@ -25,7 +25,7 @@ type ending struct {
 
 // failure returns a failure that says why the process ended, or nil if it ended as it was told.
 func (e ending) failure() *wire.Failure {
-	if e.asTold() {
+	if e.asOrdered() {
 		return nil
 	}
 	kind, message := e.cause()
@@ -34,7 +34,7 @@ func (e ending) failure() *wire.Failure {
 
 // asTold reports whether the process ended normally after it was told to end or had reported
 // why it must end.
-func (e ending) asTold() bool {
+func (e ending) asOrdered() bool {
 	return (e.in == leaving || e.in == finishingCommit || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
 }
 
@@ -47,7 +47,7 @@ func (e ending) cause() (wire.FailureKind, string) {
 	case e.exit.Signal == "killed":
 		return wire.LostFailure, "killed by signal: killed; perhaps out of memory"
 	case faults(e.exit.Signal) && e.in == starting && !e.own:
-		return wire.MisuseFailure, fmt.Sprintf("the executable was killed by signal: %s, before it said anything as a worker: it is damaged, or %s", e.exit.Signal, notOurs)
+		return wire.MisuseFailure, fmt.Sprintf("the executable was killed by signal: %s, before it sent anything as a worker: it is damaged, or %s", e.exit.Signal, notOurs)
 	case faults(e.exit.Signal):
 		return wire.UserFailure, "killed by signal: " + e.exit.Signal
 	case e.exit.Signal != "":
@@ -55,7 +55,7 @@ func (e ending) cause() (wire.FailureKind, string) {
 	case e.in == starting && e.own:
 		return wire.ClusterFailure, fmt.Sprintf("the task manager's own executable ended with code %d instead of becoming a worker", e.exit.Code)
 	case e.in == starting:
-		return wire.MisuseFailure, fmt.Sprintf("the executable ended with code %d before it said anything as a worker: %s", e.exit.Code, notOurs)
+		return wire.MisuseFailure, fmt.Sprintf("the executable ended with code %d before it sent anything as a worker: %s", e.exit.Code, notOurs)
 	}
 	return wire.UserFailure, fmt.Sprintf("user code ended the process (os.Exit) with code %d", e.exit.Code)
 }

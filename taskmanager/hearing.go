@@ -101,7 +101,7 @@ func (w *worker) hear(f frame) {
 		// EOF, even within a frame, only means that the process ends, which is noticed
 		// elsewhere. If the process continues, it counts as silent from now on.
 		if f.err != io.EOF && !errors.Is(f.err, io.ErrUnexpectedEOF) && !errors.Is(f.err, os.ErrDeadlineExceeded) && !errors.Is(f.err, os.ErrClosed) {
-			w.step(saidGarbage, w.garbage("%v", f.err))
+			w.step(saidGarbage, w.protocolFailure("%v", f.err))
 		}
 		return
 	}
@@ -109,10 +109,10 @@ func (w *worker) hear(f frame) {
 }
 
 // garbage returns the payload of the trigger saidGarbage.
-func (w *worker) garbage(format string, args ...any) payload {
+func (w *worker) protocolFailure(format string, args ...any) payload {
 	return payload{failure: &wire.Failure{
 		Kind:    wire.MisuseFailure,
-		Message: "what the worker says makes no sense: " + fmt.Sprintf(format, args...) + ": " + otherVersion,
+		Message: "the worker sent a message that is not valid:  " + fmt.Sprintf(format, args...) + ": " + otherVersion,
 	}}
 }
 
@@ -137,13 +137,13 @@ func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 	note(f.Committed != nil, saidCommitted)
 	note(f.Failed != nil, saidFailed)
 	if len(meanings) != 1 {
-		return saidGarbage, w.garbage("a frame has %d messages, not one", len(meanings))
+		return saidGarbage, w.protocolFailure("a frame has %d messages, not one", len(meanings))
 	}
 	event.Ready, event.Resolved, event.Prepared, event.Progress = f.Ready, f.Resolved, f.Prepared, f.Progress
 	event.Finished, event.Committed, event.Failed = f.Finished, f.Committed, f.Failed
 	p.event = &event
 	if resolves := w.deployment.Mode == wire.ResolveMode; resolves && f.Ready != nil || !resolves && f.Resolved != nil {
-		return saidGarbage, w.garbage("it says %q, which it was not asked for", meanings[0])
+		return saidGarbage, w.protocolFailure("it sent %q, which it was not asked for", meanings[0])
 	}
 	if meanings[0] == saidBulk {
 		p = payload{piece: &wire.Delivery{Collected: f.Collected, Output: f.Output}}
@@ -166,7 +166,7 @@ func (w *worker) report(e *wire.WorkerEvent) {
 		w.held = &heldFrame{event: e, answer: make(chan error, 1)}
 	case e.Failed != nil:
 		w.pipes.settle()
-		f := w.signed(e.Failed)
+		f := w.withOrigin(e.Failed)
 		w.tell(wire.WorkerEvent{WorkerRef: w.ref, Failed: f})
 	default:
 		w.tell(*e)

@@ -77,7 +77,7 @@ func (p pipes) settle() {
 
 // fetch starts to acquire the executable of the worker. The result is sent to w.got.
 func (w *worker) fetch() {
-	if w.runsOwn() {
+	if w.runsOwnExecutable() {
 		w.got <- gotArtifact{path: w.own.Path, release: func() {}, err: w.own.Check()}
 		return
 	}
@@ -89,8 +89,8 @@ func (w *worker) fetch() {
 	})
 }
 
-// runsOwn reports whether the worker's executable is the task manager's own.
-func (w *worker) runsOwn() bool { return w.deployment.Spec.Artifact == w.own.Hash }
+// runsOwnExecutable reports whether the worker's executable is the task manager's own.
+func (w *worker) runsOwnExecutable() bool { return w.deployment.Spec.Artifact == w.own.Hash }
 
 // haveArtifact processes the result of acquiring the executable.
 func (w *worker) haveArtifact(g gotArtifact) {
@@ -152,14 +152,14 @@ func (w *worker) start(executable string) *wire.Failure {
 	}
 	defer spec.close()
 	spec.Executable, spec.Name, spec.Dir = executable, executable, w.path
-	if w.runsOwn() {
+	if w.runsOwnExecutable() {
 		spec.Name = w.own.Name
 	}
 	spec.Env = workerEnviron(w.Environ, w.PassEnv, slots, d.Memory)
 	process, err := w.launcher.Launch(spec)
 	if err != nil {
 		ends.close()
-		if !w.runsOwn() && unusable(err) {
+		if !w.runsOwnExecutable() && unusable(err) {
 			return &wire.Failure{Kind: wire.MisuseFailure, Message: fmt.Sprintf("the executable does not start: %v: %s", cause(err), notOurs)}
 		}
 		return ours("start the worker", err)

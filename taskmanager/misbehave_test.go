@@ -35,7 +35,7 @@ func TestEnds(t *testing.T) {
 		{"exit 0", wire.UserFailure, []string{"user code ended the process (os.Exit) with code 0"}, 0, "", ""},
 		{"exit 3", wire.UserFailure, []string{"user code ended the process (os.Exit) with code 3"}, 3, "", ""},
 		{"kill-itself", wire.LostFailure, []string{"killed by signal: killed; perhaps out of memory"}, -1, "killed", ""},
-		{"garbage-pipe", wire.MisuseFailure, []string{"makes no sense", "this", "another version"}, -1, "killed", ""},
+		{"garbage-pipe", wire.MisuseFailure, []string{"is not valid", "this", "another version"}, -1, "killed", ""},
 	} {
 		t.Run(test.script, func(t *testing.T) {
 			b := launched(t)
@@ -65,9 +65,9 @@ func TestEndsEarly(t *testing.T) {
 	}{
 		{"panic-early", wire.UserFailure, "panic: too early"},
 		{"leave-early", wire.ClusterFailure, "ended with code 3 instead of becoming a worker"},
-		{"out-of-turn", wire.MisuseFailure, `said "finished" while it was starting`},
+		{"out-of-turn", wire.MisuseFailure, `sent "finished" while it was starting`},
 		{"two-at-once", wire.MisuseFailure, "a frame has 2 messages"},
-		{"resolve", wire.MisuseFailure, `it says "resolved", which it was not asked for`},
+		{"resolve", wire.MisuseFailure, `it sent "resolved", which it was not asked for`},
 		{"unknown", wire.ClusterFailure, "ended with code 98"},
 	} {
 		t.Run(test.script, func(t *testing.T) {
@@ -145,7 +145,7 @@ func TestNeverSpeaks(t *testing.T) {
 	f := b.ended(t)
 	require.NotNil(t, f)
 	require.Equal(t, wire.ClusterFailure, f.Kind)
-	require.Contains(t, f.Message, "said nothing as a worker within 300ms")
+	require.Contains(t, f.Message, "sent nothing as a worker within 300ms")
 }
 
 func TestFailed(t *testing.T) {

@@ -137,8 +137,8 @@ func TestEnding(t *testing.T) {
 		{ending{exit: Exit{Code: -1, Signal: "killed", OutOfMemory: true}, in: running}, wire.LostFailure, "killed by the kernel for lack of memory: give it more, or use fewer slots for as much data"},
 		{ending{exit: Exit{Code: -1, Signal: "terminated"}, in: running}, wire.LostFailure, "killed by signal: terminated"},
 		{ending{exit: Exit{Code: -1, Signal: "segmentation fault"}, in: running}, wire.UserFailure, "killed by signal: segmentation fault"},
-		{ending{exit: Exit{Code: -1, Signal: "segmentation fault"}, in: starting}, wire.MisuseFailure, "the executable was killed by signal: segmentation fault, before it said anything as a worker: it is damaged, or " + notOurs},
-		{ending{exit: Exit{Code: 0}, in: starting}, wire.MisuseFailure, "the executable ended with code 0 before it said anything as a worker: " + notOurs},
+		{ending{exit: Exit{Code: -1, Signal: "segmentation fault"}, in: starting}, wire.MisuseFailure, "the executable was killed by signal: segmentation fault, before it sent anything as a worker: it is damaged, or " + notOurs},
+		{ending{exit: Exit{Code: 0}, in: starting}, wire.MisuseFailure, "the executable ended with code 0 before it sent anything as a worker: " + notOurs},
 		{ending{exit: Exit{Code: 1}, in: starting, own: true}, wire.ClusterFailure, "the task manager's own executable ended with code 1 instead of becoming a worker"},
 	} {
 		f := test.e.failure()

@@ -111,7 +111,7 @@ type manager struct {
 }
 
 // leavePatience bounds how long the sending of the Leave may take.
-const leavePatience = 2 * time.Second
+const leaveTimeout = 2 * time.Second
 
 // run keeps up the connection until the context is done. Then it ends the workers, sends the
 // Leave, and closes the connection.
@@ -134,7 +134,7 @@ func (m *manager) run(ctx context.Context) error {
 	m.Logger.Info("stopping", "why", context.Cause(ctx))
 	m.stop()
 	m.outbox.requestLeave("was stopped")
-	patience := time.NewTimer(leavePatience)
+	patience := time.NewTimer(leaveTimeout)
 	defer patience.Stop()
 	select {
 	case <-ended:

@@ -241,15 +241,15 @@ func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure 
 	}
 	switch {
 	case h >= saidBeat && h <= saidGarbage:
-		return because(wire.MisuseFailure, "the worker said %q while it was %s: %s", h, in, otherVersion)
+		return because(wire.MisuseFailure, "the worker sent %q while it was %s: %s", h, in, otherVersion)
 	case h == toldPrepare || h == toldStart || h == toldCommit:
 		return because(wire.ClusterFailure, "the job manager told the worker to %s while it was %s", h, in)
 	case h == silentTooLong:
 		return because(wire.LostFailure, "the worker was silent for %.1fs, as if it were stopped, and was killed", w.sinceFrame.Seconds())
-	case h == ranOut && in == starting && w.runsOwn():
-		return because(wire.ClusterFailure, "the task manager's own executable runs, but said nothing as a worker within %s", w.Startup)
+	case h == ranOut && in == starting && w.runsOwnExecutable():
+		return because(wire.ClusterFailure, "the task manager's own executable runs, but sent nothing as a worker within %s", w.Startup)
 	case h == ranOut && in == starting:
-		return because(wire.MisuseFailure, "the executable runs, but said nothing as a worker within %s: %s", w.Startup, notOurs)
+		return because(wire.MisuseFailure, "the executable runs, but sent nothing as a worker within %s: %s", w.Startup, notOurs)
 	case h == ranOut:
 		w.log.Warn("the worker did not end as it was told, and is killed", "after", w.Grace)
 	}
@@ -265,7 +265,7 @@ func (w *worker) causeOfExit() *wire.Failure {
 	if w.exit.err != nil {
 		w.log.Error("the end of the worker's process", "pid", w.process.PID(), "error", w.exit.err)
 	}
-	return ending{exit: w.exit.Exit, in: w.state, crash: w.out.crashed(), own: w.runsOwn()}.failure()
+	return ending{exit: w.exit.Exit, in: w.state, crash: w.out.crashed(), own: w.runsOwnExecutable()}.failure()
 }
 
 // tick advances the worker's timers to now and reports time limits that have passed.
@@ -339,7 +339,7 @@ func (w *worker) finish() {
 	}
 	f := w.failure
 	if f != nil {
-		f = w.signed(f)
+		f = w.withOrigin(f)
 		if w.exit != nil {
 			f.ExitCode, f.Signal = w.exit.Code, w.exit.Signal
 		}
@@ -352,7 +352,7 @@ func (w *worker) finish() {
 
 // signed returns a copy of f with the names of worker and task manager, and the last lines of
 // output.
-func (w *worker) signed(f *wire.Failure) *wire.Failure {
+func (w *worker) withOrigin(f *wire.Failure) *wire.Failure {
 	signed := *f
 	signed.Worker, signed.TaskManager = w.ref.Worker, w.Name
 	signed.ExitCode, signed.Signal = -1, ""

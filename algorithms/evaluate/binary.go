@@ -407,7 +407,7 @@ func (o BinaryOptions) report(s *binaryState) (*BinaryReport, error) {
 	}
 	r.LogLoss, r.Brier = s.LogLoss.value()/(p+n), s.Square.value()/(p+n)
 	if s.NoProbability && p+n > 0 {
-		why := "a score lies outside of 0 to 1"
+		why := "a score is outside 0 to 1"
 		if o.Margins {
 			why = "scores are margins"
 		}

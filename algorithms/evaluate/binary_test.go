@@ -399,7 +399,7 @@ func TestRowsLeftOutAreCountedOnce(t *testing.T) {
 
 func TestScoresOutsideOfProbabilities(t *testing.T) {
 	r := must(evaluate.MeasureBinary([]bool{true, false}, []float64{2, -3}, nil, evaluate.BinaryOptions{}))
-	require.Equal(t, []string{"log_loss: a score lies outside of 0 to 1", "brier: a score lies outside of 0 to 1"}, r.Undefined)
+	require.Equal(t, []string{"log_loss: a score is outside 0 to 1", "brier: a score is outside 0 to 1"}, r.Undefined)
 	require.Equal(t, 1.0, r.AUC)
 	r = must(evaluate.MeasureBinary([]bool{true, false}, []float64{0.25, -3}, nil, evaluate.BinaryOptions{Margins: true}))
 	require.Equal(t, []float64{0, 1, 1}, []float64{r.Threshold, r.TruePositive, r.Accuracy})
@@ -446,7 +446,7 @@ func TestReportsSurviveJSON(t *testing.T) {
 }
 
 func TestCurveRefusesOtherDatasets(t *testing.T) {
-	requireFailure(t, scoredRows(binaryTruth, binaryScore, nil), evaluate.Curve, "the dataset is no report of a BinaryReport")
+	requireFailure(t, scoredRows(binaryTruth, binaryScore, nil), evaluate.Curve, "the dataset is not a report of a BinaryReport")
 }
 
 // TestScoresAtTheThreshold: a score equal to the threshold does not count as positive, just as

@@ -413,7 +413,7 @@ func (o MulticlassOptions) report(s *multiState, byValue bool) (*MulticlassRepor
 	if len(o.Classes) > 0 {
 		r.LogLoss = s.LogLoss.value() / c.total
 		if s.NoProbability {
-			r.LogLoss = u.none("log_loss", "a probability lies outside of 0 to 1")
+			r.LogLoss = u.none("log_loss", "a probability is outside 0 to 1")
 		}
 		if o.TopK > 0 {
 			r.TopKAccuracy = s.Top.value() / c.total

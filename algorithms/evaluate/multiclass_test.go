@@ -121,7 +121,7 @@ func TestMulticlassProbabilities(t *testing.T) {
 	requireClose(t, 52*math.Ln2, r.LogLoss, "unknown label")
 	require.Equal(t, []string{"a", "z"}, r.Classes)
 	r = must(evaluate.MeasureMulticlass([]string{"a"}, nil, [][]float64{{1.5, 0, 0}}, nil, o))
-	require.Equal(t, []string{"kappa: labels and predictions are all of one class", "log_loss: a probability lies outside of 0 to 1"}, r.Undefined)
+	require.Equal(t, []string{"kappa: labels and predictions are all of one class", "log_loss: a probability is outside 0 to 1"}, r.Undefined)
 }
 
 func TestMulticlassEqualsItsDefinition(t *testing.T) {

@@ -49,7 +49,7 @@ func (o RankingOptions) Validate() error {
 	case !(o.Relevant >= 0 && o.Relevant <= maxRelevance):
 		return invalid("Relevant is %v: want more than 0, at most %d, or 0 for 1", o.Relevant, maxRelevance)
 	case o.Flat < FlatOut || o.Flat > FlatZero:
-		return fmt.Errorf("%v is none of the package's constants", o.Flat)
+		return fmt.Errorf("%v is not one of the package's constants", o.Flat)
 	}
 	return nil
 }

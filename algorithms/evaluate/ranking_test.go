@@ -232,6 +232,6 @@ func TestFlatQueries(t *testing.T) {
 		require.InDelta(t, 0.5, r.MRR, 1e-15)
 	}
 	_, err := evaluate.MeasureRanking([]int{1}, []float64{1}, []float64{1}, nil, evaluate.RankingOptions{Flat: 3})
-	require.ErrorContains(t, err, "FlatQueries(3) is none of the package's constants")
+	require.ErrorContains(t, err, "FlatQueries(3) is not one of the package's constants")
 	require.Equal(t, "FlatQueries(-1)", evaluate.FlatQueries(-1).String())
 }

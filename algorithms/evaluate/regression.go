@@ -41,7 +41,7 @@ func (o RegressionOptions) Validate() error {
 	case !(o.Quantile >= 0 && o.Quantile < 1):
 		return invalid("Quantile is %v: want more than 0 and less than 1, or 0 for 0.5", o.Quantile)
 	case o.Deviance < NoDeviance || o.Deviance > TweedieDeviance:
-		return fmt.Errorf("%v is none of the package's constants", o.Deviance)
+		return fmt.Errorf("%v is not one of the package's constants", o.Deviance)
 	case o.Power != 0 && o.Deviance != TweedieDeviance:
 		return invalid("Power is %v but Deviance is %v: only that of Tweedie has a power", o.Power, o.Deviance)
 	case math.IsNaN(o.Power) || math.IsInf(o.Power, 0) || o.Power > 0 && o.Power < 1:

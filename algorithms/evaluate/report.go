@@ -117,7 +117,7 @@ func partsOf[R, T any](op string, report *engine.Dataset, parts func(r *R) []T) 
 		return report
 	}
 	if !report.Schema().Equal(arrowrows.Schema(reportSchema[R]())) {
-		b.Errorf("%s: the dataset is no report of a %s", op, reflect.TypeFor[R]().Name())
+		b.Errorf("%s: the dataset is not a report of a %s", op, reflect.TypeFor[R]().Name())
 		return b.Poisoned(op)
 	}
 	type row struct {

@@ -63,7 +63,7 @@ func TestRowsAreChecked(t *testing.T) {
 	}
 	fails(t, with(func(t *trial.Table) { t.X[7] = math.NaN() }), regression, `column "features": component 1 is NaN`)
 	fails(t, with(func(t *trial.Table) { t.Label[3] = math.Inf(1) }), regression, `column "label"`, "Inf")
-	fails(t, with(func(t *trial.Table) { t.Label[3] = 2 }), classification, `column "label" has 3 classes: a factorisation machine tells two apart`)
+	fails(t, with(func(t *trial.Table) { t.Label[3] = 2 }), classification, `column "label" has 3 classes: a factorisation machine takes two`)
 	fails(t, with(func(t *trial.Table) { t.Label = make([]float64, t.N) }), classification, `every label in column "label" is "0": a classifier needs two classes or more`)
 	fails(t, trial.Table{D: 2, Label: []float64{}}, regression, "no rows")
 	p := regression

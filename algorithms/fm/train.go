@@ -30,7 +30,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 // open returns the loss for rows with the facts f.
 func (p Params) open(f *rows.Facts, _ bool) (nonconvex.Loss, error) {
 	if p.Task == Classification && len(f.Classes) != 2 {
-		return nil, fmt.Errorf("column %q has %d classes: a factorisation machine tells two apart", p.LabelCol, len(f.Classes))
+		return nil, fmt.Errorf("column %q has %d classes: a factorisation machine takes two", p.LabelCol, len(f.Classes))
 	}
 	if err := p.affordable(f.Dim()); err != nil {
 		return nil, err

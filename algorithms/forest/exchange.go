@@ -102,7 +102,7 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	case e == nil:
 		return nil, errors.New("there is no ensemble")
 	case len(notes.Inputs) == 0:
-		return nil, errors.New("its notes tell of no columns")
+		return nil, errors.New("its notes name no columns")
 	}
 	if err := e.Validate(); err != nil {
 		return nil, err

@@ -81,7 +81,7 @@ func (m *Model) check() error {
 	outputs := 1
 	switch {
 	case m.Task < Regression || m.Task > Classification:
-		return fmt.Errorf("%v is none of the package's constants", m.Task)
+		return fmt.Errorf("%v is not one of the package's constants", m.Task)
 	case m.Task == Regression && (m.Classes.Type != "" || len(m.Classes.Values) > 0):
 		return errors.New("a regression has no classes")
 	case m.Dim < 1 || m.Dim > batch.MaxDim:

@@ -15,7 +15,7 @@ import (
 // their checkpointed state alone. Trees, their summary, measures out of the bag and the list of
 // trees that drew nothing must have the same bits if all other state is dropped between
 // supersteps, whether subtasks have copies of all rows or not.
-func TestForgetfulForestsHaveTheSameBits(t *testing.T) {
+func TestForestsFromKeptStateHaveTheSameBits(t *testing.T) {
 	two, three, some := classes(11, 60, 4, 2), classes(12, 60, 4, 3), numbers(13, 60, 4)
 	sparse := scarce(14, 60, 30)
 	sparse.Sparse = true
@@ -65,7 +65,7 @@ func TestKeptForestsAreChecked(t *testing.T) {
 
 // TestForgetfulForestIsTheOneTrainedAtOnce requires that a forest whose trees were checkpointed
 // as text has the same file as a forest without checkpoints.
-func TestForgetfulForestIsTheOneTrainedAtOnce(t *testing.T) {
+func TestForestFromKeptStateIsTheOneTrainedAtOnce(t *testing.T) {
 	table := classes(17, 50, 3, 2)
 	p := forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 30, MaxDepth: 3}
 	want, err := train(t, table, p).Encode()

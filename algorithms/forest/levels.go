@@ -246,7 +246,7 @@ func (l *levels) decide(b *openNode, all []int64, same bool) {
 		c := &l.t.cols[col]
 		n := (c.missing + 1) * width
 		f.load(c.missing, l.t.classes, all[:n])
-		f.judge(int(col), b.sums)
+		f.trySplits(int(col), b.sums)
 		f.clear(c.missing)
 		all = all[n:]
 	}

@@ -121,7 +121,7 @@ func TestDamagedModels(t *testing.T) {
 		{`"dim":3`, `"dim":0`, "dim is 0"},
 		{`"task":"classification"`, `"task":"regression"`, "a regression has no classes"},
 		{`"task":"classification"`, `"task":"guess"`, "unknown task"},
-		{`"classes":["0","1"]`, `"classes":["0","0"]`, "there twice"},
+		{`"classes":["0","1"]`, `"classes":["0","0"]`, "occurs twice"},
 		{`"classes":["0","1"]`, `"classes":["0","1","2"]`, "want 3, averaged"},
 		{`"outputs":2`, `"outputs":1`, "model is damaged"},
 		{`"average":true`, `"average":false`, "want 2, averaged"},

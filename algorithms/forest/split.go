@@ -103,7 +103,7 @@ func (f *finder) find(e []entry, total sums, draws nodeDraws) (split, bool) {
 		j := i + draws.below(uint64(i), len(f.order)-i)
 		f.order[i], f.order[j] = f.order[j], f.order[i]
 		f.swapped = append(f.swapped, int32(j))
-		f.look(int(f.order[i]), e, total)
+		f.findByFeature(int(f.order[i]), e, total)
 	}
 	for i := len(f.swapped) - 1; i >= 0; i-- {
 		j := f.swapped[i]
@@ -149,16 +149,16 @@ func (f *finder) drawn(draws nodeDraws, from, to int, dst []int32) []int32 {
 func (f *finder) several() bool { return f.t.classes > 2 }
 
 // look tries the splits of a node by the feature in column col.
-func (f *finder) look(col int, e []entry, total sums) {
+func (f *finder) findByFeature(col int, e []entry, total sums) {
 	c := &f.t.cols[col]
 	f.fill(c, e)
-	f.judge(col, total)
+	f.trySplits(col, total)
 	f.clear(c.missing)
 }
 
 // judge tries the splits by the feature in column col. The list of bins in the histogram must
 // have been set before.
-func (f *finder) judge(col int, total sums) {
+func (f *finder) trySplits(col int, total sums) {
 	if len(f.list) == 0 || len(f.list) == 1 && f.absent.w == 0 {
 		return
 	}

@@ -106,7 +106,7 @@ func (Params) Command() model.Command {
 			{Name: "label-upper", Param: "LabelUpperCol", Tag: `reads:"" of:"objective=aft" placeholder:"COLUMN" help:"Of aft: column of the upper end of each time, empty if it is not known; --label has the lower end."`},
 			{Name: "time", Param: "Time", Tag: `of:"objective=aft" placeholder:"NAME" help:"Of aft: distribution of the error of the logarithm of a time: normal (the default), logistic or extreme." default:"normal"`},
 			{Name: "time-scale", Param: "TimeScale", Tag: `want:">0.." of:"objective=aft" placeholder:"SCALE" help:"Of aft: scale of that distribution (default: 1)."`},
-			{Name: "rank-truncation", Param: "RankTruncation", Tag: `want:"1..2147483647" of:"objective=lambdamart" placeholder:"N" help:"Of lambdamart: number of places at the head of a list that training puts right (default: 30)."`},
+			{Name: "rank-truncation", Param: "RankTruncation", Tag: `want:"1..2147483647" of:"objective=lambdamart" placeholder:"N" help:"Of lambdamart: number of places at the head of a list that training optimises (default: 30)."`},
 			{Name: "no-rank-normalization", Param: "NoRankNormalization", Tag: `of:"objective=lambdamart" help:"Of lambdamart: do not scale the weights of pairs by the length of the list."`},
 			{Name: "max-delta-step", Param: "MaxDeltaStep", Tag: `want:"0.." zero:"-1" placeholder:"SIZE" help:"Largest leaf, before the learning rate; 0: no bound (default: none, of poisson 0.7)."`},
 			{Name: "max-one-hot", Param: "MaxOneHot", Tag: `want:"1..255" placeholder:"N" help:"Features of at most N categories are split one category against the others (default: 4)."`},

@@ -267,7 +267,7 @@ func TestBadImports(t *testing.T) {
 	fails("reg:gamma", nil, gbdt.ImportOptions{BestRound: true}, "does not tell the best round")
 	fails("reg:gamma", nil, gbdt.ImportOptions{Classes: gbdt.Classes{Values: []string{"a", "b"}}}, "2 classes for the objective gamma")
 	fails("binary:logistic", nil, gbdt.ImportOptions{Classes: gbdt.Classes{Values: []string{"a"}}}, "1 names of classes: the model has 2")
-	fails("binary:logistic", nil, gbdt.ImportOptions{Classes: gbdt.Classes{Values: []string{"a", "a"}}}, "is there twice")
+	fails("binary:logistic", nil, gbdt.ImportOptions{Classes: gbdt.Classes{Values: []string{"a", "a"}}}, "occurs twice")
 	fails("multi:softprob", nil, gbdt.ImportOptions{Classes: gbdt.Classes{Type: "int8", Values: []string{"1", "x"}}}, `"x" is not a int8`)
 	fails("multi:softprob", func(x *xgboost.Model) { x.Ensemble.Trees = x.Ensemble.Trees[:1] }, gbdt.ImportOptions{}, "output 1 has 0 trees, output 0 1")
 	fails("reg:squarederror", func(x *xgboost.Model) { *x.Ensemble = *stumps(2, stump(0, 1, -1), stump(1, 1, -1)) }, gbdt.ImportOptions{}, "has 2 outputs")

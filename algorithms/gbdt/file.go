@@ -111,7 +111,7 @@ func (m *Model) checkClasses() error {
 	links := map[Objective]Link{Logistic: Sigmoid, Softmax: Shares, Poisson: Exponential, Gamma: Exponential, Tweedie: Exponential, AFT: Exponential}
 	switch {
 	case m.Objective < Squared || m.Objective > Custom:
-		return fmt.Errorf("%v is none of the package's constants", m.Objective)
+		return fmt.Errorf("%v is not one of the package's constants", m.Objective)
 	case m.Objective != Custom && m.Link != links[m.Objective] || m.Link < Identity || m.Link > Shares || m.Objective == Custom && m.Link == Shares:
 		return fmt.Errorf("the link %v does not go with the objective %v", m.Link, m.Objective)
 	case m.Objective == Logistic && (k != 2 || outputs != 1), m.Objective == Softmax && (k < 2 || outputs != k):

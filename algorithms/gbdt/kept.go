@@ -17,8 +17,8 @@ import (
 // These keys are kept in checkpoints. Their objects determine how training continues after a
 // round:
 //
-//	boosted  the trees, and the facts about all rows from the first superstep: on every subtask
-//	judged   what subtask 0 measured and decided: kept with shard 0, which it always owns
+//	boosted   the trees, and the facts about all rows from the first superstep: on every subtask
+//	measured  what subtask 0 measured and decided: kept with shard 0, which it always owns
 //
 // A state points to these objects, so keeping them needs no copies. Everything else in a state
 // follows from these objects and from the rows, so a subtask that joins later can rebuild its
@@ -28,8 +28,8 @@ import (
 // weights of rounds follow from earlier rounds, so neither is kept. Which rows are in bags or
 // held out, and their weights, are drawn in the same way.
 var (
-	boostedTrees = shared.Replicated[*boosted]("boosted trees", boostedCodec{})
-	judgements   = shared.PerShard("judgement", shared.Msgpack[*judgement]())
+	boostedTrees    = shared.Replicated[*boosted]("boosted trees", boostedCodec{})
+	measurementsKey = shared.PerShard("measurements", shared.Msgpack[*measurements]())
 )
 
 // boosted is the model so far, the same on every subtask.
@@ -41,7 +41,7 @@ type boosted struct {
 
 // judgement has the metrics of the rounds so far and what follows from them. Only subtask 0
 // uses it.
-type judgement struct {
+type measurements struct {
 	Best int // best round so far, from 1; 0 before the first round
 	Stop bool
 	Log  [][][]Value // Log[round][set][metric] is the value of a metric
@@ -51,7 +51,7 @@ type judgement struct {
 func (q *boosting) beginKeeping(ctx *comqueue.ComContext) error {
 	boostedTrees.Put(ctx, &boosted{})
 	if ctx.TaskID() == 0 {
-		judgements.Put(ctx, 0, &judgement{})
+		measurementsKey.Put(ctx, 0, &measurements{})
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (q *boosting) rejoin(s *state) error {
 		return nil
 	}
 	if len(s.base) != s.outputs {
-		return fmt.Errorf("what was kept of the training has %d outputs, and there are %d", len(s.base), s.outputs)
+		return fmt.Errorf("the state kept of the training has %d outputs, and there are %d", len(s.base), s.outputs)
 	}
 	if q.quantiles != nil {
 		s.countWeights()

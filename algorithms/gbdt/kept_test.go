@@ -19,7 +19,7 @@ type lasting struct {
 }
 
 // forgetful is a training that loses all state but the kept one between rounds.
-type forgetful struct {
+type keptTraining struct {
 	name  string
 	table trial.Table
 	rows  func(b *engine.Builder) *engine.Dataset // the rows, in place of those of the table
@@ -29,7 +29,7 @@ type forgetful struct {
 
 // forgetfuls returns trainings with every objective and with every way to draw rows, to weight
 // them, to measure metrics and to stop.
-func forgetfuls(t *testing.T) []forgetful {
+func keptTrainings(t *testing.T) []keptTraining {
 	table := weighted(made(61, 90, 4))
 	binary := labelled(table, func(y float64) float64 { return kernelBool(y > 3) })
 	classes := labelled(table, func(y float64) float64 { return math.Floor(max(0, min(2, y/2))) })
@@ -61,7 +61,7 @@ func forgetfuls(t *testing.T) []forgetful {
 	first := gbdt.Params{LabelCol: "label", WeightCol: "weight", NumTrees: 2, MaxDepth: 3, Objective: gbdt.Softmax}
 	start := train(t, classes, first)
 	cities := trainRows(t, citizens(6, 200, 50), gbdt.Params{FeatureCols: []string{"city", "age"}, LabelCol: "label", NumTrees: 2})
-	return []forgetful{
+	return []keptTraining{
 		{name: "squared", table: table, set: true},
 		{name: "absolute", table: table, p: gbdt.Params{Objective: gbdt.Absolute}, set: true},
 		{name: "quantile of a part", table: table, p: gbdt.Params{Objective: gbdt.Quantile, QuantileAt: 0.3, Subsample: 0.7, Monotone: map[string]int{"f0": 1}}},
@@ -93,8 +93,8 @@ func forgetfuls(t *testing.T) []forgetful {
 // TestForgetfulTrainingsHaveTheSameBits requires that trainings continue from the kept state
 // alone. Trees, margins, records and the last round must have the same bits if all other state
 // is dropped between rounds.
-func TestForgetfulTrainingsHaveTheSameBits(t *testing.T) {
-	for _, c := range forgetfuls(t) {
+func TestTrainingsFromKeptStateHaveTheSameBits(t *testing.T) {
+	for _, c := range keptTrainings(t) {
 		t.Run(c.name, func(t *testing.T) {
 			p, rows := c.p, c.rows
 			if rows == nil {
@@ -152,7 +152,7 @@ func TestQuantilesOfSmallWeights(t *testing.T) {
 
 // TestForgetfulTrainingsWithoutMetrics requires that a training without metrics keeps an empty
 // record.
-func TestForgetfulTrainingsWithoutMetrics(t *testing.T) {
+func TestTrainingsFromKeptStateWithoutMetrics(t *testing.T) {
 	table := made(62, 60, 3)
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		p := gbdt.Params{LabelCol: "label", NumTrees: 3, MaxDepth: 2, NoTrainMetrics: true}

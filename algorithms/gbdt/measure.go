@@ -117,20 +117,20 @@ func (q *boosting) note(ctx *comqueue.ComContext) error {
 		values = append(values, own)
 	}
 	s.Log = append(s.Log, values)
-	if err := s.ranAway(sums); err != nil {
+	if err := s.checkDivergence(sums); err != nil {
 		return fmt.Errorf("round %d: %w", s.params.round(ctx.StepNo()), err)
 	}
-	return s.judge(ctx.StepNo())
+	return s.updateBest(ctx.StepNo())
 }
 
-// ranAway returns an error if the margins have diverged, that is, if the first metric on the
+// checkDivergence returns an error if the margins have diverged, that is, if the first metric on the
 // training rows is not finite. sums has the total and the divisor of this metric. Metrics that
 // may be undefined for other reasons are ignored: metrics that depend on the order of rows,
 // user-defined metrics, all metrics of a user-defined objective, and metrics whose rows have no
 // weight. An infinite metric is not an error if it was infinite after the first round too,
 // because the margins may still approach the labels. With the link Exponential it is always an
 // error.
-func (s *state) ranAway(sums []float64) error {
+func (s *state) checkDivergence(sums []float64) error {
 	if s.params.NoTrainMetrics || len(s.metrics) == 0 || s.params.Objective == Custom {
 		return nil
 	}
@@ -141,12 +141,12 @@ func (s *state) ranAway(sums []float64) error {
 	if math.IsInf(now, 0) && s.loss.link() != Exponential && !finite(float64(s.Log[0][0][0])) {
 		return nil
 	}
-	return fmt.Errorf("the metric %s of the training rows is %v, as the margins have diverged: %s", m.name, now, runaway)
+	return fmt.Errorf("the metric %s of the training rows is %v, as the margins have diverged: %s", m.name, now, divergedAdvice)
 }
 
 // judge updates the best round, and decides whether to stop. It returns an error if training
 // would stop although the metric was NaN in all rounds.
-func (s *state) judge(round int) error {
+func (s *state) updateBest(round int) error {
 	if s.params.EarlyStoppingRounds == 0 {
 		s.Best = round
 		return nil

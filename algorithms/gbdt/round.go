@@ -44,14 +44,14 @@ func (q *boosting) begin(ctx *comqueue.ComContext) error {
 	})
 	for k := 0; err == nil && k < s.outputs; k++ {
 		if !g.Target(k).Finite() {
-			err = fmt.Errorf("round %d: the objective %v has gradients or hessians of output %d that are not finite or too large: %s", round, s.params.Objective, k, runaway)
+			err = fmt.Errorf("round %d: the objective %v has gradients or hessians of output %d that are not finite or too large: %s", round, s.params.Objective, k, divergedAdvice)
 		}
 	}
 	return err
 }
 
 // runaway is the advice in errors about margins or labels that are too large.
-const runaway = "lower LearningRate, bring labels and weights nearer to 1, or start from a Base or margins near the answer"
+const divergedAdvice = "lower LearningRate, bring labels and weights nearer to 1, or start from a Base or margins near the answer"
 
 // dropTrees is the stage that drops trees for DART, before gradients are computed.
 func (q *boosting) dropTrees(ctx *comqueue.ComContext) error {

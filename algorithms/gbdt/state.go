@@ -28,7 +28,7 @@ type state struct {
 
 	// These fields are the kept state; see kept.go. judgement is used only on subtask 0.
 	*boosted
-	*judgement
+	*measurements
 
 	margin [][]float64 // [output][row]
 	// weight is the factor of each row's gradients: the row's weight times the weight of its
@@ -149,9 +149,9 @@ func (q *boosting) open(ctx *comqueue.ComContext) error {
 	if err := errors.Join(q.checkFacts(f), q.params.checkKinds(data.Layout)); err != nil {
 		return err
 	}
-	s := &state{params: &q.params, data: data, outputs: q.params.outputs(len(f.Classes)), boosted: boostedTrees.Get(ctx), judgement: &judgement{}}
+	s := &state{params: &q.params, data: data, outputs: q.params.outputs(len(f.Classes)), boosted: boostedTrees.Get(ctx), measurements: &measurements{}}
 	if ctx.TaskID() == 0 {
-		s.judgement = judgements.Get(ctx, 0)
+		s.measurements = measurementsKey.Get(ctx, 0)
 	}
 	if s.metrics, err = metricsOf(s.params); err != nil {
 		return err
@@ -352,7 +352,7 @@ func (s *state) checkSet(m *measured, input int) error {
 		for i, y := range r.Label {
 			err := s.loss.check(&r, i)
 			if s.params.Objective.classes() && !(y >= 0 && int(y) < len(s.data.Facts.Classes)) {
-				err = errors.New("the label is none of the classes that training has")
+				err = errors.New("the label is not one of the classes that training has")
 			}
 			if err != nil {
 				return refusal(span.Shard, input, i, fmt.Errorf("column %q: %w", s.params.LabelCol, err))

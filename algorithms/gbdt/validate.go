@@ -148,7 +148,7 @@ func (p *Params) checkTrees(e *problems) {
 	}
 	for i, names := range p.Interactions {
 		if len(names) == 0 {
-			e.add("Interactions[%d] is empty: name the features that may meet", i)
+			e.add("Interactions[%d] is empty: name the features that may be combined", i)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 	m.Take(f.Model)
 	s := &m.Summary
 	s.Note(Deviance, float64(2*float64(s.Weight*s.Loss)))
-	known, err := p.besideOf(f, loss, s)
+	known, err := p.nullModelOf(f, loss, s)
 	if err != nil {
 		return nil, err
 	}
@@ -71,14 +71,14 @@ func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 
 // besideOf returns the results of the queue of the null model. If that queue was not needed,
 // they are computed from the start of training, where the model is the null model.
-func (p Params) besideOf(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary) (nullRow, error) {
+func (p Params) nullModelOf(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary) (nullRow, error) {
 	known := nullRow{Loss: math.NaN()}
-	if p.beside() {
+	if p.needsNullModel() {
 		codec, err := batch.NewCodec[nullRow]()
 		if err != nil {
 			return known, err
 		}
-		list, err := codec.Rows(arrowrows.Record(besides.Get(f.Context).Batch()))
+		list, err := codec.Rows(arrowrows.Record(nullModelKey.Get(f.Context).Batch()))
 		if err != nil {
 			return known, err
 		}
@@ -109,7 +109,7 @@ func zerosAndOnes(f *rows.Facts) bool {
 }
 
 // table computes the table of standard errors, and the measures that depend on it.
-func (p Params) table(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary, beside nullRow) error {
+func (p Params) table(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary, null nullRow) error {
 	// The statistics are the last parameters. Without their rows, the triangle is the matrix of
 	// the coefficients.
 	n := len(f.Result.Parameters)
@@ -146,7 +146,7 @@ func (p Params) table(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary,
 	if !known {
 		byStudent(table)
 	}
-	if aic, ok := p.aic(f, s, below, beside); ok {
+	if aic, ok := p.aic(f, s, below, null); ok {
 		s.Note(AIC, aic)
 	}
 	return nil
@@ -168,24 +168,24 @@ func byStudent(table *linearmodel.Inference) {
 }
 
 // aic returns Akaike's criterion, and whether it is defined. below is the mean of saturated.
-func (p Params) aic(f *linearmodel.Fit, s *linearmodel.Summary, below float64, beside nullRow) (float64, bool) {
+func (p Params) aic(f *linearmodel.Fit, s *linearmodel.Summary, below float64, null nullRow) (float64, bool) {
 	twice := float64(2 * float64(s.Weight*s.Loss)) // the deviance
 	rank := 2 * float64(s.Inference.Rank)
 	n := float64(f.Facts.Weighing)
 	switch {
 	case p.Family == Gaussian:
-		return float64(n*(kernel.Log(2*math.Pi*twice/n)+1)) - beside.Logs + 2 + rank, true
+		return float64(n*(kernel.Log(2*math.Pi*twice/n)+1)) - null.Logs + 2 + rank, true
 	case p.Family == Poisson:
 		return twice + float64(2*float64(s.Weight*below)) + rank, true
-	case p.Family == Binomial && beside.Broken == 0:
-		return twice + float64(2*beside.Labels) + rank, true
+	case p.Family == Binomial && null.Broken == 0:
+		return twice + float64(2*null.Labels) + rank, true
 	case p.Family == Gamma:
 		// With the shape a, −log-likelihood = Σ u·(d/2 + 1)·a + Σ u·log y − W·(a·log a − log Γ(a)).
 		shape := s.Weight / twice
 		fixed := float64(shape*kernel.Log(shape)) - linearmodel.LogGamma(shape)
-		return float64(shape*(twice+float64(2*s.Weight))) + float64(2*beside.Labels) - float64(2*float64(s.Weight*fixed)) + 2 + rank, true
+		return float64(shape*(twice+float64(2*s.Weight))) + float64(2*null.Labels) - float64(2*float64(s.Weight*fixed)) + 2 + rank, true
 	case p.Family == Tweedie && p.power() == inverseGaussian:
-		return float64(s.Weight*(kernel.Log(2*math.Pi*twice/s.Weight)+1)) + float64(3*beside.Labels) + 2 + rank, true
+		return float64(s.Weight*(kernel.Log(2*math.Pi*twice/s.Weight)+1)) + float64(3*null.Labels) + 2 + rank, true
 	}
 	return 0, false
 }

@@ -47,10 +47,10 @@ const (
 
 // These are the objects of the queue, and the broadcast of its row to the training.
 var (
-	nullTotals = shared.Scratch[[]float64]("sums")
-	nullWork   = shared.Scratch[*nullEvaluator]("null model")
-	nullAt     = shared.Replicated("search", shared.Msgpack[*nullSearch]())
-	besides    = comqueue.BroadcastRows("found null model")
+	nullTotals   = shared.Scratch[[]float64]("sums")
+	nullWork     = shared.Scratch[*nullEvaluator]("null model")
+	nullAt       = shared.Replicated("search", shared.Msgpack[*nullSearch]())
+	nullModelKey = comqueue.BroadcastRows("found null model")
 )
 
 // nullRow is the result of the queue. Loss is the mean loss of the null model, or NaN if there
@@ -63,7 +63,7 @@ type nullRow struct {
 }
 
 // beside reports whether the queue of the null model is needed.
-func (p Params) beside() bool {
+func (p Params) needsNullModel() bool {
 	if p.NoInference {
 		return false
 	}

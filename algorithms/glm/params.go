@@ -119,7 +119,7 @@ func (p Params) Validate() error {
 	errs := []error{p.common().Validate()}
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if p.Family < Gaussian || p.Family > Tweedie {
-		bad("%v is none of the package's constants", p.Family)
+		bad("%v is not one of the package's constants", p.Family)
 		return errors.Join(errs...)
 	}
 	if err := checkFamily(p.Family, p.link(), p.power()); err != nil {
@@ -149,7 +149,7 @@ func fitting(c *objective.Coefficients, loss objective.Loss) {
 // checkFamily returns an error if family, link and power are not a valid combination.
 func checkFamily(f Family, l Link, power float64) error {
 	if f < Gaussian || f > Tweedie {
-		return fmt.Errorf("%v is none of the package's constants", f)
+		return fmt.Errorf("%v is not one of the package's constants", f)
 	}
 	if !slices.Contains(links[f], l) {
 		var have []string
@@ -233,8 +233,8 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	if p.infers() {
 		t.TableUpTo = manyFeatures
 	}
-	if p.beside() {
-		t.Beside, t.BesideKey = p.addNull, besides
+	if p.needsNullModel() {
+		t.SideInput, t.SideInputKey = p.addNull, nullModelKey
 	}
 	if p.Start != nil {
 		t.Start, t.Fitting = &p.Start.Model, fitting

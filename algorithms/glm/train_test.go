@@ -106,7 +106,7 @@ func TestBadParams(t *testing.T) {
 	for text, p := range map[string]glm.Params{
 		"L1 is -1":                                 {L1: -1},
 		"L2 is NaN":                                {L2: math.NaN()},
-		"Family(9) is none of the":                 {Family: 9},
+		"Family(9) is not one of the":              {Family: 9},
 		"has no link Link(8)":                      {Link: 8},
 		"the family poisson has no link logit":     {Family: glm.Poisson, Link: glm.Logit},
 		"the parameter Power is 1:":                {Family: glm.Tweedie, Power: 1},
@@ -183,9 +183,9 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestRowsThatTellLittle trains on one row, on equal labels, on more features than rows, on
+// TestRowsWithLittleInformation trains on one row, on equal labels, on more features than rows, on
 // classes that a plane separates, and on counts that are all 0.
-func TestRowsThatTellLittle(t *testing.T) {
+func TestRowsWithLittleInformation(t *testing.T) {
 	for _, family := range []glm.Family{glm.Gaussian, glm.Poisson, glm.Gamma, glm.Tweedie} {
 		m := train(t, trial.TableOf([]float64{7}, []float64{2, 3}), glm.Params{Family: family})
 		require.InEpsilon(t, 7, m.Predict([]float64{2, 3}), 1e-6, family)

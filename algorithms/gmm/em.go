@@ -265,7 +265,7 @@ func (q em) maximise(ctx *comqueue.ComContext) error {
 func (f *fit) full(sums []float64) error {
 	for c := range f.mix.k {
 		if !(sums[1+c*(1+f.mix.d)] > 0) {
-			return fmt.Errorf("component %d begins without rows of positive weight: lower K, or begin elsewhere", c)
+			return fmt.Errorf("component %d begins without rows of positive weight: lower K, or begin with other components", c)
 		}
 	}
 	return nil

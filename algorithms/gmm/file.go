@@ -51,7 +51,7 @@ func (m *Model) check() error {
 	}
 	switch {
 	case m.Covariance < Full || m.Covariance > Tied:
-		return fmt.Errorf("%v is none of the package's constants", m.Covariance)
+		return fmt.Errorf("%v is not one of the package's constants", m.Covariance)
 	case m.Dim < 1 || m.Dim > batch.MaxDim:
 		return fmt.Errorf("dim is %d: want 1 to %d", m.Dim, batch.MaxDim)
 	case k == 0:

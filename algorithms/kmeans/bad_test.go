@@ -20,9 +20,9 @@ func TestValidateTellsEverything(t *testing.T) {
 		"Tol is NaN: want a number":                                                          {VectorCol: "x", K: 1, Tol: math.NaN()},
 		"InitSteps is -2: want at least 1, or 0 for 3":                                       {VectorCol: "x", K: 1, InitSteps: -2},
 		"Oversampling is -1: want a positive number, or 0 for 2·K":                           {VectorCol: "x", K: 1, Oversampling: -1},
-		"Init(9) is none of the package's constants":                                         {VectorCol: "x", K: 1, Init: 9},
-		"Distance(-1) is none of the package's constants":                                    {VectorCol: "x", K: 1, Distance: -1},
-		"NonFinite(2) is none of the package's constants":                                    {VectorCol: "x", K: 1, NonFinite: 2},
+		"Init(9) is not one of the package's constants":                                      {VectorCol: "x", K: 1, Init: 9},
+		"Distance(-1) is not one of the package's constants":                                 {VectorCol: "x", K: 1, Distance: -1},
+		"NonFinite(2) is not one of the package's constants":                                 {VectorCol: "x", K: 1, NonFinite: 2},
 		"WeightCol and VectorCol are both \"x\"":                                             {VectorCol: "x", K: 1, WeightCol: "x"},
 		`PredictionCol and DistanceCol are both "distance"`:                                  {VectorCol: "x", K: 1, PredictionCol: "distance"},
 		`PredictionCol and VectorCol are both "x"`:                                           {VectorCol: "x", K: 1, PredictionCol: "x"},
@@ -58,7 +58,7 @@ func TestEnumsAsText(t *testing.T) {
 	require.NoError(t, n.UnmarshalText([]byte("skip")))
 	require.Equal(t, kmeans.Skip, n)
 	_, err := kmeans.Init(7).MarshalText()
-	require.EqualError(t, err, "Init(7) is none of the package's constants")
+	require.EqualError(t, err, "Init(7) is not one of the package's constants")
 	_, err = kmeans.NonFinite(7).MarshalText()
 	require.Error(t, err)
 	_, err = kmeans.Distance(7).MarshalText()
@@ -107,7 +107,7 @@ func TestMisuseIsToldWhenBuilding(t *testing.T) {
 		{predict(kmeans.PredictOptions{VectorCol: "count"}), []string{`column "count" is int32, not a vector`}},
 		{predict(kmeans.PredictOptions{ClusterCol: "name"}), []string{`column "name" exists already`}},
 		{predict(kmeans.PredictOptions{ClusterCol: "x", DistanceCol: "x"}), []string{`ClusterCol and DistanceCol are both "x"`}},
-		{predict(kmeans.PredictOptions{NonFinite: 5}), []string{"NonFinite(5) is none"}},
+		{predict(kmeans.PredictOptions{NonFinite: 5}), []string{"NonFinite(5) is not one"}},
 		{func(_ *engine.Builder, rows *engine.Dataset) { kmeans.Predict(rows, nil, kmeans.PredictOptions{}) }, []string{"the model is nil"}},
 		{func(*engine.Builder, *engine.Dataset) { kmeans.Train(nil, kmeans.Params{}) }, []string{"kmeans.Train: the dataset is nil"}},
 		{func(*engine.Builder, *engine.Dataset) { kmeans.Predict(nil, nil, kmeans.PredictOptions{}) }, []string{"kmeans.Predict: the dataset is nil"}},

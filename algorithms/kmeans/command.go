@@ -18,7 +18,7 @@ func (p Params) Command() model.Command {
 	return model.Command{Name: "kmeans", About: "clusters around k centres", Curve: true, Flags: []model.Flag{
 		{Name: "k", Param: "K", Tag: `want:"1..2147483647" required:"" placeholder:"N" help:"Number of clusters."`},
 		{Name: "init", Param: "Init", Tag: `help:"First centres: random, k-means++ or 'k-means||' (the default)." enum:"random,k-means++,k-means||" default:"k-means||"`},
-		{Name: "distance", Param: "Distance", Tag: `help:"What near means: euclidean (the default) or cosine." enum:"euclidean,cosine" default:"euclidean"`},
+		{Name: "distance", Param: "Distance", Tag: `help:"Distance measure: euclidean (the default) or cosine." enum:"euclidean,cosine" default:"euclidean"`},
 		{Name: "max-iter", Param: "MaxIter", Tag: `want:"1..2147483646" placeholder:"N" help:"Largest number of updates of the centres (default: 100)."`},
 		{Name: "tol", Param: "Tol", Tag: `want:"0.." zero:"-1" placeholder:"DISTANCE" help:"Training ends when no centre moved farther than this (default: 0.0001; 0: when none moves)."`},
 		{Name: "init-steps", Param: "InitSteps", Tag: `want:"1..2147483647" of:"init=k-means||" placeholder:"N" help:"Of k-means||: rounds in which candidates for centres are drawn (default: 3)."`},

@@ -118,9 +118,9 @@ func TestDamagedModels(t *testing.T) {
 		{[]byte(" \n"), "model is empty"},
 		{text[:len(text)/2], "model is truncated after "},
 		{text[:len(text)-1], "model is truncated after "},
-		{append(bytes.Clone(text), "{}"...), fmt.Sprintf("model is damaged: it ends after %d of %d bytes, and something else is behind it", len(text), len(text)+2)},
-		{append(bytes.Clone(text), "\nx"...), fmt.Sprintf("model is damaged: it ends after %d of %d bytes, and something else is behind it", len(text), len(text)+2)},
-		{append(bytes.Clone(text), 'x'), fmt.Sprintf("model is damaged: it ends after %d of %d bytes, and something else is behind it", len(text), len(text)+1)},
+		{append(bytes.Clone(text), "{}"...), fmt.Sprintf("model is damaged: it ends after %d of %d bytes, and something else follows it", len(text), len(text)+2)},
+		{append(bytes.Clone(text), "\nx"...), fmt.Sprintf("model is damaged: it ends after %d of %d bytes, and something else follows it", len(text), len(text)+2)},
+		{append(bytes.Clone(text), 'x'), fmt.Sprintf("model is damaged: it ends after %d of %d bytes, and something else follows it", len(text), len(text)+1)},
 		{alter("0.1", "0.2"), "model is damaged: the checksum of what was read is xxh3:"},
 		{alter("12.25", "12.250000000001"), "the checksum"},
 		{alter("[2,0.5]", "[0.5,2]"), "the checksum"},
@@ -225,7 +225,7 @@ func TestCommonModel(t *testing.T) {
 			{4, []int32{-1}, []float64{1}, "it has a component -1"},
 			{0, []int32{4}, []float64{1}, "it has a component 4, the model was trained on 4"},
 			{4, []int32{1, 1}, []float64{1, 2}, "it has component 1 twice"},
-			{4, []int32{1, 0}, []float64{1, 2}, "component 0 is behind component 1"},
+			{4, []int32{1, 0}, []float64{1, 2}, "component 0 follows component 1"},
 			{4, []int32{1, 2}, []float64{1}, "it has 2 indices and 1 values"},
 		} {
 			row[1].SetSparse(c.size, c.indices, c.values)

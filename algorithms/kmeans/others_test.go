@@ -169,7 +169,7 @@ func TestOthersTellWhatIsWrong(t *testing.T) {
 		"K is -2: want at least 1 cluster":                                                   kmeans.BisectingParams{Params: kmeans.Params{VectorCol: "x", K: -2}},
 		"Init is given: bisecting draws its first centres itself":                            kmeans.BisectingParams{Params: given},
 		"Trials is -1: want 1 to 32767, or 0 for 3":                                          kmeans.BisectingParams{Params: good, Trials: -1},
-		"Split(7) is none of the package's constants":                                        kmeans.BisectingParams{Params: good, Split: 7},
+		"Split(7) is not one of the package's constants":                                     kmeans.BisectingParams{Params: good, Split: 7},
 		"Precision is single: bisections compute in double precision":                        kmeans.BisectingParams{Params: single},
 	} {
 		require.EqualError(t, p.Validate(), want)

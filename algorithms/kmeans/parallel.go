@@ -63,7 +63,7 @@ func (t parallelInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.
 		Add(comqueue.Named("add candidates", comqueue.Do(t.addCandidates))).
 		Add(comqueue.Named("cost", comqueue.ForEachShard(parallelCost, t.cost))).
 		Add(comqueue.AllReduce(parallelCost)).
-		Add(comqueue.Named("judge", comqueue.Do(t.judge))).
+		Add(comqueue.Named("check candidates", comqueue.Do(t.checkEnough))).
 		Add(comqueue.Named("weigh candidates", comqueue.ForEachShard(memberWeights, t.weigh))).
 		Add(comqueue.AllReduce(memberWeights)).
 		SetCompareCriterionOfNode0(t.complete).
@@ -197,8 +197,8 @@ func (t parallelInit) cost(ctx *comqueue.ComContext, shard int, out []float64) e
 	return nil
 }
 
-// judge decides whether there are enough candidates.
-func (t parallelInit) judge(ctx *comqueue.ComContext) error {
+// checkEnough decides whether there are enough candidates.
+func (t parallelInit) checkEnough(ctx *comqueue.ComContext) error {
 	state := parallelState.Get(ctx)
 	state.Cost = parallelCost.Get(ctx)[0]
 	found := len(state.Candidates) / state.Dim

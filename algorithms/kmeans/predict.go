@@ -83,7 +83,7 @@ func newPredictor(schema *arrow.Schema, o PredictOptions) (predictor, error) {
 	}
 	switch {
 	case strings.HasSuffix(o.NonFinite.String(), ")"):
-		return p, fmt.Errorf("%v is none of the package's constants", o.NonFinite)
+		return p, fmt.Errorf("%v is not one of the package's constants", o.NonFinite)
 	case o.VectorCol != "":
 	case len(vectors) == 0:
 		return p, fmt.Errorf("the points have no vector column: operators.Vectorize makes one of number columns")

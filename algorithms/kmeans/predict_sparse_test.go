@@ -67,10 +67,10 @@ func TestSparseIndicesThatAreRefused(t *testing.T) {
 		applying string
 	}{
 		{[]int32{0, 4}, "index 4 is not below the size, 4", "has 5 components, the model was trained on 4"},
-		{[]int32{2, 2}, "index 2 stands twice", "component 2 twice"},
-		{[]int32{3, 1}, "index 1 follows 3; indices ascend", "component 1 is behind component 3"},
+		{[]int32{2, 2}, "index 2 occurs twice", "component 2 twice"},
+		{[]int32{3, 1}, "index 1 follows 3; indices ascend", "component 1 follows component 3"},
 		{[]int32{-1, 1}, "index -1 is negative", "component -1"},
-		{[]int32{math.MaxInt32, 0}, "index 2147483647 is not below the size, 4", "component 0 is behind"},
+		{[]int32{math.MaxInt32, 0}, "index 2147483647 is not below the size, 4", "component 0 follows"},
 	} {
 		damaged := func(b *engine.Builder) *engine.Dataset {
 			arr, err := batch.NewSparseArray(memory.NewGoAllocator(), batch.CSR{Size: 4, Indptr: []int32{0, 2}, Indices: []int32{0, 1}, Values: []float64{1, 1}})

@@ -127,7 +127,7 @@ func TestSinglePrecisionRefuses(t *testing.T) {
 	single := func(p kmeans.Params) kmeans.Params { p.Precision = kmeans.Single; return p }
 	require.EqualError(t, single(kmeans.Params{VectorCol: "x", K: 1, Distance: kmeans.Cosine}).Validate(),
 		"Precision is single and Distance is cosine: single precision needs Euclidean distance")
-	require.EqualError(t, kmeans.Params{VectorCol: "x", K: 1, Precision: 3}.Validate(), "Precision(3) is none of the package's constants")
+	require.EqualError(t, kmeans.Params{VectorCol: "x", K: 1, Precision: 3}.Validate(), "Precision(3) is not one of the package's constants")
 	var p kmeans.Precision
 	require.NoError(t, p.UnmarshalText([]byte("single")))
 	text, err := p.MarshalText()

@@ -38,7 +38,7 @@ func TestPublishedLeastSquares(t *testing.T) {
 // TestStandardErrorsBesideTwins adds a feature that is a linear combination of others. Features
 // that are not involved must keep their standard errors. The others must have none, because the
 // rows do not determine how they share their coefficients.
-func TestStandardErrorsBesideTwins(t *testing.T) {
+func TestStandardErrorsWithCollinearFeatures(t *testing.T) {
 	table := target(80, 4)
 	want := train(t, table, linear.Params{}).Summary.Inference
 	for name, c := range map[string]struct {

@@ -64,7 +64,7 @@ func TestModelsThatDoNotHoldTogether(t *testing.T) {
 		"the threshold is 1":               func(m *logistic.Model) { m.Threshold = 1 },
 		"there are 1 classes":              func(m *logistic.Model) { m.Classes.Values = []string{"1"} },
 		"for 3 classes":                    func(m *logistic.Model) { m.Classes.Values = []string{"1", "2", "3"} },
-		"is there twice":                   func(m *logistic.Model) { m.Classes.Values = []string{"1", "1"} },
+		"occurs twice":                     func(m *logistic.Model) { m.Classes.Values = []string{"1", "1"} },
 		`"x" is not a int64`:               func(m *logistic.Model) { m.Classes.Values = []string{"1", "x"} },
 		"type of labels":                   func(m *logistic.Model) { m.Classes.Type = "int65" },
 		"reads no columns":                 func(m *logistic.Model) { m.Reads = nil },

@@ -130,7 +130,7 @@ func (p Params) Validate() error {
 	errs := []error{p.common().Validate()}
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if p.Family < Auto || p.Family > Multinomial {
-		bad("%v is none of the package's constants", p.Family)
+		bad("%v is not one of the package's constants", p.Family)
 	}
 	if !(p.Threshold >= 0 && p.Threshold < 1) {
 		bad("Threshold is %v: want a probability above 0 and below 1, or 0 for %v", p.Threshold, defaultThreshold)

@@ -42,7 +42,7 @@ func (m *Model) check() error {
 	case err != nil:
 		return err
 	case m.Activation < ReLU || m.Activation > Logistic:
-		return fmt.Errorf("%v is none of the package's constants", m.Activation)
+		return fmt.Errorf("%v is not one of the package's constants", m.Activation)
 	case len(m.Shift) != d || len(m.Scale) != d:
 		return fmt.Errorf("there are %d shifts and %d scales of %d features", len(m.Shift), len(m.Scale), d)
 	case len(m.Layers) == 0 || len(m.Layers[len(m.Layers)-1].Biases) != outputs:

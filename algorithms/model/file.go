@@ -253,7 +253,7 @@ func syntaxError(file []byte, lead, whole int, err error) error {
 	reader := json.NewDecoder(bytes.NewReader(file))
 	switch wrong := reader.Decode(new(json.RawMessage)); {
 	case wrong == nil:
-		return fmt.Errorf("model is damaged: it ends after %d of %d bytes, and something else is behind it: %w", lead+int(reader.InputOffset()), whole, err)
+		return fmt.Errorf("model is damaged: it ends after %d of %d bytes, and something else follows it: %w", lead+int(reader.InputOffset()), whole, err)
 	case errors.Is(wrong, io.ErrUnexpectedEOF), errors.Is(wrong, io.EOF):
 		return fmt.Errorf("model is truncated after %d bytes: %w", whole, err)
 	case errors.As(wrong, &syntax) && syntax.Offset >= int64(len(file)):
@@ -333,7 +333,7 @@ func Unmarshal(text json.RawMessage, into any) error {
 		return err
 	}
 	if rest := bytes.TrimSpace(text[strict.InputOffset():]); len(rest) > 0 {
-		return fmt.Errorf("something is behind it after %d bytes", strict.InputOffset())
+		return fmt.Errorf("something follows it after %d bytes", strict.InputOffset())
 	}
 	return nil
 }

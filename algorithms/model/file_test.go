@@ -21,7 +21,7 @@ type payload struct {
 
 func file(t testing.TB) []byte {
 	t.Helper()
-	text, err := model.Encode("ruler", 2, []model.Input{{Column: "x \"y\"", Type: "float64"}}, map[string]int{"rows": 3},
+	text, err := model.Encode("scaler", 2, []model.Input{{Column: "x \"y\"", Type: "float64"}}, map[string]int{"rows": 3},
 		payload{Numbers: []float64{0.1, -1e300, 5e-324}, Words: map[string]string{"b": "<&> \\\" ", "a": "{[,"}})
 	require.NoError(t, err)
 	return text
@@ -30,9 +30,9 @@ func file(t testing.TB) []byte {
 func TestFileReadsBack(t *testing.T) {
 	text := file(t)
 	require.Equal(t, text, file(t))
-	f, err := model.Decode(text, "ruler", 2)
+	f, err := model.Decode(text, "scaler", 2)
 	require.NoError(t, err)
-	require.Equal(t, "ruler", f.Kind)
+	require.Equal(t, "scaler", f.Kind)
 	require.Equal(t, 2, f.Version)
 	require.Equal(t, []model.Input{{Column: "x \"y\"", Type: "float64"}}, f.Inputs)
 	require.JSONEq(t, `{"rows": 3}`, string(f.Summary))
@@ -42,7 +42,7 @@ func TestFileReadsBack(t *testing.T) {
 	require.Equal(t, "<&> \\\" ", p.Words["b"])
 	kind, err := model.KindOf(text)
 	require.NoError(t, err)
-	require.Equal(t, "ruler", kind)
+	require.Equal(t, "scaler", kind)
 }
 
 func TestFileMayBeWrittenWithSpacesAndInAnotherOrder(t *testing.T) {
@@ -50,7 +50,7 @@ func TestFileMayBeWrittenWithSpacesAndInAnotherOrder(t *testing.T) {
 	require.NoError(t, json.Unmarshal(file(t), &members))
 	text, err := json.MarshalIndent(members, " ", "\t")
 	require.NoError(t, err)
-	f, err := model.Decode(append(text, "\n\n"...), "ruler", 7)
+	f, err := model.Decode(append(text, "\n\n"...), "scaler", 7)
 	require.NoError(t, err)
 	require.NotContains(t, string(f.Payload), "\t")
 }
@@ -58,8 +58,8 @@ func TestFileMayBeWrittenWithSpacesAndInAnotherOrder(t *testing.T) {
 func TestEveryTruncationIsAnError(t *testing.T) {
 	text := file(t)
 	for n := range text {
-		_, err := model.Decode(text[:n], "ruler", 2)
-		require.Error(t, err, "truncated after %d bytes", n)
+		_, err := model.Decode(text[:n], "scaler", 2)
+		require.Error(t, err, "%d bytes", n)
 		if n > 0 {
 			require.ErrorContains(t, err, "truncated", "%d bytes", n)
 		}
@@ -77,8 +77,8 @@ func TestEveryAlterationIsAnError(t *testing.T) {
 			}
 			altered := append([]byte(nil), text...)
 			altered[i] = c
-			_, err := model.Decode(altered, "ruler", 2)
-			require.Error(t, err, "altered file: %s", altered)
+			_, err := model.Decode(altered, "scaler", 2)
+			require.Error(t, err, "%s", altered)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestEveryBitOfAFileIsCovered(t *testing.T) {
 	text := append(file(t), '\n') // the file that Save writes
 	refused := func(altered []byte, what string, at int) {
 		t.Helper()
-		_, err := model.Decode(altered, "ruler", 2)
+		_, err := model.Decode(altered, "scaler", 2)
 		require.Error(t, err, "%s at byte %d: %s", what, at, altered)
 	}
 	for i, c := range text {
@@ -120,31 +120,31 @@ func TestDecodeTellsWhatIsWrong(t *testing.T) {
 		{"\x00", `it is no JSON object: it begins with "\x00"`},
 		{" \xef\xbb\xbf{}", `it begins with "\xef"`},
 		{strings.Repeat("[", 100_000), "no JSON object"},
-		{`{"format": "superstep/model", "kind": "ruler"}`, `it has no "version"`},
-		{`{"format": "superstep/model", "kind": "ruler", "version": null}`, `versions begin at 1`},
+		{`{"format": "superstep/model", "kind": "scaler"}`, `it has no "version"`},
+		{`{"format": "superstep/model", "kind": "scaler", "version": null}`, `versions begin at 1`},
 		{`{"format": "superstep/model", "version": 1}`, `it has no "kind"`},
 		{"3", "no JSON object"},
 		{"{}", "not a model"},
 		{`{"format": 3}`, "not a model"},
 		{`{"format": "csv"}`, `format is "csv", want "superstep/model"`},
 		{`{"format": "superstep/model"}`, `no "kind"`},
-		{`{"format": "superstep/model", "kind": "svm", "version": 9}`, `of kind "svm": want one of kind "ruler"`},
-		{`{"format": "superstep/model", "kind": "ruler", "version": 3, "new": 1}`, "reads up to version 2 and must be updated"},
-		{`{"format": "superstep/model", "kind": "ruler", "version": 1.5}`, "version"},
-		{`{"format": "superstep/model", "kind": "ruler", "version": 0}`, "versions begin at 1"},
-		{`{"format": "superstep/model", "kind": "ruler", "version": 1}`, `no "inputs"`},
-		{`{"format": "superstep/model", "kind": "ruler", "version": 1, "inputs": null, "summary": null, "payload": 1, "checksum": "xxh3:0"}`, `no "inputs"`},
-		{`{"format": "superstep/model", "kind": "ruler", "version": 1, "inputs": {}, "summary": null, "payload": null, "checksum": "xxh3:0"}`, `no "payload"`},
-		{text + "{}", "something else is behind it"},
-		{text + "x", "something else is behind it"},
+		{`{"format": "superstep/model", "kind": "svm", "version": 9}`, `of kind "svm": want one of kind "scaler"`},
+		{`{"format": "superstep/model", "kind": "scaler", "version": 3, "new": 1}`, "reads up to version 2 and must be updated"},
+		{`{"format": "superstep/model", "kind": "scaler", "version": 1.5}`, "version"},
+		{`{"format": "superstep/model", "kind": "scaler", "version": 0}`, "versions begin at 1"},
+		{`{"format": "superstep/model", "kind": "scaler", "version": 1}`, `no "inputs"`},
+		{`{"format": "superstep/model", "kind": "scaler", "version": 1, "inputs": null, "summary": null, "payload": 1, "checksum": "xxh3:0"}`, `no "inputs"`},
+		{`{"format": "superstep/model", "kind": "scaler", "version": 1, "inputs": {}, "summary": null, "payload": null, "checksum": "xxh3:0"}`, `no "payload"`},
+		{text + "{}", "something else follows it"},
+		{text + "x", "something else follows it"},
 		{strings.Replace(text, `"rows":3`, `"rows":3,"rows":4`, 1), `key "rows" twice`},
-		{strings.Replace(text, `"kind":"ruler"`, `"kind":"ruler","kin\u0064":"svm"`, 1), `key "kind" twice`},
+		{strings.Replace(text, `"kind":"scaler"`, `"kind":"scaler","kin\u0064":"svm"`, 1), `key "kind" twice`},
 		{strings.Replace(text, `{"format"`, `{"sumary":1,"format"`, 1), `unknown member "sumary": did the writer mean "summary"`},
 		{strings.Replace(text, `{"format"`, `{"zzzzzz":1,"format"`, 1), `unknown member "zzzzzz"`},
 		{strings.Replace(text, `"rows":3`, `"rows":4`, 1), "checksum of what was read"},
 		{strings.Replace(text, `"payload":{`, `"payload": nul{`, 1), "damaged"},
 	} {
-		_, err := model.Decode([]byte(c.text), "ruler", 2)
+		_, err := model.Decode([]byte(c.text), "scaler", 2)
 		require.ErrorContains(t, err, c.want, "%s", c.text)
 	}
 	_, err := model.KindOf([]byte("{"))
@@ -215,7 +215,7 @@ func TestUnmarshalIsStrict(t *testing.T) {
 	var p payload
 	require.ErrorContains(t, model.Unmarshal(json.RawMessage(`{"number": 1}`), &p), "number")
 	require.ErrorContains(t, model.Unmarshal(json.RawMessage(` null`), &p), "null")
-	require.ErrorContains(t, model.Unmarshal(json.RawMessage(`{} 1`), &p), "behind it")
+	require.ErrorContains(t, model.Unmarshal(json.RawMessage(`{} 1`), &p), "something follows it")
 	require.ErrorContains(t, model.Unmarshal(json.RawMessage(`{"numbers": ["a"]}`), &p), "numbers")
 }
 
@@ -223,10 +223,10 @@ func TestSaveReplacesWhole(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m.json")
 	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
-	require.NoError(t, model.Save(path, ruler{Length: 3}))
+	require.NoError(t, model.Save(path, scaler{Length: 3}))
 	text, err := model.ReadFile(path)
 	require.NoError(t, err)
-	m, err := decodeRuler(text)
+	m, err := decodeScaler(text)
 	require.NoError(t, err)
 	require.Equal(t, 3.0, m.Length)
 	left, err := os.ReadDir(dir)
@@ -236,8 +236,8 @@ func TestSaveReplacesWhole(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 
-	require.ErrorContains(t, model.Save(filepath.Join(dir, "none", "m.json"), ruler{Length: 1}), "save model")
-	require.ErrorContains(t, model.Save(path, ruler{Length: -1}), "length")
+	require.ErrorContains(t, model.Save(filepath.Join(dir, "none", "m.json"), scaler{Length: 1}), "save model")
+	require.ErrorContains(t, model.Save(path, scaler{Length: -1}), "length")
 	_, err = model.ReadFile(filepath.Join(dir, "none"))
 	require.ErrorContains(t, err, "load model")
 	again, err := model.ReadFile(path)
@@ -251,10 +251,10 @@ func FuzzDecode(f *testing.F) {
 	text := file(f)
 	f.Add(text)
 	f.Add(text[:len(text)/2])
-	f.Add([]byte(`{"format":"superstep/model","kind":"ruler","version":1,"inputs":[],"summary":null,"payload":{"a":["\"",{}],"b":{}},"checksum":""}`))
+	f.Add([]byte(`{"format":"superstep/model","kind":"scaler","version":1,"inputs":[],"summary":null,"payload":{"a":["\"",{}],"b":{}},"checksum":""}`))
 	f.Add([]byte(`{"a":{"a":{"a":"\\"}},"b":[[[{"a":1,"\u0061":2}]]]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		file, err := model.Decode(text, "ruler", 2)
+		file, err := model.Decode(text, "scaler", 2)
 		if err != nil {
 			return
 		}
@@ -264,7 +264,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		require.NoError(t, err)
-		same, err := model.Decode(again, "ruler", 2)
+		same, err := model.Decode(again, "scaler", 2)
 		require.NoError(t, err)
 		require.Equal(t, file.Inputs, same.Inputs)
 		require.Equal(t, file.Version, same.Version)

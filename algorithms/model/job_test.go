@@ -24,12 +24,12 @@ type measured struct {
 func TestApplyAddsColumns(t *testing.T) {
 	trial.SameBitsOfState(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, []point{{1}, {2}, {0.3}})
-		engine.Collect(ruler{Length: 3}.Transform(rows), "made")
-		engine.Collect(ruler{Length: 3}.Transform(operators.FromSlice(b, []point(nil))), "none")
+		engine.Collect(scaler{Length: 3}.Transform(rows), "made")
+		engine.Collect(scaler{Length: 3}.Transform(operators.FromSlice(b, []point(nil))), "none")
 	})
 	r := trial.Run(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, []point{{1}, {2}, {0.3}})
-		m := model.Dataset(b, ruler{Length: 4})
+		m := model.Dataset(b, scaler{Length: 4})
 		engine.Collect(m, "model")
 		engine.Collect(measure(rows, m), "made")
 	})
@@ -39,7 +39,7 @@ func TestApplyAddsColumns(t *testing.T) {
 
 	text, err := model.Encoded(r, "model")
 	require.NoError(t, err)
-	m, err := decodeRuler(text)
+	m, err := decodeScaler(text)
 	require.NoError(t, err)
 	require.Equal(t, 4.0, m.Length)
 	_, err = model.Encoded(r, "made")
@@ -50,12 +50,12 @@ func TestApplyAddsColumns(t *testing.T) {
 
 func TestApplyTellsWhatIsWrong(t *testing.T) {
 	points := func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, []point{{1}, {-2}}) }
-	trial.Fails(t, func(b *engine.Builder) { measure(points(b), points(b)) }, "ruler.Measure", `no column "model"`, "ruler_test.go")
+	trial.Fails(t, func(b *engine.Builder) { measure(points(b), points(b)) }, "scaler.Measure", `no column "model"`, "scaler_test.go")
 	trial.Fails(t, func(b *engine.Builder) { measure(points(b), nil) }, "the model is nil")
 	trial.Fails(t, func(b *engine.Builder) { measure(nil, nil) }, "the dataset is nil")
 	trial.Fails(t, func(b *engine.Builder) { model.Dataset(b, nil) }, "the model is nil")
-	trial.Fails(t, func(b *engine.Builder) { model.Dataset(b, ruler{}) }, "length is 0")
-	trial.Fails(t, func(b *engine.Builder) { ruler{Length: 1}.Transform(ruler{Length: 1}.Transform(points(b))) }, `column "units" exists already`)
+	trial.Fails(t, func(b *engine.Builder) { model.Dataset(b, scaler{}) }, "length is 0")
+	trial.Fails(t, func(b *engine.Builder) { scaler{Length: 1}.Transform(scaler{Length: 1}.Transform(points(b))) }, `column "units" exists already`)
 
 	run := func(rows ...model.EncodedRow) func(b *engine.Builder) {
 		return func(b *engine.Builder) {
@@ -66,7 +66,7 @@ func TestApplyTellsWhatIsWrong(t *testing.T) {
 	trial.Fails(t, run(model.EncodedRow{"a"}, model.EncodedRow{"b"}), "more than one row")
 	trial.Fails(t, run(model.EncodedRow{"{"}), "truncated")
 	trial.Fails(t, func(b *engine.Builder) {
-		engine.Collect(ruler{Length: 1}.Transform(points(b)), "made")
+		engine.Collect(scaler{Length: 1}.Transform(points(b)), "made")
 	}, `row 0 of the shard: column "x" is -2`)
 }
 
@@ -79,7 +79,7 @@ func TestApplyChecksTheColumns(t *testing.T) {
 	} {
 		trial.Fails(t, func(b *engine.Builder) {
 			rows := operators.FromSlice(b, []point{{1}})
-			engine.Collect(model.Apply("test", rows, model.Dataset(b, ruler{Length: 1}), model.Application{
+			engine.Collect(model.Apply("test", rows, model.Dataset(b, scaler{Length: 1}), model.Application{
 				Op: "Nothing", Outputs: []engine.Column{c.output},
 				Open: func([]byte, engine.Schema) (model.Compute, error) {
 					return func(c *engine.Context, _ int, in engine.Batch) ([]columnar.Values, error) {
@@ -101,7 +101,7 @@ func TestApplyChecksTheColumns(t *testing.T) {
 func TestApplyRefusesNoValues(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, []point{{1}})
-		engine.Collect(model.Apply("test", rows, model.Dataset(b, ruler{Length: 1}), model.Application{
+		engine.Collect(model.Apply("test", rows, model.Dataset(b, scaler{Length: 1}), model.Application{
 			Op: "Nothing", Outputs: []engine.Column{{Name: "units", Type: "float64"}},
 			Open: func([]byte, engine.Schema) (model.Compute, error) {
 				return func(*engine.Context, int, engine.Batch) ([]columnar.Values, error) {

@@ -34,11 +34,11 @@ func (r Reading) Validate() error {
 		case n == "":
 			return errors.New("nulls: one is empty, and an empty cell is a missing value anyway")
 		case slices.Contains(r.Nulls[:i], n):
-			return fmt.Errorf("nulls: %q is there twice", n)
+			return fmt.Errorf("nulls: %q occurs twice", n)
 		}
 	}
 	if !r.says() {
-		return errors.New("it says nothing")
+		return errors.New("it is empty")
 	}
 	return nil
 }

@@ -47,11 +47,11 @@ func TestReading(t *testing.T) {
 
 	for value, want := range map[string]string{
 		`null`:                        "it is null",
-		`{}`:                          "it says nothing",
+		`{}`:                          "it is empty",
 		`[]`:                          "cannot unmarshal array",
 		`{"nulls":"NA"}`:              "cannot unmarshal string",
 		`{"nulls":[""]}`:              "nulls: one is empty",
-		`{"nulls":["a","a"]}`:         `nulls: "a" is there twice`,
+		`{"nulls":["a","a"]}`:         `nulls: "a" occurs twice`,
 		`{"zero_based":1}`:            "cannot unmarshal number",
 		`{"nulls":["a"],"other":"b"}`: `unknown field "other"`,
 	} {

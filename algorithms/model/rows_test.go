@@ -21,7 +21,7 @@ import (
 // copier is a model for tests. It copies the column from to a new column, and applies change to
 // the copied cells.
 type copier struct {
-	ruler
+	scaler
 	from   string
 	change func(c *model.Cell) error
 }
@@ -43,7 +43,7 @@ func (m copier) Bind(l *model.Layout) (model.Step, error) {
 
 // copied adds the operator that applies m to rows.
 func copied(rows *engine.Dataset, m copier, kind arrow.DataType, nullable bool) *engine.Dataset {
-	return model.ApplyRows("test.Copy", rows, model.Dataset(rows.Builder(), ruler{Length: 1}), model.RowApplication{
+	return model.ApplyRows("test.Copy", rows, model.Dataset(rows.Builder(), scaler{Length: 1}), model.RowApplication{
 		Op: "Copy", Outputs: arrowrows.Columns([]arrow.Field{{Name: "copy", Type: kind, Nullable: nullable}}),
 		Decode: func([]byte) (model.Binder, error) { return m, nil },
 	})

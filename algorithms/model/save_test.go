@@ -50,18 +50,18 @@ func TestWhiteSpaceAroundAModelTakesNoMemory(t *testing.T) {
 	const many = 8 << 20
 	lead := bytes.Repeat([]byte(" \n\t\r"), many/4)
 	var err error
-	require.Less(t, allocated(func() { _, err = model.Decode(lead, "ruler", 2) }), uint64(1<<20))
+	require.Less(t, allocated(func() { _, err = model.Decode(lead, "scaler", 2) }), uint64(1<<20))
 	require.ErrorContains(t, err, "model is empty")
 	around := append(append(append([]byte(nil), lead...), file(t)...), lead...)
 	var f *model.File
-	require.Less(t, allocated(func() { f, err = model.Decode(around, "ruler", 2) }), uint64(1<<20))
+	require.Less(t, allocated(func() { f, err = model.Decode(around, "scaler", 2) }), uint64(1<<20))
 	require.NoError(t, err)
-	require.Equal(t, "ruler", f.Kind)
+	require.Equal(t, "scaler", f.Kind)
 	for text, want := range map[string]string{
 		"{}  x":  "it ends after 8388610 of 8388613 bytes",
 		"{\"a\"": "truncated after 8388612 bytes",
 	} {
-		_, err = model.Decode(append(append([]byte(nil), lead...), text...), "ruler", 2)
+		_, err = model.Decode(append(append([]byte(nil), lead...), text...), "scaler", 2)
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -49,5 +49,5 @@ func (c *Cell) misplaced(last, j int32) error {
 	case j == last:
 		return fmt.Errorf("it has component %d twice: want each index once, ascending", j)
 	}
-	return fmt.Errorf("component %d is behind component %d: want ascending indices", j, last)
+	return fmt.Errorf("component %d follows component %d: want ascending indices", j, last)
 }

@@ -26,7 +26,7 @@ func TestCheckSparse(t *testing.T) {
 		{0, []int32{-2, -1}, []float64{1, 1}, -1, "it has a component -2"},
 		{0, []int32{1, -1}, []float64{1, 1}, -1, "it has a component -1"},
 		{0, []int32{1, 1}, []float64{1, 1}, -1, "it has component 1 twice"},
-		{3, []int32{0, 2, 1}, []float64{1, 1, 1}, 3, "component 1 is behind component 2: want ascending indices"},
+		{3, []int32{0, 2, 1}, []float64{1, 1, 1}, 3, "component 1 follows component 2: want ascending indices"},
 		{3, []int32{5}, []float64{1}, 3, "it has a component 5, the model was trained on 3 components"},
 		{0, []int32{0}, []float64{1}, 0, "it has a component 0, the model was trained on 0 components"},
 		{3, []int32{3}, []float64{1}, -1, "it has a component 3 and declares 3 components"},

@@ -311,7 +311,7 @@ func (m *Model) check() error {
 	}
 	switch {
 	case m.Family < Gaussian || m.Family > Bernoulli:
-		return fmt.Errorf("%v is none of the package's constants", m.Family)
+		return fmt.Errorf("%v is not one of the package's constants", m.Family)
 	case k == 0:
 		return errors.New("there are no classes")
 	case len(m.Priors) != k || len(m.Weights) != k:

@@ -32,7 +32,7 @@ func (AFT) begin(f *rows.Facts) float64 { return kernel.Log(f.LabelMean) }
 // Refuses implements Loss.
 func (AFT) Refuses(label float64) string {
 	if label <= 0 {
-		return fmt.Sprintf("%v is not above 0, as survival times are", label)
+		return fmt.Sprintf("%v is not a survival time: want a number above 0", label)
 	}
 	return ""
 }

@@ -43,7 +43,7 @@ func TestObjectivesThatAreRefused(t *testing.T) {
 		{labels(1, 1, 1), objective.Linear{Loss: objective.Logistic{}}, rows.ClassLabel, `every label is "1": a classifier needs two classes`},
 		{labels(1, 2, 3), objective.Linear{Loss: objective.Hinge{}}, rows.ClassLabel, "the labels have 3 classes, and this loss takes two"},
 		{labels(1, 2, -3), objective.Linear{Loss: objective.Poisson{}}, rows.NumberLabel, "row 0 of the shard: the label -3 is negative"},
-		{labels(1, 0, 3), objective.Linear{Loss: objective.Gamma{}}, rows.NumberLabel, "the label 0 is not above 0"},
+		{labels(1, 0, 3), objective.Linear{Loss: objective.Gamma{}}, rows.NumberLabel, "the label 0 is not a value of a gamma distribution"},
 		{shifted, objective.Linear{Loss: objective.Softmax{}}, rows.ClassLabel, "an offset is for losses of one"},
 		{nothing, objective.Linear{Loss: objective.Logistic{}}, rows.ClassLabel, `every row of class "1" weighs 0`},
 		{labels(1, 2, 3), objective.Linear{}, rows.NumberLabel, "no loss"},

@@ -24,7 +24,7 @@ func (Gamma) begin(f *rows.Facts) float64 { return kernel.Log(f.LabelMean) }
 // Refuses implements Loss.
 func (Gamma) Refuses(label float64) string {
 	if label <= 0 {
-		return fmt.Sprintf("%v is not above 0, as values with a gamma distribution are", label)
+		return fmt.Sprintf("%v is not a value of a gamma distribution: want a number above 0", label)
 	}
 	return ""
 }

@@ -282,8 +282,8 @@ func TestLossesRefuseParameters(t *testing.T) {
 func TestLossesRefuseLabels(t *testing.T) {
 	require.Contains(t, objective.Poisson{}.Refuses(-1), "negative")
 	require.Empty(t, objective.Poisson{}.Refuses(0))
-	require.Contains(t, objective.Gamma{}.Refuses(0), "not above 0")
-	require.Contains(t, objective.AFT{}.Refuses(0), "not above 0")
+	require.Contains(t, objective.Gamma{}.Refuses(0), "want a number above 0")
+	require.Contains(t, objective.AFT{}.Refuses(0), "want a number above 0")
 	require.Contains(t, objective.Tweedie{}.Refuses(-0.5), "negative")
 	require.Contains(t, objective.Smooth{Loss: objective.Quantile{}}.String(), "quantile")
 }

@@ -85,7 +85,7 @@ func oneVsRest(f *rows.Facts, class int) (Shape, error) {
 	case k == 1:
 		return Shape{}, rows.TwoClasses("", f.Classes)
 	case class < 0 || class >= k:
-		return Shape{}, fmt.Errorf("class %d is to be told from the rest, and the labels have %d classes", class, k)
+		return Shape{}, fmt.Errorf("class %d is to be separated from the rest, and the labels have %d classes", class, k)
 	}
 	return Shape{Margins: 1}, f.Weighty()
 }

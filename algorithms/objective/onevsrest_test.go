@@ -48,7 +48,7 @@ func TestOneVsRestOfTwoClasses(t *testing.T) {
 		}
 	}
 	_, err := objective.HingeOneVsRest{Class: 4}.Shape(facts)
-	require.ErrorContains(t, err, "class 4 is to be told")
+	require.ErrorContains(t, err, "class 4 is to be separated")
 	_, err = objective.SquaredHingeOneVsRest{}.Shape(&rows.Facts{Classes: []string{"a"}})
 	require.ErrorContains(t, err, `every label is "a"`)
 	_, err = objective.HingeOneVsRest{}.Shape(&rows.Facts{Classes: []string{"a", "b"}, ClassWeights: []float64{1, 0}})

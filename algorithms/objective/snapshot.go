@@ -63,7 +63,7 @@ func (e *evaluator) restoreSnapshot(shard int, src []byte) error {
 	}
 	s := e.at(shard)
 	if len(src) < snapshotHead || src[0]&^(hasMargins|hasMultipliers) != 0 {
-		return fmt.Errorf("a snapshot of %d bytes that is none of an objective", len(src))
+		return fmt.Errorf("a snapshot of %d bytes that is not of an objective", len(src))
 	}
 	var vectors [][]float64
 	s.mu = math.Float64frombits(binary.LittleEndian.Uint64(src[2:]))

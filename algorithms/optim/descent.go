@@ -66,7 +66,7 @@ func (d descent) supersteps() int { return d.problem.Settings.MaxIter + 1 + d.re
 func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 	search := append([]comqueue.Stage{d.gatherIf(d.gathersReadVector, d.offerReadVector)}, d.reads()...)
 	search = append(search,
-		comqueue.Named("judge step", comqueue.Do(d.takeRead)),
+		comqueue.Named("accept step", comqueue.Do(d.takeRead)),
 		d.decisions(),
 		comqueue.Repeat(mostSteps, d.trialsDone,
 			comqueue.Named("try steps", comqueue.ForEachShard(trials, d.trySteps)),

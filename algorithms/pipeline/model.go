@@ -129,7 +129,7 @@ func Decode(file []byte) (*Model, error) { return decode(file, 0) }
 
 func decode(file []byte, depth int) (*Model, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("pipelines are more than %d deep within each other", maxDepth)
+		return nil, fmt.Errorf("pipelines are nested more than %d deep", maxDepth)
 	}
 	files, err := stageFiles(file)
 	if err != nil {

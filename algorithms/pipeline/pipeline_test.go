@@ -104,7 +104,7 @@ func TestDecodeTellsWhatIsWrong(t *testing.T) {
 		deep = wrap("pipeline", 1, stages{"stages": []any{raw(deep)}})
 	}
 	_, err = pipeline.Decode(deep)
-	require.ErrorContains(t, err, "deep within each other")
+	require.ErrorContains(t, err, "nested more than")
 	_, err = pipeline.NewModel()
 	require.ErrorContains(t, err, "no stages")
 	_, err = pipeline.NewModel(nil)

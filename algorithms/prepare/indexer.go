@@ -172,7 +172,7 @@ func numbering(values []string) map[string]int {
 
 // unknownValue returns the error about an unknown value in a cell of a column.
 func unknownValue(column string, c *model.Cell) error {
-	e := &model.Refused{Cure: engine.FillOrLeaveOut, Advice: "set Unknown to say what becomes of it"}
+	e := &model.Refused{Cure: engine.FillOrLeaveOut, Advice: "set Unknown to say what to do with it"}
 	text, ok := categoryOf(c)
 	switch {
 	case ok:

@@ -21,7 +21,7 @@ func TestStepsRefuseBadSparseVectors(t *testing.T) {
 		{4, []int32{-1}, []float64{1}, "it has a component -1"},
 		{4, []int32{5}, []float64{1}, "it has a component 5"},
 		{0, []int32{2, 2}, []float64{1, 2}, "it has component 2 twice"},
-		{4, []int32{1, 0}, []float64{1, 2}, "component 0 is behind component 1"},
+		{4, []int32{1, 0}, []float64{1, 2}, "component 0 follows component 1"},
 		{4, []int32{1, 2}, []float64{1}, "it has 2 indices and 1 values"},
 		{4, []int32{1}, []float64{1, 2}, "it has 1 indices and 2 values"},
 		{9, []int32{1, 2}, []float64{1, 2}, "it has 9 components, the model was trained on 4"},

@@ -70,7 +70,7 @@ func TestBadRows(t *testing.T) {
 
 // TestRowsThatTellLittle trains on one row, on constant and collinear columns, on more features
 // than rows, and on separable classes. With the default penalty, each of these has an optimum.
-func TestRowsThatTellLittle(t *testing.T) {
+func TestRowsWithLittleInformation(t *testing.T) {
 	m := regress(t, trial.TableOf([]float64{7}, []float64{2, 3}), svm.LinearSVR{})
 	require.InDelta(t, 7, m.Predict([]float64{2, 3}), 1e-6)
 

@@ -151,7 +151,7 @@ func newExplained[K key](e *Ensemble, o ExplainOptions) (*explained[K], error) {
 		}
 		x.depth, x.points = max(x.depth, depth), max(x.points, x.trees[t].points)
 		if int64(depth+1)*int64(x.trees[t].points)*int64(3+outputs) > maxWork {
-			return nil, fmt.Errorf("tree: tree %d has ways of %d splits by %d features, too long to explain", t, depth, features)
+			return nil, fmt.Errorf("tree: tree %d has paths of %d splits on %d features, too long to explain", t, depth, features)
 		}
 	}
 	x.rules = make([]points, x.points+1)

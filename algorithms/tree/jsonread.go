@@ -56,7 +56,7 @@ func (r *reader) object(members []string, required int, read func(member string)
 		case i < 0:
 			return fmt.Errorf("unknown member %q", name)
 		case seen[i]:
-			return fmt.Errorf("member %q is there twice", name)
+			return fmt.Errorf("member %q occurs twice", name)
 		}
 		seen[i] = true
 		r.pass(':')

@@ -94,7 +94,7 @@ func (e *Ensemble) validate(t *Tree, depth []int32) ([]int32, error) {
 	clear(depth)
 	for i := range t.Nodes {
 		if i > 0 && depth[i] == 0 {
-			return depth, fmt.Errorf("node %d is no node's child before it", i)
+			return depth, fmt.Errorf("node %d is not the child of a node before it", i)
 		}
 		if err := e.validateNode(t, i, depth); err != nil {
 			return depth, fmt.Errorf("node %d: %w", i, err)
@@ -118,9 +118,9 @@ func (e *Ensemble) validateNode(t *Tree, i int, depth []int32) error {
 	for _, child := range [2]int32{n.Left, n.Right} {
 		switch {
 		case int(child) <= i || int(child) >= len(t.Nodes):
-			return fmt.Errorf("its child %d does not stand behind it among %d nodes", child, len(t.Nodes))
+			return fmt.Errorf("its child %d does not follow it among %d nodes", child, len(t.Nodes))
 		case depth[child] != 0:
-			return fmt.Errorf("its child %d is another's too, or its other child", child)
+			return fmt.Errorf("its child %d has another parent too, or is both of its children", child)
 		case depth[i] == MaxDepth:
 			return fmt.Errorf("it is %d splits below the root, and splits", MaxDepth)
 		}
@@ -128,7 +128,7 @@ func (e *Ensemble) validateNode(t *Tree, i int, depth []int32) error {
 	}
 	switch {
 	case n.Feature < 0 || int(n.Feature) >= len(e.Features):
-		return fmt.Errorf("it looks at feature %d of %d", n.Feature, len(e.Features))
+		return fmt.Errorf("it splits on feature %d of %d", n.Feature, len(e.Features))
 	case n.Flags&Categorical == 0 && e.Single && n.Threshold != float64(float32(n.Threshold)):
 		return fmt.Errorf("its threshold %v is not a float32 value, as the ensemble is Single", n.Threshold)
 	case n.Flags&Categorical != 0 && (n.Set < 0 || n.SetWords < 0 || int64(n.Set)+int64(n.SetWords) > int64(len(t.Sets))):
@@ -150,7 +150,7 @@ func (n *Node) validateNumbers() error {
 	case !finite(n.Gain):
 		return fmt.Errorf("its gain is %v, which is not finite", n.Gain)
 	case !finite(n.Cover) || n.Cover < 0:
-		return fmt.Errorf("its cover is %v, which is not a number from 0", n.Cover)
+		return fmt.Errorf("its cover is %v, which is not a number of 0 or more", n.Cover)
 	case n.Count < 0:
 		return fmt.Errorf("its count is %d", n.Count)
 	}

@@ -37,7 +37,7 @@ type collectiveCommand struct {
 	Rounds     int           `default:"1" help:"How often the lines of a size are measured, in turn. A line summarises its runs in all rounds, so that changes over time affect all lines alike."`
 	JSON       bool          `name:"json" help:"One JSON object a line instead of a table; --explain then writes to the standard error."`
 	NoRaw      bool          `help:"Leave out the raw TCP rate between ranks 0 and 1."`
-	Timeout    time.Duration `default:"30s" help:"How long to wait for all processes to come."`
+	Timeout    time.Duration `default:"30s" help:"How long to wait for all processes to connect."`
 
 	InProcess bool     `help:"Ranks are goroutines of this process, which share memory and need no choice of algorithm."`
 	Addresses []string `sep:"," help:"host:port of each rank, for processes started by others, one with each --rank and all with the same other flags. Default: this command starts processes of its own on loopback."`
@@ -45,10 +45,10 @@ type collectiveCommand struct {
 
 	Calibrate bool   `help:"Measure the endpoints first, and choose algorithms by that."`
 	Rules     string `type:"existingfile" help:"File of rules about which algorithm to choose (JSON)."`
-	AnyTree   bool   `help:"Let algorithms compete that fold in another order: sums may then differ in their last bits."`
-	Explain   bool   `help:"Show why each algorithm was chosen. One choice serves all sizes above a power of two up to the next, with the prices of a size in the middle."`
+	AnyTree   bool   `help:"Choose also among algorithms that fold in another order: sums may then differ in their last bits."`
+	Explain   bool   `help:"Show why each algorithm was chosen. One choice serves all sizes above a power of two up to the next, by the times predicted for a size in the middle."`
 
-	Simulate bool   `help:"Print prices on --network instead of running anything."`
+	Simulate bool   `help:"Print the times predicted for --network instead of running anything."`
 	Network  string `help:"With --simulate: 10gbe (the default), two-tier, loopback, or a JSON file."`
 }
 
@@ -92,7 +92,7 @@ func (c *collectiveCommand) plan() ([]job, error) {
 	case c.Root < 0 || c.Root >= c.Ranks:
 		return nil, fmt.Errorf("--root is %d: want 0 to %d", c.Root, c.Ranks-1)
 	case c.MinBytes < 0 || c.MaxBytes < c.MinBytes:
-		return nil, fmt.Errorf("sizes from %d to %d bytes", c.MinBytes, c.MaxBytes)
+		return nil, fmt.Errorf("--min-bytes is %d and --max-bytes %d: want 0 or more, the first not above the second", c.MinBytes, c.MaxBytes)
 	case !c.Simulate && int64(c.MaxBytes) > maxBytes:
 		return nil, fmt.Errorf("--max-bytes is %s: only --simulate takes more than 256G", sizeText(int(c.MaxBytes)))
 	case c.Factor < 2:
@@ -169,7 +169,7 @@ func (c *collectiveCommand) checkFlags() error {
 			continue
 		}
 		if x.needs != "" && !given[x.needs] {
-			return fmt.Errorf("%s says something only with %s", x.flag, x.needs)
+			return fmt.Errorf("%s applies only with %s", x.flag, x.needs)
 		}
 		for _, other := range x.not {
 			if given[other] {
@@ -192,7 +192,7 @@ func (c *collectiveCommand) rawJob() (job, error) {
 	}
 	for _, way := range j.algorithms {
 		if !slices.Contains(ways, way) {
-			return j, fmt.Errorf("no way %q to wait for plain TCP: want %s", way, strings.Join(ways, ", "))
+			return j, fmt.Errorf("plain TCP does not wait by %q: want %s", way, strings.Join(ways, ", "))
 		}
 	}
 	if c.Ranks != 2 || c.MinBytes < 1 {

@@ -24,7 +24,7 @@ import (
 type cli struct {
 	commands.Cluster
 	Bench struct {
-		Collective collectiveCommand `cmd:"" help:"Time collectives among processes on this machine or several, check their results, or price them on networks that are not there."`
+		Collective collectiveCommand `cmd:"" help:"Time collectives among processes on this machine or several, check their results, or predict their times on a simulated network."`
 	} `cmd:"" help:"Measure."`
 }
 

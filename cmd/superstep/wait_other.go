@@ -11,7 +11,7 @@ import (
 // waitingBy supports only the runtime's own way on this system.
 func waitingBy(way string, c *net.TCPConn) (io.ReadWriteCloser, error) {
 	if way != netpoll {
-		return nil, fmt.Errorf("no %s sockets on this system", way)
+		return nil, fmt.Errorf("this system has no %s sockets", way)
 	}
 	return c, nil
 }

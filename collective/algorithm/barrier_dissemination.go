@@ -24,7 +24,7 @@ import (
 func barrierDissemination() *Algorithm {
 	return &Algorithm{
 		Name: "dissemination", Collective: program.Barrier,
-		Summary:  "ranks tell what they have heard to distances 1, 2, 4, and so on",
+		Summary:  "ranks notify others at distances 1, 2, 4, and so on",
 		Generate: generateBarrierDissemination, Cost: barrierDisseminationCost,
 	}
 }

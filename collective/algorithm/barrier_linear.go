@@ -19,7 +19,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 func barrierLinear() *Algorithm {
 	return &Algorithm{
 		Name: "linear", Collective: program.Barrier,
-		Summary:  "all tell rank 0, which tells all",
+		Summary:  "all notify rank 0, which notifies all",
 		Generate: generateBarrierLinear, Cost: barrierLinearCost,
 	}
 }

@@ -21,7 +21,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 func barrierTree() *Algorithm {
 	return &Algorithm{
 		Name: "tree", Collective: program.Barrier,
-		Summary:  "word goes up a tree that all have come, and down again",
+		Summary:  "arrivals go up a tree, the release comes down",
 		Generate: generateBarrierTree, Cost: barrierTreeCost,
 	}
 }

@@ -21,8 +21,8 @@ import (
 type builder struct {
 	*program.Program
 	lanes  map[ends]int
-	ledger map[memory][]stretch // by chunk: sorted, without gaps
-	need   []touch              // dependencies of the instruction being added
+	ledger map[memory][]chunkRange // by chunk: sorted, without gaps
+	need   []access                // dependencies of the instruction being added
 }
 
 // ends has the peers and the channel that identify a lane.
@@ -34,17 +34,17 @@ type memory int
 const data memory = -1
 
 // touch is an access to memory by an instruction, in one half of its lane.
-type touch struct {
+type access struct {
 	at    program.Dep
 	sends bool
 }
 
 // stretch is a range of chunks with the same history of accesses.
-type stretch struct {
+type chunkRange struct {
 	chunks  sharding.Range
 	written bool
-	writer  touch
-	readers []touch // that have read it since it was written
+	writer  access
+	readers []access // that have read it since it was written
 }
 
 // build begins the program of a rank, with a number of chunks. Input and output hold all chunks
@@ -52,7 +52,7 @@ type stretch struct {
 func build(c program.Collective, name string, pr Params, rank, chunks int) *builder {
 	return &builder{
 		Program: newPart(c, name, pr, rank, chunks).Program,
-		lanes:   map[ends]int{}, ledger: map[memory][]stretch{},
+		lanes:   map[ends]int{}, ledger: map[memory][]chunkRange{},
 	}
 }
 
@@ -136,14 +136,14 @@ func (b *builder) reduce(dst program.Ref, operands []program.Ref, steps []shardi
 // add appends an instruction to a lane.
 func (b *builder) add(lane int, in program.Instruction) {
 	l := &b.Lanes[lane]
-	now := touch{program.Dep{Lane: lane, Step: len(l.Steps)}, in.Op == program.DoSend}
+	now := access{program.Dep{Lane: lane, Step: len(l.Steps)}, in.Op == program.DoSend}
 	for _, src := range in.Src {
 		b.reads(src, now)
 	}
 	if in.Op != program.DoSend {
 		b.writes(in.Dst, now)
 		if in.Op.Sends() {
-			b.reads(in.Dst, touch{now.at, true})
+			b.reads(in.Dst, access{now.at, true})
 		}
 	}
 	in.After = b.after(now)
@@ -152,7 +152,7 @@ func (b *builder) add(lane int, in program.Instruction) {
 }
 
 // reads records the access now as a read of r, and makes it depend on the last write of r.
-func (b *builder) reads(r program.Ref, now touch) {
+func (b *builder) reads(r program.Ref, now access) {
 	if r.Buffer == program.In && r.Slot > 0 {
 		return // never written
 	}
@@ -168,7 +168,7 @@ func (b *builder) reads(r program.Ref, now touch) {
 
 // writes records the access now as a write of r, and makes it depend on all reads since the
 // last write or, if there are none, on that write.
-func (b *builder) writes(r program.Ref, now touch) {
+func (b *builder) writes(r program.Ref, now access) {
 	list, lo, hi := b.history(r)
 	for i := lo; i < hi; i++ {
 		s := &list[i]
@@ -177,20 +177,20 @@ func (b *builder) writes(r program.Ref, now touch) {
 			b.need = append(b.need, s.writer)
 		}
 	}
-	list[lo] = stretch{chunks: r.Chunks, written: true, writer: now, readers: list[lo].readers[:0]}
+	list[lo] = chunkRange{chunks: r.Chunks, written: true, writer: now, readers: list[lo].readers[:0]}
 	b.ledger[memoryOf(r)] = slices.Delete(list, lo+1, hi)
 }
 
 // after returns the dependencies that an instruction needs: the last one in each half of a
 // lane.
-func (b *builder) after(now touch) []program.Dep {
-	b.need = slices.DeleteFunc(b.need, func(t touch) bool {
+func (b *builder) after(now access) []program.Dep {
+	b.need = slices.DeleteFunc(b.need, func(t access) bool {
 		return t.at == now.at || t.at.Lane == now.at.Lane && t.sends == now.sends
 	})
 	if len(b.need) == 0 {
 		return nil
 	}
-	slices.SortFunc(b.need, func(x, y touch) int {
+	slices.SortFunc(b.need, func(x, y access) int {
 		if d := cmp.Compare(x.at.Lane, y.at.Lane); d != 0 {
 			return d
 		}
@@ -202,7 +202,7 @@ func (b *builder) after(now touch) []program.Dep {
 		}
 		return cmp.Compare(y.at.Step, x.at.Step)
 	})
-	b.need = slices.CompactFunc(b.need, func(x, y touch) bool {
+	b.need = slices.CompactFunc(b.need, func(x, y access) bool {
 		return x.at.Lane == y.at.Lane && x.sends == y.sends
 	})
 	deps := make([]program.Dep, 0, len(b.need))
@@ -223,11 +223,11 @@ func memoryOf(r program.Ref) memory {
 
 // history splits the stretches of the memory of r so that list[lo:hi] are exactly the chunks of
 // r.
-func (b *builder) history(r program.Ref) (list []stretch, lo, hi int) {
+func (b *builder) history(r program.Ref) (list []chunkRange, lo, hi int) {
 	m := memoryOf(r)
 	list = b.ledger[m]
 	if list == nil {
-		list = []stretch{{chunks: sharding.Range{Lo: 0, Hi: b.Chunks}}}
+		list = []chunkRange{{chunks: sharding.Range{Lo: 0, Hi: b.Chunks}}}
 	}
 	list, lo = cut(list, r.Chunks.Lo)
 	list, hi = cut(list, r.Chunks.Hi)
@@ -237,8 +237,8 @@ func (b *builder) history(r program.Ref) (list []stretch, lo, hi int) {
 
 // cut returns list with a stretch that begins at the given chunk, and the index of that
 // stretch. If necessary it splits a stretch.
-func cut(list []stretch, at int) ([]stretch, int) {
-	i, found := slices.BinarySearchFunc(list, at, func(s stretch, at int) int { return cmp.Compare(s.chunks.Lo, at) })
+func cut(list []chunkRange, at int) ([]chunkRange, int) {
+	i, found := slices.BinarySearchFunc(list, at, func(s chunkRange, at int) int { return cmp.Compare(s.chunks.Lo, at) })
 	if found || at >= list[i-1].chunks.Hi {
 		return list, i
 	}

@@ -85,7 +85,7 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 		b.scatterDirect(g, l, from, to)
 		from = to
 	}
-	b.handOut(g, f, me, partial)
+	b.distribute(g, f, me, partial)
 	switch {
 	case holder != rank:
 		b.recv(b.with(holder), out)
@@ -96,7 +96,7 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 }
 
 // handOut adds messages that send the chunks of a member's final window to their owners.
-func (b *builder) handOut(g *grid, f foldedRanks, me int, partial program.Ref) {
+func (b *builder) distribute(g *grid, f foldedRanks, me int, partial program.Ref) {
 	w := reversed(me, f.levels)
 	for _, owner := range []int{f.rank(w), f.rank(w) + 1} {
 		if f.ranks(sharding.Range{Lo: w, Hi: w + 1}).Contains(owner) && owner != b.Rank {

@@ -44,7 +44,7 @@ func inspectAlgorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts []Lay
 		return nil, err
 	}
 	for r, p := range programs {
-		if err := asAsked(a, pr, r, p); err != nil {
+		if err := checkParams(a, pr, r, p); err != nil {
 			return nil, fmt.Errorf("rank %d: %w", r, err)
 		}
 	}
@@ -75,7 +75,7 @@ func Generate(a *algorithm.Algorithm, pr algorithm.Params) ([]*program.Program, 
 }
 
 // asAsked returns an error unless program p fits the parameters from which it was generated.
-func asAsked(a *algorithm.Algorithm, pr algorithm.Params, rank int, p *program.Program) error {
+func checkParams(a *algorithm.Algorithm, pr algorithm.Params, rank int, p *program.Program) error {
 	root := -1
 	if a.Collective.Rooted() {
 		root = pr.Root

@@ -229,7 +229,7 @@ func (c *checker) cost() error {
 				declared = c.declared.Sent(r, l)
 			}
 			if sent != declared {
-				return fmt.Errorf("rank %d sends %d elements, declared are %d, where its chunks lie at in %v out %v",
+				return fmt.Errorf("rank %d sends %d elements, declared are %d, where its chunks are in %v out %v",
 					r, sent, declared, clip(l.In), clip(l.Out))
 			}
 		}

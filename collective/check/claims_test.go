@@ -120,5 +120,5 @@ func TestOtherProgramsThanAskedForAreFound(t *testing.T) {
 			}
 		}
 	})
-	require.ErrorContains(t, check.Algorithm(idle, pr), "nobody needs it, but rank 0 lane 3 step 0 (copy scratch2[0] = in[0]) makes scratch2[0] in vain")
+	require.ErrorContains(t, check.Algorithm(idle, pr), "nobody needs it, but rank 0 lane 3 step 0 (copy scratch2[0] = in[0]) makes scratch2[0], which nothing reads")
 }

@@ -422,7 +422,7 @@ func TestWrongCostsAreFound(t *testing.T) {
 	// This formula holds only if the number of ranks divides the number of elements.
 	even := program.Cost{Steps: 2, Sent: func(_ int, l program.Layout) int { return 2 * l.Out[4] / 4 * 3 }}
 	err := check.Programs(programs, check.Options{Cost: &even, Layouts: []check.Layouts{{program.Even(8, 4)}, {program.Even(9, 4)}}})
-	require.ErrorContains(t, err, "where its chunks lie at in [0 3 5 7 9]")
+	require.ErrorContains(t, err, "where its chunks are in [0 3 5 7 9]")
 }
 
 func TestLayoutsThatDoNotFitAreFound(t *testing.T) {

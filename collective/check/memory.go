@@ -139,7 +139,7 @@ func (c *checker) read(h *half, r program.Ref, values []int) ([]int, error) {
 // if an instruction wrote it and nothing has read it.
 func (c *checker) leave(k *rankState, x *content, r program.Ref) {
 	if x.written.half >= 0 && !x.used {
-		c.unused = append(c.unused, fmt.Sprintf("rank %d %s makes %s in vain", k.prog.Rank, c.place(k.prog.Rank, x.written), r))
+		c.unused = append(c.unused, fmt.Sprintf("rank %d %s makes %s, which nothing reads", k.prog.Rank, c.place(k.prog.Rank, x.written), r))
 	}
 }
 

@@ -148,7 +148,7 @@ func (c *checker) results(report *Report) error {
 	report.Canonical, report.RankOrder = true, true
 	switch {
 	case c.collective == program.Barrier:
-		return c.meet()
+		return c.checkBarrier()
 	case c.collective.Reduces():
 		return c.folds(report)
 	default:
@@ -157,7 +157,7 @@ func (c *checker) results(report *Report) error {
 }
 
 // meet returns an error if a rank of a barrier may end before all ranks have begun.
-func (c *checker) meet() error {
+func (c *checker) checkBarrier() error {
 	p := len(c.programs)
 	for r := range c.ranks {
 		known := c.onlySelf(r)

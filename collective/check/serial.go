@@ -75,7 +75,7 @@ func serial(programs []*program.Program, serialOrder func(*program.Program) ([]p
 	return nil
 }
 
-func half01(send bool) int {
+func halfIndex(send bool) int {
 	if send {
 		return 1
 	}
@@ -83,7 +83,7 @@ func half01(send bool) int {
 }
 
 func (k *serialRank) do(x program.Part) {
-	s := half01(x.Send)
+	s := halfIndex(x.Send)
 	k.done[x.Lane][x.Step][s] = true
 	k.last[x.Lane][s] = x.Step
 	k.next++
@@ -97,13 +97,13 @@ func (k *serialRank) has(lane, step, half int) bool {
 
 // may returns an error if part x cannot be done yet.
 func (k *serialRank) may(x program.Part) error {
-	if x.Lane < 0 || x.Lane >= len(k.done) || x.Step < 0 || x.Step >= len(k.done[x.Lane]) || !k.has(x.Lane, x.Step, half01(x.Send)) {
+	if x.Lane < 0 || x.Lane >= len(k.done) || x.Step < 0 || x.Step >= len(k.done[x.Lane]) || !k.has(x.Lane, x.Step, halfIndex(x.Send)) {
 		return fmt.Errorf("the serial order of rank %d has a part %+v, which does not exist", k.prog.Rank, x)
 	}
 	early := func(what string) error {
 		return fmt.Errorf("the serial order of rank %d has %s before %s", k.prog.Rank, k.text(x), what)
 	}
-	s := half01(x.Send)
+	s := halfIndex(x.Send)
 	if x.Step <= k.last[x.Lane][s] {
 		return fmt.Errorf("the serial order of rank %d has %s twice", k.prog.Rank, k.text(x))
 	}

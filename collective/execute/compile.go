@@ -176,7 +176,7 @@ func (r *Runner) halve(l *lane) {
 	}
 	add := func(sends bool) *half {
 		h := &half{lane: l, sends: sends, wake: make(chan struct{}, 1)}
-		h.hand = hand{r: r, half: h}
+		h.executor = executor{r: r, half: h}
 		r.halves = append(r.halves, h)
 		return h
 	}

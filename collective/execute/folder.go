@@ -100,7 +100,7 @@ func (f *folder) pass(value []byte, operand, dst int) []byte {
 }
 
 // reduce folds the operands of a step, segment by segment.
-func (h *hand) reduce(s *step) error {
+func (h *executor) reduce(s *step) error {
 	if err := h.await(s, 0); err != nil {
 		return err
 	}

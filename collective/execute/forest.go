@@ -109,7 +109,7 @@ type receiveBuffer struct {
 
 // sendForest sends a value of which some or all chunks are absent. The extent there is
 // accordingly some or none.
-func (h *hand) sendForest(s *step, from ref, there extent) error {
+func (h *executor) sendForest(s *step, from ref, there extent) error {
 	if there == none {
 		if err := h.sendSegment(s, 0, 0, 0, nil, true); err != nil {
 			return err
@@ -137,7 +137,7 @@ func (h *hand) sendForest(s *step, from ref, there extent) error {
 
 // sendChunk sends chunk c of a value with absent chunks. offset is the position of the chunk in
 // the message, in bytes.
-func (h *hand) sendChunk(s *step, chunk ref, c int32, offset int) error {
+func (h *executor) sendChunk(s *step, chunk ref, c int32, offset int) error {
 	number := mixed | uint32(c)
 	if h.r.presence.of(chunk) == none {
 		return h.sendSegment(s, 0, number, offset, nil, true)
@@ -157,7 +157,7 @@ func (h *hand) sendChunk(s *step, chunk ref, c int32, offset int) error {
 // that cannot be received segment by segment, because some chunks of it or of the step's source
 // are absent. If done is false, the caller must receive the value segment by segment. If then
 // copies is true, the caller must copy the received value instead of folding it.
-func (h *hand) receiveForest(s *step) (done, copies bool, err error) {
+func (h *executor) receiveForest(s *step) (done, copies bool, err error) {
 	r := h.r
 	if h.in.Seq != r.op.Seq || h.in.Hash != r.hash || h.in.Step != s.taking {
 		return true, false, h.mismatch(s, 0, 0, 0)
@@ -195,7 +195,7 @@ func (h *hand) receiveForest(s *step) (done, copies bool, err error) {
 
 // receiveWhole receives a message whose first header was read, and records in h.came which
 // chunks are present.
-func (h *hand) receiveWhole(s *step, dst []byte) error {
+func (h *executor) receiveWhole(s *step, dst []byte) error {
 	r := h.r
 	if h.in.Segment >= mixed {
 		return h.receiveChunks(s, dst)
@@ -225,7 +225,7 @@ func (h *hand) receiveWhole(s *step, dst []byte) error {
 }
 
 // receiveChunks receives a value that is sent chunk by chunk, after its first header was read.
-func (h *hand) receiveChunks(s *step, dst []byte) error {
+func (h *executor) receiveChunks(s *step, dst []byte) error {
 	r, at := h.r, 0
 	for c := range s.dst.chunks() {
 		number, end := mixed|uint32(c), at+r.size(s.dst.chunk(c))
@@ -258,7 +258,7 @@ func (h *hand) receiveChunks(s *step, dst []byte) error {
 
 // combine computes chunk c of the destination from the received chunk, if came is set, and from
 // the same chunk of the source, if the step reduces.
-func (h *hand) combine(s *step, c int32, received []byte, came bool) {
+func (h *executor) combine(s *step, c int32, received []byte, came bool) {
 	r := h.r
 	to := s.dst.chunk(c)
 	mine := s.op.Reduces() && r.presence.of(s.src[0].chunk(c)) == all
@@ -275,7 +275,7 @@ func (h *hand) combine(s *step, c int32, received []byte, came bool) {
 
 // copyForest copies a value of which some or all chunks are absent. If done is false, all
 // chunks are present, and the caller must copy the value.
-func (h *hand) copyForest(s *step) (done bool, err error) {
+func (h *executor) copyForest(s *step) (done bool, err error) {
 	r, src := h.r, s.src[0]
 	there := r.presence.of(src)
 	if there == all {
@@ -299,7 +299,7 @@ func (h *hand) copyForest(s *step) (done bool, err error) {
 
 // reduceForest sets the leaves of a reduction. If an operand has both present and absent
 // chunks, or if no operand is present, it does the reduction itself, and done is true.
-func (h *hand) reduceForest(s *step, leaves [][]byte) (done bool, err error) {
+func (h *executor) reduceForest(s *step, leaves [][]byte) (done bool, err error) {
 	r := h.r
 	alike, any := true, false
 	for i, f := range s.src {

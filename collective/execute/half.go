@@ -13,7 +13,7 @@ import (
 // for parked halves. Since atomic operations have a single total order, either the first half
 // sees the new counter, or the second half sees that the first is parked.
 type half struct {
-	hand
+	executor
 	lane   *lane
 	sends  bool
 	parked atomic.Bool

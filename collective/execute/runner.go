@@ -48,7 +48,7 @@ type Runner struct {
 	byLane        [][2]*half // receiving half, sending half; nil for a half without parts
 	order         []serialPart
 	serialWaiters []mesh.SerialWaiter // connections that must be told whether a run is serial
-	own           hand                // does the parts in serial runs
+	own           executor            // does the parts in serial runs
 
 	// The current run.
 	op       *Operation

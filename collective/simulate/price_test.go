@@ -111,7 +111,7 @@ func TestShortMessagesKeepARankOnOneCore(t *testing.T) {
 
 // TestSleepersAreWoken requires that a waiting rank pays for WakeUp once, for the first
 // message, and not for messages that arrive while it works.
-func TestSleepersAreWoken(t *testing.T) {
+func TestWaitingRanksAreWoken(t *testing.T) {
 	n := flat()
 	n.WakeUp = 7e-6
 	for _, p := range []int{2, 4, 9} {

@@ -139,7 +139,7 @@ func (d *Decision) Explain() string {
 	}
 	why := "least price"
 	if d.Candidates[0].Algorithm != d.Algorithm {
-		why = "fewest steps among the least prices"
+		why = "fewest steps among the shortest predicted times"
 	}
 	fmt.Fprintf(&b, " (%s on network %q)\n", why, d.Network)
 	w := tabwriter.NewWriter(&b, 2, 0, 2, ' ', 0)

@@ -54,7 +54,7 @@ func NewValues(mem Allocator, column Column, values any) (Values, error) {
 // from mem, such as the allocator of a run's context.
 func NewBatch(mem Allocator, schema Schema, columns ...any) (Batch, error) {
 	if schema.IsZero() {
-		return Batch{}, fmt.Errorf("columnar: NewBatch: the schema is none")
+		return Batch{}, fmt.Errorf("columnar: NewBatch: the schema is the zero value")
 	}
 	if len(columns) != schema.Len() {
 		return Batch{}, fmt.Errorf("columnar: NewBatch: %d columns are given, the schema has %d: %v", len(columns), schema.Len(), schema)

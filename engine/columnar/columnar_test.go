@@ -273,7 +273,7 @@ func TestMistakes(t *testing.T) {
 	_, err = columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "x", Type: "vector[4]"}), columnar.Matrix{Cols: 1 << 40})
 	require.ErrorContains(t, err, `column "x": is vector[4], and a matrix of 1099511627776 columns is given`)
 	_, err = columnar.NewBatch(nil, columnar.Schema{}, 1)
-	require.ErrorContains(t, err, "the schema is none")
+	require.ErrorContains(t, err, "the schema is the zero value")
 	_, err = columnar.NewBatch(nil, schemaOf(t, columnar.Column{Name: "t", Type: "utf8"}), []string{"\xff"})
 	require.ErrorContains(t, err, `column "t"`)
 	_, err = columnar.NewSchema(columnar.Column{Name: "x", Type: "flaot64"})

@@ -85,7 +85,7 @@ func (p *Plan) check() error {
 	}
 	for i := range p.Nodes {
 		if int(p.Nodes[i].ID) != i {
-			return fmt.Errorf("node %d stands at position %d", p.Nodes[i].ID, i)
+			return fmt.Errorf("node %d is at position %d", p.Nodes[i].ID, i)
 		}
 	}
 	queues := make(map[string]bool, len(p.Queues))
@@ -127,7 +127,7 @@ func (p *Plan) places() ([]VertexID, error) {
 	for i := range p.Vertices {
 		v := &p.Vertices[i]
 		if int(v.ID) != i {
-			return nil, fmt.Errorf("vertex %d stands at position %d", v.ID, i)
+			return nil, fmt.Errorf("vertex %d is at position %d", v.ID, i)
 		}
 		if len(v.Chain) == 0 {
 			return nil, fmt.Errorf("vertex %d is empty", i)
@@ -137,10 +137,10 @@ func (p *Plan) places() ([]VertexID, error) {
 		}
 		for k, m := range v.Chain {
 			if m.Node < 0 || int(m.Node) >= len(place) || place[m.Node] >= 0 {
-				return nil, fmt.Errorf("node %d of vertex %d does not exist or stands in two chains", m.Node, i)
+				return nil, fmt.Errorf("node %d of vertex %d does not exist or is in two chains", m.Node, i)
 			}
 			if m.Parent >= k || (k == 0) != (m.Parent == -1) || m.Parent < -1 {
-				return nil, fmt.Errorf("node %d of vertex %d has parent %d, which does not stand before it", m.Node, i, m.Parent)
+				return nil, fmt.Errorf("node %d of vertex %d has parent %d, which does not precede it", m.Node, i, m.Parent)
 			}
 			if k > 0 && (m.Port < 0 || m.Port >= len(p.Nodes[m.Node].Inputs)) {
 				return nil, fmt.Errorf("node %d of vertex %d is fed at input %d, which it does not have", m.Node, i, m.Port)
@@ -150,7 +150,7 @@ func (p *Plan) places() ([]VertexID, error) {
 	}
 	for i, needed := range Needed(p.Nodes) {
 		if needed != (place[i] >= 0) {
-			return nil, fmt.Errorf("node %d stands in %s", i, map[bool]string{true: "no chain", false: "a chain, though nobody needs it"}[needed])
+			return nil, fmt.Errorf("node %d is in %s", i, map[bool]string{true: "no chain", false: "a chain, though no sink needs it"}[needed])
 		}
 	}
 	return place, nil

@@ -156,7 +156,7 @@ func (c *checker) order(q *Queue, nodes []int) bool {
 		case Criterion:
 			criteria++
 			if depth > 0 {
-				c.misuse(i, "in queue %q, the criterion stands inside an inner loop", name)
+				c.misuse(i, "in queue %q, the criterion is inside an inner loop", name)
 			}
 		}
 	}

@@ -97,7 +97,7 @@ func (c *bindingChecker) node(n *plan.Node, head bool) {
 		c.add("%s: a source is bound to an operator that has an input", describe(n))
 	}
 	if c.b.Sinks[n.ID] != nil && !n.Sink {
-		c.add("%s: a sink is bound, and it is none", describe(n))
+		c.add("%s: a sink is bound, and the node is not a sink", describe(n))
 	}
 }
 

@@ -39,7 +39,7 @@ func (r *run) build() error {
 		v := &r.plan.Vertices[i]
 		switch {
 		case v.Queue == "":
-			here := r.here(v)
+			here := r.localSubtasks(v)
 			for t := here.Lo; t < here.Hi; t++ {
 				if err := b.subtask(v, t); err != nil {
 					return err
@@ -57,14 +57,14 @@ func (r *run) build() error {
 
 // here returns the subtasks of a vertex that run in this process. The range is empty if the
 // vertex has too few subtasks: the plan has as many slots as its widest vertex has subtasks.
-func (r *run) here(v *plan.Vertex) sharding.Range {
-	hi := min(r.mine.Hi, v.Parallelism)
-	return sharding.Range{Lo: min(r.mine.Lo, hi), Hi: hi}
+func (r *run) localSubtasks(v *plan.Vertex) sharding.Range {
+	hi := min(r.subtaskRange.Hi, v.Parallelism)
+	return sharding.Range{Lo: min(r.subtaskRange.Lo, hi), Hi: hi}
 }
 
 // reach returns the number of workers that have subtasks of a vertex. These workers have the
 // numbers 0 to reach-1, as workers have contiguous ranges of subtask indices, in order.
-func (r *run) reach(v *plan.Vertex) int { return r.hosts[v.Parallelism-1] + 1 }
+func (r *run) workersOf(v *plan.Vertex) int { return r.hosts[v.Parallelism-1] + 1 }
 
 // receiving holds the receiving ends of a run, and the edges of each node.
 type receiving struct {
@@ -96,13 +96,13 @@ type builder struct{ run *run }
 func (r *run) receive(i int) error {
 	e := &r.plan.Edges[i]
 	to := &r.plan.Vertices[e.To]
-	here, worker := r.here(to), r.part.Worker
+	here, worker := r.localSubtasks(to), r.part.Worker
 	if here.Empty() {
 		return nil
 	}
 	if e.Role == plan.Side {
 		name := operatorName(&r.plan.Nodes[e.FromNode])
-		s := newSideInput(name, r.plan.Shards, here.Len(), &r.beside, func(err error) {
+		s := newSideInput(name, r.plan.Shards, here.Len(), &r.sideMemory, func(err error) {
 			r.record(r.edgeError(e, here.Lo, -1, fmt.Errorf("side input %d, the rows of %s: %w", e.Port, name, err)))
 		})
 		r.ends.sides[i] = s
@@ -115,7 +115,7 @@ func (r *run) receive(i int) error {
 	for t := here.Lo; t < here.Hi; t++ {
 		in := newInbox(to.Ranges[t], ends)
 		in.batchRows, in.joinBytes = r.env.BatchRows, r.transit.join
-		in.mem, in.budget = r.env.Allocator, r.runs[t-r.mine.Lo]
+		in.mem, in.budget = r.env.Allocator, r.runs[t-r.subtaskRange.Lo]
 		in.fail = func(shard int, err error) { r.record(r.edgeError(e, t, shard, err)) }
 		in.spill = &spillFile{
 			path: filepath.Join(r.scratch.dir, fmt.Sprintf("edge%d-subtask%d.arrow", i, t)),
@@ -181,7 +181,7 @@ func (b *builder) instantiate(l *link) error {
 			l.operator = b.run.bind.Operators[l.node.ID]()
 		}
 		if l.source == nil && l.operator == nil {
-			return fmt.Errorf("the function bound to it made nothing")
+			return fmt.Errorf("the function bound to it returned nil")
 		}
 		return nil
 	})
@@ -204,7 +204,7 @@ func (b *builder) link(t *subtask, id plan.NodeID) *link {
 	}
 	for _, i := range b.run.ends.out[id] {
 		to := &link{task: t, node: &r.plan.Nodes[r.plan.Edges[i].ToNode]}
-		l.outs = append(l.outs, outlet{output: b.send(i), to: to})
+		l.outs = append(l.outs, chainOutput{output: b.send(i), to: to})
 	}
 	return l
 }
@@ -214,9 +214,9 @@ func (b *builder) context(t *subtask, n *plan.Node) *Context {
 	return &Context{
 		Context: r.context, Node: *n,
 		Subtask: t.index, Parallelism: t.vertex.Parallelism,
-		Shards: r.plan.Shards, Range: t.vertex.Ranges[t.index], Here: r.here(t.vertex), Seed: r.plan.Seed,
+		Shards: r.plan.Shards, Range: t.vertex.Ranges[t.index], Here: r.localSubtasks(t.vertex), Seed: r.plan.Seed,
 		BatchRows: r.env.BatchRows, Allocator: r.env.Allocator, RowAllocator: r.env.RowAllocator,
-		Logger: r.env.Logger, Memory: r.slots[(t.index-r.mine.Lo)%len(r.slots)], SpillDir: r.scratch.dir, Disk: r.env.Disk,
+		Logger: r.env.Logger, Memory: r.slots[(t.index-r.subtaskRange.Lo)%len(r.slots)], SpillDir: r.scratch.dir, Disk: r.env.Disk,
 		side: make([][]arrow.Record, len(n.Inputs)), inputs: make([]*sideInput, len(n.Inputs)), collect: r.env.Collector, observer: r.env.Observer, checked: r.env.CheckRows,
 	}
 }
@@ -239,12 +239,12 @@ func (b *builder) send(i int) output {
 	senders := newLines(i, r.network, r.transit.gate)
 	switch {
 	case e.Role == plan.Side:
-		return &directOutput{lines: senders, workers: r.reach(to)}
+		return &directOutput{lines: senders, workers: r.workersOf(to)}
 	case e.Partitioner == plan.Forward:
 		return &directOutput{lines: senders, ranges: to.Ranges, hosts: r.hosts, mem: r.env.Allocator, messageBytes: r.transit.message}
 	}
 	return &splitOutput{
-		lines: senders, ranges: to.Ranges, hosts: r.hosts, sent: make([]sent, r.reach(to)), shards: r.plan.Shards,
+		lines: senders, ranges: to.Ranges, hosts: r.hosts, sent: make([]sent, r.workersOf(to)), shards: r.plan.Shards,
 		place: placementOf(r.plan, e, r.bind, r.env.CheckRows), mem: r.env.Allocator,
 		batchRows: r.env.BatchRows, messageBytes: r.transit.message, keepBytes: r.transit.keep,
 	}
@@ -260,24 +260,24 @@ func (r *run) joinQueues() error {
 			return fmt.Errorf("queue %q has no vertex in the plan", q.Name)
 		}
 		v := &r.plan.Vertices[at]
-		here := r.here(v)
+		here := r.localSubtasks(v)
 		if here.Empty() {
 			continue
 		}
-		g := &gang{run: r, queue: q, here: here, spread: r.reach(v) > 1}
+		g := &gang{run: r, queue: q, here: here, spread: r.workersOf(v) > 1}
 		g.begin()
 		r.gangs = append(r.gangs, g)
 		if !g.spread {
 			g.group = localGroup{collective.NewLocalGroup(v.Parallelism)}
 			continue
 		}
-		ranks := make([][]int, r.reach(v))
+		ranks := make([][]int, r.workersOf(v))
 		for t, worker := range r.hosts[:v.Parallelism] {
 			ranks[worker] = append(ranks[worker], t)
 		}
 		var err error
 		if g.group, err = r.part.Join(r.context, q.Name, ranks); err != nil {
-			return &apartError{queue: q.Name, workers: len(ranks), err: err}
+			return &groupError{queue: q.Name, workers: len(ranks), err: err}
 		}
 	}
 	return nil

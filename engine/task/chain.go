@@ -27,7 +27,7 @@ type link struct {
 	shardOf  func() int   // returns the shard at work, on any goroutine; set for the nodes of queues
 
 	next []*link // operators chained behind
-	outs []outlet
+	outs []chainOutput
 
 	borrowed borrowed // rows of the current shard, if rows are checked
 
@@ -46,7 +46,7 @@ type side struct {
 }
 
 // outlet is an output, with a link for the node to which failures to place rows are attributed.
-type outlet struct {
+type chainOutput struct {
 	output
 	to *link // represents the receiving node in this subtask
 }
@@ -129,7 +129,7 @@ func (l *link) declared(rows arrow.Record) error {
 
 // send passes rows to an outgoing edge. If rows are checked, it passes a copy, so that changes
 // by one vertex are not visible in another.
-func (t *subtask) send(to *outlet, shard int, rows arrow.Record) error {
+func (t *subtask) send(to *chainOutput, shard int, rows arrow.Record) error {
 	if !t.run.env.CheckRows {
 		return to.emit(t.context, shard, rows)
 	}
@@ -147,7 +147,7 @@ func (l *link) process(port, shard int, rows arrow.Record, n int64) (err error) 
 	l.rowsIn += n
 	t := l.task
 	before, returned := t.at.Swap(l), false
-	defer t.left(before, &returned, &err)
+	defer t.afterCall(before, &returned, &err)
 	if t.run.env.CheckRows {
 		rows = l.borrowed.lend(rows)
 	}

@@ -116,7 +116,7 @@ func (c *Context) Accumulate(name string, shard int, v float64) {
 }
 
 // errNoCollector is the error of Collect in a run without a Collector.
-var errNoCollector = errors.New("this run has nobody who takes collected rows")
+var errNoCollector = errors.New("this run takes no collected rows")
 
 // Collect passes borrowed rows of a shard to the run's Collector. A subtask must pass its shards
 // in increasing order.

@@ -58,7 +58,7 @@ var cuts = shared.Msgpack[*Cut]()
 func (c *Cut) Encode() ([]byte, error) {
 	data, err := cuts.Append(nil, c)
 	if err != nil {
-		return nil, fmt.Errorf("encode what a queue goes on from after superstep %d: %w", c.Step, err)
+		return nil, fmt.Errorf("encode the state of a queue after superstep %d: %w", c.Step, err)
 	}
 	return data, nil
 }
@@ -74,7 +74,7 @@ func DecodeCut(data []byte) (*Cut, error) {
 		err = c.check()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("what a queue goes on from: %w", err)
+		return nil, fmt.Errorf("decode the state of a queue: %w", err)
 	}
 	return c, nil
 }

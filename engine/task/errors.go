@@ -165,17 +165,17 @@ func (e *CommitError) Unwrap() error { return e.Err }
 
 // Outputs returns clauses, not whole sentences, that say which outputs of the run are visible.
 func (e *CommitError) Outputs() string {
-	var told []string
+	var parts []string
 	if len(e.Visible) > 0 {
-		told = append(told, "of its outputs these are visible: "+strings.Join(e.Visible, ", "))
+		parts = append(parts, "of its outputs these are visible: "+strings.Join(e.Visible, ", "))
 	}
 	if len(e.Unsure) > 0 {
-		told = append(told, "of its outputs it is not known whether these are visible: "+strings.Join(e.Unsure, ", "))
+		parts = append(parts, "of its outputs it is not known whether these are visible: "+strings.Join(e.Unsure, ", "))
 	}
-	if told == nil {
+	if parts == nil {
 		return "none of its outputs is visible"
 	}
-	return strings.Join(append(told, "no other one is"), "; ")
+	return strings.Join(append(parts, "no other one is"), "; ")
 }
 
 // errStopped is the error of a subtask that stops because the run ended for another reason.

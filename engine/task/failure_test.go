@@ -195,7 +195,7 @@ func TestFactoryPanics(t *testing.T) {
 	require.ErrorContains(t, got.err, `operator user "c" (test.txt:3), subtask 0 of 2: panic: no`)
 	h = hooks{operators: map[string]func() Operator{"user": func() Operator { return nil }}}
 	got = parseGraph(8, pipeline).run(t, context.Background(), 2, Env{}, h)
-	require.ErrorContains(t, got.err, "made nothing")
+	require.ErrorContains(t, got.err, "returned nil")
 }
 
 // TestPartitionOutOfRange requires that the error about a shard that does not exist names the
@@ -361,7 +361,7 @@ func TestBindings(t *testing.T) {
 		"extra partition":   {func(b *Bindings) { b.Partitions[Port{9, 1}] = sevenfold }, "a partition function is bound to input 1 of node 9, which is no exchange"},
 		"extra operator":    {func(b *Bindings) { b.Operators[17] = func() Operator { return nil } }, "an operator is bound to node 17"},
 		"extra loop":        {func(b *Bindings) { b.Loops = map[string]OpenLoops{"q": (&testGang{}).open} }, `a loop is bound to queue "q", which is not in the plan`},
-		"no sink":           {func(b *Bindings) { b.Sinks[1] = &testSink{} }, `node 1, operator map "b" (test.txt:2): a sink is bound, and it is none`},
+		"no sink":           {func(b *Bindings) { b.Sinks[1] = &testSink{} }, `node 1, operator map "b" (test.txt:2): a sink is bound, and the node is not a sink`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := plan.Compile(g.Graph, 2)

@@ -41,16 +41,16 @@ type gang struct {
 
 	// Only the goroutine of member 0 uses these while it runs. Except for ended, they cover the
 	// whole queue, including earlier gangs.
-	steps   int
-	done    bool // no superstep follows
-	stopped bool
-	elapsed time.Duration
-	took    []StepReport   // cost of each superstep
-	ended   StepReport     // sums over this gang's supersteps
-	names   map[string]int // index in series of each name
-	series  []Series
-	firstOf []int   // superstep of each series' first value
-	values  []Value // reported in the current superstep
+	steps       int
+	done        bool // no superstep follows
+	stopped     bool
+	elapsed     time.Duration
+	stepReports []StepReport   // cost of each superstep
+	ended       StepReport     // sums over this gang's supersteps
+	names       map[string]int // index in series of each name
+	series      []Series
+	firstOf     []int   // superstep of each series' first value
+	values      []Value // reported in the current superstep
 }
 
 // begin initialises the gang. If the gang continues from a Cut, it takes its state from there.
@@ -61,7 +61,7 @@ func (g *gang) begin() {
 		return
 	}
 	g.first, g.steps, g.done, g.stopped = from.Step+1, from.Step, from.Last, from.Stopped
-	g.elapsed, g.took = from.Elapsed, append(g.roomForSteps(), from.Steps...)
+	g.elapsed, g.stepReports = from.Elapsed, append(g.roomForSteps(), from.Steps...)
 	for i, s := range from.Series {
 		s.Values = append(g.roomForValues(), s.Values...)
 		g.series, g.firstOf = append(g.series, s), append(g.firstOf, from.First[i])
@@ -116,10 +116,10 @@ func (g *gang) addSeries(name string, step int) int {
 
 // take records the cost of a superstep. sofar is the cost of member 0 since it began.
 func (g *gang) take(sofar StepReport) {
-	if g.took == nil {
-		g.took = g.roomForSteps()
+	if g.stepReports == nil {
+		g.stepReports = g.roomForSteps()
 	}
-	g.took = append(g.took, StepReport{Elapsed: sofar.Elapsed - g.ended.Elapsed, Bytes: sofar.Bytes - g.ended.Bytes})
+	g.stepReports = append(g.stepReports, StepReport{Elapsed: sofar.Elapsed - g.ended.Elapsed, Bytes: sofar.Bytes - g.ended.Bytes})
 	g.ended = sofar
 }
 
@@ -139,7 +139,7 @@ func moved(stages []*boundStage) int64 {
 // publish reports a superstep as progress.
 func (g *gang) publish(step int) {
 	if f := g.run.env.Progress; f != nil {
-		compute, communicate := g.spent()
+		compute, communicate := g.timeSpent()
 		f(Progress{Queue: g.queue.Name, Step: step, Values: g.values, Compute: compute, Communicate: communicate})
 	}
 	g.values = g.values[:0]
@@ -148,7 +148,7 @@ func (g *gang) publish(step int) {
 // spent returns the times that member 0 has spent so far in stages that compute and in stages
 // that communicate. They include the times of earlier gangs. It must be called on the goroutine
 // of member 0, or after that goroutine has ended.
-func (g *gang) spent() (compute, communicate time.Duration) {
+func (g *gang) timeSpent() (compute, communicate time.Duration) {
 	compute, communicate = spentIn(g.members[0].stages)
 	if g.from != nil {
 		compute, communicate = compute+g.from.Compute, communicate+g.from.Communicate
@@ -175,7 +175,7 @@ func (g *gang) report() QueueReport {
 	all := g.generations()
 	last := all[len(all)-1]
 	r := QueueReport{
-		Name: g.queue.Name, Supersteps: last.steps, Stopped: last.stopped, Series: last.series, Elapsed: last.elapsed, Steps: last.took,
+		Name: g.queue.Name, Supersteps: last.steps, Stopped: last.stopped, Series: last.series, Elapsed: last.elapsed, Steps: last.stepReports,
 	}
 	for _, g := range all {
 		r.addStages(g.stages())

@@ -9,11 +9,11 @@ import (
 
 // hold returns true. On these systems an open file cannot be renamed, so that it is locked by
 // being open.
-func hold(*os.File) bool { return true }
+func tryLock(*os.File) bool { return true }
 
 // leftOver renames another run's lock file, which succeeds only if no process has it open.
 // release removes the file if remove is true, and otherwise renames it back.
-func leftOver(path string) (release func(remove bool) error, ok bool) {
+func lockEndedRun(path string) (release func(remove bool) error, ok bool) {
 	taken := path + "-swept"
 	if err := os.Rename(path, taken); err != nil {
 		return nil, false

@@ -11,18 +11,18 @@ import (
 
 // hold locks a lock file until the file is closed or the process ends. It returns false if
 // another process has locked or removed the file.
-func hold(f *os.File) bool {
-	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && isFileAt(f, f.Name())
+func tryLock(f *os.File) bool {
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && samePath(f, f.Name())
 }
 
 // leftOver locks another run's lock file, which succeeds only if that run has ended. release
 // first removes the file if remove is true, and then releases the lock.
-func leftOver(path string) (release func(remove bool) error, ok bool) {
+func lockEndedRun(path string) (release func(remove bool) error, ok bool) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return nil, false
 	}
-	if !hold(f) {
+	if !tryLock(f) {
 		f.Close()
 		return nil, false
 	}
@@ -41,7 +41,7 @@ func releaseLock(f *os.File) error {
 }
 
 // isFileAt reports whether path still refers to the open file f.
-func isFileAt(f *os.File, path string) bool {
+func samePath(f *os.File, path string) bool {
 	a, err := f.Stat()
 	if err != nil {
 		return false

@@ -14,7 +14,7 @@ func TestHoldVanished(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "lock")
 	require.NoError(t, err)
 	defer f.Close()
-	require.True(t, hold(f))
+	require.True(t, tryLock(f))
 	require.NoError(t, os.Remove(f.Name()))
-	require.False(t, hold(f))
+	require.False(t, tryLock(f))
 }

@@ -43,7 +43,7 @@ func joinTCP(dir string) func(worker int) joinFunc {
 }
 
 // overTCP returns a together whose workers connect over TCP, as separate processes do.
-func overTCP(t testing.TB, workers int) *together {
+func overTCP(t testing.TB, workers int) *partsRun {
 	all, addresses := make([]*remote.Network, workers), make([]string, workers)
 	for w := range all {
 		port, err := peerlink.Listen(peerlink.Config{Job: "test", Secret: []byte("0123456789abcdef")})
@@ -56,7 +56,7 @@ func overTCP(t testing.TB, workers int) *together {
 	for _, n := range all {
 		require.NoError(t, n.Connect(addresses))
 	}
-	return &together{
+	return &partsRun{
 		join:    joinTCP(t.TempDir()),
 		network: func(worker int) (transport.Network, error) { return all[worker], nil },
 	}

@@ -40,19 +40,19 @@ func (e *endedBy) Unwrap() error { return e.failure }
 // PeerLost marks the error for FollowsPeer.
 func (*endedBy) PeerLost() bool { return true }
 
-// apartError says that the workers of a queue could not form a group. The cause is in the
+// groupError says that the workers of a queue could not form a group. The cause is in the
 // worker that is missing, or in the network.
-type apartError struct {
+type groupError struct {
 	queue   string
 	workers int
 	err     error
 }
 
-func (e *apartError) Error() string {
-	return fmt.Sprintf("queue %q: its %d workers did not come together: %v", e.queue, e.workers, e.err)
+func (e *groupError) Error() string {
+	return fmt.Sprintf("queue %q: its %d workers did not connect: %v", e.queue, e.workers, e.err)
 }
 
-func (e *apartError) Unwrap() error { return e.err }
+func (e *groupError) Unwrap() error { return e.err }
 
 // PeerLost marks the error for FollowsPeer.
-func (*apartError) PeerLost() bool { return true }
+func (*groupError) PeerLost() bool { return true }

@@ -33,7 +33,7 @@ func (r *run) result() *outcome {
 	}
 	for i := range rows {
 		if v := &r.plan.Vertices[i]; len(rows[i]) > 0 {
-			o.Vertices = append(o.Vertices, vertexPart{Vertex: v.ID, First: r.here(v).Lo, Subtasks: rows[i]})
+			o.Vertices = append(o.Vertices, vertexPart{Vertex: v.ID, First: r.localSubtasks(v).Lo, Subtasks: rows[i]})
 		}
 	}
 	o.Sums = r.sums()

@@ -28,9 +28,9 @@ func (g *gang) regroup(step int) (int, error) {
 	}
 	switch to := ask(g.queue.Name, step); {
 	case to < 0 || to > g.run.plan.Shards:
-		return 0, fmt.Errorf("queue %q is to go on with %d subtasks after superstep %d: want 1 to %d, the number of shards", g.queue.Name, to, step, g.run.plan.Shards)
+		return 0, fmt.Errorf("queue %q is to continue with %d subtasks after superstep %d: want 1 to %d, the number of shards", g.queue.Name, to, step, g.run.plan.Shards)
 	case to > 0 && g.spread:
-		return 0, fmt.Errorf("queue %q is to go on with %d subtasks after superstep %d, and those that it has are in several processes: that is done within one process", g.queue.Name, to, step)
+		return 0, fmt.Errorf("queue %q is to continue with %d subtasks after superstep %d, and those that it has are in several processes: that is done within one process", g.queue.Name, to, step)
 	default:
 		return to, nil
 	}
@@ -112,9 +112,9 @@ func (g *gang) goOn() error {
 func (g *gang) cut() *Cut {
 	c := &Cut{
 		Step: g.steps, Last: g.done, Stopped: g.stopped, Parts: g.handed,
-		Series: g.series, First: g.firstOf, Steps: g.took, Elapsed: g.elapsed,
+		Series: g.series, First: g.firstOf, Steps: g.stepReports, Elapsed: g.elapsed,
 	}
-	c.Compute, c.Communicate = g.spent()
+	c.Compute, c.Communicate = g.timeSpent()
 	return c
 }
 

@@ -135,8 +135,8 @@ func TestRegroupFailures(t *testing.T) {
 		loop func(g *testGang, b *testLoop) // changes the loops of the second gang
 		want string
 	}{
-		"too many":        {to: 9, want: `queue "q" is to go on with 9 subtasks after superstep 2: want 1 to 8, the number of shards`},
-		"below none":      {to: -1, want: `queue "q" is to go on with -1 subtasks after superstep 2`},
+		"too many":        {to: 9, want: `queue "q" is to continue with 9 subtasks after superstep 2: want 1 to 8, the number of shards`},
+		"below none":      {to: -1, want: `queue "q" is to continue with -1 subtasks after superstep 2`},
 		"refused":         {to: 3, cut: func(*testLoop, int) error { return errBoom }, want: "of 4: boom"},
 		"refused by one":  {to: 3, cut: func(b *testLoop, _ int) error { return onlyOn(b, 2, errBoom) }, want: "operator Queue (test.txt:3), subtask 2 of 4: boom"},
 		"panic in cut":    {to: 3, cut: func(*testLoop, int) error { panic("broken") }, want: "broken"},
@@ -224,7 +224,7 @@ func TestRegroupOfSpreadQueues(t *testing.T) {
 			got := g.runParts(t, context.Background(), 4, 2, Env{Regroup: cutAfter(map[int]int{3: 2})}, func(int) hooks {
 				return queueHooks(&testGang{loop: func(int) *testLoop { return &testLoop{} }})
 			})
-			require.ErrorContains(t, got.err, `queue "q" is to go on with 2 subtasks after superstep 3, and those that it has are in several processes`)
+			require.ErrorContains(t, got.err, `queue "q" is to continue with 2 subtasks after superstep 3, and those that it has are in several processes`)
 		})
 	}
 }

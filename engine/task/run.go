@@ -69,15 +69,15 @@ func also(err, more error) error {
 
 // run is the state of a worker that runs the subtasks of its part of a plan.
 type run struct {
-	plan    *plan.Plan
-	bind    *Bindings
-	env     Env
-	part    Part
-	mine    sharding.Range // the subtask indices that run here
-	hosts   []int          // the worker of each subtask index
-	scratch *scratch
-	network transport.Network
-	began   time.Time
+	plan         *plan.Plan
+	bind         *Bindings
+	env          Env
+	part         Part
+	subtaskRange sharding.Range // the subtask indices that run here
+	hosts        []int          // the worker of each subtask index
+	scratch      *scratch
+	network      transport.Network
+	began        time.Time
 
 	budget  *Budget   // of the run
 	slots   []*Budget // the share of budget of each index in mine
@@ -90,20 +90,20 @@ type run struct {
 
 	// subtasks and bodies are in vertex order; the subtasks of a queue belong to its first
 	// vertex. The subtasks of later gangs are appended, under mu.
-	subtasks []*subtask
-	bodies   []func() error
-	gangs    []*gang // the first gang of each queue
-	running  sync.WaitGroup
-	watched  []func() // stop functions of abortOn; under mu
-	inboxes  []*inbox
-	ends     receiving
-	sides    []*sideInput
-	beside   sideMemory // memory of the side inputs
-	progress []vertexProgress
-	started  bool // subtasks have run
+	subtasks   []*subtask
+	bodies     []func() error
+	gangs      []*gang // the first gang of each queue
+	running    sync.WaitGroup
+	watched    []func() // stop functions of abortOn; under mu
+	inboxes    []*inbox
+	ends       receiving
+	sides      []*sideInput
+	sideMemory sideMemory // memory of the side inputs
+	progress   []vertexProgress
+	started    bool // subtasks have run
 
-	tearing  sync.Once
-	tearDown error
+	tearDownOnce sync.Once
+	tearDown     error
 
 	mu       sync.Mutex
 	failures failures
@@ -198,15 +198,15 @@ func (r *run) execute(ctx context.Context) error {
 func (r *run) makeBudgets() {
 	r.budget = NewBudget("the run", r.env.MemoryBudget, nil)
 	slots := float64(r.part.Slots[len(r.part.Slots)-1].Hi)
-	r.budget.share = float64(r.mine.Len()) / slots
-	r.beside.budget = r.budget
-	for i := r.mine.Lo; i < r.mine.Hi; i++ {
-		slot := NewBudget(fmt.Sprintf("slot %d", i), r.env.MemoryBudget/int64(r.mine.Len()), r.budget)
+	r.budget.share = float64(r.subtaskRange.Len()) / slots
+	r.sideMemory.budget = r.budget
+	for i := r.subtaskRange.Lo; i < r.subtaskRange.Hi; i++ {
+		slot := NewBudget(fmt.Sprintf("slot %d", i), r.env.MemoryBudget/int64(r.subtaskRange.Len()), r.budget)
 		slot.share = 1 / slots
 		r.slots = append(r.slots, slot)
 		r.runs = append(r.runs, NewBudget(fmt.Sprintf("the exchanges of slot %d", i), slot.Limit()/2, slot))
 	}
-	r.transit = newTransit(r.plan, r.env.MemoryBudget, r.mine.Len(), len(r.part.Slots), r.env.Credits)
+	r.transit = newTransit(r.plan, r.env.MemoryBudget, r.subtaskRange.Len(), len(r.part.Slots), r.env.Credits)
 }
 
 // wait waits for all subtasks. Once the run has ended it waits at most AbandonAfter, and
@@ -266,7 +266,7 @@ func (r *run) outcome(ctx context.Context) error {
 // teardown closes the network and releases what exchanges hold. Side inputs that an abandoned
 // function may be reading are left to the garbage collector. A second call does nothing.
 func (r *run) teardown() error {
-	r.tearing.Do(func() {
+	r.tearDownOnce.Do(func() {
 		errs := []error{r.network.Close()}
 		for _, in := range r.inboxes {
 			errs = append(errs, in.close())
@@ -300,7 +300,7 @@ func (r *run) closeGroups() {
 		}
 		closing.Go(func() {
 			if err := g.group.Close(); err != nil && r.context.Err() == nil {
-				r.env.Logger.Debug("the processes of a queue did not part at once", "queue", g.queue.Name, "error", err)
+				r.env.Logger.Debug("the processes of a queue did not all leave at once", "queue", g.queue.Name, "error", err)
 			}
 		})
 	}

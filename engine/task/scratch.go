@@ -56,7 +56,7 @@ func (s *scratch) make(parent string) error {
 		if err != nil {
 			return err
 		}
-		if !hold(lock) {
+		if !tryLock(lock) {
 			lock.Close()
 			continue
 		}
@@ -72,7 +72,7 @@ func (s *scratch) make(parent string) error {
 		_, _ = lock.WriteString(lockMark) // if this fails, the only effect is that sweeps ignore the file
 		return nil
 	}
-	return errors.New("other processes took every lock file away")
+	return errors.New("other processes removed every lock file")
 }
 
 // makeParent makes parent with the directories above it, and records which of them it made.
@@ -112,7 +112,7 @@ func sweep(parent string) {
 		if !marked(path) {
 			continue
 		}
-		release, ok := leftOver(path)
+		release, ok := lockEndedRun(path)
 		if !ok {
 			continue
 		}

@@ -19,20 +19,20 @@ type sinks struct {
 // boundSink is a sink of the plan.
 type boundSink struct {
 	Sink
-	joint JointSink // the same sink, if it is a JointSink
-	node  *plan.Node
-	held  bool // it has begun or was joined, and was not committed, aborted or left
-	done  bool // it was committed and not settled
-	seen  visibility
+	joint      JointSink // the same sink, if it is a JointSink
+	node       *plan.Node
+	held       bool // it has begun or was joined, and was not committed, aborted or left
+	done       bool // it was committed and not settled
+	visibility visibility
 }
 
 // visibility says whether the output of a sink is visible, as far as show knows.
 type visibility int
 
 const (
-	unseen visibility = iota
-	seen
-	unsure // a step that makes the output visible, or takes it back, failed
+	sinkHidden visibility = iota
+	sinkVisible
+	sinkUncertain // a step that makes the output visible, or takes it back, failed
 )
 
 func bindSink(s Sink, node *plan.Node) boundSink {
@@ -113,10 +113,10 @@ func (s *sinks) commit(outcomes []*outcome, recorded bool) error {
 func (s *sinks) outputs() *CommitError {
 	e := &CommitError{}
 	for i := range s.all {
-		switch b := &s.all[i]; b.seen {
-		case seen:
+		switch b := &s.all[i]; b.visibility {
+		case sinkVisible:
 			e.Visible = append(e.Visible, b.title())
-		case unsure:
+		case sinkUncertain:
 			e.Unsure = append(e.Unsure, b.title())
 		}
 	}
@@ -129,7 +129,7 @@ func (s *sinks) resume(outcomes []*outcome) error {
 	for i := range s.all {
 		b := &s.all[i]
 		if _, ok := b.Sink.(ResumeSink); !ok && b.joint == nil {
-			return b.error("finish the commit", errors.New("it cannot be told whether it committed before its process ended, and it cannot commit twice"))
+			return b.error("finish the commit", errors.New("it is not known whether it committed before its process ended, and it cannot commit twice"))
 		}
 	}
 	err := s.show(outcomes, Completion{Recorded: true, Resumed: true})
@@ -158,7 +158,7 @@ func (s *sinks) show(outcomes []*outcome, c Completion) error {
 	if err != nil {
 		for _, b := range touched {
 			if back := guard(b.joint.TakeBack); back != nil {
-				b.seen = unsure
+				b.visibility = sinkUncertain
 				err = also(err, b.error("take back what was made visible", back))
 			}
 		}
@@ -235,12 +235,12 @@ func (s *sinks) place(c Completion, step string) error {
 		nothing := ok && held.Held()
 		if err := guard(commit); err != nil {
 			if !nothing {
-				b.seen = unsure
+				b.visibility = sinkUncertain
 			}
 			return b.error(step, err)
 		}
 		if b.held = false; !nothing {
-			b.seen = seen
+			b.visibility = sinkVisible
 		}
 	}
 	return nil

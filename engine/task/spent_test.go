@@ -19,7 +19,7 @@ func TestTimeSpentByKindOfStage(t *testing.T) {
 		stage(plan.Sum, 4, 8),
 		stage(plan.RepeatBegin, 16, 32, stage(plan.Compute, 64, 0), stage(plan.Communicate, 128, 256)),
 	}}}}
-	compute, communicate := g.spent()
+	compute, communicate := g.timeSpent()
 	require.EqualValues(t, 1+2+16+64+512, compute)
 	require.EqualValues(t, 4+8+32+128+256+1024, communicate)
 }

@@ -154,18 +154,18 @@ func TestDiskFullIsToldAtOnce(t *testing.T) {
 			defer mem.AssertSize(t, 0)
 			e := newEnds(sharding.Range{Lo: 0, Hi: 1}, false, nil)
 			in := newInbox(sharding.Range{Lo: 0, Hi: 1}, e)
-			var told []error
+			var errs []error
 			in.fail = func(shard int, err error) {
 				require.Equal(t, 0, shard)
-				told = append(told, err)
+				errs = append(errs, err)
 			}
 			in.budget = NewBudget("", 1, nil)
 			in.spill = &spillFile{path: filepath.Join(t.TempDir(), "rows"), disk: fullDisk{disk.OS(), c.makes}, mem: mem, total: new(atomic.Int64), logger: hclog.NewNullLogger()}
 			in.Receive(transport.Message{Rows: makeRows(mem, []row{{0, strings.Repeat("x", c.text)}}), Last: true, Sent: 1, SentRows: 1})
-			require.Len(t, told, 1)
-			require.ErrorIs(t, told[0], syscall.ENOSPC)
-			require.ErrorContains(t, told[0], "spill rows beyond the memory budget to "+in.spill.path)
-			require.Zero(t, e.until(0), "the source shard must not be settled, as its rows are not stored")
+			require.Len(t, errs, 1)
+			require.ErrorIs(t, errs[0], syscall.ENOSPC)
+			require.ErrorContains(t, errs[0], "spill rows beyond the memory budget to "+in.spill.path)
+			require.Zero(t, e.until(0), "its rows are not there")
 			require.True(t, in.filed[0].empty())
 			require.NoError(t, in.close())
 		})

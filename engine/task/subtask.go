@@ -79,7 +79,7 @@ func (t *subtask) report() {
 // the operator at work.
 func (t *subtask) guarded(f func() error) {
 	err, returned := error(nil), false
-	defer t.left(t.at.Load(), &returned, &err)
+	defer t.afterCall(t.at.Load(), &returned, &err)
 	err = f()
 	returned = true
 	if err != nil {
@@ -191,7 +191,7 @@ func (t *subtask) awaitSides() error {
 // call runs a step of an operator, and records a failure or a panic as that operator's.
 func (t *subtask) call(l *link, step func() error) (err error) {
 	before, returned := t.at.Swap(l), false
-	defer t.left(before, &returned, &err)
+	defer t.afterCall(before, &returned, &err)
 	err = step()
 	returned = true
 	if err != nil {
@@ -200,9 +200,9 @@ func (t *subtask) call(l *link, step func() error) (err error) {
 	return nil
 }
 
-// left is deferred around calls of operators. It turns a panic into err, records the failure if
+// afterCall is deferred around calls of operators. It turns a panic into err, records the failure if
 // the goroutine is ending, and sets the subtask back to the previous operator.
-func (t *subtask) left(before *link, returned *bool, err *error) {
+func (t *subtask) afterCall(before *link, returned *bool, err *error) {
 	if !*returned {
 		if v := recover(); v != nil {
 			*err = t.failAt(t.at.Load(), recovered(v))
@@ -241,7 +241,7 @@ func (t *subtask) misplaced(shard int) error {
 	if at < 0 {
 		return fmt.Errorf("emit under shard %d: no shard has begun, or all have ended", shard)
 	}
-	return fmt.Errorf("emit under shard %d: the shard at hand is %d, and rows stay in their shard", shard, at)
+	return fmt.Errorf("emit under shard %d: the current shard is %d, and rows stay in their shard", shard, at)
 }
 
 // close closes the links that were opened, last first, and releases what the links hold.

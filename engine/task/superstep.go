@@ -85,7 +85,7 @@ func (m *member) bind(stages []Stage, turns bool) ([]*boundStage, error) {
 	bound := make([]*boundStage, len(stages))
 	for i, s := range stages {
 		if s.Node < 0 || int(s.Node) >= len(m.run.plan.Nodes) || m.run.plan.Nodes[s.Node].Queue != m.gang.queue.Name {
-			return nil, fmt.Errorf("a stage of queue %q is bound to node %d, which is none of the queue's", m.gang.queue.Name, s.Node)
+			return nil, fmt.Errorf("a stage of queue %q is bound to node %d, which is not one of the queue's", m.gang.queue.Name, s.Node)
 		}
 		b := &boundStage{Stage: s, link: &link{task: m.subtask, node: &m.run.plan.Nodes[s.Node], shardOf: shardOf(&s)}}
 		switch {

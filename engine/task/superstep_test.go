@@ -398,7 +398,7 @@ func TestQueueFailures(t *testing.T) {
 		"close": {close: errBoom, want: "boom"},
 		"unknown node": {body: testLoop{stages: func(*testLoop) []Stage {
 			return []Stage{{Node: 0, Run: func() error { return errBoom }}}
-		}}, want: `a stage of queue "q" is bound to node 0, which is none of the queue's`},
+		}}, want: `a stage of queue "q" is bound to node 0, which is not one of the queue's`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -122,7 +122,7 @@ func TestCheckedRowsAreSentAsCopies(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	rows := array.NewRecord(schema, []arrow.Array{numbers.NewArray()}, 2)
 	var k keeper
-	to := &outlet{output: &directOutput{lines: newLines(0, &k, transport.NewGate(1<<20)), ranges: []sharding.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, mem: mem, messageBytes: 1 << 10}}
+	to := &chainOutput{output: &directOutput{lines: newLines(0, &k, transport.NewGate(1<<20)), ranges: []sharding.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, mem: mem, messageBytes: 1 << 10}}
 	s := &subtask{run: &run{env: Env{CheckRows: true, Allocator: mem}}, context: t.Context()}
 	require.NoError(t, s.send(to, 0, rows))
 	rows.Column(0).(*array.Int64).Int64Values()[0] = 9

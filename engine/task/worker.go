@@ -67,7 +67,7 @@ func newWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (
 		return nil, err
 	}
 	r := &run{
-		plan: p, bind: &bind, env: env.withDefaults(), part: part, mine: part.Slots[part.Worker],
+		plan: p, bind: &bind, env: env.withDefaults(), part: part, subtaskRange: part.Slots[part.Worker],
 		hosts: part.hosts(), progress: make([]vertexProgress, len(p.Vertices)),
 	}
 	scratch, err := newScratch(env.SpillDir)

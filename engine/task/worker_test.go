@@ -132,7 +132,7 @@ func TestWorkerRefuses(t *testing.T) {
 	compiled, err := plan.Compile(g.Graph, 4)
 	require.NoError(t, err)
 	h := queueHooks(&testGang{loop: func(int) *testLoop { return &testLoop{} }})
-	join := (&together{}).joinHere
+	join := (&partsRun{}).joinLocal
 	r := func(lo, hi int) sharding.Range { return sharding.Range{Lo: lo, Hi: hi} }
 	for want, part := range map[string]Part{
 		"worker 2 of 2":                               {Worker: 2, Slots: []sharding.Range{r(0, 2), r(2, 4)}, Join: join},
@@ -247,8 +247,8 @@ func outcomesOf(t testing.TB) (*plan.Plan, [][]byte) {
 	g := queueGraph(8, 3, false, plan.Compute)
 	compiled, err := plan.Compile(g.Graph, 4)
 	require.NoError(t, err)
-	both := &together{groups: map[string]*collective.LocalGroup{}}
-	both.join = func(int) joinFunc { return both.joinHere }
+	both := &partsRun{groups: map[string]*collective.LocalGroup{}}
+	both.join = func(int) joinFunc { return both.joinLocal }
 	mem := transport.NewMem(0)
 	both.network = func(int) (transport.Network, error) { return mem, nil }
 	_, err = both.runParts(context.Background(), compiled, g.Graph, split(compiled, 2), func(int) (Bindings, Env, error) {

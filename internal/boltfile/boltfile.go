@@ -98,7 +98,7 @@ func (r *reader) meta() (best meta, ok bool) {
 	at := int64(first.pageSize)
 	second, wrong := r.metaAt(at)
 	if wrong == nil && int64(second.pageSize) != at {
-		wrong = fmt.Errorf("it says that pages have %d bytes, and lies at byte %d", second.pageSize, at)
+		wrong = fmt.Errorf("it says that pages have %d bytes, and is at byte %d", second.pageSize, at)
 	}
 	switch {
 	case wrong != nil:

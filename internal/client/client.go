@@ -81,7 +81,7 @@ func Dial(ctx context.Context, options Options) (*Client, error) {
 		return nil, err
 	}
 	if !secured && !options.Insecure && !local {
-		return nil, fmt.Errorf("the job manager at %s is on another machine, and without TLS whoever can read along learns the token: give the certificates with --tls-ca, --tls-cert and --tls-key (`superstep tls init` makes them), or --insecure if the network is trusted", address)
+		return nil, fmt.Errorf("the job manager at %s is on another machine, and without TLS anyone on the network can read the token: give the certificates with --tls-ca, --tls-cert and --tls-key (`superstep tls init` makes them), or --insecure if the network is trusted", address)
 	}
 	if c.token, err = c.options.findToken(port); err != nil {
 		return nil, err

@@ -153,7 +153,7 @@ func TestDialTLS(t *testing.T) {
 	}{
 		"plaintext to TLS": {secured, nil, "what answers there speaks no gRPC without TLS"},
 		"TLS to plaintext": {plain, func(o *Options) { o.TLS = set.Client }, "the job manager does not speak TLS"},
-		"no certificate":   {secured, func(o *Options) { o.TLS = security.TLSFiles{CA: set.Client.CA} }, "the job manager wants a certificate"},
+		"no certificate":   {secured, func(o *Options) { o.TLS = security.TLSFiles{CA: set.Client.CA} }, "the job manager needs a certificate"},
 		"missing file":     {secured, func(o *Options) { o.TLS = security.TLSFiles{CA: "/nowhere/ca.pem"} }, "/nowhere/ca.pem"},
 	} {
 		t.Run(name, func(t *testing.T) {

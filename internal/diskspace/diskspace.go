@@ -53,7 +53,7 @@ func (g *Gauge) Read() Reading {
 	if g.low = n < want; !g.low {
 		return Reading{Free: n}
 	}
-	return Reading{Free: n, Full: fmt.Sprintf("its disk has %s free, %s are the least (--min-free), and work goes on at %s", size(n), size(g.Least), size(again))}
+	return Reading{Free: n, Full: fmt.Sprintf("its disk has %s free, %s are the least (--min-free), and work is taken again at %s", size(n), size(g.Least), size(again))}
 }
 
 // size formats n bytes in whole MiB, or in whole KiB if n is below 16 MiB and not a multiple of

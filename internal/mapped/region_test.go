@@ -113,7 +113,7 @@ func TestRowsAreThoseOfMemory(t *testing.T) {
 
 // TestMoreThanForetold requires that Hold takes further mappings if make needs more bytes than the
 // given size.
-func TestMoreThanForetold(t *testing.T) {
+func TestMoreBytesThanDeclared(t *testing.T) {
 	const n = 3 * leastShared / 8
 	values := make([]float64, n)
 	for i := range values {

@@ -64,7 +64,7 @@ func (p *Port) introduce(ctx context.Context, nc net.Conn, address string, h Hel
 	case err == nil:
 		return nc, nil
 	case p.Secret() == 0 && p.cfg.TLS == nil && errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("it hangs up without an answer: does it use TLS, which this process does not? (%w)", err)
+		return nil, fmt.Errorf("it closes the connection without an answer: does it use TLS, which this process does not? (%w)", err)
 	case IsClosed(err), errors.Is(err, ErrRefused):
 		return nil, err
 	case errors.Is(err, ErrDamaged):
@@ -124,7 +124,7 @@ func (p *Port) proveTo(nc net.Conn, hello []byte) error {
 	theirs := make([]byte, nonceBytes+proofBytes)
 	switch err := readAnswer(nc, theirs); {
 	case p.cfg.TLS == nil && errors.Is(err, io.EOF):
-		return fmt.Errorf("it hangs up without an answer: does it use TLS, which this process does not? (%w)", err)
+		return fmt.Errorf("it closes the connection without an answer: does it use TLS, which this process does not? (%w)", err)
 	case errors.Is(err, ErrProtocol), isTLSRefusal(err):
 		return Final(err)
 	case err != nil:

@@ -61,7 +61,7 @@ func (p *Port) Open(d Endpoint) (*Opened, error) {
 		return nil, fmt.Errorf("attempt %d of %s is here already", d.Epoch, d.what())
 	case old != nil && old.Epoch > d.Epoch:
 		p.mu.Unlock()
-		return nil, old.over(d.Epoch)
+		return nil, old.refuseEpoch(d.Epoch)
 	}
 	p.endpoints[o.key] = o
 	close(p.changed)
@@ -82,7 +82,7 @@ func (d *Endpoint) what() string {
 }
 
 // over returns the refusal of an earlier epoch.
-func (d *Endpoint) over(epoch uint32) *Refusal {
+func (d *Endpoint) refuseEpoch(epoch uint32) *Refusal {
 	return Refuse("attempt %d of %s is over: this is attempt %d", epoch, d.what(), d.Epoch)
 }
 
@@ -174,10 +174,10 @@ func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
 			return d, nil
 		case d != nil && d.Epoch > g.Epoch:
 			p.mu.Unlock()
-			return nil, d.over(g.Epoch)
+			return nil, d.refuseEpoch(g.Epoch)
 		case p.early >= maxEarly || p.closed:
 			p.mu.Unlock()
-			return nil, p.nobody(d, g)
+			return nil, p.refuseEarly(d, g)
 		}
 		p.early++
 		waiting = true
@@ -194,20 +194,20 @@ func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
 		p.mu.Lock()
 		p.early--
 		p.mu.Unlock()
-		return nil, p.nobody(d, g)
+		return nil, p.refuseEarly(d, g)
 	}
 }
 
 // nobody returns the refusal of a connection whose endpoint is not open. Another try may
 // succeed. d is an endpoint of an earlier epoch, or nil.
-func (p *Port) nobody(d *Opened, g *greeting) *Refusal {
+func (p *Port) refuseEarly(d *Opened, g *greeting) *Refusal {
 	if d != nil {
 		return RefuseLater("this is still attempt %d of %s, not %d", d.Epoch, d.what(), g.Epoch)
 	}
 	if others := p.scopes(g.Kind); others != nil {
 		return RefuseLater("nobody here expects such a %s: this is group %q", g.Kind, others[0])
 	}
-	return RefuseLater("nobody here expects a %s: has what it is for begun here, under the same name?", g.Kind)
+	return RefuseLater("nobody here expects a %s: has the operation begun here, under the same name?", g.Kind)
 }
 
 // scopes returns the scopes of the open endpoints of a kind, sorted.

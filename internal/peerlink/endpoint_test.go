@@ -56,10 +56,10 @@ func TestRefusals(t *testing.T) {
 		hello Hello
 		final bool
 	}{
-		`attempt 4 of the lane of group "g" is over: this is attempt 5`:   {Hello{Kind: Lane, Scope: "g", Epoch: 4}, true},
-		`this is still attempt 5 of the lane of group "g", not 6`:         {Hello{Kind: Lane, Scope: "g", Epoch: 6}, false},
-		`nobody here expects such a lane: this is group "g"`:              {Hello{Kind: Lane, Scope: "h", Epoch: 5}, false},
-		"nobody here expects a control connection: has what it is for be": {Hello{Kind: Control, Scope: "g", Epoch: 5}, false},
+		`attempt 4 of the lane of group "g" is over: this is attempt 5`:     {Hello{Kind: Lane, Scope: "g", Epoch: 4}, true},
+		`this is still attempt 5 of the lane of group "g", not 6`:           {Hello{Kind: Lane, Scope: "g", Epoch: 6}, false},
+		`nobody here expects such a lane: this is group "g"`:                {Hello{Kind: Lane, Scope: "h", Epoch: 5}, false},
+		"nobody here expects a control connection: has the operation begun": {Hello{Kind: Control, Scope: "g", Epoch: 5}, false},
 		"channel 1 is taken": {Hello{Kind: Lane, Scope: "g", Epoch: 5, Channel: 1}, true},
 		"not now":            {Hello{Kind: Lane, Scope: "g", Epoch: 5, Channel: 2}, false},
 		"no":                 {Hello{Kind: Lane, Scope: "g", Epoch: 5}, true},
@@ -144,7 +144,7 @@ func TestEarly(t *testing.T) {
 
 // TestSlowStrangers requires that a connection that sends nothing, or one byte per second, is
 // closed after the time limit of a handshake.
-func TestSlowStrangers(t *testing.T) {
+func TestSlowConnectionsAreClosed(t *testing.T) {
 	for _, hello := range [][]byte{nil, anyHello().encode()} {
 		synctest.Test(t, func(t *testing.T) {
 			net := newPipes()

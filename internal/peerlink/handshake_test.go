@@ -60,7 +60,7 @@ func TestSecrets(t *testing.T) {
 		{testSecret, testSecret, nil, ""},
 		{testSecret, other, ErrSecret, "the other side does not know the secret"},
 		{testSecret, nil, ErrNoSecret, "one side has a secret and the other has none: the other has none"},
-		{nil, testSecret, ErrNoSecret, "one side has a secret and the other has none: who connects proves nothing"},
+		{nil, testSecret, ErrNoSecret, "one side has a secret and the other has none: the side that connects sends no proof of the secret"},
 	} {
 		var said recording
 		from := listen(t, func(cfg *Config) { cfg.Secret, cfg.Net = c.dialer, &said })
@@ -202,7 +202,7 @@ func isDamage(err error) bool { return errors.Is(err, ErrDamaged) }
 
 // TestSilentStrangers requires that of too many silent connections the oldest are closed, and
 // that connections that send garbage are closed.
-func TestSilentStrangers(t *testing.T) {
+func TestSilentConnectionsAreBounded(t *testing.T) {
 	p := listen(t, nil)
 	_, came := open(t, p, Endpoint{Kind: Rows})
 	idle := make([]net.Conn, maxHandshaking+20)

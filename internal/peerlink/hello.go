@@ -110,7 +110,7 @@ func (g *greeting) encode() []byte {
 func readGreeting(r io.Reader) (*greeting, []byte, error) {
 	raw := make([]byte, helloBytes)
 	if _, err := io.ReadFull(r, raw[:preludeBytes]); err != nil {
-		return nil, nil, fmt.Errorf("it said no hello: %w", err)
+		return nil, nil, fmt.Errorf("it sent no hello: %w", err)
 	}
 	le := binary.LittleEndian
 	switch v := le.Uint16(raw[4:]); {

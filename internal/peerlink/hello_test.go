@@ -90,7 +90,7 @@ func TestEveryBitOfAnAnswer(t *testing.T) {
 		"a no at most":  {errors.New(strings.Repeat("x", maxReason+1)), nil},
 		"later":         {RefuseLater("not yet"), nil},
 		"other secrets": {refuseFor(ErrSecret, ""), nil},
-		"no secret":     {refuseFor(ErrNoSecret, "who connects proves nothing"), nil},
+		"no secret":     {refuseFor(ErrNoSecret, "the side that connects sends no proof of the secret"), nil},
 	} {
 		var w bytes.Buffer
 		require.NoError(t, answer(&w, c.refused, c.follows))
@@ -192,7 +192,7 @@ func FuzzAnswer(f *testing.F) {
 }
 
 // FuzzStranger requires that no bytes of a dialer without the secret pass the handshake.
-func FuzzStranger(f *testing.F) {
+func FuzzUnauthenticatedHello(f *testing.F) {
 	f.Add(anyHello().encode())
 	var yes bytes.Buffer
 	require.NoError(f, answer(&yes, nil, make([]byte, proofBytes)))

@@ -247,7 +247,7 @@ func (p *Port) Close() error {
 	untold := p.refused.rest()
 	p.mu.Unlock()
 	if untold > 0 {
-		p.cfg.Logger.Warn("refused connections that were not told one by one", "connections", untold)
+		p.cfg.Logger.Warn("refused connections that were not logged one by one", "connections", untold)
 	}
 	return err
 }
@@ -322,34 +322,34 @@ func (p *Port) tell(nc net.Conn, err error) {
 
 // refusals bounds the number of log lines that connections without the secret can cause.
 type refusals struct {
-	since        time.Time
-	told, untold int
+	since            time.Time
+	logged, unlogged int
 }
 
 // In a period of refusalWindow, the first refusalsTold refusals are logged, and the others are
 // only counted.
 const (
-	refusalWindow = time.Minute
-	refusalsTold  = 5
+	refusalWindow     = time.Minute
+	maxLoggedRefusals = 5
 )
 
 // next is called for each refusal. It reports whether to log it, and how many refusals of the
 // previous period were not logged.
 func (r *refusals) next(now time.Time) (untold int, tell bool) {
 	if now.Sub(r.since) >= refusalWindow {
-		untold, r.since, r.told, r.untold = r.untold, now, 0, 0
+		untold, r.since, r.logged, r.unlogged = r.unlogged, now, 0, 0
 	}
-	if r.told == refusalsTold {
-		r.untold++
+	if r.logged == maxLoggedRefusals {
+		r.unlogged++
 		return 0, false
 	}
-	r.told++
+	r.logged++
 	return untold, true
 }
 
 // rest returns how many refusals of the current period were not logged, and resets the count.
 func (r *refusals) rest() (untold int) {
-	untold, r.untold = r.untold, 0
+	untold, r.unlogged = r.unlogged, 0
 	return untold
 }
 
@@ -391,7 +391,7 @@ func (p *Port) check(g *greeting) error {
 	case g.secret && p.Secret() == 0:
 		return refuseFor(ErrNoSecret, "the other has none")
 	case !g.secret && p.Secret() > 0:
-		return refuseFor(ErrNoSecret, "who connects proves nothing")
+		return refuseFor(ErrNoSecret, "the side that connects sends no proof of the secret")
 	case g.job != p.job:
 		return Refuse("it is a process of another job")
 	}

@@ -19,9 +19,9 @@ func TestRefusalsAreCounted(t *testing.T) {
 	for round := range 3 {
 		for i := range 100 {
 			untold, tell := r.next(now.Add(time.Duration(i) * time.Millisecond))
-			require.Equal(t, i < refusalsTold, tell, i)
+			require.Equal(t, i < maxLoggedRefusals, tell, i)
 			if i == 0 && round > 0 {
-				require.Equal(t, 100-refusalsTold, untold)
+				require.Equal(t, 100-maxLoggedRefusals, untold)
 			} else {
 				require.Zero(t, untold)
 			}
@@ -32,7 +32,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 
 // TestStrangersDoNotFillTheLog requires that connections without a hello cause only a bounded
 // number of log lines.
-func TestStrangersDoNotFillTheLog(t *testing.T) {
+func TestRefusalsDoNotFillTheLog(t *testing.T) {
 	var log bytes.Buffer
 	p, err := Listen(Config{Job: "test", Secret: testSecret, Logger: hclog.New(&hclog.LoggerOptions{Output: &log})})
 	require.NoError(t, err)
@@ -46,8 +46,8 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 		require.NoError(t, nc.Close())
 	}
 	require.NoError(t, p.Close())
-	require.Equal(t, refusalsTold, strings.Count(log.String(), "refused a connection"))
-	require.Contains(t, log.String(), "refused connections that were not told one by one: connections=45")
+	require.Equal(t, maxLoggedRefusals, strings.Count(log.String(), "refused a connection"))
+	require.Contains(t, log.String(), "refused connections that were not logged one by one: connections=45")
 	require.NoError(t, p.Close())
 	require.Equal(t, 1, strings.Count(log.String(), "one by one"))
 }

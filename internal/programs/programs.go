@@ -82,7 +82,7 @@ func hashFile(path string) (hash string, size int64, modified time.Time, err err
 }
 
 // errReplaced is the error of a program whose file has other bytes now.
-var errReplaced = errors.New("the file was replaced or changed since this process started: start it anew")
+var errReplaced = errors.New("the file was replaced or changed since this process started: restart it")
 
 // Check returns an error if the file at Path does not have the program's bytes any more. It reads
 // the file only if its size or modification time has changed.

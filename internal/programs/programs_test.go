@@ -99,7 +99,7 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, p.Check())
 	require.NoError(t, os.WriteFile(path, []byte("two"), 0o600))
 	require.NoError(t, os.Chtimes(path, later.Add(time.Hour), later.Add(time.Hour)))
-	require.ErrorContains(t, p.Check(), "was replaced or changed since this process started: start it anew")
+	require.ErrorContains(t, p.Check(), "was replaced or changed since this process started: restart it")
 	require.NoError(t, os.Remove(path))
 	require.ErrorIs(t, p.Check(), os.ErrNotExist)
 	_, err = Of(path, wire.Platform{})

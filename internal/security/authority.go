@@ -180,7 +180,7 @@ func attemptTLS(c wire.Credential, now time.Time) (*tls.Config, error) {
 		return nil, nil
 	}
 	if c.Certificate == "" || c.Key == "" || c.Authority == "" {
-		return nil, errors.New("the attempt's credential is not whole: it needs certificate, key and authority")
+		return nil, errors.New("the attempt's credential is incomplete: it needs certificate, key and authority")
 	}
 	cert, err := keyPair([]byte(c.Certificate), []byte(c.Key))
 	if err != nil {

@@ -123,7 +123,7 @@ func TestTokensOpenTheServer(t *testing.T) {
 			unary, stream = try()
 			for _, err := range []error{unary, stream} {
 				require.Equal(t, codes.Unauthenticated, wire.Code(err))
-				require.EqualError(t, err, "this job manager wants a token, and none came: it is in the token file that the job manager names when it starts, which programs of the same user on the same machine find by themselves; elsewhere give a copy of that file with --token-file")
+				require.EqualError(t, err, "this job manager needs a token, and none was sent: it is in the token file that the job manager names when it starts, which programs of the same user on the same machine find by themselves; elsewhere give a copy of that file with --token-file")
 			}
 			unary, stream = try(grpc.WithPerRPCCredentials(TokenCredentials(newToken(t), false)))
 			for _, err := range []error{unary, stream} {
@@ -242,7 +242,7 @@ func TestDialsThatFail(t *testing.T) {
 		"TLS to HTTP":              {web.Listener.Addr().String(), set.Client, "does not speak TLS"},
 		"plaintext to HTTPS":       {webTLS.Listener.Addr().String(), TLSFiles{}, "speaks no gRPC without TLS|an HTTP server answers there"},
 		"TLS to HTTPS":             {webTLS.Listener.Addr().String(), set.Client, "speaks TLS but no gRPC"},
-		"no certificate":           {mutual, TLSFiles{CA: set.Client.CA}, "wants a certificate: give --tls-cert"},
+		"no certificate":           {mutual, TLSFiles{CA: set.Client.CA}, "needs a certificate: give --tls-cert"},
 		"another authority's":      {mutual, TLSFiles{CA: set.Client.CA, Cert: other.Client.Cert, Key: other.Client.Key}, "does not accept our certificate"},
 		"a job manager's":          {mutual, set.JobManager, "does not accept our certificate"},
 		"unknown authority":        {mutual, other.Client, "give its ca.pem with --tls-ca"},

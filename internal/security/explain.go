@@ -18,7 +18,7 @@ var advice = []struct {
 	{[]string{"looked like an HTTP/1.1 header"},
 		"an HTTP server answers there: give the port for programs, 6123 unless set otherwise, not the one of the dashboard"},
 	{[]string{"certificate required"},
-		"the job manager wants a certificate: give --tls-cert and --tls-key, of a client or task manager"},
+		"the job manager needs a certificate: give --tls-cert and --tls-key, of a client or task manager"},
 	{[]string{"remote error: tls: expired certificate"},
 		"the job manager says that our certificate has expired: make new ones with superstep tls init"},
 	{[]string{"remote error: tls: unknown certificate authority", "remote error: tls: bad certificate", "remote error: tls: handshake failure"},

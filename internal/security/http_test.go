@@ -140,7 +140,7 @@ func TestBearerToken(t *testing.T) {
 		}{
 			{[]string{"Bearer " + token.Reveal()}, http.StatusNoContent, ""},
 			{[]string{"bearer  " + token.Reveal()}, http.StatusNoContent, ""},
-			{nil, http.StatusUnauthorized, "wants a token, and none came: send it as"},
+			{nil, http.StatusUnauthorized, "needs a token, and none was sent: send it as"},
 			{[]string{""}, http.StatusUnauthorized, "not the token"},
 			{[]string{"Bearer"}, http.StatusUnauthorized, "not the token"},
 			{[]string{"Bearer "}, http.StatusUnauthorized, "not the token"},

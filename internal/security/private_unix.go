@@ -44,7 +44,7 @@ func checkPrivate(info fs.FileInfo, uid int) error {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return errors.New("its owner cannot be told")
+		return errors.New("its owner is not known")
 	}
 	owner, mode := int(stat.Uid), info.Mode().Perm()
 	switch {
@@ -148,16 +148,16 @@ func checkFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	return judgeFolder(info, os.Getuid())
+	return checkFolderAccess(info, os.Getuid())
 }
 
-func judgeFolder(info fs.FileInfo, uid int) error {
+func checkFolderAccess(info fs.FileInfo, uid int) error {
 	if !info.IsDir() {
 		return errors.New("it is not a folder")
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return errors.New("its owner cannot be told")
+		return errors.New("its owner is not known")
 	}
 	owner := int(stat.Uid)
 	switch {

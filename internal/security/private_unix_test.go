@@ -43,15 +43,15 @@ func TestOwnersAndModes(t *testing.T) {
 		require.ErrorContains(t, checkPrivate(owned{mode, other}, me), "it belongs to user 1001, and this is user 1000")
 
 		dir := mode | fs.ModeDir
-		require.Equal(t, mode&0o022 == 0, judgeFolder(owned{dir, me}, me) == nil)
-		require.Equal(t, mode&0o022 == 0, judgeFolder(owned{dir, root}, me) == nil)
-		require.NoError(t, judgeFolder(owned{dir | fs.ModeSticky, root}, me))
-		require.ErrorContains(t, judgeFolder(owned{dir | fs.ModeSticky, other}, me), "belongs to user 1001")
+		require.Equal(t, mode&0o022 == 0, checkFolderAccess(owned{dir, me}, me) == nil)
+		require.Equal(t, mode&0o022 == 0, checkFolderAccess(owned{dir, root}, me) == nil)
+		require.NoError(t, checkFolderAccess(owned{dir | fs.ModeSticky, root}, me))
+		require.ErrorContains(t, checkFolderAccess(owned{dir | fs.ModeSticky, other}, me), "belongs to user 1001")
 	}
 	require.ErrorContains(t, checkPrivate(owned{0o600 | fs.ModeNamedPipe, me}, me), "not a regular file")
-	require.ErrorContains(t, judgeFolder(owned{0o600, me}, me), "not a folder")
+	require.ErrorContains(t, checkFolderAccess(owned{0o600, me}, me), "not a folder")
 	require.Error(t, checkPrivate(noOwner{owned{0o600, me}}, me))
-	require.Error(t, judgeFolder(noOwner{owned{0o700 | fs.ModeDir, me}}, me))
+	require.Error(t, checkFolderAccess(noOwner{owned{0o700 | fs.ModeDir, me}}, me))
 }
 
 type noOwner struct{ owned }

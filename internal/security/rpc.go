@@ -23,7 +23,7 @@ const header = "authorization"
 
 // Parts of the errors that callers without a token, or with a wrong token, get.
 const (
-	noToken    = "this job manager wants a token, and none came: "
+	noToken    = "this job manager needs a token, and none was sent: "
 	wrongToken = "this is not the token of this job manager: "
 	findToken  = "it is in the token file that the job manager names when it starts, which programs of the same user on the same machine find by themselves; elsewhere give a copy of that file with --token-file"
 )

@@ -256,7 +256,7 @@ func TestWorkersOfAnAttemptKnowEachOther(t *testing.T) {
 	require.Equal(t, []string{roleWorker}, roles(cert))
 }
 
-func TestStrangersToAnAttempt(t *testing.T) {
+func TestCertificatesOfOtherAttempts(t *testing.T) {
 	a, err := NewAuthority()
 	require.NoError(t, err)
 	b, err := NewAuthority()
@@ -296,7 +296,7 @@ func TestCredentialsThatAreNotWhole(t *testing.T) {
 	good := credential(t, a)
 	for want, change := range map[string]func(*wire.Credential){
 		"needs certificate, key and authority":     func(c *wire.Credential) { c.Key = "" },
-		"not whole":                                func(c *wire.Credential) { c.Authority = "" },
+		"is incomplete":                            func(c *wire.Credential) { c.Authority = "" },
 		"the attempt's certificate":                func(c *wire.Credential) { c.Certificate = "x" },
 		"does not match":                           func(c *wire.Credential) { c.Key = credential(t, a).Key },
 		"the attempt's authority: it has no certi": func(c *wire.Credential) { c.Authority = "x" },

@@ -61,7 +61,7 @@ func ParseToken(text string) (Token, error) {
 	for i := range len(text) {
 		c := text[i]
 		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~+/=", c) >= 0) {
-			return Token{}, fmt.Errorf("character %d of the token is none of letters, digits and -._~+/=", i+1)
+			return Token{}, fmt.Errorf("character %d of the token is not a letter, a digit or one of -._~+/=", i+1)
 		}
 	}
 	return Token{text: text}, nil

@@ -81,7 +81,7 @@ func TestTurnsBeforeDeath(t *testing.T) {
 
 // TestSleeperDoesNotAccuse requires that, after this process was stopped for an hour, a peer is
 // dead only when this process has had enough ticks to read messages that arrived meanwhile.
-func TestSleeperDoesNotAccuse(t *testing.T) {
+func TestSuspendedProcessReadsBeforeItSuspects(t *testing.T) {
 	w := NewWatch(4*second, 0)
 	var p Peer
 	now := time.Duration(0)

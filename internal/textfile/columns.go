@@ -31,7 +31,7 @@ type cells struct {
 type fault struct {
 	row, slot int
 	err       error
-	told      complaint // replaces err for a cell that is possibly not a wanted cell
+	complaint complaint // replaces err for a cell that is possibly not a wanted cell
 }
 
 // column reads one cell of every record into an Arrow column.

@@ -311,8 +311,8 @@ func (r *csvReader) dropFaulty() {
 
 // complain returns the complaint for a fault.
 func (r *csvReader) complain(f fault) complaint {
-	if f.told.part != nil {
-		return f.told
+	if f.complaint.part != nil {
+		return f.complaint
 	}
 	k := r.in.all[f.row*r.in.width+f.slot]
 	i := slices.Index(r.c.slots, f.slot)

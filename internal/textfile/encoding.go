@@ -180,7 +180,7 @@ func orderOf(b []byte) (binary.ByteOrder, error) {
 		}
 	}
 	switch {
-	case len(b) >= 2 && notWide(b):
+	case len(b) >= 2 && isSingleByteText(b):
 		return nil, errors.New("it is not UTF-16, as it is read, since no byte is 0: leave Encoding out if it is UTF-8, or set it to what the text is in, such as latin1")
 	// In UTF-32 every second unit of most texts is 0.
 	case zeros > 0 && 3*zeros >= len(b)/2:
@@ -194,7 +194,7 @@ func orderOf(b []byte) (binary.ByteOrder, error) {
 // notWide reports whether text seems to be UTF-8, or to have one byte per character, rather
 // than UTF-16. Such text has no byte of 0, and most of its bytes are ASCII. In UTF-16, every
 // second byte of ASCII text is 0, and text in other scripts has fewer ASCII bytes.
-func notWide(b []byte) bool {
+func isSingleByteText(b []byte) bool {
 	ascii := 0
 	for _, c := range b {
 		if c == 0 {

@@ -87,7 +87,7 @@ func (e *evidence) whole(b []byte, v int64, wide bool, at place) {
 		return
 	}
 	e.wide = e.wide || wide
-	if !writtenBack(b) {
+	if !roundTrips(b) {
 		if e.altered++; e.altered == 1 {
 			e.firstAltered = quotedCell{at, shorten(b)}
 		}
@@ -96,7 +96,7 @@ func (e *evidence) whole(b []byte, v int64, wide bool, at place) {
 
 // writtenBack reports whether a conversion of a whole number to float64, and back to the
 // shortest decimal, gives the same digits, except for leading zeros.
-func writtenBack(digits []byte) bool {
+func roundTrips(digits []byte) bool {
 	f, err := parseFloat(digits)
 	if err != nil {
 		return false

@@ -382,7 +382,7 @@ func (r *svmReader) badIndex(index, first, last int64) error {
 	case index < first:
 		return fmt.Errorf("index %d is negative", index)
 	case index == last:
-		return fmt.Errorf("index %d stands twice", index)
+		return fmt.Errorf("index %d occurs twice", index)
 	case index < last:
 		return fmt.Errorf("index %d after %d; indices must ascend", index, last)
 	}

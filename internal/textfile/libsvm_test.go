@@ -70,7 +70,7 @@ func TestLibSVMBadLines(t *testing.T) {
 		opt           LibSVMOptions
 	}{
 		{"1 1:1\n1 0:1\n", `a.svm:2: index 0 in data whose indices count from 1: if they count from 0, set ZeroBased`, LibSVMOptions{}},
-		{"1 1:1 1:2\n", `a.svm:1: index 1 stands twice`, LibSVMOptions{}},
+		{"1 1:1 1:2\n", `a.svm:1: index 1 occurs twice`, LibSVMOptions{}},
 		{"\n#x\n1 3:1 2:2\n", `a.svm:3: index 2 after 3; indices must ascend`, LibSVMOptions{}},
 		{"1 -1:1\n", `a.svm:1: index -1 is negative`, LibSVMOptions{ZeroBased: true}},
 		{"1 5:1\n", `a.svm:1: index 5 is beyond the size 4 (indices count from 1)`, LibSVMOptions{Size: 4}},

@@ -48,7 +48,7 @@ func (r *csvReader) countRounded(c *column) {
 			text := r.in.all[row*r.in.width+c.slot].text(&r.in, c)
 			v, err := parseInt(text)
 			wide := err != nil
-			if !errors.Is(err, errNotWhole) && (wide && !writtenBack(text) || !wide && !holds(v)) {
+			if !errors.Is(err, errNotWhole) && (wide && !roundTrips(text) || !wide && !holds(v)) {
 				r.round(c, row)
 			}
 		}

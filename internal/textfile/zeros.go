@@ -30,7 +30,7 @@ func (r *csvReader) zeros() (faults []fault) {
 		for i, c := range tok.cells {
 			if at := bytes.IndexByte(text[c.off:][:c.size()], 0); at >= 0 {
 				offset := r.sc.place(int(c.off) + at)
-				faults = append(faults, fault{row: row, slot: -1, told: complaint{r.part, offset,
+				faults = append(faults, fault{row: row, slot: -1, complaint: complaint{r.part, offset,
 					fmt.Sprintf("column %q: the byte at offset %d is %s", r.c.layout.Names[i], offset, noText)}})
 				break
 			}

@@ -336,7 +336,7 @@ func TestCallsHaveDeadlines(t *testing.T) {
 	})
 }
 
-func TestMessagesThatAreTooLargeStayAtHome(t *testing.T) {
+func TestTooLargeMessagesAreNotSent(t *testing.T) {
 	c, conn := serve(t, newFake())
 	_, err := c.Show(t.Context(), &ShowRequest{Job: JobID(strings.Repeat("x", MaxRequest))})
 	require.EqualError(t, err, fmt.Sprintf("a message ShowRequest of %d bytes is larger than the limit of %d", MaxRequest+10, MaxRequest))

@@ -56,7 +56,7 @@ func (c *Core) Recover() []Effect { return c.flush() }
 func (c *Core) Step(now time.Duration, event Event) []Effect {
 	c.now = max(c.now, now)
 	c.clock.Begin(c.now)
-	c.awake()
+	c.checkStandstill()
 	switch e := event.(type) {
 	case Registered:
 		c.register(e)

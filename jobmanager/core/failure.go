@@ -42,7 +42,7 @@ func (c *Core) cancel(j *job, reason string) {
 	if j.processes > 0 {
 		c.record(j, false)
 	}
-	c.stopAll(j, toldCancel, reason)
+	c.stopAll(j, orderedCancel, reason)
 	c.settle(j)
 }
 
@@ -80,10 +80,10 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure) {
 	known := bounded(f)
 	known.Worker, known.TaskManager = w.ref.Worker, w.taskManager.Name
 	if f.Kind == wire.UnheardFailure {
-		known = c.unheard(known)
+		known = c.explainUnheard(known)
 	}
 	switch {
-	case w.ref.Attempt != j.info.Attempt || w.told == toldExit:
+	case w.ref.Attempt != j.info.Attempt || w.ordered == orderedExit:
 		// The job no longer needs this worker.
 	case j.info.State == wire.JobFailing && j.deciding && f.Kind != wire.PeerFailure:
 		j.info.Failure = known
@@ -115,7 +115,7 @@ func (c *Core) decide(j *job) {
 	if j.processes > 0 {
 		c.record(j, false)
 	}
-	c.stopAll(j, toldCancel, "the job failed: "+j.info.Detail)
+	c.stopAll(j, orderedCancel, "the job failed: "+j.info.Detail)
 }
 
 // maxBroken bounds the number of workers that brokenConnection names.
@@ -135,7 +135,7 @@ func (j *job) brokenConnection() string {
 	if more := len(j.workers) - len(where); more > 0 {
 		where = append(where, fmt.Sprintf("%d more", more))
 	}
-	return fmt.Sprintf("; the job manager heard of no worker that had ended or was silent, so that it was a connection between two that broke (%s)", strings.Join(where, ", "))
+	return fmt.Sprintf("; no worker that had ended or was silent was reported, so a connection between two workers broke (%s)", strings.Join(where, ", "))
 }
 
 // fail fails a job with failure f, which is known to be the cause.

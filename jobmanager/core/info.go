@@ -115,7 +115,7 @@ func (n *taskManager) info(now time.Duration) wire.TaskManagerInfo {
 		HeardAgo:   max(0, now-n.heardAt),
 		Since:      n.since,
 	}
-	for _, w := range n.mine() {
+	for _, w := range n.workersInOrder() {
 		info.Workers = append(info.Workers, w.ref)
 	}
 	return info

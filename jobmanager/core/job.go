@@ -15,9 +15,9 @@ type job struct {
 	spec wire.JobSpec // zero once the job has ended and has no workers
 	info wire.JobInfo // has progress only once the job has ended, and no outcomes
 
-	queued bool          // the job waits for slots
-	early  time.Duration // until this counted time a slot is only reserved for it; 0 if it may be used
-	since  time.Duration // counted time when the job's current wait began
+	queued        bool          // the job waits for slots
+	reservedUntil time.Duration // until this counted time a slot is only reserved for it; 0 if it may be used
+	since         time.Duration // counted time when the job's current wait began
 
 	resolver  *worker
 	compiling bool      // the graph that the resolver built is being compiled
@@ -212,7 +212,7 @@ func (c *Core) place(j *job, shares []Share) {
 
 // resolved emits Compile for the graph that a worker resolved, and tells the worker to exit.
 func (c *Core) resolved(w *worker, graph []byte) {
-	c.stop(w, toldExit, "")
+	c.stop(w, orderedExit, "")
 	if w.job.info.State == wire.JobResolving {
 		w.job.compiling = true
 		c.emit(Compile{ID: w.job.info.ID, Graph: graph})
@@ -228,7 +228,7 @@ func (c *Core) compiled(e Compiled) {
 	case e.Err != nil:
 		c.fail(j, &wire.Failure{Kind: wire.MisuseFailure, Message: "the job's graph does not compile: " + e.Err.Error(), Worker: -1, ExitCode: -1})
 	case e.Slots < 1:
-		c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: fmt.Sprintf("the job's plan wants %d slots", e.Slots), Worker: -1, ExitCode: -1})
+		c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: fmt.Sprintf("the job's plan needs %d slots", e.Slots), Worker: -1, ExitCode: -1})
 	default:
 		c.moveJob(j, jobResolved, "")
 		j.spec.Graph, j.info.Slots = e.Graph, e.Slots
@@ -325,7 +325,7 @@ func (c *Core) committed(j *job) {
 		return
 	}
 	c.close(j)
-	c.stopAll(j, toldExit, "")
+	c.stopAll(j, orderedExit, "")
 	c.settle(j)
 }
 
@@ -344,7 +344,7 @@ func (j *job) all() iter.Seq[*worker] {
 }
 
 // stopAll sends the command how to all workers of a job.
-func (c *Core) stopAll(j *job, how ending, reason string) {
+func (c *Core) stopAll(j *job, how endOrder, reason string) {
 	c.stop(j.resolver, how, reason)
 	for w := range j.all() {
 		c.stop(w, how, reason)

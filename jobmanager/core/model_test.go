@@ -421,7 +421,7 @@ func (w *world) advance(t *rapid.T) {
 	for _, n := range w.core.order {
 		if k := n.workers[ref]; k != nil {
 			for _, e := range []workerEvent{saidResolved, saidReady, saidPrepared, saidFinished, saidCommitted} {
-				if _, ok := workerTable.next(k.state, e); ok && k.mayCome(e) {
+				if _, ok := workerTable.next(k.state, e); ok && k.expects(e) {
 					w.say(t, m.conn, ref, e)
 					return
 				}

@@ -105,7 +105,7 @@ func (s *Shortage) String() string {
 	case s.TaskManagers == 0 && len(s.Others) == 0:
 		b.WriteString("there is no task manager")
 	case s.TaskManagers == 0 && s.Executable != "":
-		fmt.Fprintf(&b, "there is no task manager%s, and nobody hands that out", of)
+		fmt.Fprintf(&b, "there is no task manager%s, and the job manager cannot send it to others", of)
 	case s.TaskManagers == 0:
 		fmt.Fprintf(&b, "there is no task manager%s, which the job's program is built for, but of", of)
 		for i, p := range s.Others {

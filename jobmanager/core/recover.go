@@ -49,7 +49,7 @@ func (c *Core) endInterrupted(info wire.JobInfo, doubt string) {
 	message := "the job manager restarted while it ran"
 	switch {
 	case doubt != "" && was != wire.JobCancelling && was != wire.JobFailing:
-		message = fmt.Sprintf("the last that is on record of it is that it was %s; %s", was, doubt)
+		message = fmt.Sprintf("its last recorded state is %s; %s", was, doubt)
 	case was == wire.JobCommitting:
 		message = "the job manager restarted while its results were being made visible; all, some or none of them may be"
 	case was == wire.JobCancelling:

@@ -62,7 +62,7 @@ type resume struct {
 // cause returns text that says why another worker must finish the commit.
 func (r *resume) cause() string {
 	if r.doubt != "" && r.loss == "" {
-		return "the last that is on record of it is that its results were being made visible; " + r.doubt
+		return "its last recorded state is that its results were being made visible; " + r.doubt
 	}
 	return cmp.Or(r.loss, "the job manager restarted") + " while the results were being made visible"
 }
@@ -125,7 +125,7 @@ func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 		return
 	}
 	for _, o := range r.ran {
-		c.stop(o, toldExit, "")
+		c.stop(o, orderedExit, "")
 	}
 	c.moveJob(j, jobOrphaned, "")
 	j.queued, c.rethink = true, true
@@ -139,17 +139,17 @@ func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 
 // resumeAfter records that another worker must finish the commit, and that it may begin at
 // counted time early.
-func (c *Core) resumeAfter(j *job, early time.Duration) {
-	j.early = early
+func (c *Core) resumeAfter(j *job, from time.Duration) {
+	j.reservedUntil = from
 	j.info.Detail = j.resume.cause() + "; going on with that"
-	if early > 0 {
-		j.info.Detail += fmt.Sprintf(" in %.1fs, when no worker of before can be left", (early - c.clock.Counted()).Seconds())
+	if from > 0 {
+		j.info.Detail += fmt.Sprintf(" in %.1fs, when no earlier worker can be left", (from - c.clock.Counted()).Seconds())
 	}
 	c.record(j, false)
 }
 
 // waits reports whether a job waits for slots and may use them now.
-func (j *job) waits() bool { return j.queued && j.early == 0 && (j.recorded || !j.resume.due) }
+func (j *job) waits() bool { return j.queued && j.reservedUntil == 0 && (j.recorded || !j.resume.due) }
 
 // find chooses slots for a waiting job. A commit is preferably finished on a task manager on
 // which the job's workers ran, because the directories of the outputs are visible there. Of
@@ -196,7 +196,7 @@ func (c *Core) placeResumed(j *job, n *taskManager, placed []wire.Placed, ranges
 // resumeCommit tells worker w, which was deployed to finish a commit, to commit.
 func (c *Core) resumeCommit(w *worker) {
 	j := w.job
-	if !w.commits() || w.told != nothing {
+	if !w.commits() || w.ordered != notOrdered {
 		return
 	}
 	if w.fingerprint != j.info.Fingerprint {
@@ -214,8 +214,8 @@ func (c *Core) resumeCommit(w *worker) {
 // failOverdueResumption lets a job have slots once it has waited long enough for its former
 // workers to end. It fails a job that has waited too long for a new worker.
 func (c *Core) failOverdueResumption(j *job, waited time.Duration) {
-	if j.early > 0 && c.clock.Counted() >= j.early {
-		j.early, c.rethink = 0, true
+	if j.reservedUntil > 0 && c.clock.Counted() >= j.reservedUntil {
+		j.reservedUntil, c.rethink = 0, true
 	}
 	var message string
 	switch {

@@ -27,15 +27,15 @@ func (s standstill) before(at, within time.Duration) bool {
 // several standstills in a row, the wait for a task manager begins again only after the first
 // one, until the task manager is heard again. So a job manager with many standstills still
 // detects lost task managers.
-func (c *Core) awake() {
+func (c *Core) checkStandstill() {
 	gap := c.clock.Gap(c.now, c.config.Detection/2)
 	if gap == 0 {
 		return
 	}
 	c.still = standstill{gap: gap, end: c.clock.Counted()}
 	for _, n := range c.order {
-		if !n.spared {
-			n.spared, n.heard = true, c.clock.Counted()
+		if !n.waitRestarted {
+			n.waitRestarted, n.heard = true, c.clock.Counted()
 		}
 		for _, w := range n.workers {
 			w.missed = c.clock.Counted()
@@ -51,13 +51,13 @@ func (c *Core) awake() {
 // unheard returns the failure of a worker that its task manager killed because its lease
 // lapsed, as f reports. Either this process did not run, and then the failure blames the job
 // manager, or the job manager and the task manager could not reach each other.
-func (c *Core) unheard(f *wire.Failure) *wire.Failure {
+func (c *Core) explainUnheard(f *wire.Failure) *wire.Failure {
 	told := *f
 	told.Kind = wire.LostFailure
 	if s := c.still; s.gap >= c.config.Lease/2 && s.before(c.clock.Counted(), c.config.Lease) {
 		told = wire.Failure{
 			Kind: wire.ClusterFailure, Worker: -1, ExitCode: -1,
-			Message: fmt.Sprintf("the job manager did not run for %.1fs, as if it were stopped or its machine had no time for it, and task managers end their workers when they do not hear it for %s (--lease)",
+			Message: fmt.Sprintf("the job manager did not run for %.1fs, as if it were stopped or its machine had no time for it, and task managers end their workers after %s without a message of it (--lease)",
 				s.gap.Seconds(), c.config.Lease),
 		}
 	}

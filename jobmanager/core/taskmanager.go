@@ -20,7 +20,7 @@ type taskManager struct {
 	conn          int           // number of its connection; 0 if it is away, lost or left
 	heard         time.Duration // counted time when it was last heard or its connection broke
 	heardAt       time.Duration // time when it was last heard, to be shown to users
-	spared        bool          // a standstill has restarted the wait for it since it was last heard
+	waitRestarted bool          // a standstill has restarted the wait for it since it was last heard
 	since         time.Time
 	reason        string // why it is away, lost or left; completes "task manager X ..."
 	used          int    // number of slots in use
@@ -38,7 +38,7 @@ func (n *taskManager) offer() Offer {
 }
 
 // mine returns the task manager's workers, sorted.
-func (n *taskManager) mine() []*worker {
+func (n *taskManager) workersInOrder() []*worker {
 	all := make([]*worker, 0, len(n.workers))
 	for _, w := range n.workers {
 		all = append(all, w)
@@ -99,15 +99,15 @@ func (c *Core) register(e Registered) {
 	if n != nil && n.Incarnation != e.Incarnation {
 		if n.state == TaskManagerAlive {
 			c.refuse(e.Conn, false, fmt.Sprintf(
-				"two task managers have the identity %s: %s (process %d on %s) is registered and was heard %.1fs ago, and %s (process %d on %s) wants to be; give one of them a work directory of its own",
+				"two task managers have the identity %s: %s (process %d on %s) is registered and sent a message %.1fs ago, and %s (process %d on %s) asks to register; give one of them a work directory of its own",
 				e.ID, n.Name, n.PID, n.Host, (c.now-n.heardAt).Seconds(), e.Name, e.PID, e.Host))
 			return
 		}
-		c.lose(n, "was started anew")
+		c.lose(n, "was restarted")
 		n = nil
 	}
 	if n != nil && (n.Slots != e.Slots || n.Platform != e.Platform || n.Executable != e.Executable) {
-		c.refuse(e.Conn, true, fmt.Sprintf("task manager %s had %s of %s, executable %s, and cannot have %s of %s, executable %s, without being started anew",
+		c.refuse(e.Conn, true, fmt.Sprintf("task manager %s had %s of %s, executable %s, and cannot have %s of %s, executable %s, without a restart",
 			n.Name, count(n.Slots, "slot"), n.Platform, shortHash(n.Executable), count(e.Slots, "slot"), e.Platform, shortHash(e.Executable)))
 		return
 	}
@@ -175,7 +175,7 @@ func (c *Core) takeBack(n *taskManager, conn int) {
 	}
 	c.moveTaskManager(n, taskManagerBack)
 	n.conn, n.reason = conn, ""
-	n.heard, n.heardAt, n.spared = c.clock.Counted(), c.now, false
+	n.heard, n.heardAt, n.waitRestarted = c.clock.Counted(), c.now, false
 	c.conns[conn] = n
 }
 
@@ -191,15 +191,15 @@ func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 		}
 		has[ref] = true
 	}
-	mine := n.mine()
+	mine := n.workersInOrder()
 	for _, w := range mine {
 		if has[w.ref] {
-			c.remind(w)
+			c.repeatCommands(w)
 		}
 	}
 	for _, w := range mine {
 		if !has[w.ref] && !w.state.Gone() {
-			c.workerGone(w, processEnded, lost(cameBackWithout(n.Name, broke)))
+			c.workerGone(w, processEnded, lostFailure(cameBackWithout(n.Name, broke)))
 		}
 	}
 }
@@ -242,7 +242,7 @@ func (c *Core) heartbeat(e Heartbeat) {
 	if known == len(n.workers) {
 		return
 	}
-	for _, w := range n.mine() {
+	for _, w := range n.workersInOrder() {
 		if !w.state.Gone() {
 			c.missed(w)
 		}
@@ -254,12 +254,12 @@ func (c *Core) heartbeat(e Heartbeat) {
 // being deployed need not be listed yet; DeployTimeout applies to it.
 func (c *Core) missed(w *worker) {
 	switch {
-	case w.beat == w.taskManager.beats || w.state == WorkerDeploying && w.told == nothing:
+	case w.beat == w.taskManager.beats || w.state == WorkerDeploying && w.ordered == notOrdered:
 		w.missing = false
 	case !w.missing:
 		w.missing, w.missed = true, c.clock.Counted()
 	case c.clock.Counted()-w.missed >= c.config.Detection:
-		c.workerGone(w, processEnded, lost(fmt.Sprintf("task manager %s does not have the worker any more", w.taskManager.Name)))
+		c.workerGone(w, processEnded, lostFailure(fmt.Sprintf("task manager %s does not have the worker any more", w.taskManager.Name)))
 	}
 }
 
@@ -268,7 +268,7 @@ func (c *Core) missed(w *worker) {
 func (c *Core) hear(conn int) *taskManager {
 	n := c.conns[conn]
 	if n != nil && c.moveTaskManager(n, taskManagerHeard) {
-		n.heard, n.heardAt, n.spared = c.clock.Counted(), c.now, false
+		n.heard, n.heardAt, n.waitRestarted = c.clock.Counted(), c.now, false
 	}
 	return n
 }
@@ -326,9 +326,9 @@ func (c *Core) leave(n *taskManager, e taskManagerEvent, reason string) {
 	}
 	delete(c.taskManagers, n.ID)
 	c.order = slices.DeleteFunc(c.order, func(o *taskManager) bool { return o == n })
-	for _, w := range n.mine() {
+	for _, w := range n.workersInOrder() {
 		if !w.state.Gone() {
-			c.workerGone(w, managerLost, lost("task manager "+n.Name+" "+reason))
+			c.workerGone(w, managerLost, lostFailure("task manager "+n.Name+" "+reason))
 		}
 	}
 	c.gone = append(c.gone, n)

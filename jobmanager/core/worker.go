@@ -9,13 +9,13 @@ import (
 )
 
 // ending is the command to end that a worker was sent.
-type ending int
+type endOrder int
 
 const (
-	nothing    ending = iota
-	toldCancel        // it must stop its subtasks and end
-	toldExit          // it has no more work
-	toldKill          // its process must be killed
+	notOrdered    endOrder = iota
+	orderedCancel          // it must stop its subtasks and end
+	orderedExit            // it has no more work
+	orderedKill            // its process must be killed
 )
 
 // worker is the state of a worker process of a job, from its deployment until the process has
@@ -28,10 +28,10 @@ type worker struct {
 	mode        wire.WorkerMode
 	state       WorkerState
 
-	told   ending
-	reason string        // reason of the Cancel that it was sent
-	killAt time.Duration // counted time after which it is killed, once it was told to end
-	heard  bool          // it has sent a report since it was told to start
+	ordered endOrder
+	reason  string        // reason of the Cancel that it was sent
+	killAt  time.Duration // counted time after which it is killed, once it was told to end
+	heard   bool          // it has sent a report since it was told to start
 
 	beat    uint64        // the task manager's last heartbeat that listed it
 	missing bool          // the last heartbeat did not list it
@@ -75,14 +75,14 @@ func (c *Core) command(w *worker, cmd wire.WorkerCommand) {
 
 // remind sends the commands again that may have been lost with a broken connection. Workers
 // ignore repeated commands.
-func (c *Core) remind(w *worker) {
+func (c *Core) repeatCommands(w *worker) {
 	j := w.job
 	switch {
-	case w.told == toldKill:
+	case w.ordered == orderedKill:
 		c.command(w, wire.WorkerCommand{Kill: &wire.Kill{}})
-	case w.told == toldExit:
+	case w.ordered == orderedExit:
 		c.command(w, wire.WorkerCommand{Exit: &wire.Exit{}})
-	case w.told == toldCancel:
+	case w.ordered == orderedCancel:
 		c.command(w, wire.WorkerCommand{Cancel: &wire.Cancel{Reason: w.reason}})
 	case w.state == WorkerReady && j.preparing && w.ref.Worker == 0:
 		c.command(w, wire.WorkerCommand{Prepare: &wire.Prepare{}})
@@ -114,27 +114,27 @@ func (c *Core) reported(e Reported) {
 	case e.Ended != nil:
 		c.workerGone(w, processEnded, e.Ended.Failure)
 	case e.Failed != nil:
-		if c.said(w, saidFailed) {
+		if c.applyReport(w, saidFailed) {
 			c.workerFailed(w, e.Failed)
 		}
 	case e.Ready != nil:
-		if c.said(w, saidReady) {
+		if c.applyReport(w, saidReady) {
 			c.ready(w, e.Ready)
 		}
 	case e.Resolved != nil:
-		if c.said(w, saidResolved) {
+		if c.applyReport(w, saidResolved) {
 			c.resolved(w, e.Resolved.Graph)
 		}
 	case e.Prepared != nil:
-		if c.said(w, saidPrepared) && w.job.info.State == wire.JobDeploying {
+		if c.applyReport(w, saidPrepared) && w.job.info.State == wire.JobDeploying {
 			c.startAll(w.job)
 		}
 	case e.Finished != nil:
-		if c.said(w, saidFinished) {
+		if c.applyReport(w, saidFinished) {
 			c.finished(w, e.Finished.Outcome)
 		}
 	case e.Committed != nil:
-		if c.said(w, saidCommitted) {
+		if c.applyReport(w, saidCommitted) {
 			c.committed(w.job)
 		}
 	}
@@ -143,9 +143,9 @@ func (c *Core) reported(e Reported) {
 // said moves a worker to the state that follows from its report. It returns whether the report
 // was new. A repeated report is not new. A report that is not allowed in the worker's state
 // fails the worker.
-func (c *Core) said(w *worker, e workerEvent) bool {
+func (c *Core) applyReport(w *worker, e workerEvent) bool {
 	next, ok := workerTable.next(w.state, e)
-	if ok && w.mayCome(e) {
+	if ok && w.expects(e) {
 		w.state = next
 		return true
 	}
@@ -161,7 +161,7 @@ func (c *Core) said(w *worker, e workerEvent) bool {
 
 // mayCome reports whether a worker may report e, as its mode and the commands that it was sent
 // allow.
-func (w *worker) mayCome(e workerEvent) bool {
+func (w *worker) expects(e workerEvent) bool {
 	switch e {
 	case saidResolved:
 		return w.mode == wire.ResolveMode
@@ -178,23 +178,23 @@ func (w *worker) mayCome(e workerEvent) bool {
 // stop tells a worker to end, and sets the time after which it is killed. It sends nothing to a
 // worker that has failed, because that ends by itself, or to a worker that was told to end
 // before.
-func (c *Core) stop(w *worker, how ending, reason string) {
-	if w == nil || w.state.Gone() || w.told != nothing {
+func (c *Core) stop(w *worker, how endOrder, reason string) {
+	if w == nil || w.state.Gone() || w.ordered != notOrdered {
 		return
 	}
-	w.told, w.reason, w.killAt = how, reason, c.clock.Counted()+c.config.KillAfter
+	w.ordered, w.reason, w.killAt = how, reason, c.clock.Counted()+c.config.KillAfter
 	if w.state != WorkerFailed {
-		c.remind(w)
+		c.repeatCommands(w)
 	}
 }
 
 // killLate kills a worker that has not ended in time, repeatedly if it does not end.
 func (c *Core) killLate(w *worker) {
-	if w == nil || w.state.Gone() || w.told == nothing || c.clock.Counted() < w.killAt {
+	if w == nil || w.state.Gone() || w.ordered == notOrdered || c.clock.Counted() < w.killAt {
 		return
 	}
-	w.told, w.killAt = toldKill, c.clock.Counted()+c.config.KillAfter
-	c.remind(w)
+	w.ordered, w.killAt = orderedKill, c.clock.Counted()+c.config.KillAfter
+	c.repeatCommands(w)
 }
 
 // workerGone removes a worker that has ended or was lost from its task manager. f says why it
@@ -210,12 +210,12 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	w.taskManager.used -= w.slots
 	w.job.processes--
 	c.rethink = true
-	if w.told != nothing || before == WorkerResolved || before == WorkerFailed && e == processEnded {
+	if w.ordered != notOrdered || before == WorkerResolved || before == WorkerFailed && e == processEnded {
 		// The worker was told to end or had reported that it would. How its process ended may
 		// tell more about the cause of the job's failure.
 		w.job.learn(w, f)
 	} else {
-		c.workerDied(w, e, cmp.Or(f, lost(fmt.Sprintf("the worker ended before its time, while it was %s", before))))
+		c.workerDied(w, e, cmp.Or(f, lostFailure(fmt.Sprintf("the worker ended too early, while it was %s", before))))
 	}
 	c.settle(w.job)
 }
@@ -231,6 +231,6 @@ func (c *Core) workerDied(w *worker, e workerEvent, f *wire.Failure) {
 }
 
 // lost returns a failure of kind LostFailure with the given message.
-func lost(message string) *wire.Failure {
+func lostFailure(message string) *wire.Failure {
 	return &wire.Failure{Kind: wire.LostFailure, Message: message, ExitCode: -1}
 }

@@ -39,7 +39,7 @@ type Overview struct {
 	Uploads      bool           `json:"uploads" doc:"whether programs may be uploaded; if not, built-in jobs only"`
 	MaxArtifact  int64          `json:"max_artifact" doc:"largest program, in bytes"`
 	Ailing       string         `json:"ailing,omitempty" doc:"why the job manager takes no jobs, such as a full disk"`
-	DiskFree     *int64         `json:"disk_free,omitempty" doc:"bytes that may still be written to the disk of the job manager, where that can be told"`
+	DiskFree     *int64         `json:"disk_free,omitempty" doc:"bytes that may still be written to the disk of the job manager, where that is known"`
 }
 
 // Job describes a job.

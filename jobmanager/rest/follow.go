@@ -35,7 +35,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.newStream(w, r, mediaEvents, ": the job goes on\n\n")
+	t, err := s.newStream(w, r, mediaEvents, ": the job has not ended\n\n")
 	if err != nil {
 		return err
 	}

@@ -91,19 +91,19 @@ func methodLabel(method string) string {
 // observed is an http.ResponseWriter that records the status of the answer.
 type observed struct {
 	http.ResponseWriter
-	code int
-	told bool
+	code        int
+	wroteHeader bool
 }
 
 func (o *observed) WriteHeader(code int) {
-	if !o.told && code >= http.StatusOK {
-		o.code, o.told = code, true
+	if !o.wroteHeader && code >= http.StatusOK {
+		o.code, o.wroteHeader = code, true
 	}
 	o.ResponseWriter.WriteHeader(code)
 }
 
 func (o *observed) Write(p []byte) (int, error) {
-	o.told = true
+	o.wroteHeader = true
 	return o.ResponseWriter.Write(p)
 }
 
@@ -125,7 +125,7 @@ var (
 	descJobs         = newDesc("jobs", "Jobs that are kept, by state.", "state")
 	descEnded        = newDesc("jobs_ended_total", "Jobs that have ended, by state.", "state")
 	descTaskManagers = newDesc("task_managers", "Task managers, by state.", "state")
-	descHeard        = newDesc("heartbeat_age_seconds", "Seconds since a task manager was heard.", "task_manager", "id")
+	descHeard        = newDesc("heartbeat_age_seconds", "Seconds since the last message of a task manager.", "task_manager", "id")
 	descSupersteps   = newDesc("supersteps_total", "Supersteps of all queues of all jobs.")
 	descSeconds      = newDesc("superstep_seconds_total", "Seconds that subtask 0 spent in supersteps, by kind of stage: compute or communicate.", "kind")
 	descRows         = newDesc("rows_total", "Rows that vertices of all jobs have taken in.")

@@ -98,7 +98,7 @@ func (r *route) operation(schemas *schemas, failure object) object {
 
 // aboutPath has the descriptions of the parameters in paths.
 var aboutPath = map[string]string{
-	"id":   "a job's ID, or the start of it if it fits no other",
+	"id":   "a job's ID, or the start of it if no other job has the same",
 	"name": "a result's name, as the list has it",
 }
 

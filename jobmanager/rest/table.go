@@ -68,10 +68,10 @@ func (s *Server) jobTable() []route {
 			answers: ok([]Queue{}, "the queues"), errors: ofJob},
 		{method: "GET", path: job + "/events", id: "followJob", stream: true, serve: s.events,
 			summary: "What happens to a job, to its end, as server-sent events named state, progress and, where the stream itself fails, failure; their data are an Event or an Error",
-			header:  []parameter{{name: "Last-Event-ID", about: "the id of the last event that was heard", integer: true}},
+			header:  []parameter{{name: "Last-Event-ID", about: "the id of the last event that was received", integer: true}},
 			answers: []answer{
 				{code: http.StatusOK, media: mediaEvents, about: "the events"},
-				{code: http.StatusNoContent, about: "the job has ended, and all was heard"},
+				{code: http.StatusNoContent, about: "the job has ended, and all events were received"},
 			}, errors: ofJob, also: []any{Event{}}},
 		{method: "GET", path: job + "/results", id: "listResults", summary: "What a job that has finished collected and printed", serve: s.results,
 			answers: ok([]Result{}, "the results"), errors: ofResults},

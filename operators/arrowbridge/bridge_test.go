@@ -172,8 +172,8 @@ func schemaOfOne(t *testing.T) engine.Schema {
 // TestMistakes requires that wrong arguments and damaged streams are reported.
 func TestMistakes(t *testing.T) {
 	schema := schemaOfOne(t)
-	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, engine.Schema{}), "the schema is none")
-	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, schema, engine.Batch{}), "batch 0 is none")
+	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, engine.Schema{}), "the schema is the zero value")
+	require.ErrorContains(t, arrowbridge.WriteStream(&bytes.Buffer{}, schema, engine.Batch{}), "batch 0 is the zero value")
 	require.EqualError(t, arrowbridge.WriteStream(nil, schema), "arrowbridge: WriteStream: the writer is nil")
 	_, _, err := arrowbridge.ReadStream(nil, nil)
 	require.EqualError(t, err, "arrowbridge: ReadStream: the reader is nil")
@@ -211,8 +211,8 @@ func TestMistakes(t *testing.T) {
 		return nil
 	})
 	_, err = engine.Run(t.Context(), job, struct{}{})
-	require.ErrorContains(t, err, "FromBatches: batch 0 is none")
-	require.ErrorContains(t, err, "bridge_test.go:", "the error must have the caller's line, not a line of the bridge")
+	require.ErrorContains(t, err, "FromBatches: batch 0 is the zero value")
+	require.ErrorContains(t, err, "bridge_test.go:", "the caller's line, not that of the bridge")
 	result, err := engine.Run(t.Context(), engine.Define("empty", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(operators.Range(b, 0, 3), "rows")
 		return nil

@@ -22,7 +22,7 @@ func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) err
 		return errors.New("arrowbridge: WriteStream: the writer is nil")
 	}
 	if schema.IsZero() {
-		return errors.New("arrowbridge: WriteStream: the schema is none")
+		return errors.New("arrowbridge: WriteStream: the schema is the zero value")
 	}
 	normal, err := batch.NormalizeSchema(arrowrows.Arrow(schema))
 	if err != nil {
@@ -31,7 +31,7 @@ func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) err
 	to := batch.NewStreamWriter(w, normal, memory.DefaultAllocator)
 	for i, b := range batches {
 		if b.IsZero() {
-			return fmt.Errorf("arrowbridge: WriteStream: batch %d is none", i)
+			return fmt.Errorf("arrowbridge: WriteStream: batch %d is the zero value", i)
 		}
 		rows, err := batch.Normalize(arrowrows.Record(b))
 		if err != nil {

@@ -179,10 +179,10 @@ func TestJSON(t *testing.T) {
 func TestFootersWithoutColumns(t *testing.T) {
 	data := listsOf1000(t, "int64", false)
 	for want, change := range map[string]func(*metadata.FileMetaData){
-		"row group 1: the footer does not describe it":                                 func(m *metadata.FileMetaData) { m.RowGroups[1].Columns[0].MetaData = nil },
-		"row group 1: the footer describes 0 columns, where the schema has 1":          func(m *metadata.FileMetaData) { m.RowGroups[1].Columns = m.RowGroups[1].Columns[:0] },
-		"row group 0: it has 500 rows and, it says, -1 values":                         func(m *metadata.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.NumValues = -1 },
-		"its pages are packed by LZ4, which is not supported: write the file with sna": func(m *metadata.FileMetaData) { m.RowGroups[1].Columns[0].MetaData.Codec = 5 },
+		"row group 1: the footer does not describe it":                                     func(m *metadata.FileMetaData) { m.RowGroups[1].Columns[0].MetaData = nil },
+		"row group 1: the footer describes 0 columns, where the schema has 1":              func(m *metadata.FileMetaData) { m.RowGroups[1].Columns = m.RowGroups[1].Columns[:0] },
+		"row group 0: it has 500 rows and, it says, -1 values":                             func(m *metadata.FileMetaData) { m.RowGroups[0].Columns[0].MetaData.NumValues = -1 },
+		"its pages are compressed by LZ4, which is not supported: write the file with sna": func(m *metadata.FileMetaData) { m.RowGroups[1].Columns[0].MetaData.Codec = 5 },
 	} {
 		_, err := rowsAs(t, withFooter(t, data, change), 1, 1)
 		require.ErrorContains(t, err, `x.parquet: column "x": `+want)

@@ -143,10 +143,10 @@ func (c *compact) numberInto(n *int64, kind byte) bool {
 
 // numbers reads a struct. It stores the number in field id in *fields[id], if fields has such
 // an element, and calls told for booleans, whose value is in kind.
-func (c *compact) numbers(fields []*int64, told func(id int64, kind byte)) {
+func (c *compact) numbers(fields []*int64, onBool func(id int64, kind byte)) {
 	c.fields(1, func(id int64, kind byte) bool {
-		if told != nil && (kind == thriftTrue || kind == thriftFalse) {
-			told(id, kind)
+		if onBool != nil && (kind == thriftTrue || kind == thriftFalse) {
+			onBool(id, kind)
 		}
 		return id >= 0 && id < int64(len(fields)) && fields[id] != nil && c.numberInto(fields[id], kind)
 	})

@@ -331,7 +331,7 @@ func levels(most int16, encoding int64, n int, data []byte) (runs, []byte, error
 		end := 4 + int(binary.LittleEndian.Uint32(data))
 		return runs{width: width, data: data[4:end]}, data[end:], nil
 	case encoding == bitPacked: // a deprecated encoding that begins with the highest bit of each byte
-		return runs{}, nil, errors.New("the encoding BIT_PACKED of the levels of a page is not supported: write the file anew with a program of today")
+		return runs{}, nil, errors.New("the encoding BIT_PACKED of the levels of a page is not supported: write the file again with a current program")
 	}
 	return runs{}, nil, fmt.Errorf("the encoding %d of the levels of a page is not supported", encoding)
 }

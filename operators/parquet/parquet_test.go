@@ -307,7 +307,7 @@ func TestPagesThatAreRefusedByName(t *testing.T) {
 	require.NoError(t, err)
 	data = withFooter(t, data, func(m *metadata.FileMetaData) { m.RowGroups[0].Columns[1].MetaData.Codec = 5 })
 	require.NoError(t, readsColumn(data, 0))
-	require.ErrorContains(t, readsColumn(data, 1), `column "text": its pages are packed by LZ4, which is not supported: write the file with snappy, zstd, gzip, brotli, LZ4_RAW or`)
+	require.ErrorContains(t, readsColumn(data, 1), `column "text": its pages are compressed by LZ4, which is not supported: write the file with snappy, zstd, gzip, brotli, LZ4_RAW or`)
 }
 
 func TestChangeIsNoticed(t *testing.T) {

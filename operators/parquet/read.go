@@ -63,7 +63,7 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 	for i, f := range manifest.Fields {
 		stored[i] = *f.Field
 	}
-	t.schema = restore(stored, meta.Schema.Root(), toldIn(meta))
+	t.schema = restore(stored, meta.Schema.Root(), readTypeMetadata(meta))
 	t.starts = []int64{0}
 	for i := range meta.RowGroups {
 		n := meta.RowGroup(i).NumRows()
@@ -241,7 +241,7 @@ func readable(meta *metadata.FileMetaData, node pqarrow.SchemaField, group int) 
 			return err
 		}
 		if !unpackable(chunk.Compression()) {
-			return fmt.Errorf("its pages are packed by %v, which is not supported: write the file with snappy, zstd, gzip, brotli, LZ4_RAW or no compression", chunk.Compression())
+			return fmt.Errorf("its pages are compressed by %v, which is not supported: write the file with snappy, zstd, gzip, brotli, LZ4_RAW or no compression", chunk.Compression())
 		}
 	}
 	return nil

@@ -103,7 +103,7 @@ func (r *runs) bits(dst []byte, at, n int) (ones int, err error) {
 		k := min(n, r.same+r.packed)
 		if r.same > 0 {
 			if r.number > 1 {
-				return 0, fmt.Errorf("a page has a truth value of %d", r.number)
+				return 0, fmt.Errorf("a page has a bool of %d", r.number)
 			}
 			bitutil.SetBitsTo(dst, int64(at), int64(k), r.number == 1)
 			ones += k * int(r.number)

@@ -24,14 +24,14 @@ const (
 )
 
 // told has the metadata of a file that describe the types of its columns.
-type told struct {
+type typeMetadata struct {
 	ours    bool          // this package has written the file
 	columns string        // value of columnsKey
 	origin  *arrow.Schema // schema in arrowKey, nil if there is none that can be read
 	pandas  string        // metadata of pandas
 }
 
-func toldIn(meta *metadata.FileMetaData) told {
+func readTypeMetadata(meta *metadata.FileMetaData) typeMetadata {
 	kv := meta.KeyValueMetadata()
 	find := func(key string) string {
 		if v := kv.FindValue(key); v != nil {
@@ -39,7 +39,7 @@ func toldIn(meta *metadata.FileMetaData) told {
 		}
 		return ""
 	}
-	return told{
+	return typeMetadata{
 		ours:    meta.GetCreatedBy() == writtenBy,
 		columns: find(columnsKey),
 		origin:  decodeSchema(find(arrowKey), meta.Schema.Root().NumFields()),
@@ -83,7 +83,7 @@ func encodeSchema(columns, stored *arrow.Schema) (string, error) {
 // has the type in the metadata of this package if that fits the stored type. Another program
 // may have read a file of this package, changed the rows and kept the metadata. Types of times
 // in the metadata are therefore used only if this package has written the file.
-func restore(fields []arrow.Field, root *schema.GroupNode, t told) *arrow.Schema {
+func restore(fields []arrow.Field, root *schema.GroupNode, t typeMetadata) *arrow.Schema {
 	types := map[string]arrow.DataType{}
 	var columns []batch.Column
 	if json.Unmarshal([]byte(t.columns), &columns) == nil {

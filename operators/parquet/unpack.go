@@ -41,11 +41,11 @@ func unpackPage(codec compress.Compression, into, packed []byte, size int64) (da
 	}
 	defer func() {
 		if v := recover(); v != nil { // some codecs panic if they cannot decompress the bytes
-			err = fmt.Errorf("a page cannot be unpacked by %v: %v", codec, v)
+			err = fmt.Errorf("a page cannot be decompressed by %v: %v", codec, v)
 		}
 	}()
 	least, most := bounds(codec, packed)
-	wrong := fmt.Errorf("a page says that its %d bytes, packed by %v, become %d, which they do not", len(packed), codec, size)
+	wrong := fmt.Errorf("a page says that its %d bytes, compressed by %v, become %d, which they do not", len(packed), codec, size)
 	if size < least || size > most {
 		return nil, wrong
 	}
@@ -79,7 +79,7 @@ func unpackPage(codec compress.Compression, into, packed []byte, size int64) (da
 	case errors.Is(err, zstd.ErrDecoderSizeExceeded), err == nil && int64(len(data)) != size:
 		return nil, wrong
 	case err != nil:
-		return nil, fmt.Errorf("a page cannot be unpacked by %v: %w", codec, err)
+		return nil, fmt.Errorf("a page cannot be decompressed by %v: %w", codec, err)
 	}
 	return data, nil
 }

@@ -117,7 +117,7 @@ func TestPackedToTheEnd(t *testing.T) {
 
 // TestPackedLiars requires that compressed bytes that claim far more content than they have
 // take only memory in proportion to their own size.
-func TestPackedLiars(t *testing.T) {
+func TestCompressedPagesWithFalseSizes(t *testing.T) {
 	const mega = 1 << 20
 	cs := compress.Codecs
 	noise := make([]byte, 60_000)

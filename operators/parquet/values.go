@@ -376,7 +376,7 @@ type truths struct{ runs }
 
 func (v *truths) dictionary(n int, _ []byte) error {
 	if n > 0 {
-		return errors.New("truth values have a dictionary")
+		return errors.New("bools have a dictionary")
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func TestPlaintextToTLS(t *testing.T) {
 
 	got = plain.run("--tls-ca", filepath.Join(s.tls, "ca.pem"))
 	require.Equal(t, 1, got.Code)
-	says(t, got.Stderr, "the job manager wants a certificate: give --tls-cert and --tls-key")
+	says(t, got.Stderr, "the job manager needs a certificate: give --tls-cert and --tls-key")
 	got = plain.run(s.certificates("jobmanager")...)
 	require.Equal(t, 1, got.Code, "a certificate of a job manager is none of a client")
 	says(t, got.Stderr, "certificate")

@@ -215,7 +215,7 @@ func attackPort(address string, a attack) (answer []byte, err error) {
 
 // TestStrangersAtThePorts attacks every port of a group while the group computes. It is not
 // parallel, so that it can determine the ports of the group and the memory that is allocated.
-func TestStrangersAtThePorts(t *testing.T) {
+func TestAttacksOnThePorts(t *testing.T) {
 	const p = 3
 	before := listeners(t)
 	w := overTCP(t, p, nil, func(cfg *collective.TCPConfig) {

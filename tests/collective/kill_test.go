@@ -73,7 +73,7 @@ func TestSurvivorsOfADeadProcessKnowWhoDied(t *testing.T) {
 }
 
 // TestNobodyDies runs the same loops without a kill. They must end without an error.
-func TestNobodyDies(t *testing.T) {
+func TestLoopsEndByThemselves(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{blockLayout(3, 3), cyclicLayout(5, 2)}
 	if testsize.Soak {

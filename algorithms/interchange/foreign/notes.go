@@ -143,7 +143,7 @@ func (n *Notes) Restore(e *tree.Ensemble, vector bool) (*tree.Ensemble, error) {
 	made := *e
 	if !vector {
 		if len(n.Inputs) != len(e.Features) {
-			return nil, fmt.Errorf("the notes %q tell of %d columns: there are %d features", key, len(n.Inputs), len(e.Features))
+			return nil, fmt.Errorf("the notes %q have %d columns: there are %d features", key, len(n.Inputs), len(e.Features))
 		}
 		made.Features = make([]string, len(n.Inputs))
 		for j, c := range n.Inputs {
@@ -153,7 +153,7 @@ func (n *Notes) Restore(e *tree.Ensemble, vector bool) (*tree.Ensemble, error) {
 	made.Categories = nil
 	for _, c := range n.Categories {
 		if c.Feature < 0 || c.Feature >= len(e.Features) {
-			return nil, fmt.Errorf("the notes %q tell of feature %d: there are %d", key, c.Feature, len(e.Features))
+			return nil, fmt.Errorf("the notes %q name feature %d: there are %d", key, c.Feature, len(e.Features))
 		}
 		if made.Categories == nil {
 			made.Categories = make([][]string, len(e.Features))

@@ -109,7 +109,7 @@ func (r *reader) model() (*Model, error) {
 	}
 	if sizes, ok := h.values["tree_sizes"]; ok {
 		if n := len(strings.Fields(sizes)); n != len(e.Trees) {
-			return nil, fmt.Errorf("there are %d trees, and tree_sizes tells of %d", len(e.Trees), n)
+			return nil, fmt.Errorf("there are %d trees, and tree_sizes has %d", len(e.Trees), n)
 		}
 	}
 	if err := r.tail(m); err != nil {
@@ -130,7 +130,7 @@ func (r *reader) header(h header) (string, error) {
 			continue
 		}
 		if h.lines[name] > 0 {
-			return "", fmt.Errorf("%s is there twice", shorten(name))
+			return "", fmt.Errorf("%s occurs twice", shorten(name))
 		}
 		h.values[name], h.lines[name] = value, r.line
 	}
@@ -175,7 +175,7 @@ func (m *Model) head(h header) (int, error) {
 	}
 	m.Ranges = strings.Fields(h.values["feature_infos"])
 	if len(m.Ranges) != last+1 {
-		return h.lines["feature_infos"], fmt.Errorf("feature_infos tells of %d features: there are %d", len(m.Ranges), last+1)
+		return h.lines["feature_infos"], fmt.Errorf("feature_infos has %d features: there are %d", len(m.Ranges), last+1)
 	}
 	_, e.Average = h.values["average_output"]
 	if err := m.monotone(h.values["monotone_constraints"]); err != nil {
@@ -190,12 +190,12 @@ func (m *Model) monotone(text string) error {
 		return nil
 	}
 	if n := len(m.Ensemble.Features); len(fields) != n {
-		return fmt.Errorf("monotone_constraints tells of %d features: there are %d", len(fields), n)
+		return fmt.Errorf("monotone_constraints has %d features: there are %d", len(fields), n)
 	}
 	for _, f := range fields {
 		v, err := strconv.ParseInt(f, 10, 8)
 		if err != nil || v < -1 || v > 1 {
-			return fmt.Errorf("the constraint %s is none of -1, 0 and 1", shorten(f))
+			return fmt.Errorf("the constraint %s is not one of -1, 0 and 1", shorten(f))
 		}
 		m.Monotone = append(m.Monotone, int8(v))
 	}

@@ -54,7 +54,7 @@ func (r *reader) tree(t *tree.Tree, features int) (string, error) {
 			return "", fmt.Errorf("%s is no line of a tree", shorten(line))
 		}
 		if b.lines[name] > 0 {
-			return "", fmt.Errorf("%s is there twice", shorten(name))
+			return "", fmt.Errorf("%s occurs twice", shorten(name))
 		}
 		b.values[name], b.lines[name] = value, r.line
 	}

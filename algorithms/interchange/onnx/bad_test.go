@@ -144,7 +144,7 @@ func TestDamaged(t *testing.T) {
 		`the file is of version "2"`:                   func(f *file) { f.version = "2" },
 		`must have "superstep.model" and nothing else`: func(f *file) { f.metadata = nil },
 		"invalid character":                            func(f *file) { f.metadata[0].value = "x" },
-		"behind the object":                            func(f *file) { f.metadata[0].value += "{}" },
+		"follows the object":                           func(f *file) { f.metadata[0].value += "{}" },
 		"unknown field":                                func(f *file) { f.metadata[0].value = `{"kind":"linear","more":1}` },
 		`kind "nothing"`:                               func(f *file) { f.metadata[0].value = `{"kind":"nothing","version":1}` },
 		"the version is 0":                             func(f *file) { f.metadata[0].value = `{"kind":"linear"}` },

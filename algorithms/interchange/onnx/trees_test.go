@@ -295,8 +295,8 @@ func TestTreesNotExpressible(t *testing.T) {
 			e.Trees[1].Sets[maxTable/32-1], e.Trees[1].Nodes[0].SetWords = 1, maxTable/32
 			e.Trees[1].Sets[0] = 6
 		},
-		"its child 9 does not stand behind it": func(e *tree.Ensemble) { e.Trees[0].Nodes[0].Left = 9 },
-		"it has 2 outputs, and predicts one":   func(e *tree.Ensemble) {},
+		"its child 9 does not follow it":     func(e *tree.Ensemble) { e.Trees[0].Nodes[0].Left = 9 },
+		"it has 2 outputs, and predicts one": func(e *tree.Ensemble) {},
 	} {
 		g := grown{ensemble: drawn(), reads: []model.Input{{Column: "x", Type: "vector[2]"}}, dim: 2}
 		change(g.ensemble)

@@ -210,7 +210,7 @@ func start(t xml.StartElement, depth int) (element, error) {
 	case len(t.Attr) > maxAttributes:
 		return e, fmt.Errorf("<%s> has %d attributes", e.name, len(t.Attr))
 	case depth >= maxDepth:
-		return e, fmt.Errorf("elements are more than %d deep within each other", maxDepth)
+		return e, fmt.Errorf("elements are nested more than %d deep", maxDepth)
 	}
 	for _, a := range t.Attr {
 		if a.Name.Local == "xmlns" && a.Name.Space == "" && depth == 0 {
@@ -245,6 +245,6 @@ func end(d *xml.Decoder) error {
 		case xml.Comment:
 			continue
 		}
-		return fmt.Errorf("line %d: there is something behind the root", lineOf(d))
+		return fmt.Errorf("line %d: something follows the root", lineOf(d))
 	}
 }

@@ -47,9 +47,9 @@ func TestTruncated(t *testing.T) {
 		require.Error(t, err, "cut to %d bytes", n)
 	}
 	_, err := Decode([]byte(text + "{"))
-	require.ErrorContains(t, err, "behind the object")
+	require.ErrorContains(t, err, "follows the object")
 	_, err = Decode(append(data, '}'))
-	require.ErrorContains(t, err, "behind the object")
+	require.ErrorContains(t, err, "follows the object")
 	m, err := Decode([]byte(text + " \n"))
 	require.NoError(t, err)
 	require.Equal(t, small().Attributes, m.Attributes)
@@ -86,7 +86,7 @@ func TestDamaged(t *testing.T) {
 		"node 2 is a child of node 1, and has a parent already":              {`"left_children":[1,3,`, `"left_children":[1,2,`},
 		"trees[0]: node 0 has one child":                                     {`"left_children":[1,`, `"left_children":[-1,`},
 		"it has 5 nodes: 3 can be reached and 0 are deleted":                 {`"left_children":[1,3,-1,-1,-1],`, `"left_children":[1,-1,-1,-1,-1],"x":0,`},
-		"trees[0]: node 0 looks at feature 7: there are 2":                   {`"split_indices":[0,`, `"split_indices":[7,`},
+		"trees[0]: node 0 splits on feature 7: there are 2":                  {`"split_indices":[0,`, `"split_indices":[7,`},
 		"the split condition of node 0 is NaN":                               {`"split_conditions":[1.5E0,`, `"split_conditions":[NaN,`},
 		"node 2: its value is +Inf, which is not finite":                     {`"split_conditions":[1.5E0,NaN,5E-1,`, `"split_conditions":[1.5E0,NaN,Infinity,`},
 		"trees[0].split_type[0]: it is 2: want an integer from 0 to 1":       {`"split_type":[0,`, `"split_type":[2,`},
@@ -102,16 +102,16 @@ func TestDamaged(t *testing.T) {
 		"it has no nodes": {`"num_nodes":"5"`, `"num_nodes":"0"`},
 		"attributes: it is a number: want an object": {`"attributes":{"note":"é\n\"\\\u0001"}`, `"attributes":3`},
 		"attributes.note: it is a number: want text": {`"note":"é\n\"\\\u0001"`, `"note":3`},
-		"the member \"attributes\" is there twice":   {`{"learner":{`, `{"learner":{"attributes":{},`},
+		"the member \"attributes\" occurs twice":     {`{"learner":{`, `{"learner":{"attributes":{},`},
 		`"99e9999" is no number of float32`:          {`"split_conditions":[1.5E0`, `"split_conditions":[99e9999`},
 		`is no integer of 64 bits`:                   {`"split_indices":[0,`, `"split_indices":[99999999999999999999,`},
 		"the text is not UTF-8":                      {`"é`, "\"\xff"},
-		"stands behind a backslash":                  {`\n`, `\y`},
+		"follows a backslash":                        {`\n`, `\y`},
 		"are no four hexadecimal digits":             {`\u0001`, `\uxyzw`},
-		"the control character 10 stands in text":    {`\n`, "\n"},
-		"begins no value":                            {`"tree_info":[0]`, `"tree_info":[?]`},
-		"'}' stands where ']' is wanted":             {`"tree_info":[0]`, `"tree_info":[0}`},
-		"the word true is wanted":                    {`"tree_info":[0]`, `"tree_info":[tru]`},
+		"a text contains the control character 10":   {`\n`, "\n"},
+		"no value begins with":                       {`"tree_info":[0]`, `"tree_info":[?]`},
+		"found '}', want ']'":                        {`"tree_info":[0]`, `"tree_info":[0}`},
+		"want the word true":                         {`"tree_info":[0]`, `"tree_info":[tru]`},
 	} {
 		changed := strings.Replace(text, change[0], change[1], 1)
 		if strings.HasPrefix(want, "learner: feature_names") {
@@ -157,7 +157,7 @@ func TestOtherFormats(t *testing.T) {
 		"the file: it has no member":                  "{}",
 		`"learner": want an object`:                   `{"learner":3}`,
 		"a length is 4611686018427387904":             "{L\x40\x00\x00\x00\x00\x00\x00\x00",
-		"stands where the type of a length is wanted": "{d\x00\x00\x00\x00",
+		"want the type of a length":                   "{d\x00\x00\x00\x00",
 		"a length is -1, and":                         "{i\xff",
 		"objects with a type or a count are not read": "{$i#",
 	} {

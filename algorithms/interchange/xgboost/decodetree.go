@@ -85,7 +85,7 @@ func (r *reader) sets(a *nodeArrays, nodes int) {
 	a.sets = make(map[int][2]int, len(at))
 	for i, v := range at {
 		if a.category[int(v)] == 0 || i > 0 && v <= at[i-1] {
-			r.fail(place, "node %.0f is not categorical, or not behind those before", v)
+			r.fail(place, "node %.0f is not categorical, or not after those before", v)
 			return
 		}
 		if from[i]+sizes[i] > all {
@@ -158,7 +158,7 @@ func (r *reader) nodes(t *tree.Tree, a *nodeArrays, order []int32, features int)
 		n.Value = finite(a.value[from])
 		n.Left, n.Right = number[int(a.left[from])], number[int(a.right[from])]
 		if f := a.feature[from]; f < 0 || f >= float64(features) {
-			r.fail(a.at, "node %d looks at feature %.0f: there are %d", from, f, features)
+			r.fail(a.at, "node %d splits on feature %.0f: there are %d", from, f, features)
 			return
 		}
 		n.Feature = int32(a.feature[from])

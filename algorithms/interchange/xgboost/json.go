@@ -21,7 +21,7 @@ func parseJSON(text string) (any, error) {
 	v, err := r.value(0)
 	if err == nil {
 		if r.space(); r.at < len(text) {
-			err = errors.New("there is something behind the object")
+			err = errors.New("something follows the object")
 		}
 	}
 	if err != nil {
@@ -30,7 +30,7 @@ func parseJSON(text string) (any, error) {
 	return v, nil
 }
 
-var errEnd = errors.New("the file ends within a value")
+var errEnd = errors.New("the file ends inside a value")
 
 func (r *jsonReader) space() {
 	for r.at < len(r.text) {
@@ -58,7 +58,7 @@ func (r *jsonReader) take(c byte) error {
 		if r.at >= len(r.text) {
 			return errEnd
 		}
-		return fmt.Errorf("%q stands where %q is wanted", got, c)
+		return fmt.Errorf("found %q, want %q", got, c)
 	}
 	r.at++
 	return nil
@@ -86,13 +86,13 @@ func (r *jsonReader) value(depth int) (any, error) {
 	case r.at >= len(r.text):
 		return nil, errEnd
 	default:
-		return nil, fmt.Errorf("%q begins no value", c)
+		return nil, fmt.Errorf("no value begins with %q", c)
 	}
 }
 
 func (r *jsonReader) word(w string) error {
 	if len(r.text)-r.at < len(w) || r.text[r.at:r.at+len(w)] != w {
-		return fmt.Errorf("the word %s is wanted", w)
+		return fmt.Errorf("want the word %s", w)
 	}
 	r.at += len(w)
 	return nil
@@ -116,7 +116,7 @@ func (r *jsonReader) object(depth int) (any, error) {
 		}
 		if _, ok := made[key]; ok {
 			r.at = from
-			return nil, fmt.Errorf("the member %s is there twice", shorten(key))
+			return nil, fmt.Errorf("the member %s occurs twice", shorten(key))
 		}
 		if err := r.take(':'); err != nil {
 			return nil, err
@@ -257,7 +257,7 @@ func (r *jsonReader) string() (string, error) {
 		case c == '"':
 			return r.whole(from, string(made))
 		case c < ' ':
-			return "", fmt.Errorf("the control character %d stands in text", c)
+			return "", fmt.Errorf("a text contains the control character %d", c)
 		case c != '\\':
 			made = append(made, c)
 			r.at++
@@ -316,7 +316,7 @@ func (r *jsonReader) escape(made []byte) ([]byte, error) {
 		}
 		return utf8.AppendRune(made, v), nil
 	}
-	return nil, fmt.Errorf("%q stands behind a backslash", c)
+	return nil, fmt.Errorf("%q follows a backslash", c)
 }
 
 // unit reads the four hexadecimal digits of a UTF-16 code unit.

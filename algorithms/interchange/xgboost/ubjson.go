@@ -24,7 +24,7 @@ func parseUBJSON(data []byte) (any, error) {
 		v, err = r.value(c, 0)
 	}
 	if err == nil && r.at < len(data) {
-		err = errors.New("there is something behind the object")
+		err = errors.New("something follows the object")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("byte %d: %w", r.at, err)
@@ -96,7 +96,7 @@ func (r *ubjReader) length(least int) (int, error) {
 		return 0, err
 	}
 	if w := width(c); w == 0 || c == 'd' || c == 'D' {
-		return 0, fmt.Errorf("%q stands where the type of a length is wanted", c)
+		return 0, fmt.Errorf("found %q, want the type of a length", c)
 	}
 	b, err := r.bytes(width(c))
 	if err != nil {
@@ -140,7 +140,7 @@ func (r *ubjReader) value(marker byte, depth int) (any, error) {
 		}
 		return float64(b[0]), nil
 	}
-	return nil, fmt.Errorf("%q begins no value", marker)
+	return nil, fmt.Errorf("no value begins with %q", marker)
 }
 
 func (r *ubjReader) string() (string, error) {
@@ -176,7 +176,7 @@ func (r *ubjReader) object(depth int) (any, error) {
 			return nil, err
 		}
 		if _, ok := made[key]; ok {
-			return nil, fmt.Errorf("the member %s is there twice", shorten(key))
+			return nil, fmt.Errorf("the member %s occurs twice", shorten(key))
 		}
 		if c, err = r.marker(); err != nil {
 			return nil, err

@@ -26,7 +26,7 @@ type members []member
 // maxDepth bounds the nesting of values. The values in models are nested 9 deep.
 const maxDepth = 32
 
-var errDeep = fmt.Errorf("values lie more than %d deep within each other", maxDepth)
+var errDeep = fmt.Errorf("values are nested more than %d deep", maxDepth)
 
 // node is a value and its position in the file, for errors.
 type node struct {

@@ -189,7 +189,7 @@ func TestSparseIndicesThatCannotBe(t *testing.T) {
 	for text, indices := range map[string][]int32{
 		"index -1 is negative":                {-1},
 		"index 3 is not below the size, 3":    {0, 3},
-		"index 1 stands twice":                {1, 1},
+		"index 1 occurs twice":                {1, 1},
 		"index 0 follows 2; indices ascend":   {2, 0},
 		"index 2147483647 is not below the s": {1<<31 - 1},
 	} {

@@ -47,7 +47,7 @@ func BenchmarkCuts(b *testing.B) {
 					q.weightAt = 0
 				}
 				f := &finder{plan: &q, features: q.list(d, nil), parts: []packed{c.part}, rows: n}
-				f.prepare(look{Rows: n, MaxWeight: 2.25}, 1)
+				f.prepare(shardStats{Rows: n, MaxWeight: 2.25}, 1)
 				f.alone()
 			}
 		})

@@ -28,7 +28,7 @@ func drive(plan *plan, d int, parts [][]packed, largest float64) [][]Feature {
 		all = append(all, f)
 	}
 	for _, f := range all {
-		f.prepare(look{Rows: rows, MaxWeight: largest}, len(all))
+		f.prepare(shardStats{Rows: rows, MaxWeight: largest}, len(all))
 	}
 	sum := func(n int, of func(f *finder, out []int64)) []int64 {
 		out := make([]int64, n)

@@ -10,7 +10,7 @@ func Dense(x []float64, n, d int, o Options) *Data {
 	}
 	parts := []packed{{n: n, d: d, raw: x[:n*d]}}
 	f := &finder{plan: p, features: p.list(d, nil), parts: parts, rows: int64(n)}
-	f.prepare(look{Rows: int64(n), MaxWeight: 1}, 1)
+	f.prepare(shardStats{Rows: int64(n), MaxWeight: 1}, 1)
 	f.alone()
 	b := newBundler(p, f.features, f.missing, parts, int64(n))
 	layout := b.layout()

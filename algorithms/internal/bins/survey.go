@@ -13,7 +13,7 @@ import (
 
 // The queue that computes the facts has one superstep with these stages:
 //
-//	look                 per shard: rows, features, weights, labels, classes, categories
+//	scan                 per shard: rows, features, weights, labels, classes, categories
 //	merge                up the tree over shards
 //	agree                the features, and the scale of the weights
 //	then, for each group of features (see finder):
@@ -42,17 +42,17 @@ import (
 
 // Objects of the queue.
 var (
-	packedRows = comqueue.PartitionedRows("packed rows")
-	shardLook  = shared.PerShard("look at the shard", shared.Msgpack[look]())
-	wholeLook  = shared.Replicated("look", shared.Msgpack[look]())
-	ownValues  = shared.Scratch[[]int32]("own values")
-	allValues  = shared.Scratch[[]int32]("values")
-	counts     = shared.Scratch[[]int64]("counts")
-	probes     = shared.Scratch[[]int64]("probes")
-	sides      = shared.Scratch[[]int64]("sides of cuts")
-	stored     = shared.Scratch[[]int64]("stored entries")
-	meetings   = shared.Scratch[[]int64]("meetings")
-	surveyor   = shared.Scratch[*survey]("survey of features")
+	packedRows   = comqueue.PartitionedRows("packed rows")
+	statsOfShard = shared.PerShard("statistics of the shard", shared.Msgpack[shardStats]())
+	statsOfAll   = shared.Replicated("statistics of all shards", shared.Msgpack[shardStats]())
+	ownValues    = shared.Scratch[[]int32]("own values")
+	allValues    = shared.Scratch[[]int32]("values")
+	counts       = shared.Scratch[[]int64]("counts")
+	probes       = shared.Scratch[[]int64]("probes")
+	sides        = shared.Scratch[[]int64]("sides of cuts")
+	stored       = shared.Scratch[[]int64]("stored entries")
+	meetings     = shared.Scratch[[]int64]("meetings")
+	surveyor     = shared.Scratch[*survey]("survey of features")
 
 	// found is the row that the queue outputs. It is an object of shard 0, which subtask 0 owns
 	// at any parallelism, because the parallelism may change before the queue is closed.
@@ -60,7 +60,7 @@ var (
 )
 
 // look has the facts about a shard, or about a range of shards, that one scan gives.
-type look struct {
+type shardStats struct {
 	Shards       []int32 // the shards that have rows
 	ShardRows    []int64
 	Rows         int64
@@ -77,8 +77,8 @@ type look struct {
 }
 
 // merge returns the look of the union of two ranges of shards, where o comes right after l.
-func (l look) merge(o look) look {
-	m := look{
+func (l shardStats) merge(o shardStats) shardStats {
+	m := shardStats{
 		Shards: append(append([]int32{}, l.Shards...), o.Shards...), ShardRows: append(append([]int64{}, l.ShardRows...), o.ShardRows...),
 		Rows: l.Rows + o.Rows, Weighing: l.Weighing + o.Weighing, Least: min(l.Least, o.Least), Most: max(l.Most, o.Most),
 		Weight: l.Weight + o.Weight, MaxWeight: max(l.MaxWeight, o.MaxWeight), Label: l.Label.Merge(o.Label),
@@ -96,7 +96,7 @@ const dictionaryLimit = max(rows.MaxClasses, MaxCategories)
 
 // mergeEntries returns the union of the features in l and o, and the sums of their numbers of
 // entries.
-func mergeEntries(l, o look) (feature []int32, entries []int64) {
+func mergeEntries(l, o shardStats) (feature []int32, entries []int64) {
 	i, j := 0, 0
 	for i < len(l.Feature) || j < len(o.Feature) {
 		switch {
@@ -139,8 +139,8 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 	}
 	return comqueue.New(b, op+" facts").
 		InitWithPartitionedData(packedRows, t.Rows).
-		Add(comqueue.Named("look", comqueue.Do(t.look))).
-		Add(comqueue.AllReduceShardObjects(shardLook, wholeLook, look.merge)).
+		Add(comqueue.Named("scan", comqueue.Do(t.scanShards))).
+		Add(comqueue.AllReduceShardObjects(statsOfShard, statsOfAll, shardStats.merge)).
 		Add(comqueue.Named("agree", comqueue.Do(t.agree))).
 		Add(comqueue.Repeat(math.MaxInt32, lastGroup,
 			comqueue.Named("sort values", comqueue.Do(sortValues)),
@@ -155,7 +155,7 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 			once("next to cuts", sides, func(s *survey, out []int64) { s.finder.neighbours(out) }),
 			comqueue.AllReduce(sides, comqueue.Max),
 			comqueue.Named("finish", comqueue.Do(finish)))).
-		Add(comqueue.Named("look at entries", comqueue.Do(lookAtEntries))).
+		Add(comqueue.Named("begin bundling", comqueue.Do(beginBundling))).
 		Add(once("count entries", stored, func(s *survey, out []int64) { s.bundle.count(out) })).
 		Add(comqueue.AllReduce(stored)).
 		Add(comqueue.Named("choose features to bundle", comqueue.Do(chooseToBundle))).
@@ -200,7 +200,7 @@ func (s *survey) expect(ctx *comqueue.ComContext, key shared.Key[[]int64], n int
 }
 
 // look unpacks the shards and stores a look for each.
-func (t Table) look(ctx *comqueue.ComContext) error {
+func (t Table) scanShards(ctx *comqueue.ComContext) error {
 	s := &survey{table: t}
 	s.finder.plan = t.plan
 	surveyor.Put(ctx, s)
@@ -214,14 +214,14 @@ func (t Table) look(ctx *comqueue.ComContext) error {
 		}
 		s.finder.parts = append(s.finder.parts, p)
 		s.finder.rows += int64(p.n)
-		shardLook.Put(ctx, shard, t.plan.look(shard, &p))
+		statsOfShard.Put(ctx, shard, t.plan.scanShard(shard, &p))
 		return nil
 	})
 }
 
 // look scans a shard and returns its look.
-func (p *plan) look(shard int, part *packed) look {
-	l := look{
+func (p *plan) scanShard(shard int, part *packed) shardStats {
+	l := shardStats{
 		Shards: []int32{int32(shard)}, ShardRows: []int64{int64(part.n)}, Rows: int64(part.n), Weighing: int64(part.n),
 		Least: part.d, Most: part.d, Weight: float64(part.n), MaxWeight: 1, Min: math.Inf(1), Max: math.Inf(-1),
 		Groups: int64(max(0, len(part.groups)-1)), Dictionaries: part.dictionaries,
@@ -266,9 +266,9 @@ const compactFrom = 1 << 16
 // unusable.
 func (t Table) agree(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
-	all, ok := wholeLook.Lookup(ctx)
+	all, ok := statsOfAll.Lookup(ctx)
 	if !ok {
-		all = look{}
+		all = shardStats{}
 	}
 	p := t.plan
 	if err := p.usable(all); err != nil {
@@ -309,7 +309,7 @@ func (t Table) agree(ctx *comqueue.ComContext) error {
 }
 
 // prepare initialises a finder whose features and parts are set.
-func (f *finder) prepare(all look, tasks int) {
+func (f *finder) prepare(all shardStats, tasks int) {
 	f.missing, f.expect = make([]int64, len(f.features)), make([]int64, len(f.features))
 	next := 0
 	for i := range f.features {
@@ -330,7 +330,7 @@ func (f *finder) prepare(all look, tasks int) {
 }
 
 // usable returns an error if the rows cannot be trained on.
-func (p *plan) usable(all look) error {
+func (p *plan) usable(all shardStats) error {
 	totals := rows.Totals{Rows: all.Rows, Weight: all.Weight, Label: all.Label}
 	if p.label == ClassLabel && len(all.Dictionaries) > 0 {
 		totals.Classes = len(all.Dictionaries[0].Keys)
@@ -454,7 +454,7 @@ func finish(ctx *comqueue.ComContext) error {
 
 // The following stages bundle sparse features and finish the queue.
 
-func lookAtEntries(ctx *comqueue.ComContext) error {
+func beginBundling(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	f := &s.finder
 	s.known.Facts.Missing = f.missing

@@ -27,7 +27,7 @@ func (n Names[T]) String(v T) string {
 // Text returns the name of v, or an error if v is not a constant.
 func (n Names[T]) Text(v T) ([]byte, error) {
 	if !n.has(v) {
-		return nil, fmt.Errorf("%s is none of the package's constants", n.String(v))
+		return nil, fmt.Errorf("%s is not one of the package's constants", n.String(v))
 	}
 	return []byte(n.Names[v]), nil
 }

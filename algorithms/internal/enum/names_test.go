@@ -30,7 +30,7 @@ func TestNames(t *testing.T) {
 	for v, want := range map[taste]string{-1: "Taste(-1)", 2: "Taste(2)"} {
 		require.Equal(t, want, v.String())
 		_, err := v.MarshalText()
-		require.EqualError(t, err, want+" is none of the package's constants")
+		require.EqualError(t, err, want+" is not one of the package's constants")
 	}
 	v := taste(1)
 	require.EqualError(t, v.UnmarshalText([]byte("Sweet")), `unknown taste "Sweet": want one of sweet, sour`)

@@ -8,10 +8,10 @@ import (
 // slot that is stored in at most kernel.PackedRows rows cannot overflow. Other slots are called
 // crowded. Their sums are unpacked and reset every kernel.PackedRows rows.
 type slotSums struct {
-	rows    *kernel.SlotRows
-	crowded []int32 // the crowded slots, counted from the first sparse slot
-	sums    []int64 // gradient and hessian sums of the crowded slots
-	work    []int64 // packed sums of all sparse slots; all 0 between histograms
+	rows        *kernel.SlotRows
+	overflowing []int32 // the crowded slots, counted from the first sparse slot
+	sums        []int64 // gradient and hessian sums of the crowded slots
+	work        []int64 // packed sums of all sparse slots; all 0 between histograms
 }
 
 // slotSums returns the slotSums of the subtask; the first call creates it.
@@ -29,10 +29,10 @@ func (s *State) slotSums() *slotSums {
 	}
 	for i, n := range stored {
 		if n > kernel.PackedRows {
-			c.crowded = append(c.crowded, int32(i))
+			c.overflowing = append(c.overflowing, int32(i))
 		}
 	}
-	c.sums = make([]int64, 2*len(c.crowded))
+	c.sums = make([]int64, 2*len(c.overflowing))
 	return c
 }
 
@@ -44,10 +44,10 @@ func (s *State) packedSlots(j *job, rows []int32, out []int64, base func(owner i
 	for len(rows) > kernel.PackedRows {
 		c.rows.AddPacked(c.work, j.target.packed, rows[:kernel.PackedRows])
 		rows = rows[kernel.PackedRows:]
-		c.unpackCrowded()
+		c.unpackOverflowing()
 	}
 	c.rows.AddPacked(c.work, j.target.packed, rows)
-	c.unpackCrowded()
+	c.unpackOverflowing()
 	s.eachOwned(out, base, func(first int, to []int64) {
 		from := c.work[first:][:len(to)/s.width]
 		if !s.countsRows() {
@@ -61,16 +61,16 @@ func (s *State) packedSlots(j *job, rows []int32, out []int64, base func(owner i
 	})
 	at := 0
 	s.eachOwned(out, base, func(first int, to []int64) {
-		for ; at < len(c.crowded) && int(c.crowded[at]) < first+len(to)/s.width; at++ {
-			sum := to[(int(c.crowded[at])-first)*s.width:]
+		for ; at < len(c.overflowing) && int(c.overflowing[at]) < first+len(to)/s.width; at++ {
+			sum := to[(int(c.overflowing[at])-first)*s.width:]
 			sum[0], sum[1] = c.sums[2*at], c.sums[2*at+1]
 		}
 	})
 }
 
-// unpackCrowded moves the packed sums of crowded slots to c.sums.
-func (c *slotSums) unpackCrowded() {
-	for i, slot := range c.crowded {
+// unpackOverflowing moves the packed sums of overflowing slots to c.sums.
+func (c *slotSums) unpackOverflowing() {
+	for i, slot := range c.overflowing {
 		g, h := kernel.Unpack(c.work[slot])
 		c.sums[2*i] += g
 		c.sums[2*i+1] += h

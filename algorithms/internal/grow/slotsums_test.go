@@ -13,7 +13,7 @@ import (
 // TestCrowdedSlots grows trees on gradients of one sign, so that packed sums over all rows of a
 // slot would overflow. It requires that sparse features give the same trees as the same
 // features in columns.
-func TestCrowdedSlots(t *testing.T) {
+func TestOverflowingSlots(t *testing.T) {
 	const n = 17_000
 	rng := rand.New(rand.NewPCG(41, 42))
 	x := &problem{bins: make([][]int, n), trees: 2, g: make([][]float64, 1), h: make([][]float64, 1), bag: make([][]int32, 2), large: true}

@@ -56,8 +56,8 @@ type Training struct {
 	StartClasses []string
 	// Beside, if not nil, adds another dataset that is computed from the checked rows before
 	// training. Finish reads this dataset by BesideKey.
-	Beside    func(b *engine.Builder, t rows.Table) *engine.Dataset
-	BesideKey comqueue.BroadcastData
+	SideInput    func(b *engine.Builder, t rows.Table) *engine.Dataset
+	SideInputKey comqueue.BroadcastData
 	// Finish returns the estimator's model for the fit. It is called on subtask 0.
 	Finish func(f *Fit) (model.Model, error)
 }
@@ -117,10 +117,10 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 		label = typeOf(arrowrows.Arrow(d.Schema()), t.Params.LabelCol)
 	}
 	input, init := d.Schema(), objective.linear.Table.Init
-	if t.Beside != nil {
-		beside := t.Beside(b, table)
+	if t.SideInput != nil {
+		beside := t.SideInput(b, table)
 		init = func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
-			return objective.linear.Table.Init(q).InitWithBroadcastData(t.BesideKey, beside)
+			return objective.linear.Table.Init(q).InitWithBroadcastData(t.SideInputKey, beside)
 		}
 	}
 	made := optim.Minimize(b, optim.Problem{

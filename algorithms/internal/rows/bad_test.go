@@ -222,7 +222,7 @@ func TestSparseIndicesThatAreRefused(t *testing.T) {
 		text    string
 	}{
 		{[]int32{0, 4}, "index 4 is not below the size, 4"},
-		{[]int32{2, 2}, "index 2 stands twice"},
+		{[]int32{2, 2}, "index 2 occurs twice"},
 		{[]int32{3, 1}, "index 1 follows 3; indices ascend"},
 		{[]int32{-1, 1}, "index -1 is negative"},
 	} {

@@ -303,7 +303,7 @@ func badIndices(indices []int32, values, size int) string {
 		case index == math.MaxInt32:
 			return fmt.Sprintf("index %d is too large", index)
 		case index == last:
-			return fmt.Sprintf("index %d stands twice", index)
+			return fmt.Sprintf("index %d occurs twice", index)
 		case index < last:
 			return fmt.Sprintf("index %d follows %d; indices ascend", index, last)
 		}

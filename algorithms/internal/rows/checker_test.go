@@ -94,7 +94,7 @@ func TestRowsAreLeftOutForTheFirstColumnThatTheyLack(t *testing.T) {
 // are refused.
 func TestIndicesWithoutASize(t *testing.T) {
 	for text, indices := range map[string][]int32{
-		"index 2147483647 is too large": {0, math.MaxInt32}, "index 2 stands twice": {2, 2}, "": {0, math.MaxInt32 - 1},
+		"index 2147483647 is too large": {0, math.MaxInt32}, "index 2 occurs twice": {2, 2}, "": {0, math.MaxInt32 - 1},
 	} {
 		arr, err := batch.NewSparseArray(memory.NewGoAllocator(), batch.CSR{Indptr: []int32{0, 2}, Indices: []int32{0, 1}, Values: []float64{1, 1}})
 		require.NoError(t, err)

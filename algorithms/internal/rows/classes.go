@@ -209,7 +209,7 @@ func (d Dictionary) numbers(column arrow.Array) (labels []float64, err error) {
 		unknown = d.numbersOfCodes(column, labels)
 	}
 	if unknown >= 0 {
-		return nil, &engine.RowError{Row: int64(unknown), Err: fmt.Errorf("the label %s is none of the %d classes", batch.FormatValue(column, unknown), len(d.Keys))}
+		return nil, &engine.RowError{Row: int64(unknown), Err: fmt.Errorf("the label %s is not one of the %d classes", batch.FormatValue(column, unknown), len(d.Keys))}
 	}
 	return labels, nil
 }

@@ -15,7 +15,7 @@ import (
 
 // The queue that computes the facts has one superstep with these stages:
 //
-//	look              per shard: rows, dimension, weight, labels, classes
+//	scan              per shard: rows, dimension, weight, labels, classes
 //	merge             up the tree over shards
 //	agree             one dimension, some weight, not too many classes
 //	mark columns      per shard, sparse rows of many declared features: a bitmap of those
@@ -52,8 +52,8 @@ const manyWeights = 1e100
 // Objects of the queue.
 var (
 	checkedRows  = comqueue.PartitionedRows("rows")
-	shardLook    = shared.PerShard[look]("look", lookCodec{})
-	wholeLook    = shared.Replicated[look]("agreed", lookCodec{})
+	statsOfShard = shared.PerShard[shardStats]("statistics", shardStatsCodec{})
+	statsOfAll   = shared.Replicated[shardStats]("agreed", shardStatsCodec{})
 	marked       = shared.Scratch[[]int64]("marked columns")
 	columnSums   = shared.Scratch[[]float64]("sums")
 	columnSpread = shared.Scratch[[]float64]("spreads")
@@ -62,7 +62,7 @@ var (
 )
 
 // look holds the facts about a shard, or about a range of shards, that the stage look computes.
-type look struct {
+type shardStats struct {
 	Rows     int64
 	Weighing int64 // rows of positive weight
 	Dim      int   // length of a dense row; for sparse rows, the largest index plus 1
@@ -74,12 +74,12 @@ type look struct {
 }
 
 // merge returns the look of the union of two ranges of shards, where o comes right after l.
-func (l look) merge(o look) look {
+func (l shardStats) merge(o shardStats) shardStats {
 	dim := l.Dim // vectors of different lengths are found by sameLength
 	if dim < o.Dim {
 		dim = o.Dim
 	}
-	return look{
+	return shardStats{
 		Rows: l.Rows + o.Rows, Weighing: l.Weighing + o.Weighing, Dim: dim, Weight: l.Weight + o.Weight,
 		Classes: l.Classes.Merge(o.Classes, MaxClasses), Label: l.Label.Merge(o.Label), Offset: l.Offset.Merge(o.Offset),
 		Min: min(l.Min, o.Min), Max: max(l.Max, o.Max),
@@ -112,8 +112,8 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 	})
 	return comqueue.New(b, op+" facts").
 		InitWithPartitionedData(checkedRows, t.Rows).
-		Add(comqueue.Named("look", comqueue.Do(t.look))).
-		Add(comqueue.AllReduceShardObjects(shardLook, wholeLook, look.merge)).
+		Add(comqueue.Named("scan", comqueue.Do(t.scanShards))).
+		Add(comqueue.AllReduceShardObjects(statsOfShard, statsOfAll, shardStats.merge)).
 		Add(comqueue.Named("agree", comqueue.Do(t.agree))).
 		Add(comqueue.Named("mark columns", comqueue.ForEachShard(marked, markColumns))).
 		Add(comqueue.AllReduce(marked, or)).
@@ -133,7 +133,7 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 }
 
 // look opens the shards and stores a look for each.
-func (t Table) look(ctx *comqueue.ComContext) error {
+func (t Table) scanShards(ctx *comqueue.ComContext) error {
 	s := &survey{table: t}
 	surveyor.Put(ctx, s)
 	marked.Put(ctx, nil)
@@ -148,7 +148,7 @@ func (t Table) look(ctx *comqueue.ComContext) error {
 			return err
 		}
 		*s.blocks.at(shard) = block
-		l := look{Rows: int64(block.N), Dim: block.D, Min: math.Inf(1), Max: math.Inf(-1)}
+		l := shardStats{Rows: int64(block.N), Dim: block.D, Min: math.Inf(1), Max: math.Inf(-1)}
 		if t.layout == SparseRows && t.dim == 0 {
 			l.Dim = highestColumn(block)
 		}
@@ -171,7 +171,7 @@ func (t Table) look(ctx *comqueue.ComContext) error {
 				return fmt.Errorf("column %q: %w", t.columns.Label, err)
 			}
 		}
-		shardLook.Put(ctx, shard, l)
+		statsOfShard.Put(ctx, shard, l)
 		return nil
 	})
 }
@@ -243,9 +243,9 @@ func (c Columns) Usable(label LabelKind, t Totals) error {
 // agree computes facts from the merged look, or returns an error if the rows are unusable.
 func (t Table) agree(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
-	all, ok := wholeLook.Lookup(ctx)
+	all, ok := statsOfAll.Lookup(ctx)
 	if !ok {
-		all = look{}
+		all = shardStats{}
 	}
 	if err := t.columns.Usable(t.Label, Totals{Rows: all.Rows, Weight: all.Weight, Label: all.Label, Classes: len(all.Classes.Keys)}); err != nil {
 		return err

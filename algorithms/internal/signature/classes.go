@@ -45,7 +45,7 @@ func (c Classes) Check(least int) error {
 	defer b.Release()
 	for _, v := range c.Values {
 		if seen[v] {
-			return fmt.Errorf("the class %q is there twice", v)
+			return fmt.Errorf("the class %q occurs twice", v)
 		}
 		seen[v] = true
 		if err := batch.ParseInto(b, []byte(v)); err != nil {
@@ -119,7 +119,7 @@ func (c Classes) Cells() ([]model.Cell, error) {
 	seen := map[string]bool{}
 	for _, text := range c.Values {
 		if seen[text] {
-			return nil, fmt.Errorf("the class %q is there twice", text)
+			return nil, fmt.Errorf("the class %q occurs twice", text)
 		}
 		seen[text] = true
 		if err := batch.ParseInto(b, []byte(text)); err != nil {

@@ -111,7 +111,7 @@ func TestBadClasses(t *testing.T) {
 	for text, c := range map[string]signature.Classes{
 		"the type of labels: ": {Type: "txt", Values: []string{"a"}},
 		"labels are vector[2]": {Type: "vector[2]", Values: []string{"a"}},
-		`"a" is there twice`:   {Type: "utf8", Values: []string{"a", "a"}},
+		`"a" occurs twice`:     {Type: "utf8", Values: []string{"a", "a"}},
 		`"a" is not a int16`:   {Type: "int16", Values: []string{"a"}},
 		`is not a uint8`:       {Type: "uint8", Values: []string{"256"}},
 	} {

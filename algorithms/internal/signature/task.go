@@ -42,7 +42,7 @@ func (t Task) Check(c Classes, more bool) error {
 	case t == Regression:
 		return nil
 	case t != Classification:
-		return fmt.Errorf("%v is none of the package's constants", t)
+		return fmt.Errorf("%v is not one of the package's constants", t)
 	case n < 2 || n > 2 && !more:
 		return fmt.Errorf("there are %d classes, want %s", n, want)
 	}

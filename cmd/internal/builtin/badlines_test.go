@@ -40,7 +40,7 @@ func TestBadLinesAreToldInTheUsersWords(t *testing.T) {
 		{2, "train forest --task regression --trees -2 --max-bins 300 --input small.csv --label y", "--max-bins is 300: want 2 to 255\n--trees is -2: want 1 to 1048576"},
 		{2, "train fm --task regression --factors -1 --input small.csv --label y", "--factors is -1: want 0 to 65536"},
 		{2, "train mlp --task regression --hidden 3,-4 --input small.csv --label y", "--hidden, number 2, is -4: want 1 to 1048576"},
-		{2, "train linear --rate 3 --input small.csv --label y", "--rate says something only with --method sgd"},
+		{2, "train linear --rate 3 --input small.csv --label y", "--rate applies only with --method sgd"},
 		{1, "evaluate --kind binary --label y --score t --input small.csv", `--score: column "t" of small.csv is text, and must be numbers`},
 		{1, "predict --model lin.json --input small.csv --output small.csv", "small.csv exists: choose another path, or replace it with --if-exists replace"},
 		{1, "predict --model bad.json --input small.csv --output o.csv", "bad.json"},

@@ -99,6 +99,6 @@ func TestColumnsWithCommas(t *testing.T) {
 	w.ok(`import g.txt --features '"a,b",c' --output back.json`)
 	require.Equal(t, []string{"a,b", "c"}, columns("back.json"))
 	w.fails(2, `train linear --input t.csv --label y --model m.json --features '"a,b'`, "--features: the quote that opens at \"a,b is never closed")
-	w.fails(2, `train linear --input t.csv --label y --model m.json --features '"a"b,c'`, `--features: "b" stands behind a closing quote: want a comma`)
+	w.fails(2, `train linear --input t.csv --label y --model m.json --features '"a"b,c'`, `--features: "b" follows a closing quote: want a comma`)
 	w.fails(1, `train linear --input t.csv --label y --model m.json --features a,b`, `t.csv has no column "a"`)
 }

@@ -74,7 +74,7 @@ func (a EvaluateArgs) problems() error {
 		errs = append(errs, a.checkKind(a.Kind))
 	}
 	bad(modelled && (a.Prediction != "" || a.Score != ""), "--model does not go with --prediction and --score")
-	bad(modelled && (a.Positive != "" || a.Margins || len(a.Features) > 0), "--positive, --margins and --features do not go with --model, which tells what they say")
+	bad(modelled && (a.Positive != "" || a.Margins || len(a.Features) > 0), "--positive, --margins and --features do not go with --model, which determines them")
 	bad(a.Label == "" && a.Kind != clusteringKind && !modelled && a.form(a.Input) != libsvmForm, "--label is missing: name the column of the truth")
 	bad(a.Kind == clusteringKind && !modelled && a.Label == "" && len(a.Features) == 0, "clustering needs --label, --features or both")
 	bad(a.Plot != "" && a.Kind != "" && a.Kind != binaryKind && a.Kind != multiclassKind, "--plot is for binary and multiclass")
@@ -158,7 +158,7 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 		engine.Collect(clustering(rows, a.Prediction, points, a.Label, a.Weight), testResult)
 	}
 	return mayDraw(b, a.Plot)
-}).Describe("Measures predictions that stand in files, or those of a model for the rows of files.")
+}).Describe("Measures predictions in files, or those of a model for the rows of files.")
 
 // numeric returns the columns that must be numbers for the given kind of evaluation.
 func (a EvaluateArgs) numeric(kind string) numeric {

@@ -28,8 +28,8 @@ import (
 type ImportArgs struct {
 	Features      list `placeholder:"COLUMN,..." help:"Of xgboost and lightgbm: the columns that the model reads, in the order of its features (default: those of their names; without names the components of a vector, as in LibSVM files)."`
 	Classes       list `placeholder:"NAME,..." help:"Of xgboost and lightgbm: what the labels 0, 1 and so on stand for (default: these numbers)."`
-	BestRound     bool `help:"Of xgboost: take the trees up to the round that early stopping found best, if the file tells it (default: all)."`
-	ZeroIfMissing bool `help:"Of xgboost and lightgbm: take what sparse rows leave out for 0, in place of missing."`
+	BestRound     bool `help:"Of xgboost: take the trees up to the round that early stopping found best, if the file names it (default: all)."`
+	ZeroIfMissing bool `help:"Of xgboost and lightgbm: values absent from sparse rows are 0, not missing."`
 }
 
 // given returns the name of the first flag that is given, or "" if none is.
@@ -163,7 +163,7 @@ func fromLightGBM(file []byte, o ImportArgs) (model.Model, error) {
 // forestOnly refuses import flags for a forest, because its file contains all facts about it.
 func forestOnly(m *forest.Model, err error, o ImportArgs) (model.Model, error) {
 	if flag := o.given(); err == nil && flag != "" {
-		err = fmt.Errorf("%s does not go with a forest that was made here: the file tells all that it reads", flag)
+		err = fmt.Errorf("%s does not go with a forest that was made here: its file says what it reads", flag)
 	}
 	if err != nil {
 		return nil, err
@@ -191,7 +191,7 @@ func formatOf(flag, name, path string) (exchange, error) {
 		all = append(all, e.name)
 	}
 	if name == "" {
-		return exchange{}, fmt.Errorf("%s is missing, and the name of %s tells no format: want one of %s", flag, path, strings.Join(all, ", "))
+		return exchange{}, fmt.Errorf("%s is missing, and the name of %s does not say the format: want one of %s", flag, path, strings.Join(all, ", "))
 	}
 	return exchange{}, fmt.Errorf("%s is %q: want one of %s", flag, name, strings.Join(all, ", "))
 }
@@ -249,7 +249,7 @@ func Import(w io.Writer, path, format, output string, replace bool, a ImportArgs
 		return false, err
 	}
 	if flag := a.given(); flag != "" && e.foreign == nil {
-		return false, fmt.Errorf("%s is for xgboost and lightgbm: %s tells all that the model reads", flag, e.name)
+		return false, fmt.Errorf("%s is for xgboost and lightgbm: %s files say what the model reads", flag, e.name)
 	}
 	file, err := model.ReadFile(path)
 	if err != nil {

@@ -153,7 +153,7 @@ func TestTrees(t *testing.T) {
 	w.fails(1, sized+"q.csv --label label --group-sizes q.sizes --test q.csv --test-group-sizes few.sizes", "sum to 5 rows")
 	w.fails(2, sized+"q.csv --label label --group-sizes q.sizes --group a", "both --group and --group-sizes")
 	w.fails(2, sized+"q.csv --label label --group-sizes q.sizes --test q.csv", "needs --test-group-sizes")
-	w.fails(2, "train gbdt --objective logistic --group-sizes q.sizes"+flags, "--group-sizes says something only with --objective lambdamart")
+	w.fails(2, "train gbdt --objective logistic --group-sizes q.sizes"+flags, "--group-sizes applies only with --objective lambdamart")
 	w.write("header.csv", "age,fare\n")
 	w.fails(1, "train gbdt --objective squared --input header.csv --label fare --model x.json", "input header.csv has a header and no rows")
 	w.fails(2, "train gbdt --objective logistic --early-stopping 5"+flags, "needs rows that are not trained on")
@@ -194,11 +194,11 @@ func TestTrees(t *testing.T) {
 
 	// Values that are given twice, or are no numbers, are refused before anything runs.
 	tree := "train gbdt --objective softmax --input codes.csv --label odd --model n.json "
-	w.fails(2, tree+"--monotone code=1;code=-1", `"code" is there twice`)
-	w.fails(2, tree+"--monotone code=1 --monotone code=1", `"code" is there twice`)
+	w.fails(2, tree+"--monotone code=1;code=-1", `"code" occurs twice`)
+	w.fails(2, tree+"--monotone code=1 --monotone code=1", `"code" occurs twice`)
 	w.fails(2, tree+"--monotone code=up", `"code": want a whole number, but got "up"`)
 	w.fails(2, tree+"--monotone code", `want a name, = and a number, but got "code"`)
-	w.fails(2, tree+"--class-weights 0=1;0=2", `"0" is there twice`)
+	w.fails(2, tree+"--class-weights 0=1;0=2", `"0" occurs twice`)
 	w.fails(2, tree+"--class-weights 0=much", `"0": want a number, but got "much"`)
 	w.fails(1, tree+"--monotone a=b=1", `there is no feature "a=b"`)
 	w.ok("train gbdt --objective squared --rounds 3 --input codes.csv --label odd --model n.json --monotone code=1")

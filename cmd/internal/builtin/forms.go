@@ -75,7 +75,7 @@ func commonForm(path string, files []string) (string, error) {
 			if common == tsvForm && form == csvForm || common == csvForm && form == tsvForm {
 				advice = ""
 			}
-			return "", fmt.Errorf("%s stands for files in several forms: by its name %s is %s, and %s is %s; name those of one form, such as %s%s",
+			return "", fmt.Errorf("%s names files in several forms: by its name %s is %s, and %s is %s; name those of one form, such as %s%s",
 				path, filepath.Base(files[0]), common, filepath.Base(f), form, globOf(files[0], f), advice)
 		}
 		common = form

@@ -73,11 +73,11 @@ func TestFormsOfDirectories(t *testing.T) {
 	w.ok("evaluate --model m.json --label y --input arrows")
 
 	const flags = " --features a,b --label y --model m.json --if-exists replace"
-	w.fails(1, "train linear --input mixed"+flags, "mixed stands for files in several forms: by its name a.csv is csv, and b.parquet is parquet; "+
+	w.fails(1, "train linear --input mixed"+flags, "mixed names files in several forms: by its name a.csv is csv, and b.parquet is parquet; "+
 		"name those of one form, such as "+filepath.Join("mixed", "*.csv")+", or say with --format how all are written")
-	w.fails(1, "predict --model m.json --output p.csv --if-exists replace --input read.me", "read.me stands for files in several forms: by its name README is csv, and b.parquet is parquet; "+
+	w.fails(1, "predict --model m.json --output p.csv --if-exists replace --input read.me", "read.me names files in several forms: by its name README is csv, and b.parquet is parquet; "+
 		"name those of one form, such as "+filepath.Join("read.me", "*.parquet"))
-	w.fails(1, "evaluate --model m.json --label y --input mixed", "mixed stands for files in several forms")
+	w.fails(1, "evaluate --model m.json --label y --input mixed", "mixed names files in several forms")
 	w.write("seps/a.csv", header+halves[0])
 	w.write("seps/b.tsv", header+halves[1])
 	w.fails(1, "train linear --input seps"+flags, "name those of one form, such as "+filepath.Join("seps", "*.csv")+"\n")

@@ -136,12 +136,12 @@ func (l commandLine) conditionProblem(f ownFlag, condition string) string {
 	case compared && but && textIn(has) == values:
 		return fmt.Sprintf("%s does not go with --%s %s", f.dashed(), name, values)
 	case compared && !but && !slices.Contains(strings.Split(values, "/"), textIn(has)):
-		return fmt.Sprintf("%s says something only with --%s %s", f.dashed(), name, strings.ReplaceAll(values, "/", " or "))
+		return fmt.Sprintf("%s applies only with --%s %s", f.dashed(), name, strings.ReplaceAll(values, "/", " or "))
 	case compared:
 	case negated && !has.IsZero():
 		return fmt.Sprintf("%s does not go with --%s", f.dashed(), name)
 	case !negated && has.IsZero():
-		return fmt.Sprintf("%s says something only with --%s", f.dashed(), name)
+		return fmt.Sprintf("%s applies only with --%s", f.dashed(), name)
 	}
 	return ""
 }
@@ -176,7 +176,7 @@ func emptyIn(names []string) (what string) {
 	}
 	for i, s := range names {
 		if s == "" {
-			what = " has nothing beside a comma"
+			what = " has an empty element beside a comma"
 		} else if slices.Contains(names[:i], s) {
 			what = fmt.Sprintf(" has %q twice", s)
 		}

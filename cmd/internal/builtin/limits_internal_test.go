@@ -154,7 +154,7 @@ func TestIdleFlags(t *testing.T) {
 			} else if p.name == "kmeans" {
 				word = "--init=random\x00" + word
 			}
-			require.Contains(t, usageError(t, p, strings.Split(word, "\x00")...), f.dashed()+" says something only with --", "%s %s", p.name, word)
+			require.Contains(t, usageError(t, p, strings.Split(word, "\x00")...), f.dashed()+" applies only with --", "%s %s", p.name, word)
 		}
 	}
 }
@@ -172,7 +172,7 @@ func TestRefusals(t *testing.T) {
 		"--subsample is 7: want a number above 0 and up to 1", "class weights are for logistic and softmax, and --objective is poisson")
 	by("mlp", "--hidden 5,0 --l2 NaN --method newton", "--hidden, number 2, is 0: want 1 to 1048576", "--l2 is NaN: want a number of 0 or more",
 		"--method is newton: want lbfgs, gd or sgd")
-	by("linear", "--method sgd --nesterov --schedule optimal", "--nesterov says something only with --momentum",
+	by("linear", "--method sgd --nesterov --schedule optimal", "--nesterov applies only with --momentum",
 		"--schedule is optimal, which is made from --l2, which is 0: use another schedule")
 	for name, whose := range map[string]string{"fm": "a factorisation machine's", "mlp": "a network's"} {
 		by(name, "--method sgd --schedule optimal --l2 0.1",

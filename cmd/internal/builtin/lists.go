@@ -64,7 +64,7 @@ func wordsBetween(text, separators string) (words []word, err error) {
 		}
 		if text != "" {
 			if !strings.Contains(separators, text[:1]) {
-				return nil, fmt.Errorf("%q stands behind a closing quote: want a comma", plainly(text, separators))
+				return nil, fmt.Errorf("%q follows a closing quote: want a comma", plainly(text, separators))
 			}
 			w.end, text = text[0], text[1:]
 		}

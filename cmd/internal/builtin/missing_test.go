@@ -82,7 +82,7 @@ func TestSpellingsOfMissingValues(t *testing.T) {
 	// A few odd cells make a column text, and a note names the first of them.
 	w.write("odd.csv", strings.Replace(many, "3,1,1\n2,3,1\n", "3,1,1\nabc,3,1\n", 1))
 	const why = `column "a" is text as 1 of 10000 values is no number, the first at odd.csv:4: "abc"`
-	w.fails(1, "train logistic"+flags+"odd.csv", why+": where that stands for a missing value, tell so with --null; otherwise name")
+	w.fails(1, "train logistic"+flags+"odd.csv", why+": where that stands for a missing value, say so with --null; otherwise name")
 	require.Contains(t, warned("train gbdt --objective logistic --rounds 2"+flags+"odd.csv"), "warning: "+why+"\n")
 	w.ok("train logistic --missing fill --null abc" + flags + "odd.csv")
 	w.write("odd2.csv", many+"1,2,1\nabc,2,0\n")

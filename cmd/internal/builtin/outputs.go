@@ -20,9 +20,9 @@ import (
 
 // OutputArgs are flags that name the columns that models add.
 type OutputArgs struct {
-	PredictionColumn  string `placeholder:"NAME" param:"PredictionCol" help:"Name of the column of predictions (default: prediction, of clusters cluster or component; with _1 or so behind it where the rows have such a column)."`
-	DistanceColumn    string `placeholder:"NAME" param:"DistanceCol" help:"Of kmeans: name of the column of distances (default: distance, with _1 or so behind it where the rows have such a column)."`
-	ProbabilityColumn string `placeholder:"NAME" param:"ProbabilityCol DecisionCol" help:"Name of the columns of probabilities, or of decision values, each with _ and the class or component behind it (default: probability or decision, of gmm probabilities; with _1 or so behind it where the rows have such a column)."`
+	PredictionColumn  string `placeholder:"NAME" param:"PredictionCol" help:"Name of the column of predictions (default: prediction, of clusters cluster or component; followed by _1 or so where the rows have such a column)."`
+	DistanceColumn    string `placeholder:"NAME" param:"DistanceCol" help:"Of kmeans: name of the column of distances (default: distance, followed by _1 or so where the rows have such a column)."`
+	ProbabilityColumn string `placeholder:"NAME" param:"ProbabilityCol DecisionCol" help:"Name of the columns of probabilities, or of decision values, each followed by _ and the class or component (default: probability or decision, of gmm probabilities; followed by _1 or so where the rows have such a column)."`
 }
 
 // outputFlag is a flag that names a column, or columns, that a model adds. name is "" if the
@@ -159,10 +159,10 @@ func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept
 		})
 	}
 	if o.ProbabilityColumn != "" && probability == "" {
-		return nil, fmt.Errorf("--probability-column says nothing of a model of kind %s, which gives no probabilities", m.Kind())
+		return nil, fmt.Errorf("--probability-column does not go with a model of kind %s, which gives no probabilities", m.Kind())
 	}
 	if o.DistanceColumn != "" && distance == "" {
-		return nil, fmt.Errorf("--distance-column says nothing of a model of kind %s, which gives no distances", m.Kind())
+		return nil, fmt.Errorf("--distance-column does not go with a model of kind %s, which gives no distances", m.Kind())
 	}
 	for _, f := range []outputFlag{{"--prediction-column", o.PredictionColumn}, {"--distance-column", o.DistanceColumn}} {
 		if f.name != "" && taken(f.name) {

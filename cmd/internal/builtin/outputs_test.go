@@ -132,7 +132,7 @@ func TestFlagsNameTheOutputsOfClusters(t *testing.T) {
 	w.fails(1, "train gmm --k 2 --input rows.csv --model n.json --probability-column y", `--probability-column is "y", a column of rows.csv that is read`)
 	w.fails(1, "train logistic --input rows.csv --label y --model n.json --prediction-column x", `--prediction-column is "x", a column of rows.csv that is read`)
 	w.fails(1, "predict --model k.json --input rows.csv --output n.csv --distance-column x", `--distance-column is "x", a column of rows.csv`)
-	w.fails(1, "predict --model g.json --input rows.csv --output n.csv --distance-column x", "--distance-column says nothing of a model of kind gmm, which gives no distances")
+	w.fails(1, "predict --model g.json --input rows.csv --output n.csv --distance-column x", "--distance-column does not go with a model of kind gmm, which gives no distances")
 	require.NoFileExists(t, w.path("n.json"))
 
 	// An output without a flag yields its name to one with a flag.

@@ -33,7 +33,7 @@ func (p *pairs[V]) Decode(ctx *kong.DecodeContext) error {
 		}
 		name, number := pair[:at], pair[at+1:]
 		if _, twice := (*p)[name]; twice {
-			return fmt.Errorf("%q is there twice", name)
+			return fmt.Errorf("%q occurs twice", name)
 		}
 		v, err := parsed[V](number)
 		if err != nil {

@@ -101,11 +101,11 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 func writable(output string) error {
 	path := strings.TrimPrefix(output, engine.ClientPath)
 	if path == "-" && path != output {
-		return fmt.Errorf("--output is %s: - alone is standard output, which is where the command runs", output)
+		return fmt.Errorf("--output is %s: standard output is - without client:", output)
 	}
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case ".gz", ".zst", ".zstd", ".bz2", ".xz", ".zip":
-		return fmt.Errorf("--output is %s, which names a compressed file, and none is written: leave out %s, or name a .parquet file, which is compressed by itself", output, ext)
+		return fmt.Errorf("--output is %s, which names a compressed file, and compressed files are not written: leave out %s, or name a .parquet file, which is compressed by itself", output, ext)
 	case ".arrows", ".libsvm", ".svm", ".xls", ".xlsx", ".ods", ".json", ".jsonl", ".orc", ".avro":
 		return fmt.Errorf("--output is %s, and %s files are not written: name a .csv, .tsv, .arrow, .feather or .parquet file", output, ext)
 	}

@@ -21,7 +21,7 @@ func (a TrainArgs) noFeature(column string, t arrow.DataType) error {
 	case len(a.Features) == 0:
 		return fmt.Errorf("%s: name the columns to use with --features", is)
 	case t.ID() == arrow.TIMESTAMP || t.ID() == arrow.DATE32:
-		return fmt.Errorf("--features: %s: write what counts of the time, such as the hour or the days since the first, as a column of numbers", is)
+		return fmt.Errorf("--features: %s: derive a column of numbers from it, such as the hour or the days since the first", is)
 	}
 	return fmt.Errorf("--features: %s: write it as a column of numbers or of text", is)
 }
@@ -99,7 +99,7 @@ func (s *spellings) Decode(ctx *kong.DecodeContext) error {
 	token := ctx.Scan.Pop()
 	text, ok := token.Value.(string)
 	if token.IsEOL() || !ok {
-		return errors.New("--null is missing its texts")
+		return errors.New("--null is empty: give the texts that stand for missing values")
 	}
 	*s = append(*s, strings.Split(text, ",")...)
 	return nil

@@ -17,7 +17,7 @@ func TestFlagsThatSayNothing(t *testing.T) {
 	w.ok("train linear --input t.csv --features x --label y --model m.json")
 	for line, want := range map[string][]string{
 		"train linear --input t.csv --label y --model n.json --features ''":              {"--features is empty"},
-		"train linear --input t.csv --label y --model n.json --features ,":               {"--features has nothing beside a comma"},
+		"train linear --input t.csv --label y --model n.json --features ,":               {"--features has an empty element beside a comma"},
 		"train linear --input t.csv --label y --model n.json --features x,x":             {`--features has "x" twice`},
 		"train linear --input t.csv --label y --model n.json --prediction-column ''":     {"--prediction-column is empty"},
 		"predict --model m.json --input t.csv --output p.csv --keep x,x":                 {`--keep has "x" twice`},
@@ -42,8 +42,8 @@ func TestFlagsThatSayNothing(t *testing.T) {
 		"predict --model m.json --input t.csv --output p.csv --model n.json":             "--model is given twice\n",
 		"predict --model m.json --input t.csv --output - --output -":                     "--output is given twice\n",
 		"run kmeans --k 2 --input t.csv --k 3":                                           "--k is given twice\n",
-		`train linear --input t.csv --label y --model n.json --types "x=utf8;x=int64"`:   `--types: "x" is there twice`,
-		"train linear --input t.csv --label y --model n.json --types x=utf8 --types x=a": `--types: "x" is there twice`,
+		`train linear --input t.csv --label y --model n.json --types "x=utf8;x=int64"`:   `--types: "x" occurs twice`,
+		"train linear --input t.csv --label y --model n.json --types x=utf8 --types x=a": `--types: "x" occurs twice`,
 		"train linear --input t.csv --label y --model n.json --types x":                  `--types: want a name, = and a type, but got "x"`,
 	} {
 		w.fails(2, line, want)

@@ -84,7 +84,7 @@ func openScores(file []byte, schema engine.Schema, label string) (model.Compute,
 				positive.Append(false)
 				score.AppendNull()
 			case len(classes) == 2 && !known: // to count it as either would be a guess
-				return nil, &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q has the label %q, and the model tells %q from %q: leave such rows out, or name the column of the model's labels", label, name, classes[0], classes[1])}
+				return nil, &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q has the label %q, and the model knows only %q and %q: leave such rows out, or name the column of the model's labels", label, name, classes[0], classes[1])}
 			case len(classes) == 2:
 				positive.Append(class == 1)
 				score.Append(given[len(given)-1])

@@ -52,7 +52,7 @@ func (of streams) replaced(words []string, in io.Reader, cluster string) (s stan
 		case read && used != "":
 			return s, nil, fmt.Errorf("%s and %s cannot both be standard input", used, flag)
 		case written && s.output != "":
-			return s, nil, errors.New("there is one standard output")
+			return s, nil, errors.New("only one output can be standard output")
 		}
 		if s.dir == "" {
 			if s.dir, err = os.MkdirTemp("", "superstep-"); err != nil {

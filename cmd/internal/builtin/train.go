@@ -32,7 +32,7 @@ type TrainArgs struct {
 	Model    string `required:"" placeholder:"FILE" help:"File to write the model to, on this machine."`
 	Encode   bool   `help:"Make features of text: a component for each value that a column has. Without it a text column among the features is an error, but for trees, which take its values as categories."`
 	Sparse   bool   `of:"encode" help:"Keep encoded features sparse: for text with very many values."`
-	Missing  string `enum:"refuse,skip,fill," default:"" placeholder:"WHAT" help:"What becomes of rows with missing values in training: refuse makes them an error, skip leaves them out, fill puts in the median, or of text the most frequent value (default: refuse, but trees take missing features as they are, unless --encode makes numbers of text)."`
+	Missing  string `enum:"refuse,skip,fill," default:"" placeholder:"WHAT" help:"What to do with rows with missing values in training: refuse makes them an error, skip leaves them out, fill puts in the median, or of text the most frequent value (default: refuse, but trees take missing features as they are, unless --encode makes numbers of text)."`
 	Plot     string `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`
 	PlotOf   string `of:"plot" enum:"auto,loss,coefficients,importance,roc,clusters" default:"auto" placeholder:"WHAT" help:"loss, the curve of training; coefficients; importance, of features to trees; roc, of two classes, on --test if given; clusters, by the first two features; or auto (the default): clusters, of numbers loss, of two classes roc, and of more the confusion matrix."`
 	OutputArgs

@@ -134,7 +134,7 @@ func TestTimesAreNoFeatures(t *testing.T) {
 		b[3].(*array.BinaryBuilder).Append([]byte("a"))
 	})
 	const train = "train linear --label y --model n.json --input t.arrow"
-	const way = ", not a number: write what counts of the time, such as the hour or the days since the first, as a column of numbers"
+	const way = ", not a number: derive a column of numbers from it, such as the hour or the days since the first"
 	told := w.fails(1, train+" --features x,at", `--features: column "at" of t.arrow is timestamp[us]`+way)
 	require.NotContains(t, told, "name the columns")
 	w.fails(1, train+" --features x,day", `--features: column "day" of t.arrow is date32`+way)

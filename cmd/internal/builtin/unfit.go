@@ -90,7 +90,7 @@ func remedyFor(why operators.TextColumn, column string) string {
 	if why.Long {
 		return fmt.Sprintf("have it read as numbers, which are rounded, with --types %s=float64", column)
 	}
-	return "where that stands for a missing value, tell so with --null"
+	return "where that stands for a missing value, say so with --null"
 }
 
 // mixed tells why a CSV column that has numbers is text, and nothing for other columns.

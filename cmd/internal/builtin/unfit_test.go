@@ -16,7 +16,7 @@ func TestTextWhereNumbersAreNeeded(t *testing.T) {
 	w.write("l.csv", "a,y,q,b\n1,1,a,1\n2,2,a,2\n3,\"1,234\",b,3\n"+strings.Repeat("4,4,b,1\n5,5,c,3\n", 4))
 	w.write("names.csv", "a,y\n1,one\n2,two\n3,three\n")
 	const cell = `column "y" is text as 1 of 11 values is no number, the first at l.csv:4: "1,234"`
-	const cure = ": where that stands for a missing value, tell so with --null"
+	const cure = ": where that stands for a missing value, say so with --null"
 	for _, trainer := range []string{
 		"linear", "svr", "glm", "glm --family poisson", "fm --task regression", "mlp --task regression", "forest --task regression", "gbdt --objective squared",
 		"gbdt --objective lambdamart --group q --features a",

@@ -13,7 +13,7 @@ import (
 // attachCommand follows a job like the client that waits for it.
 type attachCommand struct {
 	clusterFlags
-	Job   string `arg:"" help:"ID of the job, or the beginning of it that fits no other."`
+	Job   string `arg:"" help:"ID of the job, or the start of it if no other job has the same."`
 	Quiet bool   `short:"q" help:"Print what the job prints and nothing of its states and progress."`
 }
 
@@ -32,7 +32,7 @@ func (c *attachCommand) Run(ctx context.Context, s *Streams) error {
 		info, err := jm.FollowToEnd(ctx, wire.JobID(c.Job), false, a.event)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			fmt.Fprintf(s.Err, "job %s goes on: superstep attach follows it again, superstep cancel ends it\n", a.job)
+			fmt.Fprintf(s.Err, "job %s keeps running: superstep attach follows it again, superstep cancel ends it\n", a.job)
 			return ExitError(exitFailed)
 		case err != nil:
 			return err

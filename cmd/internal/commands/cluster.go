@@ -26,7 +26,7 @@ type jobManager interface {
 type clusterFlags struct {
 	ConfigFlag
 	Cluster  string `setting:"cluster" default:"localhost:6123" placeholder:"HOST:PORT" help:"The job manager (default: ${default})."`
-	Insecure bool   `setting:"insecure" help:"Talk to a job manager on another machine without TLS: who reads along learns the token."`
+	Insecure bool   `setting:"insecure" help:"Talk to a job manager on another machine without TLS: anyone on the network can read the token."`
 	tokenFlag
 	tlsFlags
 }

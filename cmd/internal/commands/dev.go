@@ -32,7 +32,7 @@ type DevCommand struct {
 	Listen       string        `setting:"jobmanager.listen" default:"127.0.0.1:6123" placeholder:"HOST:PORT" help:"Where clients connect (default: ${default})."`
 	HTTP         string        `name:"http" setting:"jobmanager.http" default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where REST and metrics are served (default: ${default}); \"off\" for nowhere."`
 	Placement    string        `setting:"jobmanager.placement" enum:"pack,spread" default:"spread" placeholder:"POLICY" help:"pack jobs onto few task managers, or spread them (default: ${default})."`
-	Dir          string        `setting:"dev.dir" placeholder:"DIR" help:"Where everything is kept (default: a directory that is removed at the end)."`
+	Dir          string        `setting:"dev.dir" placeholder:"DIR" help:"Directory for all files of the cluster (default: one that is removed at the end)."`
 	tokenFlag
 	logFlags
 }
@@ -110,9 +110,9 @@ func (c *DevCommand) awaitRegistration(ctx context.Context, m *manager, processe
 		case <-ctx.Done():
 			return nil
 		case <-processes.empty:
-			return errors.New("the task managers have ended: their messages stand above")
+			return errors.New("the task managers have ended: their messages are above")
 		case <-late.C:
-			return fmt.Errorf("%d of %d task managers have registered after 30 s: the messages of the others stand above", registered, c.TaskManagers)
+			return fmt.Errorf("%d of %d task managers have registered after 30 s: the messages of the others are above", registered, c.TaskManagers)
 		case <-look.C:
 		}
 	}

@@ -11,7 +11,7 @@ type ExportCommand struct {
 	File     string `arg:"" help:"File of a model of any kind."`
 	To       string `placeholder:"FORMAT" help:"Format to write (default: by the ending of --output)."`
 	Output   string `required:"" placeholder:"FILE" help:"File to write."`
-	IfExists string `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What becomes of a file that is there: fail (the default) keeps it, replace writes over it."`
+	IfExists string `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What to do if the file exists: fail (the default) or replace."`
 }
 
 // Help lists the formats.
@@ -31,7 +31,7 @@ type ImportCommand struct {
 	From string `placeholder:"FORMAT" help:"Format to read (default: by the ending of the file)."`
 	builtin.ImportArgs
 	Output   string `required:"" placeholder:"FILE" help:"File to write the model to, for predict, evaluate and inspect."`
-	IfExists string `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What becomes of a file that is there: fail (the default) keeps it, replace writes over it."`
+	IfExists string `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What to do if the file exists: fail (the default) or replace."`
 }
 
 // Help lists the formats.

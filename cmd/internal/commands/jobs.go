@@ -19,7 +19,7 @@ import (
 type listCommand struct {
 	clusterFlags
 	State  []string   `placeholder:"STATE" help:"Only jobs in these states, such as running, waiting, failed."`
-	Limit  int        `short:"n" default:"50" placeholder:"N" help:"At most so many, newest first; 0 is all (default: ${default})."`
+	Limit  int        `short:"n" default:"50" placeholder:"N" help:"Largest number of jobs to list, newest first; 0 lists all (default: ${default})."`
 	Output outputForm `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"text or json."`
 }
 
@@ -109,8 +109,8 @@ func ran(j *wire.JobInfo, now time.Time) string {
 // showCommand shows one job.
 type showCommand struct {
 	clusterFlags
-	Job    string `arg:"" help:"ID of the job, or the beginning of it that fits no other."`
-	Plan   string `enum:"none,text,json,dot" default:"none" placeholder:"FORM" help:"Print the plan as text, json or dot instead."`
+	Job    string `arg:"" help:"ID of the job, or the start of it if no other job has the same."`
+	Plan   string `enum:"none,text,json,dot" default:"none" placeholder:"FORM" help:"Print only the plan, as text, json or dot."`
 	Output string `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"text or json."`
 }
 
@@ -256,9 +256,9 @@ func terminalText(s string) string {
 // logsCommand prints the output of workers.
 type logsCommand struct {
 	clusterFlags
-	Job    string `arg:"" help:"ID of the job, or the beginning of it that fits no other."`
-	Worker int    `default:"-1" placeholder:"N" help:"Only of this worker; all of them if not given."`
-	Follow bool   `short:"f" help:"Go on until the job ends."`
+	Job    string `arg:"" help:"ID of the job, or the start of it if no other job has the same."`
+	Worker int    `default:"-1" placeholder:"N" help:"Only of this worker (default: all workers)."`
+	Follow bool   `short:"f" help:"Follow the output until the job ends."`
 }
 
 // Run prints the lines. With several workers, each line begins with the number of its worker.
@@ -292,7 +292,7 @@ func (c *logsCommand) Run(ctx context.Context, s *Streams) error {
 // cancelCommand cancels jobs.
 type cancelCommand struct {
 	clusterFlags
-	Jobs []string `arg:"" help:"IDs of the jobs, or the beginnings of them."`
+	Jobs []string `arg:"" help:"IDs of the jobs, or the starts of them."`
 }
 
 // Run cancels all of the jobs that can be cancelled.

@@ -21,10 +21,10 @@ import (
 // resultsCommand prints or writes the results of a job.
 type resultsCommand struct {
 	clusterFlags
-	Job      string `arg:"" help:"ID of the job, or the beginning of it that fits no other."`
-	Name     string `arg:"" optional:"" help:"Name of the result; left out, the only one there is, or a list of those there are."`
+	Job      string `arg:"" help:"ID of the job, or the start of it if no other job has the same."`
+	Name     string `arg:"" optional:"" help:"Name of the result (default: the only one; several are listed)."`
 	Output   string `placeholder:"FILE" help:"File to write the result to: rows as CSV, or by its ending as .tsv, .arrow or .parquet; printed text as it is (default: standard output, rows as CSV)."`
-	IfExists string `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What becomes of a file that is there: fail (the default) keeps it, replace writes over it."`
+	IfExists string `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What to do if the file exists: fail (the default) or replace."`
 }
 
 // Run prints the result, or the list of results.

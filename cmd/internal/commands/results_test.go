@@ -232,5 +232,5 @@ func TestAttach(t *testing.T) {
 	var out, errOut bytes.Buffer
 	code := Main(ctx, "superstep", "About.", new(Cluster), append([]string{"attach", "j"}, flags...), &Streams{Out: &out, Err: &errOut, Lookup: func(string) (string, bool) { return "", false }})
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, errOut.String(), "goes on: superstep attach follows it again")
+	require.Contains(t, errOut.String(), "keeps running: superstep attach follows it again")
 }

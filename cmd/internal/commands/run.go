@@ -69,7 +69,7 @@ func launch(ctx context.Context, s *Streams, command string, what, more []string
 		err = nil
 	}
 	if err != nil {
-		err = fmt.Errorf("%s is no built-in job (%s) and no program: %w", name, strings.Join(builtin.Names(), ", "), err)
+		err = fmt.Errorf("%s is neither a built-in job (%s) nor a program: %w", name, strings.Join(builtin.Names(), ", "), err)
 		if near := spelling.Near(name, builtin.Names()); len(near) > 0 {
 			err = fmt.Errorf("%w; did you mean %s?", err, near[0])
 		}

@@ -28,7 +28,7 @@ import (
 
 // logFlags say what is logged and how.
 type logFlags struct {
-	LogLevel string `setting:"log.level" enum:"trace,debug,info,warn,error,off" default:"info" placeholder:"LEVEL" help:"Least level logged on standard error: trace, debug, info, warn, error or off (default: ${default})."`
+	LogLevel string `setting:"log.level" enum:"trace,debug,info,warn,error,off" default:"info" placeholder:"LEVEL" help:"Lowest level that is logged on standard error: trace, debug, info, warn, error or off (default: ${default})."`
 	LogJSON  bool   `name:"log-json" setting:"log.json" help:"Log as JSON, one object per line."`
 }
 
@@ -54,7 +54,7 @@ type JobManagerCommand struct {
 	ConfigFlag
 	Listen      string        `setting:"jobmanager.listen" default:"127.0.0.1:6123" placeholder:"HOST:PORT" help:"Where task managers and clients connect (default: ${default}). Anything but this machine needs TLS, or --insecure."`
 	HTTP        string        `name:"http" setting:"jobmanager.http" default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where REST and metrics are served (default: ${default}); \"off\" for nowhere."`
-	Probes      string        `setting:"jobmanager.probes" default:"off" placeholder:"HOST:PORT" help:"Further address where only /healthz and /readyz are served, without TLS and without a token, as a kubelet needs it (default: ${default})."`
+	Probes      string        `setting:"jobmanager.probes" default:"off" placeholder:"HOST:PORT" help:"Another address where only /healthz and /readyz are served, without TLS and without a token, for a kubelet (default: ${default})."`
 	AllowHost   []string      `setting:"jobmanager.allow-hosts" placeholder:"HOST" help:"Further names by which browsers may reach the HTTP port."`
 	Dir         string        `setting:"jobmanager.dir" default:"${state}/jobmanager" placeholder:"DIR" help:"Where artifacts, results and history are kept (default: ${default})."`
 	MaxArtifact settings.Size `setting:"jobmanager.max-artifact" default:"1GiB" placeholder:"SIZE" help:"Largest executable that may be uploaded (default: ${default})."`
@@ -66,7 +66,7 @@ type JobManagerCommand struct {
 	KeepJobs    int           `setting:"jobmanager.keep-jobs" default:"1000" placeholder:"N" help:"How many ended jobs are remembered (default: ${default})."`
 	Placement   string        `setting:"jobmanager.placement" enum:"pack,spread" default:"spread" placeholder:"POLICY" help:"pack jobs onto few task managers, or spread them (default: ${default})."`
 	Detection   time.Duration `setting:"jobmanager.detection" default:"4s" placeholder:"TIME" help:"How long a task manager may be silent before it counts as lost (default: ${default})."`
-	Lease       time.Duration `setting:"jobmanager.lease" default:"16s" placeholder:"TIME" help:"How long task managers go on with their workers while they do not hear from here (default: ${default})."`
+	Lease       time.Duration `setting:"jobmanager.lease" default:"16s" placeholder:"TIME" help:"How long task managers keep their workers running without a message from here (default: ${default})."`
 	Insecure    bool          `setting:"insecure" help:"Allow other machines to connect without TLS. The token, programs and data can then be read and changed on the way."`
 	tokenFlag
 	tlsFlags
@@ -80,7 +80,7 @@ func (c *JobManagerCommand) Run(ctx context.Context, s *Streams, file *settings.
 }
 
 func (c *JobManagerCommand) serve(ctx context.Context, s *Streams, shown []settings.Shown, log hclog.Logger) error {
-	c.warn(log, s, "jobmanager", c.Insecure, "whoever can see the network can read the token and run programs here")
+	c.warn(log, s, "jobmanager", c.Insecure, "anyone on the network can read the token and run programs here")
 	m, err := c.start(ctx, shown, log)
 	if err != nil {
 		return err
@@ -169,16 +169,16 @@ func (m *manager) Close() error {
 type TaskManagerCommand struct {
 	ConfigFlag
 	JobManager string        `name:"jobmanager" setting:"taskmanager.jobmanager" default:"localhost:6123" placeholder:"HOST:PORT" help:"The job manager (default: ${default})."`
-	Name       string        `setting:"taskmanager.name" placeholder:"NAME" help:"What people see (default: the host and the start of its identity)."`
+	Name       string        `setting:"taskmanager.name" placeholder:"NAME" help:"Name in lists and logs (default: the host and the start of its identity)."`
 	Slots      int           `setting:"taskmanager.slots" placeholder:"N" help:"Slots offered (default: one per processor)."`
 	Memory     settings.Size `setting:"taskmanager.memory" placeholder:"SIZE" help:"Memory for workers, such as 16GiB (default: a quarter of the machine's)."`
 	Dir        string        `setting:"taskmanager.dir" default:"${state}/taskmanager" placeholder:"DIR" help:"Where executables and temporary files are kept; one task manager per directory (default: ${default})."`
 	Cache      settings.Size `setting:"taskmanager.cache" default:"4GiB" placeholder:"SIZE" help:"How much kept executables may take (default: ${default})."`
 	MinFree    settings.Size `setting:"taskmanager.min-free" default:"256MiB" placeholder:"SIZE" help:"Disk space below which no work is taken, until there is a quarter more (default: ${default}); 0 for any."`
 	Near       string        `setting:"taskmanager.near" placeholder:"DIR" help:"Where the job manager keeps executables, if it is on this machine and of this user: they are linked instead of fetched."`
-	Listen     string        `setting:"taskmanager.listen" default:"127.0.0.1" placeholder:"HOST" help:"Interface on which workers hear each other (default: ${default}). Anything but this machine needs TLS, or --insecure."`
-	Advertise  string        `setting:"taskmanager.advertise" placeholder:"HOST" help:"Name by which other machines reach that interface (default: that of --listen)."`
-	Ports      string        `name:"worker-ports" setting:"taskmanager.worker-ports" placeholder:"FIRST-LAST" help:"Ports of that interface at which workers hear each other, such as 6200-6299: one for each job that has slots here at once (default: any free one)."`
+	Listen     string        `setting:"taskmanager.listen" default:"127.0.0.1" placeholder:"HOST" help:"Address at which workers accept connections of other workers (default: ${default}). Anything but this machine needs TLS, or --insecure."`
+	Advertise  string        `setting:"taskmanager.advertise" placeholder:"HOST" help:"Name by which other machines reach that address (default: that of --listen)."`
+	Ports      string        `name:"worker-ports" setting:"taskmanager.worker-ports" placeholder:"FIRST-LAST" help:"Ports of that address for workers, such as 6200-6299: one for each job that has slots here at the same time (default: any free one)."`
 	Insecure   bool          `setting:"insecure" help:"Allow other machines to connect without TLS."`
 	tokenFlag
 	tlsFlags
@@ -196,7 +196,7 @@ func (c *TaskManagerCommand) Run(ctx context.Context, s *Streams) error {
 }
 
 func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Logger) error {
-	c.warn(log, s, "taskmanager", c.Insecure, "whoever can see the network can read the token, programs and data")
+	c.warn(log, s, "taskmanager", c.Insecure, "anyone on the network can read the token, programs and data")
 	secure := !c.files().IsZero()
 	if err := security.CheckListen(net.JoinHostPort(c.Listen, "0"), secure, c.Insecure); err != nil {
 		return UsageError{err}
@@ -238,7 +238,7 @@ func (c *TaskManagerCommand) dialOptions(ctx context.Context, s *Streams, log hc
 		return "", nil, err
 	}
 	if local, err := security.IsLoopback(address); config == nil && (err != nil || !local && !c.Insecure) {
-		return "", nil, UsageError{errors.Join(err, fmt.Errorf("the job manager at %s is on another machine, and without TLS whoever can read along learns the token: give --tls-ca, --tls-cert and --tls-key (superstep tls init makes them), or --insecure", address))}
+		return "", nil, UsageError{errors.Join(err, fmt.Errorf("the job manager at %s is on another machine, and without TLS anyone on the network can read the token: give --tls-ca, --tls-cert and --tls-key (superstep tls init makes them), or --insecure", address))}
 	}
 	return address, []grpc.DialOption{
 		grpc.WithTransportCredentials(security.ClientCredentials(config)), grpc.WithPerRPCCredentials(security.TokenCredentials(token, config != nil)), grpc.WithNoProxy(),
@@ -288,9 +288,9 @@ type TLSCommand struct {
 }
 
 type tlsInit struct {
-	Dir     string   `arg:"" help:"Directory for the files; it is made if need be."`
+	Dir     string   `arg:"" help:"Directory for the files, which is made if it does not exist."`
 	Hosts   []string `name:"host" placeholder:"HOST" help:"Names and addresses by which the job manager is reached, beside localhost."`
-	Replace bool     `help:"Replace files that are there."`
+	Replace bool     `help:"Replace existing files."`
 }
 
 // Run makes the files and says how to use them.

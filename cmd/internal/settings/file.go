@@ -97,7 +97,7 @@ const maxDepth = 8
 // flatten adds the values below a node.
 func flatten(n *yaml.Node, key string, into map[string]entry, depth int) error {
 	if depth > maxDepth {
-		return fmt.Errorf("line %d: maps lie too deep in each other", n.Line)
+		return fmt.Errorf("line %d: maps are nested too deeply", n.Line)
 	}
 	switch n.Kind {
 	case yaml.MappingNode:

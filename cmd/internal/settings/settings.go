@@ -73,7 +73,7 @@ func (s *Settings) Resolve(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, er
 // fits tries a value of a flag as the parser will.
 func fits(f *kong.Flag, value string) error {
 	if f.Enum != "" && !slices.Contains(strings.Split(f.Enum, ","), value) {
-		return fmt.Errorf("%q is none of %s", value, strings.Join(strings.Split(f.Enum, ","), ", "))
+		return fmt.Errorf("%q is not one of %s", value, strings.Join(strings.Split(f.Enum, ","), ", "))
 	}
 	target := reflect.New(f.Target.Type()).Elem()
 	return f.Mapper.Decode(&kong.DecodeContext{Value: f.Value, Scan: kong.Scan().PushTyped(value, kong.FlagValueToken)}, target)

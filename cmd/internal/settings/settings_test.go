@@ -150,7 +150,7 @@ func TestWrongValuesNameTheirOrigin(t *testing.T) {
 		{"wait", "soon", `"soon"`},
 		{"room", "3 apples", `"3 apples" is no size`},
 		{"loud", "perhaps", `"perhaps"`},
-		{"manner", "rude", `"rude" is none of kind, brisk`},
+		{"manner", "rude", `"rude" is not one of kind, brisk`},
 	} {
 		name := settings.EnvName("serve." + c.key)
 		_, _, err := parsed(t, map[string]string{name: c.value}, "", "serve")

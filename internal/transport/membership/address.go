@@ -45,7 +45,7 @@ func advertised(ctx context.Context, address string, socket netip.Addr) (string,
 func (c *core) addresses() error {
 	first := &c.members[0]
 	if host, port, err := net.SplitHostPort(first.hello.address); err == nil && host == "" {
-		first.hello.address = net.JoinHostPort(c.near().String(), port)
+		first.hello.address = net.JoinHostPort(c.localAddress().String(), port)
 	}
 	for a := range c.members {
 		m := &c.members[a]
@@ -69,7 +69,7 @@ func (c *core) addresses() error {
 // near returns the address at which other processes reach this process: the local address of
 // the connection of the first process on another machine, or the loopback address if all are on
 // this machine.
-func (c *core) near() netip.Addr {
+func (c *core) localAddress() netip.Addr {
 	for i := range c.members {
 		if m := &c.members[i]; m.machine().IsValid() {
 			return m.via

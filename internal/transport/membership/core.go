@@ -27,15 +27,15 @@ import (
 // A group ends once: failed and ended are final.
 type core struct {
 	settings
-	phase     phase
-	cause     error       // set in phase failed
-	asked     question    // set in phase deciding
-	members   []member    // by process number
-	conns     map[int]int // process of each connection
-	out       []command   // commands for the event that is being handled
-	watch     silence.Watch
-	beatsSent time.Duration // time when heartbeats were last sent
-	doubted   string        // describes the last connection refused for its secret, with the reason
+	phase             phase
+	cause             error       // set in phase failed
+	asked             question    // set in phase deciding
+	members           []member    // by process number
+	conns             map[int]int // process of each connection
+	out               []command   // commands for the event that is being handled
+	watch             silence.Watch
+	beatsSent         time.Duration // time when heartbeats were last sent
+	lastWithoutSecret string        // describes the last connection refused for its secret, with the reason
 
 	ranks  []standing             // by rank; set from phase running on
 	recent [recentOps]observation // operations reported lately, each at index seq modulo recentOps
@@ -79,14 +79,14 @@ func (p phase) String() string {
 // member is what the coordinator knows of one process.
 type member struct {
 	presence
-	conn      int
-	hello     hello
-	from, via netip.Addr    // remote and local address of its connection; invalid for process 0
-	heard     time.Duration // time of its last message
-	liveness  silence.Peer  // state for silence.Watch
-	sampled   time.Duration // time of its last state message
-	told      string        // text about missing processes that was last sent to it
-	refused   string        // why a process with this number was refused; "" if none was
+	conn         int
+	hello        hello
+	from, via    netip.Addr    // remote and local address of its connection; invalid for process 0
+	heard        time.Duration // time of its last message
+	liveness     silence.Peer  // state for silence.Watch
+	sampled      time.Duration // time of its last state message
+	lastReported string        // text about missing processes that was last sent to it
+	refused      string
 }
 
 // presence is whether a process takes part in the group.
@@ -217,7 +217,7 @@ func (c *core) lose(now time.Duration, conn int, reason string, kind error) []co
 		if own := c.members[0].hello.ranks; len(own) > 0 { // otherwise process 0 itself has not arrived yet
 			reporter = own[0]
 		}
-		c.turnAway(&PeerError{
+		c.refuseAll(&PeerError{
 			Rank: m.hello.ranks[0], Address: m.hello.address,
 			Reporter: reporter, Reason: fmt.Sprintf("%s while the group was forming (%s)", reason, c.missing()), Kind: kind,
 		})
@@ -325,7 +325,7 @@ func (c *core) replaced(attempt uint32) []command {
 	cause := fmt.Errorf("%w, %d", ErrReplaced, attempt)
 	switch c.phase {
 	case forming:
-		c.turnAway(cause)
+		c.refuseAll(cause)
 	case running, deciding:
 		c.abort(cause)
 	}

@@ -51,7 +51,7 @@ func (c *core) check(h hello) error {
 // secret.
 func (c *core) distrust(from string, reason error) []command {
 	if c.phase == forming {
-		c.doubted = fmt.Sprintf("a process at %s: %v", from, reason)
+		c.lastWithoutSecret = fmt.Sprintf("a process at %s: %v", from, reason)
 		c.tellMissing()
 	}
 	return c.take()
@@ -92,7 +92,7 @@ func (c *core) host(rank int) (int, bool) {
 // group.
 func (c *core) wait(now time.Duration) {
 	if now >= c.join {
-		c.turnAway(&textError{fmt.Sprintf("the group is not complete after %v: %s", c.join, c.missing()), ErrTimeout})
+		c.refuseAll(&textError{fmt.Sprintf("the group is not complete after %v: %s", c.join, c.missing()), ErrTimeout})
 		return
 	}
 	c.tellMissing()
@@ -111,8 +111,8 @@ func (c *core) tellMissing() {
 // inform sends missing, the text about missing processes, to a joined process if it has not got
 // this text yet.
 func (c *core) inform(m *member, missing string) {
-	if missing != m.told {
-		m.told = missing
+	if missing != m.lastReported {
+		m.lastReported = missing
 		c.send(m.conn, waiting{missing})
 	}
 }
@@ -130,8 +130,8 @@ func (c *core) missing() string {
 			}
 		}
 	}
-	if c.doubted != "" {
-		refused = append(refused, c.doubted)
+	if c.lastWithoutSecret != "" {
+		refused = append(refused, c.lastWithoutSecret)
 	}
 	s := fmt.Sprintf("waiting for %s of %d: have they started?", list("process", "processes", numbers), c.processes)
 	if refused != nil {
@@ -166,7 +166,7 @@ func list(one, many string, numbers []int) string {
 }
 
 // turnAway fails a group that has not formed, and sends the cause to all joined processes.
-func (c *core) turnAway(cause error) {
+func (c *core) refuseAll(cause error) {
 	c.enter(failed)
 	c.cause = received(cause)
 	for i := range c.members {
@@ -180,7 +180,7 @@ func (c *core) turnAway(cause error) {
 // reason.
 func (c *core) giveUp(reason error) []command {
 	if c.phase == forming {
-		c.turnAway(fmt.Errorf("process 0 gave up (%w) %s", reason, c.missing()))
+		c.refuseAll(fmt.Errorf("process 0 gave up (%w) %s", reason, c.missing()))
 	}
 	return c.take()
 }
@@ -193,7 +193,7 @@ func (c *core) form(now time.Duration) {
 		err = c.addresses()
 	}
 	if err != nil {
-		c.turnAway(err)
+		c.refuseAll(err)
 		return
 	}
 	w := welcome{make([]Peer, len(c.members)), int64(c.detection)}
@@ -204,7 +204,7 @@ func (c *core) form(now time.Duration) {
 		w.table[p] = Peer{Ranks: m.hello.ranks, Address: m.hello.address}
 	}
 	if _, err := appendFrame(nil, 0, w); err != nil {
-		c.turnAway(fmt.Errorf("the table of the group is too long: %w", err))
+		c.refuseAll(fmt.Errorf("the table of the group is too long: %w", err))
 		return
 	}
 	c.enter(running)

@@ -131,7 +131,7 @@ func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
 	if cfg.Store != nil {
 		at, err := cfg.Store.Get(ctx, cfg.key())
 		if err != nil {
-			return nil, fmt.Errorf("process 0 has not told its address: has it started? (%w)", err)
+			return nil, fmt.Errorf("process 0 has not published its address: has it started? (%w)", err)
 		}
 		addresses = strings.Split(string(at), ",")
 	}

@@ -23,10 +23,10 @@ type sampler struct {
 
 // track has the state of one rank as it was reported.
 type track struct {
-	seen  State     // state at the last look
-	told  rankState // state last reported to the coordinator, without the begun operations
-	begun uint64    // highest number of the operations that were reported as begun
-	texts texts     // texts that were sent
+	seen     State     // state at the last look
+	reported rankState // state last reported to the coordinator, without the begun operations
+	begun    uint64    // highest number of the operations that were reported as begun
+	texts    texts     // texts that were sent
 }
 
 // texts has the texts of operations that a process has sent to the coordinator, by hash. Both
@@ -66,7 +66,7 @@ const lookPeriod = 20 * time.Millisecond
 func newSampler(cfg Config, l link, every time.Duration) *sampler {
 	s := &sampler{look: cfg.State, link: l, every: every, asked: make(chan struct{}, 1), ranks: make(map[int]*track)}
 	for _, r := range cfg.Ranks {
-		s.ranks[r] = &track{seen: State{Rank: r}, told: rankState{rank: r}}
+		s.ranks[r] = &track{seen: State{Rank: r}, reported: rankState{rank: r}}
 	}
 	return s
 }
@@ -113,8 +113,8 @@ func (s *sampler) waits() bool {
 		if t == nil {
 			continue
 		}
-		found = found || now.Left && !t.told.left || now.Op != nil && t.seen.Op != nil && now.Seq == t.seen.Seq &&
-			(!t.told.inside || t.told.seq != now.Seq)
+		found = found || now.Left && !t.reported.left || now.Op != nil && t.seen.Op != nil && now.Seq == t.seen.Seq &&
+			(!t.reported.inside || t.reported.seq != now.Seq)
 		t.seen = now
 	}
 	return found
@@ -144,10 +144,10 @@ func (s *sampler) send(answering bool) {
 		if n.inside {
 			n.hash = now.Op.Hash
 		}
-		if n == t.told && !answering {
+		if n == t.reported && !answering {
 			continue
 		}
-		t.told = n
+		t.reported = n
 		t.tell(&n, &now, answering)
 		if m.ranks = append(m.ranks, n); len(m.ranks) == maxStates {
 			s.link.send(m)

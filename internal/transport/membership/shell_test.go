@@ -271,7 +271,7 @@ func TestNewAttemptWaitsForTheOldOneToGo(t *testing.T) {
 
 // TestStrangersChangeNothing requires that connections that are accepted but do not send a
 // hello of this package do not affect the group.
-func TestStrangersChangeNothing(t *testing.T) {
+func TestConnectionWithoutHelloChangesNothing(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	before := descriptors(t)
 	group := joinAll(t, 2, nil)

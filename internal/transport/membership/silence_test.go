@@ -200,7 +200,7 @@ func TestRankThatLeavesItsProcessBehind(t *testing.T) {
 // TestStarvedProcessDoesNotAccuse runs a group of three whose coordinator gets a tick only
 // every 5 seconds, and reads the arrived messages only after the tick. It must not declare
 // processes dead that have sent messages.
-func TestStarvedProcessDoesNotAccuse(t *testing.T) {
+func TestStarvedCoordinatorSuspectsNobody(t *testing.T) {
 	c := newCore(settings{processes: 3, size: 3, detection: defaultDetection, join: defaultJoin})
 	for p := range 3 {
 		h := hello{process: p, processes: 3, size: 3, ranks: []int{p}, address: "host:7"}

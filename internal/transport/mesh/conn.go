@@ -167,7 +167,7 @@ func (c *tcpConn) Send(h *Header, payload []byte) error {
 	}
 	var err error
 	if len(payload) <= smallWrite {
-		_, err = c.stream().Write(c.together(h, payload, len(payload)))
+		_, err = c.stream().Write(c.withHeader(h, payload, len(payload)))
 	} else {
 		err = c.sendLong(h, payload)
 	}
@@ -225,7 +225,7 @@ func (c *tcpConn) encode(b *[headerBytes]byte, h *Header, payload []byte) {
 }
 
 // together returns a buffer with the header and the first n bytes of the payload.
-func (c *tcpConn) together(h *Header, payload []byte, n int) []byte {
+func (c *tcpConn) withHeader(h *Header, payload []byte, n int) []byte {
 	if c.small == nil {
 		c.small = make([]byte, headerBytes+smallWrite)
 	}
@@ -267,7 +267,7 @@ func (c *tcpConn) post(h *Header, payload []byte) error {
 	if err := c.ended(); err != nil {
 		return err
 	}
-	head, tail := c.together(h, payload, first), payload[first:]
+	head, tail := c.withHeader(h, payload, first), payload[first:]
 	if !c.draining && c.raw != nil {
 		n, err := c.attemptWrite(head, tail)
 		if err != nil {

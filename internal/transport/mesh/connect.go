@@ -202,7 +202,7 @@ func (t *TCP) place(s *slot, c *tcpConn, try uint32) {
 // answer accepts the connection of a lower rank, or returns the error with which to refuse it.
 func (t *TCP) answer(caller *peerlink.Caller) error {
 	h := &caller.Hello
-	if err := t.judge(h); err != nil {
+	if err := t.checkHello(h); err != nil {
 		return err
 	}
 	n := t.nodes[h.To]
@@ -231,7 +231,7 @@ func checksumming(summed bool) string {
 }
 
 // judge returns an error if h is not a valid hello to this process.
-func (t *TCP) judge(h *peerlink.Hello) error {
+func (t *TCP) checkHello(h *peerlink.Hello) error {
 	size := uint32(t.size)
 	switch {
 	case h.Size != size:

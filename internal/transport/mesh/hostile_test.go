@@ -264,7 +264,7 @@ func TestDialerFindsAnotherServer(t *testing.T) {
 }
 
 // TestTLSStrangers requires that a peer with a certificate of another authority is refused.
-func TestTLSStrangers(t *testing.T) {
+func TestPeersOfAnotherAuthority(t *testing.T) {
 	ours, theirs := certificates(t), certificates(t)
 	i := 0
 	_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) {

@@ -39,7 +39,7 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 		if n, err := s.look(p); n > 0 || err != nil {
 			return n, err
 		}
-		s.giveWay()
+		s.yieldCore()
 	}
 	for !s.closed {
 		n, err := syscall.Read(s.fd, p)
@@ -60,7 +60,7 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 // after a yield that took longer than longYield: then another program had the core. On Linux, a
 // thread that yields loses its whole time slice. Beside other programs, a thread that yielded
 // again and again would not run for seconds, and neither would the goroutines bound to it.
-func (s *ownSocket) giveWay() {
+func (s *ownSocket) yieldCore() {
 	if s.stays > 0 {
 		s.stays--
 		return
@@ -216,7 +216,7 @@ func (c *tcpConn) giveBack() error {
 		_ = unix.SetNonblock(fd, false)
 		return err
 	}
-	tcp, raw, err := c.known(conn)
+	tcp, raw, err := c.restoreConn(conn)
 	if err != nil {
 		_ = conn.Close()
 		_ = unix.SetNonblock(fd, false)
@@ -230,7 +230,7 @@ func (c *tcpConn) giveBack() error {
 
 // known returns conn, which is in the poller again, as a *net.TCPConn with its RawConn. It
 // restores the keep-alive settings.
-func (c *tcpConn) known(conn net.Conn) (*net.TCPConn, syscall.RawConn, error) {
+func (c *tcpConn) restoreConn(conn net.Conn) (*net.TCPConn, syscall.RawConn, error) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
 		return nil, nil, os.ErrInvalid

@@ -236,7 +236,7 @@ func TestWhoLosesTheCoreKeepsIt(t *testing.T) {
 		}
 	}}
 	for range 4 * (staysAfter + 1) {
-		s.giveWay()
+		s.yieldCore()
 	}
 	require.Equal(t, 4, yields)
 }

@@ -35,9 +35,9 @@ func TestSecret(t *testing.T) {
 // group ends for this reason on both sides.
 func TestWrongSecret(t *testing.T) {
 	for says, secrets := range map[string][2]string{
-		peerlink.ErrSecret.Error():                                     {"one", "other"},
-		peerlink.ErrNoSecret.Error() + ": the other has none":          {"one", ""},
-		peerlink.ErrNoSecret.Error() + ": who connects proves nothing": {"", "other"},
+		peerlink.ErrSecret.Error():                                                             {"one", "other"},
+		peerlink.ErrNoSecret.Error() + ": the other has none":                                  {"one", ""},
+		peerlink.ErrNoSecret.Error() + ": the side that connects sends no proof of the secret": {"", "other"},
 	} {
 		given := make(chan string, 2)
 		given <- secrets[0]

@@ -159,7 +159,7 @@ func TestNobodySilent(t *testing.T) {
 
 // TestStrangers requires that a connection with another secret, attempt or job is refused with
 // a reason, and that the network of the refusing worker does not fail.
-func TestStrangers(t *testing.T) {
+func TestConnectionsOfAnotherAttempt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		port   func(*peerlink.Config)
@@ -203,7 +203,7 @@ func TestNumbers(t *testing.T) {
 	list[1], list[2] = list[2], list[1]
 	require.NoError(t, j.nets[0].Connect(list))
 	err := j.dial(0, at(0, 0, 1)).Send(soon(t), transport.Message{})
-	require.ErrorContains(t, err, "refused the connection: it wants worker 1, this is worker 2")
+	require.ErrorContains(t, err, "refused the connection: it connects to worker 1, this is worker 2")
 	require.EqualError(t, j.nets[0].Connect(list), "data network of worker 0: it has the addresses already")
 	require.EqualError(t, j.nets[1].Connect(list[:2]), "data network of worker 1: 2 addresses for 3 workers")
 }

@@ -307,7 +307,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 	parts := []transport.Part{{Shard: 3, End: 2}}
 	require.ErrorContains(t, s.Send(soon(t), transport.Message{Parts: parts}), "part 0 ends at row 2, where 0 to 0 are possible")
 	parts = []transport.Part{{Shard: 3}, {Shard: 3}}
-	require.ErrorContains(t, s.Send(soon(t), transport.Message{Parts: parts}), "part 1 is of shard 3, behind one of shard 3")
+	require.ErrorContains(t, s.Send(soon(t), transport.Message{Parts: parts}), "part 1 is of shard 3, after one of shard 3")
 	require.ErrorContains(t, s.Send(soon(t), transport.Message{Shard: 1 << 40}), "does not fit in 32 bits")
 	for i := range 3 {
 		require.NoError(t, s.Send(soon(t), transport.Message{Seq: int64(i), Rows: j.rows(10)}))

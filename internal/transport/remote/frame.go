@@ -223,7 +223,7 @@ func checkParts(m *transport.Message) error {
 			return fmt.Errorf("part %d ends at row %d, where %d to %d are possible", i, p.End, end, rows)
 		}
 		if i > 0 && p.Shard <= m.Parts[i-1].Shard {
-			return fmt.Errorf("part %d is of shard %d, behind one of shard %d", i, p.Shard, m.Parts[i-1].Shard)
+			return fmt.Errorf("part %d is of shard %d, after one of shard %d", i, p.Shard, m.Parts[i-1].Shard)
 		}
 		end = p.End
 	}

@@ -87,7 +87,7 @@ func TestHostileFrames(t *testing.T) {
 		{headOnly(kindSchema, maxSchema+5), "a schema of 4194309 bytes"},
 		{headOnly(kindBeat, 1), "a beat of 1 bytes, where there are 0 to 0"},
 		{frameOf(kindGrant, make([]byte, 13)), "a grant of 13 bytes, where there are 12 to 12"},
-		{frameOf(kindGrant, make([]byte, grantBytes)), "a grant from who connected"},
+		{frameOf(kindGrant, make([]byte, grantBytes)), "a grant from the side that connected"},
 		{frameOf(kindSchema, append(make([]byte, 4), "no schema at all"...)), "schema 0: read arrow stream"},
 		{frameOf(kindSchema, []byte{0, 4, 0, 0}), "a schema of number 1024"},
 		{frameOf(kindMessage, message(func(h *messageHead) { h.edge = 7 })), "a message to edge 7, inbox 0, without a credit"},

@@ -128,7 +128,7 @@ func (i *incoming) handle(k kind, length int) error {
 	case kindMessage:
 		return i.message(length)
 	}
-	return violation("a %v from who connected", k)
+	return violation("a %v from the side that connected", k)
 }
 
 // finish releases the decoders.

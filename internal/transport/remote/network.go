@@ -372,7 +372,7 @@ func (n *Network) check(h *peerlink.Hello) error {
 	case int64(h.Size) != int64(cfg.Workers):
 		return peerlink.Refuse("it counts %d workers, this one counts %d", h.Size, cfg.Workers)
 	case int64(h.To) != int64(cfg.Worker):
-		return peerlink.Refuse("it wants worker %d, this is worker %d", h.To, cfg.Worker)
+		return peerlink.Refuse("it connects to worker %d, this is worker %d", h.To, cfg.Worker)
 	case h.From >= h.Size || h.From == h.To:
 		return peerlink.Refuse("it says that it is worker %d of %d", h.From, h.Size)
 	}

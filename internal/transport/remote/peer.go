@@ -180,7 +180,7 @@ func (p *peer) handle(k kind, _ int) error {
 	case kindGrant:
 		return p.granted()
 	}
-	return violation("a %v from who was connected to", k)
+	return violation("a %v from the side that accepted", k)
 }
 
 func (p *peer) finish() {}

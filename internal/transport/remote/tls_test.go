@@ -81,7 +81,7 @@ func TestTLSDisagreement(t *testing.T) {
 		dialer, listener *tls.Config
 		says, logs       string
 	}{
-		{nil, c, "it hangs up without an answer: does it use TLS", "first record does not look like a TLS handshake"},
+		{nil, c, "it closes the connection without an answer: does it use TLS", "first record does not look like a TLS handshake"},
 		{c, nil, "cannot be reached: TLS: ", "it begins with TLS, which this process does not use"},
 		{other, c, "cannot be reached: TLS: tls: failed to verify certificate", "remote error"},
 		{bare, c, "certificate required", "client didn't provide a certificate"},

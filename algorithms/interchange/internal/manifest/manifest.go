@@ -77,7 +77,7 @@ func Decode(text string) (about Manifest, err error) {
 		return about, err
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return about, errors.New("there is something behind the object")
+		return about, errors.New("something follows the object")
 	}
 	return about, nil
 }
@@ -90,7 +90,7 @@ func (about Manifest) Model(resolve func(payload any) (any, error)) (model.Model
 
 func (about Manifest) model(resolve func(payload any) (any, error), depth int) (model.Model, error) {
 	if depth > maxDepth {
-		return nil, fmt.Errorf("pipelines are more than %d deep within each other", maxDepth)
+		return nil, fmt.Errorf("pipelines are nested more than %d deep", maxDepth)
 	}
 	if about.Kind == pipeline.Kind {
 		var stages []model.Model

@@ -9,9 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// lateJoin joins the rows of a shard whose right side does not fit in memory: both sides are
+// spilledJoin joins the rows of a shard whose right side does not fit in memory: both sides are
 // sorted by key and merged, and the result is sorted into the order of the left rows.
-type lateJoin[L, R, Out any] struct {
+type spilledJoin[L, R, Out any] struct {
 	context     *engine.Context
 	spec        *joinSpec
 	pairs       *pairWriter[L, R, Out]
@@ -20,8 +20,8 @@ type lateJoin[L, R, Out any] struct {
 	done        *placedRows
 }
 
-func newLateJoin[L, R, Out any](c *engine.Context, spec *joinSpec, pairs *pairWriter[L, R, Out]) *lateJoin[L, R, Out] {
-	j := &lateJoin[L, R, Out]{
+func newSpilledJoin[L, R, Out any](c *engine.Context, spec *joinSpec, pairs *pairWriter[L, R, Out]) *spilledJoin[L, R, Out] {
+	j := &spilledJoin[L, R, Out]{
 		context: c, spec: spec, pairs: pairs,
 		left: newKeySorter(c, spec.left), right: newKeySorter(c, spec.right),
 		done: newPlacedRows(c, pairs.out.codec.Schema()),
@@ -34,7 +34,7 @@ func newLateJoin[L, R, Out any](c *engine.Context, spec *joinSpec, pairs *pairWr
 
 // addLeft adds borrowed rows of the left side. first is the index of the first row within the
 // shard.
-func (j *lateJoin[L, R, Out]) addLeft(rows arrow.Record, first int64) error {
+func (j *spilledJoin[L, R, Out]) addLeft(rows arrow.Record, first int64) error {
 	if err := j.keys[joinLeft].reset(rows); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (j *lateJoin[L, R, Out]) addLeft(rows arrow.Record, first int64) error {
 
 // addRight adds borrowed rows of the right side. first is the index of the first row within the
 // shard.
-func (j *lateJoin[L, R, Out]) addRight(rows arrow.Record, first int64) error {
+func (j *spilledJoin[L, R, Out]) addRight(rows arrow.Record, first int64) error {
 	if err := j.keys[joinRight].reset(rows); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (j *lateJoin[L, R, Out]) addRight(rows arrow.Record, first int64) error {
 }
 
 // emit joins the rows and emits the result.
-func (j *lateJoin[L, R, Out]) emit(shard int, out engine.Output) error {
+func (j *spilledJoin[L, R, Out]) emit(shard int, out engine.Output) error {
 	j.pairs.begin(shard, out, j.done)
 	err := mergeKeys(j.left, j.right, j.spec.most, func(key []byte, left, right *rowSpool) error {
 		if err := j.join(len(key) == 0, left, right); err != nil {
@@ -70,7 +70,7 @@ func (j *lateJoin[L, R, Out]) emit(shard int, out engine.Output) error {
 
 // join pairs the rows of one key. If null is true, the rows have no key and therefore no
 // partners.
-func (j *lateJoin[L, R, Out]) join(null bool, left, right *rowSpool) error {
+func (j *spilledJoin[L, R, Out]) join(null bool, left, right *rowSpool) error {
 	if null || right.count == 0 {
 		if j.spec.kind.keepsLeft() {
 			if err := j.alone(left, j.left.columns+1, j.pairs.readLeft, true); err != nil {
@@ -100,7 +100,7 @@ func (j *lateJoin[L, R, Out]) join(null bool, left, right *rowSpool) error {
 }
 
 // alone calls the function with each row of one side, as these rows have no partners.
-func (j *lateJoin[L, R, Out]) alone(of *rowSpool, numbers int, read func(arrow.Record, int, int64) error, isLeft bool) error {
+func (j *spilledJoin[L, R, Out]) alone(of *rowSpool, numbers int, read func(arrow.Record, int, int64) error, isLeft bool) error {
 	return eachRow(of, numbers, func(rows arrow.Record, i int, index int64) error {
 		if err := read(rows, i, index); err != nil {
 			return err
@@ -124,7 +124,7 @@ func eachRow(s *rowSpool, numbers int, f func(rows arrow.Record, i int, index in
 }
 
 // unchanged returns an error if rows in memory have changed, in runs that check this.
-func (j *lateJoin[L, R, Out]) unchanged(sides ...*rowSpool) error {
+func (j *spilledJoin[L, R, Out]) unchanged(sides ...*rowSpool) error {
 	for _, s := range sides {
 		if ok, err := s.unchanged(); err != nil {
 			return err
@@ -136,7 +136,7 @@ func (j *lateJoin[L, R, Out]) unchanged(sides ...*rowSpool) error {
 }
 
 // close releases everything, and binds the readers to rows of the inputs again.
-func (j *lateJoin[L, R, Out]) close() error {
+func (j *spilledJoin[L, R, Out]) close() error {
 	p := j.pairs
 	p.left, p.right = rowReader[L]{codec: p.left.codec}, rowReader[R]{codec: p.right.codec}
 	return errors.Join(j.left.close(), j.right.close(), j.done.close())

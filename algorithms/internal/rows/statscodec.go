@@ -9,19 +9,19 @@ import (
 // lookCodec encodes a look as numbers of eight bytes, little-endian. For each class follow its
 // weight, its key and its text; key and text are each preceded by their length. It avoids
 // reflection, since a look is copied for every shard.
-type lookCodec struct{}
+type shardStatsCodec struct{}
 
-var errLook = errors.New("rows: these bytes are no look at a shard")
+var errShardStats = errors.New("rows: these bytes are not the statistics of a shard")
 
-// numbers returns the float64 fields of a look, without the classes.
-func (l *look) numbers() []*float64 {
+// numbers returns the float64 fields of statistics, without the classes.
+func (l *shardStats) numbers() []*float64 {
 	return []*float64{
 		&l.Weight, &l.Label.Weight, &l.Label.Mean, &l.Label.Squares, &l.Offset.Weight, &l.Offset.Mean, &l.Offset.Squares, &l.Min, &l.Max,
 	}
 }
 
 // Append implements shared.Codec.
-func (lookCodec) Append(dst []byte, l look) ([]byte, error) {
+func (shardStatsCodec) Append(dst []byte, l shardStats) ([]byte, error) {
 	put := func(v uint64) { dst = binary.LittleEndian.AppendUint64(dst, v) }
 	put(uint64(l.Rows))
 	put(uint64(l.Weighing))
@@ -40,10 +40,10 @@ func (lookCodec) Append(dst []byte, l look) ([]byte, error) {
 }
 
 // Decode implements shared.Codec.
-func (lookCodec) Decode(src []byte) (l look, err error) {
+func (shardStatsCodec) Decode(src []byte) (l shardStats, err error) {
 	take := func() (v uint64) {
 		if len(src) < 8 {
-			src, err = nil, errLook
+			src, err = nil, errShardStats
 			return 0
 		}
 		v, src = binary.LittleEndian.Uint64(src), src[8:]
@@ -52,7 +52,7 @@ func (lookCodec) Decode(src []byte) (l look, err error) {
 	text := func() (s string) {
 		n := take()
 		if n > uint64(len(src)) {
-			src, err = nil, errLook
+			src, err = nil, errShardStats
 			return ""
 		}
 		s, src = string(src[:n]), src[n:]
@@ -67,7 +67,7 @@ func (lookCodec) Decode(src []byte) (l look, err error) {
 		l.Classes.Keys, l.Classes.Texts = append(l.Classes.Keys, text()), append(l.Classes.Texts, text())
 	}
 	if err != nil {
-		return look{}, err
+		return shardStats{}, err
 	}
 	return l, nil
 }

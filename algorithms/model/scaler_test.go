@@ -13,39 +13,39 @@ import (
 )
 
 // ruler is a model for tests. It divides the column x by its length.
-type ruler struct {
+type scaler struct {
 	Length float64 `json:"length"`
 }
 
-func (r ruler) Kind() string          { return "ruler" }
-func (r ruler) Inputs() []model.Input { return []model.Input{{Column: "x", Type: "float64"}} }
+func (r scaler) Kind() string          { return "scaler" }
+func (r scaler) Inputs() []model.Input { return []model.Input{{Column: "x", Type: "float64"}} }
 
-func (r ruler) Encode() ([]byte, error) {
+func (r scaler) Encode() ([]byte, error) {
 	if r.Length <= 0 {
-		return nil, fmt.Errorf("ruler: length is %v: want a positive number", r.Length)
+		return nil, fmt.Errorf("scaler: length is %v: want a positive number", r.Length)
 	}
 	return model.Encode(r.Kind(), 1, r.Inputs(), nil, r)
 }
 
-func decodeRuler(file []byte) (ruler, error) {
-	f, err := model.Decode(file, "ruler", 1)
+func decodeScaler(file []byte) (scaler, error) {
+	f, err := model.Decode(file, "scaler", 1)
 	if err != nil {
-		return ruler{}, err
+		return scaler{}, err
 	}
-	var r ruler
+	var r scaler
 	return r, model.Unmarshal(f.Payload, &r)
 }
 
-func (r ruler) Transform(rows *engine.Dataset) *engine.Dataset {
-	return measure(rows, model.Dataset(model.BuilderOf("ruler", rows), r))
+func (r scaler) Transform(rows *engine.Dataset) *engine.Dataset {
+	return measure(rows, model.Dataset(model.BuilderOf("scaler", rows), r))
 }
 
 // measure adds the column "units".
 func measure(rows, m *engine.Dataset) *engine.Dataset {
-	return model.Apply("ruler.Measure", rows, m, model.Application{
+	return model.Apply("scaler.Measure", rows, m, model.Application{
 		Op: "Measure", Outputs: arrowrows.Columns([]arrow.Field{{Name: "units", Type: arrow.PrimitiveTypes.Float64}}),
 		Open: func(file []byte, schema engine.Schema) (model.Compute, error) {
-			r, err := decodeRuler(file)
+			r, err := decodeScaler(file)
 			if err != nil {
 				return nil, err
 			}

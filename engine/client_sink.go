@@ -20,33 +20,33 @@ const detachedOutputs = "--detach leaves before the job has ended, and outputs a
 // that called Run. If the job runs in that process, nothing changes. On a cluster the workers
 // send the rows to the program, as they do for Collect. When the job has finished, writeOutputs
 // writes them there in a second run, which has only the outputs.
-func (b *Builder) bringBack(node plan.NodeID, spec *Spec) {
-	back := &broughtBack{
+func (b *Builder) addClientSink(node plan.NodeID, spec *Spec) {
+	out := &clientSink{
 		held: b.store.add(node, "", spec.Inputs[0].From.schema, b.config.shards),
 		op:   spec.Op, operator: spec.Operator, sink: spec.Sink,
 	}
-	b.outputs = append(b.outputs, back)
-	b.bind.Operators[node] = back.newOperator
-	b.bind.Sinks[node] = back
+	b.outputs = append(b.outputs, out)
+	b.bind.Operators[node] = out.newOperator
+	b.bind.Sinks[node] = out
 	if joint, ok := spec.Sink.(JointSink); ok {
-		b.bind.Sinks[node] = &broughtTogether{back, joint}
+		b.bind.Sinks[node] = &jointClientSink{out, joint}
 	}
 }
 
 // broughtBack is one output that is written at the client.
-type broughtBack struct {
+type clientSink struct {
 	held     *collected // the rows, on the client of a cluster
 	op       string
 	operator func() Operator
 	sink     Sink
 }
 
-// away reports whether another process writes the output.
-func (s *broughtBack) away() bool { return s.held.store.stream != nil }
+// remote reports whether another process writes the output.
+func (s *clientSink) remote() bool { return s.held.store.stream != nil }
 
 // newOperator returns the operator of one subtask.
-func (s *broughtBack) newOperator() Operator {
-	if s.away() {
+func (s *clientSink) newOperator() Operator {
+	if s.remote() {
 		return &collector{store: s.held.store}
 	}
 	return s.operator()
@@ -54,29 +54,29 @@ func (s *broughtBack) newOperator() Operator {
 
 // Begin, Commit and Abort call the sink if this process writes the output, and else do nothing.
 
-func (s *broughtBack) Begin() error {
-	if s.away() {
+func (s *clientSink) Begin() error {
+	if s.remote() {
 		return nil
 	}
 	return s.sink.Begin()
 }
 
-func (s *broughtBack) Commit() error {
-	if s.away() {
+func (s *clientSink) Commit() error {
+	if s.remote() {
 		return nil
 	}
 	return s.sink.Commit()
 }
 
 // Resume does nothing: only the client writes the output, and it does so once it has the rows.
-func (s *broughtBack) Resume() error { return nil }
+func (s *clientSink) Resume() error { return nil }
 
 // Held reports whether another process writes the output. The commit alone then does not make
 // the output visible.
-func (s *broughtBack) Held() bool { return s.away() }
+func (s *clientSink) Held() bool { return s.remote() }
 
-func (s *broughtBack) Abort() error {
-	if s.away() {
+func (s *clientSink) Abort() error {
+	if s.remote() {
 		return nil
 	}
 	return s.sink.Abort()
@@ -85,53 +85,53 @@ func (s *broughtBack) Abort() error {
 // broughtTogether is broughtBack for a JointSink, whose output becomes visible together with
 // other outputs. Workers do not write parts of the output, as the client has all rows and writes
 // them.
-type broughtTogether struct {
-	*broughtBack
+type jointClientSink struct {
+	*clientSink
 	joint JointSink
 }
 
-func (s *broughtTogether) Join() error              { return nil }
-func (s *broughtTogether) Leave() error             { return nil }
-func (s *broughtTogether) Written() ([]byte, error) { return nil, nil }
+func (s *jointClientSink) Join() error              { return nil }
+func (s *jointClientSink) Leave() error             { return nil }
+func (s *jointClientSink) Written() ([]byte, error) { return nil, nil }
 
-func (s *broughtTogether) Aside() string {
-	if s.away() {
+func (s *jointClientSink) Aside() string {
+	if s.remote() {
 		return ""
 	}
 	return s.joint.Aside()
 }
 
-func (s *broughtTogether) Complete(c Completion) error {
-	if s.away() {
+func (s *jointClientSink) Complete(c Completion) error {
+	if s.remote() {
 		return nil
 	}
 	return s.joint.Complete(c)
 }
 
-func (s *broughtTogether) Decide() error { return s.joint.Decide() }
+func (s *jointClientSink) Decide() error { return s.joint.Decide() }
 
-func (s *broughtTogether) Place() error {
-	if s.away() {
+func (s *jointClientSink) Place() error {
+	if s.remote() {
 		return nil
 	}
 	return s.joint.Place()
 }
 
-func (s *broughtTogether) TakeBack() error {
-	if s.away() {
+func (s *jointClientSink) TakeBack() error {
+	if s.remote() {
 		return nil
 	}
 	return s.joint.TakeBack()
 }
 
-func (s *broughtTogether) Finish() {
-	if !s.away() {
+func (s *jointClientSink) Finish() {
+	if !s.remote() {
 		s.joint.Finish()
 	}
 }
 
-func (s *broughtTogether) Settle() error {
-	if s.away() {
+func (s *jointClientSink) Settle() error {
+	if s.remote() {
 		return nil
 	}
 	return s.joint.Settle()
@@ -139,7 +139,7 @@ func (s *broughtTogether) Settle() error {
 
 // tryOutputs begins and aborts the outputs of this client, so that an output that exists is
 // reported before the job runs.
-func tryOutputs(outputs []*broughtBack) error {
+func tryOutputs(outputs []*clientSink) error {
 	for _, out := range outputs {
 		err := out.sink.Begin()
 		if err == nil {
@@ -154,13 +154,13 @@ func tryOutputs(outputs []*broughtBack) error {
 
 // writeOutputs writes the outputs of this client. It runs one job with a source of the held rows
 // and a sink for each output, so that the outputs become visible together.
-func writeOutputs(ctx context.Context, outputs []*broughtBack, c *config) error {
+func writeOutputs(ctx context.Context, outputs []*clientSink, c *config) error {
 	if len(outputs) == 0 {
 		return nil
 	}
 	job := Anonymous(func(b *Builder) error {
 		for _, out := range outputs {
-			rows := b.Add(Spec{Op: "Brought back", Schema: arrowrows.Schema(out.held.schema), Source: func() Source { return heldRows{out.held} }})
+			rows := b.Add(Spec{Op: "Collected rows", Schema: arrowrows.Schema(out.held.schema), Source: func() Source { return heldRows{out.held} }})
 			b.Add(Spec{Op: out.op, Inputs: []Port{{From: rows}}, Operator: out.operator, Sink: out.sink})
 		}
 		return nil

@@ -15,28 +15,28 @@ var errStopped = errors.New("stopped")
 
 // landBytes is the number of bytes of a message that are received at a time for folding. It is
 // so small that they are still in the cache when they are folded.
-const landBytes = 64 << 10
+const foldBufferBytes = 64 << 10
 
 // hand does parts of steps. Each half has its own hand, and serial runs use one hand for all
 // halves. A hand owns the temporary memory of parts.
-type hand struct {
+type executor struct {
 	r    *Runner
 	half *half // nil in serial runs, which never wait
 
-	out, in mesh.Header
-	land    []byte        // received bytes to be folded
-	lender  mesh.Borrower // connection whose borrowed bytes must be returned, or nil
+	out, in    mesh.Header
+	foldBuffer []byte        // received bytes to be folded
+	lender     mesh.Borrower // connection whose borrowed bytes must be returned, or nil
 	folder
 	receiveBuffer
 }
 
 // release drops the temporary memory.
-func (h *hand) release() {
-	h.land, h.folder, h.receiveBuffer = nil, folder{}, receiveBuffer{}
+func (h *executor) release() {
+	h.foldBuffer, h.folder, h.receiveBuffer = nil, folder{}, receiveBuffer{}
 }
 
 // do does one part of a step.
-func (h *hand) do(s *step, sends bool) error {
+func (h *executor) do(s *step, sends bool) error {
 	switch {
 	case sends:
 		return h.send(s)
@@ -50,7 +50,7 @@ func (h *hand) do(s *step, sends bool) error {
 }
 
 // await waits until the dependencies of segment k of a part are met.
-func (h *hand) await(s *step, k int) error {
+func (h *executor) await(s *step, k int) error {
 	if h.half == nil {
 		return nil
 	}
@@ -59,10 +59,10 @@ func (h *hand) await(s *step, k int) error {
 
 // awaitAll waits until the dependencies of all segments of a part are met, given the reference
 // f on which the step works.
-func (h *hand) awaitAll(s *step, f ref) error { return h.await(s, h.r.segments(h.r.size(f))-1) }
+func (h *executor) awaitAll(s *step, f ref) error { return h.await(s, h.r.segments(h.r.size(f))-1) }
 
 // publish records that segments 0 to k of n segments are done.
-func (h *hand) publish(s *step, k, n int) {
+func (h *executor) publish(s *step, k, n int) {
 	if h.half == nil {
 		return
 	}
@@ -74,7 +74,7 @@ func (h *hand) publish(s *step, k, n int) {
 }
 
 // send sends the step's source, segment by segment.
-func (h *hand) send(s *step) error {
+func (h *executor) send(s *step) error {
 	if err := h.await(s, 0); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (h *hand) send(s *step) error {
 
 // sendSegment sends one segment, with its number and its offset in bytes. It is message k of
 // the step, and k selects the connection.
-func (h *hand) sendSegment(s *step, k int, number uint32, offset int, data []byte, absent bool) error {
+func (h *executor) sendSegment(s *step, k int, number uint32, offset int, data []byte, absent bool) error {
 	r := h.r
 	h.out = mesh.Header{
 		Seq: r.op.Seq, Hash: r.hash,
@@ -123,7 +123,7 @@ func (h *hand) sendSegment(s *step, k int, number uint32, offset int, data []byt
 
 // receive receives a message into the step's destination, segment by segment. If the step
 // reduces, it folds the message with the step's source.
-func (h *hand) receive(s *step) error {
+func (h *executor) receive(s *step) error {
 	if err := h.await(s, 0); err != nil {
 		return err
 	}
@@ -171,12 +171,12 @@ func (h *hand) receive(s *step) error {
 }
 
 // next waits for message k of a step and reads its header.
-func (h *hand) next(s *step, k int) error {
+func (h *executor) next(s *step, k int) error {
 	return s.lane.recv[k%len(s.lane.recv)].Next(&h.in)
 }
 
 // read reads data of message k into dst.
-func (h *hand) read(s *step, k int, dst []byte) error {
+func (h *executor) read(s *step, k int, dst []byte) error {
 	if len(dst) == 0 {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (h *hand) read(s *step, k int, dst []byte) error {
 // readFold reads data of message k and folds it with src into dst. If the connection can lend
 // its memory, the data is folded from that memory. Otherwise the data is received and folded in
 // pieces of landBytes.
-func (h *hand) readFold(s *step, k int, dst, src []byte) error {
+func (h *executor) readFold(s *step, k int, dst, src []byte) error {
 	if len(dst) == 0 {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (h *hand) readFold(s *step, k int, dst, src []byte) error {
 }
 
 // giveBack returns borrowed bytes, if there are any.
-func (h *hand) giveBack() {
+func (h *executor) giveBack() {
 	if h.lender != nil {
 		h.lender.Return()
 		h.lender = nil
@@ -224,7 +224,7 @@ func (h *hand) giveBack() {
 }
 
 // pair folds src, from the step's source, and the received bytes into dst.
-func (h *hand) pair(s *step, dst, src, received []byte) {
+func (h *executor) pair(s *step, dst, src, received []byte) {
 	if s.recvLeft {
 		h.r.op.Reducer.Fold(dst, received, src)
 	} else {
@@ -233,16 +233,16 @@ func (h *hand) pair(s *step, dst, src, received []byte) {
 }
 
 // receiveBufferFor returns memory for whole elements to fold, of at most n bytes.
-func (h *hand) receiveBufferFor(n int) []byte {
-	n = min(n, blockOf(landBytes, h.r.op.Elem))
-	if n > len(h.land) {
-		h.land = aligned(n)
+func (h *executor) receiveBufferFor(n int) []byte {
+	n = min(n, blockOf(foldBufferBytes, h.r.op.Elem))
+	if n > len(h.foldBuffer) {
+		h.foldBuffer = aligned(n)
 	}
-	return h.land[:n]
+	return h.foldBuffer[:n]
 }
 
 // copy copies the step's source to its destination, unless they are the same memory.
-func (h *hand) copy(s *step) error {
+func (h *executor) copy(s *step) error {
 	if err := h.await(s, 0); err != nil {
 		return err
 	}
@@ -268,7 +268,7 @@ func (h *hand) copy(s *step) error {
 
 // expect returns an error unless the received header is the expected one. It is called before
 // the data is used.
-func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) error {
+func (h *executor) expect(s *step, number uint32, offset, length int, absent bool) error {
 	in, op := &h.in, h.r.op
 	if in.Seq == op.Seq && in.Hash == h.r.hash && in.Step == s.taking && in.Segment == number &&
 		in.Offset == uint64(offset) && in.Length == uint32(length) && in.Absent == absent {
@@ -278,7 +278,7 @@ func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) e
 }
 
 // mismatch returns the error for an unexpected message.
-func (h *hand) mismatch(s *step, number uint32, offset, length int) error {
+func (h *executor) mismatch(s *step, number uint32, offset, length int) error {
 	in, op := &h.in, h.r.op
 	e := membership.Disagreement(h.r.prog.Rank, membership.Describe(op.Seq, op.What), s.lane.recvFrom, in.Seq)
 	if in.Seq != op.Seq || in.Hash != h.r.hash {
@@ -298,7 +298,7 @@ func describe(step uint16, number uint32, offset, length uint64, absent bool) st
 	return fmt.Sprintf("%d bytes at byte %d of message %d (segment %d)", length, offset, step, number&^uint32(mixed))
 }
 
-func (h *hand) progress(n int) {
+func (h *executor) progress(n int) {
 	if p := h.r.opt.Progress; p != nil {
 		p.Add(uint64(n))
 	}

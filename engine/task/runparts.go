@@ -22,16 +22,16 @@ import (
 // returns a worker's failure that does not follow from another worker. Among several such
 // failures it returns the failure of the lowest shard, as Run does.
 func RunParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []sharding.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
-	t := &together{groups: make(map[string]*collective.LocalGroup)}
+	t := &partsRun{groups: make(map[string]*collective.LocalGroup)}
 	mem := transport.NewMem(0)
 	defer mem.Close() // workers close it too, but perhaps none is made
-	t.join = func(int) joinFunc { return t.joinHere }
+	t.join = func(int) joinFunc { return t.joinLocal }
 	t.network = func(int) (transport.Network, error) { return mem, nil }
 	return t.runParts(ctx, p, g, slots, bind)
 }
 
 // runParts is like RunParts, with the network and the groups of t.
-func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []sharding.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
+func (t *partsRun) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []sharding.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
 	t.parts = make([]*partWorker, len(slots))
 	defer t.close()
 	for i := range slots {
@@ -70,8 +70,8 @@ func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 // joinFunc is the Join of a part.
 type joinFunc = func(ctx context.Context, queue string, ranks [][]int) (Group, error)
 
-// together holds the workers of RunParts.
-type together struct {
+// partsRun holds the workers of RunParts.
+type partsRun struct {
 	parts   []*partWorker
 	join    func(worker int) joinFunc
 	network func(worker int) (transport.Network, error)
@@ -88,20 +88,20 @@ type partWorker struct {
 }
 
 // elsewhere is the cause that ends the runs of workers after another worker has failed.
-type elsewhere struct{}
+type peerWorkerError struct{}
 
-func (elsewhere) Error() string  { return "another worker failed" }
-func (elsewhere) PeerLost() bool { return true }
+func (peerWorkerError) Error() string  { return "another worker failed" }
+func (peerWorkerError) PeerLost() bool { return true }
 
 // run runs all workers at once and returns the failure that RunParts reports.
-func (t *together) run(ctx context.Context) error {
+func (t *partsRun) run(ctx context.Context) error {
 	within, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var running sync.WaitGroup
 	for _, w := range t.parts {
 		running.Go(func() {
 			if w.outcome, w.err = w.Run(within); w.err != nil {
-				cancel(elsewhere{})
+				cancel(peerWorkerError{})
 			}
 		})
 	}
@@ -128,8 +128,8 @@ func (t *together) run(ctx context.Context) error {
 	return first
 }
 
-// joinHere connects the ranks of a queue in a group that all workers share.
-func (t *together) joinHere(_ context.Context, queue string, ranks [][]int) (Group, error) {
+// joinLocal connects the ranks of a queue in a group that all workers share.
+func (t *partsRun) joinLocal(_ context.Context, queue string, ranks [][]int) (Group, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.groups[queue] == nil {
@@ -140,7 +140,7 @@ func (t *together) joinHere(_ context.Context, queue string, ranks [][]int) (Gro
 
 // close closes the workers that were made. None runs any more, so the first worker that is
 // closed may close the network that all share.
-func (t *together) close() {
+func (t *partsRun) close() {
 	for _, w := range slices.Backward(t.parts) {
 		if w != nil {
 			w.Close()

@@ -12,17 +12,17 @@ import (
 // TestLookCodec requires that Decode returns the look that was encoded. Truncated bytes must be
 // an error, or a look with fewer classes.
 func TestLookCodec(t *testing.T) {
-	for _, want := range []look{
+	for _, want := range []shardStats{
 		{},
 		{
 			Rows: 7, Weighing: 5, Dim: 3, Weight: 2.5, Label: Moments{1, 2, 3}, Offset: Moments{4, 5, 6}, Min: math.Inf(1), Max: math.Inf(-1),
 			Classes: Dictionary{Keys: []string{"\x80\x00", "", "b"}, Texts: []string{"0", "ä", ""}, Weight: []float64{1, 0, 1e300}},
 		},
 	} {
-		text, err := lookCodec{}.Append([]byte("before"), want)
+		text, err := shardStatsCodec{}.Append([]byte("before"), want)
 		require.NoError(t, err)
 		require.Equal(t, "before", string(text[:6]))
-		got, err := lookCodec{}.Decode(text[6:])
+		got, err := shardStatsCodec{}.Decode(text[6:])
 		require.NoError(t, err)
 		require.Equal(t, want, got)
 		const whole = 12 * 8
@@ -30,7 +30,7 @@ func TestLookCodec(t *testing.T) {
 			if n-6 == whole {
 				continue // this prefix is a valid look without classes
 			}
-			got, err := lookCodec{}.Decode(text[6:n])
+			got, err := shardStatsCodec{}.Decode(text[6:n])
 			if err == nil { // the prefix ends after a class
 				require.Less(t, len(got.Classes.Keys), len(want.Classes.Keys))
 			}
@@ -40,8 +40,8 @@ func TestLookCodec(t *testing.T) {
 	for i := range huge {
 		huge[i] = 0xff
 	}
-	_, err := lookCodec{}.Decode(append(huge, huge...))
-	require.ErrorIs(t, err, errLook)
+	_, err := shardStatsCodec{}.Decode(append(huge, huge...))
+	require.ErrorIs(t, err, errShardStats)
 }
 
 // TestClassesOfFloats requires that float labels 0, 1, … are returned as their own class
@@ -84,7 +84,7 @@ func TestClassesOfFloats(t *testing.T) {
 		require.Equal(t, c.view, &got[0] == &column.Float64Values()[0])
 		strange := floats(append(values, 0.25)...)
 		_, err = set.numbers(strange)
-		require.ErrorContains(t, err, "the label 0.25 is none of the")
+		require.ErrorContains(t, err, "the label 0.25 is not one of the")
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // lateGroups holds the rows of a shard that could not be folded on arrival, as the memory was
 // used up.
-type lateGroups struct {
+type spilledGroups struct {
 	context *engine.Context
 	spec    *groupSpec
 	waiting *rowSorter // rows with their index, by key
@@ -42,11 +42,11 @@ type lateGroups struct {
 	// lateOnes has, for each of the current rows, its number in groups, or -1, and early its
 	// group in the table, or -1. starts has the rows that begin groups, and ended the groups of
 	// the table whose last row has passed.
-	lateOnes, early, starts, ended []int32
+	spilledNumbers, early, starts, ended []int32
 }
 
-// newLateGroups returns an empty lateGroups.
-func newLateGroups(c *engine.Context, spec *groupSpec) *lateGroups {
+// newSpilledGroups returns an empty spilledGroups.
+func newSpilledGroups(c *engine.Context, spec *groupSpec) *spilledGroups {
 	byKey := make([]batch.SortKey, len(spec.columns))
 	for i, col := range spec.columns {
 		byKey[i].Column = col
@@ -55,7 +55,7 @@ func newLateGroups(c *engine.Context, spec *groupSpec) *lateGroups {
 		fields := s.Fields()
 		return arrow.NewSchema(append(fields, arrow.Field{Name: freeName(fields, "index"), Type: arrow.PrimitiveTypes.Int64}), nil)
 	}
-	return &lateGroups{
+	return &spilledGroups{
 		context: c, spec: spec,
 		waiting: newRowSorter(c, order(spec.input), byKey),
 		done:    newRowSorter(c, order(spec.output), []batch.SortKey{{Column: spec.output.NumFields()}}),
@@ -64,7 +64,7 @@ func newLateGroups(c *engine.Context, spec *groupSpec) *lateGroups {
 
 // add adds the rows at the given indices of a batch whose first row has the index first within
 // the shard.
-func (l *lateGroups) add(rows arrow.Record, indices []int32, first int64) error {
+func (l *spilledGroups) add(rows arrow.Record, indices []int32, first int64) error {
 	at := make([]int64, len(indices))
 	for i, row := range indices {
 		at[i] = first + int64(row)
@@ -93,7 +93,7 @@ func int64Column(c *engine.Context, values []int64) arrow.Array {
 
 // fold folds the waiting rows: rows of groups that are in the table into those groups, and the
 // other rows group by group. It also finishes the groups of the table.
-func (l *lateGroups) fold(shard int, table *groupTable, into groupFolder) error {
+func (l *spilledGroups) fold(shard int, table *groupTable, into groupFolder) error {
 	var err error
 	if l.folder, err = l.spec.folder(l.context); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (l *lateGroups) fold(shard int, table *groupTable, into groupFolder) error 
 		if err := into.take(rows, l.early, index); err != nil {
 			return err
 		}
-		if err := l.folder.take(rows, l.lateOnes, index); err != nil {
+		if err := l.folder.take(rows, l.spilledNumbers, index); err != nil {
 			return err
 		}
 		if err := l.finishTable(shard, into); err != nil {
@@ -131,7 +131,7 @@ func (l *lateGroups) fold(shard int, table *groupTable, into groupFolder) error 
 }
 
 // openTable prepares to finish the groups of the table.
-func (l *lateGroups) openTable(table *groupTable) (err error) {
+func (l *spilledGroups) openTable(table *groupTable) (err error) {
 	l.finished = make([]bool, table.len())
 	if len(table.rows) > 0 {
 		l.tableKeys, err = batch.Concat(l.context.Allocator, table.rows)
@@ -140,11 +140,11 @@ func (l *lateGroups) openTable(table *groupTable) (err error) {
 }
 
 // assign determines the groups of rows.
-func (l *lateGroups) assign(rows arrow.Record, indices []int64, table *groupTable) error {
+func (l *spilledGroups) assign(rows arrow.Record, indices []int64, table *groupTable) error {
 	if err := l.keys.Reset(rows, l.spec.columns); err != nil {
 		return err
 	}
-	l.lateOnes, l.early, l.starts, l.ended = l.lateOnes[:0], l.early[:0], l.starts[:0], l.ended[:0]
+	l.spilledNumbers, l.early, l.starts, l.ended = l.spilledNumbers[:0], l.early[:0], l.starts[:0], l.ended[:0]
 	for i := range int(rows.NumRows()) {
 		if l.next(i, table) {
 			l.starts = append(l.starts, int32(i))
@@ -154,7 +154,7 @@ func (l *lateGroups) assign(rows arrow.Record, indices []int64, table *groupTabl
 		if l.open {
 			g = l.groups[len(l.groups)-1]
 		}
-		l.lateOnes = append(l.lateOnes, g)
+		l.spilledNumbers = append(l.spilledNumbers, g)
 		l.early = append(l.early, l.inTable)
 	}
 	if len(l.starts) == 0 {
@@ -170,7 +170,7 @@ func (l *lateGroups) assign(rows arrow.Record, indices []int64, table *groupTabl
 
 // finishTable adds to done the results of the groups of the table in ended. It removes these
 // groups from the folder, as values of some kinds grow without bound.
-func (l *lateGroups) finishTable(shard int, from groupFolder) error {
+func (l *spilledGroups) finishTable(shard int, from groupFolder) error {
 	if len(l.ended) == 0 {
 		return nil
 	}
@@ -193,7 +193,7 @@ func (l *lateGroups) finishTable(shard int, from groupFolder) error {
 }
 
 // finishRest calls finishTable for all groups of the table that are not finished.
-func (l *lateGroups) finishRest(shard int, from groupFolder) error {
+func (l *spilledGroups) finishRest(shard int, from groupFolder) error {
 	l.ended = l.ended[:0]
 	for g, done := range l.finished {
 		if !done {
@@ -210,7 +210,7 @@ func (l *lateGroups) finishRest(shard int, from groupFolder) error {
 }
 
 // next proceeds to row i and reports whether it begins a group that is not in the table.
-func (l *lateGroups) next(i int, table *groupTable) bool {
+func (l *spilledGroups) next(i int, table *groupTable) bool {
 	table.encoded = l.keys.Append(table.encoded[:0], i)
 	if l.begun && bytes.Equal(table.encoded, l.current) {
 		return false
@@ -236,7 +236,7 @@ func (l *lateGroups) next(i int, table *groupTable) bool {
 }
 
 // finish adds to done the results of all groups, except the last one if it is open.
-func (l *lateGroups) finish(shard int) error {
+func (l *spilledGroups) finish(shard int) error {
 	n := len(l.groups)
 	if l.open {
 		n--
@@ -277,7 +277,7 @@ func (l *lateGroups) finish(shard int) error {
 	return nil
 }
 
-func (l *lateGroups) dropKeys() {
+func (l *spilledGroups) dropKeys() {
 	for i, r := range l.rows {
 		r.Release()
 		l.rows[i] = nil
@@ -286,7 +286,7 @@ func (l *lateGroups) dropKeys() {
 }
 
 // emit emits the results in the order of their groups' first rows.
-func (l *lateGroups) emit(shard int, out engine.Output) error {
+func (l *spilledGroups) emit(shard int, out engine.Output) error {
 	return l.done.each(func(numbered arrow.Record) error {
 		rows := firstColumns(l.spec.output, numbered)
 		defer rows.Release()
@@ -295,7 +295,7 @@ func (l *lateGroups) emit(shard int, out engine.Output) error {
 }
 
 // close releases everything.
-func (l *lateGroups) close() error {
+func (l *spilledGroups) close() error {
 	l.dropKeys()
 	if l.tableKeys != nil {
 		l.tableKeys.Release()
