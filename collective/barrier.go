@@ -115,7 +115,7 @@ func (b *barrier) park(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	return o
 }
 
-// look returns the outcome of phase so far. The caller holds mu.
+// outcomeSoFar returns the outcome of phase so far. The caller holds mu.
 func (b *barrier) outcomeSoFar(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	switch {
 	case b.done.Load() >= phase:
@@ -144,9 +144,9 @@ func (b *barrier) settle(phase uint64) {
 	b.mu.Unlock()
 }
 
-// wakeAll wakes the ranks in park, so that they call look again.
+// wakeAll wakes the ranks in park, so that they call outcomeSoFar again.
 func (b *barrier) wakeAll() {
-	b.mu.Lock() // so that a rank that called look before the failure was set is in Wait by now
+	b.mu.Lock() // so that a rank that called outcomeSoFar before the failure was set is in Wait by now
 	defer b.mu.Unlock()
 	b.cond.Broadcast()
 }

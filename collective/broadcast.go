@@ -51,7 +51,7 @@ func (c *Comm) broadcast(ctx context.Context, kind operation, root int, v int64)
 	return c.group.verdict, nil
 }
 
-// spreadValue stores the root's value in the group's verdict, where the ranks of this process
+// shareValue stores the root's value in the group's verdict, where the ranks of this process
 // read it. The last rank to arrive calls it.
 func (c *Comm) shareValue(ctx context.Context) error {
 	g := c.group

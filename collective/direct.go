@@ -143,7 +143,7 @@ func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
 	}
 }
 
-// land reads the message that begins with header h directly into buf.
+// receiveInto reads the message that begins with header h directly into buf.
 func (d *directConn) receiveInto(h *mesh.Header, dtype uint64, buf []byte) error {
 	for at := 0; ; {
 		n := int(h.Length)
@@ -162,7 +162,7 @@ func (d *directConn) receiveInto(h *mesh.Header, dtype uint64, buf []byte) error
 	}
 }
 
-// putAside reads the message that begins with header h and appends it to aside.
+// keepUnexpected reads the message that begins with header h and appends it to aside.
 func (d *directConn) keepUnexpected(h *mesh.Header) error {
 	l := message{tag: h.Hash, dtype: h.Seq}
 	for {

@@ -57,7 +57,7 @@ func (c *Comm) agree(ctx context.Context, h *header) error {
 	return c.meet(ctx, nil)
 }
 
-// endUnless ends the group if finished is false. Then the goroutine ended within the operation
+// endIfUnfinished ends the group if finished is false. Then the goroutine ended within the operation
 // of h, for example by runtime.Goexit in an operator of the user. The call then never returns
 // an error, so the other ranks must be notified here.
 func (c *Comm) endIfUnfinished(finished bool, h *header) {

@@ -99,7 +99,7 @@ type decider interface {
 	channels(k *calls, key decisionKey) int
 }
 
-// unannounced is a node that does not announce operations. Comm.enter announces a call, which
+// silentNode is a node that does not announce operations. Comm.enter announces a call, which
 // may run several programs.
 type silentNode struct{ mesh.Node }
 

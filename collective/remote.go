@@ -95,7 +95,7 @@ func (a *AllReducer[T]) leadRemote(c *Comm) error {
 	return nil
 }
 
-// amongProcesses runs collective r with processes in place of ranks and adds the bytes sent to
+// runAmongProcesses runs collective r with processes in place of ranks and adds the bytes sent to
 // the group's agreed.bytes. in is the input of this process. The caller leads a meeting.
 func (c *Comm) runAmongProcesses(ctx context.Context, r request, in []byte) error {
 	g, n := c.group, c.group.net

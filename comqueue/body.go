@@ -89,7 +89,7 @@ func (g *gang) enter(s engine.GangSpec) (err error) {
 	return err
 }
 
-// spread reports whether the queue has subtasks in other processes.
+// acrossProcesses reports whether the queue has subtasks in other processes.
 func (g *gang) acrossProcesses() bool { return g.here.Len() < g.subtasks }
 
 // body runs the stages of one subtask of a queue.
@@ -188,7 +188,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 	b.rowsOnDisk = onDisk
 	b.gang.damage.verifying.Unlock()
 	if len(b.rowsOnDisk) > 0 {
-		debug.SetPanicOnFault(true) // as in tellOfDisk, which another goroutine may have called
+		debug.SetPanicOnFault(true) // as in prepareDiskRows, which another goroutine may have called
 	}
 	return nil
 }
@@ -298,7 +298,7 @@ func (b *body) Begin(step int) error {
 	return b.checks.begin(b.subtask, step, b.context.objects)
 }
 
-// between is called before a superstep. Before the first superstep of the gang it calls the
+// beforeSuperstep is called before a superstep. Before the first superstep of the gang it calls the
 // functions of Begin and Init. With CheckState, before later supersteps, it drops state that is
 // not kept.
 func (b *body) beforeSuperstep(step int) error {
@@ -337,7 +337,7 @@ func (b *body) Stop(int) (bool, error) {
 	return b.evalCondition(b.queue.criterion)
 }
 
-// ask evaluates a condition of the queue.
+// evalCondition evaluates a condition of the queue.
 func (b *body) evalCondition(condition func(*ComContext) (bool, error)) (yes bool, err error) {
 	err = b.guard(func() error {
 		yes, err = b.context.ask(condition)

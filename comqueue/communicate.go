@@ -98,7 +98,7 @@ func distinct(from, into shared.AnyKey) error {
 	return nil
 }
 
-// own returns an error if into is replicated. It is for results that are not the same on every
+// checkOwnResult returns an error if into is replicated. It is for results that are not the same on every
 // subtask.
 func checkOwnResult(into shared.AnyKey) error {
 	if into.Kind() == shared.KindReplicated {

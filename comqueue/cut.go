@@ -99,7 +99,7 @@ func (b *body) snapshots() ([]byte, error) {
 	return statesCodec.Append(nil, kept)
 }
 
-// goesOn returns an error if the number of subtasks changes from before to after and the
+// canContinue returns an error if the number of subtasks changes from before to after and the
 // queue's state depends on it: because the plan marks a result as depending on parallelism, or
 // because there are snapshots of instances, which belong to one subtask and cannot be split.
 func (g *gang) canContinue(before, after int, snapshots bool) error {

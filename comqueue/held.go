@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
 
-// intake reads the rows of a subtask when the queue opens. It keeps them in memory while the
+// inputReader reads the rows of a subtask when the queue opens. It keeps them in memory while the
 // slot's budget has room, and further rows in mapped files of the run's directory. As a queue
 // reads its rows in every superstep, rows in files come from the page cache if it has room,
 // otherwise from disk. Each frame accounts for its share of the budget until the session
@@ -28,14 +28,14 @@ type inputReader struct {
 	files    *mapped.Files
 	noFiles  bool          // files cannot be mapped
 	state    int64         // bytes of state, which cannot go to disk
-	own      int64         // bytes of the slot's memory that this intake keeps
-	ownRows  int64         // bytes of the intake's rows in memory that could move to files
+	own      int64         // bytes of the slot's memory that this inputReader keeps
+	ownRows  int64         // bytes of the reader's rows in memory that could move to files
 	inMemory []*inputShard // rows that may still move to disk
 	later    []int         // ports that are read after the current one, without those whose rows another queue makes
 	at       progress
 }
 
-// progress records how far an intake has read a port. It is for errors that say how much memory
+// progress records how far an inputReader has read a port. It is for errors that say how much memory
 // all shards need.
 type progress struct {
 	in            engine.Input
@@ -44,7 +44,7 @@ type progress struct {
 	others, state int64 // bytes of rows, and of state, of the ports that were read before
 }
 
-// taken is the rows of a shard that an intake has read.
+// inputShard is the rows of a shard that an inputReader has read.
 type inputShard struct {
 	what  string
 	shard int
@@ -254,7 +254,7 @@ func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 }
 
 // keep takes bytes of the slot's memory even if others use so much of it now that they do not
-// fit. It reports false if what the intake holds would exceed the slot's memory, or if what all
+// fit. It reports false if what the inputReader holds would exceed the slot's memory, or if what all
 // queues of the slot keep would exceed twice the slot's memory. Rows in memory count as kept if
 // files cannot be mapped.
 func (in *inputReader) keep(c *engine.Context, bytes int64) bool {
@@ -344,7 +344,7 @@ func (in *inputReader) refuse(c *engine.Context, bytes int64, rows bool) error {
 	return c.Memory.Refuse(bytes, used, max(total, (total+max(others, 0))/2))
 }
 
-// ofLater reads the ports in later and returns the bytes of their rows. If the run ends
+// bytesOfLaterPorts reads the ports in later and returns the bytes of their rows. If the run ends
 // meanwhile, it returns the bytes that it has read.
 func (in *inputReader) bytesOfLaterPorts(c *engine.Context) (bytes int64) {
 	for _, port := range in.later {
@@ -376,7 +376,7 @@ func (p *progress) rest(c *engine.Context) (bytes int64) {
 	return bytes
 }
 
-// tellOfDisk prepares the current goroutine for rows in files: a fault when it reads a mapped
+// prepareDiskRows prepares the current goroutine for rows in files: a fault when it reads a mapped
 // file becomes a panic. It logs at its first call in a goroutine that rows are in files.
 func prepareDiskRows(c *engine.Context) {
 	if debug.SetPanicOnFault(true) { // so a page that cannot be read fails the subtask, not the process
@@ -430,7 +430,7 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 	return b, true, nil
 }
 
-// beyond returns the error to report if the memory has no room, by the error full, and writing
+// noRoomError returns the error to report if the memory has no room, by the error full, and writing
 // to a file has failed with err.
 func noRoomError(c *engine.Context, full, err error) error {
 	var room *mapped.RoomError

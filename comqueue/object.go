@@ -150,7 +150,7 @@ func (c *ComContext) eachShard(f func(shard int) error) error {
 	return nil
 }
 
-// settle puts result under into, or removes the previous result if any is false.
+// putOrRemove puts result under into, or removes the previous result if any is false.
 func putOrRemove[V any](c *ComContext, into shared.Key[V], result V, any bool) {
 	if any {
 		replace(c, into, result)

@@ -96,7 +96,7 @@ func describeSparse(c *communication) string {
 	return how + c.ran.String()
 }
 
-// measured returns an error for a negative length, as −1 means an absent vector.
+// checkLength returns an error for a negative length, as −1 means an absent vector.
 func checkLength(name string, length int) error {
 	if length < 0 {
 		return fmt.Errorf("sparse vectors %q: one of %d elements", name, length)

@@ -104,7 +104,7 @@ func (s computeStage) label(name string) Stage {
 	return s
 }
 
-// broken stands for a stage that could not be made because of err.
+// invalidStage stands for a stage that could not be made because of err.
 type invalidStage struct{ err error }
 
 func (s invalidStage) misuse() error                            { return s.err }
@@ -323,7 +323,7 @@ func functionName(f any) string {
 	return sourcePart(name)
 }
 
-// around returns the name of the innermost function of the source in a symbol. The compiler
+// sourcePart returns the name of the innermost function of the source in a symbol. The compiler
 // numbers closures, as in "Train.func1.2", and names closures of inlined functions after both
 // functions, as in "Train.func1.stages.3".
 func sourcePart(symbol string) string {
@@ -341,7 +341,7 @@ func sourcePart(symbol string) string {
 	return symbol // a closure in the initializer of a package variable
 }
 
-// generated reports whether the compiler made a part of a symbol, such as "func1", "2" or "".
+// isCompilerName reports whether the compiler made a part of a symbol, such as "func1", "2" or "".
 func isCompilerName(part string) bool {
 	for _, prefix := range []string{"func", "gowrap", "deferwrap"} {
 		part = strings.TrimPrefix(part, prefix)

@@ -114,7 +114,7 @@ func (s *staged) batches() []arrow.Record {
 	return append(all, s.inHeap...)
 }
 
-// uncount releases the bytes that are taken from the slot's memory, and returns their number.
+// releaseReserved releases the bytes that are taken from the slot's memory, and returns their number.
 func (s *staged) releaseReserved() int64 {
 	n := s.counted
 	s.task.Memory.Release(n)

@@ -181,7 +181,7 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*che
 	return nil, found
 }
 
-// travels reports whether args are the same after they were encoded and decoded. If they are
+// survivesEncoding reports whether args are the same after they were encoded and decoded. If they are
 // not, the job can only run as a whole.
 func survivesEncoding[A any](job *Job[A], args A) bool {
 	data, err := encodeArgs(args)
@@ -234,7 +234,7 @@ func dropOutputs(g *plan.Graph, bind *task.Bindings) {
 	}
 }
 
-// unwritten is the operator of a removed sink. It drops its rows.
+// discardingSink is the operator of a removed sink. It drops its rows.
 type discardingSink struct{ BaseOperator }
 
 func (discardingSink) Process(*Context, int, int, Batch, Output) error { return nil }

@@ -16,7 +16,7 @@ const ClientPath = "client:"
 // detachedOutputs is the error of a detached job with an output at ClientPath.
 const detachedOutputs = "--detach leaves before the job has ended, and outputs at \"" + ClientPath + "\" are written by the client when it has: give them paths of the workers, or stay"
 
-// bringBack replaces the sink of a specification by a sink whose output is written by the program
+// addClientSink replaces the sink of a specification by a sink whose output is written by the program
 // that called Run. If the job runs in that process, nothing changes. On a cluster the workers
 // send the rows to the program, as they do for Collect. When the job has finished, writeOutputs
 // writes them there in a second run, which has only the outputs.
@@ -33,7 +33,7 @@ func (b *Builder) addClientSink(node plan.NodeID, spec *Spec) {
 	}
 }
 
-// broughtBack is one output that is written at the client.
+// clientSink is one output that is written at the client.
 type clientSink struct {
 	held     *collected // the rows, on the client of a cluster
 	op       string
@@ -82,7 +82,7 @@ func (s *clientSink) Abort() error {
 	return s.sink.Abort()
 }
 
-// broughtTogether is broughtBack for a JointSink, whose output becomes visible together with
+// jointClientSink is clientSink for a JointSink, whose output becomes visible together with
 // other outputs. Workers do not write parts of the output, as the client has all rows and writes
 // them.
 type jointClientSink struct {

@@ -76,7 +76,7 @@ func (e *JobError) Error() string {
 	return b.String()
 }
 
-// harmless replaces unprintable characters in a text of several lines that user code on another
+// printableText replaces unprintable characters in a text of several lines that user code on another
 // machine has written, as escape sequences in it could change the user's terminal.
 func printableText(text string) string {
 	return strings.Map(func(r rune) rune {
@@ -87,7 +87,7 @@ func printableText(text string) string {
 	}, text)
 }
 
-// told reports whether the message already contains the last lines of the output, as the message
+// quotesOutput reports whether the message already contains the last lines of the output, as the message
 // of a panic does.
 func (f *Failure) quotesOutput() bool {
 	for _, line := range f.LastLines {

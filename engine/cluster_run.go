@@ -102,13 +102,13 @@ func newClusterRun[A any](job *Job[A], args A, c *config) (*clusterRun, error) {
 	return r, nil
 }
 
-// takes uses the graph, the results and the outputs of builder b for the run.
+// setBuilder uses the graph, the results and the outputs of builder b for the run.
 func (r *clusterRun) setBuilder(b *Builder) {
 	r.graph, r.store, r.outputs = b.graph, b.store, b.outputs
 	r.limitResults()
 }
 
-// bound sets the memory limit of the results if the options have not set it. In a local run the
+// limitResults sets the memory limit of the results if the options have not set it. In a local run the
 // operators of Collect set it when they open, but they do not open in this process.
 func (r *clusterRun) limitResults() {
 	if r.store.limit == 0 {
@@ -116,7 +116,7 @@ func (r *clusterRun) limitResults() {
 	}
 }
 
-// unseen reports whether all mistakes of a job are missing files. The files may exist on the
+// onlyMissingFiles reports whether all mistakes of a job are missing files. The files may exist on the
 // cluster's machines.
 func onlyMissingFiles(err error) bool {
 	var built *BuildError

@@ -53,7 +53,7 @@ const eraseLine = "\r\x1b[K"
 // Write writes a message: it erases the live line before and redraws it after.
 func (d *display) Write(p []byte) (int, error) { return d.writeTo(d.out, p) }
 
-// beside is the writer of another output that may be on the same screen.
+// sharedScreen is the writer of another output that may be on the same screen.
 type sharedScreen struct {
 	screen *display
 	out    io.Writer

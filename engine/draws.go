@@ -37,7 +37,7 @@ func (o *origins) add(n *plan.Node, ports []Port) {
 	o.of = append(o.of, xxh3.Hash(text))
 }
 
-// handOn gives a node the origin of its only input that is not a side input.
+// passOn gives a node the origin of its only input that is not a side input.
 func (o *origins) passOn(id plan.NodeID, ports []Port) {
 	for _, p := range ports {
 		if !p.Side {

@@ -51,11 +51,11 @@ func WorkerMain(jobs ...Runnable) {
 	}))
 }
 
-// offered holds the names of the jobs that this program can run as a worker. It is nil until
+// registeredJobs holds the names of the jobs that this program can run as a worker. It is nil until
 // WorkerMain is called. Run with the option Cluster checks it before anything is uploaded.
 var registeredJobs atomic.Pointer[[]string]
 
-// offer adds the names of jobs to offered.
+// registerJobs adds the names of jobs to registeredJobs.
 func registerJobs(jobs []Runnable) {
 	for {
 		before := registeredJobs.Load()
@@ -119,17 +119,17 @@ type workerEnv struct {
 	// allocator allocates the memory of all rows; nil means the default.
 	allocator   memory.Allocator
 	beat        time.Duration // time between heartbeats; 0 means beatEvery
-	stopTimeout time.Duration // see workerPatience; 0 means workerPatience
+	stopTimeout time.Duration // see stopTimeout; 0 means stopTimeout
 }
 
 const (
 	// beatEvery is the default time between heartbeats.
 	beatEvery = 500 * time.Millisecond
-	// workerPatience is the default of how long user code may continue after it was told to end.
+	// stopTimeout is the default of how long user code may continue after it was told to end.
 	stopTimeout = 10 * time.Second
 	// drainGrace is how long the task manager may take to read the remaining messages.
 	drainGrace = 5 * time.Second
-	// lastResort is how long a worker may take to close what it holds. After that its process
+	// forcedExitAfter is how long a worker may take to close what it holds. After that its process
 	// exits.
 	forcedExitAfter = 15 * time.Second
 )

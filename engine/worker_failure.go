@@ -16,10 +16,10 @@ import (
 )
 
 var (
-	// errTold is the cause with which a worker ends its work when the task manager tells it to
+	// errStopRequested is the cause with which a worker ends its work when the task manager tells it to
 	// end and no other cause is known.
 	errStopRequested = errors.New("the worker was told to end")
-	// errAlone is the cause if the task manager has ended or cannot be reached.
+	// errTaskManagerGone is the cause if the task manager has ended or cannot be reached.
 	errTaskManagerGone = errors.New("the task manager of the worker is gone")
 )
 
@@ -62,7 +62,7 @@ func adds(err error) bool {
 	return errors.As(err, &left) || errors.As(err, &abandoned)
 }
 
-// lateness returns the error about work that was told to end and has not ended in time.
+// stopTimeoutError returns the error about work that was told to end and has not ended in time.
 func (w *worker) stopTimeoutError() error {
 	return &leftover{fmt.Errorf("abandoned after %v: %s did not end when the worker was told to", w.env.stopTimeout, w.doing)}
 }

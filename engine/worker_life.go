@@ -83,7 +83,7 @@ const (
 	workResolved
 	// workFailed: the work that was under way has failed.
 	workFailed
-	// workUntold: a message of the worker cannot be sent.
+	// workUnsent: a message of the worker cannot be sent.
 	workUnsent
 	// workLate: work that was told to end has not ended in time.
 	workLate

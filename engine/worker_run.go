@@ -145,7 +145,7 @@ func (w *worker) listen(frames *wire.Reader[wire.ToWorker]) {
 	}
 }
 
-// alone ends the process because its task manager has ended, unless the worker has already ended.
+// taskManagerGone ends the process because its task manager has ended, unless the worker has already ended.
 func (w *worker) taskManagerGone(what string) {
 	select {
 	case <-w.done:
@@ -174,7 +174,7 @@ func (w *worker) hear(m *wire.ToWorker) {
 	w.step(w.eventOf(m))
 }
 
-// understand returns the event of a message, which is hearNonsense if the message is not for this
+// eventOf returns the event of a message, which is hearNonsense if the message is not for this
 // worker.
 func (w *worker) eventOf(m *wire.ToWorker) workerEvent {
 	first := w.job != nil && w.job.deployment.Worker == 0
@@ -202,7 +202,7 @@ func (w *worker) eventOf(m *wire.ToWorker) workerEvent {
 	return hearInvalid
 }
 
-// wordOf returns the name of a message.
+// messageName returns the name of a message.
 func messageName(m *wire.ToWorker) string {
 	switch {
 	case m.Deployment != nil:
@@ -266,7 +266,7 @@ func (w *worker) step(e workerEvent) {
 	}
 }
 
-// leave does what is needed when the worker enters one of the states in which it ends.
+// enterEnding does what is needed when the worker enters one of the states in which it ends.
 func (w *worker) enterEnding(before workerState) {
 	if w.state == before {
 		return

@@ -152,7 +152,7 @@ func (r *workersRun) memory(worker int) int64 {
 	return max(budget/int64(max(r.plan.Slots, 1)), 1) * int64(r.slots[worker].Len())
 }
 
-// rowsHome passes the rows that a worker collects to the store of the client. It encodes and
+// resultSender passes the rows that a worker collects to the store of the client. It encodes and
 // decodes them, as on a cluster.
 type resultSender struct {
 	to  *resultStore
@@ -170,7 +170,7 @@ func (h *resultSender) send(_ context.Context, node plan.NodeID, shard int, rows
 	return h.to.take(&wire.Collected{Node: int(node), Shard: shard, Rows: data}, h.mem)
 }
 
-// sumOfWorkers adds up the progress of the workers of a run for a watch.
+// workersProgress adds up the progress of the workers of a run for a watch.
 type workersProgress struct {
 	watch *watch
 
@@ -184,7 +184,7 @@ type vertexShare struct {
 	shards int
 }
 
-// newSumOfWorkers returns a sumOfWorkers for watch w, or nil if w is nil.
+// newWorkersProgress returns a workersProgress for watch w, or nil if w is nil.
 func newWorkersProgress(vertices, workers int, w *watch) *workersProgress {
 	if w == nil {
 		return nil

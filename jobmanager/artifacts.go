@@ -318,7 +318,7 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 	return ctx.Err()
 }
 
-// giveUp removes f, the file of an executable, whose bytes have changed, unless it was removed
+// removeChanged removes f, the file of an executable, whose bytes have changed, unless it was removed
 // already. Jobs that have pinned the executable pin the next file with the original bytes.
 func (a *artifacts) removeChanged(hash string, f *artifact) error {
 	a.Lock()

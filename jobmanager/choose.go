@@ -115,7 +115,7 @@ func builds(nodes []wire.TaskManagerInfo) string {
 	return strings.Join(all, "; ")
 }
 
-// present returns the task managers that are not lost and have not left.
+// presentTaskManagers returns the task managers that are not lost and have not left.
 func (m *Manager) presentTaskManagers() []wire.TaskManagerInfo {
 	reply, err := m.TaskManagers(context.Background(), &wire.TaskManagersRequest{})
 	if err != nil {

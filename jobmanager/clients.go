@@ -192,7 +192,7 @@ func (m *Manager) find(id wire.JobID) (wire.JobInfo, *job, error) {
 	return m.findLocked(id)
 }
 
-// look does the work of find. The caller holds mu.
+// findLocked does the work of find. The caller holds mu.
 func (m *Manager) findLocked(id wire.JobID) (wire.JobInfo, *job, error) {
 	if info, ok := m.core.Job(id); ok {
 		return info, m.jobs[id], nil
@@ -215,7 +215,7 @@ func (m *Manager) findLocked(id wire.JobID) (wire.JobInfo, *job, error) {
 	return wire.JobInfo{}, nil, wire.Error(codes.InvalidArgument, "%q is the beginning of several IDs, %s: give more of the ID", string(id), firstNames(fit))
 }
 
-// some returns text with the first few of many job IDs.
+// firstNames returns text with the first few of many job IDs.
 func firstNames(ids []wire.JobID) string {
 	const most = 4
 	var text []string

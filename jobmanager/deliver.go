@@ -75,7 +75,7 @@ func (m *Manager) deliverer(d *wire.Delivery) (*job, wire.WorkerRef, error) {
 	return j, ref, nil
 }
 
-// told waits until all state changes decided so far were sent to the followers. So followers
+// awaitFollowers waits until all state changes decided so far were sent to the followers. So followers
 // see that a job runs before they see its rows.
 func (m *Manager) awaitFollowers(ctx context.Context) error {
 	done := make(chan struct{})

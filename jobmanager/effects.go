@@ -190,7 +190,7 @@ func (m *Manager) changed(info *wire.JobInfo) {
 	}})
 }
 
-// bare returns a job without its plan and outcomes, which are stored separately, and without
+// withoutPlan returns a job without its plan and outcomes, which are stored separately, and without
 // progress.
 func withoutPlan(info wire.JobInfo) *wire.JobInfo {
 	info.Plan, info.Outcomes, info.Progress = nil, nil, nil
@@ -214,7 +214,7 @@ func (m *Manager) tellProgress() {
 // progressEvery is the minimum time between two progress events for followers.
 const progressEvery = 200 * time.Millisecond
 
-// logsPatience bounds the wait for the last log lines of workers after their job has ended.
+// logsTimeout bounds the wait for the last log lines of workers after their job has ended.
 const logsTimeout = 5 * time.Second
 
 // finish records a job that has ended, with the number of its events, after everything that the

@@ -15,7 +15,7 @@ import (
 // printed the last Config.MaxLog bytes, which may explain the failure. In the file, a gap
 // replaces the rows, so that later events keep their numbers.
 
-// useless reports whether the rows of a job can be freed, because the job has ended without
+// rowsUnneeded reports whether the rows of a job can be freed, because the job has ended without
 // results. If a later record of the job may be lost, the rows may be results and are not freed.
 // The caller holds mu.
 func (m *Manager) rowsUnneeded(id wire.JobID) bool {
@@ -24,7 +24,7 @@ func (m *Manager) rowsUnneeded(id wire.JobID) bool {
 		(info.State == wire.JobFailed || info.State == wire.JobCancelled)
 }
 
-// unread decrements the number of followers of a job, and frees its rows if they are of no use.
+// dropFollower decrements the number of followers of a job, and frees its rows if they are of no use.
 func (m *Manager) dropFollower(j *job) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

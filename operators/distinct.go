@@ -140,7 +140,7 @@ func (o *distinct) Close() error {
 	return o.spilled.close()
 }
 
-// lateDistinct sorts the rows whose keys did not fit in the set.
+// spilledDistinct sorts the rows whose keys did not fit in the set.
 type spilledDistinct struct {
 	rows   *keySorter
 	done   *placedRows

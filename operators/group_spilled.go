@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// lateGroups holds the rows of a shard that could not be folded on arrival, as the memory was
+// spilledGroups holds the rows of a shard that could not be folded on arrival, as the memory was
 // used up.
 type spilledGroups struct {
 	context *engine.Context
@@ -39,7 +39,7 @@ type spilledGroups struct {
 	tableKeys arrow.Record // owned
 	finished  []bool
 
-	// lateOnes has, for each of the current rows, its number in groups, or -1, and early its
+	// spilledNumbers has, for each of the current rows, its number in groups, or -1, and early its
 	// group in the table, or -1. starts has the rows that begin groups, and ended the groups of
 	// the table whose last row has passed.
 	spilledNumbers, early, starts, ended []int32

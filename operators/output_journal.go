@@ -30,7 +30,7 @@ import (
 //
 // A run that begins an output and finds a seal looks for the journal. If there is no journal,
 // or only the journal of another set, then either step 2 was not reached or step 4 is complete.
-// The staging directory is then removed, unless the function undecided finds signs of a lost
+// The staging directory is then removed, unless the function checkUndecided finds signs of a lost
 // journal. If there is a journal, the whole set is first finished or undone, under the locks of
 // all staging directories that remain; see output_recovery.go.
 //

@@ -199,7 +199,7 @@ func sweepStaging(d outputDisk, dir string) error {
 	return s.leave()
 }
 
-// undecided examines a set that has a seal but no journal. It returns an error if some outputs
+// checkUndecided examines a set that has a seal but no journal. It returns an error if some outputs
 // of the set have been moved to their targets, or their replacement had begun, and others have
 // not: the set must then have been decided, and its journal is lost.
 func checkUndecided(d outputDisk, dir string, sealed seal) error {

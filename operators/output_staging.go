@@ -59,7 +59,7 @@ func lockPath(dir string) string { return siblingPath(dir, "lock") }
 // receiptPath returns the path of an output's receipt; see output_resume.go.
 func receiptPath(dir string) string { return siblingPath(dir, "done") }
 
-// lockPatience is how long a process that ends another run's commit waits for the lock of an
+// lockTimeout is how long a process that ends another run's commit waits for the lock of an
 // output. A worker that is being killed holds the lock until its process has ended.
 const lockTimeout = 10 * time.Second
 

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// behindLeft is greater than the places of all left rows.
+// afterLeft is greater than the places of all left rows.
 const afterLeft = int64(1) << 62
 
 // placedRows sorts rows by numbers, their places. The places are appended to the field places

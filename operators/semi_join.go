@@ -170,7 +170,7 @@ func (o *semiJoiner) Close() error {
 	return o.spilled.close()
 }
 
-// lateSemiJoin finds the partners of left rows whose keys are not in the set.
+// spilledSemiJoin finds the partners of left rows whose keys are not in the set.
 type spilledSemiJoin struct {
 	most        int // see joinSpec.most
 	left, right *keySorter

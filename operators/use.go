@@ -28,7 +28,7 @@ func keeps(d *engine.Dataset, read ...string) engine.ColumnUse {
 	return use
 }
 
-// instead returns use, except that the operator does not emit column `at` unchanged but
+// replacing returns use, except that the operator does not emit column `at` unchanged but
 // computes it.
 func replacing(use engine.ColumnUse, at int) engine.ColumnUse {
 	if at < len(use.Passes) {

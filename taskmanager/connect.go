@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// registerPatience bounds how long a job manager may take to answer a registration.
+// registerTimeout bounds how long a job manager may take to answer a registration.
 const registerTimeout = 10 * time.Second
 
 // Durations that are used if the job manager sends none, and bounds of the durations that it
@@ -138,7 +138,7 @@ func (m *manager) end() {
 	m.lease.lost()
 }
 
-// judge returns an error that says why a connection ended. It is a *RefusedError if the job
+// connectionError returns an error that says why a connection ended. It is a *RefusedError if the job
 // manager would refuse another attempt too.
 func (m *manager) connectionError(ctx context.Context, err error) error {
 	switch wire.Code(err) {

@@ -52,7 +52,7 @@ type stream interface {
 	CloseAndRecv() (*wire.Delivered, error)
 }
 
-// logPatience bounds how long a worker that has ended waits until its log lines are delivered.
+// logTimeout bounds how long a worker that has ended waits until its log lines are delivered.
 const logTimeout = 3 * time.Second
 
 func newDeliverer(ref wire.WorkerRef, client *wire.Client, out *output, seed uint64) *deliverer {
@@ -162,7 +162,7 @@ func (d *deliverer) deliverLog(ctx context.Context) bool {
 }
 
 // sendLog sends log lines. If the stream has no unconfirmed rows or text, it waits at most
-// logPatience for the job manager to accept the lines, so that log lines do not delay the
+// logTimeout for the job manager to accept the lines, so that log lines do not delay the
 // worker.
 func (d *deliverer) sendLog(lines []byte) error {
 	if !d.rows {
@@ -173,7 +173,7 @@ func (d *deliverer) sendLog(lines []byte) error {
 }
 
 // finish requests a flush and waits for its answer: all waiting log lines are sent and all
-// deliveries confirmed. It waits at most logPatience. It is called once, and not by the
+// deliveries confirmed. It waits at most logTimeout. It is called once, and not by the
 // goroutine of run.
 func (d *deliverer) finish() {
 	enough := time.NewTimer(logTimeout)
@@ -253,7 +253,7 @@ func (d *deliverer) tellLost(ctx context.Context, err error) error {
 	return err
 }
 
-// backPatience bounds the wait for a broken connection to work again. The job manager considers
+// reconnectTimeout bounds the wait for a broken connection to work again. The job manager considers
 // a task manager lost after the same time.
 const reconnectTimeout = 2 * time.Second
 

@@ -32,7 +32,7 @@ func (e ending) failure() *wire.Failure {
 	return &wire.Failure{Kind: kind, Message: message}
 }
 
-// asTold reports whether the process ended normally after it was told to end or had reported
+// asOrdered reports whether the process ended normally after it was told to end or had reported
 // why it must end.
 func (e ending) asOrdered() bool {
 	return (e.in == leaving || e.in == finishingCommit || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1

@@ -108,7 +108,7 @@ func (w *worker) hear(f frame) {
 	w.step(w.understand(f.FromWorker))
 }
 
-// garbage returns the payload of the trigger saidGarbage.
+// protocolFailure returns the payload of the trigger saidGarbage.
 func (w *worker) protocolFailure(format string, args ...any) payload {
 	return payload{failure: &wire.Failure{
 		Kind:    wire.MisuseFailure,

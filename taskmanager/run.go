@@ -110,7 +110,7 @@ type manager struct {
 	ailing   string                  // why it takes no work, as last sent; used only by sendLoop
 }
 
-// leavePatience bounds how long the sending of the Leave may take.
+// leaveTimeout bounds how long the sending of the Leave may take.
 const leaveTimeout = 2 * time.Second
 
 // run keeps up the connection until the context is done. Then it ends the workers, sends the

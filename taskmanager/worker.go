@@ -350,7 +350,7 @@ func (w *worker) finish() {
 	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f}})
 }
 
-// signed returns a copy of f with the names of worker and task manager, and the last lines of
+// withOrigin returns a copy of f with the names of worker and task manager, and the last lines of
 // output.
 func (w *worker) withOrigin(f *wire.Failure) *wire.Failure {
 	signed := *f

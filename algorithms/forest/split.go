@@ -148,7 +148,7 @@ func (f *finder) drawn(draws nodeDraws, from, to int, dst []int32) []int32 {
 // several reports whether there are more than two classes.
 func (f *finder) several() bool { return f.t.classes > 2 }
 
-// look tries the splits of a node by the feature in column col.
+// findByFeature tries the splits of a node by the feature in column col.
 func (f *finder) findByFeature(col int, e []entry, total sums) {
 	c := &f.t.cols[col]
 	f.fill(c, e)
@@ -156,7 +156,7 @@ func (f *finder) findByFeature(col int, e []entry, total sums) {
 	f.clear(c.missing)
 }
 
-// judge tries the splits by the feature in column col. The list of bins in the histogram must
+// trySplits tries the splits by the feature in column col. The list of bins in the histogram must
 // have been set before.
 func (f *finder) trySplits(col int, total sums) {
 	if len(f.list) == 0 || len(f.list) == 1 && f.absent.w == 0 {

@@ -39,7 +39,7 @@ type boosted struct {
 	trees []tree.Tree // round by round, one for each output; values not yet multiplied by the weights of DART
 }
 
-// judgement has the metrics of the rounds so far and what follows from them. Only subtask 0
+// measurements has the metrics of the rounds so far and what follows from them. Only subtask 0
 // uses it.
 type measurements struct {
 	Best int // best round so far, from 1; 0 before the first round

@@ -18,7 +18,7 @@ type lasting struct {
 	Lower, Upper float64
 }
 
-// forgetful is a training that loses all state but the kept one between rounds.
+// keptTraining is a training that loses all state but the kept one between rounds.
 type keptTraining struct {
 	name  string
 	table trial.Table
@@ -27,7 +27,7 @@ type keptTraining struct {
 	set   bool // an evaluation set of the same rows is added
 }
 
-// forgetfuls returns trainings with every objective and with every way to draw rows, to weight
+// keptTrainings returns trainings with every objective and with every way to draw rows, to weight
 // them, to measure metrics and to stop.
 func keptTrainings(t *testing.T) []keptTraining {
 	table := weighted(made(61, 90, 4))

@@ -144,7 +144,7 @@ func (s *state) checkDivergence(sums []float64) error {
 	return fmt.Errorf("the metric %s of the training rows is %v, as the margins have diverged: %s", m.name, now, divergedAdvice)
 }
 
-// judge updates the best round, and decides whether to stop. It returns an error if training
+// updateBest updates the best round, and decides whether to stop. It returns an error if training
 // would stop although the metric was NaN in all rounds.
 func (s *state) updateBest(round int) error {
 	if s.params.EarlyStoppingRounds == 0 {

@@ -50,7 +50,7 @@ func (q *boosting) begin(ctx *comqueue.ComContext) error {
 	return err
 }
 
-// runaway is the advice in errors about margins or labels that are too large.
+// divergedAdvice is the advice in errors about margins or labels that are too large.
 const divergedAdvice = "lower LearningRate, bring labels and weights nearer to 1, or start from a Base or margins near the answer"
 
 // dropTrees is the stage that drops trees for DART, before gradients are computed.

@@ -26,7 +26,7 @@ type state struct {
 	spans   []bins.Span // by shard; a shard without rows has an empty span
 	queries [][]int32   // by shard, see queriesOf; nil without queries
 
-	// These fields are the kept state; see kept.go. judgement is used only on subtask 0.
+	// These fields are the kept state; see kept.go. measurements is used only on subtask 0.
 	*boosted
 	*measurements
 

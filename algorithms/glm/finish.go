@@ -69,7 +69,7 @@ func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 	return m, p.table(f, loss, s, known)
 }
 
-// besideOf returns the results of the queue of the null model. If that queue was not needed,
+// nullModelOf returns the results of the queue of the null model. If that queue was not needed,
 // they are computed from the start of training, where the model is the null model.
 func (p Params) nullModelOf(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary) (nullRow, error) {
 	known := nullRow{Loss: math.NaN()}

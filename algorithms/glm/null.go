@@ -62,7 +62,7 @@ type nullRow struct {
 	Broken float64 `column:"broken"`
 }
 
-// beside reports whether the queue of the null model is needed.
+// needsNullModel reports whether the queue of the null model is needed.
 func (p Params) needsNullModel() bool {
 	if p.NoInference {
 		return false

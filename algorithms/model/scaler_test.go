@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// ruler is a model for tests. It divides the column x by its length.
+// scaler is a model for tests. It divides the column x by its length.
 type scaler struct {
 	Length float64 `json:"length"`
 }

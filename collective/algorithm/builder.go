@@ -33,13 +33,13 @@ type memory int
 
 const data memory = -1
 
-// touch is an access to memory by an instruction, in one half of its lane.
+// access is an access to memory by an instruction, in one half of its lane.
 type access struct {
 	at    program.Dep
 	sends bool
 }
 
-// stretch is a range of chunks with the same history of accesses.
+// chunkRange is a range of chunks with the same history of accesses.
 type chunkRange struct {
 	chunks  sharding.Range
 	written bool
@@ -235,8 +235,8 @@ func (b *builder) history(r program.Ref) (list []chunkRange, lo, hi int) {
 	return list, lo, hi
 }
 
-// cut returns list with a stretch that begins at the given chunk, and the index of that
-// stretch. If necessary it splits a stretch.
+// cut returns list with a range that begins at the given chunk, and the index of that
+// range. If necessary it splits a range.
 func cut(list []chunkRange, at int) ([]chunkRange, int) {
 	i, found := slices.BinarySearchFunc(list, at, func(s chunkRange, at int) int { return cmp.Compare(s.chunks.Lo, at) })
 	if found || at >= list[i-1].chunks.Hi {

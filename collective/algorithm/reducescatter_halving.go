@@ -95,7 +95,7 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// handOut adds messages that send the chunks of a member's final window to their owners.
+// distribute adds messages that send the chunks of a member's final window to their owners.
 func (b *builder) distribute(g *grid, f foldedRanks, me int, partial program.Ref) {
 	w := reversed(me, f.levels)
 	for _, owner := range []int{f.rank(w), f.rank(w) + 1} {

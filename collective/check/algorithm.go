@@ -74,7 +74,7 @@ func Generate(a *algorithm.Algorithm, pr algorithm.Params) ([]*program.Program, 
 	return programs, nil
 }
 
-// asAsked returns an error unless program p fits the parameters from which it was generated.
+// checkParams returns an error unless program p fits the parameters from which it was generated.
 func checkParams(a *algorithm.Algorithm, pr algorithm.Params, rank int, p *program.Program) error {
 	root := -1
 	if a.Collective.Rooted() {

@@ -156,7 +156,7 @@ func (c *checker) results(report *Report) error {
 	}
 }
 
-// meet returns an error if a rank of a barrier may end before all ranks have begun.
+// checkBarrier returns an error if a rank of a barrier may end before all ranks have begun.
 func (c *checker) checkBarrier() error {
 	p := len(c.programs)
 	for r := range c.ranks {

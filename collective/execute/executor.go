@@ -13,12 +13,12 @@ import (
 // errStopped ends a half after another part of the run has failed.
 var errStopped = errors.New("stopped")
 
-// landBytes is the number of bytes of a message that are received at a time for folding. It is
+// foldBufferBytes is the number of bytes of a message that are received at a time for folding. It is
 // so small that they are still in the cache when they are folded.
 const foldBufferBytes = 64 << 10
 
-// hand does parts of steps. Each half has its own hand, and serial runs use one hand for all
-// halves. A hand owns the temporary memory of parts.
+// executor does parts of steps. Each half has its own executor, and serial runs use one for all
+// halves. An executor owns the temporary memory of parts.
 type executor struct {
 	r    *Runner
 	half *half // nil in serial runs, which never wait
@@ -187,7 +187,7 @@ func (h *executor) read(s *step, k int, dst []byte) error {
 
 // readFold reads data of message k and folds it with src into dst. If the connection can lend
 // its memory, the data is folded from that memory. Otherwise the data is received and folded in
-// pieces of landBytes.
+// pieces of foldBufferBytes.
 func (h *executor) readFold(s *step, k int, dst, src []byte) error {
 	if len(dst) == 0 {
 		return nil

@@ -55,15 +55,15 @@ func (r *run) build() error {
 	return nil
 }
 
-// here returns the subtasks of a vertex that run in this process. The range is empty if the
+// localSubtasks returns the subtasks of a vertex that run in this process. The range is empty if the
 // vertex has too few subtasks: the plan has as many slots as its widest vertex has subtasks.
 func (r *run) localSubtasks(v *plan.Vertex) sharding.Range {
 	hi := min(r.subtaskRange.Hi, v.Parallelism)
 	return sharding.Range{Lo: min(r.subtaskRange.Lo, hi), Hi: hi}
 }
 
-// reach returns the number of workers that have subtasks of a vertex. These workers have the
-// numbers 0 to reach-1, as workers have contiguous ranges of subtask indices, in order.
+// workersOf returns the number of workers that have subtasks of a vertex. These workers have the
+// numbers 0 to n-1 for a result of n, as workers have contiguous ranges of subtask indices, in order.
 func (r *run) workersOf(v *plan.Vertex) int { return r.hosts[v.Parallelism-1] + 1 }
 
 // receiving holds the receiving ends of a run, and the edges of each node.

@@ -45,7 +45,7 @@ type side struct {
 	borrowed borrowed // if rows are checked
 }
 
-// outlet is an output, with a link for the node to which failures to place rows are attributed.
+// chainOutput is an output, with a link for the node to which failures to place rows are attributed.
 type chainOutput struct {
 	output
 	to *link // represents the receiving node in this subtask

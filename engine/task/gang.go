@@ -145,7 +145,7 @@ func (g *gang) publish(step int) {
 	g.values = g.values[:0]
 }
 
-// spent returns the times that member 0 has spent so far in stages that compute and in stages
+// timeSpent returns the times that member 0 has spent so far in stages that compute and in stages
 // that communicate. They include the times of earlier gangs. It must be called on the goroutine
 // of member 0, or after that goroutine has ended.
 func (g *gang) timeSpent() (compute, communicate time.Duration) {

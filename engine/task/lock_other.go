@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// hold returns true. On these systems an open file cannot be renamed, so that it is locked by
+// tryLock returns true. On these systems an open file cannot be renamed, so that it is locked by
 // being open.
 func tryLock(*os.File) bool { return true }
 
-// leftOver renames another run's lock file, which succeeds only if no process has it open.
+// lockEndedRun renames another run's lock file, which succeeds only if no process has it open.
 // release removes the file if remove is true, and otherwise renames it back.
 func lockEndedRun(path string) (release func(remove bool) error, ok bool) {
 	taken := path + "-swept"

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hold locks a lock file until the file is closed or the process ends. It returns false if
+// tryLock locks a lock file until the file is closed or the process ends. It returns false if
 // another process has locked or removed the file.
 func tryLock(f *os.File) bool {
 	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && samePath(f, f.Name())
 }
 
-// leftOver locks another run's lock file, which succeeds only if that run has ended. release
+// lockEndedRun locks another run's lock file, which succeeds only if that run has ended. release
 // first removes the file if remove is true, and then releases the lock.
 func lockEndedRun(path string) (release func(remove bool) error, ok bool) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -40,7 +40,7 @@ func releaseLock(f *os.File) error {
 	return errors.Join(os.Remove(f.Name()), f.Close())
 }
 
-// isFileAt reports whether path still refers to the open file f.
+// samePath reports whether path still refers to the open file f.
 func samePath(f *os.File, path string) bool {
 	a, err := f.Stat()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHoldVanished requires that hold fails for a file that was removed, as by a sweep.
+// TestHoldVanished requires that tryLock fails for a file that was removed, as by a sweep.
 func TestHoldVanished(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "lock")
 	require.NoError(t, err)

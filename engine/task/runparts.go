@@ -87,7 +87,7 @@ type partWorker struct {
 	err     error
 }
 
-// elsewhere is the cause that ends the runs of workers after another worker has failed.
+// peerWorkerError is the cause that ends the runs of workers after another worker has failed.
 type peerWorkerError struct{}
 
 func (peerWorkerError) Error() string  { return "another worker failed" }

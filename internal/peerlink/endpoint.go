@@ -81,7 +81,7 @@ func (d *Endpoint) what() string {
 	return fmt.Sprintf("the %s of group %q", d.Kind, d.Scope)
 }
 
-// over returns the refusal of an earlier epoch.
+// refuseEpoch returns the refusal of an earlier epoch.
 func (d *Endpoint) refuseEpoch(epoch uint32) *Refusal {
 	return Refuse("attempt %d of %s is over: this is attempt %d", epoch, d.what(), d.Epoch)
 }
@@ -198,7 +198,7 @@ func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
 	}
 }
 
-// nobody returns the refusal of a connection whose endpoint is not open. Another try may
+// refuseEarly returns the refusal of a connection whose endpoint is not open. Another try may
 // succeed. d is an endpoint of an earlier epoch, or nil.
 func (p *Port) refuseEarly(d *Opened, g *greeting) *Refusal {
 	if d != nil {

@@ -191,7 +191,7 @@ func orderOf(b []byte) (binary.ByteOrder, error) {
 	return binary.LittleEndian, nil
 }
 
-// notWide reports whether text seems to be UTF-8, or to have one byte per character, rather
+// isSingleByteText reports whether text seems to be UTF-8, or to have one byte per character, rather
 // than UTF-16. Such text has no byte of 0, and most of its bytes are ASCII. In UTF-16, every
 // second byte of ASCII text is 0, and text in other scripts has fewer ASCII bytes.
 func isSingleByteText(b []byte) bool {

@@ -94,7 +94,7 @@ func (e *evidence) whole(b []byte, v int64, wide bool, at place) {
 	}
 }
 
-// writtenBack reports whether a conversion of a whole number to float64, and back to the
+// roundTrips reports whether a conversion of a whole number to float64, and back to the
 // shortest decimal, gives the same digits, except for leading zeros.
 func roundTrips(digits []byte) bool {
 	f, err := parseFloat(digits)

@@ -23,7 +23,7 @@ func (s standstill) before(at, within time.Duration) bool {
 	return s.gap > 0 && at-s.end <= within
 }
 
-// awake checks, before an event is processed, whether this process did not run until now. After
+// checkStandstill checks, before an event is processed, whether this process did not run until now. After
 // several standstills in a row, the wait for a task manager begins again only after the first
 // one, until the task manager is heard again. So a job manager with many standstills still
 // detects lost task managers.
@@ -48,7 +48,7 @@ func (c *Core) checkStandstill() {
 	}
 }
 
-// unheard returns the failure of a worker that its task manager killed because its lease
+// explainUnheard returns the failure of a worker that its task manager killed because its lease
 // lapsed, as f reports. Either this process did not run, and then the failure blames the job
 // manager, or the job manager and the task manager could not reach each other.
 func (c *Core) explainUnheard(f *wire.Failure) *wire.Failure {

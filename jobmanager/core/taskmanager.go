@@ -37,7 +37,7 @@ func (n *taskManager) offer() Offer {
 	return o
 }
 
-// mine returns the task manager's workers, sorted.
+// workersInOrder returns the task manager's workers, sorted.
 func (n *taskManager) workersInOrder() []*worker {
 	all := make([]*worker, 0, len(n.workers))
 	for _, w := range n.workers {

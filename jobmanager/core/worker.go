@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// ending is the command to end that a worker was sent.
+// endOrder is the command to end that a worker was sent.
 type endOrder int
 
 const (
@@ -73,7 +73,7 @@ func (c *Core) command(w *worker, cmd wire.WorkerCommand) {
 	c.send(w.taskManager, wire.ToTaskManager{Worker: &cmd})
 }
 
-// remind sends the commands again that may have been lost with a broken connection. Workers
+// repeatCommands sends the commands again that may have been lost with a broken connection. Workers
 // ignore repeated commands.
 func (c *Core) repeatCommands(w *worker) {
 	j := w.job
@@ -140,7 +140,7 @@ func (c *Core) reported(e Reported) {
 	}
 }
 
-// said moves a worker to the state that follows from its report. It returns whether the report
+// applyReport moves a worker to the state that follows from its report. It returns whether the report
 // was new. A repeated report is not new. A report that is not allowed in the worker's state
 // fails the worker.
 func (c *Core) applyReport(w *worker, e workerEvent) bool {
@@ -159,7 +159,7 @@ func (c *Core) applyReport(w *worker, e workerEvent) bool {
 	return false
 }
 
-// mayCome reports whether a worker may report e, as its mode and the commands that it was sent
+// expects reports whether a worker may report e, as its mode and the commands that it was sent
 // allow.
 func (w *worker) expects(e workerEvent) bool {
 	switch e {
@@ -230,7 +230,7 @@ func (c *Core) workerDied(w *worker, e workerEvent, f *wire.Failure) {
 	c.workerFailed(w, f)
 }
 
-// lost returns a failure of kind LostFailure with the given message.
+// lostFailure returns a failure of kind LostFailure with the given message.
 func lostFailure(message string) *wire.Failure {
 	return &wire.Failure{Kind: wire.LostFailure, Message: message, ExitCode: -1}
 }

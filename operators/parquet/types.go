@@ -23,7 +23,7 @@ const (
 	writtenBy  = "superstep"
 )
 
-// told has the metadata of a file that describe the types of its columns.
+// typeMetadata has the metadata of a file that describe the types of its columns.
 type typeMetadata struct {
 	ours    bool          // this package has written the file
 	columns string        // value of columnsKey

@@ -59,7 +59,7 @@ var (
 	found = shared.PerShard("facts", shared.Msgpack[knownRow]())
 )
 
-// look has the facts about a shard, or about a range of shards, that one scan gives.
+// shardStats has the facts about a shard, or about a range of shards, that one scan gives.
 type shardStats struct {
 	Shards       []int32 // the shards that have rows
 	ShardRows    []int64
@@ -76,7 +76,7 @@ type shardStats struct {
 	Entries      []int64 // number of entries of each of Feature
 }
 
-// merge returns the look of the union of two ranges of shards, where o comes right after l.
+// merge returns the statistics of the union of two ranges of shards, where o comes right after l.
 func (l shardStats) merge(o shardStats) shardStats {
 	m := shardStats{
 		Shards: append(append([]int32{}, l.Shards...), o.Shards...), ShardRows: append(append([]int64{}, l.ShardRows...), o.ShardRows...),
@@ -199,7 +199,7 @@ func (s *survey) expect(ctx *comqueue.ComContext, key shared.Key[[]int64], n int
 	}
 }
 
-// look unpacks the shards and stores a look for each.
+// scanShards unpacks the shards and stores the statistics of each.
 func (t Table) scanShards(ctx *comqueue.ComContext) error {
 	s := &survey{table: t}
 	s.finder.plan = t.plan
@@ -219,7 +219,7 @@ func (t Table) scanShards(ctx *comqueue.ComContext) error {
 	})
 }
 
-// look scans a shard and returns its look.
+// scanShard scans a shard and returns its statistics.
 func (p *plan) scanShard(shard int, part *packed) shardStats {
 	l := shardStats{
 		Shards: []int32{int32(shard)}, ShardRows: []int64{int64(part.n)}, Rows: int64(part.n), Weighing: int64(part.n),
@@ -262,7 +262,7 @@ func (p *plan) scanShard(shard int, part *packed) shardStats {
 // the features that occur are listed.
 const compactFrom = 1 << 16
 
-// agree computes facts from the merged look of all shards, or returns an error if the rows are
+// agree computes facts from the merged statistics of all shards, or returns an error if the rows are
 // unusable.
 func (t Table) agree(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)

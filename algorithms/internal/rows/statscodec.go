@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// lookCodec encodes a look as numbers of eight bytes, little-endian. For each class follow its
+// shardStatsCodec encodes statistics as numbers of eight bytes, little-endian. For each class follow its
 // weight, its key and its text; key and text are each preceded by their length. It avoids
-// reflection, since a look is copied for every shard.
+// reflection, since they are copied for every shard.
 type shardStatsCodec struct{}
 
 var errShardStats = errors.New("rows: these bytes are not the statistics of a shard")

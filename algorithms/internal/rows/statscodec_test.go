@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLookCodec requires that Decode returns the look that was encoded. Truncated bytes must be
-// an error, or a look with fewer classes.
-func TestLookCodec(t *testing.T) {
+// TestShardStatsCodec requires that Decode returns the statistics that were encoded. Truncated bytes must be
+// an error, or statistics with fewer classes.
+func TestShardStatsCodec(t *testing.T) {
 	for _, want := range []shardStats{
 		{},
 		{
@@ -28,7 +28,7 @@ func TestLookCodec(t *testing.T) {
 		const whole = 12 * 8
 		for n := 6; n < len(text); n++ {
 			if n-6 == whole {
-				continue // this prefix is a valid look without classes
+				continue // this prefix is valid statistics without classes
 			}
 			got, err := shardStatsCodec{}.Decode(text[6:n])
 			if err == nil { // the prefix ends after a class

@@ -61,7 +61,7 @@ var (
 	surveyor     = shared.Scratch[*survey]("survey")
 )
 
-// look holds the facts about a shard, or about a range of shards, that the stage look computes.
+// shardStats holds the facts about a shard, or about a range of shards, that the stage scan computes.
 type shardStats struct {
 	Rows     int64
 	Weighing int64 // rows of positive weight
@@ -73,7 +73,7 @@ type shardStats struct {
 	Min, Max float64 // of number labels
 }
 
-// merge returns the look of the union of two ranges of shards, where o comes right after l.
+// merge returns the statistics of the union of two ranges of shards, where o comes right after l.
 func (l shardStats) merge(o shardStats) shardStats {
 	dim := l.Dim // vectors of different lengths are found by sameLength
 	if dim < o.Dim {
@@ -132,7 +132,7 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 		Exec().Named("facts")
 }
 
-// look opens the shards and stores a look for each.
+// scanShards opens the shards and stores the statistics of each.
 func (t Table) scanShards(ctx *comqueue.ComContext) error {
 	s := &survey{table: t}
 	surveyor.Put(ctx, s)
@@ -240,7 +240,7 @@ func (c Columns) Usable(label LabelKind, t Totals) error {
 	return nil
 }
 
-// agree computes facts from the merged look, or returns an error if the rows are unusable.
+// agree computes facts from the merged statistics, or returns an error if the rows are unusable.
 func (t Table) agree(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	all, ok := statsOfAll.Lookup(ctx)

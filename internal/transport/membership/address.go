@@ -66,7 +66,7 @@ func (c *core) addresses() error {
 	return nil
 }
 
-// near returns the address at which other processes reach this process: the local address of
+// localAddress returns the address at which other processes reach this process: the local address of
 // the connection of the first process on another machine, or the loopback address if all are on
 // this machine.
 func (c *core) localAddress() netip.Addr {

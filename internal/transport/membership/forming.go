@@ -165,7 +165,7 @@ func list(one, many string, numbers []int) string {
 	return b.String()
 }
 
-// turnAway fails a group that has not formed, and sends the cause to all joined processes.
+// refuseAll fails a group that has not formed, and sends the cause to all joined processes.
 func (c *core) refuseAll(cause error) {
 	c.enter(failed)
 	c.cause = received(cause)

@@ -224,7 +224,7 @@ func (c *tcpConn) encode(b *[headerBytes]byte, h *Header, payload []byte) {
 	c.sent++
 }
 
-// together returns a buffer with the header and the first n bytes of the payload.
+// withHeader returns a buffer with the header and the first n bytes of the payload.
 func (c *tcpConn) withHeader(h *Header, payload []byte, n int) []byte {
 	if c.small == nil {
 		c.small = make([]byte, headerBytes+smallWrite)

@@ -230,7 +230,7 @@ func checksumming(summed bool) string {
 	return "sends data without checksums"
 }
 
-// judge returns an error if h is not a valid hello to this process.
+// checkHello returns an error if h is not a valid hello to this process.
 func (t *TCP) checkHello(h *peerlink.Hello) error {
 	size := uint32(t.size)
 	switch {

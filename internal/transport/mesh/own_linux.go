@@ -21,7 +21,7 @@ type ownSocket struct {
 	fd             int  // descriptor in blocking mode
 	oversubscribed bool // Read yields the core before it sleeps
 	yield          func()
-	stays          int // number of calls of giveWay that will not yield
+	stays          int // number of calls of yieldCore that will not yield
 	use            sync.RWMutex
 	closed         bool
 }
@@ -56,7 +56,7 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// giveWay yields the core to another thread. It does not yield during the staysAfter calls
+// yieldCore yields the core to another thread. It does not yield during the staysAfter calls
 // after a yield that took longer than longYield: then another program had the core. On Linux, a
 // thread that yields loses its whole time slice. Beside other programs, a thread that yielded
 // again and again would not run for seconds, and neither would the goroutines bound to it.
@@ -72,7 +72,7 @@ func (s *ownSocket) yieldCore() {
 	}
 }
 
-// longYield is longer than a rank keeps the core. After a yield that takes longer, giveWay does
+// longYield is longer than a rank keeps the core. After a yield that takes longer, yieldCore does
 // not yield in the next staysAfter calls.
 const (
 	longYield  = time.Millisecond
@@ -228,7 +228,7 @@ func (c *tcpConn) giveBack() error {
 	return nil
 }
 
-// known returns conn, which is in the poller again, as a *net.TCPConn with its RawConn. It
+// restoreConn returns conn, which is in the poller again, as a *net.TCPConn with its RawConn. It
 // restores the keep-alive settings.
 func (c *tcpConn) restoreConn(conn net.Conn) (*net.TCPConn, syscall.RawConn, error) {
 	tcp, ok := conn.(*net.TCPConn)

@@ -226,7 +226,7 @@ func TestOwnSocketsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestWhoLosesTheCoreKeepsIt requires that giveWay does not yield for staysAfter calls after a
+// TestWhoLosesTheCoreKeepsIt requires that yieldCore does not yield for staysAfter calls after a
 // yield that took longer than longYield, as when another program gets the core.
 func TestWhoLosesTheCoreKeepsIt(t *testing.T) {
 	yields := 0
