@@ -55,6 +55,7 @@ func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 // grouper is the operator of WithGroups. It replaces the last column, the row numbers, by the
 // numbers of their queries.
 type grouper struct {
+	engine.BaseOperator
 	schema *arrow.Schema
 	ends   []int64 // for each query, the number of the first row after it
 }
@@ -135,7 +136,3 @@ func (g *grouper) Process(c *engine.Context, _, shard int, in engine.Batch, out 
 	defer rec.Release()
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
-
-func (*grouper) EndShard(*engine.Context, int, engine.Output) error { return nil }
-func (*grouper) Finish(*engine.Context, engine.Output) error        { return nil }
-func (*grouper) Close() error                                       { return nil }

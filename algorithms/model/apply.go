@@ -46,14 +46,14 @@ type PlacedCompute func(c *engine.Context, shard, first int, rows engine.Batch) 
 // Mistakes are reported with the line of the caller. Messages begin with caller, such as
 // "kmeans.Predict".
 func Apply(caller string, rows, model *engine.Dataset, a Application) *engine.Dataset {
-	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, true, func(made *arrow.Schema, at []int) engine.Operator {
-		return &applied{schema: made, at: at, input: rows.Schema(), a: a}
+	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, true, func(c columnAdder) engine.Operator {
+		return &applied{columnAdder: c, a: a}
 	})
 }
 
 // addOperator checks what all applications share and adds an operator.
 func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []engine.Attr, outputs []engine.Column, replace, rowByRow bool,
-	make func(made *arrow.Schema, at []int) engine.Operator,
+	make func(c columnAdder) engine.Operator,
 ) *engine.Dataset {
 	b := BuilderOf(caller, rows)
 	switch {
@@ -74,19 +74,30 @@ func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []
 		Op: op, Attrs: attrs, Schema: arrowrows.Schema(made),
 		Inputs:   []engine.Port{{From: rows}, {From: model, Partitioner: engine.Broadcast, Side: true}},
 		RowByRow: rowByRow,
-		Operator: func() engine.Operator { return make(made, at) },
+		Operator: func() engine.Operator { return make(columnAdder{schema: made, at: at, input: rows.Schema()}) },
 	})
+}
+
+// columnAdder is what the operators that add columns share.
+type columnAdder struct {
+	engine.BaseOperator
+	schema *arrow.Schema // with the outputs, whose indices are in at
+	at     []int
+	input  engine.Schema
+	rows   int // rows of the current shard seen so far
+}
+
+// EndShard counts rows from 0 again.
+func (p *columnAdder) EndShard(*engine.Context, int, engine.Output) error {
+	p.rows = 0
+	return nil
 }
 
 // applied is the operator behind Apply.
 type applied struct {
-	schema *arrow.Schema
-	at     []int // indices of the outputs
-	input  engine.Schema
-	a      Application
-
+	columnAdder
+	a       Application
 	compute PlacedCompute
-	rows    int // rows of the current shard seen so far
 }
 
 // Open reads the model.
@@ -151,12 +162,3 @@ func join(schema *arrow.Schema, at []int, rows arrow.Record, columns []arrow.Arr
 	}
 	return array.NewRecord(schema, all, rows.NumRows()), nil
 }
-
-// EndShard counts rows from 0 again.
-func (p *applied) EndShard(*engine.Context, int, engine.Output) error {
-	p.rows = 0
-	return nil
-}
-
-func (p *applied) Finish(*engine.Context, engine.Output) error { return nil }
-func (p *applied) Close() error                                { return nil }

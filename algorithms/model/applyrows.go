@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -32,24 +30,20 @@ type RowApplication struct {
 // row. The columns have the same bits as from the Step itself. Rows stay in place, except that
 // the Step may leave rows out. Mistakes are reported as by Apply.
 func ApplyRows(caller string, rows, model *engine.Dataset, a RowApplication) *engine.Dataset {
-	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, !a.Skips, func(made *arrow.Schema, at []int) engine.Operator {
-		return &rowwise{schema: made, at: at, input: rows.Schema(), a: a}
+	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, !a.Skips, func(c columnAdder) engine.Operator {
+		return &rowwise{columnAdder: c, a: a}
 	})
 }
 
 // rowwise is the operator behind ApplyRows.
 type rowwise struct {
-	schema *arrow.Schema
-	at     []int
-	input  engine.Schema
+	columnAdder
 	a      RowApplication
-
 	step   Step
 	reader *Reader
 	writer *writer
 	row    []Cell
 	kept   []int32
-	rows   int // rows of the current shard seen so far
 }
 
 // Open reads the model and binds it to the columns of the rows.
@@ -133,14 +127,6 @@ func (p *rowwise) Process(c *engine.Context, _, shard int, in engine.Batch, out 
 	}
 	return out.Emit(shard, arrowrows.Batch(made))
 }
-
-// EndShard counts rows from 0 again.
-func (p *rowwise) EndShard(*engine.Context, int, engine.Output) error {
-	p.rows = 0
-	return nil
-}
-
-func (p *rowwise) Finish(*engine.Context, engine.Output) error { return nil }
 
 // Close releases the memory of unfinished columns.
 func (p *rowwise) Close() error {
