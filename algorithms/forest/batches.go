@@ -45,12 +45,11 @@ func newBatches(m *Model, o PredictOptions, rows engine.Schema, outputs []arrow.
 		}
 		p.sparse = arrowrows.Arrow(rows).Field(i).Type.ID() == arrow.STRUCT
 	}
-	m.prepare()
 	return p, nil
 }
 
-// compute is model.Compute.
-func (p *batches) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
+// compute is model.PlacedCompute.
+func (p *batches) compute(c *engine.Context, _, first int, in engine.Batch) ([]columnar.Values, error) {
 	return p.Compute(c, first, in, p.m.Dim, func(out *batch.RecordBuilder, lo, n int) error {
 		p.valid, p.x = p.valid[:0], p.x[:0]
 		p.csr.RowPtr, p.csr.Col, p.csr.Val = append(p.csr.RowPtr[:0], 0), p.csr.Col[:0], p.csr.Val[:0]

@@ -28,10 +28,7 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 		return nil, err
 	}
 	x.ParallelTrees = len(m.Trees.Trees)
-	if err := m.notes().XGBoost(x); err != nil {
-		return nil, fmt.Errorf("xgboost: %w", err)
-	}
-	return x, nil
+	return m.notes().XGBoost(x)
 }
 
 // LightGBM returns the forest as a model of LightGBM, which predicts the same. For a
@@ -51,10 +48,7 @@ func (m *Model) LightGBM() (*lightgbm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.notes().LightGBM(x); err != nil {
-		return nil, fmt.Errorf("lightgbm: %w", err)
-	}
-	return x, nil
+	return m.notes().LightGBM(x)
 }
 
 // notes are what other libraries have no place for.
@@ -99,8 +93,6 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	switch {
 	case notes == nil:
 		return nil, ErrForeign
-	case e == nil:
-		return nil, errors.New("there is no ensemble")
 	case len(notes.Inputs) == 0:
 		return nil, errors.New("its notes tell of no columns")
 	}

@@ -106,7 +106,7 @@ func (g growing) finish(ctx *comqueue.ComContext) ([]byte, error) {
 		m.OutOfBag = outOfBag(p.Task, s.Measured)
 		m.OutOfBag.Shards, m.OutOfBag.Skip, m.OutOfBag.Whole = ctx.TotalShards(), p.Skip, s.sampler.empty
 	}
-	return m.encode(s.written.trees)
+	return m.encode(nil, s.written.trees)
 }
 
 // count adds the nodes and leaves of a tree, and its depth. depth is memory for the depths of

@@ -25,24 +25,17 @@ import (
 // did not have OOBScore. It is also an error if it had Skip, since rows that are left out are
 // not counted.
 func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return o.apply("forest.PredictOutOfBag", "ForestPredictOutOfBag", d, made, func(a *model.Application, open opener) {
-		a.OpenPlaced = func(file []byte, schema engine.Schema) (model.PlacedCompute, error) {
-			b, err := open(file, schema)
-			if err != nil {
-				return nil, err
-			}
-			m := b.m
-			switch o := m.OutOfBag; {
-			case o == nil || o.Shards == 0:
-				return nil, errors.New("the model was trained without OOBScore, and does not tell which trees drew a row: set OOBScore")
-			case o.Skip:
-				return nil, errors.New("the model was trained with Skip, so the places of its rows are not known: train without Skip, on rows that have labels and weights")
-			}
-			s := newSampler(Params{Sampling: m.Summary.Sampling, SampleShare: m.Summary.Share, Seed: m.Summary.Seed})
-			s.empty = m.OutOfBag.Whole
-			p := &placed{batches: b, sampler: s}
-			return p.compute, nil
+	return o.apply("forest.PredictOutOfBag", "ForestPredictOutOfBag", d, made, func(b *batches) (model.PlacedCompute, error) {
+		m := b.m
+		switch o := m.OutOfBag; {
+		case o == nil || o.Shards == 0:
+			return nil, errors.New("the model was trained without OOBScore, and does not tell which trees drew a row: set OOBScore")
+		case o.Skip:
+			return nil, errors.New("the model was trained with Skip, so the places of its rows are not known: train without Skip, on rows that have labels and weights")
 		}
+		s := newSampler(Params{Sampling: m.Summary.Sampling, SampleShare: m.Summary.Share, Seed: m.Summary.Seed})
+		s.empty = m.OutOfBag.Whole
+		return (&placed{batches: b, sampler: s}).compute, nil
 	})
 }
 

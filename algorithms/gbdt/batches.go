@@ -24,8 +24,8 @@ type batches struct {
 	values          []float64 // a vector of the current row
 }
 
-// compute is model.Compute.
-func (p *batches) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
+// compute is model.PlacedCompute.
+func (p *batches) compute(c *engine.Context, _, first int, in engine.Batch) ([]columnar.Values, error) {
 	width := len(p.m.Ensemble.Features)
 	return p.Compute(c, first, in, width, func(out *batch.RecordBuilder, lo, n int) error {
 		p.x, p.valid = grown(p.x, n*width), grown(p.valid, n)

@@ -97,10 +97,7 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 	if s := m.Summary; s.BestRound < s.Rounds && m.Rounds() > 0 {
 		x.Attributes = map[string]string{"best_iteration": strconv.Itoa(m.Rounds() - 1)}
 	}
-	if err := m.notes(e).XGBoost(x); err != nil {
-		return nil, fmt.Errorf("xgboost: %w", err)
-	}
-	return x, nil
+	return m.notes(e).XGBoost(x)
 }
 
 // LightGBM returns the model as one of LightGBM, which predicts the same margins. It takes the
@@ -123,10 +120,7 @@ func (m *Model) LightGBM() (*lightgbm.Model, error) {
 			x.Settings = append(x.Settings, "["+p.lightgbm+": "+strconv.FormatFloat(v, 'g', -1, 64)+"]")
 		}
 	}
-	if err := m.notes(e).LightGBM(x); err != nil {
-		return nil, fmt.Errorf("lightgbm: %w", err)
-	}
-	return x, nil
+	return m.notes(e).LightGBM(x)
 }
 
 // exported returns the trees over all features and the names of the objective.

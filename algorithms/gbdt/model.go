@@ -154,13 +154,10 @@ func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 
 // predict is Predict for any point.
 func (m *Model) predict(p signature.Point) float64 {
-	r := m.take()
-	defer m.give(r)
-	if !m.load(p, r.x) {
+	if !p.Fits(m.Dim) {
 		return math.NaN()
 	}
-	m.scorer.Scores(r.x, r.margins)
-	return m.decide(r.margins)
+	return m.predictTo(p, nil)
 }
 
 // PredictProbability writes the probability of each class to dst. It returns false if the row

@@ -318,10 +318,13 @@ func (o object) unknown() error {
 }
 
 // Unmarshal reads a summary or payload into a value, strictly: a member without a field in the
-// value is an error, and so is a null in place of the whole.
+// value is an error, and so is a null in place of the whole. An Apart reads itself.
 func Unmarshal(text json.RawMessage, into any) error {
 	if string(bytes.TrimSpace(text)) == "null" {
 		return errors.New("it is null")
+	}
+	if a, ok := into.(Apart); ok {
+		return a.UnmarshalJSON(text)
 	}
 	strict := json.NewDecoder(bytes.NewReader(text))
 	strict.DisallowUnknownFields()

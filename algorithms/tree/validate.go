@@ -24,6 +24,8 @@ const MaxDepth = 1 << 16
 // The error names tree and node. It takes time in proportion to the ensemble.
 func (e *Ensemble) Validate() error {
 	switch {
+	case e == nil:
+		return errors.New("tree: there is no ensemble")
 	case e.Outputs < 1:
 		return fmt.Errorf("tree: the ensemble has %d outputs, and needs at least 1", e.Outputs)
 	case len(e.Base) != e.Outputs:

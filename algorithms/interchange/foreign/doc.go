@@ -2,7 +2,7 @@
 // and read back: notes for what these files have no place for, and changes to the trees.
 //
 //	x, err := xgboost.New(e, "binary:logistic", 0)
-//	err = foreign.Notes{Kind: "gbdt", Classes: m.Classes.Values, Inputs: m.inputs}.XGBoost(x)
+//	x, err = foreign.Notes{Kind: "gbdt", Classes: m.Classes.Values, Inputs: m.inputs}.XGBoost(x)
 //	…
 //	notes, err := foreign.OfXGBoost(x, "gbdt")   // nil if there are none
 //

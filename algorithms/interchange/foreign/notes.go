@@ -19,7 +19,7 @@ const key = "superstep"
 type Notes struct {
 	// Kind is the kind of the model.
 	Kind string `json:"kind"`
-	// LabelType and Classes are as in columns.Classes; empty for a regression.
+	// LabelType and Classes are as in signature.Classes; empty for a regression.
 	LabelType string   `json:"label_type,omitempty"`
 	Classes   []string `json:"classes,omitempty"`
 	// Inputs are the columns that the model reads. AbsentIsZero says that values left out of
@@ -28,7 +28,7 @@ type Notes struct {
 	AbsentIsZero bool          `json:"absent_is_zero,omitempty"`
 	// Categories has the names of the categories of the features that have some.
 	Categories []Names `json:"categories,omitempty"`
-	// Objective, Parameters and CustomName are as in boosting.
+	// Objective, Parameters and CustomName are as in gbdt.Model.
 	Objective  string             `json:"objective,omitempty"`
 	Parameters map[string]float64 `json:"parameters,omitempty"`
 	CustomName string             `json:"custom_name,omitempty"`
@@ -52,30 +52,31 @@ func (n *Notes) SetCategories(e *tree.Ensemble) {
 	}
 }
 
-// XGBoost puts the notes into a model of XGBoost.
-func (n Notes) XGBoost(x *xgboost.Model) error {
+// XGBoost puts the notes into a model of XGBoost, and returns it.
+func (n Notes) XGBoost(x *xgboost.Model) (*xgboost.Model, error) {
 	text, err := n.text()
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("xgboost: %w", err)
 	}
 	if x.Attributes == nil {
 		x.Attributes = map[string]string{}
 	}
 	x.Attributes[key] = text
-	return nil
+	return x, nil
 }
 
-// LightGBM puts the notes into a model of LightGBM. The model must have an objective.
-func (n Notes) LightGBM(x *lightgbm.Model) error {
+// LightGBM puts the notes into a model of LightGBM, which must have an objective, and returns
+// it.
+func (n Notes) LightGBM(x *lightgbm.Model) (*lightgbm.Model, error) {
 	text, err := n.text()
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("lightgbm: %w", err)
 	}
 	if x.Parameters == nil {
 		x.Parameters = map[string]string{}
 	}
 	x.Parameters[key] = url.QueryEscape(text) // as blanks, colons and = end a parameter
-	return nil
+	return x, nil
 }
 
 // text returns the notes as JSON. Texts must be UTF-8.
