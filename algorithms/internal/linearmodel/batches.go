@@ -87,12 +87,9 @@ func (p *applied) sparse(first int, column arrow.Array, n int) error {
 		if problem := signature.Sparse(col, val).Problem(p.m.Dim); problem != "" {
 			return &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q %s", p.names[0], problem)}
 		}
-		for q, v := range val {
-			if finite(v) {
-				continue
-			}
+		if q := kernel.NonFinite(val); q >= 0 {
 			if !p.o.Skip {
-				return refuse(first+i, fmt.Sprintf("column %q: component %d", p.names[0], col[q]), v)
+				return refuse(first+i, fmt.Sprintf("column %q: component %d", p.names[0], col[q]), val[q])
 			}
 			p.valid[i] = false
 		}
@@ -110,26 +107,22 @@ func (p *applied) checkDense(first int, x []float64, n int, joined bool) error {
 			continue
 		}
 		row := x[i*d : (i+1)*d]
-		var sum float64 // of v−v: NaN if any is NaN or infinite
+		var sum float64 // of v−v: NaN if any is NaN or infinite, which costs less than to search
 		for _, v := range row {
 			sum += v - v
 		}
 		if sum == 0 {
 			continue
 		}
-		p.valid[i] = false
-		if p.o.Skip {
-			continue
-		}
-		for j, v := range row {
-			if !finite(v) {
-				where := fmt.Sprintf("column %q: component %d", p.names[0], j)
-				if joined {
-					where = p.component(j)
-				}
-				return refuse(first+i, where, v)
+		if !p.o.Skip {
+			j := kernel.NonFinite(row)
+			where := fmt.Sprintf("column %q: component %d", p.names[0], j)
+			if joined {
+				where = p.component(j)
 			}
+			return refuse(first+i, where, row[j])
 		}
+		p.valid[i] = false
 	}
 	return nil
 }
