@@ -249,7 +249,7 @@ func (o MulticlassOptions) probabilities(s *multiState, rec arrow.Record, column
 		return nil, nil
 	}
 	n, k := int(rec.NumRows()), len(o.Classes)
-	s.row = resized(s.row, n*k)
+	s.row = kernel.Sized(s.row, n*k)
 	if vector {
 		v, err := openVectors(rec.Column(columns[0]), k)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // written is the text of the trees so far in the model's file, and their summary. The trees
@@ -112,7 +113,7 @@ func (g growing) finish(ctx *comqueue.ComContext) ([]byte, error) {
 // count adds the nodes and leaves of a tree, and its depth. depth is memory for the depths of
 // its nodes.
 func (s *Summary) count(t *tree.Tree, depth *[]int32) {
-	d := sized(*depth, len(t.Nodes))
+	d := kernel.Sized(*depth, len(t.Nodes))
 	*depth = d
 	d[0] = 0
 	s.Nodes += int64(len(t.Nodes))

@@ -98,7 +98,7 @@ func (p *placed) load(lo, n int) error {
 // trees that did not draw it. It goes in the order of trees, as training does.
 func (p *placed) sum(shard, first, n int) {
 	outputs, dim := p.m.Trees.Outputs, p.m.Dim
-	p.out, p.trees, p.sums = sized(p.out, n), sized(p.trees, n), sized(p.sums, n*outputs)
+	p.out, p.trees, p.sums = kernel.Sized(p.out, n), kernel.Sized(p.trees, n), kernel.Sized(p.sums, n*outputs)
 	clear(p.trees)
 	clear(p.sums)
 	for k := range p.m.Trees.Trees {

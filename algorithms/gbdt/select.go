@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
@@ -70,14 +71,14 @@ func newSelector(name string, of func(ctx *comqueue.ComContext) *selection) *sel
 // begin starts a selection. value is called for each row once.
 func (x *selector) begin(ctx *comqueue.ComContext, s *selection) {
 	s.active, s.pass, s.bits = true, 0, digitBits(s.groups)
-	s.keys = grown(s.keys, s.rows)
+	s.keys = kernel.Sized(s.keys, s.rows)
 	for i := range s.keys {
 		if s.group == nil || s.group[i] >= 0 {
 			s.keys[i] = keyOf(s.value(i))
 		}
 	}
-	s.prefix, s.state, s.found = grown(s.prefix, s.groups), grown(s.state, s.groups), grown(s.found, s.groups)
-	s.goal, s.slack = grown(s.goal, s.groups), grown(s.slack, s.groups)
+	s.prefix, s.state, s.found = kernel.Sized(s.prefix, s.groups), kernel.Sized(s.state, s.groups), kernel.Sized(s.found, s.groups)
+	s.goal, s.slack = kernel.Sized(s.goal, s.groups), kernel.Sized(s.slack, s.groups)
 	clear(s.prefix)
 	clear(s.state)
 	x.put(ctx, s.groups, s.bits)
@@ -91,9 +92,9 @@ func (x *selector) skip(ctx *comqueue.ComContext, s *selection) {
 
 func (x *selector) put(ctx *comqueue.ComContext, groups, bits int) {
 	counts, _ := x.count.Lookup(ctx)
-	x.count.Put(ctx, grown(counts, groups<<bits))
+	x.count.Put(ctx, kernel.Sized(counts, groups<<bits))
 	next, _ := x.next.Lookup(ctx)
-	x.next.Put(ctx, grown(next, groups))
+	x.next.Put(ctx, kernel.Sized(next, groups))
 }
 
 // stages returns the stages for the queue.
@@ -257,14 +258,6 @@ func valueOf(key uint64) float64 {
 		return math.Float64frombits(key &^ (1 << 63))
 	}
 	return math.Float64frombits(^key)
-}
-
-// grown returns a slice of n values; it reuses s if that has the capacity.
-func grown[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }
 
 // powerBelow returns the largest power of two by which n values of at most top can be

@@ -84,10 +84,7 @@ func (e *Ensemble) validate(t *Tree, depth []int32) ([]int32, error) {
 		return depth, fmt.Errorf("node %d: the value for output %d is %v, which is not finite", i/e.Outputs, i%e.Outputs, t.Values[i])
 	}
 	// depth holds the depth of each node that was seen as a child, and 0 for all others.
-	if cap(depth) < len(t.Nodes) {
-		depth = make([]int32, len(t.Nodes))
-	}
-	depth = depth[:len(t.Nodes)]
+	depth = kernel.Sized(depth, len(t.Nodes))
 	clear(depth)
 	for i := range t.Nodes {
 		if i > 0 && depth[i] == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
@@ -436,10 +437,7 @@ func hashPlacement(shards int, keys []string) placement {
 			}
 			schema = rows.Schema()
 		}
-		if cap(hashes) < len(dst) {
-			hashes = make([]uint64, len(dst))
-		}
-		hashes = hashes[:len(dst)]
+		hashes = kernel.Sized(hashes, len(dst))
 		if err := batch.Hash(rows, cols, hashes); err != nil {
 			return err
 		}

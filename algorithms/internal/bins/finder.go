@@ -3,6 +3,8 @@ package bins
 import (
 	"math"
 	"math/bits"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // finder finds the cuts of features on one subtask, a group of features at a time. Its steps
@@ -106,8 +108,8 @@ func (f *finder) extract() {
 	for i := range f.work {
 		c := &f.work[i].column
 		if !f.features[f.work[i].feature].Categorical {
-			f.spare = room(f.spare, len(c.keys))
-			c.keys, f.spare = sortKeys(c.keys, f.spare[:len(c.keys)])
+			f.spare = kernel.Sized(f.spare, len(c.keys))
+			c.keys, f.spare = sortKeys(c.keys, f.spare)
 		}
 	}
 }
@@ -123,14 +125,6 @@ func (f *finder) newColumn(n int) column {
 		}
 	}
 	return column{keys: make([]uint32, 0, n)}
-}
-
-// room returns a slice with capacity for n elements; it reuses s if that is large enough.
-func room[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:cap(s)]
 }
 
 // extractDense reads the columns of a group of dense features.
@@ -214,7 +208,7 @@ func (f *finder) extractWeighted() {
 		w := &f.work[i]
 		c := &w.column
 		feature := &f.features[w.feature]
-		f.pairs = room(f.pairs, int(f.rows))[:0]
+		f.pairs = kernel.Sized(f.pairs, int(f.rows))[:0]
 		var present, values, weight int64
 		for k := range f.parts {
 			p := &f.parts[k]
@@ -263,10 +257,10 @@ func (f *finder) pair(x float32, weight uint32) int64 {
 
 // cumulate sorts the pairs and makes a column of them.
 func (f *finder) cumulate(c *column) {
-	f.other = room(f.other, len(f.pairs))
-	sorted, rest := sortPairs(f.pairs, f.other[:len(f.pairs)])
+	f.other = kernel.Sized(f.other, len(f.pairs))
+	sorted, rest := sortPairs(f.pairs, f.other)
 	own := f.newColumn(len(sorted))
-	c.keys, c.cum = own.keys[:len(sorted)], room(own.cum, len(sorted)+1)[:len(sorted)+1]
+	c.keys, c.cum = own.keys[:len(sorted)], kernel.Sized(own.cum, len(sorted)+1)
 	var total int64
 	for i, w := range sorted {
 		c.keys[i], c.cum[i] = uint32(w>>32), total

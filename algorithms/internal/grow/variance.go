@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // The mean of a category of few rows is mostly chance. Among thousands of uninformative
@@ -40,7 +41,7 @@ const leastHessian = 0x1p-10
 // exact.
 func (t *Target) square(rows int64) {
 	mostG, least := t.max[0]*t.coarse.byG, t.max[1]*t.coarse.byH*leastHessian
-	t.bySquare, t.squares = 1, sized(t.squares, t.rows)
+	t.bySquare, t.squares = 1, kernel.Sized(t.squares, t.rows)
 	if most := float64(mostG*mostG) / least; most > 0 && !math.IsInf(most, 1) {
 		_, e := math.Frexp(most)
 		t.bySquare = math.Ldexp(1, sumBits-bits.Len64(uint64(rows-1))-e)
@@ -112,7 +113,7 @@ func (s *searcher) shrink(f *bins.Feature, sums []int64) bool {
 // draw fills s.soft. k is within/among: a category of weight k counts half with its own mean.
 func (s *searcher) draw(f *bins.Feature, sums []int64, k float64) {
 	w := s.scorer.width
-	s.soft = sized(s.soft, f.Bins+1)
+	s.soft = kernel.Sized(s.soft, f.Bins+1)
 	var freeG, freeH float64 // the parts that are shared among categories
 	for b := range f.Bins + 1 {
 		g, h := float64(sums[b*w]), float64(sums[b*w+1])

@@ -138,7 +138,7 @@ func (p *applied) component(j int) string {
 // join writes the columns of numbers, and of vectors of a fixed size, to p.x row by row.
 func (p *applied) join(rec arrow.Record, n int) {
 	d := p.m.Dim
-	p.x = grow(p.x, n*d)
+	p.x = kernel.Sized(p.x, n*d)
 	at := 0
 	for _, i := range p.columns {
 		column := rec.Column(i)
@@ -165,7 +165,7 @@ func (p *applied) join(rec arrow.Record, n int) {
 // widen copies vectors of varying size or single precision to p.x.
 func (p *applied) widen(first int, column arrow.Array, n int) error {
 	d := p.m.Dim
-	p.x = grow(p.x, n*d)
+	p.x = kernel.Sized(p.x, n*d)
 	vectors := batch.VectorsOf(column)
 	for i := range n {
 		if !p.valid[i] {
