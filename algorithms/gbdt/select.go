@@ -74,7 +74,7 @@ func (x *selector) begin(ctx *comqueue.ComContext, s *selection) {
 	s.keys = kernel.Sized(s.keys, s.rows)
 	for i := range s.keys {
 		if s.group == nil || s.group[i] >= 0 {
-			s.keys[i] = keyOf(s.value(i))
+			s.keys[i] = kernel.OrderKey(s.value(i))
 		}
 	}
 	s.prefix, s.state, s.found = kernel.Sized(s.prefix, s.groups), kernel.Sized(s.state, s.groups), kernel.Sized(s.found, s.groups)
@@ -217,7 +217,7 @@ func (x *selector) after(ctx *comqueue.ComContext, shard int, out []float64) err
 			}
 		}
 		if s.state[g] == between && s.keys[i] > s.prefix[g] && (s.weight == nil || s.weight[i] > 0) {
-			out[g] = min(out[g], valueOf(s.keys[i]))
+			out[g] = min(out[g], kernel.OrderValue(s.keys[i]))
 		}
 	}
 	return nil
@@ -231,7 +231,7 @@ func (x *selector) finish(ctx *comqueue.ComContext) error {
 	}
 	next := x.next.Get(ctx)
 	for g := range s.found {
-		switch v := valueOf(s.prefix[g]); {
+		switch v := kernel.OrderValue(s.prefix[g]); {
 		case s.state[g] == emptyGroup:
 			s.found[g] = math.NaN()
 		case s.state[g] == between && !math.IsInf(next[g], 1):
@@ -241,23 +241,6 @@ func (x *selector) finish(ctx *comqueue.ComContext) error {
 		}
 	}
 	return nil
-}
-
-// keyOf maps numbers to integers of the same order.
-func keyOf(v float64) uint64 {
-	b := math.Float64bits(v + 0)
-	if b>>63 != 0 {
-		return ^b
-	}
-	return b | 1<<63
-}
-
-// valueOf is the inverse of keyOf.
-func valueOf(key uint64) float64 {
-	if key>>63 != 0 {
-		return math.Float64frombits(key &^ (1 << 63))
-	}
-	return math.Float64frombits(^key)
 }
 
 // powerBelow returns the largest power of two by which n values of at most top can be

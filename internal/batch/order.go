@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // SortKey is one column to order by.
@@ -143,17 +145,12 @@ func orderBits(v *view, i int) uint64 {
 	}
 }
 
-// floatOrderBits is the usual order-preserving map of IEEE 754 bits (flip all
-// bits of negatives, the sign bit of others) after joining zeros and NaNs.
+// floatOrderBits is kernel.OrderKey, with NaN after all numbers.
 func floatOrderBits(x float64) uint64 {
 	if x != x {
 		return math.MaxUint64
 	}
-	bits := math.Float64bits(x + 0) // -0 + 0 is +0
-	if bits>>63 != 0 {
-		return ^bits
-	}
-	return bits | 1<<63
+	return kernel.OrderKey(x)
 }
 
 func textPrefix(text []byte) uint64 {
