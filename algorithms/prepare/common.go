@@ -166,8 +166,8 @@ func unique(what string, names []string) error {
 	return nil
 }
 
-// namesOf returns the outputs of columns: by default they replace their inputs.
-func namesOf(columns, outputs []string) []string {
+// OutputNames returns the names of the outputs of columns: by default they replace their inputs.
+func OutputNames(columns, outputs []string) []string {
 	if len(outputs) == 0 {
 		return columns
 	}

@@ -110,7 +110,7 @@ func (in Inputs) IsVector() bool { return in.Vector() != "" }
 // Vector returns the name of the vector column that holds all features, "" if columns are
 // joined.
 func (in Inputs) Vector() string {
-	if len(in) == 1 && (in[0].Type[0] == 'v' || in[0].Type[0] == 's') { // such as vector[3], sparse[3]
+	if len(in) == 1 && model.IsVector(in[0].Type) {
 		return in[0].Column
 	}
 	return ""
