@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -198,9 +199,7 @@ func Multiclass(rows *engine.Dataset, o MulticlassOptions) *engine.Dataset {
 	byValue := ordered(in.Columns[label].As.Type)
 	if predicted >= 0 {
 		if l, p := in.Columns[label].As.Type, in.Columns[predicted].As.Type; byValue != ordered(p) || !byValue && l.ID() != p.ID() {
-			b := rows.Builder()
-			b.Errorf("%s: column %q is %s but column %q is %s: labels and predictions are of one type", op, o.LabelCol, batch.TypeName(l), o.PredictionCol, batch.TypeName(p))
-			return b.Poisoned(op)
+			return model.Refuse(rows.Builder(), op, fmt.Errorf("column %q is %s but column %q is %s: labels and predictions are of one type", o.LabelCol, batch.TypeName(l), o.PredictionCol, batch.TypeName(p)))
 		}
 	}
 	states := foldSpec[multiState]{

@@ -29,13 +29,11 @@ func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 	case d.Poisoned():
 		return d
 	case sizes == nil:
-		b.Errorf("%s: the sizes are nil: give a dataset of a row for each query", op)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, fmt.Errorf("the sizes are nil: give a dataset of a row for each query"))
 	case sizes.Poisoned():
 		return sizes
 	case sizes.Schema().Len() != 1 || !arrow.IsInteger(arrowrows.Arrow(sizes.Schema()).Field(0).Type.ID()):
-		b.Errorf("%s: the sizes have the columns %v: want one column, of integers", op, batch.Columns(arrowrows.Arrow(sizes.Schema())))
-		return b.Poisoned(op)
+		return model.Refuse(b, op, fmt.Errorf("the sizes have the columns %v: want one column, of integers", batch.Columns(arrowrows.Arrow(sizes.Schema()))))
 	}
 	numbered := operators.ZipWithIndex(d, column)
 	if numbered.Poisoned() {

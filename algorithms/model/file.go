@@ -161,10 +161,10 @@ func DecodeParts(file []byte, kind string, newest int, summary, payload any) (*F
 		return nil, err
 	}
 	if err := Unmarshal(f.Summary, summary); err != nil {
-		return nil, fmt.Errorf("model is damaged: summary: %w", err)
+		return nil, fmt.Errorf("model of kind %q is damaged: summary: %w", kind, err)
 	}
 	if err := Unmarshal(f.Payload, payload); err != nil {
-		return nil, fmt.Errorf("model is damaged: payload: %w", err)
+		return nil, fmt.Errorf("model of kind %q is damaged: payload: %w", kind, err)
 	}
 	return f, nil
 }
