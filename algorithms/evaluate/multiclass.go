@@ -280,13 +280,7 @@ func (o MulticlassOptions) argmax(s *multiState, probability []float64, dst []in
 	}
 	dst = dst[:0]
 	for k := len(o.Classes); len(probability) > 0; probability = probability[k:] {
-		best := 0
-		for j, p := range probability[:k] {
-			if p > probability[best] {
-				best = j
-			}
-		}
-		dst = append(dst, s.Counts.Classes.id(s.best[best]))
+		dst = append(dst, s.Counts.Classes.id(s.best[kernel.Argmax(probability[:k])]))
 	}
 	return dst
 }

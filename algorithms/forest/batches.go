@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // batches predicts for batches of rows, with the bits of predicting single rows. Blocks of rows
@@ -95,7 +96,7 @@ func (p *batches) predict(b *batch.RecordBuilder, n int) error {
 			continue
 		}
 		scores := p.out[i*k : (i+1)*k]
-		if err := p.m.append(b, scores, argmax(scores)); err != nil {
+		if err := p.m.append(b, scores, kernel.Argmax(scores)); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // OOB measures follow the definition: each row is predicted by the mean of the trees that did
@@ -74,7 +75,7 @@ func TestOutOfBag(t *testing.T) {
 				continue
 			}
 			rows = append(rows, row{})
-			if argmax(sums) == int(y) {
+			if kernel.Argmax(sums) == int(y) {
 				score += w
 			}
 			loss -= w * math.Log(max(sums[int(y)]/n, 0x1p-52))

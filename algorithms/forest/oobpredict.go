@@ -128,7 +128,7 @@ func (p *placed) append(b *batch.RecordBuilder) error {
 			p.AppendNulls(b)
 			continue
 		}
-		best := argmax(sums)
+		best := kernel.Argmax(sums)
 		for c := range sums {
 			sums[c] /= float64(trees)
 		}

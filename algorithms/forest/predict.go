@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // PredictOptions change what Predict reads and writes.
@@ -75,7 +76,7 @@ func (m *Model) score(x signature.Point, shares []float64) float64 {
 		return m.predict(x)
 	}
 	m.scores(x, shares)
-	return float64(argmax(shares))
+	return float64(kernel.Argmax(shares))
 }
 
 // options returns the options for Transform and Bind.

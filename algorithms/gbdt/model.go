@@ -188,13 +188,7 @@ func (m *Model) predictProbability(p signature.Point, dst []float64) bool {
 func (m *Model) decide(margins []float64) float64 {
 	switch {
 	case m.Link == Shares:
-		best := 0
-		for k, v := range margins {
-			if v > margins[best] {
-				best = k
-			}
-		}
-		return float64(best)
+		return float64(kernel.Argmax(margins))
 	case len(m.Classes.Values) == 2:
 		if margins[0] > 0 {
 			return 1

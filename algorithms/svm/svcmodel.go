@@ -7,6 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // SVCModel is a trained classifier. It is used by pointer and not changed once it predicts;
@@ -76,13 +77,7 @@ func classOf(margins []float64) int {
 	if len(margins) == 1 {
 		return side(margins[0])
 	}
-	best := 0
-	for a, v := range margins {
-		if v > margins[best] {
-			best = a
-		}
-	}
-	return best
+	return kernel.Argmax(margins)
 }
 
 // svcPayload is what a model's file holds.

@@ -112,16 +112,6 @@ func replaceNaN[T Float](x []T, nan T) {
 	}
 }
 
-// NonFinite returns the index of the first NaN or infinity in x, -1 if there is none.
-func NonFinite[T Float](x []T) int {
-	for i, v := range x {
-		if v-v != 0 { // a NaN, which differs from itself
-			return i
-		}
-	}
-	return -1
-}
-
 // OneNaNOf is OneNaN for a single value.
 func OneNaNOf[T Float](v T) T {
 	if v == v {

@@ -18,15 +18,6 @@ func SoftplusTo(dst, src []float64) { apply(active, softplusOf, dst, src) }
 // TanhTo sets dst[i] = [Tanh](src[i]).
 func TanhTo(dst, src []float64) { apply(active, tanhOf, dst, src) }
 
-// Sized returns a slice of n elements with arbitrary contents. It uses the memory of s if that is
-// enough.
-func Sized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
-}
-
 // function names an elementary function that has a form in assembly.
 type function int
 
