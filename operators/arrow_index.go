@@ -213,7 +213,7 @@ func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []
 		return m, head, errors.New("it is cut off; the data have no end mark")
 	}
 	if _, err := r.ReadAt(word[:min(8, to-at)], at); err != nil {
-		return m, head, unexpectedEOF(err)
+		return m, head, batch.Unexpected(err)
 	}
 	length := int64(binary.LittleEndian.Uint32(word[:]))
 	at += 4
@@ -233,7 +233,7 @@ func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []
 	}
 	head = head[:length]
 	if _, err := r.ReadAt(head, at); err != nil {
-		return m, head, unexpectedEOF(err)
+		return m, head, batch.Unexpected(err)
 	}
 	f := flatBuffer{b: head}
 	root := f.u32(0)
@@ -254,14 +254,6 @@ func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []
 	}
 	m.body, m.end = at, at+body
 	return m, head, nil
-}
-
-// unexpectedEOF keeps io.EOF for the proper end.
-func unexpectedEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // valuesMessage turns the header of a dictionary's message, without the length before it, into

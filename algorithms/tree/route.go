@@ -18,6 +18,16 @@ func (f Flags) missing(x float64) (float64, bool) {
 	return x, x != x
 }
 
+// SingleThreshold returns the least float32 that is not below the threshold. The same float32
+// values are below both.
+func (n *Node) SingleThreshold() float32 {
+	w := float32(n.Threshold)
+	if float64(w) < n.Threshold {
+		w = math.Nextafter32(w, float32(math.Inf(1)))
+	}
+	return w
+}
+
 // category returns the category of a value: the value without its fraction. Values below 0, and
 // values beyond int32, have no category and give -1.
 func category(x float64) int32 {

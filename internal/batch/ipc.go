@@ -262,11 +262,11 @@ func (m *messageReader) Message() (*ipc.Message, error) {
 func (m *messageReader) metaLength() (int32, error) {
 	var word [4]byte
 	if _, err := io.ReadFull(m.r, word[:]); err != nil {
-		return 0, fmt.Errorf("the stream has no end mark: %w", unexpected(err))
+		return 0, fmt.Errorf("the stream has no end mark: %w", Unexpected(err))
 	}
 	if binary.LittleEndian.Uint32(word[:]) == continuation {
 		if _, err := io.ReadFull(m.r, word[:]); err != nil {
-			return 0, fmt.Errorf("message length: %w", unexpected(err))
+			return 0, fmt.Errorf("message length: %w", Unexpected(err))
 		}
 	}
 	length := int32(binary.LittleEndian.Uint32(word[:]))
@@ -276,8 +276,8 @@ func (m *messageReader) metaLength() (int32, error) {
 	return length, nil
 }
 
-// unexpected keeps io.EOF for the proper end of a stream.
-func unexpected(err error) error {
+// Unexpected replaces io.EOF, which is kept for the proper end of a stream.
+func Unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
@@ -300,7 +300,7 @@ func readBounded(r io.Reader, buf []byte, n int64) ([]byte, error) {
 		}
 		buf = buf[:want]
 		if _, err := io.ReadFull(r, buf[have:]); err != nil {
-			return buf, unexpected(err)
+			return buf, Unexpected(err)
 		}
 		have = want
 	}

@@ -143,6 +143,16 @@ func build(mem, offsets memory.Allocator, schema *arrow.Schema, recs []arrow.Rec
 	return ownedRecord(schema, cols, rows), nil
 }
 
+// Consecutive reports whether each index is one more than that before it.
+func Consecutive(indices []int32) bool {
+	for i, at := range indices {
+		if at != indices[0]+int32(i) {
+			return false
+		}
+	}
+	return true
+}
+
 // Slice returns rows start to end (exclusive) of rec, sharing its memory.
 // Null counts are computed here, once: Arrow would otherwise count lazily in
 // data that subtasks share.
