@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -159,7 +160,7 @@ func (a *AllReducer[T]) exchangeHeads(q *request, pt *processNodes, look bool) e
 		p.counts = append(p.counts, len(nodes)*cuts)
 		total += len(nodes) * cuts
 	}
-	p.heads = sized(p.heads, total)
+	p.heads = kernel.Sized(p.heads, total)
 	mine := p.heads[first:][:p.counts[n.me]]
 	for e, value := range q.in {
 		x := elementsOf[T](value)
@@ -186,7 +187,7 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *processNodes) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
 	hosts := len(n.hosts)
-	p.sizes, p.comes, p.from = sized(p.sizes, hosts), sized(p.comes, hosts), sized(p.from, hosts)
+	p.sizes, p.comes, p.from = kernel.Sized(p.sizes, hosts), kernel.Sized(p.comes, hosts), kernel.Sized(p.from, hosts)
 	clear(p.sizes)
 	clear(p.comes)
 	out, in := 0, 0
@@ -297,7 +298,7 @@ func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 	p := packingOf[T](n)
 	hosts := len(n.hosts)
 	result := elementsOf[T](folded)
-	p.results = sized(p.results, hosts)
+	p.results = kernel.Sized(p.results, hosts)
 	p.results[n.me] = int64(setOf(result))
 	if err := a.c.runAmongProcesses(q.ctx, request{coll: program.AllGather, elem: 8, n: hosts, out: bytesOf(p.results)}, bytesOf(p.results[n.me:n.me+1])); err != nil {
 		return err
@@ -350,16 +351,7 @@ func (pt *processNodes) rootOf(dst []sharding.Node) []sharding.Node {
 	return append(dst, root)
 }
 
-// sized and sizedUp return a slice of n elements with undefined contents. They reuse the memory
-// of x if it is large enough. sizedUp is for buffers that grow with the data: it allocates a
-// sixteenth more.
-func sized[T any](x []T, n int) []T {
-	if cap(x) < n {
-		return make([]T, n)
-	}
-	return x[:n]
-}
-
+// sizedUp is kernel.Sized for buffers that grow with the data: it allocates a sixteenth more.
 func sizedUp[T Number | uint64](x []T, n int) []T {
 	if cap(x) < n {
 		return make([]T, n, n+n/16)

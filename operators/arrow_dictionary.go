@@ -76,7 +76,7 @@ func (f *arrowFile) dictionaryPart(d arrowDictionary, t arrow.DataType) (arrow.R
 	length := m.body - int64(len(head)) - d.at // length of the prefix, which has the header's length
 	prefix := make([]byte, length)
 	if _, err := f.r.ReadAt(prefix, d.at); err != nil {
-		return nil, unexpectedEOF(err)
+		return nil, batch.Unexpected(err)
 	}
 	body := &wholeReader{io.NewSectionReader(f.r, m.body, m.end-m.body), m.end - m.body}
 	whole := io.MultiReader(bytes.NewReader(schema), bytes.NewReader(prefix), bytes.NewReader(head), body, bytes.NewReader(endMark))

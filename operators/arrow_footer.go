@@ -32,7 +32,7 @@ func nothingBehind(r io.ReaderAt, from, to int64) error {
 func (x *arrowIndex) agree(r io.ReaderAt, from, to int64) error {
 	text := make([]byte, to-from-arrowTail)
 	if _, err := r.ReadAt(text, from); err != nil {
-		return unexpectedEOF(err)
+		return batch.Unexpected(err)
 	}
 	foot, err := batch.ReadFooter(text)
 	if err != nil {

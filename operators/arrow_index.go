@@ -214,7 +214,7 @@ func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []
 		return m, head, errors.New("it is cut off; the data have no end mark")
 	}
 	if _, err := r.ReadAt(word[:min(8, to-at)], at); err != nil {
-		return m, head, unexpectedEOF(err)
+		return m, head, batch.Unexpected(err)
 	}
 	length := int64(binary.LittleEndian.Uint32(word[:]))
 	at += 4
@@ -234,7 +234,7 @@ func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []
 	}
 	head = head[:length]
 	if _, err := r.ReadAt(head, at); err != nil {
-		return m, head, unexpectedEOF(err)
+		return m, head, batch.Unexpected(err)
 	}
 	f := flatBuffer{b: head}
 	root := f.u32(0)
@@ -255,15 +255,6 @@ func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []
 	}
 	m.body, m.end = at, at+body
 	return m, head, nil
-}
-
-// unexpectedEOF replaces io.EOF by io.ErrUnexpectedEOF, as readMessage returns io.EOF only at
-// the end mark.
-func unexpectedEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // valuesMessage changes the header of a dictionary's message in place into the header of the

@@ -15,7 +15,7 @@ func emitIndices(c *engine.Context, shard int, rows arrow.Record, indices []int3
 	if len(indices) == 0 {
 		return nil
 	}
-	if contiguous(indices) {
+	if batch.Consecutive(indices) {
 		first := int(indices[0])
 		return emitSlice(shard, rows, first, first+len(indices), out)
 	}
@@ -25,16 +25,6 @@ func emitIndices(c *engine.Context, shard int, rows arrow.Record, indices []int3
 	}
 	defer taken.Release()
 	return out.Emit(shard, arrowrows.Batch(taken))
-}
-
-// contiguous reports whether each index is one more than its predecessor.
-func contiguous(indices []int32) bool {
-	for i, at := range indices {
-		if at != indices[0]+int32(i) {
-			return false
-		}
-	}
-	return true
 }
 
 // emitSlice emits the rows [lo, hi) of a batch.

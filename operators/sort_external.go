@@ -157,7 +157,7 @@ func (s *rowSorter) sorted(n int, f func(rows arrow.Record) error) error {
 func passRows(c *engine.Context, all arrow.Record, indices []int32, f func(rows arrow.Record) error) error {
 	var part arrow.Record
 	var err error
-	if contiguous(indices) {
+	if batch.Consecutive(indices) {
 		part, err = batch.Slice(all, int(indices[0]), int(indices[0])+len(indices))
 	} else {
 		part, err = batch.Take(c.Allocator, all, indices)

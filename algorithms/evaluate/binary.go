@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -157,9 +158,7 @@ func Binary(rows *engine.Dataset, o BinaryOptions) *engine.Dataset {
 	}
 	kind := in.Columns[label].As.Type
 	if o.Positive == "" && !ordered(kind) && kind.ID() != arrow.BOOL {
-		b := rows.Builder()
-		b.Errorf("%s: column %q is %s: set Positive to the label that is the positive one", op, o.LabelCol, batch.TypeName(kind))
-		return b.Poisoned(op)
+		return model.Refuse(rows.Builder(), op, fmt.Errorf("column %q is %s: set Positive to the label that is the positive one", o.LabelCol, batch.TypeName(kind)))
 	}
 	o = o.withDefaults()
 	grouped := grouper(rows, "BinaryScores", in, func(dst []weighted, rec arrow.Record) ([]weighted, error) {

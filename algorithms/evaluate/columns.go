@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // table has the columns that an evaluation reads, in a fixed order, and says what happens to
@@ -174,10 +175,8 @@ func checkSlices(n int, columns map[string][]float64, weight []float64) error {
 		if len(v) != n {
 			return fmt.Errorf("there are %d values of %s, want %d", len(v), name, n)
 		}
-		for i, x := range v {
-			if x-x != 0 {
-				return fmt.Errorf("%s %d is %v: want a finite number", name, i, x)
-			}
+		if i := kernel.NonFinite(v); i >= 0 {
+			return fmt.Errorf("%s %d is %v: want a finite number", name, i, v[i])
 		}
 	}
 	if weight != nil && len(weight) != n {

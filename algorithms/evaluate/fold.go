@@ -186,8 +186,7 @@ func begin(op string, rows *engine.Dataset, invalid error, t *table) (*engine.Da
 		invalid = t.bind(arrowrows.Arrow(rows.Schema()))
 	}
 	if invalid != nil {
-		b.Errorf("%s: %w", op, invalid)
-		return b.Poisoned(op), false
+		return model.Refuse(b, op, invalid), false
 	}
 	return nil, true
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -198,9 +199,7 @@ func Multiclass(rows *engine.Dataset, o MulticlassOptions) *engine.Dataset {
 	byValue := ordered(in.Columns[label].As.Type)
 	if predicted >= 0 {
 		if l, p := in.Columns[label].As.Type, in.Columns[predicted].As.Type; byValue != ordered(p) || !byValue && l.ID() != p.ID() {
-			b := rows.Builder()
-			b.Errorf("%s: column %q is %s but column %q is %s: labels and predictions are of one type", op, o.LabelCol, batch.TypeName(l), o.PredictionCol, batch.TypeName(p))
-			return b.Poisoned(op)
+			return model.Refuse(rows.Builder(), op, fmt.Errorf("column %q is %s but column %q is %s: labels and predictions are of one type", o.LabelCol, batch.TypeName(l), o.PredictionCol, batch.TypeName(p)))
 		}
 	}
 	states := foldSpec[multiState]{
@@ -249,7 +248,7 @@ func (o MulticlassOptions) probabilities(s *multiState, rec arrow.Record, column
 		return nil, nil
 	}
 	n, k := int(rec.NumRows()), len(o.Classes)
-	s.row = resized(s.row, n*k)
+	s.row = kernel.Sized(s.row, n*k)
 	if vector {
 		v, err := openVectors(rec.Column(columns[0]), k)
 		if err != nil {
@@ -281,13 +280,7 @@ func (o MulticlassOptions) argmax(s *multiState, probability []float64, dst []in
 	}
 	dst = dst[:0]
 	for k := len(o.Classes); len(probability) > 0; probability = probability[k:] {
-		best := 0
-		for j, p := range probability[:k] {
-			if p > probability[best] {
-				best = j
-			}
-		}
-		dst = append(dst, s.Counts.Classes.id(s.best[best]))
+		dst = append(dst, s.Counts.Classes.id(s.best[kernel.Argmax(probability[:k])]))
 	}
 	return dst
 }

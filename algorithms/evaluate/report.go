@@ -117,8 +117,7 @@ func partsOf[R, T any](op string, report *engine.Dataset, parts func(r *R) []T) 
 		return report
 	}
 	if !report.Schema().Equal(arrowrows.Schema(reportSchema[R]())) {
-		b.Errorf("%s: the dataset is not a report of a %s", op, reflect.TypeFor[R]().Name())
-		return b.Poisoned(op)
+		return model.Refuse(b, op, fmt.Errorf("the dataset is not a report of a %s", reflect.TypeFor[R]().Name()))
 	}
 	type row struct {
 		Report string `column:"report"`

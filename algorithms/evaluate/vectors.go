@@ -7,6 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // vectorReader gives the rows of a vector column, of any kind, as dense float64.
@@ -41,18 +42,10 @@ func (v *vectorReader) at(i int) []float64 {
 	if len(indices) > 0 {
 		n = max(n, int(indices[len(indices)-1])+1)
 	}
-	v.row = resized(v.row, n)
+	v.row = kernel.Sized(v.row, n)
 	clear(v.row)
 	for p, j := range indices {
 		v.row[j] = values[p]
 	}
 	return v.row
-}
-
-// resized returns a slice of n elements, s itself where it has room.
-func resized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }

@@ -211,10 +211,8 @@ func (m *Model) check() error {
 		if len(m.Factors[j]) != len(m.Factors[0]) {
 			return fmt.Errorf("feature %d has %d factors, feature 0 has %d", j, len(m.Factors[j]), len(m.Factors[0]))
 		}
-		for _, v := range m.Factors[j] {
-			if !finite(v) {
-				return fmt.Errorf("a factor of feature %d is %v", j, v)
-			}
+		if k := kernel.NonFinite(m.Factors[j]); k >= 0 {
+			return fmt.Errorf("a factor of feature %d is %v", j, m.Factors[j][k])
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // batches predicts for batches of rows. Its predictions have the same bits as those for single
@@ -47,12 +48,11 @@ func newBatches(m *Model, o PredictOptions, rows engine.Schema, outputs []arrow.
 		}
 		p.sparse = arrowrows.Arrow(rows).Field(i).Type.ID() == arrow.STRUCT
 	}
-	m.prepare()
 	return p, nil
 }
 
 // compute returns the prediction columns of a batch. It has the signature of model.Compute.
-func (p *batches) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
+func (p *batches) compute(c *engine.Context, _, first int, in engine.Batch) ([]columnar.Values, error) {
 	return p.Compute(c, first, in, p.m.Dim, func(out *batch.RecordBuilder, lo, n int) error {
 		p.valid, p.x = p.valid[:0], p.x[:0]
 		p.csr.RowPtr, p.csr.Col, p.csr.Val = append(p.csr.RowPtr[:0], 0), p.csr.Col[:0], p.csr.Val[:0]
@@ -98,7 +98,7 @@ func (p *batches) predict(b *batch.RecordBuilder, n int) error {
 			continue
 		}
 		scores := p.out[i*k : (i+1)*k]
-		if err := p.m.append(b, scores, argmax(scores)); err != nil {
+		if err := p.m.append(b, scores, kernel.Argmax(scores)); err != nil {
 			return err
 		}
 	}

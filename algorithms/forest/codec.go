@@ -1,20 +1,9 @@
 package forest
 
 import (
-	"slices"
-
 	"github.com/superstep-ml/superstep/algorithms/internal/treecode"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
-
-// sized returns a slice of n elements with undefined contents, or nil if n is 0. It reuses the
-// memory of s if that is large enough.
-func sized[T any](s []T, n int) []T {
-	if n == 0 {
-		return nil
-	}
-	return slices.Grow(s[:0], n)[:n]
-}
 
 // eachTree calls f with each of n trees, in the order of their numbers. src has the trees that
 // p subtasks sent, in the encoding of package treecode; subtask i sent the trees i, i+p, i+2p

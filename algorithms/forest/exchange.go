@@ -29,10 +29,7 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 		return nil, err
 	}
 	x.ParallelTrees = len(m.Trees.Trees)
-	if err := m.notes().XGBoost(x); err != nil {
-		return nil, fmt.Errorf("xgboost: %w", err)
-	}
-	return x, nil
+	return m.notes().XGBoost(x)
 }
 
 // LightGBM returns a LightGBM model that predicts the same. For a classification it predicts
@@ -51,10 +48,7 @@ func (m *Model) LightGBM() (*lightgbm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.notes().LightGBM(x); err != nil {
-		return nil, fmt.Errorf("lightgbm: %w", err)
-	}
-	return x, nil
+	return m.notes().LightGBM(x)
 }
 
 // notes returns the facts that the file formats of other libraries cannot represent.
@@ -99,8 +93,6 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	switch {
 	case notes == nil:
 		return nil, ErrForeign
-	case e == nil:
-		return nil, errors.New("there is no ensemble")
 	case len(notes.Inputs) == 0:
 		return nil, errors.New("its notes name no columns")
 	}

@@ -17,17 +17,9 @@ type payload struct {
 	Classes                       // fields label_type and classes
 	Dim            int            `json:"dim"`
 	AbsentIsZero   bool           `json:"absent_is_zero"`
-	Trees          model.Appender `json:"trees"`
+	Trees          *tree.Ensemble `json:"trees"` // null: it is apart
 	PredictionCol  string         `json:"prediction_column,omitempty"`
 	ProbabilityCol string         `json:"probability_column,omitempty"`
-}
-
-// AppendJSON implements model.Appender.
-func (p payload) AppendJSON(dst []byte) ([]byte, error) {
-	type plain payload
-	small := plain(p)
-	small.Trees = nil
-	return model.AppendApart(dst, small, "trees", p.Trees)
 }
 
 type summary struct {
@@ -37,43 +29,28 @@ type summary struct {
 
 // Encode returns the model as the bytes of a file. Equal models give equal bytes. Encode
 // returns an error if parts of the model contradict each other.
-func (m *Model) Encode() ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	return m.encode(m.Trees)
-}
+func (m *Model) Encode() ([]byte, error) { return m.encode(m.check(), m.Trees) }
 
 // encode returns the file of a model. The appender trees writes the list of trees.
-func (m *Model) encode(trees model.Appender) ([]byte, error) {
-	return model.Encode(Kind, version, m.inputs, summary{m.Summary, m.OutOfBag}, payload{
-		m.Task, m.Classes, m.Dim, m.AbsentIsZero, trees, m.PredictionCol, m.ProbabilityCol,
-	})
+func (m *Model) encode(problem error, trees model.Appender) ([]byte, error) {
+	p := payload{m.Task, m.Classes, m.Dim, m.AbsentIsZero, nil, m.PredictionCol, m.ProbabilityCol}
+	return model.EncodeWhole(problem, Kind, version, m.inputs, summary{m.Summary, m.OutOfBag}, model.Apart{Value: p, Member: "trees", Writer: trees})
 }
 
 // Decode returns the model in a file that Encode wrote.
 func Decode(file []byte) (*Model, error) {
-	f, err := model.Decode(file, Kind, version)
+	var s summary
+	var p payload
+	trees := new(tree.Ensemble)
+	f, err := model.DecodeParts(file, Kind, version, &s, model.Apart{Value: &p, Member: "trees", Reader: trees})
 	if err != nil {
 		return nil, err
 	}
-	var s summary
-	var p payload
-	if err := model.Unmarshal(f.Summary, &s); err != nil {
-		return nil, fmt.Errorf("model is damaged: summary: %w", err)
-	}
-	var trees tree.Ensemble
-	if err := model.UnmarshalApart(f.Payload, &p, "trees", &trees); err != nil {
-		return nil, fmt.Errorf("model is damaged: payload: %w", err)
-	}
 	m := &Model{
-		Task: p.Task, Classes: p.Classes, Dim: p.Dim, Trees: &trees, AbsentIsZero: p.AbsentIsZero, OutOfBag: s.OutOfBag,
+		Task: p.Task, Classes: p.Classes, Dim: p.Dim, Trees: trees, AbsentIsZero: p.AbsentIsZero, OutOfBag: s.OutOfBag,
 		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Summary: s.Summary, inputs: f.Inputs,
 	}
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	return m, nil
+	return model.Whole(m, m.check())
 }
 
 // check returns an error about the first contradiction between parts of the model.

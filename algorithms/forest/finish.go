@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // written has the text of the trees made so far, as it is in the model's file, and their
@@ -108,13 +109,13 @@ func (g growing) finish(ctx *comqueue.ComContext) ([]byte, error) {
 		m.OutOfBag = outOfBag(p.Task, s.Measured)
 		m.OutOfBag.Shards, m.OutOfBag.Skip, m.OutOfBag.Whole = ctx.TotalShards(), p.Skip, s.sampler.empty
 	}
-	return m.encode(s.written.trees)
+	return m.encode(nil, s.written.trees)
 }
 
 // count adds the numbers of nodes and leaves of a tree to the summary, and updates MaxDepth.
 // depth is memory for the depths of its nodes.
 func (s *Summary) count(t *tree.Tree, depth *[]int32) {
-	d := sized(*depth, len(t.Nodes))
+	d := kernel.Sized(*depth, len(t.Nodes))
 	*depth = d
 	d[0] = 0
 	s.Nodes += int64(len(t.Nodes))

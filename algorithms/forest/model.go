@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Kind is the kind of the models of this package.
@@ -131,7 +132,7 @@ func (m *Model) predict(x signature.Point) float64 {
 	m.scores(x, *buffer)
 	v := (*buffer)[0]
 	if m.Task == Classification {
-		v = float64(argmax(*buffer))
+		v = float64(kernel.Argmax(*buffer))
 	}
 	m.free.Put(buffer)
 	return v

@@ -123,10 +123,10 @@ func TestDamagedModels(t *testing.T) {
 		{`"task":"classification"`, `"task":"guess"`, "unknown task"},
 		{`"classes":["0","1"]`, `"classes":["0","0"]`, "occurs twice"},
 		{`"classes":["0","1"]`, `"classes":["0","1","2"]`, "want 3, averaged"},
-		{`"outputs":2`, `"outputs":1`, "model is damaged"},
+		{`"outputs":2`, `"outputs":1`, "is damaged: payload: "},
 		{`"average":true`, `"average":false`, "want 2, averaged"},
-		{`"left":[1,0,0]`, `"left":[0,0,0]`, "model is damaged"},
-		{`"left":[1,0,0]`, `"left":[9,0,0]`, "model is damaged"},
+		{`"left":[1,0,0]`, `"left":[0,0,0]`, "is damaged: payload: "},
+		{`"left":[1,0,0]`, `"left":[9,0,0]`, "is damaged: payload: "},
 	} {
 		require.ErrorContains(t, damaged(t, m, c[0], c[1]), c[2])
 	}

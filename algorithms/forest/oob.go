@@ -118,7 +118,7 @@ func (b *bag) measure(shard int, mean float64, task Task, out []float64) {
 		out[oobWeight] += w
 		if task == Classification {
 			shares := sums[i*b.outputs : (i+1)*b.outputs]
-			if argmax(shares) == int(y) {
+			if kernel.Argmax(shares) == int(y) {
 				out[oobRight] += w
 			}
 			out[oobError] -= float64(w * kernel.Log(max(shares[int(y)]/n, 0x1p-52)))
@@ -129,18 +129,6 @@ func (b *bag) measure(shard int, mean float64, task Task, out []float64) {
 		out[oobLabel] += float64(w * t)
 		out[oobSquares] += float64(w * float64(t*t))
 	}
-}
-
-// argmax returns the index of the largest value. If several values are the largest, it returns
-// the first.
-func argmax(values []float64) int {
-	best := 0
-	for i, v := range values {
-		if v > values[best] {
-			best = i
-		}
-	}
-	return best
 }
 
 // outOfBag computes the measures from the sums over all rows. A measure that is undefined for

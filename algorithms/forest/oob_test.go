@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // TestOutOfBag requires that the measures out of the bag follow their definition: each row is
@@ -75,7 +76,7 @@ func TestOutOfBag(t *testing.T) {
 				continue
 			}
 			rows = append(rows, row{})
-			if argmax(sums) == int(y) {
+			if kernel.Argmax(sums) == int(y) {
 				score += w
 			}
 			loss -= w * math.Log(max(sums[int(y)]/n, 0x1p-52))

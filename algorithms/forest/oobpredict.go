@@ -27,24 +27,17 @@ import (
 // error if training had Skip, because training did not count the rows that were left out, so
 // the positions of rows differ.
 func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return o.apply("forest.PredictOutOfBag", "ForestPredictOutOfBag", d, made, func(a *model.Application, open opener) {
-		a.OpenPlaced = func(file []byte, schema engine.Schema) (model.PlacedCompute, error) {
-			b, err := open(file, schema)
-			if err != nil {
-				return nil, err
-			}
-			m := b.m
-			switch o := m.OutOfBag; {
-			case o == nil || o.Shards == 0:
-				return nil, errors.New("the model was trained without OOBScore, and does not tell which trees drew a row: set OOBScore")
-			case o.Skip:
-				return nil, errors.New("the model was trained with Skip, so the places of its rows are not known: train without Skip, on rows that have labels and weights")
-			}
-			s := newSampler(Params{Sampling: m.Summary.Sampling, SampleShare: m.Summary.Share, Seed: m.Summary.Seed})
-			s.empty = m.OutOfBag.Whole
-			p := &placed{batches: b, sampler: s}
-			return p.compute, nil
+	return o.apply("forest.PredictOutOfBag", "ForestPredictOutOfBag", d, made, func(b *batches) (model.PlacedCompute, error) {
+		m := b.m
+		switch o := m.OutOfBag; {
+		case o == nil || o.Shards == 0:
+			return nil, errors.New("the model was trained without OOBScore, and does not tell which trees drew a row: set OOBScore")
+		case o.Skip:
+			return nil, errors.New("the model was trained with Skip, so the places of its rows are not known: train without Skip, on rows that have labels and weights")
 		}
+		s := newSampler(Params{Sampling: m.Summary.Sampling, SampleShare: m.Summary.Share, Seed: m.Summary.Seed})
+		s.empty = m.OutOfBag.Whole
+		return (&placed{batches: b, sampler: s}).compute, nil
 	})
 }
 
@@ -108,7 +101,7 @@ func (p *placed) load(lo, n int) error {
 // the trees that did not draw it. It adds in the order of the trees, as training does.
 func (p *placed) sum(shard, first, n int) {
 	outputs, dim := p.m.Trees.Outputs, p.m.Dim
-	p.out, p.trees, p.sums = sized(p.out, n), sized(p.trees, n), sized(p.sums, n*outputs)
+	p.out, p.trees, p.sums = kernel.Sized(p.out, n), kernel.Sized(p.trees, n), kernel.Sized(p.sums, n*outputs)
 	clear(p.trees)
 	clear(p.sums)
 	for k := range p.m.Trees.Trees {
@@ -138,7 +131,7 @@ func (p *placed) append(b *batch.RecordBuilder) error {
 			p.AppendNulls(b)
 			continue
 		}
-		best := argmax(sums)
+		best := kernel.Argmax(sums)
 		for c := range sums {
 			sums[c] /= float64(trees)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // judged is a row in the result of PredictOutOfBag.
@@ -118,7 +119,7 @@ func checkOutOfBag(t *testing.T, table trial.Table, m *Model, p Params, shards i
 				require.Equal(t, sums[0]/n, *got[i].Prediction)
 				continue
 			}
-			require.Equal(t, float64(argmax(sums)), *got[i].Prediction)
+			require.Equal(t, float64(kernel.Argmax(sums)), *got[i].Prediction)
 			for c := range sums {
 				require.Equal(t, sums[c]/n, (*got[i].Probability)[c])
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
@@ -116,10 +117,8 @@ const (
 // Validate returns all errors about the parameters, joined.
 func (p Params) Validate() error {
 	errs := append(p.columns().Validate(p.label()), enum.Check(p.Task, p.Method, p.Criterion, p.Sampling)...)
-	if name := cmp.Or(p.PredictionCol, "prediction"); name == cmp.Or(p.ProbabilityCol, "probability") {
-		errs = append(errs, fmt.Errorf("PredictionCol and ProbabilityCol are both %q", name))
-	}
-	return errors.Join(append(errs, p.checkTrees(), p.checkSampling())...)
+	names := signature.Names{Prediction: p.PredictionCol, Probability: p.ProbabilityCol}
+	return errors.Join(append(errs, names.Check(), p.checkTrees(), p.checkSampling())...)
 }
 
 // checkTrees checks the parameters that control how trees grow.

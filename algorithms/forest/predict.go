@@ -1,13 +1,14 @@
 package forest
 
 import (
-	"cmp"
 	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // PredictOptions has options for the columns that Predict reads and writes.
@@ -27,63 +28,37 @@ type PredictOptions struct {
 	Replace bool
 }
 
-func (o PredictOptions) prediction() string  { return cmp.Or(o.PredictionCol, "prediction") }
-func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "probability") }
+// common returns the options that all estimators of labels have.
+func (o PredictOptions) common() signature.PredictOptions {
+	return signature.PredictOptions{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, PredictionCol: o.PredictionCol, ProbabilityCol: o.ProbabilityCol, Replace: o.Replace}
+}
 
 // Predict adds a model's prediction to each row and, for classes, the probabilities of all
 // classes. Predictions and probabilities equal those that the methods of Model return. A row
 // whose vector is null gets nulls. made is a dataset of one row with the model, from Train or
 // Model.Dataset. Rows stay in their shards and in their order.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return o.apply("forest.Predict", "ForestPredict", d, made, func(a *model.Application, open opener) {
-		a.Open = func(file []byte, schema engine.Schema) (model.Compute, error) {
-			p, err := open(file, schema)
-			if err != nil {
-				return nil, err
-			}
-			return p.compute, nil
-		}
-	})
+	return o.apply("forest.Predict", "ForestPredict", d, made, func(p *batches) (model.PlacedCompute, error) { return p.compute, nil })
 }
-
-// opener decodes a model and finds its columns in the schema of the rows.
-type opener func(file []byte, schema engine.Schema) (*batches, error)
 
 // apply adds the operator op that applies a model to d. complete sets how the operator opens a
 // model.
-func (o PredictOptions) apply(op, name string, d, made *engine.Dataset, complete func(a *model.Application, open opener)) *engine.Dataset {
-	b := model.BuilderOf(op, d)
-	if err := o.features().Check(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
-	label := signature.LabelType(made)
-	outputs := signature.Outputs(label, o.prediction(), o.probability())
-	a := model.Application{
-		Op: name, Replace: o.Replace, Attrs: []engine.Attr{{Key: "prediction", Value: o.prediction()}}, Outputs: arrowrows.Columns(outputs),
-	}
-	complete(&a, func(file []byte, schema engine.Schema) (*batches, error) {
-		m, err := Decode(file)
-		if err == nil {
-			err = m.Classes.MatchDataset(label, fmt.Sprintf("the model is a %v", m.Task))
-		}
+func (o PredictOptions) apply(caller, op string, d, made *engine.Dataset, open func(p *batches) (model.PlacedCompute, error)) *engine.Dataset {
+	is := func(m *Model) (Classes, string) { return m.Classes, fmt.Sprintf("the model is a %v", m.Task) }
+	return signature.PredictBatches(caller, op, d, made, o.common(), nil, Decode, is, func(m *Model, rows engine.Schema, outputs []arrow.Field) (model.PlacedCompute, error) {
+		p, err := newBatches(m, o, rows, outputs)
 		if err != nil {
 			return nil, err
 		}
-		return newBatches(m, o, schema, outputs)
+		return open(p)
 	})
-	return model.Apply(op, d, made, a)
-}
-
-// features returns the columns that are read instead of those of the training.
-func (o PredictOptions) features() signature.Override {
-	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}
 }
 
 // reader finds the columns of the features in the layout l. Text that is not one of the
 // categories is read as −1.
 func (m *Model) reader(l *model.Layout, o PredictOptions) (*signature.Reader, error) {
-	return m.inputs.BindCoded(l, o.features(), m.Dim, &signature.Coded{Codes: signature.CodesOf(m.Trees.Categories), Unseen: -1, Strict: true})
+	m.prepare()
+	return m.inputs.BindCoded(l, o.common().Override(), m.Dim, &signature.Coded{Codes: signature.CodesOf(m.Trees.Categories), Unseen: -1, Strict: true})
 }
 
 // Bind implements model.Binder. It uses the column names that were set for training.
@@ -93,41 +68,16 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.prepare()
-	names := signature.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}
-	if m.Task == Regression {
-		out := names.BindNumber(l)
-		return func(row []model.Cell) error {
-			x, ok, err := in.Read(row)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				out.SetNull(row)
-				return nil
-			}
-			out.SetNumber(row, m.predict(x))
-			return nil
-		}, nil
+	return in.Step(l, signature.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}, m.Classes, m.score)
+}
+
+// score is a signature.Scorer.
+func (m *Model) score(x signature.Point, shares []float64) float64 {
+	if shares == nil {
+		return m.predict(x)
 	}
-	out, err := names.BindClasses(l, m.Classes)
-	if err != nil {
-		return nil, err
-	}
-	return func(row []model.Cell) error {
-		x, ok, err := in.Read(row)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			out.SetNull(row)
-			return nil
-		}
-		shares := out.Probabilities(row)
-		m.scores(x, shares)
-		out.SetClass(row, argmax(shares))
-		return nil
-	}, nil
+	m.scores(x, shares)
+	return float64(kernel.Argmax(shares))
 }
 
 // options returns the options that Transform and Bind use.

@@ -15,7 +15,6 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -34,31 +33,25 @@ const batchTrees = 24
 // reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	const op = "forest.Train"
-	b := model.BuilderOf(op, d)
-	if err := p.Validate(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
-	if d.Poisoned() {
-		return d
+	b, refused := model.Begin(op, d, p.Validate())
+	if refused != nil {
+		return refused
 	}
 	p = p.withDefaults(b.Seed())
+	g := growing{params: p, schema: arrowrows.Arrow(d.Schema())}
 	t, err := bins.Check(op, d, p.columns(), p.label(), bins.Options{MaxBins: p.MaxBins, AbsentIsZero: p.AbsentIsZero})
-	i, missing := batch.FindColumn(arrowrows.Arrow(d.Schema()), p.LabelCol)
 	var label arrow.DataType
-	if err = errors.Join(err, missing); err == nil && p.Task == Classification {
-		label = arrowrows.Arrow(d.Schema()).Field(i).Type
-		_, err = Classes{Type: batch.TypeName(label)}.Cells()
+	if err == nil && p.Task == Classification {
+		label, err = signature.ClassColumn(g.schema, p.LabelCol)
 	}
 	if err == nil && p.Start != nil {
 		err = p.fits()
 	}
 	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, err)
 	}
 	t.State = func(*bins.Facts) int64 { return bytesPerRow }
-	g := growing{params: p, table: t, schema: arrowrows.Arrow(d.Schema())}
+	g.table = t
 	if p.Start != nil {
 		g.first = len(p.Start.Trees.Trees)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // batches predicts for batches of rows. Its predictions have the same bits as those for single
@@ -26,10 +27,10 @@ type batches struct {
 }
 
 // compute returns the prediction columns of a batch. It has the signature of model.Compute.
-func (p *batches) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
+func (p *batches) compute(c *engine.Context, _, first int, in engine.Batch) ([]columnar.Values, error) {
 	width := len(p.m.Ensemble.Features)
 	return p.Compute(c, first, in, width, func(out *batch.RecordBuilder, lo, n int) error {
-		p.x, p.valid = grown(p.x, n*width), grown(p.valid, n)
+		p.x, p.valid = kernel.Sized(p.x, n*width), kernel.Sized(p.valid, n)
 		for i := range n {
 			point, ok, err := p.Read(lo + i)
 			if err != nil {
@@ -47,10 +48,10 @@ func (p *batches) compute(c *engine.Context, first int, in engine.Batch) ([]colu
 func (p *batches) predict(b *batch.RecordBuilder, n int) error {
 	e := p.m.Ensemble
 	k, trees := e.Outputs, len(e.Trees)
-	p.margins = grown(p.margins, n*k)
+	p.margins = kernel.Sized(p.margins, n*k)
 	p.m.scorer.Dense(p.x, n, p.margins, 1)
 	if p.o.LeafCol != "" {
-		p.leaves = grown(p.leaves, n*trees)
+		p.leaves = kernel.Sized(p.leaves, n*trees)
 		p.m.scorer.DenseLeaves(p.x, n, p.leaves, 1)
 	}
 	parts := p.m.Contributions()
@@ -59,7 +60,7 @@ func (p *batches) predict(b *batch.RecordBuilder, n int) error {
 		if err != nil {
 			return fmt.Errorf("contributions: %w", err)
 		}
-		p.why = grown(p.why, n*parts)
+		p.why = kernel.Sized(p.why, n*parts)
 		x.DenseValues(p.x, n, p.why, 1)
 	}
 	for i := range n {
@@ -76,7 +77,7 @@ func (p *batches) predict(b *batch.RecordBuilder, n int) error {
 			if err := p.m.Classes.Append(column(), int(p.m.decide(margins))); err != nil {
 				return err
 			}
-			p.values = grown(p.values, len(p.m.Classes.Values))
+			p.values = kernel.Sized(p.values, len(p.m.Classes.Values))
 			p.m.probabilities(margins, p.values)
 			signature.AppendVector(column(), p.values)
 		}
@@ -84,7 +85,7 @@ func (p *batches) predict(b *batch.RecordBuilder, n int) error {
 			signature.AppendVector(column(), margins)
 		}
 		if p.o.LeafCol != "" {
-			p.values = grown(p.values, trees)
+			p.values = kernel.Sized(p.values, trees)
 			for q, node := range p.leaves[i*trees : (i+1)*trees] {
 				p.values[q] = float64(node)
 			}

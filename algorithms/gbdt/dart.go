@@ -3,6 +3,7 @@ package gbdt
 import (
 	"slices"
 
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -95,7 +96,7 @@ func (s *state) restore(rate float64) float64 {
 func (s *state) addRound(t int, weight float64) {
 	for k := range s.outputs {
 		nodes := s.trees[t*s.outputs+k].Nodes
-		s.values = grown(s.values, len(nodes))
+		s.values = kernel.Sized(s.values, len(nodes))
 		for i := range nodes {
 			s.values[i] = weight * nodes[i].Value
 		}

@@ -100,10 +100,7 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 	if s := m.Summary; s.BestRound < s.Rounds && m.Rounds() > 0 {
 		x.Attributes = map[string]string{"best_iteration": strconv.Itoa(m.Rounds() - 1)}
 	}
-	if err := m.notes(e).XGBoost(x); err != nil {
-		return nil, fmt.Errorf("xgboost: %w", err)
-	}
-	return x, nil
+	return m.notes(e).XGBoost(x)
 }
 
 // LightGBM returns a LightGBM model that predicts the same margins. Its input rows are those
@@ -126,10 +123,7 @@ func (m *Model) LightGBM() (*lightgbm.Model, error) {
 			x.Settings = append(x.Settings, "["+p.lightgbm+": "+strconv.FormatFloat(v, 'g', -1, 64)+"]")
 		}
 	}
-	if err := m.notes(e).LightGBM(x); err != nil {
-		return nil, fmt.Errorf("lightgbm: %w", err)
-	}
-	return x, nil
+	return m.notes(e).LightGBM(x)
 }
 
 // exported returns the trees, numbered by the features of a whole row, and the names of the

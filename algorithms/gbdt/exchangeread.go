@@ -98,9 +98,6 @@ func importXGBoost(x *xgboost.Model, o ImportOptions) (*Model, error) {
 	case "rank:pairwise", "rank:map":
 		name = "rank:ndcg"
 	}
-	if x.Ensemble == nil {
-		return nil, errors.New("there is no ensemble")
-	}
 	if err := x.Ensemble.Validate(); err != nil {
 		return nil, err
 	}
@@ -146,9 +143,6 @@ func FromLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
 func importLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
 	links := map[string]Link{
 		"fair": Identity, "mape": Identity, "custom": Identity, "": Identity, "rank_xendcg": Identity, "cross_entropy": Sigmoid,
-	}
-	if x.Ensemble == nil {
-		return nil, errors.New("there is no ensemble")
 	}
 	if err := x.Ensemble.Validate(); err != nil {
 		return nil, err

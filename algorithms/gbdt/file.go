@@ -24,57 +24,31 @@ type payload struct {
 	AbsentIsZero   bool               `json:"absent_is_zero,omitempty"`
 	PredictionCol  string             `json:"prediction_column,omitempty"`
 	ProbabilityCol string             `json:"probability_column,omitempty"`
-	Ensemble       *tree.Ensemble     `json:"ensemble"`
-}
-
-// AppendJSON implements model.Appender.
-func (p payload) AppendJSON(dst []byte) ([]byte, error) {
-	type plain payload
-	small := plain(p)
-	small.Ensemble = nil
-	return model.AppendApart(dst, small, "ensemble", p.Ensemble)
+	Ensemble       *tree.Ensemble     `json:"ensemble"` // null: it is apart
 }
 
 // Encode returns the model as the bytes of a file. Equal models give equal bytes. Encode
 // returns an error if the model is inconsistent.
 func (m *Model) Encode() ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model: %w", err)
-	}
-	return model.Encode(Kind, version, m.inputs, m.Summary, payload{
-		m.Objective, m.Parameters, m.CustomName, m.Link, m.Classes, m.Dim, m.Columns, m.AbsentIsZero, m.PredictionCol, m.ProbabilityCol, m.Ensemble,
-	})
+	p := payload{m.Objective, m.Parameters, m.CustomName, m.Link, m.Classes, m.Dim, m.Columns, m.AbsentIsZero, m.PredictionCol, m.ProbabilityCol, nil}
+	return model.EncodeWhole(m.check(), Kind, version, m.inputs, m.Summary, model.Apart{Value: p, Member: "ensemble", Writer: m.Ensemble})
 }
 
 // Decode returns the model in a file that Encode wrote.
 func Decode(file []byte) (*Model, error) {
-	f, err := model.Decode(file, Kind, version)
+	m, p := &Model{Ensemble: new(tree.Ensemble)}, payload{}
+	f, err := model.DecodeParts(file, Kind, version, &m.Summary, model.Apart{Value: &p, Member: "ensemble", Reader: m.Ensemble})
 	if err != nil {
 		return nil, err
 	}
-	m := &Model{inputs: f.Inputs}
-	var p payload
-	if err := model.Unmarshal(f.Summary, &m.Summary); err != nil {
-		return nil, fmt.Errorf("model is damaged: summary: %w", err)
-	}
-	e := new(tree.Ensemble)
-	if err := model.UnmarshalApart(f.Payload, &p, "ensemble", e); err != nil {
-		return nil, fmt.Errorf("model is damaged: payload: %w", err)
-	}
 	m.Objective, m.Parameters, m.CustomName, m.Link, m.Classes = p.Objective, p.Parameters, p.CustomName, p.Link, p.Classes
-	m.Dim, m.Columns, m.AbsentIsZero, m.Ensemble = p.Dim, p.Columns, p.AbsentIsZero, e
+	m.Dim, m.Columns, m.AbsentIsZero, m.inputs = p.Dim, p.Columns, p.AbsentIsZero, f.Inputs
 	m.PredictionCol, m.ProbabilityCol = p.PredictionCol, p.ProbabilityCol
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	return m, nil
+	return model.Whole(m, m.check())
 }
 
 // check returns an error about the parts of the model that are inconsistent.
 func (m *Model) check() error {
-	if m.Ensemble == nil {
-		return errors.New("there is no ensemble")
-	}
 	if err := m.Ensemble.Validate(); err != nil {
 		return err
 	}

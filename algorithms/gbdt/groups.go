@@ -29,13 +29,11 @@ func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 	case d.Poisoned():
 		return d
 	case sizes == nil:
-		b.Errorf("%s: the sizes are nil: give a dataset of a row for each query", op)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, fmt.Errorf("the sizes are nil: give a dataset of a row for each query"))
 	case sizes.Poisoned():
 		return sizes
 	case sizes.Schema().Len() != 1 || !arrow.IsInteger(arrowrows.Arrow(sizes.Schema()).Field(0).Type.ID()):
-		b.Errorf("%s: the sizes have the columns %v: want one column, of integers", op, batch.Columns(arrowrows.Arrow(sizes.Schema())))
-		return b.Poisoned(op)
+		return model.Refuse(b, op, fmt.Errorf("the sizes have the columns %v: want one column, of integers", batch.Columns(arrowrows.Arrow(sizes.Schema()))))
 	}
 	numbered := operators.ZipWithIndex(d, column)
 	if numbered.Poisoned() {
@@ -55,6 +53,7 @@ func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
 // grouper is the operator of WithGroups. Its last input column has the row numbers, which it
 // replaces by the numbers of the rows' queries.
 type grouper struct {
+	engine.BaseOperator
 	schema *arrow.Schema
 	ends   []int64 // for each query, the number of the first row after it
 }
@@ -136,7 +135,3 @@ func (g *grouper) Process(c *engine.Context, _, shard int, in engine.Batch, out 
 	defer rec.Release()
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
-
-func (*grouper) EndShard(*engine.Context, int, engine.Output) error { return nil }
-func (*grouper) Finish(*engine.Context, engine.Output) error        { return nil }
-func (*grouper) Close() error                                       { return nil }

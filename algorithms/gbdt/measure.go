@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -60,7 +61,7 @@ func (q *boosting) measure(ctx *comqueue.ComContext, shard int, out []float64) e
 func (q *boosting) order(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	flat, _ := ordering.Lookup(ctx)
-	flat = grown(flat, len(s.sets))
+	flat = kernel.Sized(flat, len(s.sets))
 	r := &s.view
 	for a, m := range s.sets {
 		before := len(flat)

@@ -156,13 +156,10 @@ func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 
 // predict does what Predict does, for a dense or sparse point.
 func (m *Model) predict(p signature.Point) float64 {
-	r := m.take()
-	defer m.give(r)
-	if !m.load(p, r.x) {
+	if !p.Fits(m.Dim) {
 		return math.NaN()
 	}
-	m.scorer.Scores(r.x, r.margins)
-	return m.decide(r.margins)
+	return m.predictTo(p, nil)
 }
 
 // PredictProbability writes the probability of each class to dst. It returns false if the row
@@ -194,13 +191,7 @@ func (m *Model) predictProbability(p signature.Point, dst []float64) bool {
 func (m *Model) decide(margins []float64) float64 {
 	switch {
 	case m.Link == Shares:
-		best := 0
-		for k, v := range margins {
-			if v > margins[best] {
-				best = k
-			}
-		}
-		return float64(best)
+		return float64(kernel.Argmax(margins))
 	case len(m.Classes.Values) == 2:
 		if margins[0] > 0 {
 			return 1

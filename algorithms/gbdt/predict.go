@@ -1,7 +1,6 @@
 package gbdt
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -9,8 +8,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // PredictOptions has options for the columns that Predict reads and writes.
@@ -34,12 +31,9 @@ type PredictOptions struct {
 	Replace bool
 }
 
-func (o PredictOptions) prediction() string  { return cmp.Or(o.PredictionCol, "prediction") }
-func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "probability") }
-
-// features returns the columns that are read in place of those of the training.
-func (o PredictOptions) features() signature.Override {
-	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}
+// common returns the options that all estimators of labels have.
+func (o PredictOptions) common() signature.PredictOptions {
+	return signature.PredictOptions{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, PredictionCol: o.PredictionCol, ProbabilityCol: o.ProbabilityCol, Replace: o.Replace}
 }
 
 // Predict adds to each row the prediction of a model and, for classes, the probabilities of all
@@ -48,78 +42,38 @@ func (o PredictOptions) features() signature.Override {
 // made is a dataset of one row with the model, from Train or Model.Dataset. Rows stay in their
 // shards and in their order.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	const op = "gbdt.Predict"
-	b := model.BuilderOf(op, d)
-	label := signature.LabelType(made)
-	if err := o.features().Check(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+	is := func(m *Model) (Classes, string) {
+		return m.Classes, fmt.Sprintf("the objective of the model is %v", m.Objective)
 	}
-	outputs := signature.Outputs(label, o.prediction(), o.probability())
-	for _, name := range []string{o.MarginCol, o.LeafCol, o.ContributionCol} {
-		if name != "" {
-			outputs = append(outputs, arrow.Field{Name: name, Type: batch.VariableVectorType(), Nullable: true})
-		}
-	}
-	return model.Apply(op, d, made, model.Application{
-		Op: "GBDTPredict", Replace: o.Replace,
-		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
-		Outputs: arrowrows.Columns(outputs),
-		Open: func(file []byte, schema engine.Schema) (model.Compute, error) {
-			m, err := Decode(file)
-			if err == nil {
-				err = m.Classes.MatchDataset(label, fmt.Sprintf("the objective of the model is %v", m.Objective))
-			}
-			if err != nil {
-				return nil, err
-			}
-			p := &batches{m: m, o: o}
-			p.Batches, err = signature.NewBatches(schema, outputs, func(l *model.Layout) (*signature.Reader, error) { return m.reader(l, o) })
-			return p.compute, err
-		},
+	further := []string{o.MarginCol, o.LeafCol, o.ContributionCol}
+	return signature.PredictBatches("gbdt.Predict", "GBDTPredict", d, made, o.common(), further, Decode, is, func(m *Model, rows engine.Schema, outputs []arrow.Field) (_ model.PlacedCompute, err error) {
+		p := &batches{m: m, o: o}
+		p.Batches, err = signature.NewBatches(rows, outputs, func(l *model.Layout) (*signature.Reader, error) { return m.reader(l, o) })
+		return p.compute, err
 	})
 }
 
 // Bind implements model.Binder. It uses the column names that were set for training.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
-	in, err := m.reader(l, PredictOptions{})
+	o := m.options()
+	in, err := m.reader(l, o)
 	if err != nil {
 		return nil, err
 	}
-	out, err := m.bindPredicted(l)
-	if err != nil {
-		return nil, err
-	}
-	return func(row []model.Cell) error {
-		x, ok, err := in.Read(row)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			out.SetNull(row)
-			return nil
-		}
-		r := m.take()
-		defer m.give(r)
-		m.fill(x, r.x)
-		m.scorer.Scores(r.x, r.margins)
-		if !m.Objective.classes() {
-			out.SetNumber(row, m.decide(r.margins))
-			return nil
-		}
-		out.SetClass(row, int(m.decide(r.margins)))
-		m.probabilities(r.margins, out.Probabilities(row))
-		return nil
-	}, nil
+	return in.Step(l, signature.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}, m.Classes, m.predictTo)
 }
 
-// bindPredicted adds the cells of the prediction columns to the layout.
-func (m *Model) bindPredicted(l *model.Layout) (*signature.Predicted, error) {
-	names := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
-	if m.Objective.classes() {
-		return names.BindClasses(l, m.Classes)
+// predictTo returns the prediction for a point that fits, and writes the probabilities of
+// classes to dst unless it is nil.
+func (m *Model) predictTo(p signature.Point, dst []float64) float64 {
+	r := m.take()
+	defer m.give(r)
+	m.fill(p, r.x)
+	m.scorer.Scores(r.x, r.margins)
+	if dst != nil {
+		m.probabilities(r.margins, dst)
 	}
-	return names.BindNumber(l), nil
+	return m.decide(r.margins)
 }
 
 // options returns the options for applying the model if the caller gives none.

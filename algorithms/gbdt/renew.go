@@ -5,6 +5,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -28,7 +29,7 @@ func (p *Params) renews() bool {
 func (q *boosting) beginRenewal(ctx *comqueue.ComContext) error {
 	s, t := trained.Get(ctx), q.grower.State(ctx).Tree(0)
 	s.leaf = q.grower.State(ctx).Leaves(0, s.leaf)
-	s.quant.group = grown(s.quant.group, s.data.Rows)
+	s.quant.group = kernel.Sized(s.quant.group, s.data.Rows)
 	number, leaves := numberLeaves(t)
 	for i, n := range s.leaf {
 		s.quant.group[i] = -1
@@ -40,7 +41,7 @@ func (q *boosting) beginRenewal(ctx *comqueue.ComContext) error {
 	s.quant.value = func(i int) float64 { return s.data.Label[i] - s.margin[0][i] }
 	q.quantiles.begin(ctx, &s.quant)
 	r, _ := rest.Lookup(ctx)
-	r = grown(r, 2*leaves)
+	r = kernel.Sized(r, 2*leaves)
 	if s.params.Objective != Huber {
 		r = r[:0]
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // begin passes the gradients and hessians of the round to the grower.
@@ -92,7 +93,7 @@ func (q *boosting) take(ctx *comqueue.ComContext) error {
 // leaves writes to out the node in which each row ends. Its argument k is the output, and d has
 // the training rows or the rows of an evaluation set.
 func (s *state) addTree(t *tree.Tree, weight float64, leaves func(k int, d *bins.Data, out []int32) []int32) {
-	s.values = grown(s.values, len(t.Nodes))
+	s.values = kernel.Sized(s.values, len(t.Nodes))
 	for i := range t.Nodes {
 		s.values[i] = weight * t.Nodes[i].Value
 	}

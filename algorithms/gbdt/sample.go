@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -37,7 +38,7 @@ func (q *boosting) beginSampling(ctx *comqueue.ComContext) error {
 		q.scores.skip(ctx, &s.goss)
 		return nil
 	}
-	s.factor = grown(s.factor, s.data.Rows)
+	s.factor = kernel.Sized(s.factor, s.data.Rows)
 	err := s.eachGradient(func(first, n int) {
 		score := s.factor[first : first+n]
 		clear(score)
@@ -51,7 +52,7 @@ func (q *boosting) beginSampling(ctx *comqueue.ComContext) error {
 		return err
 	}
 	if s.held != nil {
-		s.goss.group = grown(s.goss.group, s.data.Rows)
+		s.goss.group = kernel.Sized(s.goss.group, s.data.Rows)
 		for i, out := range s.held {
 			s.goss.group[i] = 0
 			if out {
@@ -86,7 +87,7 @@ func (s *state) draw(round int) {
 		s.bag, s.rows = nil, nil
 		return
 	}
-	s.bag, s.rows = grown(s.bag, s.data.Rows), s.rows[:0]
+	s.bag, s.rows = kernel.Sized(s.bag, s.data.Rows), s.rows[:0]
 	for _, span := range s.data.Shards {
 		random := sharding.NewRandom(p.Seed, "gbdt rows", span.Shard, round)
 		for i := range span.Rows {

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
@@ -71,14 +72,14 @@ func newSelector(name string, of func(ctx *comqueue.ComContext) *selection) *sel
 // begin starts a selection. It calls s.value once for each row.
 func (x *selector) begin(ctx *comqueue.ComContext, s *selection) {
 	s.active, s.pass, s.bits = true, 0, digitBits(s.groups)
-	s.keys = grown(s.keys, s.rows)
+	s.keys = kernel.Sized(s.keys, s.rows)
 	for i := range s.keys {
 		if s.group == nil || s.group[i] >= 0 {
-			s.keys[i] = keyOf(s.value(i))
+			s.keys[i] = kernel.OrderKey(s.value(i))
 		}
 	}
-	s.prefix, s.state, s.found = grown(s.prefix, s.groups), grown(s.state, s.groups), grown(s.found, s.groups)
-	s.goal, s.slack = grown(s.goal, s.groups), grown(s.slack, s.groups)
+	s.prefix, s.state, s.found = kernel.Sized(s.prefix, s.groups), kernel.Sized(s.state, s.groups), kernel.Sized(s.found, s.groups)
+	s.goal, s.slack = kernel.Sized(s.goal, s.groups), kernel.Sized(s.slack, s.groups)
 	clear(s.prefix)
 	clear(s.state)
 	x.put(ctx, s.groups, s.bits)
@@ -92,9 +93,9 @@ func (x *selector) skip(ctx *comqueue.ComContext, s *selection) {
 
 func (x *selector) put(ctx *comqueue.ComContext, groups, bits int) {
 	counts, _ := x.count.Lookup(ctx)
-	x.count.Put(ctx, grown(counts, groups<<bits))
+	x.count.Put(ctx, kernel.Sized(counts, groups<<bits))
 	next, _ := x.next.Lookup(ctx)
-	x.next.Put(ctx, grown(next, groups))
+	x.next.Put(ctx, kernel.Sized(next, groups))
 }
 
 // stages returns the stages that the queue runs for the selection.
@@ -218,7 +219,7 @@ func (x *selector) after(ctx *comqueue.ComContext, shard int, out []float64) err
 			}
 		}
 		if s.state[g] == between && s.keys[i] > s.prefix[g] && (s.weight == nil || s.weight[i] > 0) {
-			out[g] = min(out[g], valueOf(s.keys[i]))
+			out[g] = min(out[g], kernel.OrderValue(s.keys[i]))
 		}
 	}
 	return nil
@@ -232,7 +233,7 @@ func (x *selector) finish(ctx *comqueue.ComContext) error {
 	}
 	next := x.next.Get(ctx)
 	for g := range s.found {
-		switch v := valueOf(s.prefix[g]); {
+		switch v := kernel.OrderValue(s.prefix[g]); {
 		case s.state[g] == emptyGroup:
 			s.found[g] = math.NaN()
 		case s.state[g] == between && !math.IsInf(next[g], 1):
@@ -242,31 +243,6 @@ func (x *selector) finish(ctx *comqueue.ComContext) error {
 		}
 	}
 	return nil
-}
-
-// keyOf maps numbers to integers in the same order.
-func keyOf(v float64) uint64 {
-	b := math.Float64bits(v + 0)
-	if b>>63 != 0 {
-		return ^b
-	}
-	return b | 1<<63
-}
-
-// valueOf is the inverse of keyOf.
-func valueOf(key uint64) float64 {
-	if key>>63 != 0 {
-		return math.Float64frombits(key &^ (1 << 63))
-	}
-	return math.Float64frombits(^key)
-}
-
-// grown returns a slice of n values; it reuses the memory of s if that is large enough.
-func grown[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }
 
 // powerBelow returns the largest power of two p such that the sum of n values of at most top,

@@ -15,7 +15,6 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
-	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // Set is an evaluation set: rows with the columns of the training rows, on which metrics are
@@ -61,13 +60,9 @@ type evaluation struct {
 // they name, are reported when the job is built, with the caller's line.
 func Train(d *engine.Dataset, p Params, sets ...Set) *engine.Dataset {
 	const op = "gbdt.Train"
-	b := model.BuilderOf(op, d)
-	if err := errors.Join(p.Validate(), p.checkSets(sets)); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
-	if d.Poisoned() {
-		return d
+	b, refused := model.Begin(op, d, errors.Join(p.Validate(), p.checkSets(sets)))
+	if refused != nil {
+		return refused
 	}
 	for _, s := range sets {
 		if s.Rows.Poisoned() {
@@ -76,8 +71,7 @@ func Train(d *engine.Dataset, p Params, sets ...Set) *engine.Dataset {
 	}
 	q, err := prepare(op, d, p.withDefaults(b.Seed()), sets)
 	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, err)
 	}
 	return q.queue(b)
 }
@@ -115,13 +109,10 @@ func (p *Params) checkSets(sets []Set) error {
 func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, error) {
 	q := &boosting{params: p, schema: arrowrows.Arrow(d.Schema())}
 	kind := bins.NumberLabel
-	i, err := batch.FindColumn(arrowrows.Arrow(d.Schema()), p.LabelCol)
-	if err != nil {
-		return nil, err
-	}
 	if p.Objective.classes() {
-		kind, q.label = bins.ClassLabel, arrowrows.Arrow(d.Schema()).Field(i).Type
-		if _, err := (Classes{Type: batch.TypeName(q.label)}).Cells(); err != nil {
+		kind = bins.ClassLabel
+		var err error
+		if q.label, err = signature.ClassColumn(q.schema, p.LabelCol); err != nil {
 			return nil, err
 		}
 	}
@@ -132,11 +123,11 @@ func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, err
 	for _, m := range metrics {
 		q.ordered = q.ordered || m.ordered != nil
 	}
-	features, dim, err := p.featureNames(arrowrows.Arrow(d.Schema()))
+	features, dim, err := p.featureNames(q.schema)
 	if err != nil {
 		return nil, err
 	}
-	grown, err := p.growth(features, p.categorical(arrowrows.Arrow(d.Schema())), dim)
+	grown, err := p.growth(features, p.categorical(q.schema), dim)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
+	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 )
 
 // problems collects the errors of a check.
@@ -68,9 +69,7 @@ func (p *Params) checkColumns(e *problems) {
 			e.add("GroupCol is for LambdaMART and Custom, and Objective is %v", p.Objective)
 		}
 	}
-	if a, b := cmp.Or(p.PredictionCol, "prediction"), cmp.Or(p.ProbabilityCol, "probability"); a == b {
-		e.add("PredictionCol and ProbabilityCol are both %q", a)
-	}
+	*e = append(*e, signature.Names{Prediction: p.PredictionCol, Probability: p.ProbabilityCol}.Check())
 }
 
 func (p *Params) checkObjective(e *problems) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // version is the version of the payload. The payload is the Model without the fields of the
@@ -90,10 +91,8 @@ func (m *Model) checkShapes() error {
 			if len(row) != part.size {
 				return fmt.Errorf("%s %d has %d numbers, want %d", part.name, c, len(row), part.size)
 			}
-			for j, v := range row {
-				if !finite(v) {
-					return fmt.Errorf("number %d of %s %d is %v", j, part.name, c, v)
-				}
+			if j := kernel.NonFinite(row); j >= 0 {
+				return fmt.Errorf("number %d of %s %d is %v", j, part.name, c, row[j])
 			}
 		}
 	}

@@ -105,22 +105,11 @@ func (m *Model) Predict(x []float64) (component int, probability float64) {
 	}
 	w := m.take1()
 	defer m.works.Put(w)
-	component = -1
 	if math.IsNaN(m.evaluate(x, w)) {
 		return -1, math.NaN()
 	}
-	return best(w.log)
-}
-
-// best returns the index of the first of the largest values, and that value.
-func best(p []float64) (int, float64) {
-	at := 0
-	for c, v := range p {
-		if v > p[at] {
-			at = c
-		}
-	}
-	return at, p[at]
+	component = kernel.Argmax(w.log)
+	return component, w.log[component]
 }
 
 // Probabilities writes the probability of each component for a point to out, which must have

@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Params are the parameters of Train. The zero value of a field means its default. Only K has
@@ -136,10 +137,8 @@ func (p Params) checkMeans() error {
 		if len(m) == 0 || len(m) != len(p.Means[0]) {
 			return fmt.Errorf("given Means[%d] has %d components, Means[0] has %d: want the same number, at least 1", i, len(m), len(p.Means[0]))
 		}
-		for j, v := range m {
-			if !finite(v) {
-				return fmt.Errorf("given Means[%d][%d] is %v: want a finite number", i, j, v)
-			}
+		if j := kernel.NonFinite(m); j >= 0 {
+			return fmt.Errorf("given Means[%d][%d] is %v: want a finite number", i, j, m[j])
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // PredictOptions are options of Predict.
@@ -129,8 +130,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 		if math.IsNaN(log) {
 			return fmt.Errorf("column %q: the point is too far from every component for float64", in.Name())
 		}
-		at, _ := best(w.log)
-		row[component].SetInt(int64(at))
+		row[component].SetInt(int64(kernel.Argmax(w.log)))
 		copy(row[probability].MakeDense(len(w.log)), w.log)
 		if density >= 0 {
 			row[density].SetFloat(log)

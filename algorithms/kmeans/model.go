@@ -147,7 +147,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 		default:
 			return fmt.Errorf("column %q is %v, not a vector", m.VectorCol, x.Kind)
 		}
-		if a < 0 || !finiteValues(row[at].Values) {
+		if a < 0 || kernel.NonFinite(row[at].Values) >= 0 {
 			row[cluster].SetNull()
 			row[distance].SetNull()
 			return nil
@@ -156,15 +156,6 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 		row[distance].SetFloat(v)
 		return nil
 	}, nil
-}
-
-func finiteValues(values []float64) bool {
-	for _, v := range values {
-		if !finite(v) {
-			return false
-		}
-	}
-	return true
 }
 
 // Dataset returns the model as a dataset of the job, like the one that Train returns, so that a

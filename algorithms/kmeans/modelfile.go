@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // A model file has the common format of package model. Its kind is "kmeans", its only input is
@@ -111,10 +112,8 @@ func (m *Model) check() error {
 		if len(c) != m.Dim {
 			return fmt.Errorf("center %d has %d components, dim is %d", a, len(c), m.Dim)
 		}
-		for j, v := range c {
-			if !finite(v) {
-				return fmt.Errorf("component %d of center %d is %v", j, a, v)
-			}
+		if j := kernel.NonFinite(c); j >= 0 {
+			return fmt.Errorf("component %d of center %d is %v", j, a, c[j])
 		}
 		if !(m.Sizes[a] >= 0) || !finite(m.Sizes[a]) {
 			return fmt.Errorf("size %d is %v", a, m.Sizes[a])

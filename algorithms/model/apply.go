@@ -46,8 +46,8 @@ type PlacedCompute func(c *engine.Context, shard, first int, rows engine.Batch) 
 // and their order. Errors are reported with the source line of the caller. Messages begin with
 // caller, such as "kmeans.Predict".
 func Apply(caller string, rows, model *engine.Dataset, a Application) *engine.Dataset {
-	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, true, func(made *arrow.Schema, at []int) engine.Operator {
-		return &applied{schema: made, at: at, input: rows.Schema(), a: a}
+	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, true, func(c columnAdder) engine.Operator {
+		return &applied{columnAdder: c, a: a}
 	})
 }
 
@@ -55,7 +55,7 @@ func Apply(caller string, rows, model *engine.Dataset, a Application) *engine.Da
 // The function make creates the operator from the schema of its output and the indices of the
 // added columns.
 func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []engine.Attr, outputs []engine.Column, replace, rowByRow bool,
-	make func(made *arrow.Schema, at []int) engine.Operator,
+	make func(c columnAdder) engine.Operator,
 ) *engine.Dataset {
 	b := BuilderOf(caller, rows)
 	switch {
@@ -76,19 +76,30 @@ func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []
 		Op: op, Attrs: attrs, Schema: arrowrows.Schema(made),
 		Inputs:   []engine.Port{{From: rows}, {From: model, Partitioner: engine.Broadcast, Side: true}},
 		RowByRow: rowByRow,
-		Operator: func() engine.Operator { return make(made, at) },
+		Operator: func() engine.Operator { return make(columnAdder{schema: made, at: at, input: rows.Schema()}) },
 	})
+}
+
+// columnAdder is what the operators that add columns share.
+type columnAdder struct {
+	engine.BaseOperator
+	schema *arrow.Schema // with the outputs, whose indices are in at
+	at     []int
+	input  engine.Schema
+	rows   int // rows of the current shard seen so far
+}
+
+// EndShard counts rows from 0 again.
+func (p *columnAdder) EndShard(*engine.Context, int, engine.Output) error {
+	p.rows = 0
+	return nil
 }
 
 // applied is the operator that Apply adds.
 type applied struct {
-	schema *arrow.Schema
-	at     []int // indices in schema of the outputs
-	input  engine.Schema
-	a      Application
-
+	columnAdder
+	a       Application
 	compute PlacedCompute
-	rows    int // rows of the current shard seen so far
 }
 
 // Open decodes the model.
@@ -153,12 +164,3 @@ func join(schema *arrow.Schema, at []int, rows arrow.Record, columns []arrow.Arr
 	}
 	return array.NewRecord(schema, all, rows.NumRows()), nil
 }
-
-// EndShard resets the count of rows for the next shard.
-func (p *applied) EndShard(*engine.Context, int, engine.Output) error {
-	p.rows = 0
-	return nil
-}
-
-func (p *applied) Finish(*engine.Context, engine.Output) error { return nil }
-func (p *applied) Close() error                                { return nil }

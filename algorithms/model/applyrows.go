@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -34,24 +32,20 @@ type RowApplication struct {
 // shards and their order; rows that the Step leaves out are dropped. Errors are reported as by
 // Apply.
 func ApplyRows(caller string, rows, model *engine.Dataset, a RowApplication) *engine.Dataset {
-	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, !a.Skips, func(made *arrow.Schema, at []int) engine.Operator {
-		return &rowwise{schema: made, at: at, input: rows.Schema(), a: a}
+	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, !a.Skips, func(c columnAdder) engine.Operator {
+		return &rowwise{columnAdder: c, a: a}
 	})
 }
 
 // rowwise is the operator that ApplyRows adds.
 type rowwise struct {
-	schema *arrow.Schema
-	at     []int
-	input  engine.Schema
+	columnAdder
 	a      RowApplication
-
 	step   Step
 	reader *Reader
 	writer *writer
 	row    []Cell
 	kept   []int32
-	rows   int // rows of the current shard seen so far
 }
 
 // Open decodes the model and binds it to the columns of the rows.
@@ -135,14 +129,6 @@ func (p *rowwise) Process(c *engine.Context, _, shard int, in engine.Batch, out 
 	}
 	return out.Emit(shard, arrowrows.Batch(made))
 }
-
-// EndShard resets the count of rows for the next shard.
-func (p *rowwise) EndShard(*engine.Context, int, engine.Output) error {
-	p.rows = 0
-	return nil
-}
-
-func (p *rowwise) Finish(*engine.Context, engine.Output) error { return nil }
 
 // Close releases the memory of unfinished columns.
 func (p *rowwise) Close() error {

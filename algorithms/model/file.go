@@ -164,10 +164,10 @@ func DecodeParts(file []byte, kind string, newest int, summary, payload any) (*F
 		return nil, err
 	}
 	if err := Unmarshal(f.Summary, summary); err != nil {
-		return nil, fmt.Errorf("model is damaged: summary: %w", err)
+		return nil, fmt.Errorf("model of kind %q is damaged: summary: %w", kind, err)
 	}
 	if err := Unmarshal(f.Payload, payload); err != nil {
-		return nil, fmt.Errorf("model is damaged: payload: %w", err)
+		return nil, fmt.Errorf("model of kind %q is damaged: payload: %w", kind, err)
 	}
 	return f, nil
 }
@@ -326,6 +326,9 @@ func (o object) unknown() error {
 func Unmarshal(text json.RawMessage, into any) error {
 	if string(bytes.TrimSpace(text)) == "null" {
 		return errors.New("it is null")
+	}
+	if a, ok := into.(Apart); ok {
+		return a.UnmarshalJSON(text)
 	}
 	strict := json.NewDecoder(bytes.NewReader(text))
 	strict.DisallowUnknownFields()

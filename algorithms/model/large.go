@@ -16,20 +16,28 @@ type Appender interface {
 	AppendJSON(dst []byte) ([]byte, error)
 }
 
-// AppendApart appends the JSON of a struct, in which large encodes the value of one member. In
-// value, the member must be null, and the struct must have it exactly once.
-func AppendApart(dst []byte, value any, member string, large Appender) ([]byte, error) {
-	text, err := json.Marshal(value)
+// Apart is a payload with a large member, which Writer writes and Reader reads. Value is a
+// struct in which this member is null, or a pointer to one for reading.
+type Apart struct {
+	Value  any
+	Member string
+	Writer Appender
+	Reader json.Unmarshaler
+}
+
+// AppendJSON implements Appender. The member must be in the struct exactly once.
+func (a Apart) AppendJSON(dst []byte) ([]byte, error) {
+	text, err := json.Marshal(a.Value)
 	if err != nil {
 		return nil, err
 	}
-	// Quotes inside strings are escaped, so this text cannot occur inside a string.
-	head, tail, ok := bytes.Cut(text, []byte(`"`+member+`":null`))
+	// Quotes within texts are escaped, so this cannot be found inside one.
+	head, tail, ok := bytes.Cut(text, []byte(`"`+a.Member+`":null`))
 	if !ok {
-		return nil, fmt.Errorf("there is no member %q that is null", member)
+		return nil, fmt.Errorf("there is no member %q that is null", a.Member)
 	}
-	dst = append(append(append(dst, head...), '"'), member...)
-	if dst, err = large.AppendJSON(append(dst, `":`...)); err != nil {
+	dst = append(append(append(dst, head...), '"'), a.Member...)
+	if dst, err = a.Writer.AppendJSON(append(dst, `":`...)); err != nil {
 		return nil, err
 	}
 	return append(dst, tail...), nil
@@ -37,24 +45,24 @@ func AppendApart(dst []byte, value any, member string, large Appender) ([]byte, 
 
 // UnmarshalApart does what Unmarshal does, for an object in which large decodes one member. If
 // the object does not have this member, large is not called.
-func UnmarshalApart(text json.RawMessage, into any, member string, large json.Unmarshaler) error {
+func (a Apart) UnmarshalJSON(text []byte) error {
 	if !bytes.HasPrefix(text, []byte("{")) || spaced(text) || !json.Valid(text) {
 		return errors.New("it is no JSON object without white space")
 	}
 	for _, m := range cut(text) {
-		if m.name != member {
+		if m.name != a.Member {
 			continue
 		}
 		if string(text[m.begin:m.end]) == "null" {
-			return fmt.Errorf("%s is null", member)
+			return fmt.Errorf("%s is null", a.Member)
 		}
 		small := append(append(append(json.RawMessage(nil), text[:m.begin]...), "null"...), text[m.end:]...)
-		if err := Unmarshal(small, into); err != nil {
+		if err := Unmarshal(small, a.Value); err != nil {
 			return err
 		}
-		return large.UnmarshalJSON(text[m.begin:m.end])
+		return a.Reader.UnmarshalJSON(text[m.begin:m.end])
 	}
-	return Unmarshal(text, into)
+	return Unmarshal(text, a.Value)
 }
 
 // spaced reports whether text has white space outside of strings.

@@ -36,25 +36,23 @@ type holder struct {
 	Last int    `json:"last"`
 }
 
-func (h holder) AppendJSON(dst []byte) ([]byte, error) {
-	type plain holder
-	small := plain(h)
-	small.List = nil
-	return model.AppendApart(dst, small, "list", *h.List)
+// apart is a payload of h, whose list is written by writer and read by reader.
+func (h *holder) apart(writer model.Appender, reader json.Unmarshaler) model.Apart {
+	return model.Apart{Value: h, Member: "list", Writer: writer, Reader: reader}
 }
 
 // TestApart requires that AppendApart gives the bytes of encoding/json, and that UnmarshalApart
 // decodes them.
 func TestApart(t *testing.T) {
 	l := list{1, 2, 3}
-	h := holder{`"list":null,{[\`, &l, 7}
+	h := &holder{`"list":null,{[\`, nil, 7}
 	want, err := model.Encode("test", 1, nil, nil, struct {
 		Name string `json:"name"`
 		List []int  `json:"list"`
 		Last int    `json:"last"`
 	}{h.Name, l, h.Last})
 	require.NoError(t, err)
-	got, err := model.Encode("test", 1, nil, nil, h)
+	got, err := model.Encode("test", 1, nil, nil, h.apart(l, nil))
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(got))
 
@@ -65,7 +63,7 @@ func TestApart(t *testing.T) {
 		require.NoError(t, err)
 		var back holder
 		var apart list
-		require.NoError(t, model.UnmarshalApart(f.Payload, &back, "list", &apart))
+		require.NoError(t, model.Unmarshal(f.Payload, back.apart(nil, &apart)))
 		require.Nil(t, back.List)
 		require.Equal(t, h.Name, back.Name)
 		require.Equal(t, h.Last, back.Last)
@@ -74,11 +72,11 @@ func TestApart(t *testing.T) {
 }
 
 func TestApartTellsWhatIsWrong(t *testing.T) {
-	_, err := model.Encode("test", 1, nil, nil, holder{List: new(list)})
+	_, err := model.Encode("test", 1, nil, nil, new(holder).apart(list(nil), nil))
 	require.ErrorContains(t, err, "payload: there is no list")
-	_, err = model.AppendApart(nil, holder{List: &list{}}, "list", list{})
+	_, err = (&holder{List: &list{}}).apart(list{}, nil).AppendJSON(nil)
 	require.ErrorContains(t, err, `there is no member "list" that is null`)
-	_, err = model.AppendApart(nil, make(chan int), "list", list{})
+	_, err = model.Apart{Value: make(chan int), Member: "list", Writer: list{}}.AppendJSON(nil)
 	require.Error(t, err)
 	for text, want := range map[string]string{
 		``: "no JSON object", `[1]`: "no JSON object", `{"list":[1]`: "no JSON object", `{ "list":[1]}`: "without white space",
@@ -86,12 +84,12 @@ func TestApartTellsWhatIsWrong(t *testing.T) {
 	} {
 		var h holder
 		var l list
-		require.ErrorContains(t, model.UnmarshalApart(json.RawMessage(text), &h, "list", &l), want, text)
+		require.ErrorContains(t, h.apart(nil, &l).UnmarshalJSON([]byte(text)), want, text)
 	}
 	var h holder
 	var l list
-	require.NoError(t, model.UnmarshalApart(json.RawMessage(`{"name":"a,b]}","last":3}`), &h, "list", &l))
+	require.NoError(t, h.apart(nil, &l).UnmarshalJSON([]byte(`{"name":"a,b]}","last":3}`)))
 	require.Equal(t, holder{"a,b]}", nil, 3}, h)
 	require.Nil(t, l)
-	require.NoError(t, model.UnmarshalApart(json.RawMessage(`{}`), &h, "list", &l))
+	require.NoError(t, h.apart(nil, &l).UnmarshalJSON([]byte(`{}`)))
 }

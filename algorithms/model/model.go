@@ -1,6 +1,11 @@
 package model
 
-import "github.com/superstep-ml/superstep/engine"
+import (
+	"strconv"
+	"strings"
+
+	"github.com/superstep-ml/superstep/engine"
+)
 
 // Column is the name of the text column that holds an encoded model. Training returns a dataset
 // of one row with this column.
@@ -24,6 +29,21 @@ type Model interface {
 type Input struct {
 	Column string `json:"column"`
 	Type   string `json:"type"` // the type, as schemas print it
+}
+
+// IsVector reports whether the Type of an Input is one of vectors, such as vector[3] and sparse.
+func IsVector(kind string) bool {
+	return strings.HasPrefix(kind, "vector") || strings.HasPrefix(kind, "sparse")
+}
+
+// VectorDim returns the number of components in the Type of an Input. It is 0 for vectors of
+// any number, and for scalars.
+func VectorDim(kind string) int {
+	_, dim, _ := strings.Cut(strings.TrimSuffix(kind, "]"), "[")
+	if n, err := strconv.Atoi(dim); err == nil && IsVector(kind) {
+		return n
+	}
+	return 0
 }
 
 // Stage is a stage of a pipeline: it is trained on rows and then transforms rows. The parameter

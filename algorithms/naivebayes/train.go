@@ -231,10 +231,8 @@ func (s *sums) spreadRow(b *rows.Block, i, c int, weight float64, out []float64)
 // means of the classes.
 func (q counting) note(ctx *comqueue.ComContext) error {
 	s, sum := counted.Get(ctx), counts.Get(ctx)
-	for i, v := range sum {
-		if !finite(v) {
-			return fmt.Errorf("feature %d: the values are so large that their sums exceed float64: scale them down", s.feature(i%s.d))
-		}
+	if i := kernel.NonFinite(sum); i >= 0 {
+		return fmt.Errorf("feature %d: the values are so large that their sums exceed float64: scale them down", s.feature(i%s.d))
 	}
 	if ctx.TaskID() == 0 {
 		latest.Put(ctx, 0, sum)

@@ -1,8 +1,6 @@
 package objective
 
 import (
-	"slices"
-
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
@@ -225,20 +223,20 @@ func (e *evaluator) buffersFor(first *shardRows, n int, single bool) *shardRows 
 	}
 	b := g.Block
 	b.N, b.D = n, e.d
-	b.Label = atLeast(b.Label, n)
+	b.Label = kernel.Sized(b.Label, n)
 	if single {
-		w.where = slices.Grow(w.where[:0], n)[:n]
+		w.where = kernel.Sized(w.where, n)
 	} else {
-		b.Dense = atLeast(b.Dense, n*e.d)
+		b.Dense = kernel.Sized(b.Dense, n*e.d)
 	}
 	if first.Offset != nil {
-		b.Offset = atLeast(b.Offset, n)
+		b.Offset = kernel.Sized(b.Offset, n)
 	}
 	if first.Censor != nil {
-		b.Censor = atLeast(b.Censor, n)
+		b.Censor = kernel.Sized(b.Censor, n)
 	}
 	if first.weight != nil {
-		g.weight = atLeast(g.weight, n)
+		g.weight = kernel.Sized(g.weight, n)
 	}
 	return g
 }

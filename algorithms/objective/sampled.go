@@ -54,7 +54,7 @@ func (e *evaluator) gather(s *shardRows, indices []int32) *shardRows {
 	part := e.gatherLabels(s, indices)
 	b, room, n := part.Block, &e.sample.buffers, len(indices)
 	if s.Dense != nil {
-		room.Dense = atLeast(room.Dense, s.chunk*s.D)
+		room.Dense = kernel.Sized(room.Dense, s.chunk*s.D)
 		b.Dense = room.Dense[:n*s.D]
 		for i, row := range indices {
 			copy(b.Dense[i*s.D:(i+1)*s.D], s.Dense[int(row)*s.D:])
@@ -100,18 +100,10 @@ func pick(room *[]float64, from []float64, most int, indices []int32) []float64 
 	if from == nil {
 		return nil
 	}
-	*room = atLeast(*room, most)
+	*room = kernel.Sized(*room, most)
 	to := (*room)[:len(indices)]
 	for i, row := range indices {
 		to[i] = from[row]
 	}
 	return to
-}
-
-// atLeast returns a slice of n values. It reuses room if that is large enough.
-func atLeast(room []float64, n int) []float64 {
-	if cap(room) < n {
-		return make([]float64, n)
-	}
-	return room[:n]
 }

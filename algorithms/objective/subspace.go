@@ -97,7 +97,7 @@ func (e *evaluator) subspaceHessian(shard int, p []float64, latest int, out []fl
 		part := e.probedRows(s, chosen, true)
 		n := part.N
 		e.margins(part.Block, nil, s.probed.q[lo*e.k:(lo+n)*e.k])
-		w.curve = atLeast(w.curve, n*e.k*(e.k+1)/2)
+		w.curve = kernel.Sized(w.curve, n*e.k*(e.k+1)/2)
 		e.batch.Curve, e.batch.SlopesOnly, e.batch.Stepping = w.curve, true, true
 		e.lossAt(part, part.Block, 0, e.current(s, chosen))
 		e.batch.Curve, e.batch.SlopesOnly, e.batch.Stepping = nil, false, false
@@ -121,7 +121,7 @@ func (e *evaluator) subspaceHessian(shard int, p []float64, latest int, out []fl
 // returns them.
 func (e *evaluator) current(s *shardRows, chosen []int32) []float64 {
 	w := &e.probe
-	w.m = atLeast(w.m, len(chosen)*e.k)
+	w.m = kernel.Sized(w.m, len(chosen)*e.k)
 	if e.k == 1 {
 		for i, row := range chosen {
 			w.m[i] = s.m[row]
@@ -182,7 +182,7 @@ func (e *evaluator) subspaceSlopes(shard int, mix, steps, out []float64) error {
 		chosen := s.probed.rows[lo:min(lo+s.chunk, len(s.probed.rows))]
 		part := e.probedRows(s, chosen, false)
 		n := part.N
-		w.q = atLeast(w.q, n*e.k)
+		w.q = kernel.Sized(w.q, n*e.k)
 		clear(w.q)
 		for i, c := range mix {
 			for j, q := range s.probed.margins(i)[lo*e.k : (lo+n)*e.k] {

@@ -149,10 +149,8 @@ func largest(x []float64) float64 {
 // firstNonFinite returns the number and the value of the first derivative in r that is not
 // finite. The number is −1 if all are finite.
 func (w *work) firstNonFinite(r sharding.Range) (number, value float64) {
-	for i, g := range w.next[r.Lo:r.Hi] {
-		if !finite(g) {
-			return float64(w.lo + r.Lo + i), g
-		}
+	if i := kernel.NonFinite(w.next[r.Lo:r.Hi]); i >= 0 {
+		return float64(w.lo + r.Lo + i), w.next[r.Lo+i]
 	}
 	return -1, 0
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // open opens the objective of a problem on a subtask.
@@ -59,10 +60,8 @@ func (e *Evaluator) startable(v []float64) error {
 	if len(v) != e.Dim {
 		return fmt.Errorf("there are %d parameters to start from, the objective has %d", len(v), e.Dim)
 	}
-	for i, x := range v {
-		if !finite(x) {
-			return fmt.Errorf("parameter %d to start from is %v", i, x)
-		}
+	if i := kernel.NonFinite(v); i >= 0 {
+		return fmt.Errorf("parameter %d to start from is %v", i, v[i])
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Validate returns an error that lists everything that is wrong with the settings.
@@ -42,11 +44,8 @@ func (s Settings) Validate() error {
 	if s.MaxBytes < 0 {
 		bad("MaxBytes is %d: want a number of bytes, or 0 for the default", s.MaxBytes)
 	}
-	for i, v := range s.Start {
-		if !finite(v) {
-			bad("parameter %d of Start is %v", i, v)
-			break
-		}
+	if i := kernel.NonFinite(s.Start); i >= 0 {
+		bad("parameter %d of Start is %v", i, s.Start[i])
 	}
 	if s.Method == SGD {
 		errs = append(errs, s.Stochastic.problems(s.L2)...)

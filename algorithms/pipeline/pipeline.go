@@ -77,13 +77,11 @@ func (p Pipeline) Apply(rows, trained *engine.Dataset) *engine.Dataset {
 	case rows.Poisoned():
 		return rows
 	case trained == nil:
-		b.Errorf("%s: the model is nil: give it the dataset that Fit returned", op)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, errors.New("the model is nil: give it the dataset that Fit returned"))
 	case trained.Poisoned():
 		return trained
 	case trained.Schema().Index(model.Column) < 0:
-		b.Errorf("%s: the model has no column %q: give it the dataset that Fit returned", op, model.Column)
-		return b.Poisoned(op)
+		return model.Refuse(b, op, fmt.Errorf("the model has no column %q: give it the dataset that Fit returned", model.Column))
 	}
 	for i, s := range p.Stages {
 		own := part(trained, i, len(p.Stages))

@@ -160,8 +160,7 @@ func learnSizes(p parameters, rows *engine.Dataset, fields []arrow.Field, finish
 	b := rows.Builder()
 	m, err := finish(known, knownInputs(arrowrows.Arrow(rows.Schema()), columns))
 	if err != nil {
-		b.Errorf("%s: %w", callerOf(p), err)
-		return b.Poisoned(callerOf(p))
+		return model.Refuse(b, callerOf(p), err)
 	}
 	return model.Dataset(b, m)
 }

@@ -66,7 +66,7 @@ func (p Bucketizer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 // Fit returns the model. It reads no rows.
 func (p Bucketizer) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
-		m := &BucketModel{Columns: p.Columns, Outputs: namesOf(p.Columns, p.Outputs), Unknown: p.Unknown}
+		m := &BucketModel{Columns: p.Columns, Outputs: OutputNames(p.Columns, p.Outputs), Unknown: p.Unknown}
 		m.Learned = Learned{kind: p.Kind(), inputs: knownInputs(arrowrows.Arrow(rows.Schema()), p.Columns)}
 		for i := range p.Columns {
 			m.Bounds = append(m.Bounds, p.Bounds[min(i, len(p.Bounds)-1)])

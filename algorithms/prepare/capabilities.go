@@ -93,17 +93,17 @@ func describeValues(columns []string, values [][]string) model.Description {
 
 // Derives implements model.Deriver.
 func (m *ImputerModel) Derives() (from, made []string) {
-	return m.Params.Columns, namesOf(m.Params.Columns, m.Params.Outputs)
+	return m.Params.Columns, OutputNames(m.Params.Columns, m.Params.Outputs)
 }
 
 // Derives implements model.Deriver.
 func (m *IndexerModel) Derives() (from, made []string) {
-	return m.Params.Columns, namesOf(m.Params.Columns, m.Params.Outputs)
+	return m.Params.Columns, OutputNames(m.Params.Columns, m.Params.Outputs)
 }
 
 // Derives implements model.Deriver.
 func (m *ScalerModel) Derives() (from, made []string) {
-	return m.Columns, namesOf(m.Columns, m.Outputs)
+	return m.Columns, OutputNames(m.Columns, m.Outputs)
 }
 
 // ComponentNames implements model.ComponentNamer.
@@ -129,7 +129,7 @@ func (m *AssemblerModel) ComponentNames(column string, n model.Naming, before fu
 
 // ComponentNames implements model.ComponentNamer.
 func (m *OneHotModel) ComponentNames(column string, n model.Naming, before func(column string) []string) (all []string) {
-	k := slices.Index(namesOf(m.Params.Columns, m.Params.Outputs), column)
+	k := slices.Index(OutputNames(m.Params.Columns, m.Params.Outputs), column)
 	if k < 0 {
 		return nil
 	}

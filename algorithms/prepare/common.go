@@ -55,24 +55,15 @@ const version = 1
 
 // encode writes a model's file.
 func encode(m preparation) ([]byte, error) {
-	if err := m.check(); err != nil {
-		return nil, fmt.Errorf("model of kind %q: %w", m.Kind(), err)
-	}
-	return model.Encode(m.Kind(), version, m.Inputs(), summary{m.head().rows}, m)
+	return model.EncodeWhole(m.check(), m.Kind(), version, m.Inputs(), summary{m.head().rows}, m)
 }
 
 // decodeInto reads a file into a model of its kind.
 func decodeInto(file []byte, kind string, m preparation) error {
-	f, err := model.Decode(file, kind, version)
+	var s summary
+	f, err := model.DecodeParts(file, kind, version, &s, m)
 	if err != nil {
 		return err
-	}
-	var s summary
-	if err := model.Unmarshal(f.Summary, &s); err != nil {
-		return fmt.Errorf("model of kind %q is damaged: summary: %w", kind, err)
-	}
-	if err := model.Unmarshal(f.Payload, m); err != nil {
-		return fmt.Errorf("model of kind %q is damaged: payload: %w", kind, err)
 	}
 	*m.head() = Learned{kind: kind, inputs: f.Inputs, rows: s.Rows}
 	if err := m.check(); err != nil {
@@ -99,12 +90,9 @@ func callerOf(p any) string {
 // model.
 func fit(p parameters, rows *engine.Dataset, learn func() *engine.Dataset) *engine.Dataset {
 	caller := callerOf(p)
-	b := model.BuilderOf(caller, rows)
-	if err := p.Validate(); err != nil {
-		return model.Refuse(b, caller, err)
-	}
-	if rows.Poisoned() {
-		return rows
+	b, refused := model.Begin(caller, rows, p.Validate())
+	if refused != nil {
+		return refused
 	}
 	if _, err := p.outputs(arrowrows.Arrow(rows.Schema())); err != nil {
 		return model.Refuse(b, caller, err)
@@ -166,8 +154,8 @@ func unique(what string, names []string) error {
 	return nil
 }
 
-// namesOf returns the outputs of columns: by default they replace their inputs.
-func namesOf(columns, outputs []string) []string {
+// OutputNames returns the names of the outputs of columns: by default they replace their inputs.
+func OutputNames(columns, outputs []string) []string {
 	if len(outputs) == 0 {
 		return columns
 	}

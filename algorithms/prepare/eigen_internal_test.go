@@ -121,14 +121,3 @@ func BenchmarkSymmetricEigen(b *testing.B) {
 		})
 	}
 }
-
-func TestOrderKeysKeepTheOrder(t *testing.T) {
-	numbers := []float64{math.Inf(-1), -math.MaxFloat64, -1, -5e-324, 0, 5e-324, 1, 1.5, math.MaxFloat64, math.Inf(1)}
-	for i, v := range numbers {
-		require.Equal(t, v, orderValue(orderKey(v)))
-		if i > 0 {
-			require.Less(t, orderKey(numbers[i-1]), orderKey(v))
-		}
-	}
-	require.Equal(t, orderKey(0), orderKey(math.Copysign(0, -1)))
-}

@@ -104,7 +104,7 @@ func (p Imputer) Validate() error {
 
 func (p Imputer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	var made []arrow.Field
-	for i, name := range namesOf(p.Columns, p.Outputs) {
+	for i, name := range OutputNames(p.Columns, p.Outputs) {
 		want, help := scalarColumns, "numbers, bools, text or dates for "+p.strategy(i).String()
 		if s := p.strategy(i); s == Mean || s == Median {
 			want, help = numberColumns|denseColumns, "numbers or dense vectors for "+s.String()
@@ -269,7 +269,7 @@ func (m *ImputerModel) check() error {
 
 // Bind implements model.Binder.
 func (m *ImputerModel) Bind(l *model.Layout) (model.Step, error) {
-	in, out, err := bindColumns(l, m.Params.Columns, namesOf(m.Params.Columns, m.Params.Outputs))
+	in, out, err := bindColumns(l, m.Params.Columns, OutputNames(m.Params.Columns, m.Params.Outputs))
 	if err != nil {
 		return nil, err
 	}

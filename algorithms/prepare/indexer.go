@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -72,7 +74,7 @@ func indexFields(schema *arrow.Schema, columns, outputs []string, want columnKin
 	if err != nil {
 		return nil, err
 	}
-	for i, name := range namesOf(columns, outputs) {
+	for i, name := range OutputNames(columns, outputs) {
 		fields[i] = arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64}
 	}
 	return fields, nil
@@ -187,7 +189,7 @@ func unknownValue(column string, c *model.Cell) error {
 
 // Bind implements model.Binder.
 func (m *IndexerModel) Bind(l *model.Layout) (model.Step, error) {
-	in, out, err := bindColumns(l, m.Params.Columns, namesOf(m.Params.Columns, m.Params.Outputs))
+	in, out, err := bindColumns(l, m.Params.Columns, OutputNames(m.Params.Columns, m.Params.Outputs))
 	if err != nil {
 		return nil, err
 	}
@@ -213,4 +215,26 @@ func (m *IndexerModel) Bind(l *model.Layout) (model.Step, error) {
 		}
 		return nil
 	}, nil
+}
+
+// exactInt is the bound up to which float64 holds all integers.
+const exactInt = 1 << 53
+
+// CategoryNumber returns the number that stands for a category of a column of a type, as models
+// write types, where columns are held as float64.
+func CategoryNumber(kind, category string) (float64, error) {
+	switch {
+	case kind == "bool" && category == "true":
+		return 1, nil
+	case kind == "bool":
+		return 0, nil
+	}
+	v, err := strconv.ParseFloat(category, 64)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("the category %q is no number", category)
+	case kind != "float64" && kind != "float32" && math.Abs(v) > exactInt:
+		return 0, fmt.Errorf("the category %s is an integer that float64 does not hold exactly", category)
+	}
+	return v, nil
 }

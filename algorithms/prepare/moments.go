@@ -191,10 +191,8 @@ func covariance(names []string) pass {
 			return err
 		},
 		finish: func(f *facts, sums, _ []float64) error {
-			for _, v := range sums {
-				if v-v != 0 {
-					return fmt.Errorf("a covariance exceeds the range of float64: scale the columns down")
-				}
+			if kernel.NonFinite(sums) >= 0 {
+				return fmt.Errorf("a covariance exceeds the range of float64: scale the columns down")
 			}
 			f.Covariance = sums
 			return nil

@@ -94,7 +94,7 @@ func (m *NormalizerModel) check() error { return m.Params.Validate() }
 
 // Bind implements model.Binder.
 func (m *NormalizerModel) Bind(l *model.Layout) (model.Step, error) {
-	in, out, err := bindColumns(l, m.Params.Columns, namesOf(m.Params.Columns, m.Params.Outputs))
+	in, out, err := bindColumns(l, m.Params.Columns, OutputNames(m.Params.Columns, m.Params.Outputs))
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (p OneHotEncoder) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, name := range namesOf(p.Columns, p.Outputs) {
+	for i, name := range OutputNames(p.Columns, p.Outputs) {
 		fields[i] = arrow.Field{Name: name, Type: open, Nullable: p.NullMissing}
 	}
 	return fields, nil
@@ -190,7 +190,7 @@ func (m *OneHotModel) average(column int) (indices []int32, values []float64) {
 
 // Bind implements model.Binder.
 func (m *OneHotModel) Bind(l *model.Layout) (model.Step, error) {
-	in, out, err := bindColumns(l, m.Params.Columns, namesOf(m.Params.Columns, m.Params.Outputs))
+	in, out, err := bindColumns(l, m.Params.Columns, OutputNames(m.Params.Columns, m.Params.Outputs))
 	if err != nil {
 		return nil, err
 	}

@@ -65,7 +65,7 @@ func (p QuantileDiscretizer) Fit(rows *engine.Dataset) *engine.Dataset {
 			name: p.Kind(), columns: p.Columns, weight: p.WeightCol,
 			passes: append([]pass{moments(p.Columns, make([]bool, len(p.Columns)), nil)}, selection(quantileTargets(wanted))...),
 			finish: func(_ context.Context, f *facts, inputs []model.Input) (model.Model, error) {
-				m := &BucketModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Columns: p.Columns, Outputs: namesOf(p.Columns, p.Outputs), Unknown: p.Unknown}
+				m := &BucketModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Columns: p.Columns, Outputs: OutputNames(p.Columns, p.Outputs), Unknown: p.Unknown}
 				for c := range p.Columns {
 					bounds := make([]float64, len(wanted))
 					for i := range wanted {

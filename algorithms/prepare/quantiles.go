@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Exact order statistics, by radix selection. Numbers are mapped to unsigned integers of the
@@ -34,24 +36,6 @@ const (
 	radixPasses = 64 / radixBits
 )
 
-// orderKey maps a number other than NaN to an integer of the same order. -0 and 0 are the
-// same.
-func orderKey(v float64) uint64 {
-	bits := math.Float64bits(v + 0)
-	if bits>>63 != 0 {
-		return ^bits
-	}
-	return bits | 1<<63
-}
-
-// orderValue is the inverse of orderKey.
-func orderValue(key uint64) float64 {
-	if key>>63 != 0 {
-		return math.Float64frombits(key &^ (1 << 63))
-	}
-	return math.Float64frombits(^key)
-}
-
 // selection returns the passes that find order statistics. begin, called after the moments,
 // returns the targets.
 func selection(begin func(f *facts) []target) []pass {
@@ -76,7 +60,7 @@ func selection(begin func(f *facts) []target) []pass {
 					first[j+1] += first[j]
 				}
 				return w.values(func(j int, v float64) {
-					key := orderKey(v)
+					key := kernel.OrderKey(v)
 					groups := w.facts.Groups[first[j]:first[j+1]]
 					// In the first pass the shift is by 64. It gives 0, the prefix of no
 					// bits.
@@ -166,7 +150,7 @@ func quantileRanks(count, p float64) (lo, hi, between float64) {
 func (f *facts) quantile(feature, index int, probabilities []float64) float64 {
 	at, _ := slices.BinarySearchFunc(f.Targets, feature, func(t target, feature int) int { return cmp.Compare(t.Feature, feature) })
 	at += 2 * index
-	a, b := orderValue(f.Targets[at].Prefix), orderValue(f.Targets[at+1].Prefix)
+	a, b := kernel.OrderValue(f.Targets[at].Prefix), kernel.OrderValue(f.Targets[at+1].Prefix)
 	_, _, between := quantileRanks(f.Total[feature], probabilities[index])
 	if between == 0 || a == b {
 		return a

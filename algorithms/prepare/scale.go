@@ -64,7 +64,7 @@ func scaledFields(schema *arrow.Schema, columns, outputs []string, want columnKi
 	if err != nil {
 		return nil, err
 	}
-	for i, name := range namesOf(columns, outputs) {
+	for i, name := range OutputNames(columns, outputs) {
 		fields[i] = arrow.Field{Name: name, Type: float64Like(fields[i].Type), Nullable: fields[i].Nullable}
 	}
 	return fields, nil
@@ -134,7 +134,7 @@ func learnScale(p parameters, rows *engine.Dataset, columns, outputs []string, w
 	return fit(p, rows, func() *engine.Dataset {
 		fields, _ := find(arrowrows.Arrow(rows.Schema()), columns, numberColumns|vectorColumns, "") // fit has checked them
 		sparse := sparseOf(fields)
-		m.Columns, m.Outputs = columns, namesOf(columns, outputs)
+		m.Columns, m.Outputs = columns, OutputNames(columns, outputs)
 		return survey{
 			name: p.Kind(), columns: columns, weight: weight,
 			passes: append([]pass{moments(columns, sparse, nil)}, passes...),

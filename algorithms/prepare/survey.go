@@ -111,8 +111,7 @@ func (s survey) add(d *engine.Dataset) *engine.Dataset {
 	if s.weight != "" {
 		weight := s.weights()
 		if err := weight.Bind(arrowrows.Arrow(d.Schema())); err != nil {
-			b.Errorf("%s: %w", s.name, err)
-			return b.Poisoned(s.name)
+			return model.Refuse(b, s.name, err)
 		}
 		if !slices.Contains(read, s.weight) {
 			read = append(slices.Clone(read), s.weight)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // joint evaluates the sum of the objectives of a classifier's classes over the same rows. Each
@@ -56,10 +57,7 @@ func (j *joint) order() {
 
 // zeros returns n zeros, in the memory of j.room.
 func (j *joint) zeros(n int) []float64 {
-	if cap(j.room) < n {
-		j.room = make([]float64, n)
-	}
-	j.room = j.room[:n]
+	j.room = kernel.Sized(j.room, n)
 	clear(j.room)
 	return j.room
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // SVCModel is a trained classifier. Use it through a pointer, and do not change it after the
@@ -77,13 +78,7 @@ func classOf(margins []float64) int {
 	if len(margins) == 1 {
 		return side(margins[0])
 	}
-	best := 0
-	for a, v := range margins {
-		if v > margins[best] {
-			best = a
-		}
-	}
-	return best
+	return kernel.Argmax(margins)
 }
 
 // svcPayload is the content of a model's file.

@@ -18,6 +18,16 @@ func (f Flags) missing(x float64) (float64, bool) {
 	return x, x != x
 }
 
+// SingleThreshold returns the least float32 that is not below the threshold. The same float32
+// values are below both.
+func (n *Node) SingleThreshold() float32 {
+	w := float32(n.Threshold)
+	if float64(w) < n.Threshold {
+		w = math.Nextafter32(w, float32(math.Inf(1)))
+	}
+	return w
+}
+
 // category returns the category of a value: the value truncated to an integer. It returns -1
 // for values below 0 and beyond int32, which have no category.
 func category(x float64) int32 {

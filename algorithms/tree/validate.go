@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // MaxDepth is the largest allowed depth of a tree, that is, the number of splits above a leaf.
@@ -27,6 +29,8 @@ const MaxDepth = 1 << 16
 // ensemble.
 func (e *Ensemble) Validate() error {
 	switch {
+	case e == nil:
+		return errors.New("tree: there is no ensemble")
 	case e.Outputs < 1:
 		return fmt.Errorf("tree: the ensemble has %d outputs, and needs at least 1", e.Outputs)
 	case len(e.Base) != e.Outputs:
@@ -45,10 +49,8 @@ func (e *Ensemble) Validate() error {
 			}
 		}
 	}
-	for o, b := range e.Base {
-		if !finite(b) {
-			return fmt.Errorf("tree: the base of output %d is %v, which is not finite", o, b)
-		}
+	if o := kernel.NonFinite(e.Base); o >= 0 {
+		return fmt.Errorf("tree: the base of output %d is %v, which is not finite", o, e.Base[o])
 	}
 	var depth []int32
 	for t := range e.Trees {
@@ -81,16 +83,11 @@ func (e *Ensemble) validate(t *Tree, depth []int32) ([]int32, error) {
 	case t.Values != nil && len(t.Values)/e.Outputs != len(t.Nodes), len(t.Values)%e.Outputs != 0:
 		return depth, fmt.Errorf("it has %d values for %d nodes and %d outputs", len(t.Values), len(t.Nodes), e.Outputs)
 	}
-	for i, v := range t.Values {
-		if !finite(v) {
-			return depth, fmt.Errorf("node %d: the value for output %d is %v, which is not finite", i/e.Outputs, i%e.Outputs, v)
-		}
+	if i := kernel.NonFinite(t.Values); i >= 0 {
+		return depth, fmt.Errorf("node %d: the value for output %d is %v, which is not finite", i/e.Outputs, i%e.Outputs, t.Values[i])
 	}
-	// depth[i] is the depth of node i if the node was found as a child, and 0 otherwise.
-	if cap(depth) < len(t.Nodes) {
-		depth = make([]int32, len(t.Nodes))
-	}
-	depth = depth[:len(t.Nodes)]
+	// depth holds the depth of each node that was seen as a child, and 0 for all others.
+	depth = kernel.Sized(depth, len(t.Nodes))
 	clear(depth)
 	for i := range t.Nodes {
 		if i > 0 && depth[i] == 0 {

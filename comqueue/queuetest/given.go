@@ -114,12 +114,10 @@ func dataset[T any](b *engine.Builder, of func(shard int) []T) (*engine.Dataset,
 
 // source emits the rows that of returns for a shard.
 type source[T any] struct {
+	engine.BaseOperator
 	of    func(shard int) []T
 	codec *batch.Codec[T]
 }
-
-func (*source[T]) Open(*engine.Context) error { return nil }
-func (*source[T]) Close() error               { return nil }
 
 func (s *source[T]) ReadShard(c *engine.Context, shard int, out engine.Output) error {
 	app := s.codec.Appender(c.Allocator)

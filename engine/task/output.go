@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
@@ -363,23 +364,13 @@ func (o *splitOutput) take(lo, hi int) (arrow.Record, error) {
 		o.order[i] = int32(row - begin)
 	}
 	if len(o.picks) == 0 {
-		if rows := o.order[from:hi]; increasing(rows) {
+		if rows := o.order[from:hi]; batch.Consecutive(rows) {
 			// The rows are consecutive already, as when all rows go to one shard.
 			return cut(o.mem, o.rows[b], int(rows[0]), int(rows[0])+len(rows))
 		}
 	}
 	o.picks = append(o.picks, batch.Pick{Batch: b, Rows: o.order[from:hi]})
 	return batch.Gather(o.mem, o.rows, o.picks)
-}
-
-// increasing reports whether every index is one more than the index before it.
-func increasing(order []int32) bool {
-	for i, x := range order {
-		if x != order[0]+int32(i) {
-			return false
-		}
-	}
-	return true
 }
 
 func (o *splitOutput) endShard(ctx context.Context, shard int) error {
@@ -439,10 +430,7 @@ func hashPlacement(shards int, keys []string) placement {
 			}
 			schema = rows.Schema()
 		}
-		if cap(hashes) < len(dst) {
-			hashes = make([]uint64, len(dst))
-		}
-		hashes = hashes[:len(dst)]
+		hashes = kernel.Sized(hashes, len(dst))
 		if err := batch.Hash(rows, cols, hashes); err != nil {
 			return err
 		}

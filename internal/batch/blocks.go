@@ -113,7 +113,7 @@ func (b *BlockReader) Read(block []byte, rows int64) (arrow.Record, error) {
 	rec, err := b.read(block, rows)
 	if err != nil {
 		b.mem.abandon()
-		b.err = fmt.Errorf("a block of %d bytes does not hold %d rows: %w", len(block), rows, unexpected(err))
+		b.err = fmt.Errorf("a block of %d bytes does not hold %d rows: %w", len(block), rows, Unexpected(err))
 		return nil, b.err
 	}
 	b.mem.adopt()

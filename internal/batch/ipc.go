@@ -265,11 +265,11 @@ func (m *messageReader) Message() (*ipc.Message, error) {
 func (m *messageReader) metaLength() (int32, error) {
 	var word [4]byte
 	if _, err := io.ReadFull(m.r, word[:]); err != nil {
-		return 0, fmt.Errorf("the stream has no end mark: %w", unexpected(err))
+		return 0, fmt.Errorf("the stream has no end mark: %w", Unexpected(err))
 	}
 	if binary.LittleEndian.Uint32(word[:]) == continuation {
 		if _, err := io.ReadFull(m.r, word[:]); err != nil {
-			return 0, fmt.Errorf("message length: %w", unexpected(err))
+			return 0, fmt.Errorf("message length: %w", Unexpected(err))
 		}
 	}
 	length := int32(binary.LittleEndian.Uint32(word[:]))
@@ -279,9 +279,9 @@ func (m *messageReader) metaLength() (int32, error) {
 	return length, nil
 }
 
-// unexpected returns io.ErrUnexpectedEOF if err is io.EOF, because Read returns io.EOF only at
+// Unexpected returns io.ErrUnexpectedEOF if err is io.EOF, because Read returns io.EOF only at
 // the regular end of a stream. It returns other errors unchanged.
-func unexpected(err error) error {
+func Unexpected(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
@@ -305,7 +305,7 @@ func readBounded(r io.Reader, buf []byte, n int64) ([]byte, error) {
 		}
 		buf = buf[:want]
 		if _, err := io.ReadFull(r, buf[have:]); err != nil {
-			return buf, unexpected(err)
+			return buf, Unexpected(err)
 		}
 		have = want
 	}

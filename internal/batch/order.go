@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // SortKey is a column by which rows are ordered, and the direction.
@@ -152,11 +154,7 @@ func floatOrderBits(x float64) uint64 {
 	if x != x {
 		return math.MaxUint64
 	}
-	bits := math.Float64bits(x + 0) // -0 + 0 is +0
-	if bits>>63 != 0 {
-		return ^bits
-	}
-	return bits | 1<<63
+	return kernel.OrderKey(x)
 }
 
 func textPrefix(text []byte) uint64 {

@@ -143,6 +143,16 @@ func build(mem, offsets memory.Allocator, schema *arrow.Schema, recs []arrow.Rec
 	return ownedRecord(schema, cols, rows), nil
 }
 
+// Consecutive reports whether each index is one more than that before it.
+func Consecutive(indices []int32) bool {
+	for i, at := range indices {
+		if at != indices[0]+int32(i) {
+			return false
+		}
+	}
+	return true
+}
+
 // Slice returns rows start to end-1 of rec. The result shares the memory of rec. Slice computes
 // the null counts, because Arrow would otherwise compute them lazily and write them to data
 // that subtasks share.

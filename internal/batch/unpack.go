@@ -95,7 +95,7 @@ func (u *unpacker) buffer(codec byte, in []byte) error {
 		n, err := io.ReadFull(r, u.plain[from:min(cap(u.plain), want)])
 		u.plain = u.plain[:from+n]
 		if err != nil {
-			return fmt.Errorf("it gives %d of %d bytes: %w", int(size)-want+len(u.plain), size, unexpected(err))
+			return fmt.Errorf("it gives %d of %d bytes: %w", int(size)-want+len(u.plain), size, Unexpected(err))
 		}
 	}
 	var more [1]byte

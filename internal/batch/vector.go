@@ -2,11 +2,12 @@ package batch
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // SparseVector is a vector of which only the non-zero components are stored.
@@ -297,27 +298,17 @@ func FirstNonFinite(arr arrow.Array, from int) (row, component int, bad bool) {
 func nonFiniteAt(v *view, i int) int {
 	switch v.kind {
 	case kindFloat64:
-		return firstNonFinite(window(unsafeSlice[float64](v), i, 1))
+		return kernel.NonFinite(window(unsafeSlice[float64](v), i, 1))
 	case kindFloat32:
-		return firstNonFinite(window(unsafeSlice[float32](v), i, 1))
+		return kernel.NonFinite(window(unsafeSlice[float32](v), i, 1))
 	case kindVector, kindList:
-		return firstNonFinite(v.dense64(i))
+		return kernel.NonFinite(v.dense64(i))
 	case kindVector32, kindList32:
-		return firstNonFinite(v.dense32(i))
+		return kernel.NonFinite(v.dense32(i))
 	case kindSparse:
 		indices, values := v.sparse(i)
-		if k := firstNonFinite(values); k >= 0 {
+		if k := kernel.NonFinite(values); k >= 0 {
 			return int(indices[k])
-		}
-	}
-	return -1
-}
-
-func firstNonFinite[F float32 | float64](s []F) int {
-	for k, x := range s {
-		// x-x is 0 for every finite x and NaN for all others.
-		if d := float64(x); math.IsNaN(d - d) {
-			return k
 		}
 	}
 	return -1

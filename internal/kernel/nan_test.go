@@ -186,6 +186,20 @@ func TestOneNaNOfDistances(t *testing.T) {
 	requireOneNaN(t, out, "sparse rows")
 }
 
+func TestNonFinite(t *testing.T) {
+	require.Equal(t, -1, NonFinite[float64](nil))
+	require.Equal(t, -1, NonFinite([]float64{0, math.Copysign(0, -1), math.MaxFloat64, -math.MaxFloat64, 5e-324}))
+	require.Equal(t, -1, NonFinite([]float32{0, math.MaxFloat32, -math.MaxFloat32, 1e-45}))
+	for _, v := range specialFloats {
+		want := 2
+		if v-v == 0 {
+			want = 3
+		}
+		require.Equal(t, want, NonFinite([]float64{1, -2, v, math.Inf(1)}))
+		require.Equal(t, want, NonFinite([]float32{1, -2, float32(v), float32(math.NaN())}))
+	}
+}
+
 func TestSoftmax(t *testing.T) {
 	for _, x := range [][]float64{{0}, {1, 2, 3}, {-1000, 700, 700}, {1e-300, -1e-300, 5, -40, 2, 2}} {
 		shares := slices.Clone(x)

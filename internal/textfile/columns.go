@@ -11,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 var (
@@ -63,34 +64,26 @@ func newColumn(b array.Builder, f arrow.Field, slot int, tokens *nullTokens, rep
 // cannot be read; if bad returns false, read returns. After a bad cell the contents of the
 // builder must be discarded.
 func (c *column) read(in *cells, bad func(fault) bool) {
-	c.valid = grow(c.valid, in.rows)
+	c.valid = kernel.Sized(c.valid, in.rows)
 	switch b := c.builder.(type) {
 	case *array.Float64Builder:
-		c.floats = grow(c.floats, in.rows)
+		c.floats = kernel.Sized(c.floats, in.rows)
 		parse := parseFloat
 		if c.null && c.tokens.typical {
 			parse = parseNumber
 		}
 		b.AppendValues(c.floats, readFixed(c, in, c.floats, parse, bad))
 	case *array.Int64Builder:
-		c.ints = grow(c.ints, in.rows)
+		c.ints = kernel.Sized(c.ints, in.rows)
 		b.AppendValues(c.ints, readFixed(c, in, c.ints, parseInt, bad))
 	case *array.BooleanBuilder:
-		c.bools = grow(c.bools, in.rows)
+		c.bools = kernel.Sized(c.bools, in.rows)
 		b.AppendValues(c.bools, readFixed(c, in, c.bools, parseBool, bad))
 	case *array.StringBuilder:
 		c.readText(b, in, bad)
 	default:
 		c.readOther(in, bad)
 	}
-}
-
-// grow returns a slice of length n, which uses the memory of s if that is large enough.
-func grow[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }
 
 // readFixed parses the cells into out. It returns whether each cell has a value, or nil if no

@@ -3,7 +3,7 @@
 // changes to the trees.
 //
 //	x, err := xgboost.New(e, "binary:logistic", 0)
-//	err = foreign.Notes{Kind: "gbdt", Classes: m.Classes.Values, Inputs: m.inputs}.XGBoost(x)
+//	x, err = foreign.Notes{Kind: "gbdt", Classes: m.Classes.Values, Inputs: m.inputs}.XGBoost(x)
 //	…
 //	notes, err := foreign.OfXGBoost(x, "gbdt")   // nil if there are none
 //

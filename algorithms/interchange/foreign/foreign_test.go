@@ -30,7 +30,10 @@ func Example() {
 	notes := foreign.Notes{Kind: "gbdt", LabelType: "utf8", Classes: []string{"no: 1", "yes = 2"}, Inputs: []model.Input{{Column: "my age", Type: "float64"}}}
 	x, _ := xgboost.New(e, "binary:logistic", 0)
 	l, _ := lightgbm.New(e, "binary", 0)
-	fmt.Println(notes.XGBoost(x), notes.LightGBM(l))
+	x, err := notes.XGBoost(x)
+	fmt.Println(err)
+	l, err = notes.LightGBM(l)
+	fmt.Println(err)
 	file, _ := x.Encode()
 	x, _ = xgboost.Decode(file)
 	of, err := foreign.OfXGBoost(x, "gbdt")
@@ -40,7 +43,8 @@ func Example() {
 	of, err = foreign.OfLightGBM(l, "gbdt")
 	fmt.Println(of.Inputs[0].Column, err)
 	// Output:
-	// <nil> <nil>
+	// <nil>
+	// <nil>
 	// [no: 1 yes = 2] <nil>
 	// my age <nil>
 }

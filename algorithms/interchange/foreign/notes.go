@@ -53,29 +53,29 @@ func (n *Notes) SetCategories(e *tree.Ensemble) {
 }
 
 // XGBoost stores the notes in a model of XGBoost.
-func (n Notes) XGBoost(x *xgboost.Model) error {
+func (n Notes) XGBoost(x *xgboost.Model) (*xgboost.Model, error) {
 	text, err := n.text()
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("xgboost: %w", err)
 	}
 	if x.Attributes == nil {
 		x.Attributes = map[string]string{}
 	}
 	x.Attributes[key] = text
-	return nil
+	return x, nil
 }
 
 // LightGBM stores the notes in a model of LightGBM, which must have an objective.
-func (n Notes) LightGBM(x *lightgbm.Model) error {
+func (n Notes) LightGBM(x *lightgbm.Model) (*lightgbm.Model, error) {
 	text, err := n.text()
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("lightgbm: %w", err)
 	}
 	if x.Parameters == nil {
 		x.Parameters = map[string]string{}
 	}
 	x.Parameters[key] = url.QueryEscape(text) // escaped, because blanks, colons and = end a parameter
-	return nil
+	return x, nil
 }
 
 // text returns the notes as JSON. All texts in them must be UTF-8.

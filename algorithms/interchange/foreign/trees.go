@@ -2,7 +2,6 @@ package foreign
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/tree"
@@ -75,18 +74,9 @@ func Single(e *tree.Ensemble) *tree.Ensemble {
 	for i := range made.Trees {
 		nodes := slices.Clone(made.Trees[i].Nodes)
 		for k := range nodes {
-			nodes[k].Threshold = above(nodes[k].Threshold)
+			nodes[k].Threshold = float64(nodes[k].SingleThreshold())
 		}
 		made.Trees[i].Nodes = nodes
 	}
 	return &made
-}
-
-// above returns the smallest float32 that is not below the threshold v.
-func above(v float64) float64 {
-	w := float32(v)
-	if float64(w) < v {
-		w = math.Nextafter32(w, float32(math.Inf(1)))
-	}
-	return float64(w)
 }

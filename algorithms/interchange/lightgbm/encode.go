@@ -58,9 +58,6 @@ func (m *Model) Save(path string) error {
 
 func (m *Model) encode() ([]byte, error) {
 	e := m.Ensemble
-	if e == nil {
-		return nil, errors.New("there is no ensemble")
-	}
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}

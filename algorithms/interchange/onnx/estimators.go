@@ -3,18 +3,14 @@ package onnx
 import (
 	"cmp"
 	"strconv"
-	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/internal/linearmodel"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/svm"
 )
-
-func isVector(kind string) bool {
-	return strings.HasPrefix(kind, "vector") || strings.HasPrefix(kind, "sparse")
-}
 
 // features returns the tensor of the features that have coefficients.
 func (b *builder) features(m *linearmodel.Model) string {
@@ -25,11 +21,7 @@ func (b *builder) features(m *linearmodel.Model) string {
 	var names []string
 	var widths []int
 	for _, in := range m.Reads {
-		width := 1
-		if _, size, ok := strings.Cut(strings.TrimSuffix(in.Type, "]"), "["); ok && isVector(in.Type) {
-			width, _ = strconv.Atoi(size)
-		}
-		names, widths = append(names, in.Column), append(widths, width)
+		names, widths = append(names, in.Column), append(widths, max(1, model.VectorDim(in.Type)))
 	}
 	x := b.join(names, widths)
 	if m.Columns != nil {

@@ -3,8 +3,8 @@ package onnx
 import (
 	"fmt"
 	"math"
-	"strconv"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
@@ -18,15 +18,6 @@ func (b *builder) policy(u prepare.Unknown) (keep bool) {
 		b.fail("it skips rows with unknown values, and a graph cannot leave rows out: train it with another policy")
 	}
 	return u == prepare.Keep
-}
-
-// named returns the name of output i. If there are no names of outputs, this is the name of the
-// input that the output replaces.
-func named(columns, outputs []string, i int) string {
-	if len(outputs) == 0 {
-		return columns[i]
-	}
-	return outputs[i]
 }
 
 func (b *builder) scaler(m *prepare.ScalerModel) {
@@ -54,7 +45,7 @@ func (b *builder) scaler(m *prepare.ScalerModel) {
 // madeKind returns the type of the output for a column: a vector if the column is a vector, and
 // a number otherwise.
 func (b *builder) madeKind(name string) string {
-	if c := b.find(name); isVector(c.kind) {
+	if c := b.find(name); model.IsVector(c.kind) {
 		return "vector"
 	}
 	return "float64"
@@ -63,7 +54,7 @@ func (b *builder) madeKind(name string) string {
 func (b *builder) imputer(m *prepare.ImputerModel) {
 	p := m.Params
 	for i, name := range p.Columns {
-		fill, out := m.Fills[i], named(p.Columns, p.Outputs, i)
+		fill, out := m.Fills[i], prepare.OutputNames(p.Columns, p.Outputs)[i]
 		c := b.find(name)
 		if c.elem == typeString {
 			missing := b.op("Equal", []string{c.tensor, b.texts("missing", "")})
@@ -77,7 +68,7 @@ func (b *builder) imputer(m *prepare.ImputerModel) {
 			n, kind = len(fill.Numbers), b.madeKind(name)
 			value = b.learned("fill", fill.Numbers, "fills", i, "numbers")
 		} else {
-			v, err := categoryNumber(c.kind, fill.Value)
+			v, err := prepare.CategoryNumber(c.kind, fill.Value)
 			if err != nil {
 				b.fail("column %q: %w", name, err)
 			}
@@ -86,27 +77,6 @@ func (b *builder) imputer(m *prepare.ImputerModel) {
 		x := b.numbers(name, n)
 		b.output(out, b.op("Where", []string{b.op("IsNaN", []string{x}), value, x}), b.real, n, kind)
 	}
-}
-
-// exactInt is the bound up to which float64 represents all integers.
-const exactInt = 1 << 53
-
-// categoryNumber returns the number that represents a category in the tensor of a column.
-func categoryNumber(kind, text string) (float64, error) {
-	switch {
-	case kind == "bool" && text == "true":
-		return 1, nil
-	case kind == "bool":
-		return 0, nil
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("the category %q is no number", text)
-	case kind != "float64" && kind != "float32" && math.Abs(v) > exactInt:
-		return 0, fmt.Errorf("the category %s is an integer that float64 does not hold exactly", text)
-	}
-	return v, nil
 }
 
 // index returns a tensor with the numbers of the categories in a column, and -1 for other
@@ -123,7 +93,7 @@ func (b *builder) index(name string, values []string) string {
 	}
 	keys := make([]float64, len(values))
 	for i, text := range values {
-		v, err := categoryNumber(c.kind, text)
+		v, err := prepare.CategoryNumber(c.kind, text)
 		if err == nil && b.real == typeFloat && float64(float32(v)) != v {
 			err = fmt.Errorf("the category %s is no number of float32", text)
 		}
@@ -161,7 +131,7 @@ func (b *builder) indexer(m *prepare.IndexerModel) {
 	for i, name := range p.Columns {
 		at := b.index(name, m.Values[i])
 		unknown := b.op("Less", []string{at, b.ints("zero", 0)})
-		out := named(p.Columns, p.Outputs, i)
+		out := prepare.OutputNames(p.Columns, p.Outputs)[i]
 		if keep {
 			at = b.op("Where", []string{unknown, b.ints("unknown", int64(len(m.Values[i]))), at})
 			b.output(out, at, typeInt64, 1, "int64")
@@ -201,7 +171,7 @@ func (b *builder) oneHot(m *prepare.OneHotModel) {
 		if c := b.find(name); (p.RefuseMissing || p.NullMissing) && (c.kind == "float64" || c.kind == "float32") {
 			made = b.unless(b.op("IsNaN", []string{b.numbers(name, 1)}), made)
 		}
-		b.output(named(p.Columns, p.Outputs, i), made, b.real, size, "sparse")
+		b.output(prepare.OutputNames(p.Columns, p.Outputs)[i], made, b.real, size, "sparse")
 	}
 }
 
@@ -248,7 +218,7 @@ func (b *builder) normalizer(m *prepare.NormalizerModel) {
 		case prepare.L2:
 			x = b.op("Div", []string{x, nonzero(b.reduce("ReduceL2", x))})
 		}
-		b.output(named(p.Columns, p.Outputs, i), x, b.real, width, "vector")
+		b.output(prepare.OutputNames(p.Columns, p.Outputs)[i], x, b.real, width, "vector")
 	}
 }
 

@@ -168,7 +168,7 @@ func (t *treeLists) node(i, k int, tr *tree.Tree, count []int) error {
 	if n.Flags&tree.ZeroMissing != 0 {
 		return fmt.Errorf("it takes zeros of feature %q as missing, which ONNX cannot express", t.e.Features[n.Feature])
 	}
-	feature, threshold, yes, no := int64(n.Feature), above(n.Threshold), n.Left, n.Right
+	feature, threshold, yes, no := int64(n.Feature), n.SingleThreshold(), n.Left, n.Right
 	if n.Flags&tree.Categorical != 0 {
 		// The added feature is below the threshold for categories outside the set.
 		if feature, threshold = t.sets[t.key(tr, n)], 0.5; n.Flags&tree.SetRight == 0 {
@@ -207,16 +207,6 @@ func (t *treeLists) leaf(i, k int, tr *tree.Tree, count []int) error {
 		t.outputs, t.weights = append(t.outputs, int64(o)), append(t.weights, v)
 	}
 	return nil
-}
-
-// above returns the smallest float32 that is not below the threshold v. The same float32 values
-// are below both.
-func above(v float64) float32 {
-	w := float32(v)
-	if float64(w) < v {
-		w = math.Nextafter32(w, float32(math.Inf(1)))
-	}
-	return w
 }
 
 func singles(values []float64) []float32 {

@@ -113,7 +113,7 @@ func (b *builder) trees(g *grown) {
 
 // treeFeatures returns the features of the ensemble, as float32.
 func (b *builder) treeFeatures(g *grown) string {
-	if len(g.reads) == 1 && isVector(g.reads[0].Type) {
+	if len(g.reads) == 1 && model.IsVector(g.reads[0].Type) {
 		x := b.numbers(g.reads[0].Column, g.dim)
 		return b.float32s(b.chosen(x, g.columns))
 	}

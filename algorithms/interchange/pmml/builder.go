@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
@@ -57,19 +56,13 @@ func (b *builder) name(want string) string {
 	return name
 }
 
-func isVector(kind string) bool {
-	return strings.HasPrefix(kind, "vector") || strings.HasPrefix(kind, "sparse")
-}
-
 // sizeOf returns the number of components of a column, or 0 if its type does not have the
 // number.
 func sizeOf(kind string) int {
-	if !isVector(kind) {
+	if !model.IsVector(kind) {
 		return 1
 	}
-	_, size, _ := strings.Cut(strings.TrimSuffix(kind, "]"), "[")
-	n, _ := strconv.Atoi(size)
-	return n
+	return model.VectorDim(kind)
 }
 
 // input declares a column of the rows. Its fields are added when a stage reads it.
@@ -86,7 +79,7 @@ func dataType(kind string) string {
 	switch {
 	case kind == "utf8":
 		return "string"
-	case kind == "float64" || kind == "float32" || isVector(kind):
+	case kind == "float64" || kind == "float32" || model.IsVector(kind):
 		return "double"
 	}
 	return "integer"
@@ -117,7 +110,7 @@ func (b *builder) find(name string, n int) *column {
 		}
 		for j := range n {
 			field := c.name
-			if isVector(c.kind) {
+			if model.IsVector(c.kind) {
 				field = fmt.Sprintf("%s[%d]", c.name, j)
 			}
 			field = b.name(field)

@@ -2,10 +2,10 @@ package pmml
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"strconv"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
@@ -22,15 +22,6 @@ func (b *builder) policy(u prepare.Unknown) (keep bool) {
 	return u == prepare.Keep
 }
 
-// named returns the name of output i. If there are no names of outputs, this is the name of the
-// input that the output replaces.
-func named(columns, outputs []string, i int) string {
-	if len(outputs) == 0 {
-		return columns[i]
-	}
-	return outputs[i]
-}
-
 // each derives a field from each of the n fields of a column of numbers.
 func (b *builder) each(from, to string, n int, expression func(j int, x element) element) {
 	fields := b.numbers(from, n)
@@ -38,7 +29,7 @@ func (b *builder) each(from, to string, n int, expression func(j int, x element)
 		return
 	}
 	kind := "float64"
-	vector := isVector(b.columns[from].kind)
+	vector := model.IsVector(b.columns[from].kind)
 	if vector {
 		kind = "vector"
 	}
@@ -75,7 +66,7 @@ func (b *builder) scaler(m *prepare.ScalerModel) {
 func (b *builder) imputer(m *prepare.ImputerModel) {
 	p := m.Params
 	for i, name := range p.Columns {
-		fill, out := m.Fills[i], named(p.Columns, p.Outputs, i)
+		fill, out := m.Fills[i], prepare.OutputNames(p.Columns, p.Outputs)[i]
 		put := func(x, value element) element { return apply("if", apply("isMissing", x), value, x) }
 		if n := len(fill.Numbers); n > 0 {
 			b.each(name, out, n, func(j int, x element) element { return put(x, b.constant(fill.Numbers[j])) })
@@ -88,33 +79,12 @@ func (b *builder) imputer(m *prepare.ImputerModel) {
 			b.output(out, c.kind, b.derive(out, "categorical", "string", put(fieldRef(c.fields[0]), value)))
 			continue
 		}
-		v, err := categoryNumber(c.kind, fill.Value)
+		v, err := prepare.CategoryNumber(c.kind, fill.Value)
 		if err != nil {
 			b.fail("column %q: %w", name, err)
 		}
 		b.output(out, c.kind, b.deriveNumber(out, put(fieldRef(c.fields[0]), b.constant(v))))
 	}
-}
-
-// exactInt is the bound up to which float64 represents all integers.
-const exactInt = 1 << 53
-
-// categoryNumber returns the number that represents a category in a field.
-func categoryNumber(kind, text string) (float64, error) {
-	if kind == "bool" {
-		if text == "true" {
-			return 1, nil
-		}
-		return 0, nil
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("the category %q is no number", text)
-	case dataType(kind) == "integer" && math.Abs(v) > exactInt:
-		return 0, fmt.Errorf("the category %s is an integer that float64 does not hold exactly", text)
-	}
-	return v, nil
 }
 
 // index returns an expression for the numbers of a column's categories, counted from first.
@@ -140,7 +110,7 @@ func (b *builder) index(name string, values []string, first int, otherwise, abse
 	}
 	e := el("Discretize", append([]string{"field", c.fields[0], "dataType", "integer"}, options...)...)
 	for i, text := range values {
-		v, err := categoryNumber(c.kind, text)
+		v, err := prepare.CategoryNumber(c.kind, text)
 		if err != nil {
 			b.fail("column %q: %w", name, err)
 		}
@@ -157,7 +127,7 @@ func (b *builder) indexer(m *prepare.IndexerModel) {
 		otherwise = func(i int) string { return strconv.Itoa(len(m.Values[i])) }
 	}
 	for i, name := range p.Columns {
-		out := named(p.Columns, p.Outputs, i)
+		out := prepare.OutputNames(p.Columns, p.Outputs)[i]
 		b.output(out, "int64", b.derive(out, "continuous", "integer", b.index(name, m.Values[i], 0, otherwise(i), otherwise(i))))
 	}
 }
@@ -176,7 +146,7 @@ func (b *builder) oneHot(m *prepare.OneHotModel) {
 		absent = ""
 	}
 	for i, name := range p.Columns {
-		out, size := named(p.Columns, p.Outputs, i), m.Size(i)
+		out, size := prepare.OutputNames(p.Columns, p.Outputs)[i], m.Size(i)
 		if size < 1 {
 			b.fail("column %q has one value, and so no components", name)
 			return
@@ -235,7 +205,7 @@ func (b *builder) assembler(m *prepare.AssemblerModel) {
 func (b *builder) normalizer(m *prepare.NormalizerModel) {
 	p := m.Params
 	for i, name := range p.Columns {
-		fields, out := b.numbers(name, 0), named(p.Columns, p.Outputs, i)
+		fields, out := b.numbers(name, 0), prepare.OutputNames(p.Columns, p.Outputs)[i]
 		if b.err != nil {
 			return
 		}

@@ -69,9 +69,6 @@ func (m *Model) encode(write func([]byte, any) []byte) ([]byte, error) {
 // value returns the content of the file as a value.
 func (m *Model) value() (any, error) {
 	e := m.Ensemble
-	if e == nil {
-		return nil, errors.New("there is no ensemble")
-	}
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}

@@ -237,7 +237,7 @@ func (p *placed) node(a *arrays, i, from int, number []int32, e *tree.Ensemble) 
 	if missing == left {
 		a.defaultLeft[i] = 1
 	}
-	a.condition[i] = above(n.Threshold)
+	a.condition[i] = n.SingleThreshold()
 	if n.Flags&tree.Categorical != 0 {
 		return p.categories(a, i, &n)
 	}
@@ -304,14 +304,4 @@ func single(what string, v float64) (float32, error) {
 // clamp rounds to float32 a number on which predictions do not depend.
 func clamp(v float64) float32 {
 	return float32(min(max(v, -math.MaxFloat32), math.MaxFloat32))
-}
-
-// above returns the smallest float32 that is not below the threshold v. The same float32 values
-// are below both.
-func above(v float64) float32 {
-	w := float32(v)
-	if float64(w) < v {
-		w = math.Nextafter32(w, float32(math.Inf(1)))
-	}
-	return w
 }

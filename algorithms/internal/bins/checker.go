@@ -19,6 +19,7 @@ const skippedSetRows = "rows of evaluation sets skipped"
 // time. It holds a shard's batches until the shard ends, so that it can allocate packed columns
 // at their final length.
 type checker struct {
+	engine.BaseOperator
 	plan  *plan
 	check rows.Checker
 
@@ -33,9 +34,6 @@ func newChecker(p *plan) *checker {
 	check := rows.Checker{Columns: p.reads, Skip: p.columns.Skip, Advice: rows.SkipAdvice}
 	return &checker{plan: p, check: check, width: -1}
 }
-
-func (o *checker) Open(*engine.Context) error                  { return nil }
-func (o *checker) Finish(*engine.Context, engine.Output) error { return nil }
 
 func (o *checker) Close() error {
 	o.drop()

@@ -3,6 +3,8 @@ package bins
 import (
 	"math"
 	"math/bits"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // finder finds the cuts of features, a group of features at a time. Each subtask has a finder.
@@ -107,8 +109,8 @@ func (f *finder) extract() {
 	for i := range f.work {
 		c := &f.work[i].column
 		if !f.features[f.work[i].feature].Categorical {
-			f.spare = room(f.spare, len(c.keys))
-			c.keys, f.spare = sortKeys(c.keys, f.spare[:len(c.keys)])
+			f.spare = kernel.Sized(f.spare, len(c.keys))
+			c.keys, f.spare = sortKeys(c.keys, f.spare)
 		}
 	}
 }
@@ -124,14 +126,6 @@ func (f *finder) newColumn(n int) column {
 		}
 	}
 	return column{keys: make([]uint32, 0, n)}
-}
-
-// room returns a slice with capacity for n elements. It reuses s if s is large enough.
-func room[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:cap(s)]
 }
 
 // extractDense reads the values of a group of dense features.
@@ -215,7 +209,7 @@ func (f *finder) extractWeighted() {
 		w := &f.work[i]
 		c := &w.column
 		feature := &f.features[w.feature]
-		f.pairs = room(f.pairs, int(f.rows))[:0]
+		f.pairs = kernel.Sized(f.pairs, int(f.rows))[:0]
 		var present, values, weight int64
 		for k := range f.parts {
 			p := &f.parts[k]
@@ -264,10 +258,10 @@ func (f *finder) pair(x float32, weight uint32) int64 {
 
 // cumulate sorts the pairs and sets c.keys and c.cum from them.
 func (f *finder) cumulate(c *column) {
-	f.other = room(f.other, len(f.pairs))
-	sorted, rest := sortPairs(f.pairs, f.other[:len(f.pairs)])
+	f.other = kernel.Sized(f.other, len(f.pairs))
+	sorted, rest := sortPairs(f.pairs, f.other)
 	own := f.newColumn(len(sorted))
-	c.keys, c.cum = own.keys[:len(sorted)], room(own.cum, len(sorted)+1)[:len(sorted)+1]
+	c.keys, c.cum = own.keys[:len(sorted)], kernel.Sized(own.cum, len(sorted)+1)
 	var total int64
 	for i, w := range sorted {
 		c.keys[i], c.cum[i] = uint32(w>>32), total

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Categories that no row of a node has go to the child with the larger sum of hessians, whose
@@ -33,7 +34,7 @@ func setWords(l *bins.Layout) int {
 // reports whether the feature is missing in a row of the node.
 func (s *searcher) setOf(f *bins.Feature, left, present []int32, some bool) {
 	b := &s.best
-	b.set = sized(b.set, s.words)
+	b.set = kernel.Sized(b.set, s.words)
 	clear(b.set)
 	if 2*s.scorer.weight(b.left) > s.scorer.weight(s.node) {
 		for bin := range f.Bins {
@@ -98,7 +99,7 @@ func (s *searcher) sorted(f *bins.Feature, number int32, sums []int64) {
 // cuts sorts the categories by their keys and tries all cuts.
 func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64) {
 	w := s.scorer.width
-	s.order, s.keys = s.order[:0], sized(s.keys, f.Bins)
+	s.order, s.keys = s.order[:0], kernel.Sized(s.keys, f.Bins)
 	for b := range f.Bins {
 		if bin := sums[b*w:][:w]; !zero(bin) {
 			s.order = append(s.order, int32(b))

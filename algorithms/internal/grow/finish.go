@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // grown holds a finished tree and the rules that route binned rows through it. It is the same
@@ -203,9 +204,9 @@ func (s *State) EachLeaf(k int, f func(node int32, rows []int32)) {
 // the bag and others. It returns out, which it reallocates if it is too short.
 func (s *State) Leaves(k int, out []int32) []int32 {
 	j := s.active()[k]
-	out = sized(out, s.data.Rows)
+	out = kernel.Sized(out, s.data.Rows)
 	if j.bagged {
-		s.routed = sized(s.routed, s.data.Rows)
+		s.routed = kernel.Sized(s.routed, s.data.Rows)
 		for i := range s.routed {
 			s.routed[i] = int32(i)
 		}

@@ -65,7 +65,7 @@ func (s *State) partition(r *rule, rows []int32) int {
 	if len(rows) == 0 {
 		return 0
 	}
-	s.spare = sized(s.spare, len(rows))
+	s.spare = kernel.Sized(s.spare, len(rows))
 	d := s.data
 	f := &d.Layout.Features[r.feature]
 	left := 0
@@ -131,7 +131,7 @@ func (s *State) column(number, rows int) ([]byte, int) {
 // listed already or SetRows was called.
 func (s *State) listRows(j *job) {
 	if !j.listed && !j.bagged {
-		j.rows = sized(j.rows, s.data.Rows)
+		j.rows = kernel.Sized(j.rows, s.data.Rows)
 		for i := range j.rows {
 			j.rows[i] = int32(i)
 		}

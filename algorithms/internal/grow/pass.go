@@ -43,13 +43,13 @@ func (s *State) makeHistograms() {
 		}
 		return
 	}
-	s.buffers.sums = sized(s.buffers.sums, n*s.data.Layout.Slots*s.width)
+	s.buffers.sums = kernel.Sized(s.buffers.sums, n*s.data.Layout.Slots*s.width)
 	for m, b := range s.building {
 		s.histogram(s.jobs[b.job], b.node, s.buffers.sums, func(owner int) int {
 			return s.slots.place(owner, 0, m, n) * s.width
 		})
 	}
-	s.buffers.blocks = sized(s.buffers.blocks, s.tasks)
+	s.buffers.blocks = kernel.Sized(s.buffers.blocks, s.tasks)
 	for o := range s.tasks {
 		s.buffers.blocks[o] = n * s.slots.size(o) * s.width
 	}

@@ -33,10 +33,10 @@ type router struct {
 
 // begin prepares the router for a tree and a dataset.
 func (r *router) begin(g *grown, d *bins.Data, out []int32) {
-	r.g, r.data, r.out = g, d, sized(out, d.Rows)
-	r.numbers, r.tables = sized(r.numbers, len(g.rules)), r.tables[:0]
+	r.g, r.data, r.out = g, d, kernel.Sized(out, d.Rows)
+	r.numbers, r.tables = kernel.Sized(r.numbers, len(g.rules)), r.tables[:0]
 	clear(r.numbers)
-	r.rows, r.spare = sized(r.rows, min(d.Rows, routeRows)), sized(r.spare, min(d.Rows, routeRows))
+	r.rows, r.spare = kernel.Sized(r.rows, min(d.Rows, routeRows)), kernel.Sized(r.spare, min(d.Rows, routeRows))
 }
 
 // route does what State.Route does, for the tree g.

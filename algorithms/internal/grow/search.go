@@ -78,9 +78,9 @@ func (s *searcher) begin(sc scorer, node []int64) {
 	s.scorer, s.node = sc, node
 	s.worth = sc.score(node)
 	s.best.found, s.best.feature = false, -1
-	s.acc, s.other = sized(s.acc, sc.width), sized(s.other, sc.width)
-	s.lefts[0], s.lefts[1] = sized(s.lefts[0], sc.width), sized(s.lefts[1], sc.width)
-	s.best.left = sized(s.best.left, sc.width)
+	s.acc, s.other = kernel.Sized(s.acc, sc.width), kernel.Sized(s.other, sc.width)
+	s.lefts[0], s.lefts[1] = kernel.Sized(s.lefts[0], sc.width), kernel.Sized(s.lefts[1], sc.width)
+	s.best.left = kernel.Sized(s.best.left, sc.width)
 }
 
 // feature tries all splits by the feature with index number in the layout. stored has the sums
@@ -130,7 +130,7 @@ func (s *searcher) bins(f *bins.Feature, stored []int64) []int64 {
 		return stored
 	}
 	w := s.scorer.width
-	s.sums = sized(s.sums, (f.Bins+1)*w)
+	s.sums = kernel.Sized(s.sums, (f.Bins+1)*w)
 	at := f.Implicit * w
 	copy(s.sums[:at], stored[:at])
 	copy(s.sums[at+w:], stored[at:])

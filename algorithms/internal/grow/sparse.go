@@ -65,7 +65,7 @@ func (s *State) partitionSparse(r *rule, rows []int32) (left int) {
 		return r.partition(rows, f, d, s.spare)
 	}
 	e := s.entries()
-	e.dense = sized(e.dense, d.Rows)
+	e.dense = kernel.Sized(e.dense, d.Rows)
 	fill(e.dense, byte(f.Implicit))
 	own := e.bins[e.start[r.feature]:e.start[r.feature+1]]
 	for i, row := range e.rows[e.start[r.feature]:e.start[r.feature+1]] {

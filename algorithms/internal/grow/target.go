@@ -92,19 +92,10 @@ func (t *Target) reset(n int, large bool) {
 	t.rows, t.large, t.isWide = n, large, !large
 	t.max, t.spread = [2]float64{}, [2]int64{}
 	if large {
-		t.g32, t.h32 = sized(t.g32, n), sized(t.h32, n)
+		t.g32, t.h32 = kernel.Sized(t.g32, n), kernel.Sized(t.h32, n)
 	} else {
-		t.g64, t.h64 = sized(t.g64, n), sized(t.h64, n)
+		t.g64, t.h64 = kernel.Sized(t.g64, n), kernel.Sized(t.h64, n)
 	}
-}
-
-// sized returns a slice of n elements with arbitrary contents. It reuses s if s has the
-// capacity.
-func sized[T any](s []T, n int) []T {
-	if cap(s) < n {
-		return make([]T, n)
-	}
-	return s[:n]
 }
 
 // Set stores the gradients g and hessians h of the subtask's rows first, first+1, …. Every row
@@ -184,7 +175,7 @@ const (
 
 // pack computes the packed pairs, and sets spread to the sums of their absolute values.
 func (t *Target) pack() {
-	t.packed = sized(t.packed, t.rows)
+	t.packed = kernel.Sized(t.packed, t.rows)
 	byG, byH := t.coarse.byG, t.coarse.byH
 	h32 := t.h32[:len(t.g32)]
 	out := t.packed[:len(t.g32)]
@@ -202,7 +193,7 @@ func (t *Target) pack() {
 // widen computes the fine pairs, for use in histograms.
 func (t *Target) widen() {
 	t.isWide, t.coarse = true, t.fine
-	t.wide = sized(t.wide, 2*t.rows)
+	t.wide = kernel.Sized(t.wide, 2*t.rows)
 	for i := range t.rows {
 		t.wide[2*i], t.wide[2*i+1] = t.pair(int32(i))
 	}

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // The mean gradient of a category with few rows is mostly chance. Among thousands of
@@ -42,7 +43,7 @@ const leastHessian = 0x1p-10
 // the job cannot overflow. rows is the number of rows of the job.
 func (t *Target) square(rows int64) {
 	mostG, least := t.max[0]*t.coarse.byG, t.max[1]*t.coarse.byH*leastHessian
-	t.bySquare, t.squares = 1, sized(t.squares, t.rows)
+	t.bySquare, t.squares = 1, kernel.Sized(t.squares, t.rows)
 	if most := float64(mostG*mostG) / least; most > 0 && !math.IsInf(most, 1) {
 		_, e := math.Frexp(most)
 		t.bySquare = math.Ldexp(1, sumBits-bits.Len64(uint64(rows-1))-e)
@@ -115,7 +116,7 @@ func (s *searcher) shrink(f *bins.Feature, sums []int64) bool {
 // mean count equally.
 func (s *searcher) draw(f *bins.Feature, sums []int64, k float64) {
 	w := s.scorer.width
-	s.soft = sized(s.soft, f.Bins+1)
+	s.soft = kernel.Sized(s.soft, f.Bins+1)
 	var freeG, freeH float64 // gradients and weights that determine the common mean
 	for b := range f.Bins + 1 {
 		g, h := float64(sums[b*w]), float64(sums[b*w+1])

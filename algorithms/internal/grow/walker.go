@@ -7,6 +7,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // A Walker routes binned rows through trees that are not in a State, such as the trees of
@@ -39,7 +40,7 @@ func (w *Walker) Open(t *tree.Tree) error {
 		return fmt.Errorf("grow: a tree has no nodes")
 	}
 	w.grown.Tree = *t
-	w.grown.rules = sized(w.grown.rules, len(t.Nodes))
+	w.grown.rules = kernel.Sized(w.grown.rules, len(t.Nodes))
 	for i := range t.Nodes {
 		var err error
 		if w.grown.rules[i], err = w.rule(t, i); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/columnar"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Prediction is the default name of the column of predictions.
@@ -178,11 +179,8 @@ func (p *applied) find(schema *arrow.Schema) error {
 func (p *applied) compute(c *engine.Context, first int, in engine.Batch) ([]columnar.Values, error) {
 	rec := arrowrows.Record(in)
 	n, k := int(rec.NumRows()), p.m.Margins()
-	p.margins = grow(p.margins, n*k)
-	if cap(p.valid) < n {
-		p.valid = make([]bool, n)
-	}
-	p.valid = p.valid[:n]
+	p.margins = kernel.Sized(p.margins, n*k)
+	p.valid = kernel.Sized(p.valid, n)
 	for i := range p.valid {
 		p.valid[i] = true
 	}
@@ -244,11 +242,4 @@ func refuse(row int, where string, v float64) error {
 	return &engine.RowError{
 		Row: int64(row), Err: fmt.Errorf("%s is %s", where, what), Cure: engine.LeaveOut, Advice: "set Skip to give such rows null",
 	}
-}
-
-func grow(buf []float64, n int) []float64 {
-	if cap(buf) < n {
-		return make([]float64, n)
-	}
-	return buf[:n]
 }

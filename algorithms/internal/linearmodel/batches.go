@@ -88,12 +88,9 @@ func (p *applied) sparse(first int, column arrow.Array, n int) error {
 		if problem := signature.Sparse(col, val).Problem(p.m.Dim); problem != "" {
 			return &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q %s", p.names[0], problem)}
 		}
-		for q, v := range val {
-			if finite(v) {
-				continue
-			}
+		if q := kernel.NonFinite(val); q >= 0 {
 			if !p.o.Skip {
-				return refuse(first+i, fmt.Sprintf("column %q: component %d", p.names[0], col[q]), v)
+				return refuse(first+i, fmt.Sprintf("column %q: component %d", p.names[0], col[q]), val[q])
 			}
 			p.valid[i] = false
 		}
@@ -118,19 +115,15 @@ func (p *applied) checkDense(first int, x []float64, n int, joined bool) error {
 		if sum == 0 {
 			continue
 		}
-		p.valid[i] = false
-		if p.o.Skip {
-			continue
-		}
-		for j, v := range row {
-			if !finite(v) {
-				where := fmt.Sprintf("column %q: component %d", p.names[0], j)
-				if joined {
-					where = p.component(j)
-				}
-				return refuse(first+i, where, v)
+		if !p.o.Skip {
+			j := kernel.NonFinite(row)
+			where := fmt.Sprintf("column %q: component %d", p.names[0], j)
+			if joined {
+				where = p.component(j)
 			}
+			return refuse(first+i, where, row[j])
 		}
+		p.valid[i] = false
 	}
 	return nil
 }
@@ -147,7 +140,7 @@ func (p *applied) component(j int) string {
 // row.
 func (p *applied) join(rec arrow.Record, n int) {
 	d := p.m.Dim
-	p.x = grow(p.x, n*d)
+	p.x = kernel.Sized(p.x, n*d)
 	at := 0
 	for _, i := range p.columns {
 		column := rec.Column(i)
@@ -174,7 +167,7 @@ func (p *applied) join(rec arrow.Record, n int) {
 // widen copies vectors of variable length, or of float32, to p.x.
 func (p *applied) widen(first int, column arrow.Array, n int) error {
 	d := p.m.Dim
-	p.x = grow(p.x, n*d)
+	p.x = kernel.Sized(p.x, n*d)
 	vectors := batch.VectorsOf(column)
 	for i := range n {
 		if !p.valid[i] {

@@ -166,10 +166,8 @@ func (m *Model) Check() error {
 		if len(row) != m.width() {
 			return fmt.Errorf("margin %d has %d coefficients, want %d", a, len(row), m.width())
 		}
-		for j, v := range row {
-			if !finite(v) {
-				return fmt.Errorf("coefficient %d of margin %d is %v", j, a, v)
-			}
+		if j := kernel.NonFinite(row); j >= 0 {
+			return fmt.Errorf("coefficient %d of margin %d is %v", j, a, row[j])
 		}
 		if !finite(m.Intercepts[a]) {
 			return fmt.Errorf("intercept %d is %v", a, m.Intercepts[a])

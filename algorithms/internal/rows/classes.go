@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // MaxClasses is the largest number of classes that a ClassLabel may have.
@@ -217,7 +218,7 @@ func (d Dictionary) numbers(column arrow.Array) (labels []float64, err error) {
 // areNumbers reports whether the classes of a float column are exactly the numbers 0, 1, ….
 func (d Dictionary) areNumbers() bool {
 	for i, code := range d.codes().all {
-		if code != floatCode(float64(i)) {
+		if code != kernel.OrderKey(float64(i)) {
 			return false
 		}
 	}

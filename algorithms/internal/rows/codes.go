@@ -1,11 +1,12 @@
 package rows
 
 import (
-	"math"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // codeRows is the number of rows whose codes are computed at a time.
@@ -22,11 +23,11 @@ func ClassCodes(column arrow.Array, lo int, to []uint64) {
 	switch arr := column.(type) {
 	case *array.Float64:
 		for i, v := range arr.Float64Values()[lo:][:len(to)] {
-			to[i] = floatCode(v)
+			to[i] = kernel.OrderKey(v)
 		}
 	case *array.Float32:
 		for i, v := range arr.Float32Values()[lo:][:len(to)] {
-			to[i] = floatCode(float64(v))
+			to[i] = kernel.OrderKey(float64(v))
 		}
 	case *array.Int8:
 		signedCodes(arr.Int8Values()[lo:], to)
@@ -70,13 +71,6 @@ func unsignedCodes[T ~uint8 | ~uint16 | ~uint32 | ~uint64](values []T, to []uint
 	for i, v := range values[:len(to)] {
 		to[i] = uint64(v)
 	}
-}
-
-// floatCode returns the code of a float. Codes are in the order of the floats; −0 counts as 0.
-func floatCode(v float64) uint64 {
-	bits := math.Float64bits(v + 0)
-	negative := uint64(int64(bits) >> 63) // all bits set if v < 0, else none
-	return bits ^ (negative | signBit)
 }
 
 // codes assigns numbers 0, 1, … to the codes of classes, in the order in which the codes are
@@ -195,7 +189,7 @@ func (c *codes) unknown(values []float64) int {
 	for lo := 0; lo < len(values); lo += codeRows {
 		part := room[:min(codeRows, len(values)-lo)]
 		for i, v := range values[lo : lo+len(part)] {
-			part[i] = floatCode(v)
+			part[i] = kernel.OrderKey(v)
 		}
 		if _, ok := c.count(part); ok {
 			continue

@@ -20,13 +20,11 @@ func Joined(check func(c *engine.Context, first int, rows arrow.Record) (arrow.R
 
 // joiner is the operator that Joined returns.
 type joiner struct {
+	engine.BaseOperator
 	check   func(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error)
 	seen    int            // rows of the current shard so far
 	checked []arrow.Record // results of check for the current shard, owned by the operator
 }
-
-func (o *joiner) Open(*engine.Context) error                  { return nil }
-func (o *joiner) Finish(*engine.Context, engine.Output) error { return nil }
 
 func (o *joiner) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
 	rows := arrowrows.Record(in)

@@ -112,7 +112,7 @@ func (in Inputs) IsVector() bool { return in.Vector() != "" }
 // Vector returns the name of the vector column that holds all features, or "" if several
 // columns are joined.
 func (in Inputs) Vector() string {
-	if len(in) == 1 && (in[0].Type[0] == 'v' || in[0].Type[0] == 's') { // types such as vector[3] and sparse[3]
+	if len(in) == 1 && model.IsVector(in[0].Type) { // types such as vector[3] and sparse[3]
 		return in[0].Column
 	}
 	return ""

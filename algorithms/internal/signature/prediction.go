@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/apache/arrow/go/v15/arrow"
+
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // Names are the names of the columns that prediction adds; empty means "prediction" and
@@ -66,6 +69,39 @@ func Predict[M any](caller, op string, d, made *engine.Dataset, o PredictOptions
 	})
 }
 
+// PredictBatches is Predict for a model that predicts rows block by block. It adds the columns
+// of Outputs, and further vector columns; an empty name adds none. classes returns the classes
+// of a decoded model, and what the model is, for messages. open returns what computes the
+// columns for rows of a schema.
+func PredictBatches[M any](caller, op string, d, made *engine.Dataset, o PredictOptions, further []string, decode func(file []byte) (M, error),
+	classes func(m M) (c Classes, is string), open func(m M, rows engine.Schema, outputs []arrow.Field) (model.PlacedCompute, error),
+) *engine.Dataset {
+	if err := o.Override().Check(); err != nil {
+		return model.Refuse(model.BuilderOf(caller, d), caller, err)
+	}
+	label, names := LabelType(made), Names{o.PredictionCol, o.ProbabilityCol}.OrDefault()
+	outputs := Outputs(label, names.Prediction, names.Probability)
+	for _, name := range further {
+		if name != "" {
+			outputs = append(outputs, arrow.Field{Name: name, Type: batch.VariableVectorType(), Nullable: true})
+		}
+	}
+	return model.Apply(caller, d, made, model.Application{
+		Op: op, Replace: o.Replace, Attrs: []engine.Attr{{Key: "prediction", Value: names.Prediction}}, Outputs: arrowrows.Columns(outputs),
+		OpenPlaced: func(file []byte, rows engine.Schema) (model.PlacedCompute, error) {
+			m, err := decode(file)
+			if err != nil {
+				return nil, err
+			}
+			c, is := classes(m)
+			if err := c.MatchDataset(label, is); err != nil {
+				return nil, err
+			}
+			return open(m, rows, outputs)
+		},
+	})
+}
+
 // Scorer returns a model's prediction for a point: a number, or the index of a class. For a
 // classifier it also writes the probability of each class. NaN or a negative index means that
 // there is no prediction.
@@ -78,27 +114,41 @@ func (in Inputs) BindScorer(l *model.Layout, o Override, dim int, n Names, c Cla
 	if err != nil {
 		return nil, err
 	}
-	p, err := n.bind(l, c)
-	if err != nil {
-		return nil, err
+	return r.Step(l, n, c, score)
+}
+
+// Step is BindScorer for a model that reads its features with r.
+func (r *Reader) Step(l *model.Layout, n Names, c Classes, score Scorer) (model.Step, error) {
+	n = n.OrDefault()
+	prediction, probability := l.Add(n.Prediction), -1
+	var classes []model.Cell
+	if c.Type != "" || len(c.Values) > 0 {
+		var err error
+		if classes, err = c.Cells(); err != nil {
+			return nil, err
+		}
+		probability = l.Add(n.Probability)
 	}
 	return func(row []model.Cell) error {
 		x, ok, err := r.Read(row)
 		if !ok {
-			p.SetNull(row)
+			row[prediction].SetNull()
+			if probability >= 0 {
+				row[probability].SetNull()
+			}
 			return err
 		}
 		var probabilities []float64
-		if p.probability >= 0 {
-			probabilities = p.Probabilities(row)
+		if probability >= 0 {
+			probabilities = row[probability].MakeDense(len(classes))
 		}
 		switch v := score(x, probabilities); {
-		case v != v || p.probability >= 0 && v < 0:
+		case r.coded == nil && (v != v || probability >= 0 && v < 0):
 			return fmt.Errorf("column %q: the features are so large that nothing can be predicted", r.Name())
-		case p.probability >= 0:
-			p.SetClass(row, int(v))
+		case probability >= 0:
+			SetCell(&row[prediction], &classes[int(v)])
 		default:
-			p.SetNumber(row, v)
+			row[prediction].SetFloat(v)
 		}
 		return nil
 	}, nil
@@ -112,61 +162,13 @@ func CheckParams(label, vector string, features []string, n Names) (errs []error
 	if vector != "" && len(features) > 0 {
 		errs = append(errs, errors.New("both VectorCol and FeatureCols are set: set one of them"))
 	}
+	return append(errs, n.Check())
+}
+
+// Check returns an error if the names of both columns are the same.
+func (n Names) Check() error {
 	if n = n.OrDefault(); n.Prediction == n.Probability {
-		errs = append(errs, fmt.Errorf("PredictionCol and ProbabilityCol are both %q", n.Prediction))
+		return fmt.Errorf("PredictionCol and ProbabilityCol are both %q", n.Prediction)
 	}
-	return errs
-}
-
-// Predicted sets the cells that prediction adds to a row. Any number of goroutines may use it,
-// each with its own row.
-type Predicted struct {
-	prediction, probability int // indices of cells; probability is −1 for a regression
-	classes                 []model.Cell
-}
-
-// BindNumber adds the cell of a number's prediction to a layout.
-func (n Names) BindNumber(l *model.Layout) *Predicted {
-	return &Predicted{prediction: l.Add(n.OrDefault().Prediction), probability: -1}
-}
-
-// BindClasses adds the cells of a classifier's prediction and probabilities to a layout.
-func (n Names) BindClasses(l *model.Layout, c Classes) (*Predicted, error) {
-	classes, err := c.Cells()
-	if err != nil {
-		return nil, err
-	}
-	n = n.OrDefault()
-	return &Predicted{l.Add(n.Prediction), l.Add(n.Probability), classes}, nil
-}
-
-// bind adds the cells for the prediction of a class, or the cell for the prediction of a number
-// if c is empty.
-func (n Names) bind(l *model.Layout, c Classes) (*Predicted, error) {
-	if c.Type == "" {
-		return n.BindNumber(l), nil
-	}
-	return n.BindClasses(l, c)
-}
-
-// SetNull sets the cells that prediction adds to null.
-func (p *Predicted) SetNull(row []model.Cell) {
-	row[p.prediction].SetNull()
-	if p.probability >= 0 {
-		row[p.probability].SetNull()
-	}
-}
-
-// SetNumber sets the number that is predicted for a row.
-func (p *Predicted) SetNumber(row []model.Cell, v float64) { row[p.prediction].SetFloat(v) }
-
-// SetClass sets the class that is predicted for a row. class is its index among the classes.
-func (p *Predicted) SetClass(row []model.Cell, class int) {
-	SetCell(&row[p.prediction], &p.classes[class])
-}
-
-// Probabilities returns the vector in a row to which the caller must write the probability of
-// each class.
-func (p *Predicted) Probabilities(row []model.Cell) []float64 {
-	return row[p.probability].MakeDense(len(p.classes))
+	return nil
 }

@@ -13,17 +13,16 @@ import (
 func Unchecked(b *engine.Builder, rows arrow.Record) *engine.Dataset {
 	return b.Add(engine.Spec{
 		Op: "Unchecked", Schema: arrowrows.Schema(rows.Schema()), Inputs: []engine.Port{{From: operators.FromSlice(b, []int64{1})}},
-		Operator: func() engine.Operator { return unchecked{rows} },
+		Operator: func() engine.Operator { return unchecked{rows: rows} },
 	})
 }
 
 // unchecked emits its batch once for each batch that it receives.
-type unchecked struct{ rows arrow.Record }
+type unchecked struct {
+	engine.BaseOperator
+	rows arrow.Record
+}
 
-func (unchecked) Open(*engine.Context) error                         { return nil }
-func (unchecked) EndShard(*engine.Context, int, engine.Output) error { return nil }
-func (unchecked) Finish(*engine.Context, engine.Output) error        { return nil }
-func (unchecked) Close() error                                       { return nil }
 func (u unchecked) Process(_ *engine.Context, _, shard int, _ engine.Batch, out engine.Output) error {
 	return out.Emit(shard, arrowrows.Batch(u.rows))
 }

@@ -124,7 +124,7 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 	case libsvmForm:
 		size := 0
 		for _, in := range inputs {
-			size = max(size, sizeOf(in.Type))
+			size = max(size, model.VectorDim(in.Type))
 		}
 		return operators.ReadLibSVM(b, path, operators.LibSVMOptions{Size: size, ZeroBased: a.zeroBased()}), nil
 	case arrowForm:
@@ -228,19 +228,6 @@ func typesOf(inputs []model.Input, exact []string) (types map[string]string, loo
 		}
 	}
 	return types, loose
-}
-
-// sizeOf returns the number of components that the name of a vector type states, or 0.
-func sizeOf(kind string) int {
-	_, rest, ok := strings.Cut(kind, "[")
-	if !ok || !strings.HasPrefix(kind, "sparse") && !strings.HasPrefix(kind, "vector") {
-		return 0
-	}
-	n, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
-	if err != nil {
-		return 0
-	}
-	return n
 }
 
 // vectorSize returns the number of components that the type of a vector column states, or 0.

@@ -48,11 +48,11 @@ func (n naming) all(before []model.Model, inputs []model.Input) (list []string, 
 	complete = true
 	for _, in := range inputs {
 		made := n.components(before, in.Column)
-		if made == nil && sizeOf(in.Type) == 0 && isVector(in.Type) {
+		if made == nil && model.VectorDim(in.Type) == 0 && model.IsVector(in.Type) {
 			complete = false
 		}
-		if made == nil && isVector(in.Type) {
-			for j := range min(sizeOf(in.Type), maxNamed) {
+		if made == nil && model.IsVector(in.Type) {
+			for j := range min(model.VectorDim(in.Type), maxNamed) {
 				made = append(made, fmt.Sprintf("%s[%d]", n.Column(in.Column), j))
 			}
 		} else if made == nil {
@@ -81,10 +81,6 @@ func (n naming) Value(text string) string {
 
 // maxNamed is the maximal number of components of a vector whose names all returns.
 const maxNamed = 1 << 16
-
-func isVector(kind string) bool {
-	return len(kind) >= 6 && (kind[:6] == "vector" || kind[:6] == "sparse")
-}
 
 // components returns the names of the components of a column that stages have made, or nil if no
 // stage knows the names.

@@ -147,7 +147,7 @@ func (a InputArgs) fits(path string, m model.Model, schema *arrow.Schema) error 
 		switch {
 		case in.Type == "utf8":
 			want = texts
-		case strings.HasPrefix(in.Type, "vector"), strings.HasPrefix(in.Type, "sparse"):
+		case model.IsVector(in.Type):
 			want = vectors
 		case columnTypeOf(field[0].Type) == others:
 			continue // dates: the model checks them itself

@@ -1,0 +1,32 @@
+package kernel
+
+// Sized returns a slice of n elements with arbitrary contents. It uses the memory of s if that is
+// enough.
+func Sized[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// NonFinite returns the index of the first NaN or infinity in x, -1 if there is none.
+func NonFinite[T Float](x []T) int {
+	for i, v := range x {
+		if v-v != 0 { // a NaN, which differs from itself
+			return i
+		}
+	}
+	return -1
+}
+
+// Argmax returns the index of the largest element of x, and of the first if several are equal. No
+// element is larger than a NaN, or less.
+func Argmax(x []float64) int {
+	best := 0
+	for i, v := range x {
+		if v > x[best] {
+			best = i
+		}
+	}
+	return best
+}
