@@ -81,7 +81,7 @@ func clearInfinities(v reflect.Value) (found bool) {
 // float64. Scaling is exact except for weights that underflow, and these are negligible
 // compared with the largest.
 func inUnits(largest float64) int {
-	const far = 400 // in bits: up to 2^400, the square of a square may exceed float64, but a square does not
+	const far = 400 // in bits; with weights up to 2^200, even the square of a square is in the range of float64
 	_, exponent := math.Frexp(largest)
 	if largest == 0 || math.IsInf(largest, 0) || exponent >= -far/2 && exponent <= far/2 {
 		return 0

@@ -88,7 +88,7 @@ func TestRegressionEqualsScikitLearn(t *testing.T) {
 }
 
 // TestDeviancesOfNearlyRightPredictions compares with deviances computed from their definitions
-// with 60 digits. For powers other than 1 and 2 the program was
+// with 60 digits, by this Python program for powers other than 1 and 2:
 //
 //	p, y, m = Decimal(p), Decimal(y), Decimal(m); pw = lambda b, e: (b.ln()*e).exp()
 //	2*(pw(y, 2-p)/((1-p)*(2-p)) - y*pw(m, 1-p)/(1-p) + pw(m, 2-p)/(2-p))
