@@ -50,7 +50,7 @@ func (s *quantiles) merge(o *quantiles) {
 	s.Above.merge(&o.Above)
 }
 
-// value returns the quantile: the mean of Lower and Upper.
+// value returns the quantile: the mean of Lower and Upper, or Lower if there is no Upper.
 func (s *quantiles) value() float64 {
 	if !s.HasUpper || s.Lower == s.Upper {
 		return s.Lower
