@@ -6,12 +6,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// agreement compares clusters with true labels.
+// agreement has the measures of how well clusters agree with true labels.
 type agreement struct {
 	ari, nmi, purity, homogeneity, completeness, v float64
 }
 
-// agreement computes the measures from a table of truth and cluster with positive weight.
+// agreement computes the measures from the counts of true label and cluster. At least one count
+// is positive.
 func (c *counts) agreement() agreement {
 	var a agreement
 	n := c.total
@@ -28,10 +29,11 @@ func (c *counts) agreement() agreement {
 	}
 	a.purity = pure.value() / n
 
-	// Hubert and Arabie, Comparing partitions, Journal of Classification 2, 1985.
+	// The adjusted Rand index: Hubert and Arabie, Comparing partitions, Journal of
+	// Classification 2, 1985.
 	truth, given := sumPairs(c.truth), sumPairs(c.given)
 	expected, most := float64(truth*(given/choose2(n))), float64((truth+given)/2)
-	a.ari = 1 // where only one agreement is possible
+	a.ari = 1 // the value if only one partition is possible on each side
 	switch {
 	case math.IsInf(float64(choose2(n))+truth+given, 0): // the numbers of pairs exceed float64
 		a.ari = math.NaN()
@@ -39,7 +41,7 @@ func (c *counts) agreement() agreement {
 		a.ari = (pairs.value() - expected) / (most - expected)
 	}
 
-	// Rosenberg and Hirschberg, V-Measure, EMNLP-CoNLL 2007.
+	// Homogeneity and completeness: Rosenberg and Hirschberg, V-Measure, EMNLP-CoNLL 2007.
 	classes, clusters := entropy(c.truth, n), entropy(c.given, n)
 	information := max(mutual.value(), 0)
 	a.homogeneity, a.completeness = 1, 1
@@ -59,7 +61,7 @@ func (c *counts) agreement() agreement {
 	return a
 }
 
-// choose2 is the number of pairs among n rows.
+// choose2 returns the number of pairs among n rows.
 func choose2(n float64) float64 { return n * (n - 1) / 2 }
 
 func sumPairs(weights []float64) float64 {

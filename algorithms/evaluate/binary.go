@@ -12,31 +12,31 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// BinaryOptions say what Binary reads. LabelCol and ScoreCol are required; the zero value
-// of the other fields is their default.
+// BinaryOptions are the options of Binary. LabelCol and ScoreCol are required. The zero values
+// of the other fields are their defaults.
 type BinaryOptions struct {
 	// LabelCol names the column of the true labels, of any scalar type.
 	LabelCol string
-	// ScoreCol names a number column. The larger the score, the likelier the row is
-	// positive. Scores are probabilities unless Margins is set. It may be a vector column
-	// with a number for each class, as classifiers give them.
+	// ScoreCol names the column of scores. A row with a larger score is more likely to be
+	// positive. Scores are probabilities unless Margins is set. The column has numbers, or
+	// vectors with a number for each class, as classifiers write them.
 	ScoreCol string
-	// Component says which number of a vector is the score, from 1 on; 0 means the last,
-	// which belongs to the class 1 or true.
+	// Component is the position of the score in a vector, counted from 1. 0 means the last
+	// component, which classifiers use for the class 1 or true.
 	Component int
 	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
 	// row weighs 1. A row of weight 2 counts as two rows.
 	WeightCol string
-	// Positive is the text of the positive label; all others are negative then. Empty means
-	// true for a bool column, and 1 for a number column with only the labels 1 and 0, or 1
-	// and -1. A text column requires it.
+	// Positive is the text of the positive label; all other labels are negative. If it is
+	// empty, the positive label is true in a bool column, and 1 in a number column whose only
+	// labels are 1 and 0, or 1 and -1. For a text column Positive is required.
 	Positive string
 	// Margins says that scores are not probabilities. Then LogLoss and Brier are not
 	// computed.
 	Margins bool
-	// Threshold divides the predictions: a score above it counts as positive, as for the
-	// models here, which then predict the second of two classes. 0 means 0.5, or 0 itself
-	// with Margins.
+	// Threshold is the score above which a row is predicted to be positive. A row with exactly
+	// this score is predicted to be negative, as by the classifiers of this module. 0 means
+	// 0.5, or with Margins 0.
 	Threshold float64
 	// CurvePoints bounds the number of points of the curve; 0 means 200.
 	CurvePoints int
@@ -45,7 +45,7 @@ type BinaryOptions struct {
 	Skip bool
 }
 
-// Validate returns what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, without checking that the columns exist.
 func (o BinaryOptions) Validate() error {
 	switch {
 	case math.IsNaN(o.Threshold) || math.IsInf(o.Threshold, 0):
@@ -68,33 +68,34 @@ func (o BinaryOptions) withDefaults() BinaryOptions {
 	return o
 }
 
-// BinaryReport measures scores of two classes. A number without a value is NaN, and
-// Undefined says why.
+// BinaryReport has measures of the scores of two classes. A measure that is not defined is NaN,
+// and Undefined gives the reason.
 type BinaryReport struct {
-	// Weight is the weight of all rows, or their number where rows have no weights. Positive
-	// and Negative are the weight of each class.
+	// Weight is the weight of all rows; without a weight column, it is their number. Positive
+	// and Negative are the weights of the two classes.
 	Weight   float64 `json:"weight"`
 	Positive float64 `json:"positive"`
 	Negative float64 `json:"negative"`
-	// AUC is the area under the ROC curve: among all pairs of a positive and a negative row,
-	// the share in which the positive row has the larger score. A pair weighs the product of
-	// its rows' weights. Pairs with equal scores count half.
+	// AUC is the area under the ROC curve: the share of the pairs of a positive and a negative
+	// row in which the positive row has the larger score. A pair counts with the product of the
+	// weights of its rows, and half of that if the two scores are equal.
 	AUC float64 `json:"auc"`
-	// PRAUC is the average precision: the sum over distinct scores of precision times gain in
-	// recall, without interpolation.
+	// PRAUC is the average precision: the sum, over the distinct scores, of the precision times
+	// the increase of the recall. There is no interpolation.
 	PRAUC float64 `json:"pr_auc"`
-	// LogLoss is the mean of -log of the probability given to the true class. Scores are cut
-	// to [2^-52, 1-2^-52].
+	// LogLoss is the mean of -log(p), where p is the probability given to the true class.
+	// Scores are clipped to [2^-52, 1-2^-52].
 	LogLoss float64 `json:"log_loss"`
-	// Brier is the mean squared difference of the score and 1 or 0.
+	// Brier is the mean squared difference of the score from 1 for positive rows, and from 0
+	// for negative rows.
 	Brier float64 `json:"brier"`
-	// KS is the Kolmogorov–Smirnov statistic: the largest difference of the true and the
-	// false positive rate. KSScore is the score at which they differ most, the largest one
-	// of several.
+	// KS is the Kolmogorov–Smirnov statistic: the largest difference of the true positive rate
+	// and the false positive rate. KSScore is the score with that difference, and the largest
+	// one if several scores have it.
 	KS      float64 `json:"ks"`
 	KSScore float64 `json:"ks_score"`
-	// Threshold is the threshold of the fields from here to MCC: a row with a score above it
-	// is predicted to be positive.
+	// Threshold is the threshold for which the fields from Threshold to MCC are computed: a row
+	// with a score above it is predicted to be positive.
 	Threshold     float64 `json:"threshold"`
 	TruePositive  float64 `json:"true_positive"`
 	FalsePositive float64 `json:"false_positive"`
@@ -105,27 +106,30 @@ type BinaryReport struct {
 	Recall        float64 `json:"recall"`
 	Specificity   float64 `json:"specificity"`
 	F1            float64 `json:"f1"`
-	// MCC is the Matthews correlation coefficient, 0 where predictions or labels are of one
-	// class.
+	// MCC is the Matthews correlation coefficient. It is 0 where all predictions, or all
+	// labels, are of one class.
 	MCC float64 `json:"mcc"`
-	// Curve has points of the ROC, precision-recall, lift and gain curves, from the largest
-	// score down. The first point is before all rows and the last after all. The points
-	// between are true corners of the curves, about evenly spaced.
+	// Curve has points of the ROC, precision-recall, lift and gain curves, in descending order
+	// of scores. The first point is before all rows and the last after all rows. The points
+	// between are corners of the exact curves, about evenly spaced.
 	Curve     []CurvePoint `json:"curve"`
 	Undefined []string     `json:"undefined"`
 }
 
-// CurvePoint measures the prediction that rows of at least some score are positive.
+// CurvePoint has the rates that result if all rows with a score of at least Score are predicted
+// to be positive.
 type CurvePoint struct {
 	Score float64 `json:"score" column:"score"` // +Inf at the first point
 	// Share is the fraction of all rows that are predicted to be positive.
 	Share float64 `json:"share" column:"share"`
-	// TPR is the fraction of the positive rows that are predicted to be positive: recall, or
-	// gain. FPR is that fraction of the negative rows.
+	// TPR is the fraction of the positive rows that are predicted to be positive, which is also
+	// called recall or gain. FPR is the fraction of the negative rows that are predicted to be
+	// positive.
 	TPR float64 `json:"tpr" column:"tpr"`
 	FPR float64 `json:"fpr" column:"fpr"`
-	// Precision is the fraction of positive rows among those predicted to be positive, 1 at
-	// the first point. Lift is Precision over the fraction of positive rows among all rows.
+	// Precision is the fraction of positive rows among the rows predicted to be positive; at
+	// the first point it is 1. Lift is Precision divided by the fraction of positive rows among
+	// all rows.
 	Precision float64 `json:"precision" column:"precision"`
 	Lift      float64 `json:"lift" column:"lift"`
 }
@@ -144,9 +148,9 @@ func (r BinaryReport) String() string {
 	return t.String()
 }
 
-// Binary measures scores of rows of two classes. It returns a dataset of one row with a
-// BinaryReport, see ReportOf. Curve makes rows of its curve. Rows are grouped by score and
-// sorted across the shards, so that any number of them can be measured.
+// Binary measures the scores of rows of two classes. It returns a dataset of one row with a
+// BinaryReport; see ReportOf. The function Curve turns the report's curve into rows. Rows are
+// grouped by score and sorted across the shards, so their number is not limited by memory.
 func Binary(rows *engine.Dataset, o BinaryOptions) *engine.Dataset {
 	const op = "evaluate.Binary"
 	in := newTable(o.Skip)
@@ -190,7 +194,7 @@ func Binary(rows *engine.Dataset, o BinaryOptions) *engine.Dataset {
 	}.finish(states)
 }
 
-// scores returns the scores of a column.
+// scores returns the scores of a column. vector says whether it is a vector column.
 func (o BinaryOptions) scores(column arrow.Array, vector bool) ([]float64, error) {
 	if !vector {
 		return numbers(column, nil), nil
@@ -214,8 +218,8 @@ func (o BinaryOptions) scores(column arrow.Array, vector bool) ([]float64, error
 	return list, nil
 }
 
-// MeasureBinary is Binary of slices: truth has the labels, weight may be nil. Options that
-// name columns are not read.
+// MeasureBinary is Binary for slices. truth has the labels and score the scores; weight may be
+// nil. The options that name columns are ignored.
 func MeasureBinary[L Label](truth []L, score, weight []float64, o BinaryOptions) (*BinaryReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -243,22 +247,22 @@ func MeasureBinary[L Label](truth []L, score, weight []float64, o BinaryOptions)
 	return o.report(&s)
 }
 
-// Curve returns the points of the curve in a report of Binary as rows.
+// Curve returns the points of the curve in a report of Binary as a dataset.
 func Curve(report *engine.Dataset) *engine.Dataset {
 	return partsOf("evaluate.Curve", report, func(r *BinaryReport) []CurvePoint { return r.Curve })
 }
 
-// scoreOf returns the score of a row with its weight, as input to grouping.
+// scoreOf returns the score and weight of a row in the form that grouping reads.
 func scoreOf(score float64, positive bool, w float64) weighted {
 	if positive {
-		return weighted{score + 0, w, 0} // +0 of -0
+		return weighted{score + 0, w, 0} // adding 0 turns -0 into +0
 	}
 	return weighted{score + 0, 0, w}
 }
 
-// positive distinguishes positive and negative labels by their texts.
+// positive decides by their texts which labels are positive and which are negative.
 type positive struct {
-	label string // "": by the rule of BinaryOptions.Positive
+	label string // "": the default of BinaryOptions.Positive applies
 	text  []byte
 }
 
@@ -281,14 +285,14 @@ func (p *positive) problem() string {
 	return fmt.Sprintf("the label is %s: want 1, and 0 or -1; or set Positive to the label that is the positive one", p.text)
 }
 
-// binaryState has the sums of a sweep over scores.
+// binaryState has the sums of a sweep over the scores.
 type binaryState struct {
 	Total                         totals
 	Pairs, Steps, LogLoss, Square sum
 	KS, KSScore                   float64
 	TP, FP                        float64
 	NoProbability                 bool
-	Points                        []CurvePoint // without Precision and Lift
+	Points                        []CurvePoint // Precision and Lift are not set yet
 	Swept                         bool
 }
 
@@ -297,7 +301,7 @@ func (s *binaryState) merge(o *binaryState) {
 	s.Steps.merge(&o.Steps)
 	s.LogLoss.merge(&o.LogLoss)
 	s.Square.merge(&o.Square)
-	if o.Swept && (!s.Swept || o.KS > s.KS) { // states come in descending order of scores
+	if o.Swept && (!s.Swept || o.KS > s.KS) { // states are merged in descending order of scores
 		s.KS, s.KSScore = o.KS, o.KSScore
 	}
 	s.TP, s.FP = max(s.TP, o.TP), max(s.FP, o.FP)
@@ -308,8 +312,8 @@ func (s *binaryState) merge(o *binaryState) {
 	}
 }
 
-// visit takes one distinct score. a is the weight of positive rows, b the weight of negative
-// ones.
+// visit adds one distinct score to the state. In the step, a is the weight of the positive rows
+// with that score, and b the weight of the negative rows.
 func (o BinaryOptions) visit(s *binaryState, t *step) {
 	if !s.Swept {
 		s.Swept, s.Total, s.KSScore = true, *t.total, t.value
@@ -347,8 +351,7 @@ func (o BinaryOptions) visit(s *binaryState, t *step) {
 	}
 }
 
-// bucketOf returns the number of the part that a weight lies in when the total is cut into n
-// equal parts.
+// bucketOf returns the bucket of the cumulative weight, if total is cut into n equal buckets.
 func bucketOf(n, weight, total float64) float64 {
 	if total == 0 {
 		return 0
@@ -356,21 +359,22 @@ func bucketOf(n, weight, total float64) float64 {
 	return math.Floor(n * (weight / total))
 }
 
-// point returns the point of the curve at a score. Of the positive and negative rows, the
-// weights a and b have at least that score; p and n are the weights of all.
+// point returns the point of the curve at a score. a and b are the weights of the positive and
+// of the negative rows with at least that score; p and n are the weights of all positive and of
+// all negative rows.
 func (o BinaryOptions) point(score, a, b, p, n float64) CurvePoint {
 	point := CurvePoint{Score: score, Share: (a + b) / (p + n), TPR: a / p, FPR: b / n, Precision: 1}
 	if a+b > 0 {
 		point.Precision = a / (a + b)
 	}
-	point.Lift = math.NaN() // where no row is positive
+	point.Lift = math.NaN() // if no row is positive
 	if share := p / (p + n); share > 0 {
 		point.Lift = point.Precision / share
 	}
 	return point
 }
 
-// report makes the report of a state.
+// report returns the report for a state.
 func (o BinaryOptions) report(s *binaryState) (*BinaryReport, error) {
 	s.Total.round()
 	p, n := s.Total.a, s.Total.b
@@ -421,11 +425,12 @@ func (o BinaryOptions) report(s *binaryState) (*BinaryReport, error) {
 	return r, nil
 }
 
-// confusion computes the measures that follow from the four counts at the threshold.
+// confusion computes the measures that depend only on the weights of true and false positives
+// and negatives at the threshold.
 func (r *BinaryReport) confusion(u *undefined) {
 	tp, fp, tn, fn := r.TruePositive, r.FalsePositive, r.TrueNegative, r.FalseNegative
 	if r.Weight == 0 {
-		u = new(undefined) // the reason is recorded already
+		u = new(undefined) // the reason is recorded already, so a second one is discarded
 	}
 	r.Accuracy = u.ratio("accuracy", tp+tn, r.Weight, "there are no rows")
 	r.Precision = u.ratio("precision", tp, tp+fp, "no row is predicted to be positive")
@@ -440,7 +445,8 @@ func (r *BinaryReport) confusion(u *undefined) {
 	}
 }
 
-// matthews returns the correlation of two binary classifications from their four counts.
+// matthews returns the Matthews correlation coefficient from the weights of true positives,
+// false positives, true negatives and false negatives.
 func matthews(tp, fp, tn, fn float64) float64 {
 	power := inUnits(max(tp, fp, tn, fn))
 	tp, fp, tn, fn = scaled(tp, power), scaled(fp, power), scaled(tn, power), scaled(fn, power)

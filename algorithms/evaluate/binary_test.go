@@ -45,11 +45,12 @@ func binary(o evaluate.BinaryOptions) func(*engine.Dataset) *engine.Dataset {
 	return func(d *engine.Dataset) *engine.Dataset { return evaluate.Binary(d, o) }
 }
 
-// Values of scikit-learn's roc_auc_score, average_precision_score, log_loss,
-// brier_score_loss, roc_curve and the functions of predictions, with sample_weight.
+// TestBinaryEqualsScikitLearn compares with scikit-learn's roc_auc_score,
+// average_precision_score, log_loss, brier_score_loss and roc_curve, and with its functions of
+// predicted labels, all with sample_weight.
 func TestBinaryEqualsScikitLearn(t *testing.T) {
 	o := binaryCols
-	o.Threshold = 0.39 // scikit-learn was given predictions that are positive for scores of 0.4 or more
+	o.Threshold = 0.39 // scikit-learn predicted positive for scores of 0.4 or more, and there is no score between
 	for _, c := range []struct {
 		weight                                                                []float64
 		auc, ap, loss, brier, ks, tn, fp, fn, tp, acc, precision, recall, mcc float64
@@ -76,7 +77,8 @@ func TestBinaryEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// With so few rows, every corner of the curves is a point.
+// TestBinaryCurveHasTheCorners requires that every corner of the curves is a point if there are
+// few rows.
 func TestBinaryCurveHasTheCorners(t *testing.T) {
 	r, err := evaluate.MeasureBinary(binaryTruth, binaryScore, binaryWeight, evaluate.BinaryOptions{})
 	require.NoError(t, err)
@@ -123,8 +125,8 @@ func TestBinaryCurveIsBoundedAndExact(t *testing.T) {
 	}
 }
 
-// The reference computes the area by its definition, pair by pair, and all else by loops over
-// rows.
+// TestBinaryEqualsItsDefinition compares with a reference that computes the area from its
+// definition, pair by pair, and all other measures by loops over the rows.
 func TestBinaryEqualsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 30).Draw(t, "n")
@@ -181,7 +183,8 @@ func TestBinaryEqualsItsDefinition(t *testing.T) {
 	})
 }
 
-// The bits are the same for any order of the rows and any number of shards, and on slices.
+// TestBinaryIsAFunctionOfTheRows requires the same bits for any order of the rows, for any
+// number of shards, and for slices.
 func TestBinaryIsAFunctionOfTheRows(t *testing.T) {
 	n := 700
 	draws := sharding.NewRandom(2, "binary", 0, 0)
@@ -198,7 +201,7 @@ func TestBinaryIsAFunctionOfTheRows(t *testing.T) {
 	for _, shards := range []int{1, 8, 128} {
 		requireSame(t, want, measured[evaluate.BinaryReport](t, rows, binary(binaryCols), engine.Shards(shards), engine.Parallelism(min(shards, 3))))
 	}
-	// Margins of all magnitudes, most of them distinct.
+	// These margins have widely different magnitudes, and most of them are distinct.
 	margins := wildNumbers("margins", n)
 	o := binaryCols
 	o.Margins = true
@@ -207,7 +210,8 @@ func TestBinaryIsAFunctionOfTheRows(t *testing.T) {
 	requireSame(t, want, measured[evaluate.BinaryReport](t, scoredRows(truth, margins, weight), binary(o)))
 }
 
-// The largest difference of rates occurs at several scores, in several shards.
+// TestKSNamesTheLargestScore requires the largest score if several scores in several shards
+// have the largest difference of rates.
 func TestKSNamesTheLargestScore(t *testing.T) {
 	truth, score := []int64{1, 0, 1, 0, 1, 0, 1, 0}, []float64{8, 7, 6, 5, 4, 3, 2, 1}
 	o := binaryCols
@@ -360,14 +364,15 @@ func TestBinarySkipsRowsThatLackSomething(t *testing.T) {
 	rows[0].Weight = -1
 	requireFailure(t, rows, binary(o), "a weight is 0 or more")
 	rows[0].Weight = 1
-	// There are several such rows in one batch.
+	// One batch has several rows without a value.
 	rows = append(append(rows, rows...), rows...)
 	got := measured[evaluate.BinaryReport](t, rows, binary(o), engine.Shards(1), engine.Parallelism(1))
 	require.Equal(t, []float64{1, 6, 3}, []float64{got.AUC, got.Weight, got.Positive})
 }
 
-// A row that is read several times is counted once, under the first column that is missing in
-// it. An error about a row gives its place among all rows of the shard.
+// TestRowsLeftOutAreCountedOnce requires that a skipped row that is read several times is
+// counted once, under the first column whose value is missing. An error about a row must give
+// its number among all rows of the shard.
 func TestRowsLeftOutAreCountedOnce(t *testing.T) {
 	type row struct {
 		Label, Prediction *float64
@@ -403,7 +408,7 @@ func TestScoresOutsideOfProbabilities(t *testing.T) {
 	require.Equal(t, 1.0, r.AUC)
 	r = must(evaluate.MeasureBinary([]bool{true, false}, []float64{0.25, -3}, nil, evaluate.BinaryOptions{Margins: true}))
 	require.Equal(t, []float64{0, 1, 1}, []float64{r.Threshold, r.TruePositive, r.Accuracy})
-	// Probabilities of exactly 0 and 1 are cut.
+	// Probabilities of exactly 0 and 1 are clipped.
 	r = must(evaluate.MeasureBinary([]bool{true, false}, []float64{0, 1}, nil, evaluate.BinaryOptions{}))
 	requireClose(t, 52*math.Ln2, r.LogLoss, "log-loss")
 }
@@ -424,7 +429,7 @@ func TestReportsSurviveJSON(t *testing.T) {
 	} {
 		require.Error(t, json.Unmarshal([]byte(bad), new(evaluate.BinaryReport)), bad)
 	}
-	// The numbers are also columns of the report.
+	// The numbers of the report are also columns of its dataset.
 	result := trial.Run(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, scoredRows(binaryTruth, binaryScore, nil))
 		engine.Collect(evaluate.Binary(rows, binaryCols), "report")
@@ -449,8 +454,8 @@ func TestCurveRefusesOtherDatasets(t *testing.T) {
 	requireFailure(t, scoredRows(binaryTruth, binaryScore, nil), evaluate.Curve, "the dataset is not a report of a BinaryReport")
 }
 
-// TestScoresAtTheThreshold: a score equal to the threshold does not count as positive, just as
-// models do not predict the second class for it.
+// TestScoresAtTheThreshold requires that a row whose score equals the threshold is predicted
+// negative, as by the classifiers of this module.
 func TestScoresAtTheThreshold(t *testing.T) {
 	o := binaryCols
 	o.Threshold = 0.4

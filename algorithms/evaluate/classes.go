@@ -15,23 +15,23 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Label is the constraint on the labels of functions on slices. Labels are compared and
-// reported by their text, as CSV files have it: 1, 1.0 and int8(1) are one label. Numbers
-// order by value, text by bytes, false before true.
+// Label is the constraint for the labels in the functions on slices. Labels are compared and
+// reported as text, formatted as in CSV files: 1, 1.0 and int8(1) are the same label. Numbers
+// are ordered by value, text by bytes, and false comes before true.
 type Label interface {
 	~bool | ~string |
 		~int | ~int8 | ~int16 | ~int32 | ~int64 |
 		~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
-// classes numbers the distinct labels in the order in which they come.
+// classes numbers the distinct labels in the order of their first occurrence.
 type classes struct {
 	Texts []string
 	ids   map[string]int32
-	text  []byte // working space
+	text  []byte // buffer for the text of a label
 }
 
-// id returns the number of a label. The text is copied if it is new.
+// id returns the number of a label and copies the text if the label is new.
 func (k *classes) id(text []byte) int32 {
 	if len(text) == 2 && text[0] == '-' && text[1] == '0' {
 		text = text[1:]
@@ -53,7 +53,7 @@ func (k *classes) id(text []byte) int32 {
 	return id
 }
 
-// column returns the numbers of the labels of a column without nulls. It uses the memory of
+// column returns the numbers of the labels of a column without nulls. It reuses the memory of
 // dst.
 func (k *classes) column(column arrow.Array, dst []int32) []int32 {
 	dst = dst[:0]
@@ -79,7 +79,7 @@ func labelIDs[L Label](k *classes, labels []L, what string) ([]int32, error) {
 	return ids, nil
 }
 
-// appendLabel appends the text of a label, as columns have it. It returns false for a NaN.
+// appendLabel appends the text of a label, formatted as in columns. It returns false for a NaN.
 func appendLabel[L Label](dst []byte, label L) ([]byte, bool) {
 	v := reflect.ValueOf(label)
 	switch {
@@ -95,7 +95,7 @@ func appendLabel[L Label](dst []byte, label L) ([]byte, bool) {
 	return appendFloat(dst, v.Float(), v.Type().Bits()), !math.IsNaN(v.Float())
 }
 
-// appendFloat appends a float as batch.AppendValue writes it.
+// appendFloat appends a float formatted as by batch.AppendValue.
 func appendFloat(dst []byte, v float64, bits int) []byte {
 	switch {
 	case math.IsInf(v, 1):
@@ -110,15 +110,15 @@ func appendFloat(dst []byte, v float64, bits int) []byte {
 	return strconv.AppendFloat(dst, v, format, -1, bits)
 }
 
-// isNumberLabel reports whether labels of the type are ordered by value.
+// isNumberLabel reports whether labels of type L are ordered by value.
 func isNumberLabel[L Label]() bool {
 	var zero L
 	kind := reflect.TypeOf(zero).Kind()
 	return kind != reflect.String && kind != reflect.Bool
 }
 
-// ranked sorts the classes in ascending order. It returns the place of class id as rank[id],
-// and the sorted texts.
+// ranked sorts the labels in ascending order. rank[id] is the position of the label with number
+// id in sorted.
 func (k *classes) ranked(byValue bool) (rank []int32, sorted []string) {
 	order := make([]int32, len(k.Texts))
 	for i := range order {

@@ -13,32 +13,32 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// ClusteringOptions say what Clustering reads. ClusterCol is required, and so is one of
-// VectorCol and LabelCol; the zero value of the other fields is their default.
+// ClusteringOptions are the options of Clustering. ClusterCol is required, and at least one of
+// VectorCol and LabelCol. The zero values of the other fields are their defaults.
 type ClusteringOptions struct {
 	// ClusterCol names the column of the clusters, of any scalar type.
 	ClusterCol string
-	// VectorCol names the column of the points, for the measures of how compact and how far
-	// apart clusters are.
+	// VectorCol names the column of the points. It is needed for the measures of how compact
+	// clusters are and how far apart they are.
 	VectorCol string
-	// LabelCol names a column of true labels, of any scalar type, for the measures of how
-	// well clusters agree with them.
+	// LabelCol names a column of true labels, of any scalar type. It is needed for the measures
+	// of how well the clusters agree with the labels.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
-	// row weighs 1. A row of weight 2 counts as two rows, except that its own silhouette
-	// leaves out its whole weight.
+	// WeightCol names a column of row weights, numbers of 0 or more. If it is empty, every row
+	// has weight 1. A row of weight 2 counts as two rows, with one exception: the silhouette of
+	// a row excludes its own distance with its whole weight.
 	WeightCol string
 	// Exact computes ExactSilhouette as well, from the distances of all pairs of rows.
 	Exact bool
-	// ExactRows is the largest number of rows that Exact permits; 0 means 20,000. More are
-	// an error.
+	// ExactRows is the largest number of rows for which Exact is permitted; 0 means 20,000.
+	// With more rows the run fails.
 	ExactRows int
 	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
 	// "rows skipped" in the run's report. Otherwise such a row is an error.
 	Skip bool
 }
 
-// Validate returns what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, without checking that the columns exist.
 func (o ClusteringOptions) Validate() error {
 	if o.ExactRows < 0 {
 		return invalid("ExactRows is %d: want at least 1, or 0 for %d", o.ExactRows, defaultExactRows)
@@ -70,35 +70,36 @@ func (o ClusteringOptions) checkRows(n int64) error {
 	return nil
 }
 
-// ClusteringReport measures clusters. A number without a value is NaN, and Undefined says
-// why, unless the columns that it needs were not named.
+// ClusteringReport has measures of clusters. A measure that is not defined is NaN, and
+// Undefined gives the reason, except where the option for the required column was not set.
 type ClusteringReport struct {
 	Weight float64 `json:"weight"` // of all rows
-	// Silhouette is the mean of (b-a)/max(a,b) over rows. a is a row's mean squared
-	// Euclidean distance to the other rows of its cluster; b is the one to the rows of the
-	// nearest other cluster. A row alone in its cluster counts as 0. The rows are read
-	// twice.
+	// Silhouette is the mean of (b-a)/max(a,b) over the rows. a is the mean squared Euclidean
+	// distance of a row to the other rows of its cluster; b is its mean squared distance to the
+	// rows of the nearest other cluster. A row that is alone in its cluster counts as 0. The
+	// silhouette takes two passes over the rows.
 	Silhouette float64 `json:"silhouette"`
-	// ExactSilhouette is the same with plain Euclidean distances.
+	// ExactSilhouette is the silhouette with Euclidean distances that are not squared.
 	ExactSilhouette float64 `json:"exact_silhouette"`
-	// DaviesBouldin is the mean over clusters of the largest (s+t)/d among all other
-	// clusters. s and t are the mean distances of the rows of the two clusters to their
-	// means; d is the distance of these means. Lower is better. Clusters with equal means
-	// are not compared.
+	// DaviesBouldin is the mean, over the clusters, of the largest (s+t)/d among all other
+	// clusters. s and t are the mean distances of the rows of each of the two clusters to the
+	// mean of their cluster; d is the distance between the two means. Lower is better. Pairs of
+	// clusters with equal means are left out.
 	DaviesBouldin float64 `json:"davies_bouldin"`
 	// CalinskiHarabasz is the variance between clusters over the variance within them.
 	CalinskiHarabasz float64 `json:"calinski_harabasz"`
-	// Within is the sum of weight times squared distance to the cluster's mean.
+	// Within is the sum of weight times squared distance to the mean of the row's cluster.
 	Within float64 `json:"within"`
-	// ARI is the adjusted Rand index of labels and clusters: 1 if they agree, about 0 by
-	// chance. NMI is their mutual information over the mean of the two entropies.
+	// ARI is the adjusted Rand index of labels and clusters: 1 if they agree, and about 0 if
+	// they are independent. NMI is the mutual information of labels and clusters divided by the
+	// mean of their entropies.
 	ARI float64 `json:"ari"`
 	NMI float64 `json:"nmi"`
 	// Purity is the fraction of rows with the most frequent label of their cluster.
 	Purity float64 `json:"purity"`
-	// Homogeneity is the fraction of the labels' entropy that clusters explain. Completeness
-	// is the fraction of the clusters' entropy that labels explain. Each is 1 where that
-	// entropy is 0. VMeasure is their harmonic mean.
+	// Homogeneity is the fraction of the entropy of the labels that the clusters explain.
+	// Completeness is the fraction of the entropy of the clusters that the labels explain. Each
+	// is 1 where the entropy that it divides by is 0. VMeasure is the harmonic mean of both.
 	Homogeneity  float64         `json:"homogeneity"`
 	Completeness float64         `json:"completeness"`
 	VMeasure     float64         `json:"v_measure"`
@@ -106,7 +107,8 @@ type ClusteringReport struct {
 	Undefined    []string        `json:"undefined"`
 }
 
-// ClusterReport measures one cluster. All fields but Weight need vectors.
+// ClusterReport has measures of one cluster. All fields except Weight are set only if there are
+// vectors.
 type ClusterReport struct {
 	Cluster    string    `json:"cluster"`
 	Weight     float64   `json:"weight"`
@@ -134,12 +136,12 @@ func (r ClusteringReport) String() string {
 	return t.String()
 }
 
-// clusteringState has the sums over rows of clusters. Each operator fills a part of it.
+// clusteringState has the sums over the rows. Each operator sets only some of the fields.
 type clusteringState struct {
 	Geometry geometryState
 	Table    contingency
 	Scatter  scatterState
-	Problem  string // of merging
+	Problem  string // of merging the states
 }
 
 func (s *clusteringState) merge(o *clusteringState) {
@@ -150,7 +152,7 @@ func (s *clusteringState) merge(o *clusteringState) {
 	s.Scatter.merge(&o.Scatter)
 }
 
-// clusteringInput has the places of the columns in a clean batch.
+// clusteringInput has the positions of the columns in a cleaned batch.
 type clusteringInput struct {
 	table
 	cluster, label, vector, weight int
@@ -168,8 +170,8 @@ func (in *clusteringInput) of(rec arrow.Record) (x *vectorReader, w []float64, e
 	return x, w, err
 }
 
-// Clustering measures clusters: by the vectors of the rows, by true labels, or both. It
-// returns a dataset of one row with a ClusteringReport, see ReportOf.
+// Clustering measures clusters by the vectors of the rows, by true labels, or by both. It
+// returns a dataset of one row with a ClusteringReport; see ReportOf.
 func Clustering(rows *engine.Dataset, o ClusteringOptions) *engine.Dataset {
 	const op = "evaluate.Clustering"
 	in := clusteringInput{table: newTable(o.Skip), label: -1, vector: -1}
@@ -216,7 +218,7 @@ func Clustering(rows *engine.Dataset, o ClusteringOptions) *engine.Dataset {
 	}.finish(operators.Union(states[0], states[1:]...))
 }
 
-// scatter adds the second pass over the rows, once the centres of the clusters are known.
+// scatter adds the second pass over the rows, which needs the centres of the clusters.
 func (o ClusteringOptions) scatter(rows, sums *engine.Dataset, in clusteringInput) *engine.Dataset {
 	f := foldSpec[clusteringState]{
 		op:    "ClusteringScatter",
@@ -278,8 +280,8 @@ func (o ClusteringOptions) openScatter(c *engine.Context, s *clusteringState, in
 	return nil
 }
 
-// MeasureClustering is Clustering of slices. x has the vectors and truth the true labels. x,
-// truth and weight may be nil. Options that name columns are not read.
+// MeasureClustering is Clustering for slices. x has the vectors and truth the true labels. x,
+// truth and weight may be nil. The options that name columns are ignored.
 func MeasureClustering[C, L Label](cluster []C, x [][]float64, truth []L, weight []float64, o ClusteringOptions) (*ClusteringReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -314,7 +316,7 @@ func MeasureClustering[C, L Label](cluster []C, x [][]float64, truth []L, weight
 	return o.report(&s, isNumberLabel[C]())
 }
 
-// measureVectors fills the parts of the state that vectors give.
+// measureVectors sets the fields of the state that are computed from vectors.
 func (o ClusteringOptions) measureVectors(s *clusteringState, x [][]float64, n int, weight []float64, number func(*classes) ([]int32, error), byValue bool) error {
 	if len(x) != n {
 		return fmt.Errorf("there are %d vectors for %d clusters", len(x), n)
@@ -349,7 +351,7 @@ func (o ClusteringOptions) measureVectors(s *clusteringState, x [][]float64, n i
 	return nil
 }
 
-// report makes the report of a state.
+// report returns the report for a state.
 func (o ClusteringOptions) report(s *clusteringState, byValue bool) (*ClusteringReport, error) {
 	if s.Problem != "" {
 		return nil, fmt.Errorf("column %q: %s", o.VectorCol, s.Problem)
@@ -360,7 +362,7 @@ func (o ClusteringOptions) report(s *clusteringState, byValue bool) (*Clustering
 		ARI: nan, NMI: nan, Purity: nan, Homogeneity: nan, Completeness: nan, VMeasure: nan,
 	}
 	var u undefined
-	var asked []string // metrics that must have a value
+	var asked []string // measures that must be defined or have a reason
 	if o.LabelCol != "" {
 		if err := s.Table.check(); err != nil {
 			return nil, err
@@ -395,7 +397,7 @@ func (o ClusteringOptions) report(s *clusteringState, byValue bool) (*Clustering
 	return r, nil
 }
 
-// listClusters lists the clusters of rows without vectors.
+// listClusters sets the clusters of a report without vectors.
 func (r *ClusteringReport) listClusters(c *counts) {
 	for i, name := range c.labels {
 		if c.given[i] > 0 {
@@ -404,7 +406,8 @@ func (r *ClusteringReport) listClusters(c *counts) {
 	}
 }
 
-// measureGeometry sets the measures that vectors give. There is at least one cluster.
+// measureGeometry sets the measures that are computed from vectors. There is at least one
+// cluster.
 func (o ClusteringOptions) measureGeometry(r *ClusteringReport, g *geometry, s *scatterState, u *undefined) {
 	k := len(g.names)
 	for c, name := range g.names {

@@ -54,8 +54,8 @@ func clusterMeasures(r *evaluate.ClusteringReport) []float64 {
 	return []float64{r.Silhouette, r.ExactSilhouette, r.DaviesBouldin, r.CalinskiHarabasz, r.ARI, r.NMI, r.Homogeneity, r.Completeness, r.VMeasure}
 }
 
-// The expected values come from scikit-learn's silhouette_score by squared and plain distance,
-// davies_bouldin_score, calinski_harabasz_score, adjusted_rand_score,
+// TestClusteringEqualsScikitLearn compares with scikit-learn's silhouette_score for squared and
+// plain distances, davies_bouldin_score, calinski_harabasz_score, adjusted_rand_score,
 // normalized_mutual_info_score and homogeneity_completeness_v_measure.
 func TestClusteringEqualsScikitLearn(t *testing.T) {
 	r := measured[evaluate.ClusteringReport](t, clusteredRows(clusterX, clusterC, clusterT, nil), clustering(both))
@@ -90,7 +90,7 @@ func TestClusteringEqualsScikitLearn(t *testing.T) {
 	require.Len(t, r.Clusters, 3)
 }
 
-// iris returns the measurements and species of the bundled data.
+// iris returns the measurements and species of the bundled iris data set.
 func iris(t testing.TB) (x [][]float64, species []string) {
 	f, err := os.Open("../../examples/kmeans/data/iris.csv")
 	require.NoError(t, err)
@@ -108,7 +108,8 @@ func iris(t testing.TB) (x [][]float64, species []string) {
 	return x, species
 }
 
-// The reference computes silhouettes and agreement pair by pair.
+// TestClusteringEqualsItsDefinition compares with a reference that computes silhouettes and
+// agreement pair by pair.
 func TestClusteringEqualsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 25).Draw(t, "n")
@@ -160,7 +161,7 @@ func TestClusteringEqualsItsDefinition(t *testing.T) {
 	})
 }
 
-// naiveSilhouette returns the silhouette of row i from its distances to all others.
+// naiveSilhouette returns the silhouette of row i from its distances to all other rows.
 func naiveSilhouette(i int, c []int, distance func(i, j int) float64) float64 {
 	sums, counts := map[int]float64{}, map[int]float64{}
 	for j := range c {
@@ -201,7 +202,8 @@ func TestClusteringIsAFunctionOfTheRows(t *testing.T) {
 	})
 }
 
-// Vectors of every kind give the same report. Integer weights give the report of repeated rows.
+// TestClusteringOfAnyVectors requires that vectors of every type give the same report, and that
+// integer weights give the report of repeated rows.
 func TestClusteringOfAnyVectors(t *testing.T) {
 	type row struct {
 		Dense   []float64 `column:"dense,dim=2"`
@@ -238,7 +240,7 @@ func TestClusteringOfAModel(t *testing.T) {
 		model := kmeans.Train(d, kmeans.Params{VectorCol: "x", K: 3, Seed: 1})
 		return evaluate.Clustering(kmeans.Predict(d, model, kmeans.PredictOptions{}), evaluate.ClusteringOptions{VectorCol: "x", ClusterCol: "cluster", LabelCol: "species"})
 	})
-	require.InDelta(t, 78.945, r.Within, 0.01) // the optimum's inertia
+	require.InDelta(t, 78.945, r.Within, 0.01) // inertia of the optimum
 	require.Greater(t, r.ARI, 0.7)
 	require.Greater(t, r.Silhouette, 0.7)
 }
@@ -250,11 +252,11 @@ func TestClusteringOfLittleAndOfNothing(t *testing.T) {
 	r = measured[evaluate.ClusteringReport](t, clusteredRows(clusterX[:1], clusterC, clusterT, nil), clustering(both))
 	require.Len(t, r.Undefined, 3)
 	require.Equal(t, []float64{1, 1, 1, 0}, []float64{r.ARI, r.NMI, r.Purity, r.Within})
-	// Every row is a cluster of its own.
+	// Every row is alone in its cluster.
 	r = must(evaluate.MeasureClustering([]int{0, 1, 2}, clusterX[:3], []string(nil), nil, both))
 	require.Equal(t, []float64{0, 0, 0}, []float64{r.Silhouette, r.ExactSilhouette, r.DaviesBouldin})
 	require.Equal(t, []string{"calinski_harabasz: there are no more rows than clusters"}, r.Undefined)
-	// All points are equal; then some have weight 0.
+	// All points are equal. In the second case, some rows also have weight 0.
 	r = must(evaluate.MeasureClustering([]int{0, 1, 0, 1}, [][]float64{{1, 1}, {1, 1}, {1, 1}, {1, 1}}, []string(nil), nil, both))
 	require.Equal(t, []float64{0, 0, 0}, []float64{r.Silhouette, r.DaviesBouldin, r.Within})
 	require.Equal(t, []string{"calinski_harabasz: every row is at its cluster's centre"}, r.Undefined)

@@ -15,22 +15,22 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// table has the columns that an evaluation reads, in a fixed order, and says what happens to
-// rows in which a value is missing.
+// table lists the columns that an evaluation reads, in a fixed order. It also says what happens
+// to rows with missing values.
 type table struct{ rows.Checker }
 
 func newTable(skip bool) table {
 	return table{rows.Checker{Skip: skip, Advice: "set Skip to leave such rows out"}}
 }
 
-// second returns the table for another pass over the same rows.
+// second returns the table for a further pass over the same rows.
 func (t table) second() table {
 	t.Again = true
 	return t
 }
 
-// Lacking is the prefix of the names of the counters of rows left out. The rest of a name is
-// the option of the column that the rows lack, as in "rows without LabelCol".
+// Lacking is the prefix of the names of the counters for skipped rows. It is followed by the
+// option that names the column with the missing value, as in "rows without LabelCol".
 const Lacking = "rows without "
 
 // badRow is an error about a row of a cleaned batch.
@@ -42,8 +42,8 @@ type badRow struct {
 func (e *badRow) Error() string { return e.err.Error() }
 func (e *badRow) Unwrap() error { return e.err }
 
-// place turns an error about a row of the last cleaned batch into an error about that row of
-// the shard. first is the number of the batch's first row in the shard.
+// place returns err with the row number in the shard, if err is about a row of the batch
+// cleaned last. first is the number of the batch's first row in the shard.
 func (t *table) place(err error, first int) error {
 	var bad *badRow
 	if !errors.As(err, &bad) {
@@ -56,7 +56,7 @@ func (t *table) place(err error, first int) error {
 	return &engine.RowError{Row: int64(first + row), Err: bad.err}
 }
 
-// read adds a column and returns its place.
+// read adds a column and returns its position.
 func (t *table) read(c rows.Column) int {
 	t.Columns = append(t.Columns, c)
 	return len(t.Columns) - 1
@@ -77,7 +77,8 @@ func (t *table) readNumber(option, name string) int {
 	return t.read(rows.Column{Option: option, Name: name, Range: rows.Finite})
 }
 
-// readWeight adds a column of weights. Where its name is empty, it returns -1.
+// readWeight adds a column of weights and returns its position. If name is empty, it returns
+// -1.
 func (t *table) readWeight(name string) int {
 	if name == "" {
 		return -1
@@ -87,7 +88,8 @@ func (t *table) readWeight(name string) int {
 	return t.read(c)
 }
 
-// readNumbers is readNumber, or readVectors if the rows have vectors in that column.
+// readNumbers adds a column with readVectors if the rows have vectors in that column, and with
+// readNumber otherwise.
 func (t *table) readNumbers(option, name string, d *engine.Dataset) (at int, vector bool) {
 	if d != nil && !d.Poisoned() {
 		i, err := batch.FindColumn(arrowrows.Arrow(d.Schema()), name)
@@ -118,10 +120,10 @@ func (t *table) bind(schema *arrow.Schema) error {
 	return nil
 }
 
-// ordered reports whether values of a type are ordered by value, not by their text.
+// ordered reports whether values of type dt are ordered by value rather than by their text.
 func ordered(dt arrow.DataType) bool { return batch.IsNumber(dt) && dt.ID() != arrow.BOOL }
 
-// attrs are the names of the columns, for the plan.
+// attrs returns the names of the columns for the displayed plan.
 func (t *table) attrs() []engine.Attr {
 	var attrs []engine.Attr
 	for _, c := range t.Columns {
@@ -130,9 +132,9 @@ func (t *table) attrs() []engine.Attr {
 	return attrs
 }
 
-// validRows returns a batch of only the table's columns and only the rows without missing
-// values. The caller owns it. first is the number of the batch's first row within its shard.
-// Without skip, a missing value is an error. Rows left out are counted in the first pass
+// validRows returns a batch that has only the table's columns and only the rows without missing
+// values. The caller must release it. first is the number of the batch's first row in its
+// shard. Without Skip, a missing value is an error. Skipped rows are counted in the first pass
 // only.
 func (t *table) validRows(c *engine.Context, rows arrow.Record, first int) (arrow.Record, error) {
 	used, err := t.Rows(c, first, rows)
@@ -146,8 +148,8 @@ func (t *table) validRows(c *engine.Context, rows arrow.Record, first int) (arro
 	return used, err
 }
 
-// numbers returns a number column without nulls as float64, in dst if it must be
-// converted.
+// numbers returns a number column without nulls as float64. If the values must be converted, it
+// writes them to dst.
 func numbers(column arrow.Array, dst []float64) []float64 {
 	if f, ok := column.(*array.Float64); ok {
 		return f.Float64Values()
@@ -159,7 +161,7 @@ func numbers(column arrow.Array, dst []float64) []float64 {
 	return dst
 }
 
-// weightOf returns the weight of row i: 1 where there are no weights.
+// weightOf returns the weight of row i, which is 1 if w is empty.
 func weightOf(w []float64, i int) float64 {
 	if w == nil {
 		return 1
@@ -167,8 +169,8 @@ func weightOf(w []float64, i int) float64 {
 	return w[i]
 }
 
-// checkSlices checks the arguments of functions on slices: that lengths are equal, and all
-// that the operators check in columns.
+// checkSlices checks the arguments of the functions on slices: that lengths are equal, and
+// everything that the operators check in columns.
 func checkSlices(n int, columns map[string][]float64, weight []float64) error {
 	for _, name := range sortedKeys(columns) {
 		v := columns[name]
@@ -190,5 +192,5 @@ func checkSlices(n int, columns map[string][]float64, weight []float64) error {
 	return nil
 }
 
-// invalid is an error that begins with the name of an option.
+// invalid returns an error whose message begins with the name of an option.
 func invalid(format string, a ...any) error { return fmt.Errorf(format, a...) }

@@ -6,22 +6,23 @@ import (
 	"slices"
 )
 
-// contingency is a contingency table: for each pair of a true label and a predicted label,
-// or cluster, the weight of the rows.
+// contingency is a contingency table: it has the weight of the rows for each pair of a true
+// label and a given label. The given label is a predicted label or a cluster.
 type contingency struct {
 	Classes classes
 	Rows    int64
-	Truth   []int32 // by cell: the numbers of its labels
+	Truth   []int32 // Truth[i] and Given[i] are the numbers of the two labels of cell i
 	Given   []int32
 	Weight  []sum
 
 	cells map[uint64]int32
 }
 
-// maxLabels bounds the number of distinct labels, since matrices have the square of it.
+// maxLabels is the largest number of distinct labels. A matrix over the labels has maxLabels²
+// cells.
 const maxLabels = 2000
 
-// at returns the place of a cell.
+// at returns the index of the cell for a pair of labels, and adds the cell if it is new.
 func (c *contingency) at(truth, given int32) int32 {
 	key := uint64(truth)<<32 | uint64(given)
 	if at, ok := c.cells[key]; ok {
@@ -40,7 +41,7 @@ func (c *contingency) at(truth, given int32) int32 {
 	return at
 }
 
-// add counts rows; w may be nil.
+// add adds the weights of rows; w may be nil.
 func (c *contingency) add(truth, given []int32, w []float64) error {
 	for i, t := range truth {
 		c.Weight[c.at(t, given[i])].add(weightOf(w, i))
@@ -69,15 +70,16 @@ func (c *contingency) merge(o *contingency) {
 	c.Rows += o.Rows
 }
 
-// cell is the rounded weight of a pair of labels. Labels are given by their places in
+// cell has the rounded weight of a pair of labels. The labels are given by their positions in
 // ascending order.
 type cell struct {
 	truth, given int32
 	weight       float64
 }
 
-// counts is a sorted contingency table. Cells of positive weight are sorted by true label,
-// then by given label. truth and given have the weight of each label on that side.
+// counts is a sorted contingency table. The cells of positive weight are sorted by true label,
+// then by given label. truth has the weight of each true label, and given the weight of each
+// given label.
 type counts struct {
 	labels       []string
 	cells        []cell
@@ -85,8 +87,8 @@ type counts struct {
 	total        float64
 }
 
-// counts sorts the table. It has the labels of both sides, also those of rows without
-// weight.
+// counts returns the sorted table. Its labels are those of both sides, including labels whose
+// rows have weight 0.
 func (c *contingency) counts(byValue bool) *counts {
 	rank, labels := c.Classes.ranked(byValue)
 	n := len(labels)

@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// devianceState has the sums of the deviances of the predictions, and of the mean label as a
+// devianceState has two sums of deviances: of the predictions, and of the mean label used as a
 // constant prediction.
 type devianceState struct {
 	Own, Null     sum
@@ -25,8 +25,7 @@ func (s *devianceState) merge(o *devianceState) {
 	s.BadMean = s.BadMean || o.BadMean
 }
 
-// add adds a row. A row without weight changes nothing, even where its deviance is
-// undefined.
+// add adds a row. A row of weight 0 changes nothing, even if its deviance is undefined.
 func (s *devianceState) add(o RegressionOptions, label, prediction, w float64) {
 	if w == 0 {
 		return
@@ -50,12 +49,12 @@ func (s *devianceState) add(o RegressionOptions, label, prediction, w float64) {
 	switch {
 	case s.mean > 0 || power == 0:
 		s.Null.add(float64(w * unitDeviance(power, label, s.mean)))
-	case s.mean < 0: // a mean of 0 means that all labels are 0; their deviance is 0
+	case s.mean < 0: // all labels are 0 if the mean is 0, and then the deviance is 0
 		s.BadMean = true
 	}
 }
 
-// unitDeviance returns the deviance of one label y from the mean m for a variance of m^power
+// unitDeviance returns the deviance of one label y from the mean m if the variance is m^power
 // (Jørgensen, Exponential Dispersion Models, 1987).
 func unitDeviance(power, y, m float64) float64 {
 	if power == 0 {
@@ -81,10 +80,11 @@ func unitDeviance(power, y, m float64) float64 {
 	return 2 * d
 }
 
-// nearDeviance is unitDeviance for l = log(y/m) near 0, where differences of large numbers
-// would cancel. With a = 2−power it is 2·m^a·Σ s[k]·l^(k+1)/(k+1)! over k ≥ 1. s[k] is 1 + a
-// + … + a^(k−1). (The derivative by l is 2·m^a·(exp(a·l)−exp(l))/(a−1).) 16 terms are exact
-// to rounding for |l| and |a·l| up to ½.
+// nearDeviance returns the unit deviance for l = log(y/m) near 0, where unitDeviance would
+// subtract large numbers from each other and lose precision. With a = 2−power, the deviance is
+// 2·m^a·Σ s[k]·l^(k+1)/(k+1)! over k ≥ 1, where s[k] is 1 + a + … + a^(k−1). (Its derivative by
+// l is 2·m^a·(exp(a·l)−exp(l))/(a−1).) With 16 terms, the truncation error is below the
+// rounding error for |l| and |a·l| up to ½.
 func nearDeviance(power, l, m float64) float64 {
 	a := 2 - power
 	sum, s, term := 0.0, 1.0, float64(l*l)/2

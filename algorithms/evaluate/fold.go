@@ -12,13 +12,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// An evaluation has two kinds of operators. A foldOperator folds the rows of each subtask into a
-// state; there is one for each pass over the rows. The reporter, with one subtask, merges
-// the states and writes the report. States consist of exact sums, counts and extremes, so
-// they do not depend on the order of rows or on where rows lie. Functions on slices fill one
-// state and so give the same bits.
+// An evaluation has two kinds of operators. For each pass over the rows there is a
+// foldOperator, which folds the rows of each subtask into a state. The reporter, with one
+// subtask, merges the states and writes the report. States consist of exact sums, counts and
+// extremes, so they do not depend on the order of the rows or on their distribution over
+// shards. The functions on slices fill a single state and therefore return the same bits.
 
-// stateRow is a state as a row between operators.
+// stateRow is the row by which operators exchange a state.
 type stateRow struct {
 	Shard int64  `column:"shard"`
 	State []byte `column:"state"`
@@ -41,13 +41,13 @@ func readStates[S any](rec arrow.Record, each func(shard int, state *S)) error {
 type foldSpec[S any] struct {
 	op string
 	in table
-	// sides are side inputs. open reads them as Side(1), Side(2) of the context.
+	// sides are side inputs. open reads them as Side(1), Side(2) and so on of the context.
 	sides []*engine.Dataset
 	open  func(c *engine.Context, s *S) error // prepares a state; may be nil
 	// add adds a batch of the table's columns that has no missing values.
 	add func(s *S, rows arrow.Record) error
-	// perShard makes a state for every shard with rows. Otherwise every subtask makes one,
-	// even without rows.
+	// perShard makes one state for every shard that has rows. Otherwise every subtask makes one
+	// state, even if it has no rows.
 	perShard bool
 }
 
@@ -66,12 +66,12 @@ func (f foldSpec[S]) fold(rows *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// foldOperator is the operator behind foldSpec on one subtask.
+// foldOperator executes a foldSpec on one subtask.
 type foldOperator[S any] struct {
 	engine.BaseOperator
 	foldSpec[S]
 	state *S
-	row   int // of the shard at hand
+	row   int // number of the next row in the current shard
 	used  bool
 }
 
@@ -128,7 +128,7 @@ func emitState[S any](c *engine.Context, shard int, s *S, out engine.Output) err
 	return arrowrows.Emit(c.Allocator, out, shard, []stateRow{{int64(shard), text}})
 }
 
-// reporting says how states become a report of type R, a struct.
+// reporting says how states become a report of type R, which is a struct.
 type reporting[S, R any] struct {
 	op     string
 	attrs  []engine.Attr
@@ -149,7 +149,7 @@ func (f reporting[S, R]) finish(states *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// reporter is the operator behind reporting.
+// reporter executes a reporting.
 type reporter[S, R any] struct {
 	engine.BaseOperator
 	reporting[S, R]
@@ -175,8 +175,8 @@ func (o *reporter[S, R]) Finish(c *engine.Context, out engine.Output) error {
 	return out.Emit(c.Range.Hi-1, arrowrows.Batch(rec))
 }
 
-// begin checks the rows, options and columns of an evaluation. Where they are wrong, it
-// returns false and the dataset to return to the caller.
+// begin checks the rows, options and columns of an evaluation. If any of them is invalid, it
+// returns false and the dataset that the evaluation must return to its caller.
 func begin(op string, rows *engine.Dataset, invalid error, t *table) (*engine.Dataset, bool) {
 	b := model.BuilderOf(op, rows)
 	if rows.Poisoned() {

@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// geometryState has the sums over vectors by cluster.
+// geometryState has the sums over the vectors of each cluster.
 type geometryState struct {
 	Clusters classes
 	Dim      int // 0 before the first row
@@ -21,7 +21,7 @@ type geometryState struct {
 	ids []int32
 }
 
-// vectorRows gives vectors by row number.
+// vectorRows returns vectors by row number.
 type vectorRows interface{ at(i int) []float64 }
 
 // add adds vectors. ids has the numbers of their clusters; w may be nil.
@@ -92,18 +92,18 @@ func (s *geometryState) merge(o *geometryState) error {
 	return nil
 }
 
-// geometry has the centres and spreads of clusters. Clusters without weight are left out.
-// The others are in ascending order of their labels.
+// geometry has the centres of clusters and the mean distances of rows to them. Clusters of
+// weight 0 are left out. The remaining clusters are in ascending order of their labels.
 type geometry struct {
 	names  []string
-	place  []int32 // by number of a label; -1: left out
+	place  []int32 // index of the cluster by number of its label; -1: left out
 	dim    int
 	rows   int64
 	weight []float64
 	center [][]float64
 	spread []float64 // mean squared distance to the centre
 	total  float64   // weight of all rows
-	mean   []float64 // of all
+	mean   []float64 // mean of all rows
 	within float64   // sum of weight times squared distance to the centre
 }
 
@@ -142,7 +142,8 @@ func (s *geometryState) geometry(byValue bool) *geometry {
 	return g
 }
 
-// wide returns the weighted sum of squared distances of a cluster's rows to its centre.
+// wide returns the weighted sum of the squared distances of a cluster's rows to the cluster's
+// centre.
 func (s *geometryState) wide(id int, own []sum) float64 {
 	if !s.Squares[id].finite() {
 		return math.NaN()
@@ -157,7 +158,7 @@ func (s *geometryState) wide(id int, own []sum) float64 {
 	return max(v, 0)
 }
 
-// scatterState has the sums of the second pass over the rows, when centres are known.
+// scatterState has the sums of the second pass over the rows, which knows the centres.
 type scatterState struct {
 	// By cluster of the geometry: the sums of weight times silhouette, of weight times
 	// distance to the centre, and of weight times exact silhouette.
@@ -170,7 +171,7 @@ type scatterState struct {
 	ids      []int32
 }
 
-// open prepares the state for rows.
+// open prepares the state for the rows.
 func (s *scatterState) open(g *geometry, clusters classes, others *neighbours) {
 	k := len(g.names)
 	s.g, s.clusters, s.others = g, classes{Texts: clusters.Texts}, others
@@ -190,9 +191,9 @@ func (s *scatterState) merge(o *scatterState) {
 	}
 }
 
-// add adds rows. The mean squared distance of a row x to the rows of a cluster is
-// |x-centre|² + spread. Without the row itself it is W/(W-w) times that, for a cluster of
-// weight W and a row of weight w.
+// add adds rows. The mean squared distance of a row x to the rows of a cluster is |x-centre|² +
+// spread. If the row itself, of weight w, belongs to the cluster, of weight W, the mean over
+// the other rows is W/(W-w) times as large.
 func (s *scatterState) add(x vectorRows, ids []int32, w []float64) {
 	g := s.g
 	for i, id := range ids {
@@ -217,9 +218,9 @@ func (s *scatterState) add(x vectorRows, ids []int32, w []float64) {
 	}
 }
 
-// silhouette returns the silhouette of a row, given its mean distance to the other rows of
-// each cluster (Rousseeuw, Journal of Computational and Applied Mathematics 20, 1987). rest
-// is the weight of the other rows of its own cluster; where that is 0, so is the silhouette.
+// silhouette returns the silhouette of a row (Rousseeuw, Journal of Computational and Applied
+// Mathematics 20, 1987). mean has the row's mean distance to the other rows of each cluster.
+// rest is the weight of the other rows of its own cluster; if rest is 0, so is the silhouette.
 func silhouette(mean []float64, own int, rest float64) float64 {
 	if !(rest > 0) {
 		return 0
@@ -236,7 +237,7 @@ func silhouette(mean []float64, own int, rest float64) float64 {
 	return 0
 }
 
-// neighbours has all rows, for exact silhouettes.
+// neighbours has all rows, which exact silhouettes compare with each row.
 type neighbours struct {
 	dim    int
 	x      []float64 // row-major
@@ -251,7 +252,7 @@ func newNeighbours(g *geometry) *neighbours {
 	return &neighbours{dim: g.dim, sums: make([]sum, len(g.names)), means: make([]float64, len(g.names)), total: g.weight}
 }
 
-// take adds rows to compare with.
+// take adds rows to the neighbours.
 func (n *neighbours) take(g *geometry, x vectorRows, ids []int32, w []float64) {
 	for i, id := range ids {
 		if weight := weightOf(w, i); weight > 0 {
@@ -261,9 +262,9 @@ func (n *neighbours) take(g *geometry, x vectorRows, ids []int32, w []float64) {
 	}
 }
 
-// distances returns the mean distance of a row to the other rows of each cluster. rest is
-// the weight of the other rows in its own cluster. The row itself adds nothing, as its
-// distance is 0.
+// distances returns the mean distance of a row v to the other rows of each cluster. rest is the
+// weight of the other rows in its own cluster. The row need not be excluded from the sum,
+// because its distance to itself is 0.
 func (n *neighbours) distances(v []float64, own int, rest float64) []float64 {
 	clear(n.sums)
 	for i, c := range n.place {

@@ -9,12 +9,12 @@ import (
 	"strconv"
 )
 
-// JSON has no NaN and no infinities. In reports a NaN is null, infinities are the strings
-// "+Inf" and "-Inf", and other numbers are the shortest decimals that read back to the same
-// bits. Everything else is as encoding/json has it, except that a missing or unknown field
+// JSON cannot represent NaN and infinities. In reports a NaN is null, infinities are the
+// strings "+Inf" and "-Inf", and other numbers are the shortest decimals that parse to the same
+// bits. Everything else is encoded as by encoding/json, except that a missing or unknown field
 // is an error.
 
-// encodeReport returns the JSON of a report, a pointer to a struct.
+// encodeReport returns the JSON of a report, which is a pointer to a struct.
 func encodeReport(report any) ([]byte, error) {
 	return appendJSON(nil, reflect.ValueOf(report).Elem())
 }
@@ -59,7 +59,7 @@ func appendJSON(dst []byte, v reflect.Value) ([]byte, error) {
 	return append(dst, plain...), err
 }
 
-// decodeReport reads what encodeReport returns.
+// decodeReport reads JSON that encodeReport wrote.
 func decodeReport(data []byte, report any) error {
 	v := reflect.ValueOf(report).Elem()
 	if err := readJSON(data, v); err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 )
 
-// Any text gives an error, or a report that is written in the same way as it was read.
+// FuzzReport requires that decoding any text returns either an error or a report that, encoded
+// and decoded again, is the same.
 func FuzzReport(f *testing.F) {
 	binary, err := json.Marshal(must(evaluate.MeasureBinary(binaryTruth, binaryScore, nil, evaluate.BinaryOptions{})))
 	require.NoError(f, err)

@@ -27,7 +27,7 @@ func reportText[R evaluate.Report](t require.TestingT, r *R) string {
 	return string(text)
 }
 
-// measured runs an evaluation of rows and returns its report.
+// measured runs an evaluation on rows and returns the report.
 func measured[R evaluate.Report, T any](t testing.TB, rows []T, evaluation func(*engine.Dataset) *engine.Dataset, options ...engine.Option) *R {
 	t.Helper()
 	result, err := trial.Try(t, func(b *engine.Builder) {
@@ -40,8 +40,8 @@ func measured[R evaluate.Report, T any](t testing.TB, rows []T, evaluation func(
 	return r
 }
 
-// requireFailure asserts that an evaluation of rows fails with an error that contains the
-// texts.
+// requireFailure asserts that an evaluation of rows fails with an error that contains all the
+// given texts.
 func requireFailure[T any](t testing.TB, rows []T, evaluation func(*engine.Dataset) *engine.Dataset, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {
@@ -49,7 +49,7 @@ func requireFailure[T any](t testing.TB, rows []T, evaluation func(*engine.Datas
 	}, texts...)
 }
 
-// requireClose asserts that two numbers differ by at most a relative 1e-12.
+// requireClose asserts that two numbers differ by a relative error of at most 1e-12.
 func requireClose(t require.TestingT, want, got float64, what string) {
 	if math.IsNaN(want) {
 		require.True(t, math.IsNaN(got), "%s: %v, want NaN", what, got)

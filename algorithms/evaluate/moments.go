@@ -5,7 +5,7 @@ type moments struct {
 	Weight, Total, Squares sum
 }
 
-// add adds a value, without a rounding error below 1e75.
+// add adds a value. Below 1e75 there is no rounding error.
 func (m *moments) add(w, x float64) {
 	m.Weight.add(w)
 	p := float64(w * x)
@@ -23,7 +23,7 @@ func (m *moments) merge(o *moments) {
 	m.Squares.merge(&o.Squares)
 }
 
-// spread returns the weighted sum of squares about the mean.
+// spread returns the weighted sum of the squared distances to the mean.
 func (m *moments) spread() float64 { return spread(&m.Weight, &m.Total, &m.Squares) }
 
 // mean returns the weighted mean of values.

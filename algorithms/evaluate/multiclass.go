@@ -13,20 +13,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// MulticlassOptions say what Multiclass reads. LabelCol is required, and so is one of
-// PredictionCol and ProbabilityCols; the zero value of the other fields is their default.
+// MulticlassOptions are the options of Multiclass. LabelCol is required, and at least one of
+// PredictionCol and ProbabilityCols. The zero values of the other fields are their defaults.
 type MulticlassOptions struct {
 	// LabelCol names the column of the true labels, of any scalar type.
 	LabelCol string
-	// PredictionCol names the column of the predicted labels. Where the labels are numbers,
-	// so are these; otherwise both have the same type. Empty means the class of the largest
-	// probability, the first one among equals.
+	// PredictionCol names the column of the predicted labels. If the labels are numbers, the
+	// predictions must be numbers too; otherwise both columns must have the same type. If it is
+	// empty, the prediction is the class with the largest probability, and the first of several
+	// such classes.
 	PredictionCol string
-	// ProbabilityCols name the columns of the probabilities, one for each of Classes, or one
-	// vector column that has all of them. LogLoss and TopK need them.
+	// ProbabilityCols names the columns of the probabilities: one column for each of Classes,
+	// or a single vector column with all of them. They are needed for LogLoss and TopK.
 	ProbabilityCols []string
-	// Classes are the texts of the labels of the probabilities, in the same order. Any other
-	// label has probability 0.
+	// Classes are the texts of the labels to which the probabilities belong, in the same order.
+	// A label that is not listed has probability 0.
 	Classes []string
 	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
 	// row weighs 1. A row of weight 2 counts as two rows.
@@ -38,7 +39,7 @@ type MulticlassOptions struct {
 	Skip bool
 }
 
-// Validate returns what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, without checking that the columns exist.
 func (o MulticlassOptions) Validate() error {
 	switch {
 	case o.TopK < 0:
@@ -69,14 +70,14 @@ func (o MulticlassOptions) validateColumns() error {
 	return o.Validate()
 }
 
-// MulticlassReport measures predictions of classes. A number without a value is NaN, and
-// Undefined says why, unless it was not asked for.
+// MulticlassReport has measures of predicted classes. A measure that is not defined is NaN, and
+// Undefined gives the reason, except where the options did not request the measure.
 type MulticlassReport struct {
 	Weight   float64 `json:"weight"` // of all rows
 	Accuracy float64 `json:"accuracy"`
-	// Macro averages count every class alike. Weighted averages count it by the weight of
-	// its rows. Micro averages count rows. The precision of a class that is never predicted
-	// counts as 0, and so does the recall of a class that never occurs.
+	// Macro averages give every class the same weight. Weighted averages use the weights of the
+	// rows of each class. Micro averages give every row its weight. The precision of a class
+	// that is never predicted counts as 0, and so does the recall of a class that never occurs.
 	PrecisionMacro    float64 `json:"precision_macro"`
 	RecallMacro       float64 `json:"recall_macro"`
 	F1Macro           float64 `json:"f1_macro"`
@@ -88,15 +89,16 @@ type MulticlassReport struct {
 	F1Weighted        float64 `json:"f1_weighted"`
 	// Kappa is Cohen's kappa: agreement beyond chance.
 	Kappa float64 `json:"kappa"`
-	// LogLoss is the mean of -log of the probability given to the true class. Probabilities
-	// are cut to [2^-52, 1-2^-52].
+	// LogLoss is the mean of -log(p), where p is the probability given to the true class.
+	// Probabilities are clipped to [2^-52, 1-2^-52].
 	LogLoss float64 `json:"log_loss"`
-	// TopKAccuracy is the fraction of rows whose class is among the TopK classes of the
-	// largest probabilities. Among equals, the class that is earlier in Classes goes first.
+	// TopKAccuracy is the fraction of the rows whose true class is among the TopK classes with
+	// the largest probabilities. Among equal probabilities, the class that is earlier in
+	// Classes comes first.
 	TopKAccuracy float64 `json:"top_k_accuracy"`
-	// Classes are the labels that occur or are predicted. Numbers are ordered by value, text
-	// by bytes. PerClass and Confusion have the same order. Confusion[t][p] is the weight of
-	// the rows of class t that are predicted to be p.
+	// Classes are all labels that occur or are predicted. Numbers are ordered by value, text by
+	// bytes. PerClass and Confusion have the same order. Confusion[t][p] is the weight of the
+	// rows of class t for which p is predicted.
 	Classes   []string      `json:"classes"`
 	PerClass  []ClassReport `json:"per_class"`
 	Confusion [][]float64   `json:"confusion"`
@@ -106,7 +108,7 @@ type MulticlassReport struct {
 // ClassReport measures the predictions of one class.
 type ClassReport struct {
 	Class     string  `json:"class"`
-	Weight    float64 `json:"weight"` // of its rows
+	Weight    float64 `json:"weight"` // weight of the rows of the class
 	Precision float64 `json:"precision"`
 	Recall    float64 `json:"recall"`
 	F1        float64 `json:"f1"`
@@ -118,8 +120,8 @@ func (r MulticlassReport) MarshalJSON() ([]byte, error) { return encodeReport(&r
 // UnmarshalJSON implements json.Unmarshaler.
 func (r *MulticlassReport) UnmarshalJSON(data []byte) error { return decodeReport(data, r) }
 
-// String returns the numbers of the report, of each class, and the confusion matrix as
-// tables.
+// String returns tables with the numbers of the report, the numbers of each class, and the
+// confusion matrix.
 func (r MulticlassReport) String() string {
 	var t text
 	t.numbersOf(r)
@@ -141,15 +143,15 @@ func (r MulticlassReport) String() string {
 	return t.String()
 }
 
-// ConfusionCell is a row with a cell of a confusion matrix.
+// ConfusionCell is a cell of a confusion matrix as a row of a dataset.
 type ConfusionCell struct {
 	Truth     string  `column:"truth"`
 	Predicted string  `column:"predicted"`
 	Weight    float64 `column:"weight"`
 }
 
-// Confusion returns the confusion matrix in a report of Multiclass as rows, by truth and
-// then by prediction. Cells without weight are included.
+// Confusion returns the confusion matrix in a report of Multiclass as a dataset with one row
+// for each cell, ordered by truth and then by prediction. Cells of weight 0 are included.
 func Confusion(report *engine.Dataset) *engine.Dataset {
 	return partsOf("evaluate.Confusion", report, func(r *MulticlassReport) []ConfusionCell {
 		var cells []ConfusionCell
@@ -162,14 +164,14 @@ func Confusion(report *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// multiState has the sums over rows of classes.
+// multiState has the sums over the rows.
 type multiState struct {
 	Counts        contingency
 	LogLoss       sum
 	Top           sum
 	NoProbability bool
 
-	place        []int32 // by number of a label: its place in o.Classes; -1: none
+	place        []int32 // by number of a label: its position in o.Classes; -1: not listed there
 	truth, given []int32
 	row          []float64
 	best         [][]byte
@@ -183,7 +185,7 @@ func (s *multiState) merge(o *multiState) {
 }
 
 // Multiclass measures predictions of classes. It returns a dataset of one row with a
-// MulticlassReport, see ReportOf. Confusion makes rows of its matrix.
+// MulticlassReport; see ReportOf. The function Confusion turns the report's matrix into rows.
 func Multiclass(rows *engine.Dataset, o MulticlassOptions) *engine.Dataset {
 	const op = "evaluate.Multiclass"
 	in := newTable(o.Skip)
@@ -229,7 +231,8 @@ func Multiclass(rows *engine.Dataset, o MulticlassOptions) *engine.Dataset {
 	}.finish(states)
 }
 
-// readProbabilities adds the columns of the probabilities, numbers or one vector.
+// readProbabilities adds the columns of the probabilities: number columns, or one vector
+// column.
 func (o MulticlassOptions) readProbabilities(in *table, rows *engine.Dataset) (columns []int, vector bool) {
 	if len(o.ProbabilityCols) == 1 {
 		at, vector := in.readNumbers("ProbabilityCols", o.ProbabilityCols[0], rows)
@@ -241,8 +244,8 @@ func (o MulticlassOptions) readProbabilities(in *table, rows *engine.Dataset) (c
 	return columns, false
 }
 
-// probabilities returns the probabilities of a batch, row by row, or nil where there are
-// none.
+// probabilities returns the probabilities of a batch, row by row. It returns nil if
+// ProbabilityCols is empty.
 func (o MulticlassOptions) probabilities(s *multiState, rec arrow.Record, columns []int, vector bool) ([]float64, error) {
 	if columns == nil {
 		return nil, nil
@@ -271,7 +274,7 @@ func (o MulticlassOptions) probabilities(s *multiState, rec arrow.Record, column
 	return s.row, nil
 }
 
-// argmax returns the number of the label of each row's largest probability.
+// argmax returns, for each row, the number of the label with the largest probability.
 func (o MulticlassOptions) argmax(s *multiState, probability []float64, dst []int32) []int32 {
 	if s.best == nil {
 		for _, c := range o.Classes {
@@ -316,9 +319,9 @@ func (o MulticlassOptions) add(s *multiState, truth, given []int32, probability,
 	return nil
 }
 
-// MeasureMulticlass is Multiclass of slices. truth and predicted have the labels.
-// probability has a row of len(o.Classes) values for each label. weight may be nil, and so
-// may one of predicted and probability. Options that name columns are not read.
+// MeasureMulticlass is Multiclass for slices. truth and predicted have the labels. probability
+// has a slice of len(o.Classes) values for each row. weight may be nil, and so may either
+// predicted or probability. The options that name columns are ignored.
 func MeasureMulticlass[L Label](truth, predicted []L, probability [][]float64, weight []float64, o MulticlassOptions) (*MulticlassReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -365,7 +368,7 @@ func MeasureMulticlass[L Label](truth, predicted []L, probability [][]float64, w
 	return o.report(&s, isNumberLabel[L]())
 }
 
-// report makes the report of a state.
+// report returns the report for a state.
 func (o MulticlassOptions) report(s *multiState, byValue bool) (*MulticlassReport, error) {
 	if err := s.Counts.check(); err != nil {
 		return nil, err
@@ -427,7 +430,7 @@ func (o MulticlassOptions) report(s *multiState, byValue bool) (*MulticlassRepor
 	return r, nil
 }
 
-// averages computes the numbers of each class and their averages.
+// averages computes the measures of each class and their averages.
 func (r *MulticlassReport) averages(c *counts, right []float64) {
 	var macro, weighted [3]sum
 	for i, name := range c.labels {

@@ -46,9 +46,9 @@ func multiclass(o evaluate.MulticlassOptions) func(*engine.Dataset) *engine.Data
 	return func(d *engine.Dataset) *engine.Dataset { return evaluate.Multiclass(d, o) }
 }
 
-// The expected values come from scikit-learn's accuracy_score, cohen_kappa_score,
-// confusion_matrix and precision_recall_fscore_support with zero_division=0, with
-// sample_weight.
+// TestMulticlassEqualsScikitLearn compares with scikit-learn's accuracy_score,
+// cohen_kappa_score, confusion_matrix and precision_recall_fscore_support, all with
+// sample_weight, and the last with zero_division=0.
 func TestMulticlassEqualsScikitLearn(t *testing.T) {
 	ones := slices.Repeat([]float64{1}, 12)
 	for _, c := range []struct {
@@ -88,7 +88,7 @@ func TestMulticlassEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// The expected values come from scikit-learn's log_loss. The accuracy of the top two is
+// TestMulticlassProbabilities compares with scikit-learn's log_loss, and with a top-2 accuracy
 // computed by hand.
 func TestMulticlassProbabilities(t *testing.T) {
 	truth := slices.Clone(multiTruth)
@@ -101,7 +101,8 @@ func TestMulticlassProbabilities(t *testing.T) {
 		o := evaluate.MulticlassOptions{LabelCol: "truth", ProbabilityCols: abc, Classes: abc, TopK: 1, WeightCol: "weight"}
 		r := measured[evaluate.MulticlassReport](t, rows, multiclass(o))
 		requireClose(t, c.loss, r.LogLoss, "log-loss")
-		// The prediction is the likeliest class, so the top-1 accuracy is the plain accuracy.
+		// The prediction is the class with the largest probability, so the top-1 accuracy
+		// equals the accuracy.
 		requireClose(t, r.Accuracy, r.TopKAccuracy, "top 1")
 		o.ProbabilityCols = []string{"p"}
 		requireSame(t, r, measured[evaluate.MulticlassReport](t, rows, multiclass(o)))
@@ -112,11 +113,11 @@ func TestMulticlassProbabilities(t *testing.T) {
 		r = must(evaluate.MeasureMulticlass(truth, nil, multiP, c.weight, o))
 		require.Equal(t, 1.0, r.TopKAccuracy)
 	}
-	// Ties: a goes before b, and b before c.
+	// Among equal probabilities, a comes before b, and b before c.
 	o := evaluate.MulticlassOptions{Classes: abc, TopK: 2}
 	r := must(evaluate.MeasureMulticlass(abc, nil, [][]float64{{.2, .4, .4}, {.25, .5, .25}, {.25, .5, .25}}, nil, o))
 	requireClose(t, 1.0/3, r.TopKAccuracy, "ties")
-	// A label outside Classes has probability 0.
+	// A label that is not in Classes has probability 0.
 	r = must(evaluate.MeasureMulticlass([]string{"z"}, nil, [][]float64{{1, 0, 0}}, nil, o))
 	requireClose(t, 52*math.Ln2, r.LogLoss, "unknown label")
 	require.Equal(t, []string{"a", "z"}, r.Classes)
@@ -158,7 +159,8 @@ func TestMulticlassEqualsItsDefinition(t *testing.T) {
 	})
 }
 
-// Labels are ordered by their own type, whatever the type of the predictions.
+// TestMulticlassLabelsOfAnyType requires that the order of the labels depends on the type of
+// the labels, not on the type of the predictions.
 func TestMulticlassLabelsOfAnyType(t *testing.T) {
 	type row struct {
 		Label     float64

@@ -5,19 +5,20 @@ import (
 	"math/big"
 )
 
-// quantiles finds the q-quantile of values in a sweep over them in ascending order. It also
-// gives the pinball loss of the quantile as a constant prediction: the best constant.
+// quantiles finds the q-quantile of values in a sweep over the values in ascending order. It
+// also computes the pinball loss of this quantile as a constant prediction, which is the best
+// constant.
 type quantiles struct {
 	HasLower, HasUpper bool
 	// Lower is the least value such that the weight of all values up to it reaches q times
 	// the total. Upper is the least value such that this weight exceeds q times the total.
 	Lower, Upper float64
-	// Sums of weight, and of weight times value, over the values below Lower and over the
-	// others.
+	// BelowWeight and Below are the sums of weight, and of weight times value, over the values
+	// below Lower. AboveWeight and Above are the same sums over the other values.
 	BelowWeight, Below, AboveWeight, Above sum
 }
 
-// visit takes a distinct value. Its weight is the step's a.
+// visit adds a distinct value to the state. The a of the step is its weight.
 func (s *quantiles) visit(q float64, t *step) {
 	at := float64(q * t.total.a)
 	if t.afterA < at {
@@ -35,7 +36,7 @@ func (s *quantiles) visit(q float64, t *step) {
 	}
 }
 
-// merge adds the state of a sweep over larger values, or over smaller ones.
+// merge adds the state of a sweep over other values, which are all larger or all smaller.
 func (s *quantiles) merge(o *quantiles) {
 	if o.HasLower && (!s.HasLower || o.Lower < s.Lower) {
 		s.HasLower, s.Lower = true, o.Lower
@@ -49,7 +50,7 @@ func (s *quantiles) merge(o *quantiles) {
 	s.Above.merge(&o.Above)
 }
 
-// value returns the quantile. Where it lies between two values, it is their mean.
+// value returns the quantile: the mean of Lower and Upper, or Lower if there is no Upper.
 func (s *quantiles) value() float64 {
 	if !s.HasUpper || s.Lower == s.Upper {
 		return s.Lower
@@ -57,8 +58,8 @@ func (s *quantiles) value() float64 {
 	return s.Lower + float64((s.Upper-s.Lower)/2)
 }
 
-// loss returns the sum of weight times pinball loss for q where Lower is the prediction,
-// rounded once.
+// loss returns the sum of weight times pinball loss for q if the prediction is Lower. The sum
+// is rounded once.
 func (s *quantiles) loss(q float64) float64 {
 	for _, part := range []*sum{&s.BelowWeight, &s.Below, &s.AboveWeight, &s.Above} {
 		if !part.finite() {

@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// A measure that exceeds the range of float64 has no value in a report. An infinity, or a
-// ratio of infinities, would look like a result.
+// A measure that exceeds the range of float64 is undefined in a report, because an infinity, or
+// a ratio of infinities, would look like a result.
 
 const (
 	beyondRange   = "an intermediate sum exceeds the range of float64: scale weights and values down"
 	beyondWeights = "the weights of all rows add up to more than a float64 can hold: scale them down"
 )
 
-// apply replaces infinities, and values computed from them, by NaN in a report, a pointer
-// to a struct, and records why. asked names the metrics that must have a value: if one is
-// NaN without a recorded reason, it came from infinities.
+// apply replaces infinities, and values computed from infinities, by NaN in a report, and
+// records the reason. report is a pointer to a struct. asked names the measures that must be
+// defined: if one of them is NaN without a recorded reason, the NaN was computed from
+// infinities.
 func (u *undefined) apply(report any, weight float64, asked ...string) {
 	if weight == 0 {
 		return // the reason is recorded
@@ -47,13 +48,14 @@ func (u *undefined) apply(report any, weight float64, asked ...string) {
 	}
 }
 
-// explains reports whether a reason is recorded for a metric without a value.
+// explains reports whether a reason is recorded for the measure name.
 func (u *undefined) explains(name string) bool {
 	return slices.ContainsFunc(*u, func(why string) bool { return strings.HasPrefix(why, name+":") })
 }
 
-// clearInfinities makes infinities in a part of a report NaN, and reports whether there were
-// any. The score of a curve's first point is infinite by definition.
+// clearInfinities replaces the infinities in a part of a report by NaN, and reports whether it
+// found any. It does not change the score of a curve's first point, which is infinite by
+// definition.
 func clearInfinities(v reflect.Value) (found bool) {
 	switch v.Kind() {
 	case reflect.Float64:
@@ -74,11 +76,12 @@ func clearInfinities(v reflect.Value) (found bool) {
 	return found
 }
 
-// inUnits returns the power of two to scale weights by before they are multiplied. It is 0
-// where the products of the largest weight are far within float64. Scaling is exact except
-// where small weights underflow, which are negligible beside the largest.
+// inUnits returns the exponent of the power of two by which weights are to be scaled before
+// they are multiplied. It is 0 if products of the largest weight are far within the range of
+// float64. Scaling is exact except for weights that underflow, and these are negligible
+// compared with the largest.
 func inUnits(largest float64) int {
-	const far = 400 // bits: the square of a square is in range, too, if not by much
+	const far = 400 // in bits; with weights up to 2^200, even the square of a square is in the range of float64
 	_, exponent := math.Frexp(largest)
 	if largest == 0 || math.IsInf(largest, 0) || exponent >= -far/2 && exponent <= far/2 {
 		return 0
@@ -94,8 +97,8 @@ func scaled(x float64, power int) float64 {
 	return math.Ldexp(x, power)
 }
 
-// f1 returns the harmonic mean of right/given and right/truth. At least one of given and
-// truth is more than 0.
+// f1 returns the harmonic mean of right/given and right/truth. At least one of given and truth
+// is positive.
 func f1(right, given, truth float64) float64 {
 	if both := given + truth; !math.IsInf(both, 0) {
 		return right / both * 2

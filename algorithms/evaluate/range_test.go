@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// noInfinity asserts that no number of a report is infinite, and that every NaN among the
-// named fields has a reason.
+// noInfinity asserts that no number of a report is infinite, and that every NaN among the named
+// fields has a reason in undefined.
 func noInfinity(t *testing.T, report any, undefined []string, fields ...string) {
 	t.Helper()
 	v := reflect.ValueOf(report).Elem()
@@ -102,18 +102,19 @@ func TestOtherReportsBeyondTheRange(t *testing.T) {
 	c := must(evaluate.MeasureClustering[int, int]([]int{1, 2, 2}, [][]float64{{1e200}, {-1e200}, {2}}, nil, nil, evaluate.ClusteringOptions{Exact: true}))
 	noInfinity(t, c, c.Undefined, "silhouette", "exact_silhouette", "davies_bouldin", "calinski_harabasz", "within")
 	require.NotEmpty(t, c.Undefined)
-	// The numbers of pairs exceed float64, and no other number does.
+	// Only the numbers of pairs exceed float64.
 	c = must(evaluate.MeasureClustering([]int{1, 2, 2}, nil, []int{1, 2, 1}, []float64{1e200, 1e200, 2e200}, evaluate.ClusteringOptions{}))
 	require.Len(t, c.Undefined, 1)
 	require.Contains(t, c.Undefined[0], "ari: an intermediate sum")
 	require.Equal(t, 0.75, c.Purity)
-	// If no row is positive, there is no lift.
+	// If no row is positive, the lift is not defined.
 	b := must(evaluate.MeasureBinary([]int{0, 0}, []float64{0.1, 0.2}, nil, evaluate.BinaryOptions{}))
 	require.True(t, math.IsNaN(b.Curve[0].Lift))
 }
 
-// An error that exceeds float64 is not taken for the largest float64. A median that falls on
-// such an error has no value, on slices and on datasets. Other medians are unchanged.
+// TestMedianOfErrorsBeyondTheRange requires that a median that falls on an error beyond float64
+// is not defined, for slices and for datasets. Such an error must not be replaced by the
+// largest float64. Other medians must not change.
 func TestMedianOfErrorsBeyondTheRange(t *testing.T) {
 	const huge = math.MaxFloat64
 	for _, c := range []struct {

@@ -16,32 +16,33 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// RankingOptions say what Ranking reads. QueryCol, LabelCol and ScoreCol are required; the
-// zero value of the other fields is their default.
+// RankingOptions are the options of Ranking. QueryCol, LabelCol and ScoreCol are required. The
+// zero values of the other fields are their defaults.
 type RankingOptions struct {
-	// QueryCol names the query column, of any scalar type. Rows with equal values are one
-	// list.
+	// QueryCol names the column of queries, of any scalar type. The rows with equal values in
+	// this column form one list.
 	QueryCol string
-	// LabelCol names the number column of relevance, from 0 to 500.
+	// LabelCol names the number column with the relevance of the row, from 0 to 500.
 	LabelCol string
-	// ScoreCol names the number column that orders lists, the largest first.
+	// ScoreCol names the number column by which lists are ordered, with the largest score
+	// first.
 	ScoreCol string
 	// WeightCol names a column of weights of queries, numbers of 0 or more. All rows of a
 	// query have the same weight. Empty means that every query weighs 1.
 	WeightCol string
-	// K is the number of rows from the top of the list that count; 0 means 10.
+	// K is the number of rows at the top of the list that the measures consider; 0 means 10.
 	K int
-	// Relevant is the least label of a relevant row, for all measures but NDCG; 0 means 1.
+	// Relevant is the smallest label of a relevant row; 0 means 1. NDCG does not use it.
 	Relevant float64
-	// Flat says how NDCG counts a query with only labels of 0, for which all orders are
-	// equally good. The zero value leaves it out.
+	// Flat says how NDCG counts a query whose labels are all 0, for which all orders are
+	// equally good. The zero value leaves such queries out.
 	Flat FlatQueries
 	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
 	// "rows skipped" in the run's report. Otherwise such a row is an error.
 	Skip bool
 }
 
-// Validate returns what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, without checking that the columns exist.
 func (o RankingOptions) Validate() error {
 	switch {
 	case o.K < 0 || o.K > 1<<24:
@@ -56,15 +57,15 @@ func (o RankingOptions) Validate() error {
 
 const maxRelevance = 500
 
-// FlatQueries says how NDCG counts a query with only labels of 0.
+// FlatQueries says how NDCG counts a query whose labels are all 0.
 type FlatQueries int
 
 const (
 	// FlatOut leaves such queries out, as the metrics of package gbdt do.
 	FlatOut FlatQueries = iota
-	// FlatOne counts them as 1, as LightGBM and XGBoost do.
+	// FlatOne counts such queries as 1, as LightGBM and XGBoost do.
 	FlatOne
-	// FlatZero counts them as 0, as scikit-learn does.
+	// FlatZero counts such queries as 0, as scikit-learn does.
 	FlatZero
 )
 
@@ -86,27 +87,28 @@ func (o RankingOptions) withDefaults() RankingOptions {
 	return o
 }
 
-// RankingReport measures ordered lists. Each measure is a mean over queries. Where rows of a
-// query have equal scores, it is also the mean over all orders of these rows. A number
-// without a value is NaN, and Undefined says why.
+// RankingReport has measures of ordered lists. Each measure is a mean over queries. Where rows
+// of a query have equal scores, the measure of the query is its mean over all orders of these
+// rows. A measure that is not defined is NaN, and Undefined gives the reason.
 type RankingReport struct {
 	Weight  float64 `json:"weight"`  // of all queries
-	Queries int64   `json:"queries"` // their number
-	// NDCG is the sum over the first K rows of (2^label-1)/log2(1+place), divided by the
-	// same sum for the best order. FlatQueries is the number of queries with only labels of
-	// 0. FlatAs is how they count: "left out", "1" or "0".
+	Queries int64   `json:"queries"` // number of queries
+	// NDCG is the sum of (2^label-1)/log2(1+rank) over the first K rows, divided by the same
+	// sum for the best order. Ranks count from 1. FlatQueries is the number of queries whose
+	// labels are all 0. FlatAs says how they count: "left out", "1" or "0".
 	NDCG        float64 `json:"ndcg"`
 	FlatQueries int64   `json:"flat_queries"`
 	FlatAs      string  `json:"flat_as"`
-	// The other measures leave out queries without relevant rows; Irrelevant is their
-	// number. MAP sums, over the relevant rows among the first K, the precision of the list
-	// down to that row. The sum is divided by min(K, number of relevant rows).
+	// The measures below leave out queries without relevant rows; Irrelevant is the number of
+	// these queries. MAP takes, for each relevant row among the first K, the precision of the
+	// list down to that row. The sum of these precisions is divided by min(K, number of
+	// relevant rows).
 	MAP        float64 `json:"map"`
 	Irrelevant int64   `json:"irrelevant"`
-	// MRR is 1 over the place of the first relevant row in the whole list.
+	// MRR is 1 divided by the rank of the first relevant row in the whole list.
 	MRR float64 `json:"mrr"`
-	// Precision is the number of relevant rows among the first K, divided by K. Recall is
-	// the same number, divided by the number of all relevant rows.
+	// Precision is the number of relevant rows among the first K, divided by K. Recall is that
+	// number divided by the number of all relevant rows.
 	Precision float64  `json:"precision"`
 	Recall    float64  `json:"recall"`
 	K         int64    `json:"k"`
@@ -128,7 +130,7 @@ func (r RankingReport) String() string {
 	return t.String()
 }
 
-// listed is a row of a query's list.
+// listed is a row of the list of a query.
 type listed struct {
 	Query  string  `column:"query"`
 	Label  float64 `column:"label"`
@@ -155,8 +157,8 @@ func (s *rankingState) merge(o *rankingState) {
 	}
 }
 
-// Ranking measures lists in the order of their scores. It returns a dataset of one row with
-// a RankingReport, see ReportOf. The rows of a query are brought into one shard.
+// Ranking measures lists ordered by score. It returns a dataset of one row with a
+// RankingReport; see ReportOf. All rows of a query are moved to one shard.
 func Ranking(rows *engine.Dataset, o RankingOptions) *engine.Dataset {
 	const op = "evaluate.Ranking"
 	in := newTable(o.Skip)
@@ -180,12 +182,12 @@ func Ranking(rows *engine.Dataset, o RankingOptions) *engine.Dataset {
 	return reporting[rankingState, RankingReport]{op: "Ranking", merge: (*rankingState).merge, report: o.report}.finish(states)
 }
 
-// lister is the operator that checks rows and writes queries as text.
+// lister is the operator that checks rows and converts queries to text.
 type lister struct {
 	engine.BaseOperator
 	in     table
 	weight int
-	row    int // of the shard
+	row    int // number of the next row in the current shard
 	rows   []listed
 }
 
@@ -223,7 +225,7 @@ func (o *lister) EndShard(*engine.Context, int, engine.Output) error {
 	return nil
 }
 
-// plainZero turns the query -0 into 0, so that both are one query.
+// plainZero returns "0" for the query "-0", so that both are the same query.
 func plainZero(query string) string {
 	if query == "-0" {
 		return "0"
@@ -240,7 +242,7 @@ type ranker struct {
 	reserved int64
 }
 
-const listedBytes = 80 // with a short text
+const listedBytes = 80 // bytes for a row, including a short text
 
 func (o *ranker) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
 	rows := arrowrows.Record(in)
@@ -280,8 +282,8 @@ func (o *ranker) free() {
 	o.reserved = 0
 }
 
-// MeasureRanking is Ranking of slices. weight may be nil. Options that name columns are not
-// read.
+// MeasureRanking is Ranking for slices. weight may be nil. The options that name columns are
+// ignored.
 func MeasureRanking[Q Label](query []Q, label, score, weight []float64, o RankingOptions) (*RankingReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -308,17 +310,17 @@ func MeasureRanking[Q Label](query []Q, label, score, weight []float64, o Rankin
 	return o.report(&r.state)
 }
 
-// ranking measures lists.
+// ranking computes the measures of lists.
 type ranking struct {
 	options  RankingOptions
 	state    rankingState
-	discount []float64 // 1/log2(1+place), by place-1
+	discount []float64 // discount[i] is 1/log2(1+rank) for rank i+1
 	labels   []float64
 }
 
 func newRanking(o RankingOptions) *ranking { return &ranking{options: o} }
 
-// lists measures the lists of rows, which it sorts in place.
+// lists measures the lists that the rows form. It sorts rows in place.
 func (r *ranking) lists(rows []listed) error {
 	// Sort by label as well, so that the order of sums does not depend on the order of rows.
 	slices.SortFunc(rows, func(a, b listed) int {
@@ -338,9 +340,9 @@ func (r *ranking) lists(rows []listed) error {
 	return nil
 }
 
-// list measures one sorted list. Rows of equal scores count by the expectation over their
-// orders (McSherry and Najork, Computing Information Retrieval Performance Measures
-// Efficiently in the Presence of Tied Scores, ECIR 2008).
+// list measures one sorted list. A tie of rows with equal scores contributes its expectation
+// over the orders of these rows (McSherry and Najork, Computing Information Retrieval
+// Performance Measures Efficiently in the Presence of Tied Scores, ECIR 2008).
 func (r *ranking) list(rows []listed) {
 	o, s, w := r.options, &r.state, rows[0].Weight
 	s.Queries++
@@ -398,8 +400,9 @@ func (r *ranking) list(rows []listed) {
 	s.Recall.add(float64(w * (found / float64(relevant))))
 }
 
-// between returns the expected number of relevant rows among n rows of a tie. One relevant
-// row of the tie is left out; of the other rest rows, hits are relevant.
+// between returns the expected number of relevant rows among n rows chosen from rest rows of a
+// tie, of which hits are relevant. A further relevant row of the tie is not among the rest
+// rows.
 func between(n, hits, rest int) float64 {
 	if rest == 0 {
 		return 0
@@ -409,15 +412,15 @@ func between(n, hits, rest int) float64 {
 
 func gainOf(label float64) float64 { return kernel.Exp2(label) - 1 }
 
-// best returns the sum of discounted gains in the best order.
+// best returns the sum of the discounted gains for the best order.
 func (r *ranking) best(rows []listed) float64 {
 	r.labels = r.labels[:0]
 	for _, row := range rows {
 		r.labels = append(r.labels, row.Label)
 	}
 	slices.SortFunc(r.labels, func(a, b float64) int { return cmp.Compare(b, a) })
-	// Equal labels count together, as equal scores do in list, so that a perfect order gives
-	// 1.
+	// Equal labels are added together in the same way as list adds equal scores, so that the
+	// quotient for a perfect order is exactly 1.
 	var best float64
 	for lo := 0; lo < len(r.labels); {
 		hi, gains := lo, 0.0
@@ -430,7 +433,7 @@ func (r *ranking) best(rows []listed) float64 {
 	return best
 }
 
-// discounts returns the sum of the discounts of the places from lo up to hi, counted from 0.
+// discounts returns the sum of the discounts of the positions lo to hi-1, counted from 0.
 func (r *ranking) discounts(lo, hi int) float64 {
 	for len(r.discount) < hi {
 		r.discount = append(r.discount, 1/kernel.Log2(float64(len(r.discount)+2)))
@@ -442,11 +445,11 @@ func (r *ranking) discounts(lo, hi int) float64 {
 	return s
 }
 
-// reciprocal returns the expectation of 1/place of the first relevant row in a tie of size
-// rows. hits of them are relevant, and lo rows come before the tie.
+// reciprocal returns the expectation of 1/rank of the first relevant row if that row is in a
+// tie. The tie has size rows, of which hits are relevant, and follows lo other rows.
 func reciprocal(lo, size, hits int) float64 {
 	var s float64
-	p := float64(hits) / float64(size) // that the first relevant row is the x-th of the tie
+	p := float64(hits) / float64(size) // probability that the first relevant row is the x-th of the tie
 	for x := 1; x <= size-hits+1; x++ {
 		s += p / float64(lo+x)
 		p = float64(p * (float64(size-x-hits+1) / float64(size-x)))
@@ -454,7 +457,7 @@ func reciprocal(lo, size, hits int) float64 {
 	return s
 }
 
-// report makes the report of a state.
+// report returns the report for a state.
 func (o RankingOptions) report(s *rankingState) (*RankingReport, error) {
 	r := &RankingReport{Weight: s.Weight.value(), Queries: s.Queries, Irrelevant: s.Irrelevant, K: int64(o.K), FlatQueries: s.Flat, FlatAs: o.Flat.String()}
 	var u undefined

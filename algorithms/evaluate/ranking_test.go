@@ -28,7 +28,7 @@ func ranking(o evaluate.RankingOptions) func(*engine.Dataset) *engine.Dataset {
 	return func(d *engine.Dataset) *engine.Dataset { return evaluate.Ranking(d, o) }
 }
 
-// measureRanked is MeasureRanking for rows.
+// measureRanked calls MeasureRanking with the columns of rows.
 func measureRanked(rows []ranked, o evaluate.RankingOptions) (*evaluate.RankingReport, error) {
 	var query []string
 	var label, score, weight []float64
@@ -44,8 +44,8 @@ var rankedRows = []ranked{
 	{"c", 1, .1, .5}, {"c", 0, .2, .5}, {"c", 0, .3, .5},
 }
 
-// The expected values come from scikit-learn's ndcg_score with the gains 2^label-1. It averages
-// over ties too.
+// TestRankingEqualsScikitLearn compares with scikit-learn's ndcg_score for the gains 2^label-1.
+// scikit-learn averages over ties too.
 func TestRankingEqualsScikitLearn(t *testing.T) {
 	for k, want := range map[int][]float64{3: {0.8629841898786564, 0.19562755714523997, 0.5}, 10: {0.9451279243474717, 0.5152587536898924, 0.5}} {
 		o := rankingCols
@@ -57,8 +57,8 @@ func TestRankingEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// The expected values are computed by hand, without ties. The relevant rows are in places 1 and
-// 3 of 4; K is 2 and 4.
+// TestRankingByHand compares with values computed by hand for a list without ties. Of its 4
+// rows, those at ranks 1 and 3 are relevant; K is 2 and then 4.
 func TestRankingByHand(t *testing.T) {
 	rows := []ranked{{"q", 1, 4, 1}, {"q", 0, 3, 1}, {"q", 2, 2, 1}, {"q", 0, 1, 1}}
 	r := must(measureRanked(rows, evaluate.RankingOptions{K: 2}))
@@ -84,7 +84,8 @@ func permutations(order []int, n int, f func([]int)) {
 	}
 }
 
-// With ties each measure is the mean over all orders that the scores permit.
+// TestRankingIsTheMeanOverTies requires that with ties each measure is its mean over all orders
+// that the scores permit.
 func TestRankingIsTheMeanOverTies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 6).Draw(t, "n")
@@ -216,8 +217,8 @@ func TestRankingRefusesWhatItCannotMeasure(t *testing.T) {
 	}
 }
 
-// TestFlatQueries has one query with only labels of 0. The other query has its only relevant
-// row in the second place: its NDCG is 1/log2(3). scikit-learn's ndcg_score gives the same,
+// TestFlatQueries has one query whose labels are all 0. The only relevant row of the other
+// query is at rank 2, so its NDCG is 1/log2(3). scikit-learn's ndcg_score gives the same value,
 // and 0 for the flat query. LightGBM and XGBoost give 1 for the flat query.
 func TestFlatQueries(t *testing.T) {
 	for flat, want := range map[evaluate.FlatQueries]float64{

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// RegressionOptions say what Regression reads. LabelCol and PredictionCol are required;
-// the zero value of the other fields is their default.
+// RegressionOptions are the options of Regression. LabelCol and PredictionCol are required. The
+// zero values of the other fields are their defaults.
 type RegressionOptions struct {
 	// LabelCol and PredictionCol name number columns.
 	LabelCol      string
@@ -20,22 +20,22 @@ type RegressionOptions struct {
 	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
 	// row weighs 1. A row of weight 2 counts as two rows.
 	WeightCol string
-	// Quantile is the quantile of the pinball loss, in (0, 1): the weight of labels above
-	// the prediction. 0 means 0.5.
+	// Quantile is the parameter of the pinball loss, in (0, 1): the factor of the error where
+	// the label is above the prediction. 0 means 0.5.
 	Quantile float64
-	// Deviance is the kind of the mean deviance. The zero value computes none.
+	// Deviance selects the mean deviance to compute. The zero value computes none.
 	Deviance Deviance
-	// Power is the power of the variance of TweedieDeviance: 0 or less, or 1 or more.
+	// Power is the exponent of the variance function of TweedieDeviance: at most 0, or at least
+	// 1.
 	Power float64
-	// NoMedian saves two sorts of the rows. MedianAE, D2Absolute and D2Pinball are then not
-	// computed.
+	// NoMedian skips MedianAE, D2Absolute and D2Pinball, which saves sorting the rows twice.
 	NoMedian bool
 	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
 	// "rows skipped" in the run's report. Otherwise such a row is an error.
 	Skip bool
 }
 
-// Validate returns what is wrong with the options, apart from columns.
+// Validate returns what is wrong with the options, without checking that the columns exist.
 func (o RegressionOptions) Validate() error {
 	switch {
 	case !(o.Quantile >= 0 && o.Quantile < 1):
@@ -57,8 +57,8 @@ func (o RegressionOptions) withDefaults() RegressionOptions {
 	return o
 }
 
-// RegressionReport measures predictions of numbers. A number without a value is NaN, and
-// Undefined says why, unless it was not asked for.
+// RegressionReport has measures of predicted numbers. A measure that is not defined is NaN, and
+// Undefined gives the reason, except where the options did not request the measure.
 type RegressionReport struct {
 	Weight   float64 `json:"weight"` // of all rows
 	MSE      float64 `json:"mse"`
@@ -67,22 +67,23 @@ type RegressionReport struct {
 	MedianAE float64 `json:"median_ae"` // weighted; the mean of two rows where it lies between them
 	MaxError float64 `json:"max_error"` // the largest absolute error of a row of positive weight
 	Bias     float64 `json:"bias"`      // the mean of prediction minus label
-	// R2 is 1 - (sum of squared errors) / (sum of squared errors of the mean label as the
-	// prediction). ExplainedVariance is the same with errors taken about their mean.
+	// R2 is 1 - e/m, where e is the sum of squared errors, and m is the sum of squared errors
+	// if the mean label is the prediction. ExplainedVariance is the same, except that e is the
+	// sum of squared distances of the errors to their mean.
 	R2                float64 `json:"r2"`
 	ExplainedVariance float64 `json:"explained_variance"`
 	// MAPE is the mean of |error| / max(|label|, 2^-52).
 	MAPE float64 `json:"mape"`
-	// Pinball is the mean of Quantile·error where the label is above the prediction, and of
-	// (1-Quantile)·|error| where it is below.
+	// Pinball is the mean of Quantile·|error| over rows whose label is above the prediction,
+	// and of (1-Quantile)·|error| over the other rows, taken together.
 	Pinball  float64 `json:"pinball"`
 	Quantile float64 `json:"quantile"`
-	// D2Absolute and D2Pinball are 1 - loss/(loss of the best constant), for the absolute
-	// error and the pinball loss. D2Deviance is the same for Deviance; the best constant is
-	// the mean.
+	// D2Absolute and D2Pinball are 1 - loss/(loss of the best constant prediction), for the
+	// absolute error and the pinball loss. D2Deviance is the same for the deviance, whose best
+	// constant is the mean label.
 	D2Absolute float64  `json:"d2_absolute"`
 	D2Pinball  float64  `json:"d2_pinball"`
-	Deviance   float64  `json:"deviance"` // mean
+	Deviance   float64  `json:"deviance"` // mean deviance
 	D2Deviance float64  `json:"d2_deviance"`
 	Undefined  []string `json:"undefined"`
 }
@@ -101,15 +102,14 @@ func (r RegressionReport) String() string {
 	return t.String()
 }
 
-// regressionState has the sums over rows of labels and predictions. Each operator fills a
-// part of it.
+// regressionState has the sums over the rows. Each operator sets only some of the fields.
 type regressionState struct {
 	Label, Error               moments // of label, and of label - prediction
 	Absolute, Percent, Pinball sum
 	MaxError                   float64
 	Deviance                   devianceState
-	// Quantiles of absolute errors and of labels: Labels for the median, Quantile for the
-	// quantile of the options.
+	// Errors is for the median of the absolute errors, Labels for the median of the labels, and
+	// Quantile for the quantile of the labels that the options select.
 	Errors, Labels, Quantile quantiles
 }
 
@@ -144,8 +144,8 @@ func (o RegressionOptions) add(s *regressionState, label, prediction, w float64)
 	}
 }
 
-// Regression measures predictions of numbers. It returns a dataset of one row with a
-// RegressionReport, see ReportOf.
+// Regression measures predicted numbers. It returns a dataset of one row with a
+// RegressionReport; see ReportOf.
 func Regression(rows *engine.Dataset, o RegressionOptions) *engine.Dataset {
 	const op = "evaluate.Regression"
 	in := newTable(o.Skip)
@@ -184,10 +184,10 @@ func Regression(rows *engine.Dataset, o RegressionOptions) *engine.Dataset {
 	}.finish(operators.Union(states[0], states[1:]...))
 }
 
-// eachRow calls a function with the label, prediction and weight of every row of a batch.
+// eachRow calls f with the label, prediction and weight of every row of a batch.
 type eachRow func(rec arrow.Record, f func(label, prediction, w float64))
 
-// deviances adds the second pass over the rows, once their mean label is known.
+// deviances adds the second pass over the rows, which needs the mean label.
 func (o RegressionOptions) deviances(rows, sums *engine.Dataset, in table, each eachRow) *engine.Dataset {
 	return foldSpec[regressionState]{
 		op:    "RegressionDeviance",
@@ -230,14 +230,14 @@ func (o RegressionOptions) orders(rows *engine.Dataset, in table, each eachRow) 
 
 func numberText(v float64) string { return string(appendFloat(nil, v, 64)) }
 
-// absoluteError returns a finite number. Where the error of finite numbers exceeds float64,
-// it returns the largest float64; see medianError.
+// absoluteError returns the absolute error as a finite number. Where the difference of label
+// and prediction exceeds float64, it returns the largest float64; see medianError.
 func absoluteError(label, prediction float64) float64 {
 	return min(math.Abs(label-prediction), math.MaxFloat64)
 }
 
-// medianError returns the median of the absolute errors. It is infinite where it falls on an
-// error that may exceed float64.
+// medianError returns the median of the absolute errors. It is infinite if it equals the
+// largest float64, since that error may exceed float64.
 func (s *regressionState) medianError() float64 {
 	if math.IsInf(s.MaxError, 1) && max(s.Errors.Lower, s.Errors.Upper) == math.MaxFloat64 {
 		return math.Inf(1)
@@ -252,8 +252,8 @@ func (o RegressionOptions) visitLabels(s *regressionState, t *step) {
 	s.Quantile.visit(o.Quantile, t)
 }
 
-// MeasureRegression is Regression of slices. weight may be nil. Options that name columns
-// are not read.
+// MeasureRegression is Regression for slices. weight may be nil. The options that name columns
+// are ignored.
 func MeasureRegression(label, prediction, weight []float64, o RegressionOptions) (*RegressionReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -286,7 +286,7 @@ func MeasureRegression(label, prediction, weight []float64, o RegressionOptions)
 	return o.report(&s)
 }
 
-// report makes the report of a state.
+// report returns the report for a state.
 func (o RegressionOptions) report(s *regressionState) (*RegressionReport, error) {
 	w := s.Label.Weight.value()
 	nan := math.NaN()
@@ -313,7 +313,7 @@ func (o RegressionOptions) report(s *regressionState) (*RegressionReport, error)
 	r.ExplainedVariance = 1 - u.ratio("explained_variance", s.Error.spread(), all, constant)
 	if !o.NoMedian {
 		r.MedianAE = s.medianError()
-		// The best constant's absolute error is twice its pinball loss at 0.5.
+		// For the best constant, the absolute error is twice the pinball loss at 0.5.
 		r.D2Absolute = 1 - u.ratio("d2_absolute", s.Absolute.value(), 2*s.Labels.loss(0.5), constant)
 		r.D2Pinball = 1 - u.ratio("d2_pinball", s.Pinball.value(), s.Quantile.loss(o.Quantile), constant)
 	}
@@ -339,11 +339,11 @@ type Deviance int
 const (
 	// NoDeviance computes no deviance.
 	NoDeviance Deviance = iota
-	// PoissonDeviance is for a variance proportional to the mean, as of counts.
+	// PoissonDeviance is for labels such as counts, whose variance is proportional to the mean.
 	PoissonDeviance
-	// GammaDeviance is for a variance proportional to the square of the mean.
+	// GammaDeviance is for labels whose variance is proportional to the square of the mean.
 	GammaDeviance
-	// TweedieDeviance is for a variance proportional to the mean to the Power.
+	// TweedieDeviance is for labels whose variance is proportional to mean^Power.
 	TweedieDeviance
 )
 

@@ -43,8 +43,8 @@ func regression(o evaluate.RegressionOptions) func(*engine.Dataset) *engine.Data
 	return func(d *engine.Dataset) *engine.Dataset { return evaluate.Regression(d, o) }
 }
 
-// The expected values come from scikit-learn's functions of these names, with sample_weight,
-// and for pinball and d2_pinball with alpha=0.25.
+// TestRegressionEqualsScikitLearn compares with scikit-learn's functions of the same names,
+// with sample_weight. pinball and d2_pinball have alpha=0.25.
 func TestRegressionEqualsScikitLearn(t *testing.T) {
 	for _, c := range []struct {
 		weight                                                   []float64
@@ -87,12 +87,13 @@ func TestRegressionEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// Deviances of predictions that are nearly right, computed from the definitions with 60 digits:
+// TestDeviancesOfNearlyRightPredictions compares with deviances computed from their definitions
+// with 60 digits, by this Python program for powers other than 1 and 2:
 //
 //	p, y, m = Decimal(p), Decimal(y), Decimal(m); pw = lambda b, e: (b.ln()*e).exp()
 //	2*(pw(y, 2-p)/((1-p)*(2-p)) - y*pw(m, 1-p)/(1-p) + pw(m, 2-p)/(2-p))
 //
-// and for 1 and 2 by y·log(y/m) − (y−m) and log(m/y) + y/m − 1.
+// For the powers 1 and 2, the deviances are 2·(y·log(y/m) − (y−m)) and 2·(log(m/y) + y/m − 1).
 func TestDeviancesOfNearlyRightPredictions(t *testing.T) {
 	for _, c := range [][4]float64{
 		{1, 1000000.5, 1000000.25, 6.249997916667382e-08}, {1, 3, 2.9999, 3.333407409273378e-09}, {1, 1.25, 1, 0.05785887828552439},
@@ -126,7 +127,7 @@ func TestRegressionEqualsItsDefinition(t *testing.T) {
 			own += loss(label[i], guess[i])
 		}
 		best, bestAbsolute, about := math.Inf(1), math.Inf(1), 0.0
-		for _, c := range label { // the best constant is one of the labels
+		for _, c := range label { // some label is the best constant
 			var sum, abs float64
 			for _, y := range label {
 				sum += loss(y, c)
@@ -150,7 +151,8 @@ func TestRegressionEqualsItsDefinition(t *testing.T) {
 	})
 }
 
-// Integer weights give the same report as repeated rows.
+// TestRegressionWeightsRepeatRows requires that integer weights give the same report as
+// repeated rows.
 func TestRegressionWeightsRepeatRows(t *testing.T) {
 	var label, guess []float64
 	weight := []float64{1, 0, 3, 2, 1, 4, 0, 1, 2}
@@ -169,7 +171,8 @@ func TestRegressionWeightsRepeatRows(t *testing.T) {
 	}
 }
 
-// Labels far from 0 lose no precision, because nothing cancels in the sums about the mean.
+// TestRegressionFarFromZero requires that labels far from 0 lose no precision by cancellation
+// in the sums about the mean.
 func TestRegressionFarFromZero(t *testing.T) {
 	label, guess := []float64{1e9 + 1, 1e9 + 2, 1e9 + 3, 1e9 + 4}, []float64{1e9 + 1, 1e9 + 2, 1e9 + 3, 1e9 + 5}
 	r := must(evaluate.MeasureRegression(label, guess, nil, evaluate.RegressionOptions{}))
@@ -267,7 +270,7 @@ func TestRegressionRefusesWhatItCannotMeasure(t *testing.T) {
 	require.Error(t, second(evaluate.MeasureRegression(numberLabel, numberGuess[1:], nil, evaluate.RegressionOptions{})))
 	require.Error(t, second(evaluate.MeasureRegression([]float64{1}, []float64{math.NaN()}, nil, evaluate.RegressionOptions{})))
 	require.Error(t, second(evaluate.MeasureRegression(nil, nil, nil, evaluate.RegressionOptions{Quantile: 2})))
-	// Errors that exceed float64 do not panic.
+	// An error that exceeds float64 must not cause a panic.
 	r := must(evaluate.MeasureRegression([]float64{math.MaxFloat64, 1}, []float64{-math.MaxFloat64, 1}, nil, evaluate.RegressionOptions{}))
 	require.True(t, math.IsNaN(r.MSE))
 	require.Contains(t, strings.Join(r.Undefined, "\n"), "mse: an intermediate sum exceeds the range of float64")

@@ -18,18 +18,18 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// ReportColumn is the text column that has the whole report as JSON, in the one-row datasets
-// that evaluations return. The other columns are the numbers of the report, named as their
-// JSON fields.
+// ReportColumn is the name of the text column with the whole report as JSON, in the one-row
+// datasets that evaluations return. The other columns are the numbers of the report, named like
+// its JSON fields.
 const ReportColumn = "report"
 
-// Report is the constraint of the types of reports.
+// Report is the constraint for the types of reports.
 type Report interface {
 	BinaryReport | MulticlassReport | RegressionReport | ClusteringReport | RankingReport
 }
 
-// ReportOf returns the report in the result of that name, collected from the dataset of an
-// evaluation.
+// ReportOf returns a report from the result of a run. name is the name under which the dataset
+// of the evaluation was collected.
 func ReportOf[R Report](result *engine.Result, name string) (*R, error) {
 	type row struct {
 		Report string `column:"report"`
@@ -48,14 +48,14 @@ func ReportOf[R Report](result *engine.Result, name string) (*R, error) {
 	return r, nil
 }
 
-// metric is a number of a report that is a column of its own.
+// metric is a number of a report that has its own column.
 type metric struct {
 	name  string
 	index int
 	kind  arrow.DataType
 }
 
-// metrics returns the numbers of a report type in the order of its fields.
+// metrics returns the numbers of a report of type t in the order of its fields.
 func metrics(t reflect.Type) []metric {
 	var list []metric
 	for i := range t.NumField() {
@@ -93,7 +93,7 @@ func reportRecord[R any](mem memory.Allocator, schema *arrow.Schema, report *R) 
 		switch f := b.Field(i).(type) {
 		case *array.Float64Builder:
 			if n := v.Field(m.index).Float(); math.IsNaN(n) {
-				f.Append(math.NaN()) // always the same one of the many NaNs
+				f.Append(math.NaN()) // every NaN is written with the same bits
 			} else {
 				f.Append(n)
 			}
@@ -109,8 +109,8 @@ func reportRecord[R any](mem memory.Allocator, schema *arrow.Schema, report *R) 
 	return b.NewRecord()
 }
 
-// partsOf returns a part of a report as rows, such as the points of a curve or the cells of
-// a matrix.
+// partsOf returns the rows of a part of a report as a dataset. Such parts are the points of a
+// curve and the cells of a matrix.
 func partsOf[R, T any](op string, report *engine.Dataset, parts func(r *R) []T) *engine.Dataset {
 	b := model.BuilderOf(op, report)
 	if report.Poisoned() {
@@ -134,11 +134,11 @@ func partsOf[R, T any](op string, report *engine.Dataset, parts func(r *R) []T) 
 	})
 }
 
-// undefined collects the names of metrics that have no value, and why.
+// undefined collects the names of metrics that are not defined, with the reasons.
 type undefined []string
 
-// ratio returns a/b. It is NaN where b is 0, as the metric then has no value, and where a or
-// b exceeds float64.
+// ratio returns a/b. If b is 0, it records that the metric is not defined, with the reason why,
+// and returns NaN. It also returns NaN if a or b exceeds float64.
 func (u *undefined) ratio(name string, a, b float64, why string) float64 {
 	if b == 0 {
 		return u.none(name, why)
@@ -149,13 +149,13 @@ func (u *undefined) ratio(name string, a, b float64, why string) float64 {
 	return a / b
 }
 
-// none records that a metric has no value.
+// none records that a metric is not defined, and returns NaN.
 func (u *undefined) none(name, why string) float64 {
 	*u = append(*u, name+": "+why)
 	return math.NaN()
 }
 
-// text is a report for people: lines of a name and a value, aligned.
+// text is the readable form of a report: lines of a name and a value, aligned.
 type text struct {
 	out   strings.Builder
 	width int
@@ -181,14 +181,14 @@ func (t *text) line(name, value string) {
 	fmt.Fprintf(&t.out, "%-*s  %s\n", t.width, name, value)
 }
 
-// undefined writes why metrics have no value.
+// undefined writes the reasons why metrics are not defined.
 func (t *text) undefined(list []string) {
 	for _, u := range list {
 		t.line("undefined", u)
 	}
 }
 
-// grid writes rows of cells as aligned columns, the first of them left-aligned.
+// grid writes rows of cells as aligned columns. The first column is left-aligned.
 func (t *text) grid(rows [][]string) {
 	var widths []int
 	for _, row := range rows {

@@ -5,31 +5,31 @@ import (
 	"math/big"
 )
 
-// sum adds float64 values exactly: its value is the true sum, rounded once. So it is a
-// function of the values alone. It depends neither on their order nor on how they were split
+// sum adds float64 values exactly: value returns the true sum, rounded once. Hence the result
+// depends on the values alone. It depends neither on their order nor on how they were split
 // into partial sums.
 //
-// Hi and Lo hold the sum so far without an error, as the rounding error of an addition is
-// itself a float64 (Knuth, The Art of Computer Programming 2, 4.2.2). Values that do not fit
-// there go to Big. It is an integer in units of 2^-1074 that covers the whole range of
-// float64, in digits of 32 bits with room for carries (Neal, "Fast exact summation using
-// small and large superaccumulators", 2015). Weights of 1, integers and most data never need
-// it.
+// Hi + Lo is the sum so far, without an error, because the rounding error of an addition is
+// itself a float64 (Knuth, The Art of Computer Programming 2, 4.2.2). If Hi and Lo cannot
+// represent the sum, values are added to Big. Big is an integer in units of 2^-1074 that covers
+// the whole range of float64. It has digits of 32 bits in words of 64 bits, which leaves bits
+// for carries (Neal, "Fast exact summation using small and large superaccumulators", 2015). For
+// weights of 1, integers and most data, Big is never needed.
 //
-// The zero value is an empty sum. Fields are exported for their codec only.
+// The zero value is an empty sum. The fields are exported only so that they can be encoded.
 type sum struct {
 	Hi      float64 `msgpack:"h,omitempty"`
 	Lo      float64 `msgpack:"l,omitempty"`
 	Big     []int64 `msgpack:"b,omitempty"` // nil until needed
-	Adds    int     `msgpack:"n,omitempty"` // to Big since carries were last propagated
-	Special float64 `msgpack:"s,omitempty"` // infinity or NaN once one was added
+	Adds    int     `msgpack:"n,omitempty"` // additions to Big since carries were last propagated
+	Special float64 `msgpack:"s,omitempty"` // infinity or NaN, once such a value was added
 }
 
 const (
 	digitBits = 32
-	// 2046+52 bits for the values, 64 more for their number.
+	// 2046+52 bits are for the values, and 64 bits for the number of values.
 	bigDigits = (2046 + 52 + 64 + digitBits - 1) / digitBits
-	// A digit takes this many additions of less than 2^32 without an overflow.
+	// maxAdds additions of numbers below 2^32 to a digit do not overflow it.
 	maxAdds = 1 << 30
 )
 
@@ -38,14 +38,14 @@ func (s *sum) add(x float64) {
 	h := s.Hi + x
 	t := h - s.Hi
 	e := (s.Hi - (h - t)) + (x - t)
-	if e == 0 { // not so for a NaN
+	if e == 0 { // false for a NaN
 		s.Hi = h
 		return
 	}
 	s.addSlowly(x, h, e)
 }
 
-// addSlowly completes add where its sum h has a rounding error e.
+// addSlowly completes add if the sum h of x and Hi has a rounding error e.
 func (s *sum) addSlowly(x, h, e float64) {
 	if h-h != 0 || e-e != 0 { // infinite, NaN or too large
 		if x-x != 0 {
@@ -67,8 +67,9 @@ func (s *sum) addSlowly(x, h, e float64) {
 	}
 }
 
-// addProduct adds x·y: the rounded product and, below 1e150, its rounding error. So nothing
-// is lost except below the least float64 (Dekker, Numerische Mathematik 18, 1971).
+// addProduct adds x·y. It adds the rounded product and, for products below 1e150, its rounding
+// error. Only parts below the smallest float64 are lost (Dekker, Numerische Mathematik 18,
+// 1971).
 func (s *sum) addProduct(x, y float64) {
 	p := float64(x * y)
 	s.add(p)
@@ -112,7 +113,7 @@ func (s *sum) spill(x float64) {
 		mantissa |= 1 << 52
 	}
 	at, shift := (exponent-1)/digitBits, uint((exponent-1)%digitBits)
-	hi, lo := mantissa>>(64-shift), mantissa<<shift // of 85 bits, three digits
+	hi, lo := mantissa>>(64-shift), mantissa<<shift // 85 bits, which is three digits
 	d0, d1, d2 := int64(lo&(1<<digitBits-1)), int64(lo>>digitBits), int64(hi)
 	if b>>63 != 0 {
 		d0, d1, d2 = -d0, -d1, -d2
@@ -122,7 +123,7 @@ func (s *sum) spill(x float64) {
 	s.Big[at+2] += d2
 }
 
-// carry brings all digits of Big but the last into 0..2^32-1.
+// carry propagates carries, so that all digits of Big except the last are in 0..2^32-1.
 func (s *sum) carry() {
 	var c int64
 	for i := range s.Big {
@@ -137,8 +138,7 @@ func (s *sum) carry() {
 	s.Adds = 1
 }
 
-// merge adds another sum. It may change the representation of the other sum, but not its
-// value.
+// merge adds the sum o. It may change the fields of o, but not the value of o.
 func (s *sum) merge(o *sum) {
 	s.add(o.Hi)
 	s.add(o.Lo)
@@ -169,10 +169,10 @@ func (s *sum) value() float64 {
 	return v + 0
 }
 
-// exactBits is enough for any sum of float64 values.
+// exactBits is a precision that represents any sum of float64 values.
 const exactBits = bigDigits*digitBits + 64
 
-// exact returns the sum itself, which must not be infinite or NaN.
+// exact returns the sum without rounding. The sum must be finite.
 func (s *sum) exact() *big.Float {
 	f := newExact()
 	if s.Big != nil {
@@ -194,9 +194,10 @@ func newExact() *big.Float { return new(big.Float).SetPrec(exactBits) }
 // finite reports whether the sum is a finite number.
 func (s *sum) finite() bool { return s.Special == 0 }
 
-// spread returns the sum of squares about the mean, squares - total²/weight, from the exact
-// sums of w, w·x and w·x². It is rounded once, so that nothing cancels. It is NaN where a
-// sum is not finite, and 0 without weight.
+// spread returns the weighted sum of squared distances to the mean, which is squares -
+// total²/weight. The arguments are the exact sums of w, w·x and w·x². The result is rounded
+// once, so no precision is lost by cancellation. It is NaN if one of the sums is not finite,
+// and 0 if weight is 0.
 func spread(weight, total, squares *sum) float64 {
 	if !weight.finite() || !total.finite() || !squares.finite() {
 		return math.NaN()

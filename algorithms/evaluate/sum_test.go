@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// trueSum returns the sum in exact arithmetic, rounded once.
+// trueSum returns the sum computed in exact arithmetic and rounded once.
 func trueSum(values []float64) float64 {
 	total := new(big.Float).SetPrec(4000)
 	for _, v := range values {
@@ -44,7 +44,8 @@ func TestSumIsTheTrueSum(t *testing.T) {
 	})
 }
 
-// Small values remain after the large ones have cancelled.
+// TestSumKeepsWhatIsSmall requires that small values are not lost while large values are added
+// and cancel.
 func TestSumKeepsWhatIsSmall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var values []float64
@@ -70,7 +71,8 @@ func TestSumKeepsWhatIsSmall(t *testing.T) {
 	require.Equal(t, 1e-300, s.value())
 }
 
-// Full digits are carried before others are added to them.
+// TestSumMergesFullDigits requires that merge propagates the carries of full digits before it
+// adds other digits.
 func TestSumMergesFullDigits(t *testing.T) {
 	full := func() *sum {
 		s := &sum{Big: make([]int64, bigDigits), Adds: maxAdds}
@@ -81,7 +83,7 @@ func TestSumMergesFullDigits(t *testing.T) {
 	want := 2 * a.value()
 	a = full()
 	a.merge(b)
-	// so as many more additions as Adds permits are safe
+	// Then maxAdds further additions cannot overflow the digit.
 	require.Less(t, a.Big[40], int64(1)<<33)
 	require.Equal(t, want, a.value())
 }
@@ -107,8 +109,7 @@ func TestSumOfProductsIsExact(t *testing.T) {
 }
 
 func TestSumCarriesOn(t *testing.T) {
-	// The lowest and the highest digit are added at the same time, again and again, with forced
-	// carries.
+	// The lowest and the highest digit are added to in turn many times, and carries are forced.
 	var s sum
 	var values []float64
 	for i := range 2000 {

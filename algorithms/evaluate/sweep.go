@@ -14,29 +14,30 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Measures that need all rows sorted by a value, such as a score or an error, are computed
-// in a sweep over the distinct values. Each distinct value has two weights, for example
-// those of its positive and negative rows. On datasets,
+// Measures that need all rows sorted by a value, such as a score or an error, are computed in a
+// sweep over the distinct values. Each distinct value has two weights, for example the weight
+// of its positive rows and the weight of its negative rows. On datasets, a sweep has these
+// operators:
 //
 //	group     rows of a shard with equal values become one, with the sums of the weights
 //	range     groups move to the shard of their range of values
 //	totals    of each shard, which every subtask gets
 //	sweep     shard by shard, going on from the totals of the shards before
 //
-// Weights are added exactly. A step of the sweep sees them rounded once. So it sees the same
-// numbers on slices and wherever the shards end.
+// Weights are added exactly, and each step of the sweep gets the sums rounded once. The steps
+// therefore get the same numbers for slices and for any distribution over shards.
 
-// weighted is a value with its weights.
+// weighted is a value with its two weights.
 type weighted struct{ value, a, b float64 }
 
-// group is a distinct value with the weights of its rows.
+// group is a distinct value with the sums of the two weights of its rows.
 type group struct {
 	value float64
 	a, b  sum
 }
 
 // groups sorts values in place and calls each for every distinct value, in ascending or
-// descending order. The group is valid only during the call.
+// descending order. g is valid only during the call.
 func groups(values []weighted, descending bool, each func(g *group) error) error {
 	slices.SortFunc(values, func(x, y weighted) int {
 		if descending {
@@ -57,8 +58,8 @@ func groups(values []weighted, descending bool, each func(g *group) error) error
 	return nil
 }
 
-// step describes a distinct value in a sweep: its weights, the sums of the weights before
-// it, and the sums up to and including it.
+// step describes a distinct value in a sweep. It has the weights of the value, the sums of the
+// weights before it, and the sums including it.
 type step struct {
 	value            float64
 	a, b             float64
@@ -67,10 +68,10 @@ type step struct {
 	total            *totals
 }
 
-// totals are the weights of all values.
+// totals has the sums of the weights of all values.
 type totals struct {
 	A, B sum
-	a, b float64 // the same, rounded
+	a, b float64 // the sums, rounded
 }
 
 func (t *totals) merge(o *totals) {
@@ -80,7 +81,7 @@ func (t *totals) merge(o *totals) {
 
 func (t *totals) round() { t.a, t.b = t.A.value(), t.B.value() }
 
-// sweeping goes over groups in order.
+// sweeping is the state of a sweep over groups in order.
 type sweeping struct {
 	seen  totals
 	total *totals
@@ -113,15 +114,15 @@ func sweepSlice(values []weighted, descending bool, visit func(t *step)) *totals
 	return all
 }
 
-// groupRow is a group as a row between operators. A group takes several rows, with equal
-// values, where the sum of a weight is not one float64.
+// groupRow is the row by which operators exchange a group. A group is written as several rows
+// with equal values if the sum of a weight cannot be represented by one float64.
 type groupRow struct {
 	Value float64 `column:"value"`
 	A     float64 `column:"a"`
 	B     float64 `column:"b"`
 }
 
-// components appends float64 values that add up to a sum exactly.
+// components appends float64 values to dst whose exact sum is s.
 func (s *sum) components(dst []float64) []float64 {
 	switch {
 	case !s.finite() || s.Big == nil && s.Lo == 0:
@@ -139,8 +140,8 @@ func (s *sum) components(dst []float64) []float64 {
 	return dst
 }
 
-// grouper adds the operator that groups the rows of each shard. extract appends the values
-// of a clean batch to dst.
+// grouper adds the operator that groups the rows of each shard. extract appends the values of a
+// cleaned batch to dst.
 func grouper(rows *engine.Dataset, op string, in table, extract func(dst []weighted, rows arrow.Record) ([]weighted, error)) *engine.Dataset {
 	return rows.Builder().Add(engine.Spec{
 		Op:       op,
@@ -151,7 +152,7 @@ func grouper(rows *engine.Dataset, op string, in table, extract func(dst []weigh
 	})
 }
 
-// groupOperator is the operator behind grouper on one subtask.
+// groupOperator executes grouper on one subtask.
 type groupOperator struct {
 	engine.BaseOperator
 	in      table
@@ -216,7 +217,8 @@ func (o *groupOperator) Close() error {
 	return nil
 }
 
-// shardValues has the values of a shard. They count against the run's memory budget.
+// shardValues has the values of a shard. Their memory is reserved from the memory budget of the
+// run.
 type shardValues struct {
 	values   []weighted
 	memory   interface{ Release(int64) }
@@ -225,7 +227,7 @@ type shardValues struct {
 
 const weightedBytes = 24
 
-// grow makes room for n more values.
+// grow reserves memory for n more values.
 func (h *shardValues) grow(c *engine.Context, n int) error {
 	if len(h.values)+n > cap(h.values) {
 		h.values = slices.Grow(h.values, max(n, cap(h.values)/2))
@@ -239,8 +241,8 @@ func (h *shardValues) grow(c *engine.Context, n int) error {
 	return nil
 }
 
-// drop empties the values of the shard. Without a context it also releases their
-// reservation.
+// drop discards the values of the shard. It keeps the reserved memory for the next shard,
+// unless c is nil.
 func (h *shardValues) drop(c *engine.Context) {
 	h.values = h.values[:0]
 	if c == nil && h.memory != nil {
@@ -250,7 +252,8 @@ func (h *shardValues) drop(c *engine.Context) {
 }
 
 // sweepGroups adds the operators that sweep over groups. They call visit for each distinct
-// value with its step and the state of the shard. It returns the dataset of the states.
+// value, with its step and the state of the shard. sweepGroups returns the dataset of the
+// states.
 func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs []engine.Attr, visit func(s *S, t *step)) *engine.Dataset {
 	by := operators.Asc("value")
 	if descending {
@@ -271,7 +274,7 @@ func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs
 		perShard: true,
 	}
 	if err := total.in.bind(arrowrows.Arrow(ranges.Schema())); err != nil {
-		panic(err) // the schema is this package's
+		panic(err) // cannot happen: this package made the schema
 	}
 	return parts.Builder().Add(engine.Spec{
 		Op:     op,
@@ -284,8 +287,8 @@ func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs
 	})
 }
 
-// groupTable is the table that describes groups. Their values need no check; they are read
-// through a table all the same.
+// groupTable returns the table that describes the columns of groups. Group values need no
+// check, but batches are read through a table.
 func groupTable() table {
 	var t table
 	for _, name := range []string{"value", "a", "b"} {
@@ -294,13 +297,13 @@ func groupTable() table {
 	return t
 }
 
-// sweepOperator is the operator behind sweepGroups on one subtask.
+// sweepOperator executes sweepGroups on one subtask.
 type sweepOperator[S any] struct {
 	engine.BaseOperator
 	descending bool
 	visit      func(s *S, t *step)
 	all        totals
-	shards     []*totals // by shard, nil where it has no groups
+	shards     []*totals // by shard; nil for a shard without groups
 	held       shardValues
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// vectorReader gives the rows of a vector column, of any kind, as dense float64.
+// vectorReader reads the rows of a column of dense or sparse vectors as dense float64 slices.
 type vectorReader struct {
 	vectors *batch.Vectors
 	sparse  bool
@@ -18,8 +18,8 @@ type vectorReader struct {
 	row     []float64
 }
 
-// openVectors reads a column without nulls. size is the number of components of sparse
-// vectors, for types that do not have it.
+// openVectors returns a reader of a column without nulls. If the type of the column has no
+// size, size is the number of components of its sparse vectors.
 func openVectors(column arrow.Array, size int) (*vectorReader, error) {
 	dt := column.DataType()
 	if !batch.IsVector(dt) {
@@ -32,7 +32,7 @@ func openVectors(column arrow.Array, size int) (*vectorReader, error) {
 	return v, nil
 }
 
-// at returns the components of a row. They are valid until the next call.
+// at returns the components of row i. The slice is valid until the next call.
 func (v *vectorReader) at(i int) []float64 {
 	if !v.sparse {
 		return v.vectors.Dense(i)

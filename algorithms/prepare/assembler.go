@@ -39,14 +39,15 @@ func (f Form) MarshalText() ([]byte, error) { return forms.Text(f) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (f *Form) UnmarshalText(text []byte) error { return forms.Parse(f, text) }
 
-// VectorAssembler makes one vector of columns of numbers, bools and vectors, in the order of
-// Columns. Where the type of a vector column has no size, the size is learned from the rows.
+// VectorAssembler combines columns of numbers, bools and vectors into one vector column. The
+// components come in the order of Columns. Where the type of a vector column has no size, Fit
+// learns the size from the rows.
 type VectorAssembler struct {
 	// Columns are the columns to put together. Required.
 	Columns []string `json:"columns"`
 	// Output names the vector column; empty means "features".
 	Output string `json:"output,omitempty"`
-	// Form says whether it is dense or sparse.
+	// Form says whether the vectors are dense or sparse.
 	Form Form `json:"form"`
 	// Unknown says what happens to nulls. Keep makes their components NaN.
 	Unknown Unknown `json:"unknown"`
@@ -73,8 +74,8 @@ func (p VectorAssembler) Validate() error {
 	return errors.Join(errs...)
 }
 
-// form returns whether vectors made of columns are sparse, and how many components they
-// have. The size is 0 where types do not have it.
+// form returns whether the vectors made of columns are sparse, and their number of components.
+// size is 0 where the type of a column does not give its size.
 func (p VectorAssembler) form(fields []arrow.Field) (sparse bool, size int) {
 	sparse = p.Form == Sparse
 	open := false
@@ -90,8 +91,8 @@ func (p VectorAssembler) form(fields []arrow.Field) (sparse bool, size int) {
 	return sparse, size
 }
 
-// sizeOfType returns the number of components of a column, or 0 where its type does not have
-// it.
+// sizeOfType returns the number of components of a column of type dt, or 0 where the type does
+// not give it.
 func sizeOfType(dt arrow.DataType) int {
 	if batch.IsVector(dt) {
 		return batch.VectorDim(dt)
@@ -109,7 +110,8 @@ func (p VectorAssembler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	return []arrow.Field{{Name: p.output(), Type: dt, Nullable: p.NullMissing}}, err
 }
 
-// vectorType returns the type of vectors of a size. 0 leaves the size open.
+// vectorType returns the type of vectors with size components. A size of 0 leaves the size
+// open.
 func vectorType(sparse bool, size int) (arrow.DataType, error) {
 	switch {
 	case sparse:
@@ -120,7 +122,7 @@ func vectorType(sparse bool, size int) (arrow.DataType, error) {
 	return batch.VectorType(size)
 }
 
-// Fit learns the sizes that types leave open.
+// Fit learns the sizes of the vector columns whose types leave the size open.
 func (p VectorAssembler) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		fields, _ := find(arrowrows.Arrow(rows.Schema()), p.Columns, numberColumns|vectorColumns, "") // fit has checked them
@@ -134,10 +136,10 @@ func (p VectorAssembler) Fit(rows *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// learnSizes returns the dataset of a model that depends only on the sizes of columns. It
-// reads rows only where types leave a size open. A column may have vectors without
-// components if other columns have some. OneHotEncoder makes such vectors of a single value
-// with DropLast.
+// learnSizes returns the dataset of a model that depends only on the sizes of columns. It reads
+// rows only where a type leaves the size open. A column may have vectors of 0 components if
+// another column has components: OneHotEncoder with DropLast makes such vectors for a column
+// with a single value.
 func learnSizes(p parameters, rows *engine.Dataset, fields []arrow.Field, finish func(f *facts, inputs []model.Input) (preparation, error)) *engine.Dataset {
 	known := &facts{}
 	var columns []string
@@ -297,8 +299,8 @@ func checkSize(c *model.Cell, n int) error {
 	return nil
 }
 
-// entries returns how many components of a cell are not zero. For a sparse vector it returns
-// how many are listed.
+// entries returns the number of components of a cell that are not zero. For a sparse vector it
+// returns the number of listed entries, even if some of them are zero.
 func entries(c *model.Cell, size int) int {
 	n := 0
 	switch c.Kind {
@@ -320,8 +322,8 @@ func entries(c *model.Cell, size int) int {
 	return n
 }
 
-// putSparse writes the entries of a cell and returns their number. Component 0 of the cell
-// gets the index at.
+// putSparse writes the entries of a cell to indices and values and returns their number.
+// Component i of the cell gets the index at+i.
 func putSparse(c *model.Cell, at, size int, indices []int32, values []float64) int {
 	n := 0
 	put := func(j int, v float64) {

@@ -12,19 +12,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Bucketizer puts numbers into buckets between given bounds. n bounds make n+1 buckets. The
-// number of a value's bucket, of type int64, is the number of bounds that are not above the
+// Bucketizer replaces each number by the number of its bucket, an int64. n bounds make n+1
+// buckets. The bucket of a value is the number of bounds that are less than or equal to the
 // value.
 type Bucketizer struct {
 	// Columns are the columns of numbers. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the columns of buckets; none means that they replace Columns.
+	// Outputs names the columns of buckets. If it is empty, they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// Bounds has a list of bounds for each column, or one list for all. Bounds are finite
-	// and increasing. Required.
+	// Bounds has one list of bounds for each column, or a single list for all columns. The
+	// bounds of a list are finite and increasing. Required.
 	Bounds [][]float64 `json:"bounds"`
-	// Unknown says what happens to null and NaN. Keep gives them a number after the last
-	// bucket.
+	// Unknown says what happens to null and NaN. Keep puts them into an additional bucket after
+	// the last.
 	Unknown Unknown `json:"unknown"`
 }
 
@@ -75,7 +75,7 @@ func (p Bucketizer) Fit(rows *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// knownInputs describes columns of a schema that has all of them.
+// knownInputs returns the inputs for columns of a schema that contains all of them.
 func knownInputs(schema *arrow.Schema, columns []string) []model.Input {
 	var fields []arrow.Field
 	for _, name := range columns {
@@ -143,7 +143,7 @@ func (m *BucketModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// bucketOf returns how many bounds are not above v.
+// bucketOf returns the number of bounds that are less than or equal to v.
 func bucketOf(bounds []float64, v float64) int {
 	at, found := slices.BinarySearch(bounds, v)
 	if found {

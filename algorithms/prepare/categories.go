@@ -15,14 +15,15 @@ type categories struct {
 	Columns [][]category // by column, in order of text
 }
 
-// category is a distinct value, as Cell.Category writes it, with the weight of its rows.
+// category is a distinct value, as text written by Cell.Category, with the total weight of its
+// rows.
 type category struct {
 	Text  string
 	Count float64
 }
 
-// countCategories counts the distinct values of the wanted columns of a shard's rows. Null
-// and NaN are not counted. Text that is not UTF-8 is an error.
+// countCategories counts the distinct values of the columns c with wanted[c] in the rows of a
+// shard. Null and NaN are not counted. Text that is not UTF-8 is an error.
 func countCategories(w *work, wanted []bool) (*categories, error) {
 	counts := make([]map[string]*float64, len(w.names))
 	for c := range counts {
@@ -65,12 +66,12 @@ func countCategories(w *work, wanted []bool) (*categories, error) {
 	return all, nil
 }
 
-// counting is the pass that counts the categories of columns.
+// counting returns the pass that counts the categories of the wanted columns.
 func counting(wanted []bool) pass {
 	return pass{name: "categories", size: func(*facts) (int, int) { return 0, 0 }, count: wanted}
 }
 
-// all returns a slice of n times true.
+// all returns a slice of n elements, all true.
 func all(n int) []bool {
 	wanted := make([]bool, n)
 	for i := range wanted {
@@ -87,7 +88,8 @@ func categoryOf(c *model.Cell) (text []byte, ok bool) {
 	return c.Category()
 }
 
-// mergeCategories adds up the counts of two sets of shards.
+// mergeCategories returns the categories of two sets of shards together. The weights of equal
+// values are added.
 func mergeCategories(left, right *categories) *categories {
 	merged := &categories{}
 	for c := range left.Columns {
@@ -109,8 +111,9 @@ func mergeCategories(left, right *categories) *categories {
 	return merged
 }
 
-// compareValues orders the texts of a column's values: numbers by value, others by bytes. So
-// false is before true.
+// compareValues returns the function that orders the texts of a column's values. If number is
+// set, it compares the numbers that the texts stand for, otherwise bytes. By bytes, "false"
+// comes before "true".
 func compareValues(number bool) func(a, b string) int {
 	if !number {
 		return cmp.Compare[string]

@@ -36,8 +36,8 @@ func TestImputer(t *testing.T) {
 	near(t, r, "a", 22.0, 24.25, 38.0, 26.5, 24.25, -4.0, 54.0, 2.0)
 	golden(t, m)
 
-	// If several values are equally frequent, the mode is the least value. Values are compared
-	// as values, not as text.
+	// If several values are equally frequent, the mode is the least of them. Numbers are
+	// compared by value, not as text.
 	many := samples(false)
 	for i, n := range []int64{10, 9, 9, 10, 100, 7, 8, 3} {
 		many[i].Rooms = n
@@ -113,7 +113,8 @@ func TestStringIndexerTellsWhatIsWrong(t *testing.T) {
 	fails(t, rows, prepare.StringIndexer{Columns: []string{"city"}}, `column "city" has no value`)
 }
 
-// Texts that differ only in bytes that are not UTF-8 would be equal in a model's file.
+// TestCategoriesAreUTF8 requires that text that is not UTF-8 is refused, because different
+// invalid texts would become equal in a model's file.
 func TestCategoriesAreUTF8(t *testing.T) {
 	rows := samples(false)
 	rows[2].City = p("a~")
@@ -191,7 +192,8 @@ func TestQuantileDiscretizer(t *testing.T) {
 	fails(t, nil, prepare.QuantileDiscretizer{Columns: []string{"rooms"}}, "no rows")
 }
 
-// The average over very many values uses only the most frequent ones, and its shares sum to 1.
+// TestSharesOfVeryManyValues requires that the average over very many values uses only the most
+// frequent values, and that their shares sum to 1.
 func TestSharesOfVeryManyValues(t *testing.T) {
 	var rows []sample
 	for i := range 1500 {

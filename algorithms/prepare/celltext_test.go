@@ -7,7 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// text returns the value of a cell with all bits, except that all NaNs are the same.
+// text returns a text that shows every bit of the value of a cell, except that all NaNs have
+// the same text.
 func text(c model.Cell) string {
 	switch c.Kind {
 	case model.NullCell:

@@ -22,8 +22,8 @@ type preparation interface {
 	head() *Learned
 	// check returns what is inconsistent in a model that was read from a file.
 	check() error
-	// outputs returns the columns that the model computes from rows with a schema. Its error
-	// says what is wrong with the columns that it reads.
+	// outputs returns the columns that the model adds to rows with the given schema. It returns
+	// an error if the input columns are missing or have wrong types.
 	outputs(schema *arrow.Schema) ([]arrow.Field, error)
 }
 
@@ -37,15 +37,16 @@ type Learned struct {
 // Kind names the preparation, as in the file.
 func (l *Learned) Kind() string { return l.kind }
 
-// Inputs are the columns that the model reads.
+// Inputs returns the columns that the model reads.
 func (l *Learned) Inputs() []model.Input { return slices.Clone(l.inputs) }
 
-// Rows is the number of rows that the model was learned from; 0 if it needed none.
+// Rows returns the number of rows that the model was learned from, or 0 if it was not learned
+// from rows.
 func (l *Learned) Rows() int64 { return l.rows }
 
 func (l *Learned) head() *Learned { return l }
 
-// summary is the file's member of that name.
+// summary is the member "summary" of a model's file.
 type summary struct {
 	Rows int64 `json:"rows"`
 }
@@ -72,7 +73,7 @@ func decodeInto(file []byte, kind string, m preparation) error {
 	return nil
 }
 
-// parameters are the settings of a preparation.
+// parameters is implemented by the parameters of every preparation, such as StandardScaler.
 type parameters interface {
 	Kind() string
 	// Validate returns everything that is wrong with the parameters.
@@ -80,14 +81,15 @@ type parameters interface {
 	outputs(schema *arrow.Schema) ([]arrow.Field, error)
 }
 
-// callerOf returns the name of a preparation in messages: the type of its parameters.
+// callerOf returns the name of a preparation for messages: the name of the type of its
+// parameters.
 func callerOf(p any) string {
 	name := fmt.Sprintf("%T", p)
 	return "prepare." + name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// fit checks parameters and columns. If they are right, it adds the operators that learn the
-// model.
+// fit checks parameters and columns. If they are valid, it calls learn, which adds the
+// operators that learn the model.
 func fit(p parameters, rows *engine.Dataset, learn func() *engine.Dataset) *engine.Dataset {
 	caller := callerOf(p)
 	b, refused := model.Begin(caller, rows, p.Validate())
@@ -100,8 +102,8 @@ func fit(p parameters, rows *engine.Dataset, learn func() *engine.Dataset) *engi
 	return learn()
 }
 
-// apply adds the operator that applies the model of a preparation to rows. outputs is a
-// method of the parameters while the model is not known, otherwise of the model.
+// apply adds the operator that applies the model in the dataset m to rows. While the model is
+// not known, outputs is the method of the parameters; otherwise it is the method of the model.
 func apply(p any, kind string, rows, m *engine.Dataset, outputs func(*arrow.Schema) ([]arrow.Field, error)) *engine.Dataset {
 	caller := callerOf(p)
 	b := model.BuilderOf(caller, rows)
@@ -123,14 +125,14 @@ func apply(p any, kind string, rows, m *engine.Dataset, outputs func(*arrow.Sche
 	})
 }
 
-// transform applies a known model to rows of a job.
+// transform applies a model that is already in memory to rows of a job.
 func transform(m preparation, rows *engine.Dataset) *engine.Dataset {
 	b := model.BuilderOf(callerOf(m), rows)
 	return apply(m, m.Kind(), rows, model.Dataset(b, m), m.outputs)
 }
 
-// checkNames checks lists of columns. There must be inputs, and either no outputs or as
-// many. No list has a name twice.
+// checkNames checks the lists of column names. columns must not be empty, outputs must be empty
+// or have the same length as columns, and no list may contain a name twice.
 func checkNames(columns, outputs []string) error {
 	var errs []error
 	if len(columns) == 0 {
@@ -154,7 +156,7 @@ func unique(what string, names []string) error {
 	return nil
 }
 
-// OutputNames returns the names of the outputs of columns: by default they replace their inputs.
+// OutputNames returns the names of the output columns: outputs, or columns if outputs is empty.
 func OutputNames(columns, outputs []string) []string {
 	if len(outputs) == 0 {
 		return columns
@@ -162,7 +164,7 @@ func OutputNames(columns, outputs []string) []string {
 	return outputs
 }
 
-// columnKind is a set of the kinds of columns that a preparation takes.
+// columnKind is a bit set of kinds of columns.
 type columnKind int
 
 const (
@@ -175,7 +177,7 @@ const (
 	vectorColumns = denseColumns | sparseColumns
 )
 
-// kindOf returns the kind of a type, or 0 where no preparation takes it.
+// kindOf returns the kind of columns of type dt, or 0 if no preparation accepts the type.
 func kindOf(dt arrow.DataType) columnKind {
 	switch id := dt.ID(); {
 	case batch.IsNumber(dt):
@@ -192,7 +194,8 @@ func kindOf(dt arrow.DataType) columnKind {
 	return denseColumns
 }
 
-// find returns columns of a schema, or an error that says why they cannot be taken.
+// find returns the named columns of a schema. It returns an error if a column is missing or its
+// kind is not in want; help names the wanted kinds in that message.
 func find(schema *arrow.Schema, columns []string, want columnKind, help string) ([]arrow.Field, error) {
 	fields := make([]arrow.Field, 0, len(columns))
 	for _, name := range columns {
@@ -209,7 +212,7 @@ func find(schema *arrow.Schema, columns []string, want columnKind, help string) 
 	return fields, nil
 }
 
-// sparseOf returns which columns are of sparse vectors.
+// sparseOf returns, for each field, whether it is a column of sparse vectors.
 func sparseOf(fields []arrow.Field) []bool {
 	sparse := make([]bool, len(fields))
 	for i, f := range fields {
@@ -218,7 +221,8 @@ func sparseOf(fields []arrow.Field) []bool {
 	return sparse
 }
 
-// float64Like returns the type with the shape of dt and elements of float64.
+// float64Like returns float64 for a scalar type dt. For a vector type it returns the type of
+// the same shape with elements of float64.
 func float64Like(dt arrow.DataType) arrow.DataType {
 	if kindOf(dt)&vectorColumns != 0 {
 		return rows.VectorsOf(dt, arrow.PrimitiveTypes.Float64)
@@ -226,7 +230,8 @@ func float64Like(dt arrow.DataType) arrow.DataType {
 	return arrow.PrimitiveTypes.Float64
 }
 
-// bindColumns finds the cells of inputs and then adds the cells of outputs.
+// bindColumns returns the positions of the input cells in l and of the output cells, which it
+// adds.
 func bindColumns(l *model.Layout, columns, outputs []string) (in, out []int, err error) {
 	for _, name := range columns {
 		cell, err := l.Find(name)

@@ -38,10 +38,10 @@
 //
 // # Missing values and infinities
 //
-// Null and NaN are missing values, and learning ignores them. Scalers leave them as they
-// are, and an Imputer fills them in. The other preparations say what happens to them. In
-// learning, an infinity is an error that names row and column. A column without any value
-// and a dataset without rows are errors too.
+// Null and NaN are missing values, and Fit ignores them. Scalers leave missing values
+// unchanged, and an Imputer fills them in. The documentation of each other preparation says
+// what it does with them. An infinity in the rows that Fit reads is an error that names row and
+// column. A column without any value and a dataset without rows are errors too.
 //
 // # Weights
 //
@@ -55,14 +55,14 @@
 //
 // # The same bits
 //
-// A model is a function of the rows, their order and the number of shards: sums go per shard
-// and up the tree over shards. Quantiles, medians, counts and extremes are exact and depend
-// on the values alone. The output for a row is a function of the model and that row alone.
-// The same code computes it in a job and without one.
+// A model depends only on the rows, their order and the number of shards: sums are computed per
+// shard and then added up a tree over the shards. Quantiles, medians, counts and extremes are
+// exact and depend on the values alone. The output for a row depends only on the model and that
+// row. The same code computes it inside and outside a job.
 //
 // # Files
 //
-// Each preparation has a file. scale.go has the code that scalers share. survey.go has the
-// queue by which all preparations learn; moments.go, quantiles.go and categories.go are its
-// passes. eigen.go computes the eigenvectors of PCA.
+// Each preparation has its own file. scale.go has the code that scalers share. All preparations
+// learn in passes over the rows; survey.go runs the passes, and moments.go, quantiles.go and
+// categories.go define them. eigen.go computes the eigenvectors for PCA.
 package prepare

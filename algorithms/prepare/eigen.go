@@ -10,10 +10,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// symmetricEigen returns the eigenvalues of a symmetric matrix in descending order, and
-// their eigenvectors, of length 1, as rows. a is n×n, row-major, and is overwritten. Signs
-// are chosen so that the component of the largest absolute value, the first of several, is
-// positive.
+// symmetricEigen returns the eigenvalues of a symmetric matrix in descending order, and their
+// eigenvectors, of length 1, as rows. a is n×n, row-major, and is overwritten. Each eigenvector
+// is signed so that its component of the largest absolute value is positive; if several
+// components have that absolute value, the first of them is.
 //
 // The matrix is brought to tridiagonal form by Householder reflections. Implicit QL steps
 // with Wilkinson's shift then diagonalise it (Martin, Reinsch and Wilkinson, Numerische
@@ -28,7 +28,8 @@ func symmetricEigen(ctx context.Context, a []float64, n int) (values []float64, 
 	if most-most != 0 {
 		return nil, nil, fmt.Errorf("the matrix has a component that is no finite number")
 	}
-	// A power of two brings the largest entry near 1, so that no square leaves the range.
+	// Scaling by a power of two brings the largest entry near 1, so that no square exceeds
+	// float64.
 	_, exponent := math.Frexp(most)
 	for i, v := range a {
 		a[i] = math.Ldexp(v, -exponent)
@@ -68,11 +69,13 @@ func orient(v []float64) {
 	}
 }
 
-// tridiagonalize returns T and Qᵀ with A = Q·T·Qᵀ. T is given by its diagonal and the
-// entries beside it, with a 0 at the end; Qᵀ is given by rows. It overwrites a.
+// tridiagonalize returns a tridiagonal T and an orthogonal Qᵀ with A = Q·T·Qᵀ. T is given by
+// its diagonal and by the entries beside the diagonal, to which a 0 is appended. Qᵀ is given by
+// its rows. a is overwritten.
 func tridiagonalize(ctx context.Context, a []float64, n int) (diagonal, beside []float64, q [][]float64, err error) {
 	diagonal, beside = make([]float64, n), make([]float64, n)
-	// 2 over the squared length of each reflection's vector; 0: no reflection
+	// twice[k] is 2 over the squared length of the vector of reflection k, or 0 if there is no
+	// such reflection.
 	twice := make([]float64, n)
 	w := make([]float64, n)
 	row := func(i int) []float64 { return a[i*n : (i+1)*n] }
@@ -128,10 +131,11 @@ func tridiagonalize(ctx context.Context, a []float64, n int) (diagonal, beside [
 	return diagonal, beside, q, nil
 }
 
-// maxSteps bounds the QL steps for an eigenvalue; two or three are usual.
+// maxSteps is the maximum number of QL steps for one eigenvalue. Usually two or three suffice.
 const maxSteps = 100
 
-// diagonalize turns the diagonal into the eigenvalues. It rotates the rows of z along.
+// diagonalize overwrites the diagonal with the eigenvalues. It applies the same rotations to
+// the rows of z.
 func diagonalize(ctx context.Context, diagonal, beside []float64, z [][]float64) error {
 	n := len(diagonal)
 	for first := range n {
@@ -162,9 +166,9 @@ func negligible(e, a, b float64) bool {
 	return sum+math.Abs(e) == sum
 }
 
-// qlStep does one implicit QL step on a block by plane rotations from its end up. bulge is
-// the entry that the last rotation has put outside the three diagonals. The next rotation
-// turns it into corner.
+// qlStep does one implicit QL step on the block from first to last, by plane rotations from its
+// last row upwards. bulge is the entry that the previous rotation created outside the three
+// diagonals; the next rotation removes it by including it in corner.
 func qlStep(diagonal, beside []float64, z [][]float64, first, last int) {
 	g := (diagonal[first+1] - diagonal[first]) / (2 * beside[first])
 	shift := diagonal[first] - beside[first]/(g+math.Copysign(length(g, 1), g))
@@ -203,7 +207,7 @@ func rotate(a, b []float64, sin, cos float64) {
 	}
 }
 
-// length returns √(a²+b²) of numbers whose squares may leave the range of float64.
+// length returns √(a²+b²), also where a² or b² exceeds or underflows float64.
 func length(a, b float64) float64 {
 	a, b = math.Abs(a), math.Abs(b)
 	if a < b {

@@ -53,7 +53,7 @@ func TestSymmetricEigen(t *testing.T) {
 			if scale == 0 {
 				scale = 1
 			}
-			near1 := append([]float64(nil), a...) // gonum's solver accepts no other magnitudes
+			near1 := append([]float64(nil), a...) // gonum's solver accepts only matrices with entries near 1
 			for i := range near1 {
 				near1[i] /= scale
 			}

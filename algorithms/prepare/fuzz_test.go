@@ -11,8 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
-// FuzzPayload: a file with a valid checksum is either refused or read. A model that is read
-// scores rows of any kind without a panic and writes the same file again.
+// FuzzPayload requires that a file with a valid checksum is either refused or read without an
+// error. A model that was read must transform rows of any kind without a panic, and must encode
+// to the same file again.
 func FuzzPayload(f *testing.F) {
 	paths, err := filepath.Glob("testdata/*.json")
 	require.NoError(f, err)

@@ -14,16 +14,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// FeatureHasher makes one sparse vector of a fixed size from columns, without learning from
-// rows. A number is added to the component that the hash of its column selects. For any
-// other value, 1 is added to the component that the hash of column and value selects.
-// Another bit of the hash decides whether to add or to subtract, so that collisions cancel
-// out on average (Weinberger, Dasgupta, Langford, Smola and Attenberg, Feature hashing for
-// large scale multitask learning, ICML 2009). Null and NaN add nothing.
+// FeatureHasher makes one sparse vector of a fixed size from columns. It learns nothing from
+// rows. A number is added to the component that the hash of its column's name selects. For any
+// other value, 1 is added to the component that the hash of column name and value selects. One
+// bit of the hash decides whether the value is added or subtracted, so that on average
+// collisions cancel out (Weinberger, Dasgupta, Langford, Smola and Attenberg, Feature hashing
+// for large scale multitask learning, ICML 2009). Null and NaN add nothing.
 //
 // The hash is the 64-bit xxh3 of the value's text (see model.Cell.Category), or of the empty
-// text for numbers. Its seed is the xxh3 of the column's name. Its lowest bit gives the
-// sign. The other bits, modulo Size, give the component.
+// text for numbers. The seed of that hash is the xxh3 of the column's name. The lowest bit of
+// the hash gives the sign. The other bits, modulo Size, give the component.
 type FeatureHasher struct {
 	// Columns are numbers, bools, text and dates. Required.
 	Columns []string `json:"columns"`
@@ -31,10 +31,10 @@ type FeatureHasher struct {
 	Output string `json:"output,omitempty"`
 	// Size is the number of components; 0 means 262,144.
 	Size int `json:"size,omitempty"`
-	// Categories are the number columns whose values are hashed as categories. Bools, text
-	// and dates always are.
+	// Categories lists the number columns whose values are hashed as categories. Bools, text
+	// and dates are always hashed as categories.
 	Categories []string `json:"categories,omitempty"`
-	// Unsigned never subtracts: it always adds 1, or the number as it is.
+	// Unsigned makes every sign positive, so that nothing is subtracted.
 	Unsigned bool `json:"unsigned,omitempty"`
 }
 
@@ -92,7 +92,7 @@ func (p FeatureHasher) Apply(rows, m *engine.Dataset) *engine.Dataset {
 	return apply(p, p.Kind(), rows, m, p.outputs)
 }
 
-// HasherModel is a FeatureHasher with the types of its columns.
+// HasherModel is a FeatureHasher together with the types of its columns.
 type HasherModel struct {
 	Learned `json:"-"`
 	Params  FeatureHasher `json:"params"`
@@ -115,7 +115,7 @@ func (m *HasherModel) check() error {
 	return m.Params.Validate()
 }
 
-// numeric returns, by column, whether its values are added as numbers.
+// numeric returns, for each column, whether its values are added as numbers.
 func (m *HasherModel) numeric() []bool {
 	made := make([]bool, len(m.inputs))
 	for i, in := range m.inputs {
@@ -173,8 +173,8 @@ func (m *HasherModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// insert adds v to the entry of an index. The first n entries are in use, in ascending
-// order. It returns the new number of entries.
+// insert adds v to the entry of the given index, or inserts an entry. The first n entries are
+// in use, in ascending order of their indices. insert returns the new number of entries.
 func insert(indices []int32, values []float64, n int, index int32, v float64) int {
 	at, found := slices.BinarySearch(indices[:n], index)
 	if found {

@@ -22,13 +22,14 @@ type Strategy int
 const (
 	// Mean is the mean of the values that are not missing. The column becomes float64.
 	Mean Strategy = iota
-	// Median is their median; for an even number of values, the mean of the middle two. The
-	// column becomes float64.
+	// Median is the median of the values that are not missing; for an even number of values, it
+	// is the mean of the middle two. The column becomes float64.
 	Median
-	// Mode is the most frequent value, and the least of several: numbers by value, text by
-	// bytes, false before true. The column keeps its type.
+	// Mode is the most frequent value. Of several equally frequent values it is the least:
+	// numbers are ordered by value, text by bytes, and false comes before true. The column
+	// keeps its type.
 	Mode
-	// Constant is a given value. The column keeps its type.
+	// Constant is a value given in Values. The column keeps its type.
 	Constant
 )
 
@@ -43,21 +44,22 @@ func (s Strategy) MarshalText() ([]byte, error) { return strategies.Text(s) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (s *Strategy) UnmarshalText(text []byte) error { return strategies.Parse(s, text) }
 
-// Imputer puts values in place of missing ones: of null, and of NaN in columns of numbers.
-// Mean and median take numbers and dense vectors; each component is filled by itself. The
-// others take numbers, bools, text and dates. The outputs have no nulls.
+// Imputer replaces missing values: nulls, and NaNs in columns of numbers. Mean and Median
+// accept numbers and dense vectors; each component of a vector is filled separately. Mode and
+// Constant accept numbers, bools, text and dates. The outputs have no nulls.
 type Imputer struct {
 	// Columns are the columns to fill. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the filled columns; none means that they replace Columns.
+	// Outputs names the filled columns. If it is empty, they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// Strategy is the strategy of all columns.
+	// Strategy is the strategy of all columns if Strategies is empty.
 	Strategy Strategy `json:"strategy"`
-	// Strategies, if there are any, has one for each column instead.
+	// Strategies, if not empty, has one strategy for each column and overrides Strategy.
 	Strategies []Strategy `json:"strategies,omitempty"`
-	// Values are the constants of Constant as text, such as "0", "unknown" or "true". There
-	// is one for each column, empty where its strategy is another, or one for all. Dates are
-	// days, timestamps are microseconds since 1970.
+	// Values are the constants for the strategy Constant as text, such as "0", "unknown" or
+	// "true". There is either a single value for all columns, or one for each column, which is
+	// empty where the column has another strategy. Dates are given as days since 1970,
+	// timestamps as microseconds since 1970.
 	Values []string `json:"values,omitempty"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
 	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
@@ -179,14 +181,15 @@ func (p Imputer) finish(_ context.Context, f *facts, inputs []model.Input) (mode
 	return m, nil
 }
 
-// isNumber reports whether a type, as text, is one of numbers or dates. Dates are numbers of
-// days or microseconds.
+// isNumber reports whether text names a type of numbers or dates. Dates are handled as numbers
+// of days or microseconds.
 func isNumber(text string) bool {
 	dt, err := batch.ParseType(text)
 	return err == nil && dt.ID() != arrow.BOOL && kindOf(dt)&(numberColumns|dateColumns) != 0
 }
 
-// parseCell reads the text of a value of a type, as Cell.Category writes it, into a cell.
+// parseCell parses text, as Cell.Category writes it, as a value of the type kind, and stores
+// the value in c.
 func parseCell(kind, text string, c *model.Cell) error {
 	dt, err := batch.ParseType(kind)
 	if err != nil {
@@ -229,12 +232,12 @@ type ImputerModel struct {
 	Fills   []Fill  `json:"fills"` // by column
 }
 
-// Fill is the value for missing values of a column.
+// Fill is the value that replaces the missing values of one column.
 type Fill struct {
-	// Numbers has a number for each component, for Mean and Median; one for a column of
-	// numbers.
+	// Numbers is set for Mean and Median. It has one number for each component of a vector
+	// column, and a single number for a column of numbers.
 	Numbers []float64 `json:"numbers,omitempty"`
-	// Value is the text of the value, for Mode and Constant.
+	// Value is set for Mode and Constant. It is the value as text.
 	Value string `json:"value,omitempty"`
 }
 
@@ -304,12 +307,12 @@ func (m *ImputerModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// copyScalar copies a value that is no vector.
+// copyScalar copies a value that is not a vector.
 func copyScalar(from, to *model.Cell) {
 	to.Kind, to.Int, to.Float, to.Text = from.Kind, from.Int, from.Float, from.Text
 }
 
-// fillNumbers copies a number or dense vector and fills in what is missing.
+// fillNumbers copies a number or a dense vector and replaces its missing components by fills.
 func fillNumbers(from, to *model.Cell, fills []float64, vector bool) error {
 	switch from.Kind {
 	case model.NullCell:

@@ -20,13 +20,13 @@ import (
 type Order int
 
 const (
-	// FrequencyDescending numbers the most frequent value first. Among equals the least goes
-	// first.
+	// FrequencyDescending gives number 0 to the most frequent value. Equally frequent values
+	// are numbered in ascending order.
 	FrequencyDescending Order = iota
-	// ValueAscending numbers the least value first: numbers by value, text by bytes, false
-	// before true.
+	// ValueAscending gives number 0 to the least value. Numbers are ordered by value, text by
+	// bytes, and false comes before true.
 	ValueAscending
-	// ValueDescending numbers the largest value first.
+	// ValueDescending gives number 0 to the largest value.
 	ValueDescending
 )
 
@@ -41,17 +41,17 @@ func (o Order) MarshalText() ([]byte, error) { return orders.Text(o) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (o *Order) UnmarshalText(text []byte) error { return orders.Parse(o, text) }
 
-// StringIndexer numbers the distinct values of columns from 0 and replaces values by their
-// numbers, of type int64. It takes text, numbers, bools and dates.
+// StringIndexer numbers the distinct values of each column from 0 and replaces the values by
+// these numbers, of type int64. It accepts text, numbers, bools and dates.
 type StringIndexer struct {
 	// Columns are the columns to number. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the columns of numbers; none means that they replace Columns.
+	// Outputs names the columns of numbers. If it is empty, they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// Order is the order of the numbers.
+	// Order is the order in which the values are numbered.
 	Order Order `json:"order"`
-	// Unknown says what happens to values that training did not have, to null and to NaN.
-	// Keep gives all of them the number after the last.
+	// Unknown says what happens to null, to NaN and to values that did not occur in training.
+	// Keep gives all of them the same number, which follows the last number in use.
 	Unknown Unknown `json:"unknown"`
 }
 
@@ -68,7 +68,7 @@ func (p StringIndexer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	return indexFields(schema, p.Columns, p.Outputs, scalarColumns, "text, numbers, bools or dates")
 }
 
-// indexFields returns columns of int64.
+// indexFields returns the output columns of an indexer, of type int64.
 func indexFields(schema *arrow.Schema, columns, outputs []string, want columnKind, help string) ([]arrow.Field, error) {
 	fields, err := find(schema, columns, want, help)
 	if err != nil {
@@ -93,7 +93,7 @@ func (p StringIndexer) Fit(rows *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// orderCategories returns the distinct values of each column in the given order.
+// orderCategories returns the distinct values of each column in the order given by order.
 func orderCategories(f *facts, columns []string, inputs []model.Input, order Order) ([][]string, error) {
 	var values [][]string
 	for i, list := range f.Categories.Columns {
@@ -150,7 +150,7 @@ func (m *IndexerModel) check() error {
 	return checkValues(m.Params.Columns, m.Values)
 }
 
-// checkValues checks the lists of distinct values of columns.
+// checkValues checks that the lists of distinct values belong to columns and are valid.
 func checkValues(columns []string, values [][]string) error {
 	if len(values) != len(columns) {
 		return fmt.Errorf("there are %d columns and values of %d", len(columns), len(values))
@@ -163,7 +163,7 @@ func checkValues(columns []string, values [][]string) error {
 	return nil
 }
 
-// numbering returns the number of each value.
+// numbering returns the map from each value to its number.
 func numbering(values []string) map[string]int {
 	numbers := make(map[string]int, len(values))
 	for i, v := range values {

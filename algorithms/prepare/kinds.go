@@ -7,7 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// kindOfModel is a kind of file, with the function that makes an empty model of the kind.
+// kindOfModel is a kind of model file, with the function that makes an empty model of that
+// kind.
 type kindOfModel struct {
 	name, about string
 	empty       func() preparation
@@ -72,8 +73,9 @@ func Decode(file []byte) (model.Binder, error) {
 // Load reads a model of this package from a file that model.Save wrote.
 func Load(path string) (model.Binder, error) { return model.Load(path, Decode) }
 
-// ModelOf returns the model that was collected under a name from the dataset that Fit
-// returned. Its type, such as *ScalerModel, depends on the preparation.
+// ModelOf returns a model from the result of a run. name is the name under which the dataset
+// that Fit returned was collected. The type of the model, such as *ScalerModel, depends on the
+// preparation.
 func ModelOf(result *engine.Result, name string) (model.Binder, error) {
 	return model.Collected(result, name, Decode)
 }

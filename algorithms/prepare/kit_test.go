@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// sample is a row of the tests' tables.
+// sample is a row of the tables that the tests use.
 type sample struct {
 	ID     int64                  `column:"id"`
 	Age    *float64               `column:"age"`
@@ -60,10 +60,11 @@ func table(rows []sample) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, rows) }
 }
 
-// try trains a stage on rows and applies it to them. It asserts that the results are the same
-// at any parallelism, and that the model can be read back from its file. Single rows must have
-// the bits of the operator and cause no allocation. try returns the model, and the result with
-// the rows under the name "made".
+// try trains a stage on rows and applies the model to them. It asserts that the results are
+// equal at any parallelism, and that the model can be read back from its file. It also asserts
+// that the model, applied to single rows, gives the same bits as the operator and does not
+// allocate. try returns the model, and the result of the run with the rows under the name
+// "made".
 func try(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Stage) (model.Binder, *engine.Result) {
 	t.Helper()
 	build := func(b *engine.Builder) {
@@ -94,8 +95,9 @@ func try(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Sta
 	return m, r
 }
 
-// quick trains a stage on rows and applies it to them once. It asserts that single rows have
-// the bits of the operator. It returns the model and the result.
+// quick trains a stage on rows and applies the model to them once. It asserts that the model,
+// applied to single rows, gives the same bits as the operator. It returns the model and the
+// result of the run.
 func quick(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Stage) (model.Binder, *engine.Result) {
 	t.Helper()
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -112,7 +114,8 @@ func quick(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.S
 	return m, r
 }
 
-// inProcess asserts that single rows have the bits of the operator's rows.
+// inProcess asserts that the model, applied to single rows, gives the same bits as the
+// operator.
 func inProcess(t *testing.T, m model.Binder, r *engine.Result) {
 	t.Helper()
 	in, made := record(t, r, "in"), record(t, r, "made")
@@ -122,7 +125,7 @@ func inProcess(t *testing.T, m model.Binder, r *engine.Result) {
 	reader, err := model.NewReader(arrowrows.Schema(in.Schema()), layout)
 	require.NoError(t, err)
 	reader.Reset(arrowrows.Batch(in))
-	// Rows that the operator made are read the same way.
+	// The rows that the operator made are read in the same way, to compare them.
 	seen := model.NewLayout(names(made.Schema())...)
 	cells := map[string][2]int{}
 	for _, name := range names(made.Schema()) {
@@ -182,7 +185,7 @@ func names(schema *arrow.Schema) []string {
 	return all
 }
 
-// column returns the values of a column as text with every bit.
+// column returns the values of a column as texts that show every bit.
 func column(t *testing.T, r *engine.Result, name string) []string {
 	t.Helper()
 	rec := record(t, r, "made")
@@ -195,8 +198,9 @@ func column(t *testing.T, r *engine.Result, name string) []string {
 	return all
 }
 
-// near asserts that a column of numbers or vectors has the given values within 1e-12:
-// absolutely for values below 1, and relatively above. NaN stands for null and for NaN.
+// near asserts that a column of numbers or vectors has the given values. The tolerance is
+// 1e-12, absolute for values below 1 and relative for others. A NaN in want stands for null or
+// NaN.
 func near(t *testing.T, r *engine.Result, name string, want ...float64) {
 	t.Helper()
 	got := numbersOf(t, r, name)
@@ -247,8 +251,8 @@ func fails(t *testing.T, rows []sample, s model.Stage, texts ...string) {
 	}, texts...)
 }
 
-// golden compares a model with a committed file of an earlier version of the program. The
-// file must read as the same model.
+// golden compares a model with a committed file that an earlier version of the program wrote.
+// Decoding the file must give the same model.
 func golden(t *testing.T, m model.Binder) {
 	t.Helper()
 	path := filepath.Join("testdata", m.Kind()+".v1.json")
@@ -260,7 +264,7 @@ func golden(t *testing.T, m model.Binder) {
 	require.Equal(t, old, m)
 }
 
-// failsTo is trial.Fails.
+// failsTo calls trial.Fails.
 func failsTo(t *testing.T, build func(b *engine.Builder), texts ...string) {
 	t.Helper()
 	trial.Fails(t, build, texts...)

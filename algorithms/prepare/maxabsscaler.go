@@ -6,13 +6,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// MaxAbsScaler divides columns by their largest absolute value, so that they lie between -1
-// and 1 and zeros stay zeros. It takes numbers and vectors, also sparse ones, each component
-// by itself. Missing values are ignored and stay missing.
+// MaxAbsScaler divides columns by their largest absolute value, so that the results lie between
+// -1 and 1 and zeros stay zeros. It accepts numbers and vectors, including sparse vectors. Each
+// component of a vector is scaled separately. Missing values are ignored in Fit and stay
+// missing.
 type MaxAbsScaler struct {
 	// Columns are the columns to scale. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the scaled columns; none means that they replace Columns.
+	// Outputs names the scaled columns. If it is empty, they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
 	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.

@@ -9,17 +9,18 @@ import (
 )
 
 // MinMaxScaler maps columns linearly so that their least value becomes Min and their largest
-// Max. It takes numbers and dense vectors, each component by itself. A constant component
-// becomes Min. Missing values are ignored and stay missing.
+// value becomes Max. It accepts numbers and dense vectors. Each component of a vector is scaled
+// separately. A component that is constant in training becomes Min. Missing values are ignored
+// in Fit and stay missing.
 type MinMaxScaler struct {
 	// Columns are the columns to scale. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the scaled columns; none means that they replace Columns.
+	// Outputs names the scaled columns. If it is empty, they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
 	// Min and Max are the new bounds; 0 for both means 0 and 1.
 	Min float64 `json:"min,omitempty"`
 	Max float64 `json:"max,omitempty"`
-	// Clip moves values outside the range of training to the bounds.
+	// Clip replaces results below Min by Min and results above Max by Max.
 	Clip bool `json:"clip,omitempty"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
 	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.

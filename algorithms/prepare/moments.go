@@ -8,7 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// featureName names a feature in messages by its column and component.
+// featureName returns the name of a feature for messages: its column, and its component in a
+// vector.
 func (f *facts) featureName(feature int, names []string) string {
 	c := f.columnOf(feature)
 	if f.Size[c] == 1 {
@@ -26,9 +27,9 @@ func (f *facts) columnOf(feature int) int {
 	return c
 }
 
-// absent returns, by feature, how many entries sparse vectors leave out, which are zeros. It
-// also sets their weight, which is exactly 0 where there are none, whatever the rounding of
-// sums of weights.
+// absent returns, for each feature, the number of rows whose sparse vector does not list it;
+// the feature is 0 in these rows. It also sets the weight of these rows. That weight is exactly
+// 0 where there are no such rows, even if sums of weights were rounded.
 func (f *facts) absent(sparse []bool, listed, weight []float64) []float64 {
 	zeros := make([]float64, f.Dim)
 	f.Zeros = make([]float64, f.Dim)
@@ -45,8 +46,9 @@ func (f *facts) absent(sparse []bool, listed, weight []float64) []float64 {
 	return zeros
 }
 
-// moments is the pass for counts, means, least and largest values. sparse says which columns
-// are of sparse vectors. needed says which columns must have a value; nil means all.
+// moments is the pass for counts, means, and least and largest values. sparse says which
+// columns have sparse vectors. needed says which columns must have a value; if it is nil, all
+// must.
 func moments(names []string, sparse, needed []bool) pass {
 	return pass{
 		name: "moments",
@@ -61,8 +63,8 @@ func moments(names []string, sparse, needed []bool) pass {
 			if err != nil {
 				return err
 			}
-			// The number of listed entries, missing values included, gives the number of
-			// those left out.
+			// The number of listed entries, including missing values, is subtracted from the
+			// number of rows to get the number of entries that are not listed.
 			return w.each(func(row []model.Cell) error {
 				for c := range row {
 					if row[c].Kind == model.SparseCell {
@@ -105,7 +107,7 @@ func moments(names []string, sparse, needed []bool) pass {
 					f.Least[j], f.Most[j] = min(f.Least[j], 0), max(f.Most[j], 0)
 				}
 				if f.Least[j] == f.Most[j] {
-					f.Mean[j] = f.Least[j] // exact, whatever the rounding of the sum
+					f.Mean[j] = f.Least[j] // exact, even if the sum was rounded
 				} else if sums[d+j]-sums[d+j] != 0 {
 					return fmt.Errorf("the sum over %s exceeds the range of float64: scale it down", f.featureName(j, names))
 				}
@@ -117,9 +119,10 @@ func moments(names []string, sparse, needed []bool) pass {
 	}
 }
 
-// deviations is the pass for the squared distances to the means, after moments. The unit of
-// a feature's distances is a power of two near the largest, so that no square leaves the
-// range of float64. The unit changes no bit where plain squares are in range.
+// deviations is the pass for the squared distances to the means; it runs after moments. The
+// distances of a feature are divided by a power of two near the largest distance, so that no
+// square exceeds or underflows float64. Where the plain squares are in range, this division
+// does not change the result.
 func deviations(names []string) pass {
 	return pass{
 		name: "deviations",
@@ -149,7 +152,7 @@ func deviations(names []string) pass {
 	}
 }
 
-// unitOf returns the largest power of two that is not above a distance, or 1 for distance 0.
+// unitOf returns the largest power of two that is at most distance, or 1 if distance is 0.
 func unitOf(distance float64) float64 {
 	if distance == 0 {
 		return 1
@@ -158,12 +161,13 @@ func unitOf(distance float64) float64 {
 	return math.Ldexp(1, exponent-1)
 }
 
-// covarianceRows is how many rows the covariance pass takes at a time. A row of the triangle
-// stays in the cache while their products are added to it. No bit depends on this number, as
-// each entry adds the rows in order.
+// covarianceRows is the number of rows that the covariance pass processes together. Each row of
+// the triangular matrix stays in the cache while the products of these rows are added to it.
+// The result does not depend on covarianceRows, because the products are added to each entry in
+// the order of the rows.
 const covarianceRows = 64
 
-// covariance is the pass for the products of distances to the means, after moments.
+// covariance is the pass for the products of the distances to the means; it runs after moments.
 func covariance(names []string) pass {
 	return pass{
 		name: "covariance",
@@ -211,7 +215,7 @@ func addProducts(x, weights []float64, n, d int, out []float64) {
 	}
 }
 
-// center writes the features of a row less their means. A missing value is an error.
+// center writes the features of a row minus their means to x. A missing value is an error.
 func center(row []model.Cell, size []int, mean, x []float64, names []string) error {
 	at := 0
 	for c, n := range size {
@@ -227,7 +231,7 @@ func center(row []model.Cell, size []int, mean, x []float64, names []string) err
 	return nil
 }
 
-// flatten writes a cell as components. A missing value is an error.
+// flatten writes the components of a cell to a slice. A missing value is an error.
 func flatten(c *model.Cell, to []float64) error {
 	switch c.Kind {
 	case model.DenseCell:

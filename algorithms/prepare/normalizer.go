@@ -36,14 +36,14 @@ func (n Norm) MarshalText() ([]byte, error) { return norms.Text(n) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (n *Norm) UnmarshalText(text []byte) error { return norms.Parse(n, text) }
 
-// Normalizer divides each vector by its length, row by row, without learning anything.
-// Vectors of zeros stay as they are, and null stays null. A vector with a NaN becomes a
-// vector of NaN. An infinity is an error that names row and column, as all other components
-// would vanish beside it.
+// Normalizer divides each vector by its length. It learns nothing from rows. Vectors of zeros
+// are not changed, and null stays null. A vector with a NaN becomes a vector of NaNs. An
+// infinity is an error that names row and column, because dividing by an infinite length would
+// make all other components 0.
 type Normalizer struct {
 	// Columns are the vector columns. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the new columns; none means that they replace Columns.
+	// Outputs names the new columns. If it is empty, they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
 	// Norm is the kind of length; the zero value is L2.
 	Norm Norm `json:"norm"`
@@ -74,7 +74,7 @@ func (p Normalizer) Apply(rows, m *engine.Dataset) *engine.Dataset {
 	return apply(p, p.Kind(), rows, m, p.outputs)
 }
 
-// NormalizerModel is a Normalizer with the types of its columns.
+// NormalizerModel is a Normalizer together with the types of its columns.
 type NormalizerModel struct {
 	Learned `json:"-"`
 	Params  Normalizer `json:"params"`
@@ -127,13 +127,14 @@ func (m *NormalizerModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// Outside these bounds, the squares of lengths lose bits or leave the range of float64.
+// Below and above these bounds, squared lengths lose precision or leave the range of float64.
 const (
 	leastSquares = 0x1p-900
 	mostSquares  = 0x1p900
 )
 
-// normalize writes x divided by its length. Components are added in their order.
+// normalize writes x divided by its length to made. The length is summed in the order of the
+// components.
 func normalize(x, made []float64, norm Norm) {
 	most, sum, squares := 0.0, 0.0, 0.0
 	for _, v := range x {
@@ -152,7 +153,7 @@ func normalize(x, made []float64, norm Norm) {
 	case norm == L2 && squares > leastSquares && squares < mostSquares:
 		length = math.Sqrt(squares)
 	case norm != Max && most-most == 0:
-		// In units of the largest component the length is in range.
+		// Divided by the largest component, the squares are in the range of float64.
 		sum, squares = 0, 0
 		for j, v := range x {
 			made[j] = v / most

@@ -14,30 +14,31 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// OneHotEncoder turns each value of a column into a sparse vector. There is a component for
-// each distinct value, in ascending order (numbers by value, text by bytes, false before
-// true). The component of the row's value is 1. It takes text, numbers, bools and dates, so
-// that a StringIndexer need not come first. The type of the vectors is sparse without a
-// size, as the number of values is known only after the run.
+// OneHotEncoder turns each value of a column into a sparse vector. The vector has one component
+// for each distinct value, in ascending order: numbers by value, text by bytes, false before
+// true. The component of the row's value is 1. The encoder accepts text, numbers, bools and
+// dates, so that no StringIndexer is needed before it. The type of the vector column has no
+// size, because the number of distinct values is known only after the run.
 type OneHotEncoder struct {
 	// Columns are the columns to encode. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the vector columns; none means that they replace Columns.
+	// Outputs names the vector columns. If it is empty, they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// DropLast leaves out the component of the last value, whose vector is then all zeros.
-	// So the components are not collinear with an intercept.
+	// DropLast leaves out the component of the last value, so that the vector of that value is
+	// all zeros. The components are then not collinear with an intercept.
 	DropLast bool `json:"drop_last,omitempty"`
-	// Unknown says what happens to values that training did not have, to null and to NaN.
-	// Keep gives all of them component 0, and moves the values of training behind it. Zeros
-	// gives them no component, as DropLast does to the last value. Shares sets every
-	// component to the share of training rows with its value. A function that is linear in
-	// the components is then the average over the training rows, whichever value DropLast
-	// drops. Where there are very many values, the average takes the 1,000 most frequent.
+	// Unknown says what happens to null, to NaN and to values that did not occur in training.
+	// Keep gives all of them component 0 and shifts the components of the known values by 1.
+	// Zeros makes their vector all zeros, which with DropLast is also the vector of the last
+	// value. Shares sets every component to the share of training rows with its value. A
+	// function that is linear in the components then gives its average over the training rows,
+	// with and without DropLast. If a column has more than 1,000 values, only the 1,000 most
+	// frequent have a share.
 	Unknown Unknown `json:"unknown"`
-	// RefuseMissing makes null and NaN errors, whatever Unknown says of other values.
+	// RefuseMissing makes null and NaN errors, even if Unknown accepts unknown values.
 	RefuseMissing bool `json:"refuse_missing,omitempty"`
-	// NullMissing makes the vector of null and of NaN null, whatever Unknown says of other
-	// values. It excludes RefuseMissing.
+	// NullMissing makes the vector null where the value is null or NaN, whatever Unknown says.
+	// It cannot be combined with RefuseMissing.
 	NullMissing bool `json:"null_missing,omitempty"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row counts
 	// for Shares. The values of rows of weight 0 are not learned. Empty means that every row
@@ -45,7 +46,8 @@ type OneHotEncoder struct {
 	WeightCol string `json:"weight_col,omitempty"`
 }
 
-// maxShared bounds the values in the average of Shares, and so the entries of a row.
+// maxShared is the maximum number of values with a share, and so of entries in a vector under
+// Shares.
 const maxShared = 1000
 
 // Kind returns "one-hot-encoder".
@@ -107,8 +109,8 @@ type OneHotModel struct {
 	Shares [][]float64 `json:"shares,omitempty"`
 }
 
-// sharesOf returns the shares of the values of each column. They sum to 1. Where there are
-// very many values, only the most frequent have a share.
+// sharesOf returns the shares of the values of each column. The shares of a column sum to 1. If
+// there are more than maxShared values, only the most frequent have a share.
 func sharesOf(columns [][]category, values [][]string) [][]float64 {
 	all := make([][]float64, len(values))
 	for i, list := range columns {
@@ -175,7 +177,8 @@ func (m *OneHotModel) check() error {
 	return nil
 }
 
-// average returns the components of a column, by number, for an unknown value under Shares.
+// average returns the entries of the vector for an unknown value of a column under Shares, in
+// the order of their indices.
 func (m *OneHotModel) average(column int) (indices []int32, values []float64) {
 	if m.Params.Unknown != Shares {
 		return nil, nil

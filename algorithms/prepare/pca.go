@@ -14,19 +14,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// PCA makes a dense vector of the K principal components of rows: their coordinates,
-// relative to the mean, along the directions of the largest variance. To define the sign of
-// a direction, its component of the largest absolute value, the first of several, is
-// positive. Missing values are an error: an imputer fills them in.
+// PCA makes a dense vector of the K principal components of each row. They are the coordinates
+// of the row, relative to the mean, along the directions of largest variance. Each direction is
+// signed so that its component of the largest absolute value is positive; if several components
+// have that absolute value, the first of them is. Missing values are an error: use an Imputer
+// before PCA.
 //
-// One pass over the rows computes the means, another the covariance of d·(d+1)/2 numbers.
-// One subtask finds its eigenvectors in about 10·d³ operations.
+// For d features, one pass over the rows computes the means, and another computes the d·(d+1)/2
+// numbers of the covariance matrix. One subtask computes its eigenvectors in about 10·d³
+// operations.
 type PCA struct {
 	// Columns are numbers and vectors, whose components are taken in this order. Required.
 	Columns []string `json:"columns"`
 	// Output names the vector column; empty means "components".
 	Output string `json:"output,omitempty"`
-	// K is the number of components kept; 0 means all.
+	// K is the number of components in the output; 0 means all.
 	K int `json:"k,omitempty"`
 	// Whiten divides each component by its standard deviation. A component with deviation 0
 	// becomes 0.
@@ -86,7 +88,7 @@ func (p PCA) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	return []arrow.Field{{Name: p.output(), Type: dt}}, err
 }
 
-// checkDim returns an error where d components cannot be taken.
+// checkDim returns an error if d features are too many, or fewer than K.
 func (p PCA) checkDim(d int) error {
 	switch {
 	case d > maxPCA:
@@ -142,7 +144,7 @@ func (p PCA) finish(ctx context.Context, f *facts, inputs []model.Input) (model.
 	}
 	m := &PCAModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Params: p, Sizes: f.Size, Mean: f.Mean, Components: vectors[:k]}
 	for _, v := range values[:k] {
-		v = max(v, 0) // rounding may leave less than 0
+		v = max(v, 0) // rounding may make it negative
 		ratio := 0.0
 		if trace > 0 {
 			ratio = v / trace
@@ -164,8 +166,8 @@ type PCAModel struct {
 	Sizes      []int       `json:"sizes"` // components of each column
 	Mean       []float64   `json:"mean"`
 	Components [][]float64 `json:"components"` // directions, of length 1
-	// Variance is the variance along each direction, divided by the number of rows, or their
-	// weight, less one. Ratio is its share of the variance along all directions.
+	// Variance is the variance along each direction, with the number of rows minus 1, or their
+	// weight minus 1, as the divisor. Ratio is its share of the variance along all directions.
 	Variance []float64 `json:"variance"`
 	Ratio    []float64 `json:"ratio"`
 }
@@ -213,7 +215,7 @@ func (m *PCAModel) Bind(l *model.Layout) (model.Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	scratch := l.Add("") // the row less the mean
+	scratch := l.Add("") // the row minus the mean
 	scale := make([]float64, len(m.Components))
 	for k, v := range m.Variance {
 		scale[k] = 1

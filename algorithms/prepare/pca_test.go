@@ -29,13 +29,14 @@ func TestPCA(t *testing.T) {
 	_, r = quick(t, rows, prepare.PCA{Columns: columns, K: 2, Whiten: true, Output: "white"})
 	near(t, r, "white", -0.24668372131732397, -1.147414735503835, -0.24738251630414215, -0.4164354485843541, -0.42003537692089443, -1.3642023317893706, -0.28202923186242923, 0.9747328515363111,
 		1.5040582318170452, -0.4548845997845405, -1.2391099475918292, 1.1856990917046502, -0.6277622111081348, 0.19966600692332587, 1.5589447732877084, 1.0228391654978137)
-	// A constant column becomes 0, without a division by 0.
+	// With Whiten, a constant column becomes 0 instead of being divided by 0.
 	_, r = quick(t, rows, prepare.PCA{Columns: []string{"same"}, Whiten: true})
 	near(t, r, "components", 0, 0, 0, 0, 0, 0, 0, 0)
 	quick(t, rows, prepare.PCA{Columns: []string{"sparse"}, K: 3})
 }
 
-// For many rows and components, variances and directions agree with gonum's solver.
+// TestPCAOfManyComponents compares variances and directions for many rows and components with
+// those of gonum's solver.
 func TestPCAOfManyComponents(t *testing.T) {
 	const n, d = 300, 40
 	table := trial.Gaussian(3, n, d)

@@ -12,9 +12,9 @@ import (
 )
 
 // PolynomialFeatures makes a dense vector of all products of up to Degree components of
-// columns. For a and b and degree 2 these are a, b, a², ab, b². Products of fewer factors
-// come first; products of equally many are in the order of their factors. Factors are
-// multiplied from the first to the last.
+// columns. For components a and b and degree 2, these are a, b, a², ab, b². Products of fewer
+// factors come first; products with the same number of factors are in the lexicographic order
+// of their factors. Factors are multiplied from the first to the last.
 type PolynomialFeatures struct {
 	// Columns are numbers, bools and dense vectors, whose components are taken in this
 	// order. Required. Nulls are errors; NaN stays NaN.
@@ -23,7 +23,7 @@ type PolynomialFeatures struct {
 	Output string `json:"output,omitempty"`
 	// Degree is the largest number of factors; 0 means 2.
 	Degree int `json:"degree,omitempty"`
-	// InteractionOnly leaves out products that have a factor twice.
+	// InteractionOnly leaves out products that contain a component twice.
 	InteractionOnly bool `json:"interaction_only,omitempty"`
 	// Bias adds a component of value 1 before all others.
 	Bias bool `json:"bias,omitempty"`
@@ -54,9 +54,10 @@ func (p PolynomialFeatures) Validate() error {
 	return err
 }
 
-// product is a component of the result: an earlier product times a component of the input.
+// product is a component of the result: the product at index before, times a component of the
+// input.
 type product struct {
-	before int // -1: 1
+	before int // -1: the component alone
 	factor int
 }
 
@@ -117,7 +118,7 @@ func (p PolynomialFeatures) outputs(schema *arrow.Schema) ([]arrow.Field, error)
 	return []arrow.Field{{Name: p.output(), Type: dt}}, err
 }
 
-// Fit learns the sizes of vectors whose types leave them open.
+// Fit learns the sizes of the vectors whose types leave the size open.
 func (p PolynomialFeatures) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		fields, _ := find(arrowrows.Arrow(rows.Schema()), p.Columns, numberColumns|denseColumns, "") // fit has checked them
@@ -134,7 +135,7 @@ func (p PolynomialFeatures) Apply(rows, m *engine.Dataset) *engine.Dataset {
 	return apply(p, p.Kind(), rows, m, p.outputs)
 }
 
-// PolynomialModel is PolynomialFeatures with the sizes of its columns.
+// PolynomialModel is a PolynomialFeatures together with the sizes of its columns.
 type PolynomialModel struct {
 	Learned `json:"-"`
 	Params  PolynomialFeatures `json:"params"`
@@ -149,11 +150,11 @@ func (m *PolynomialModel) dim() int {
 	return d
 }
 
-// Powers returns, for each component of the result, the power of each component of the
-// input.
+// Powers returns a slice for each component of the result. The slice has the power of each
+// component of the input.
 func (m *PolynomialModel) Powers() [][]int {
 	d := m.dim()
-	all, _ := m.Params.products(d) // check has passed
+	all, _ := m.Params.products(d) // cannot fail: check has called it
 	powers := make([][]int, len(all))
 	for i, q := range all {
 		powers[i] = make([]int, d)
@@ -225,7 +226,7 @@ func (m *PolynomialModel) Bind(l *model.Layout) (model.Step, error) {
 		} else {
 			values = row[out[0]].MakeDense(len(all))
 		}
-		// The products of one factor are the components themselves.
+		// The products of a single factor are the components themselves.
 		at := 0
 		for i := range in {
 			putDense(&row[in[i]], values[at:at+m.Sizes[i]])

@@ -10,19 +10,19 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// QuantileDiscretizer puts numbers into n buckets with about the same number of rows. The
-// bounds are the quantiles 1/n, 2/n, … (n-1)/n of the values that are not missing, exact and
-// with linear interpolation. Equal bounds count once, so there may be fewer buckets. Buckets
-// are numbered as Bucketizer does.
+// QuantileDiscretizer puts numbers into n buckets with about the same number of rows each. The
+// bounds are the quantiles 1/n, 2/n, … (n-1)/n of the values that are not missing. They are
+// exact, with linear interpolation. Equal bounds are merged, so there may be fewer than n
+// buckets. Buckets are numbered as by Bucketizer.
 type QuantileDiscretizer struct {
 	// Columns are the columns of numbers. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the columns of buckets; none means that they replace Columns.
+	// Outputs names the columns of buckets. If it is empty, they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
 	// Buckets is the number of buckets, at least 2; 0 means 10.
 	Buckets int `json:"buckets,omitempty"`
-	// Unknown says what happens to null and NaN. Keep gives them a number after the last
-	// bucket.
+	// Unknown says what happens to null and NaN. Keep puts them into an additional bucket after
+	// the last.
 	Unknown Unknown `json:"unknown"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
 	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
@@ -79,7 +79,7 @@ func (p QuantileDiscretizer) Fit(rows *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// increasing drops bounds that are not above the bound before them.
+// increasing removes bounds that are not greater than the bound before them.
 func increasing(bounds []float64) []float64 {
 	kept := bounds[:1]
 	for _, v := range bounds[1:] {

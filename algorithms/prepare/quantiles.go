@@ -9,23 +9,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Exact order statistics, by radix selection. Numbers are mapped to unsigned integers of the
-// same order. Each of eight passes fixes the next eight bits of each wanted value, the
-// highest first. To do so, it counts the next eight bits of all values that have the bits
-// fixed so far. A result depends on the multiset of values alone, not on their distribution
-// over shards. With fractional weights it also depends on the tree over shards. Selection
-// takes 8 passes and 256 counters for each distinct prefix, but does not sort the data.
+// This file finds exact order statistics by radix selection. Numbers are mapped to unsigned
+// integers of the same order. Each of eight passes determines the next eight bits of each
+// wanted value, starting with the highest. To do so, a pass counts the next eight bits of all
+// values whose higher bits equal those determined so far. A result depends on the multiset of
+// values alone, not on their distribution over shards. With fractional weights it also depends
+// on the tree over shards. Selection takes 8 passes and 256 counters for each distinct prefix,
+// but does not sort the data.
 
-// target is a wanted order statistic: the value of a rank, from 0, among the values of a
-// feature that are not missing. Each value counts by its weight. So the result is the least
-// value such that the weight of all values up to it exceeds the rank.
+// target is a wanted order statistic: the value at a rank, counted from 0, among the values of
+// a feature that are not missing. Each value counts with its weight. So the result is the least
+// value such that the weight of all values up to and including it exceeds the rank.
 type target struct {
 	Feature int
 	Rank    float64 // among the values with the prefix
-	Prefix  uint64  // bits fixed so far; the whole key in the end
+	Prefix  uint64  // bits determined so far; after the last pass the whole key
 }
 
-// group is a prefix of at least one target of a feature.
+// group is a prefix that one or more targets of a feature have.
 type group struct {
 	Feature int
 	Prefix  uint64
@@ -36,8 +37,8 @@ const (
 	radixPasses = 64 / radixBits
 )
 
-// selection returns the passes that find order statistics. begin, called after the moments,
-// returns the targets.
+// selection returns the passes that find order statistics. begin is called after the moments
+// and returns the targets.
 func selection(begin func(f *facts) []target) []pass {
 	var passes []pass
 	for i := range radixPasses {
@@ -52,7 +53,7 @@ func selection(begin func(f *facts) []target) []pass {
 				return len(f.Groups) << radixBits, 0
 			},
 			sum: func(w *work, out []float64) error {
-				first := make([]int, w.facts.Dim+1) // by feature: its first group
+				first := make([]int, w.facts.Dim+1) // first[j] is the first group of feature j
 				for _, g := range w.facts.Groups {
 					first[g.Feature+1]++
 				}
@@ -62,8 +63,7 @@ func selection(begin func(f *facts) []target) []pass {
 				return w.values(func(j int, v float64) {
 					key := kernel.OrderKey(v)
 					groups := w.facts.Groups[first[j]:first[j+1]]
-					// In the first pass the shift is by 64. It gives 0, the prefix of no
-					// bits.
+					// In the first pass the shift is 64. It gives 0, the empty prefix.
 					at, ok := slices.BinarySearchFunc(groups, key>>(shift+radixBits), func(g group, p uint64) int { return cmp.Compare(g.Prefix, p) })
 					if ok {
 						out[(first[j]+at)<<radixBits|int(key>>shift&(1<<radixBits-1))] += w.weight
@@ -90,7 +90,7 @@ func compareGroups(a, b group) int {
 	return cmp.Or(cmp.Compare(a.Feature, b.Feature), cmp.Compare(a.Prefix, b.Prefix))
 }
 
-// narrow fixes the next bits of every target.
+// narrow determines the next bits of every target.
 func (f *facts) narrow(counts []float64) error {
 	for i := range f.Targets {
 		t := &f.Targets[i]
@@ -100,8 +100,8 @@ func (f *facts) narrow(counts []float64) error {
 			if !(n > 0) {
 				continue
 			}
-			// By rounding, sums of weights may be less than in the pass before. Then the
-			// last value is the one wanted.
+			// Because of rounding, a sum of weights may be less than in the pass before. Then
+			// the target is the last value.
 			found, t.Rank = next, rank
 			if rank < n {
 				break
@@ -117,8 +117,8 @@ func (f *facts) narrow(counts []float64) error {
 	return nil
 }
 
-// quantileTargets asks for the two values around each quantile of each feature that has
-// values. quantile interpolates between them.
+// quantileTargets returns the function that lists the targets for quantiles: the two values
+// around each quantile of each feature that has values. quantile interpolates between the two.
 func quantileTargets(probabilities []float64) func(f *facts) []target {
 	return func(f *facts) []target {
 		targets := make([]target, 0, 2*len(probabilities)*f.Dim)
@@ -135,8 +135,8 @@ func quantileTargets(probabilities []float64) func(f *facts) []target {
 	}
 }
 
-// quantileRanks returns the two ranks around a quantile, and its position between them, from
-// 0 to 1.
+// quantileRanks returns the ranks below and above a quantile, and the position of the quantile
+// between them, from 0 to 1.
 func quantileRanks(count, p float64) (lo, hi, between float64) {
 	last := max(count-1, 0) // weights may sum to less than 1
 	at := float64(last * p)
@@ -144,9 +144,9 @@ func quantileRanks(count, p float64) (lo, hi, between float64) {
 	return lo, min(lo+1, last), at - lo
 }
 
-// quantile returns a quantile by linear interpolation between the values of the ranks around
-// (count-1)·p (type 7 of Hyndman and Fan, Sample quantiles in statistical packages, The
-// American Statistician 50, 1996). The selection of quantileTargets must have run.
+// quantile returns a quantile by linear interpolation between the values at the two ranks
+// around (count-1)·p (type 7 of Hyndman and Fan, Sample quantiles in statistical packages, The
+// American Statistician 50, 1996). The passes for quantileTargets must have run.
 func (f *facts) quantile(feature, index int, probabilities []float64) float64 {
 	at, _ := slices.BinarySearchFunc(f.Targets, feature, func(t target, feature int) int { return cmp.Compare(t.Feature, feature) })
 	at += 2 * index
@@ -155,6 +155,6 @@ func (f *facts) quantile(feature, index int, probabilities []float64) float64 {
 	if between == 0 || a == b {
 		return a
 	}
-	// This form avoids the difference of a and b, which may exceed float64.
+	// This formula avoids the difference of a and b, which may exceed float64.
 	return float64(a*(1-between)) + float64(b*between)
 }

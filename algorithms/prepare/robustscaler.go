@@ -9,20 +9,22 @@ import (
 )
 
 // RobustScaler subtracts the median and divides by the distance between two quantiles, by
-// default the quartiles. Outliers do not move these. It takes numbers and dense vectors,
-// each component by itself. Where the quantiles are equal, it only centres. Quantiles are
-// exact, with linear interpolation. Missing values are ignored and stay missing.
+// default the quartiles. Outliers hardly change median and quartiles. RobustScaler accepts
+// numbers and dense vectors. Each component of a vector is scaled separately. Where the two
+// quantiles are equal, values are centred but not divided. Quantiles are exact, with linear
+// interpolation. Missing values are ignored in Fit and stay missing.
 type RobustScaler struct {
 	// Columns are the columns to scale. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the scaled columns; none means that they replace Columns.
+	// Outputs names the scaled columns. If it is empty, they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// Lower and Upper are the quantiles, as fractions; 0 for both means 0.25 and 0.75.
+	// Lower and Upper are the probabilities of the two quantiles. 0 for both means 0.25 and
+	// 0.75.
 	Lower float64 `json:"lower,omitempty"`
 	Upper float64 `json:"upper,omitempty"`
-	// NoCenter leaves the medians as they are.
+	// NoCenter means that the median is not subtracted.
 	NoCenter bool `json:"no_center,omitempty"`
-	// NoScale leaves the spread as it is.
+	// NoScale means that values are not divided by the distance of the quantiles.
 	NoScale bool `json:"no_scale,omitempty"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
 	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.

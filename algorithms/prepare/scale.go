@@ -11,22 +11,22 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// ScalerModel is the model of all scalers. It has a shift s and a scale c for each component
-// of each column, and one width w and low end l for all. A value x becomes
+// ScalerModel is the model of all scalers. It has a shift s and a scale c for each component of
+// each column, and one width w and one low end l for all components. A value x becomes
 //
 //	(x − s) / c · w + l
 //
-// Null stays null and NaN stays NaN. Components that sparse vectors leave out stay 0, as
-// sparse columns have shift 0 and low end 0.
+// Null stays null and NaN stays NaN. Components that a sparse vector does not list stay 0,
+// because the components of sparse columns have shift 0 and low end 0.
 type ScalerModel struct {
 	Learned `json:"-"`
 	Columns []string    `json:"columns"`
 	Outputs []string    `json:"outputs"`
 	Shift   [][]float64 `json:"shift"` // by column and component
-	Scale   [][]float64 `json:"scale"` // the same; not 0
+	Scale   [][]float64 `json:"scale"` // by column and component; never 0
 	Width   float64     `json:"width"`
 	Low     float64     `json:"low"`
-	// Clip keeps results from Low to Low + Width.
+	// Clip replaces results below Low by Low, and results above Low + Width by Low + Width.
 	Clip bool `json:"clip"`
 }
 
@@ -58,7 +58,7 @@ func (m *ScalerModel) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	return scaledFields(schema, m.Columns, m.Outputs, numberColumns|vectorColumns, "numbers or vectors")
 }
 
-// scaledFields returns the columns that a scaler makes.
+// scaledFields returns the output columns of a scaler.
 func scaledFields(schema *arrow.Schema, columns, outputs []string, want columnKind, help string) ([]arrow.Field, error) {
 	fields, err := find(schema, columns, want, help)
 	if err != nil {
@@ -86,7 +86,7 @@ func (m *ScalerModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// scale writes the scaled value of a cell to another cell.
+// scale writes the scaled value of the cell from to the cell to.
 func (m *ScalerModel) scale(from, to *model.Cell, shift, scale []float64) error {
 	switch from.Kind {
 	case model.NullCell:
@@ -128,8 +128,8 @@ func (m *ScalerModel) value(v, shift, scale float64) float64 {
 	return v
 }
 
-// learnScale adds the queue of a scaler. of returns shift and scale of a feature. sparse
-// says whether the feature is a component of a sparse vector.
+// learnScale adds the queue that learns a scaler. The function of returns shift and scale of a
+// feature; its argument sparse says whether the feature is a component of a sparse vector.
 func learnScale(p parameters, rows *engine.Dataset, columns, outputs []string, weight string, m ScalerModel, passes []pass, of func(f *facts, feature int, sparse bool) (shift, scale float64)) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		fields, _ := find(arrowrows.Arrow(rows.Schema()), columns, numberColumns|vectorColumns, "") // fit has checked them

@@ -31,7 +31,7 @@ func TestStandardScaler(t *testing.T) {
 		1.091089451179962, 0.26940795304016235, 0.0, 1.5275252316519468, 0.26940795304016235, 0.0)
 	require.InDeltaSlice(t, []float64{0.9757809372497497, 2.5860201081971503, 3.06632414300902, 1.6153559979150107}, s.Scale[4], 1e-14)
 	require.Equal(t, []float64{0, 0, 0, 0}, s.Shift[4])
-	// A constant column is centred exactly, however its sum is rounded.
+	// A constant column is centred exactly, even if its sum was rounded.
 	require.Equal(t, []float64{0.1}, s.Shift[2])
 	near(t, r, "same", 0, 0, 0, 0, 0, 0, 0, 0)
 	golden(t, m)
@@ -85,14 +85,15 @@ func TestRobustScaler(t *testing.T) {
 	near(t, r, "rooms", 0.10416666666666669, -0.31250000000000006, 0.10416666666666669, -0.10416666666666669, 0.9375000000000002, -0.5208333333333335, -0.9375000000000002, 0.10416666666666669)
 }
 
-// The mean of many equal numbers is that number, although their sum is rounded.
+// TestStandardScalerOfAConstant requires that the mean of many equal numbers is exactly that
+// number, although their sum is rounded.
 func TestStandardScalerOfAConstant(t *testing.T) {
 	rows := make([]sample, 1000)
 	for i := range rows {
 		rows[i] = samples(false)[0]
 	}
 	sum := 0.0
-	for range 125 { // rows of a shard
+	for range 125 { // one shard
 		sum += rows[0].Same
 	}
 	require.NotEqual(t, 0.1, sum/125)
@@ -111,7 +112,7 @@ func TestScalersOfOneRow(t *testing.T) {
 	near(t, r, "vector", 0, 0, 0)
 }
 
-// Order statistics equal those found by sorting.
+// TestQuantilesAreExact compares quantiles with those found by sorting.
 func TestQuantilesAreExact(t *testing.T) {
 	wild := trial.Wild(501, 1)
 	sorted := append([]float64(nil), wild.X...)
@@ -172,7 +173,8 @@ func TestScalersTellWhatIsWrong(t *testing.T) {
 	fails(t, rows, prepare.StandardScaler{Columns: []string{"age"}}, "exceeds the range")
 }
 
-// Deviations are right even if their squares overflow or underflow float64.
+// TestStandardScalerOfTinyAndHugeNumbers requires correct deviations even if their squares
+// underflow or overflow float64.
 func TestStandardScalerOfTinyAndHugeNumbers(t *testing.T) {
 	for _, unit := range []float64{1e-320, 1e-200, 1e-100, 1, 1e200, 1e307} {
 		rows := samples(false)[:4]
@@ -200,7 +202,8 @@ func TestStandardScalerOfTinyAndHugeNumbers(t *testing.T) {
 	}
 }
 
-// A constant column has no spread, however large the constant and its sum are.
+// TestScalersOfAHugeConstant requires that the deviation of a constant column is 0, even if the
+// constant and its sum are huge.
 func TestScalersOfAHugeConstant(t *testing.T) {
 	rows := samples(false)
 	for i := range rows {

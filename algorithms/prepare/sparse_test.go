@@ -9,7 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
-// If a caller puts an invalid value into a cell, the step says what is wrong with it.
+// TestStepsRefuseBadSparseVectors requires that a step returns an error that describes the
+// fault if the caller has put an invalid sparse vector into a cell.
 func TestStepsRefuseBadSparseVectors(t *testing.T) {
 	columns := []string{"sparse"}
 	bad := []struct {

@@ -6,18 +6,19 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// StandardScaler scales columns to mean 0 and standard deviation 1. The deviation divides by
-// the number of values, or by their weight. It takes numbers and vectors, each component by
-// itself. Sparse vectors are scaled without being centred. A constant component is only
-// centred. Missing values, null and NaN, are ignored and stay missing.
+// StandardScaler scales columns to mean 0 and standard deviation 1. The variance is the sum of
+// squares divided by the number of values, or by their weight. StandardScaler accepts numbers
+// and vectors. Each component of a vector is scaled separately. Sparse vectors are divided by
+// the deviation, but the mean is not subtracted. A constant component is centred but not
+// divided. Missing values, null and NaN, are ignored in Fit and stay missing.
 type StandardScaler struct {
 	// Columns are the columns to scale. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the scaled columns; none means that they replace Columns.
+	// Outputs names the scaled columns. If it is empty, they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// NoCenter leaves the means as they are.
+	// NoCenter means that the mean is not subtracted.
 	NoCenter bool `json:"no_center,omitempty"`
-	// NoScale leaves the deviations as they are.
+	// NoScale means that values are not divided by the deviation.
 	NoScale bool `json:"no_scale,omitempty"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
 	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.

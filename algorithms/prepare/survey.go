@@ -19,13 +19,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// A survey is the queue that learns a preparation. Each superstep is a pass over the rows.
-// It sums numbers, takes maxima, or counts categories. The first pass is always shapes. Sums
-// go per shard and up the tree over shards.
+// A survey is the queue that learns a preparation. Each superstep is a pass over the rows. A
+// pass sums numbers, takes maxima, or counts categories. The first pass is always shapes. Sums
+// are computed per shard and then added up the tree over the shards.
 //
-// Columns are laid out as features, one after the other. A scalar column is one feature;
-// each component of a vector column is one. Null and NaN are missing values; an infinity is
-// an error.
+// The columns together make a list of features: a scalar column is one feature, and each
+// component of a vector column is one feature. Null and NaN are missing values; an infinity is
+// an error unless lax is set.
 
 // Objects of the queue.
 var (
@@ -38,68 +38,68 @@ var (
 	totalCounts  = shared.Replicated("categories", shared.Msgpack[*categories]())
 )
 
-// facts are the results of a survey so far. They are the same on every subtask.
+// facts are the results of the passes of a survey done so far. They are equal on all subtasks.
 type facts struct {
 	Pass          int       // passes done so far
 	Rows          int64     // in all shards, without rows of weight 0
-	Weight        float64   // of these rows; their number where there are no weights
-	Present       []int64   // by column: rows that are not null
-	PresentWeight []float64 // by column: their weight
-	Size          []int     // by column: components; 1 for a scalar
-	Offset        []int     // by column: its first feature
-	Dim           int       // features
+	Weight        float64   // weight of these rows; without weights, their number
+	Present       []int64   // by column: number of rows that are not null
+	PresentWeight []float64 // by column: weight of the rows that are not null
+	Size          []int     // by column: number of components; 1 for a scalar
+	Offset        []int     // by column: index of its first feature
+	Dim           int       // number of features
 
-	Count     []float64 // by feature: values that are not missing
-	Total     []float64 // by feature: their weight
-	Zeros     []float64 // by feature: weight of the entries that sparse vectors leave out
+	Count     []float64 // by feature: number of values that are not missing
+	Total     []float64 // by feature: weight of the values that are not missing
+	Zeros     []float64 // by feature: weight of the entries that sparse vectors do not list
 	Mean      []float64
-	Unit      []float64 // by feature: of the distances to the mean when they are squared
+	Unit      []float64 // by feature: unit of the distances to the mean before they are squared
 	Deviation []float64 // by feature: standard deviation
 	Least     []float64
 	Most      []float64
 
 	Targets    []target  // order statistics wanted
-	Groups     []group   // of keys still possible
+	Groups     []group   // prefixes that the targets still have
 	Covariance []float64 // upper triangle by rows: weighted sums of products of distances to the means
 
 	Categories *categories
 }
 
-// pass is one superstep of a survey. Its functions are called by all subtasks at once and
-// keep no state.
+// pass is one superstep of a survey. All subtasks call its functions, at the same time, so the
+// functions must not keep state.
 type pass struct {
 	name string
-	// size returns the numbers of sums and maxima that the pass needs.
+	// size returns the number of sums and the number of maxima that the pass computes.
 	size func(f *facts) (sums, maxima int)
-	// sum adds the rows of a shard to the sums, most to the maxima. Each is nil where there
-	// are none.
+	// sum adds the rows of a shard to the sums; most adds them to the maxima. sum is nil if the
+	// pass computes no sums, and most is nil if it computes no maxima.
 	sum, most func(w *work, out []float64) error
 	// finish stores the results in the facts.
 	finish func(f *facts, sums, most []float64) error
-	// count says, by column, whether to count its categories; nil means none.
+	// count says for each column whether the pass counts its categories; nil means for none.
 	count []bool
 }
 
-// work is the state of a subtask for reading its rows.
+// work is the state with which a subtask reads its rows.
 type work struct {
 	facts    *facts
 	names    []string
-	dense    []bool // by column: all components are visited, not only the listed entries
+	dense    []bool // by column: all components are visited, including those that are not listed
 	reader   *model.Reader
-	row      []model.Cell // of the columns, then of the weight if there is one
-	weightAt int          // place of the weight in row; -1: every row weighs 1
-	weights  rows.Checker // of the weight's column
-	weight   float64      // of the row at hand
+	row      []model.Cell // cells of the columns, followed by the weight if there is one
+	weightAt int          // index of the weight in row; -1: every row has weight 1
+	weights  rows.Checker // checks the column of weights
+	weight   float64      // weight of the current row
 	frame    arrow.Record
 	scratch  []float64
 }
 
-// survey describes the queue to add.
+// survey describes a queue that learns a preparation.
 type survey struct {
 	name    string // of the queue
-	lax     bool   // infinities are let through
+	lax     bool   // infinities are permitted
 	columns []string
-	weight  string // column of row weights; empty: every row weighs 1
+	weight  string // column of row weights; empty: every row has weight 1
 	passes  []pass // after shapes
 	finish  func(ctx context.Context, f *facts, inputs []model.Input) (model.Model, error)
 }
@@ -146,14 +146,14 @@ func (s survey) add(d *engine.Dataset) *engine.Dataset {
 		Exec()
 }
 
-// weights returns the column of row weights.
+// weights returns the column of row weights for a rows.Checker.
 func (s survey) weights() rows.Column {
 	c := rows.Weights(s.weight)
 	c.Option = "WeightCol"
 	return c
 }
 
-// inputsOf describes columns for a model's file.
+// inputsOf returns the columns of a schema as a model's file describes them.
 func inputsOf(schema *arrow.Schema) []model.Input {
 	var inputs []model.Input
 	for _, c := range batch.Columns(schema) {
@@ -162,7 +162,7 @@ func inputsOf(schema *arrow.Schema) []model.Input {
 	return inputs
 }
 
-// plan allocates the sums and maxima of the superstep.
+// plan allocates the sums and maxima of the current superstep.
 func (s survey) plan(ctx *comqueue.ComContext, schema *arrow.Schema) error {
 	if !surveyFacts.Has(ctx) {
 		surveyFacts.Put(ctx, &facts{Size: make([]int, len(s.columns)), Present: make([]int64, len(s.columns)), PresentWeight: make([]float64, len(s.columns))})
@@ -268,15 +268,15 @@ func (s survey) finishPass(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// open sets the work to read the rows of a shard.
+// open prepares w to read the rows of a shard, and returns w.
 func (w *work) open(ctx *comqueue.ComContext, shard int) *work {
 	w.frame = arrowrows.Record(surveyRows.Get(ctx, shard).Batch())
 	w.reader.Reset(arrowrows.Batch(w.frame))
 	return w
 }
 
-// each calls visit with the cells of every row of the shard with a weight above 0. w.weight
-// is the weight of that row during the call.
+// each calls visit with the cells of every row of the shard whose weight is above 0. During the
+// call, w.weight is the weight of that row.
 func (w *work) each(visit func(row []model.Cell) error) error {
 	for i := range int(w.frame.NumRows()) {
 		w.reader.Read(i, w.row)
@@ -293,8 +293,8 @@ func (w *work) each(visit func(row []model.Cell) error) error {
 	return nil
 }
 
-// values calls visit with the feature and the value of everything in the shard that is not
-// missing. Entries that sparse vectors leave out are not visited.
+// values calls visit with the feature and the value of every value in the shard that is not
+// missing. Entries that sparse vectors do not list are not visited.
 func (w *work) values(visit func(feature int, v float64)) error {
 	return w.each(func(row []model.Cell) error {
 		for c := range row {
@@ -404,8 +404,8 @@ func checkFinite(c *model.Cell) error {
 	return nil
 }
 
-// sizeOf returns the number of components of a cell, or -1 for a null. For a sparse vector
-// of open size, it is the least that the indices allow.
+// sizeOf returns the number of components of a cell, or -1 for null. For a sparse vector whose
+// type has no size, it returns the largest index plus 1.
 func sizeOf(c *model.Cell) int {
 	switch c.Kind {
 	case model.NullCell:

@@ -13,7 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// narrow is a row with types other than float64, and with a vector that may be null.
+// narrow is a row whose columns have types other than float64, and with a vector that may be
+// null.
 type narrow struct {
 	Byte  uint8      `column:"byte"`
 	Float float32    `column:"float"`
@@ -55,8 +56,8 @@ func TestOtherTypes(t *testing.T) {
 	}, `column "maybe": it is null`)
 }
 
-// If a table lacks columns of a model or has them with other types, the model is refused when
-// the job is built.
+// TestModelsOnOtherTables requires that building a job fails if a table lacks columns of the
+// model or has them with other types.
 func TestModelsOnOtherTables(t *testing.T) {
 	for _, s := range []model.Stage{
 		prepare.StandardScaler{Columns: []string{"rooms"}},

@@ -6,21 +6,23 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 )
 
-// Unknown says what happens to a row with an unknown value: one that training did not have,
-// null, or NaN.
+// Unknown says what happens to rows with an unknown value. Unknown values are null, NaN, and
+// values that did not occur in training.
 type Unknown int
 
 const (
-	// Refuse fails the run, or the scoring of the row, and names column and value.
+	// Refuse makes an unknown value an error that names column and value. The error ends the
+	// run, or is returned by the step that scores the row.
 	Refuse Unknown = iota
-	// Keep gives such values a place of their own, which each preparation documents.
+	// Keep represents unknown values by a number or component of their own. The documentation
+	// of each preparation says which.
 	Keep
-	// Skip leaves the row out. Scoring a single row returns model.ErrSkip.
+	// Skip leaves the row out. A step that scores a single row returns model.ErrSkip.
 	Skip
-	// Zeros, of OneHotEncoder only, makes all components 0.
+	// Zeros makes all components 0. It is for OneHotEncoder only.
 	Zeros
-	// Shares, of OneHotEncoder only, averages over the values of training: each component is
-	// the share of training rows with its value.
+	// Shares sets each component to the share of training rows with its value. It is for
+	// OneHotEncoder only.
 	Shares
 )
 
@@ -35,7 +37,7 @@ func (u Unknown) MarshalText() ([]byte, error) { return unknowns.Text(u) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (u *Unknown) UnmarshalText(text []byte) error { return unknowns.Parse(u, text) }
 
-// encoders returns an error for a policy that only OneHotEncoder has.
+// encoders returns an error for Zeros and Shares, which only OneHotEncoder supports.
 func (u Unknown) encoders() error {
 	if u == Zeros || u == Shares {
 		return fmt.Errorf("Unknown is %s, which only OneHotEncoder has", u)
@@ -43,7 +45,7 @@ func (u Unknown) encoders() error {
 	return nil
 }
 
-// skips reports whether a preparation, or its model, may leave rows out.
+// skips reports whether p, a preparation or a model, may leave rows out.
 func skips(p any) bool {
 	has, ok := p.(interface{ unknown() Unknown })
 	return ok && has.unknown() == Skip

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A preparation that may leave out rows declares this. Errors of later operators then do not
-// give the places of rows.
+// TestPreparationsThatLeaveRowsOut requires that a preparation that may leave out rows declares
+// this. Errors of later operators then contain no row numbers.
 func TestPreparationsThatLeaveRowsOut(t *testing.T) {
 	for _, u := range []Unknown{Refuse, Keep, Skip, Shares} {
 		for _, p := range []any{

@@ -51,8 +51,8 @@ func TestVectorAssembler(t *testing.T) {
 	fails(t, nil, prepare.VectorAssembler{Columns: []string{"ragged"}}, "no rows")
 }
 
-// TestColumnsWithoutComponents: a text column with only one value gives no component. The other
-// columns can still be used.
+// TestColumnsWithoutComponents requires that the other columns can be used if a text column
+// with a single value gives no component.
 func TestColumnsWithoutComponents(t *testing.T) {
 	same := samples(false)
 	for i := range same {
@@ -96,7 +96,7 @@ func TestFeatureHasher(t *testing.T) {
 	m, r := try(t, rows, s)
 	golden(t, m)
 	require.Equal(t, "sparse[1000]", typeOf(t, r, "features"))
-	// place computes the hash by its definition.
+	// place computes component and sign from the documented definition of the hash.
 	place := func(column, value string) (int, float64) {
 		h := xxh3.HashStringSeed(value, xxh3.HashString(column))
 		return int((h >> 1) % 1000), 1 - 2*float64(h&1)
@@ -110,8 +110,8 @@ func TestFeatureHasher(t *testing.T) {
 		want[at] += sign * c.times
 	}
 	require.Equal(t, want, denseOf(t, r, "features", 1000)[0])
-	// Null and NaN add nothing, categories are hashed by their value, and few components
-	// collide.
+	// Null and NaN add nothing, categories are hashed by their value, and collisions occur
+	// because there are only 3 components.
 	_, r = quick(t, rows, prepare.FeatureHasher{Columns: []string{"age", "rooms"}, Size: 3, Categories: []string{"rooms"}, Unsigned: true, Output: "h"})
 	for i, v := range denseOf(t, r, "h", 3) {
 		sum := v[0] + v[1] + v[2]

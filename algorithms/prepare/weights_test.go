@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// weighted is a row with a weight.
+// weighted is a row with a weight column.
 type weighted struct {
 	X *float64               `column:"x"`
 	V []float64              `column:"v,dim=3"`
@@ -22,8 +22,8 @@ type weighted struct {
 	W *float64               `column:"w"`
 }
 
-// weightedRows returns rows with the weights 0 to 4. Rows of weight 0 have numbers far from the
-// others.
+// weightedRows returns rows with the weights 0 to 4. The numbers in rows of weight 0 are far
+// from those in other rows, so that they would change any result that included them.
 func weightedRows() []weighted {
 	var rows []weighted
 	for i := range 90 {
@@ -72,7 +72,8 @@ func numbersIn(m model.Binder) [][]float64 {
 	panic(m.Kind())
 }
 
-// Values of rows of weight 0 are ignored. The others count by the weight of their rows.
+// TestCategoriesByWeight requires that values in rows of weight 0 are ignored, and that other
+// values count with the weight of their rows.
 func TestCategoriesByWeight(t *testing.T) {
 	var rows []weighted
 	for _, r := range []struct {
@@ -86,8 +87,8 @@ func TestCategoriesByWeight(t *testing.T) {
 	require.Equal(t, [][]float64{{0.75, 0.25}}, m.Shares)
 }
 
-// TestMissingMakesNull: with NullMissing, missing values make the vector null; other values
-// give the same vector as without it.
+// TestMissingMakesNull requires that with NullMissing a missing value makes the vector null,
+// and that all other vectors are the same as without NullMissing.
 func TestMissingMakesNull(t *testing.T) {
 	type row struct {
 		C *string
@@ -109,8 +110,8 @@ func TestMissingMakesNull(t *testing.T) {
 	require.ErrorContains(t, prepare.OneHotEncoder{Columns: []string{"c"}, NullMissing: true, RefuseMissing: true}.Validate(), "RefuseMissing and NullMissing are both set")
 }
 
-// TestWeightsAreRepetitions: integer weights give the same model as repeated rows. Rows of
-// weight 0 are ignored, whatever their values are.
+// TestWeightsAreRepetitions requires that integer weights give the same model as repeated rows,
+// and that rows of weight 0 are ignored, whatever their values are.
 func TestWeightsAreRepetitions(t *testing.T) {
 	rows := weightedRows()
 	var repeated []weighted
@@ -162,9 +163,9 @@ func TestWeightsAreRepetitions(t *testing.T) {
 }
 
 // TestWeightsThatAreNoWholeNumbers compares with StandardScaler().fit(x, sample_weight=w) of
-// scikit-learn 1.9.1, on x = 1, 2, 4, 8, 16 and w = 0.5, 0.25, 2, 0.125, 0.75. It also
-// compares with medians and quantiles by hand: the values begin at ranks 0, 0.5, 0.75, 2.75,
-// 2.875, and the last ends at 3.625.
+// scikit-learn 1.9.1, for x = 1, 2, 4, 8, 16 and w = 0.5, 0.25, 2, 0.125, 0.75. It also
+// compares medians and quantiles with values computed by hand: the values occupy the ranks from
+// 0, 0.5, 0.75, 2.75 and 2.875 on, and the last one ends at rank 3.625.
 func TestWeightsThatAreNoWholeNumbers(t *testing.T) {
 	var rows []weighted
 	for i, w := range []float64{0.5, 0.25, 2, 0.125, 0.75} {
@@ -178,11 +179,11 @@ func TestWeightsThatAreNoWholeNumbers(t *testing.T) {
 	// both 4.
 	median := learn(t, rows, prepare.Imputer{Columns: []string{"x"}, Strategy: prepare.Median, WeightCol: "w"})
 	require.Equal(t, [][]float64{{4}}, numbersIn(median))
-	// One third is at rank 0.875, between rank 0, of value 1, and rank 1, of value 4. Two
-	// thirds are at rank 1.75.
+	// The quantile 1/3 is at rank 0.875, between rank 0, whose value is 1, and rank 1, whose
+	// value is 4. The quantile 2/3 is at rank 1.75.
 	buckets := learn(t, rows, prepare.QuantileDiscretizer{Columns: []string{"x"}, Buckets: 3, WeightCol: "w"})
 	require.InDeltaSlice(t, []float64{1 + 3*0.875, 4}, numbersIn(buckets)[0], 1e-14)
-	// Weights that sum to less than 1.
+	// The weights sum to less than 1.
 	for i := range rows {
 		*rows[i].W /= 16
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeVariable makes this program stand in for the command superstep, and for Java with
-// Alink. Its value is the distance, and the probability of the true class, that the stand-in
-// for Alink predicts.
+// fakeVariable is the environment variable that makes this program stand in for the command
+// superstep, or for Java with Alink. Its value is what the stand-in for Alink predicts: the
+// distance, and the probability of the true class.
 const fakeVariable = "SUPERSTEP_BENCH_ALINK_TEST"
 
 func TestMain(m *testing.M) {
@@ -147,7 +147,7 @@ kmeans, round 2 of 2: superstep, 1
 	require.Equal(t, 1.0, tables[1].Lines[2].Ratio.Wall)
 }
 
-// If the models differ in quality, no times are printed.
+// If the models differ in quality, the program must print no times.
 func TestUnlike(t *testing.T) {
 	o := fakeOptions(t, "0.9")
 	var out bytes.Buffer

@@ -52,7 +52,7 @@ func (o *options) contestants(dir string) ([]contestant, error) {
 	return all, nil
 }
 
-// train has a contestant train in a process, and measures the whole process.
+// train runs the training of a contestant in a process and measures the whole process.
 func (w work) train(c contestant) (outcome, error) {
 	if err := os.RemoveAll(w.model); err != nil {
 		return outcome{}, err
@@ -113,8 +113,8 @@ type alink struct{ java, dir string }
 
 func (alink) name() string { return "Alink" }
 
-// opened are packages of Java's own that Flink 1.13 uses by reflection. Java 17 permits that
-// only if asked.
+// opened are packages of the Java library that Flink 1.13 uses by reflection. Java 17 permits
+// this only for packages that the command line opens.
 var opened = []string{"java.lang", "java.lang.reflect", "java.io", "java.math", "java.net", "java.nio", "java.text", "java.time",
 	"java.util", "java.util.concurrent", "java.util.concurrent.atomic", "sun.nio.ch"}
 

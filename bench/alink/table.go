@@ -39,7 +39,7 @@ type table struct {
 	Lines   []*line  `json:"lines"`
 }
 
-// newTable lists the lines. Ours comes first for every number of threads.
+// newTable lists the lines. For every number of threads, our line comes first.
 func newTable(p *problem, contestants []contestant, threads []int) *table {
 	t := &table{problem: p, CPUs: runtime.NumCPU()}
 	for _, f := range p.qualities {

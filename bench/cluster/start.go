@@ -90,8 +90,8 @@ func (s *startCommand) Run(f *flags) error {
 	return nil
 }
 
-// once runs the job and returns the seconds from its submission, by the job manager's clock, to
-// its start and to its end. An executable is uploaded before.
+// once runs the job. It returns the seconds from the submission of the job to its start and to
+// its end, by the clock of the job manager. An executable is uploaded before the submission.
 func (s *startCommand) once(f *flags, program string) (started, ended float64, err error) {
 	r, err := engine.Run(context.Background(), wide, struct{}{}, engine.Cluster(f.Cluster),
 		engine.Parallelism(s.Slots), engine.Shards(s.Shards), engine.WorkerBinary(program))
@@ -135,8 +135,8 @@ func copySelf(to string) error {
 	return out.Close()
 }
 
-// makeDifferent makes a different executable of a file: bytes after its last section have no
-// meaning.
+// makeDifferent changes an executable file without changing what it does: it appends bytes,
+// which are ignored after the last section.
 func makeDifferent(path string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {

@@ -38,7 +38,7 @@ func valuesOf(t testing.TB, dir string, s shape) []float64 {
 	return rows.Values
 }
 
-// TestContestantsAgree: loops and engine end with the centres of a plain k-means.
+// TestContestantsAgree requires that loops and engine end with the centres of a plain k-means.
 func TestContestantsAgree(t *testing.T) {
 	s := shape{Rows: 5003, Features: 5, Clusters: 4, Components: 3, Moves: 6}
 	dir := rowsOf(t, s, 0.6)
@@ -113,7 +113,8 @@ func lloyd(t *testing.T, dir string, s shape) (centers [][]float64, inertia, clo
 	}
 }
 
-// TestGenerateRows: rows depend on the seed alone, and have the requested spread.
+// TestGenerateRows requires that rows depend on the seed alone and have the requested standard
+// deviation.
 func TestGenerateRows(t *testing.T) {
 	s := shape{Rows: 20000, Features: 3, Clusters: 2, Components: 1}
 	dir := t.TempDir()
@@ -143,8 +144,8 @@ func TestGenerateRows(t *testing.T) {
 	require.ErrorContains(t, err, "read rows 0 to 20001")
 }
 
-// TestSource: the engine gets every row of the file once and in order, whatever the batches and
-// subtasks.
+// TestSource requires that the engine gets every row of the file once and in order, for any
+// size of batches and any number of subtasks.
 func TestSource(t *testing.T) {
 	s := shape{Rows: 1003, Features: 3, Clusters: 2, Components: 2}
 	dir := rowsOf(t, s, 1)
@@ -173,8 +174,8 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestBudgets: a ratio or memory beyond its budget is reported, and so is a contestant with
-// another result.
+// TestBudgets requires that a ratio or a memory size beyond its budget is reported, and that a
+// contestant with a different result is reported too.
 func TestBudgets(t *testing.T) {
 	o := options{Rows: 1000, Features: 10, Clusters: 2, Components: 1, Iterations: 1, Python: "python", Noise: []float64{1}}
 	made := func(change func(l *line)) *table {
@@ -234,7 +235,7 @@ func TestBudgets(t *testing.T) {
 	require.ErrorContains(t, made(of(sklearnKind, func(r *outcome) { r.Inertia = 7.1 })).sum(), "scikit-learn, 2 threads ended with an inertia of 7.1")
 }
 
-// TestOptions: invalid options are refused.
+// TestOptions requires that invalid options are refused.
 func TestOptions(t *testing.T) {
 	good := options{Rows: 10, Features: 1, Clusters: 2, Components: 1, Iterations: 1, Rounds: 1, Noise: []float64{0}}
 	require.NoError(t, good.Validate())

@@ -125,7 +125,7 @@ func (t *table) sum() error {
 // peers says whether scikit-learn took part.
 func (t *table) peers() bool { return t.find(sklearnKind, 1) != nil }
 
-// find returns the line of a contestant with as many threads.
+// find returns the line of a contestant with the given number of threads.
 func (t *table) find(kind string, threads int) *line {
 	for _, l := range t.Lines {
 		if l.Contestant == kind && l.Threads == threads {
@@ -136,7 +136,8 @@ func (t *table) find(kind string, threads int) *line {
 }
 
 // relativeSpeed returns how many passes a contestant makes while the faster algorithm of
-// scikit-learn makes one. It is the median over rounds, with as many threads in the same round.
+// scikit-learn makes one. It is the median over the rounds, and compares runs with the same
+// number of threads in the same round.
 func (t *table) relativeSpeed(l *line) float64 {
 	lloyd, elkan := t.find(sklearnKind, l.Threads), t.find(elkanKind, l.Threads)
 	var ratios []float64
@@ -146,7 +147,7 @@ func (t *table) relativeSpeed(l *line) float64 {
 	return rounds.Median(ratios)
 }
 
-// within returns whether the engine kept its budgets.
+// within reports whether the engine kept its budgets.
 func (t *table) within() bool {
 	for _, l := range t.Lines {
 		if l.Contestant == engineKind && (l.Ratio > t.Budgets.Ratio || l.Peak > t.Budgets.Peak) {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	}, tasks...)
 }
 
-// TestContestantsAgree: all our methods reach one optimum, on few rows.
+// TestContestantsAgree requires that all our methods reach the same optimum on few rows.
 func TestContestantsAgree(t *testing.T) {
 	for name, s := range map[string]shape{"dense": {Layout: rawrows.Layout{Rows: 400, Features: 5}}, "sparse": {Layout: rawrows.Layout{Rows: 400, Features: 60, PerRow: 4}}} {
 		dir := t.TempDir()
@@ -49,7 +49,7 @@ func TestContestantsAgree(t *testing.T) {
 	}
 }
 
-// TestRows: the file has ascending columns, and both labels.
+// TestRows requires that the columns in the file are ascending and that both labels occur.
 func TestRows(t *testing.T) {
 	s := shape{Layout: rawrows.Layout{Rows: 300, Features: 40, PerRow: 6}}
 	dir := t.TempDir()
@@ -73,8 +73,9 @@ func TestRows(t *testing.T) {
 	require.InDelta(t, 3, s.scale(39), 1e-12)
 }
 
-// TestRowsOfTheCommand: the text has the rows. The objective computed here from coefficients,
-// as for the command, is the one that ours reports.
+// TestRowsOfTheCommand requires that the text file contains the rows. The objective computed
+// here from coefficients, as is done for liblinear's command, must equal the objective that our
+// training reports.
 func TestRowsOfTheCommand(t *testing.T) {
 	for name, s := range map[string]shape{"dense": {Layout: rawrows.Layout{Rows: 200, Features: 5}}, "sparse": {Layout: rawrows.Layout{Rows: 200, Features: 60, PerRow: 4}}} {
 		dir := t.TempDir()
@@ -115,7 +116,8 @@ func TestRowsOfTheCommand(t *testing.T) {
 	}
 }
 
-// TestTimed: an open file of a process is noticed, and a command that fails says why.
+// TestTimed requires that timed notices when a process closes a file, and that the error of a
+// command that fails says why.
 func TestTimed(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // there is no /proc

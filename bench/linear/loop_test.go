@@ -9,8 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 )
 
-// TestLoop: the loop reaches the same optimum as ours with as many iterations and reads. The
-// objective that it reports is that of its coefficients.
+// TestLoop requires that the loop reaches the same optimum as our training, with the same
+// number of iterations and reads. The objective that the loop reports must be that of its
+// coefficients.
 func TestLoop(t *testing.T) {
 	for name, s := range map[string]shape{
 		"dense":  {Layout: rawrows.Layout{Rows: 3000, Features: 12}},

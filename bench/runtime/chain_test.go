@@ -13,10 +13,11 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// scale is the computation of every operator of the chains for a row.
+// scale computes what every operator of the chains computes for a row.
 func scale(r row) row { return row{r.Key, r.X*0.5 + r.Y, r.Y} }
 
-// scaleBatch is scale for a batch: it makes a new column x and shares the two others.
+// scaleBatch computes scale for a batch: it makes a new column x and shares the two other
+// columns.
 func scaleBatch(c *engine.Context, rows engine.Batch) (engine.Batch, error) {
 	return arrowrows.Batch(scaled(c.Allocator, arrowrows.Record(rows))), nil
 }
@@ -38,9 +39,9 @@ func scaled(mem memory.Allocator, rows arrow.Record) arrow.Record {
 }
 
 // BenchmarkChain moves rows through chains of operators at parallelism 1. There are three kinds
-// of operators: they compute nothing, a column per batch, or a row at a time. The yardstick is
-// a loop that computes the same from the same rows: over slices for batches, and over structs
-// for rows.
+// of operators: some compute nothing, some compute a column for each batch, and some compute
+// row by row. The yardstick is a loop that computes the same from the same rows, over slices
+// for batches and over structs for rows.
 func BenchmarkChain(b *testing.B) {
 	rec, rows := someRows()
 	kinds := []struct {
@@ -82,7 +83,7 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// plainPass calls a function value per operator.
+// plainPass calls one function value for each operator.
 func plainPass(rec arrow.Record) func(operators int) {
 	var sum int64
 	step := func(rows arrow.Record) arrow.Record {
@@ -98,7 +99,7 @@ func plainPass(rec arrow.Record) func(operators int) {
 	}
 }
 
-// plainBatch makes a new slice per operator.
+// plainBatch makes one new slice for each operator.
 func plainBatch(rec arrow.Record) func(operators int) {
 	x0, y := rec.Column(1).(*array.Float64).Float64Values(), rec.Column(2).(*array.Float64).Float64Values()
 	return func(operators int) {
@@ -114,7 +115,7 @@ func plainBatch(rec arrow.Record) func(operators int) {
 	}
 }
 
-// plainRows calls a function value per operator and row.
+// plainRows calls one function value for each operator and row.
 func plainRows(rows []row) func(operators int) {
 	out := make([]row, len(rows))
 	step := scale

@@ -3,9 +3,10 @@
 //
 //	go test -run '^$' -bench . -benchtime 7x ./bench/runtime
 //
-// Where a figure needs a yardstick, the benchmark measures both in turn. It reports the median
-// of the ratios, and the medians of both. A ratio is the time divided by that of the yardstick,
-// so that lower is better. A speedup is the inverse.
+// Where a figure needs a yardstick, the benchmark runs the measured code and the yardstick in
+// turn. It reports the median of the ratios, and the medians of both times. A ratio is the time
+// of the measured code divided by the time of the yardstick, so lower is better. A speedup is
+// the inverse.
 //
 //	BenchmarkChain      operators chained, against a loop over the same rows
 //	BenchmarkExchange   each exchange, against one goroutine that partitions the rows by hand

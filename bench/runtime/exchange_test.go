@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// partitionByKey is the benchmarks' own partition function, for the keys that someRows makes.
+// partitionByKey is the partition function of the benchmarks, for the keys that someRows makes.
 func partitionByKey(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
 	rows := arrowrows.Record(in)
 	for i, key := range rows.Column(0).(*array.Int64).Int64Values() {
@@ -21,7 +21,7 @@ func partitionByKey(in engine.Batch, _ int, _ int64, shards int, dst []int32) er
 	return nil
 }
 
-// cuts partitions keys by their order, as splitters from a sample would.
+// cuts assigns keys to partitions by ranges, as splitters from a sample would.
 func cuts(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
 	rows := arrowrows.Record(in)
 	const largest = 7919 * batchRows
@@ -31,8 +31,8 @@ func cuts(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
 	return nil
 }
 
-// exchanges are the ways in which rows reach the next operator. moves says that rows change
-// shards and are therefore copied.
+// exchanges are the ways in which rows reach the next operator. moves says that rows move to
+// other shards and are therefore copied.
 var exchanges = []struct {
 	name  string
 	moves bool
@@ -58,16 +58,16 @@ var exchanges = []struct {
 	}},
 }
 
-// through adds an operator that passes on what its ports receive.
+// through adds an operator that emits the rows that its inputs receive.
 func through(d *engine.Dataset, single bool, ports ...engine.Port) *engine.Dataset {
 	return d.Builder().Add(engine.Spec{Op: "Pass", Schema: d.Schema(), Inputs: ports, Single: single,
 		Operator: func() engine.Operator { return pass{} }})
 }
 
-// BenchmarkExchange moves rows through each exchange, from sources that cost nothing. Where
-// rows change shards, the yardstick is one goroutine that appends the same rows, as structs, to
-// a slice for each destination, and then reads them back. Where they do not, batches are passed
-// by reference.
+// BenchmarkExchange moves rows through each exchange, from sources that cost almost nothing.
+// Where rows move to other shards, the yardstick is one goroutine that appends the same rows,
+// as structs, to one slice for each destination, and then reads the slices. Where rows stay in
+// their shard, batches are passed by reference.
 func BenchmarkExchange(b *testing.B) {
 	rec, rows := someRows()
 	for _, x := range exchanges {
@@ -95,7 +95,8 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-// appendByHand partitions the rows, times times, and sums what it reads back.
+// appendByHand partitions the rows the given number of times, and sums the values that it reads
+// from the slices.
 func appendByHand(rows []row, times int) {
 	var parts [shardCount][]row
 	for range times {
@@ -113,7 +114,7 @@ func appendByHand(rows []row, times int) {
 	sink.Store(uint64(sum))
 }
 
-// reader is an operator that reads its side input before anything else.
+// reader is an operator that reads its whole side input before its main input.
 type reader struct{ pass }
 
 func (reader) Open(c *engine.Context) error {
@@ -123,8 +124,8 @@ func (reader) Open(c *engine.Context) error {
 	return nil
 }
 
-// BenchmarkBroadcast gives all rows to an operator as a broadcast variable. Every subtask sees
-// every row, and all share one copy.
+// BenchmarkBroadcast passes all rows to an operator as a broadcast variable. Every subtask
+// reads every row, and all subtasks share one copy.
 func BenchmarkBroadcast(b *testing.B) {
 	rec, _ := someRows()
 	const batches = 16
@@ -145,10 +146,10 @@ func BenchmarkBroadcast(b *testing.B) {
 	}
 }
 
-// BenchmarkScaling puts a hash exchange after sources that take about 200 ns a row, and
-// compares parallelism 2 with 1. The speedup of the machine itself is measured beside it: the
-// same arithmetic on one goroutine and split over two. A speedup below 1.6 where the machine
-// reaches 2 would mean that the exchange slows its sources.
+// BenchmarkScaling has a hash exchange after sources that take about 200 ns for each row, and
+// compares parallelism 2 with 1. Beside it, the speedup of the machine is measured: the same
+// arithmetic on one goroutine and divided between two. If the job's speedup is below 1.6 where
+// the machine reaches 2, the exchange slows down its sources.
 func BenchmarkScaling(b *testing.B) {
 	rec, _ := someRows()
 	const batches, work = 8, 160
@@ -176,7 +177,7 @@ func BenchmarkScaling(b *testing.B) {
 	})
 }
 
-// burnCPUOn splits arithmetic over goroutines.
+// burnCPUOn divides arithmetic among goroutines.
 func burnCPUOn(goroutines, steps int) time.Duration {
 	return since(func() {
 		var all sync.WaitGroup

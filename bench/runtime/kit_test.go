@@ -46,8 +46,8 @@ func someRows() (arrow.Record, []row) {
 	return b.NewRecord(), rows
 }
 
-// readySource emits the same batch again and again, each time after some arithmetic per row.
-// The benchmark then measures only what happens to rows after the source.
+// readySource emits the same batch repeatedly, each time after some arithmetic for each row.
+// The benchmark then measures only what happens to the rows after the source.
 type readySource struct {
 	rows    arrow.Record
 	batches int // per shard
@@ -67,8 +67,8 @@ func (s *readySource) ReadShard(_ *engine.Context, shard int, out engine.Output)
 	return nil
 }
 
-// burnCPU keeps a processor busy with a chain of dependent multiplications of about 1 to 2 ns
-// each.
+// burnCPU keeps a processor busy with a chain of dependent multiplications, which take about 1
+// to 2 ns each.
 func burnCPU(steps int) {
 	x := uint64(steps)
 	for range steps {
@@ -77,17 +77,17 @@ func burnCPU(steps int) {
 	sink.Store(x)
 }
 
-// sink receives results so that the compiler does not remove their computation.
+// sink receives results, so that the compiler does not remove their computation.
 var sink atomic.Uint64
 
-// ready adds a source that emits a batch batches times per shard.
+// ready adds a source that emits the given batch, batches times in each shard.
 func ready(b *engine.Builder, rows arrow.Record, batches, work int) *engine.Dataset {
 	return b.Add(engine.Spec{Op: "Ready", Schema: arrowrows.Schema(rows.Schema()), Source: func() engine.Source {
 		return &readySource{rows, batches, work}
 	}})
 }
 
-// pass is an operator that passes rows on unchanged.
+// pass is an operator that emits its input unchanged.
 type pass struct{}
 
 func (pass) Open(*engine.Context) error { return nil }
@@ -99,7 +99,7 @@ func (pass) EndShard(*engine.Context, int, engine.Output) error { return nil }
 func (pass) Finish(*engine.Context, engine.Output) error        { return nil }
 func (pass) Close() error                                       { return nil }
 
-// dropped is a sink that counts rows and forgets them.
+// dropped is a sink that counts its rows and discards them.
 type dropped struct{ pass }
 
 func (dropped) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Output) error {
@@ -110,7 +110,7 @@ func (dropped) Process(c *engine.Context, _, _ int, in engine.Batch, _ engine.Ou
 
 const droppedRows = "dropped"
 
-// drop ends a graph.
+// drop adds a dropped sink.
 func drop(d *engine.Dataset) {
 	d.Builder().Add(engine.Spec{Op: "Drop", Inputs: []engine.Port{{From: d}}, Operator: func() engine.Operator { return dropped{} }})
 }
@@ -134,7 +134,7 @@ func measureRun(b *testing.B, rows int64, build func(*engine.Builder), opts ...e
 	return result.Report.Elapsed
 }
 
-// rowsDropped sums the rows that the drops of a run received, over all subtasks.
+// rowsDropped returns the number of rows that all dropped sinks of a run received.
 func rowsDropped(r *engine.Result) (n int64) {
 	for _, v := range r.Report.Vertices {
 		for _, s := range v.Subtasks {
@@ -150,14 +150,14 @@ func rowsDropped(r *engine.Result) (n int64) {
 	return n
 }
 
-// since returns the duration of a call.
+// since returns the duration of a call of a function.
 func since(f func()) time.Duration {
 	began := time.Now()
 	f()
 	return time.Since(began)
 }
 
-// pairs collects times of a subject and of its yardstick, measured in turn.
+// pairs has the times of the measured code and of its yardstick, which run in turn.
 type pairs struct {
 	took, baseline []time.Duration
 	ratios         []float64 // took / baseline of each pair
@@ -168,8 +168,8 @@ func (p *pairs) add(took, yard time.Duration) {
 	p.ratios = append(p.ratios, float64(took)/float64(yard))
 }
 
-// report reports the medians: rows per second and, with a yardstick, also its rows per second
-// and the ratio of the times.
+// report reports the medians: the rows per second, and, if there is a yardstick, the rows per
+// second of the yardstick and the ratio of the times.
 func (p *pairs) report(b *testing.B, rows int64, yardstick string) {
 	rate := func(d time.Duration) float64 { return float64(rows) / d.Seconds() / 1e6 }
 	b.ReportMetric(0, "ns/op")

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The race detector needs memory of its own for all that it watches, which would hide what is
-// measured here.
+// The race detector needs additional memory for everything that it observes. That would hide
+// the memory measured here.
 
 package runtime
 
@@ -24,8 +24,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// spillJob is a shuffle of far more rows than the memory budget holds. A process of its own
-// runs it.
+// spillJob is a shuffle of far more rows than the memory budget holds. It runs in its own
+// process.
 type spillJob struct {
 	Parallelism int
 	Batches     int // per shard
@@ -33,7 +33,7 @@ type spillJob struct {
 	SpillDir    string
 }
 
-// spillRun is the report of that process.
+// spillRun is what the process of a spillJob reports.
 type spillRun struct {
 	Elapsed time.Duration
 	Spilled int64
@@ -47,8 +47,8 @@ const (
 	wideRow = 8 + 8*wide
 )
 
-// overhead is what a process may hold beyond its budget: the runtime, batches in transit,
-// buffers of files, and garbage.
+// overhead is the memory that a process may use beyond its budget, for the Go runtime, batches
+// in transit, file buffers and garbage.
 const overhead = 80 << 20
 
 const spillVariable = "SUPERSTEP_BENCH_SPILL"
@@ -99,7 +99,7 @@ func spillChild(text string) error {
 
 func (j spillJob) rows() int64 { return int64(shardCount * j.Batches * batchRows) }
 
-// run runs the job in a process of its own.
+// run runs the job in its own process.
 func (j spillJob) run(t testing.TB) spillRun {
 	t.Helper()
 	text, err := json.Marshal(j)
@@ -114,7 +114,7 @@ func (j spillJob) run(t testing.TB) spillRun {
 	return r
 }
 
-// check requires that a run stays within its limits.
+// check requires that a run stayed within its limits.
 func (j spillJob) check(t testing.TB, r spillRun) {
 	t.Helper()
 	require.Positive(t, r.Spilled)
@@ -144,14 +144,15 @@ func wideRows() (arrow.Record, error) {
 	return array.NewRecord(schema, []arrow.Array{keys.NewArray(), batch.WrapVectorArray(values, wide)}, batchRows), nil
 }
 
-// TestSpillKeepsToBudget shuffles 285 MB with 8 MiB for runs.
+// TestSpillKeepsToBudget shuffles 285 MB with a memory budget of 8 MiB for sorted runs.
 func TestSpillKeepsToBudget(t *testing.T) {
 	j := spillJob{Parallelism: 2, Batches: 16, Budget: 8 << 20, SpillDir: t.TempDir()}
 	require.Greater(t, j.rows()*wideRow, 2*(j.Budget+overhead), "the limit is to mean something")
 	j.check(t, j.run(t))
 }
 
-// BenchmarkSpill shuffles 570 MB with 8 MiB for runs, and with memory for all of them.
+// BenchmarkSpill shuffles 570 MB, with 8 MiB of memory for sorted runs and with enough memory
+// for all of them.
 func BenchmarkSpill(b *testing.B) {
 	for _, parallelism := range []int{1, 2} {
 		b.Run(fmt.Sprintf("p=%d", parallelism), func(b *testing.B) {

@@ -33,8 +33,8 @@ type queueRun struct {
 }
 
 // measureQueue runs a queue with the given stages for steps supersteps. It returns the mean
-// time of a superstep, as subtask 0 saw it, and the allocations per superstep, from the growth
-// of the heap's counter between the tenth superstep and the last.
+// time of a superstep in subtask 0, and the number of allocations per superstep. The
+// allocations come from the heap statistics at the tenth and at the last superstep.
 func measureQueue(b *testing.B, subtasks, steps int, stages func(q *comqueue.IterativeComQueue)) queueRun {
 	b.Helper()
 	var before, after runtime.MemStats
@@ -105,14 +105,14 @@ func measureBarrier(n, rounds int) time.Duration {
 	return time.Since(began) / time.Duration(rounds)
 }
 
-// median returns the middle of an odd number of values.
+// median returns the median of an odd number of values.
 func median[T int64 | float64 | time.Duration](values []T) T {
 	slices.Sort(values)
 	return values[len(values)/2]
 }
 
-// BenchmarkSuperstep compares a superstep with a bare barrier of as many goroutines. One
-// superstep is empty, and one has an AllReduce.
+// BenchmarkSuperstep compares a superstep with a bare barrier of the same number of goroutines.
+// The superstep is empty in one case and has an AllReduce in the other.
 func BenchmarkSuperstep(b *testing.B) {
 	buffer := shared.Scratch[[]float64]("buffer")
 	for _, subtasks := range []int{1, 2, 4, 8} {

@@ -197,10 +197,11 @@ func dropFileCache() error {
 	return nil
 }
 
-// pieces returns the number of parts in which rows come that do not fit memory, 0 if they fit.
+// pieces returns the number of parts into which rows that do not fit into memory are divided,
+// or 0 if the rows fit.
 func (o *options) pieces() int { return int(math.Ceil(o.Beyond)) }
 
-// budget returns the memory that ours may take, 0 for no limit.
+// budget returns our memory budget, or 0 for no limit.
 func (o *options) budget(l rawrows.Layout) int64 {
 	if o.Beyond == 0 {
 		return 0
@@ -208,7 +209,7 @@ func (o *options) budget(l rawrows.Layout) int64 {
 	return int64(float64(l.Rows) * float64(l.Width()) / o.Beyond)
 }
 
-// runLine runs a contestant in a process of its own.
+// runLine runs a contestant in its own process.
 func (o *options) runLine(l *line, p problem, dir string) (got outcome, err error) {
 	var child *exec.Cmd
 	if l.Library == sparkLibrary {
@@ -239,8 +240,8 @@ func (o *options) how() (text string) {
 	return text
 }
 
-// print writes the table: medians over the rounds, and the median of the ratios to ours with as
-// many threads in the same round.
+// print writes the table: the medians over the rounds, and the median of the ratios to our time
+// with the same number of threads in the same round.
 func (t *comparison) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %d rows × %d features, %d trees%s; medians of %d rounds on %d CPUs\n\n",
 		t.Name, t.Layout.Rows, t.Layout.Features, t.Trees, t.How, len(t.Lines[0].Rounds), t.CPUs)

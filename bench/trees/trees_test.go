@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	}, tasks...)
 }
 
-// Models learn the pattern in dense and in sparse rows, with the same result for one thread and
-// for two.
+// TestContestants requires that models learn the pattern in dense and in sparse rows, and that
+// one thread and two threads give the same result.
 func TestContestants(t *testing.T) {
 	for _, p := range []problem{
 		{"dense", rawrows.Layout{Rows: 4000, Features: 28}, byDepth},

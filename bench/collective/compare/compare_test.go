@@ -19,7 +19,8 @@ import (
 // fakeVariable makes the test's own program a contestant that prints the value.
 const fakeVariable = "SUPERSTEP_BENCH_FAKE"
 
-// TestMain lets the test binary act as the command or as a contestant.
+// TestMain makes the test binary run as the command or as a contestant if an environment
+// variable says so.
 func TestMain(m *testing.M) {
 	if os.Getenv(commandVariable) != "" {
 		exitOn(os.Unsetenv(commandVariable)) // its children are contestants
@@ -79,8 +80,8 @@ func fake(t *testing.T, name string, ours bool, text string, asked *[]string) *c
 	}
 }
 
-// TestTurns: each round begins with another contestant, later rounds run only the best
-// configurations, and a contestant that fails once is left out.
+// TestTurns requires that each round begins with a different contestant, that later rounds run
+// only the best configurations, and that a contestant that fails once is left out.
 func TestTurns(t *testing.T) {
 	var asked []string
 	one := func(config string, us float64) string {
@@ -116,7 +117,7 @@ func TestTurns(t *testing.T) {
 	require.ErrorIs(t, x.measure(stopped), context.Canceled)
 }
 
-// rounds makes a cell from times in seconds of one configuration.
+// rounds makes a cell from the times of one configuration, in seconds.
 func rounds(config string, times ...float64) *cell {
 	c := &cell{}
 	for _, v := range times {
@@ -125,8 +126,9 @@ func rounds(config string, times ...float64) *cell {
 	return c
 }
 
-// TestRatios: a ratio is the median of ratios within rounds, not the ratio of medians. It
-// compares with the best peer of the same transport. A dropped configuration does not count.
+// TestRatios requires that a ratio is the median of the ratios within rounds, not the ratio of
+// the medians. It must compare with the best peer of the same transport. A dropped
+// configuration must not count.
 func TestRatios(t *testing.T) {
 	quick := rounds("b", 2, 1, 4)
 	quick.Rounds[0] = append(quick.Rounds[0], result{Config: "once", P50: 0.5})
@@ -148,7 +150,7 @@ func TestRatios(t *testing.T) {
 	require.Equal(t, 2.0, quick.P50)
 }
 
-// TestCommands: the command lines of the contestants say what to measure.
+// TestCommands requires that the command lines of the contestants say what to measure.
 func TestCommands(t *testing.T) {
 	c := &compareCommand{Superstep: "bin/superstep", Peers: "build", Mpirun: "mpirun", Algorithm: []string{"ring"}}
 	lines := map[string]string{}
@@ -189,7 +191,8 @@ func TestProcessorTimeOfStat(t *testing.T) {
 	}
 }
 
-// TestProcessorTime: /proc and the system agree about this process.
+// TestProcessorTime compares the processor time in /proc for this process with the time that
+// the system call returns.
 func TestProcessorTime(t *testing.T) {
 	self := os.Getpid()
 	require.NotContains(t, descendants(self), self)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// point is a point of measurement: one collective at a number of ranks and a size. Bytes is the
-// size of a rank's larger buffer, 0 for barriers.
+// point is a point of measurement: a collective, a number of ranks and a size. Bytes is the
+// size of the larger buffer of a rank; for barriers it is 0.
 type point struct {
 	Collective string `json:"collective"`
 	Ranks      int    `json:"ranks"`
@@ -28,35 +28,35 @@ type contestant struct {
 	Name      string `json:"name"`
 	Transport string `json:"transport"`
 	Ours      bool   `json:"ours"`
-	Baseline  bool   `json:"yardstick"` // not a collective but a bound, which is in no ratio
+	Baseline  bool   `json:"yardstick"` // not a collective but a lower bound; it is in no ratio
 
 	// IdleCPU is the processor time in seconds that a rank uses while it waits for one second;
 	// −1 if not measured.
 	IdleCPU float64 `json:"idle_cpu"`
 
 	needs []string // programs that must exist
-	// commands returns the commands for a request, to be run one after the other. It returns
-	// nothing if the contestant does not support the point.
+	// commands returns the commands for a request, which are to be run one after the other. If
+	// the contestant does not support the point, it returns none.
 	commands func(q request) [][]string
 	env      []string
 
-	timedOut bool // it took too long once
+	timedOut bool // a run exceeded the time limit
 }
 
-// request is what a contestant is asked to measure.
+// request says what a contestant is to measure.
 type request struct {
 	point
 	seconds    float64  // approximate time for a configuration
 	configs    []string // configurations to run; nil for all
-	untilEnded bool     // go on until ended instead
+	untilEnded bool     // run until the process is killed instead
 }
 
-// wants says whether a request asks for a configuration.
+// wants reports whether a request includes a configuration.
 func (q request) wants(config string) bool {
 	return q.configs == nil || slices.Contains(q.configs, config)
 }
 
-// polls says whether a waiting rank keeps a core busy, as far as other processes let it.
+// polls reports whether a waiting rank keeps a core busy when no other process needs the core.
 func (k *contestant) polls() bool { return k.IdleCPU > 0.05 }
 
 // allContestants returns all contestants, in the order of the table's columns.
@@ -76,7 +76,7 @@ func allContestants(c *compareCommand) []*contestant {
 	)
 }
 
-// ourNames are the names of collectives in our command, where they differ.
+// ourNames has the names of the collectives that our command names differently.
 var ourNames = map[string]string{"reduce_scatter": "reduce-scatter", "alltoall": "all-to-all"}
 
 // Our configurations.
@@ -141,7 +141,7 @@ func mpiContestant(c *compareCommand, name, transport, btl string) *contestant {
 			return [][]string{append(append(line, program), peerFlags(q)...)}
 		},
 	}
-	if os.Geteuid() == 0 { // mpirun runs as root only if told so
+	if os.Geteuid() == 0 { // mpirun refuses to run as root without this flag
 		k.env = []string{"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"}
 	}
 	return k
@@ -168,7 +168,8 @@ func peerFlags(q request) []string {
 	return flags
 }
 
-// rawContestant is not a collective: two processes exchange as many bytes.
+// rawContestant returns the contestant that runs no collective: two processes exchange the same
+// number of bytes.
 func rawContestant(c *compareCommand) *contestant {
 	return &contestant{
 		Name: "raw TCP", Transport: overTCP, Baseline: true, needs: []string{c.Superstep},

@@ -94,8 +94,8 @@ func requireGone(t *testing.T, conns [2]net.Conn) {
 	}
 }
 
-// TestWhoHangsIsGivenUp: a contestant that hangs is ended with its process group, and given up
-// at all remaining points. The others go on.
+// TestWhoHangsIsGivenUp requires that a contestant that hangs is killed with its process group
+// and is not run again at any later point. The other contestants must continue.
 func TestWhoHangsIsGivenUp(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // the system has no process groups
@@ -140,8 +140,8 @@ func TestWhoHangsIsGivenUp(t *testing.T) {
 // commandVariable makes the test's own program the command.
 const commandVariable = "SUPERSTEP_BENCH_COMPARE"
 
-// TestSignalsLeaveWhatWasMeasured runs a comparison as users do, and ends it when Gloo has been
-// measured and Open MPI hangs.
+// TestSignalsLeaveWhatWasMeasured runs the command as a user would, and sends it a signal when
+// Gloo has been measured and Open MPI hangs.
 func TestSignalsLeaveWhatWasMeasured(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // the system has no such signals
@@ -174,8 +174,8 @@ func TestSignalsLeaveWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// TestTheDeadlineLeavesWhatWasMeasured: what was measured before the deadline is printed, as
-// JSON too.
+// TestTheDeadlineLeavesWhatWasMeasured requires that the measurements made before the deadline
+// are printed, also as JSON.
 func TestTheDeadlineLeavesWhatWasMeasured(t *testing.T) {
 	h := newHangingServer(t)
 	var asked []string

@@ -32,9 +32,9 @@ func (c *compareCommand) points() []point {
 	return all
 }
 
-// measure runs the rounds. A contestant without any result in a round is left out at that
-// point, so that a fault of one library does not cost the figures of others. The error is the
-// context's cause.
+// measure runs the rounds. A contestant that has no result in a round is left out of the later
+// rounds at that point, so that a fault in one library does not lose the figures of the others.
+// The error is the cause of the context's end.
 func (c *comparison) measure(ctx context.Context) error {
 	for _, p := range c.points() {
 		row := &row{point: p, Cells: make([]*cell, len(c.Contestants))}
@@ -111,8 +111,8 @@ func (c *comparison) execute(ctx context.Context, k *contestant, line []string) 
 	return results, err
 }
 
-// command returns a command in its own process group, which is asked to end when the context
-// does. The caller must call endGroup.
+// command returns a command that runs in its own process group. When the context ends, the
+// group receives a signal to end. The caller must call endGroup.
 func (c *comparison) command(ctx context.Context, k *contestant, line []string) *exec.Cmd {
 	child := exec.CommandContext(ctx, line[0], line[1:]...)
 	child.Env = append(os.Environ(), k.env...)
@@ -163,8 +163,8 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-// best names the fastest configurations so far. It returns nil, which means all, before the
-// first round and if there are no more than keep.
+// best returns the names of the configurations that are fastest so far. Before the first round,
+// and if there are at most keep configurations, it returns nil, which means all.
 func (c *cell) best(keep int) []string {
 	names := c.configs()
 	if len(names) <= 1 {

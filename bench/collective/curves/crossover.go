@@ -18,9 +18,9 @@ type sizeRange struct {
 	upTo int // bytes: the first size at which the next algorithm is cheaper; 0 for the last range
 }
 
-// lead is the factor below which a price counts as cheaper: an algorithm keeps its place until
-// another costs less than lead times as much. Curves that run close together then do not fill a
-// table with changes to and fro.
+// lead is the hysteresis of the table: another algorithm replaces the current one only if its
+// price is below lead times the price of the current one. Without it, curves that run close
+// together would fill the table with changes.
 const lead = 0.97
 
 // crossovers returns the cheapest algorithms from 8 bytes to most, in order. Where the cheapest
@@ -102,7 +102,7 @@ func (p *pricer) cheapest(ranks, bytes int, takes func(*algorithm.Algorithm, int
 	return best, nil
 }
 
-// floor returns the highest known price for at most so many bytes.
+// floor returns the highest known price for at most the given number of bytes.
 func (p *pricer) floor(name string, ranks, bytes int) float64 {
 	floor := 0.0
 	for _, k := range p.prices[series{name, ranks}] {

@@ -17,7 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// Crossovers equal those found by pricing every algorithm at every size.
+// TestCrossoversAgreeWithExhaustiveSearch compares crossovers with those found by pricing every
+// algorithm at every size.
 func TestCrossoversAgreeWithExhaustiveSearch(t *testing.T) {
 	net, err := simulate.Named("10gbe")
 	require.NoError(t, err)

@@ -1,5 +1,5 @@
-// Package rawrows keeps generated rows in binary files that every contestant of a benchmark
-// reads without parsing, so that the figures include no parser.
+// Package rawrows stores generated rows in binary files. All contestants of a benchmark read
+// them without parsing, so that the figures include no parser.
 package rawrows
 
 import (
@@ -25,12 +25,12 @@ import (
 type Layout struct {
 	Rows     int
 	Features int
-	PerRow   int // features that are not 0 in a row; 0: dense rows
+	PerRow   int // number of nonzero features in a row; 0 means dense rows
 	// Unlabelled rows have no labels.
 	Unlabelled bool `json:",omitempty"`
 }
 
-// Sparse says whether rows are sparse.
+// Sparse reports whether rows are sparse.
 func (l Layout) Sparse() bool { return l.PerRow > 0 }
 
 // Width returns the number of values of a row in the file.
@@ -90,10 +90,10 @@ func Create(dir string) (*Writer, error) {
 	return w, nil
 }
 
-// Value adds the next value of a row, Index the column of a sparse one, Label a label.
+// Value adds the next value of the row.
 func (w *Writer) Value(v float64) { put64(w.values, v) }
 
-// Index adds the column of the next value.
+// Index adds the column of the next value of a sparse row.
 func (w *Writer) Index(j int) {
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], uint32(j))
@@ -120,7 +120,7 @@ func (w *Writer) Close() error {
 	return errors.Join(errs...)
 }
 
-// Table is the rows of a table in memory.
+// Table has rows in memory.
 type Table struct {
 	Layout
 	Values  []float64
@@ -128,7 +128,8 @@ type Table struct {
 	Labels  []float64
 }
 
-// table returns one with room for some rows, in that of another where it has as much.
+// table returns a table with room for the given number of rows. It reuses the memory of old
+// where that is large enough.
 func (l Layout) table(rows int, old Table) Table {
 	l.Rows = rows
 	t := Table{Layout: l, Values: resize(old.Values, rows*l.Width())}
@@ -143,7 +144,8 @@ func (l Layout) table(rows int, old Table) Table {
 
 func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
-// raw returns the memory of what a file holds, and how long it is for a row.
+// raw returns the memory for the contents of one of the files, and the number of its bytes for
+// each row.
 func (t *Table) raw(name string) (raw []byte, perRow int) {
 	switch name {
 	case ValuesFile:
@@ -154,7 +156,8 @@ func (t *Table) raw(name string) (raw []byte, perRow int) {
 	return arrow.Float64Traits.CastToBytes(t.Labels), 8
 }
 
-// Read reads the rows of a table, or the first of them where the layout has fewer.
+// Read reads the rows of a table. If the layout has fewer rows than the files, it reads the
+// first of them.
 func Read(dir string, l Layout) (*Table, error) {
 	s := source{dir: dir, layout: l}
 	err := s.Open(nil)
@@ -164,7 +167,7 @@ func Read(dir string, l Layout) (*Table, error) {
 	return &s.rows, errors.Join(err, s.Close())
 }
 
-// Dataset adds a source of the rows of a table to a job.
+// Dataset adds a source to a job that emits the rows of a table.
 func Dataset(b *engine.Builder, dir string, l Layout) (*engine.Dataset, error) {
 	vector, err := batch.VectorType(l.Features)
 	if l.Sparse() {
@@ -183,7 +186,7 @@ func Dataset(b *engine.Builder, dir string, l Layout) (*engine.Dataset, error) {
 	}}), nil
 }
 
-// source reads a subtask's shards of the files, a batch at a time.
+// source reads the shards of a subtask from the files, one batch at a time.
 type source struct {
 	dir    string
 	layout Layout
@@ -222,7 +225,7 @@ func (r *source) ReadShard(c *engine.Context, shard int, out engine.Output) erro
 	return nil
 }
 
-// read fills raw with the bytes of a file from an element on.
+// read fills raw with bytes of a file, starting at the given element.
 func (r *source) read(lo, hi int) error {
 	r.rows = r.layout.table(hi-lo, r.rows)
 	for _, name := range r.layout.files() {

@@ -9,16 +9,17 @@ import (
 	"strings"
 )
 
-// variable holds the task of a process that Self starts, behind the name of its type.
+// variable is the environment variable with the task of a process that Self started, preceded
+// by the name of the task's type.
 const variable = "SUPERSTEP_BENCH_TASK"
 
-// Task is what processes do that Self starts.
+// Task is the work of a process that Self starts.
 type Task struct {
 	name string
 	run  func(text string) (outcome any, err error)
 }
 
-// TaskOf is what processes do for a task of type T.
+// TaskOf returns the Task for values of type T.
 func TaskOf[T, O any](run func(T) (O, error)) Task {
 	return Task{fmt.Sprintf("%T", *new(T)), func(text string) (any, error) {
 		var t T
@@ -29,8 +30,9 @@ func TaskOf[T, O any](run func(T) (O, error)) Task {
 	}}
 }
 
-// Main is the main function of a program: a process that Self started does its task and prints
-// the outcome as JSON, any other runs the program. Errors end the process with status 1.
+// Main is the main function of a program. In a process that Self started, it does the task and
+// prints the outcome as JSON. In any other process, it runs the program. An error ends the
+// process with status 1.
 func Main(name string, program func() error, tasks ...Task) {
 	if err := runMain(program, tasks); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
@@ -55,7 +57,7 @@ func runMain(program func() error, tasks []Task) error {
 	return fmt.Errorf("there is no task %s", name)
 }
 
-// Self returns a process of this program that does a task.
+// Self returns a command that runs this program to do a task.
 func Self(task any) (*exec.Cmd, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -70,7 +72,7 @@ func Self(task any) (*exec.Cmd, error) {
 	return child, nil
 }
 
-// Outcome runs a process that prints its outcome as JSON.
+// Outcome runs a process and decodes the outcome that it prints as JSON.
 func Outcome[O any](child *exec.Cmd) (got O, err error) {
 	child.Stderr = os.Stderr
 	text, err := child.Output()
@@ -80,7 +82,7 @@ func Outcome[O any](child *exec.Cmd) (got O, err error) {
 	return got, json.Unmarshal(text, &got)
 }
 
-// PrintJSON prints figures as JSON that people can read.
+// PrintJSON prints figures as indented JSON.
 func PrintJSON(w io.Writer, figures any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")

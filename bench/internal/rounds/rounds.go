@@ -1,5 +1,5 @@
-// Package rounds has the shared parts of comparisons whose contestants take turns, round by
-// round.
+// Package rounds has the shared parts of comparisons in which contestants take turns, one round
+// after the other.
 package rounds
 
 import (
@@ -9,9 +9,9 @@ import (
 	"slices"
 )
 
-// Order returns the contestants in their order in a round. Every second round goes backwards,
-// and every pair of rounds begins with another contestant, so that a busy machine treats all
-// alike.
+// Order returns the contestants in their order in a round. Every second round has the reverse
+// order of the round before, and every pair of rounds begins with a different contestant, so
+// that other load on the machine affects all contestants alike.
 func Order[T any](all []T, round int) []T {
 	turn := round / 2 % len(all)
 	order := slices.Concat(all[turn:], all[:turn])
@@ -21,8 +21,8 @@ func Order[T any](all []T, round int) []T {
 	return order
 }
 
-// Play has contestants take turns in a number of rounds of a comparison on something, and says
-// whose turn it is.
+// Play runs all contestants in turn, for the given number of rounds. It prints what is
+// compared, and the contestant that is running.
 func Play[T any](all []T, count int, on string, progress io.Writer, title func(T) string, run func(round int, contestant T) error) error {
 	for round := range count {
 		for _, c := range Order(all, round) {
@@ -35,7 +35,8 @@ func Play[T any](all []T, count int, on string, progress io.Writer, title func(T
 	return nil
 }
 
-// Median returns the middle value, of an even number the lower one of the two; NaN of none.
+// Median returns the middle value. Of an even number of values it returns the lower of the two
+// middle ones, and NaN if there are no values.
 func Median(all []float64) float64 {
 	if len(all) == 0 {
 		return math.NaN()
@@ -43,8 +44,8 @@ func Median(all []float64) float64 {
 	return slices.Sorted(slices.Values(all))[(len(all)-1)/2]
 }
 
-// MedianRatio returns the median of the ratios of a contestant's figures to those of another
-// one in the same rounds.
+// MedianRatio returns the median, over the rounds, of the ratio of a contestant's figure to
+// another contestant's figure in the same round.
 func MedianRatio(of, to []float64) float64 {
 	ratios := make([]float64, len(of))
 	for i := range of {

@@ -30,7 +30,7 @@ func TestSelf(t *testing.T) {
 	got, err := Outcome[sum](child)
 	require.NoError(t, err)
 	require.InDelta(t, 0.3, got.A, 1e-15)
-	for _, task := range []any{"a", 7} { // one that fails, one that there is not
+	for _, task := range []any{"a", 7} { // the first task fails, and the type of the second is unknown
 		child, err := Self(task)
 		require.NoError(t, err)
 		_, err = Outcome[int](child)
@@ -67,6 +67,7 @@ func TestMedian(t *testing.T) {
 	require.Equal(t, []float64{5, 1, 3}, all)
 	require.Equal(t, 2.0, Median([]float64{9, 2, 1, 4}))
 	require.True(t, math.IsNaN(Median(nil)))
-	// The rounds' ratios are 4, 1 and 2: their median is not the ratio of the medians.
+	// The ratios in the rounds are 4, 1 and 2. Their median differs from the ratio of the
+	// medians.
 	require.Equal(t, 2.0, MedianRatio([]float64{8, 5, 6}, []float64{2, 5, 3}))
 }

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// CPU returns the processor time that all threads of this process have used, in user and system
-// mode; 0 if the system does not tell. Other processes disturb it much less than wall time.
+// CPU returns the processor time that all threads of this process have used in user and system
+// mode, or 0 if the system call fails. Other processes change processor time much less than
+// wall time.
 func CPU() time.Duration {
 	var r syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &r) != nil {

@@ -1,6 +1,6 @@
-// Package usage measures processor time and peak memory, of this process or of a child that has
-// ended. Benchmarks run their subject in a child process if the figures must not include
-// anything else.
+// Package usage measures processor time and peak memory of this process or of a child process
+// that has ended. A benchmark runs the measured code in a child process if the figures must
+// exclude everything else.
 package usage
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// PeakRSS returns the largest resident size of this process, in bytes. It is read from Linux'
-// /proc and is an error elsewhere.
+// PeakRSS returns the largest resident size of this process, in bytes. It reads Linux's /proc
+// and returns an error on other systems.
 func PeakRSS() (int64, error) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -21,9 +21,10 @@ func PeakRSS() (int64, error) {
 	return parsePeak(string(text))
 }
 
-// PeakOf returns the largest resident size, in bytes, of a child that has ended; 0 if unknown.
-// The system counts what this process held when it started the child, so the peak of a child
-// that held no more than that is unknown.
+// PeakOf returns the largest resident size, in bytes, of a child process that has ended, or 0
+// if it is unknown. The system's figure for a child includes the resident size of this process
+// when it started the child. If the figure is no larger than that, the peak of the child is
+// unknown.
 func PeakOf(ended *os.ProcessState) int64 {
 	peak := peakOf(ended)
 	if own, err := PeakRSS(); err == nil && peak <= own {
@@ -32,7 +33,7 @@ func PeakOf(ended *os.ProcessState) int64 {
 	return peak
 }
 
-// parsePeak finds the line "VmHWM:   123456 kB".
+// parsePeak finds a line such as "VmHWM:   123456 kB" and returns its value in bytes.
 func parsePeak(status string) (int64, error) {
 	for line := range strings.Lines(status) {
 		value, ok := strings.CutPrefix(line, "VmHWM:")

@@ -12,7 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// childVariable makes this program a child that holds as many bytes as the value says.
+// childVariable is the environment variable that makes this program a child process. Its value
+// is the number of bytes that the child keeps resident.
 const childVariable = "SUPERSTEP_USAGE_TEST_BYTES"
 
 func TestMain(m *testing.M) {
@@ -36,8 +37,8 @@ func allocate(n int) {
 	runtime.KeepAlive(held)
 }
 
-// TestPeakOf: the peak of a child that holds more than this process is known; that of a smaller
-// child is not.
+// TestPeakOf requires that the peak of a child is known if the child holds more memory than
+// this process, and unknown otherwise.
 func TestPeakOf(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Log("what this system tells is not known")
@@ -56,7 +57,7 @@ func TestPeakOf(t *testing.T) {
 			continue
 		}
 		require.Greater(t, peak, size)
-		require.Less(t, peak, 100*size) // not in another unit
+		require.Less(t, peak, 100*size) // fails if the unit is wrong
 	}
 }
 
@@ -70,7 +71,7 @@ func TestParsePeak(t *testing.T) {
 	}
 }
 
-// TestPeakRSS holds memory and checks that the peak shows it.
+// TestPeakRSS keeps memory resident and requires that the peak includes it.
 func TestPeakRSS(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		_, err := PeakRSS()
@@ -86,8 +87,8 @@ func TestPeakRSS(t *testing.T) {
 	require.Greater(t, after, before+size/2)
 }
 
-// TestCPU: one working goroutine uses about as much time as passes, and never more than all
-// processors have.
+// TestCPU requires that one busy goroutine uses about as much processor time as wall time, and
+// never more than all processors have.
 func TestCPU(t *testing.T) {
 	before, began := CPU(), time.Now()
 	x := uint64(1)
