@@ -5,22 +5,26 @@ import (
 	"sort"
 )
 
-// How values are cut into at most B bins of about equal weight.
+// Values are cut into at most B bins of about equal weight, as follows.
 //
-// If there are at most B distinct values, each has a bin. Otherwise a value is heavy if it
-// weighs more than 1/B of the total; fewer than B values are. Each heavy value has a bin of its
-// own. The light values between one heavy value and the next are a segment. The other bins are
-// divided among the segments in proportion to their weights, by largest remainders (Hamilton's
-// apportionment; ties go to the lower segment). A segment without a bin joins the heavy value
-// above it; the topmost one joins the heavy value below it. A segment with k bins is cut next
-// to the values at the positions j/k of its weight: on the nearer side of the value, and below
-// it on a tie.
+// If there are at most B distinct values, each value has a bin of its own. Otherwise a value is
+// heavy if it weighs more than 1/B of the total weight; there are fewer than B heavy values.
+// Each heavy value has a bin. The light values between two successive heavy values, below the
+// lowest heavy value, or above the highest one are a segment. The bins that the heavy values do
+// not use are divided among the segments in proportion to their weights, by largest remainders
+// (Hamilton's apportionment; with equal remainders, the lower segment comes first). The values
+// of a segment without a bin share the bin of the heavy value above the segment. If the topmost
+// segment has no bin, its values share the bin of the heavy value below it. A segment with k
+// bins is cut next to the values at the positions j/k of its weight, for j from 1 to k−1. The
+// cut is on the side of the value that is nearer to the position, and below the value if both
+// sides are equally near.
 //
-// Weights are integers, so every step is exact, and the cuts are a function of the multiset of
-// (value, weight) alone.
+// Weights are integers, so all computations are exact, and the cuts depend only on the multiset
+// of pairs (value, weight).
 
-// firstPositions returns positions such that every heavy value is at one of them. If all values
-// are light, they are the positions of the cuts.
+// firstPositions returns positions in the cumulative weight such that every heavy value is at
+// one of them. The positions are ascending. If all values are light, they are 0 and the
+// positions of the cuts.
 func firstPositions(total int64, bins int) []int64 {
 	at := make([]int64, 0, bins)
 	for i := range bins {
@@ -31,22 +35,22 @@ func firstPositions(total int64, bins int) []int64 {
 	return at
 }
 
-// segment is a range of the weight in which all values are light.
+// segment is a range [lo, hi) of the cumulative weight. All values in it are light.
 type segment struct {
 	lo, hi int64
-	bins   int64
+	bins   int64 // number of bins of the segment
 	rest   int64 // remainder of the apportionment
 }
 
-// division has the cuts of a column found so far, and the positions still to search.
+// division has the cuts of a column that are known after the first search.
 type division struct {
-	cuts     []uint32 // for each cut, the smallest key right of it
+	cuts     []uint32 // each cut separates the keys below it from the other keys
 	segments []segment
-	at       []int64 // positions still to search
+	at       []int64 // positions of the cuts within segments, which a second search must find
 }
 
-// divide returns the cuts that follow from the values at firstPositions, and the other
-// positions to search.
+// divide returns the cuts that follow from the first search, and the positions to search next. s
+// has the values at firstPositions(total, bins).
 func divide(s *search, total int64, bins int) division {
 	type value struct {
 		key           uint32
@@ -89,10 +93,10 @@ func divide(s *search, total int64, bins int) division {
 	return d
 }
 
-// isHeavy tells whether a weight is more than total/bins.
+// isHeavy reports whether weight is more than total/bins.
 func isHeavy(weight, total int64, bins int) bool { return weight > share(1, total, int64(bins)) }
 
-// apportion divides bins among the segments.
+// apportion divides bins among the segments in proportion to their weights.
 func apportion(segments []segment, bins int64) {
 	var light int64
 	for _, g := range segments {
@@ -110,13 +114,13 @@ func apportion(segments []segment, bins int64) {
 		order[i] = i
 	}
 	sort.SliceStable(order, func(a, b int) bool { return segments[order[a]].rest > segments[order[b]].rest })
-	for _, i := range order[:left] { // the remainders sum to left·light, so at least left of them are above 0
+	for _, i := range order[:left] { // remainders are below light and sum to left·light, so at least left of them are above 0
 		segments[i].bins++
 	}
 }
 
-// nearest appends, for each position within a segment, the cut on the nearer side of the
-// value found there.
+// nearest appends to cuts, for each position that s has searched within a segment, the cut on
+// the nearer side of the value at the position.
 func nearest(cuts []uint32, s *search, segments []segment) []uint32 {
 	g := 0
 	for i, t := range s.at {
@@ -124,7 +128,7 @@ func nearest(cuts []uint32, s *search, segments []segment) []uint32 {
 			g++
 		}
 		if t == segments[g].lo {
-			continue // the start of a segment is no cut within it
+			continue // a cut at the start of a segment is not within it
 		}
 		if t-s.below[i] <= s.below[i]+s.weight[i]-t {
 			cuts = append(cuts, s.prefix[i])
@@ -135,14 +139,14 @@ func nearest(cuts []uint32, s *search, segments []segment) []uint32 {
 	return cuts
 }
 
-// cutsBetween turns cuts into thresholds, given the neighbours of each cut; see
-// column.neighbours.
+// cutsBetween returns the thresholds of cuts. a[i] and b[i] are the neighbours of cut i over all
+// subtasks, as defined for column.neighbours.
 func cutsBetween(a, b []int64) []float32 {
 	var cuts []float32
 	last := int64(-1)
 	for i := range a {
 		if a[i] < 0 || b[i] >= 1<<32 || b[i] == last {
-			continue // no value on one side, or the same cut again
+			continue // there is no value on one side, or the threshold repeats the one before
 		}
 		last = b[i]
 		cuts = append(cuts, between(valueOf(uint32(a[i])), valueOf(uint32(b[i]))))
@@ -150,7 +154,8 @@ func cutsBetween(a, b []int64) []float32 {
 	return cuts
 }
 
-// cutsOf returns the thresholds between values that each have a bin.
+// cutsOf returns thresholds that give each value a bin of its own. distinct has the keys of the
+// values in ascending order.
 func cutsOf(distinct []uint32) []float32 {
 	if len(distinct) < 2 {
 		return nil
@@ -162,7 +167,7 @@ func cutsOf(distinct []uint32) []float32 {
 	return cuts
 }
 
-// tidy sorts cuts and removes duplicates.
+// tidy sorts cuts in place, removes duplicates, and returns the result.
 func tidy(cuts []uint32) []uint32 {
 	slices.Sort(cuts)
 	return slices.Compact(cuts)

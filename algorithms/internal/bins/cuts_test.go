@@ -14,8 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// drive finds the cuts of a matrix whose rows are divided among subtasks. It reduces their
-// numbers as a queue does.
+// drive finds the cuts of a matrix with d features. parts[i] has the rows of subtask i, and
+// largest is the largest weight. drive runs a finder for each subtask and computes the sums and
+// maxima over subtasks itself. It returns the features that each finder has found.
 func drive(plan *plan, d int, parts [][]packed, largest float64) [][]Feature {
 	var all []*finder
 	rows := int64(0)
@@ -86,8 +87,8 @@ func drive(plan *plan, d int, parts [][]packed, largest float64) [][]Feature {
 	return features
 }
 
-// referenceCuts is the definition of cuts, written independently with exact fractions over a
-// sorted list of values.
+// referenceCuts returns the cuts as the comment in cuts.go defines them. It shares no code with
+// the package and computes with exact fractions over a sorted list of values.
 func referenceCuts(values []float32, weights []int64, bins int) []float32 {
 	weightOf := map[float32]int64{}
 	for i, v := range values {
@@ -102,24 +103,24 @@ func referenceCuts(values []float32, weights []int64, bins int) []float32 {
 		total += w
 	}
 	slices.Sort(distinct)
-	middle := func(i int) float32 { // between value i-1 and value i
+	middle := func(i int) float32 { // the threshold between distinct[i-1] and distinct[i]
 		a, b := distinct[i-1], distinct[i]
 		if m := float32((float64(a) + float64(b)) / 2); m > a {
 			return m
 		}
 		return b
 	}
-	cut := map[int]bool{} // there are cuts left of these values
+	cut := map[int]bool{} // cut[i] says that there is a cut between distinct[i-1] and distinct[i]
 	if len(distinct) <= bins {
 		for i := 1; i < len(distinct); i++ {
 			cut[i] = true
 		}
 	} else {
-		heavy := func(i int) bool { // w > ⌊total/bins⌋
+		heavy := func(i int) bool {
 			return weightOf[distinct[i]] > total/int64(bins)
 		}
 		type segment struct {
-			first, last int // values [first, last)
+			first, last int // the segment has the values distinct[first:last]
 			weight      int64
 			bins        int
 			rest        *big.Rat
@@ -164,10 +165,10 @@ func referenceCuts(values []float32, weights []int64, bins int) []float32 {
 		for k, g := range segments {
 			empty := g.first == g.last
 			if k > 0 && !(k == len(segments)-1 && g.bins == 0 && !empty) {
-				cut[g.first] = true // right of the heavy value before it
+				cut[g.first] = true // above the heavy value before the segment
 			}
 			if k < len(segments)-1 && (g.bins > 0 || empty) {
-				cut[g.last] = true // left of the heavy value after it
+				cut[g.last] = true // below the heavy value after the segment
 			}
 			for j := 1; j < g.bins; j++ {
 				target := new(big.Int).Quo(new(big.Int).Mul(big.NewInt(int64(j)), big.NewInt(g.weight)), big.NewInt(int64(g.bins))).Int64()
@@ -204,19 +205,19 @@ func referenceCuts(values []float32, weights []int64, bins int) []float32 {
 	return cuts
 }
 
-// columnOf draws the values of a feature, from one of several distributions.
+// columnOf draws n values of a feature. shape selects the distribution.
 func columnOf(r *sharding.Random, n, shape int) []float32 {
 	values := make([]float32, n)
 	for i := range values {
 		u := r.Float64()
 		switch shape {
-		case 0: // all different
+		case 0: // almost all distinct
 			values[i] = float32(u - 0.5)
-		case 1: // few values
+		case 1: // 10 distinct values
 			values[i] = float32(int(10*u)) - 3
-		case 2: // many small integers, low ones heavy
+		case 2: // small integers, of which the low ones are frequent
 			values[i] = float32(int(1 / (u + 0.002)))
-		case 3: // one heavy value in the middle, and missing
+		case 3: // one heavy value in the middle, and missing values
 			switch {
 			case u < 0.5:
 				values[i] = 0
@@ -225,10 +226,10 @@ func columnOf(r *sharding.Random, n, shape int) []float32 {
 			default:
 				values[i] = float32(r.Float64()*2 - 1)
 			}
-		case 4: // magnitudes from the smallest to the largest
+		case 4: // all magnitudes of float32, and a few missing values
 			values[i] = math.Float32frombits(uint32(r.Uint64()))
 			values[i] = Single(float64(values[i]))
-		case 5: // every second value heavy
+		case 5: // 40 frequent values, with rare values between them
 			k := int(40 * u)
 			values[i] = float32(k) + 0.5*float32(r.Float64())
 			if r.Float64() < 0.7 {
@@ -239,6 +240,7 @@ func columnOf(r *sharding.Random, n, shape int) []float32 {
 	return values
 }
 
+// TestCutsAreTheDefinition compares the cuts of finders on several subtasks with referenceCuts.
 func TestCutsAreTheDefinition(t *testing.T) {
 	seen := map[string]bool{}
 	rapid.Check(t, func(t *rapid.T) {
@@ -259,7 +261,7 @@ func TestCutsAreTheDefinition(t *testing.T) {
 			weights[i], weight[i] = 1, 1
 			if weighted {
 				plan.weightAt = 0
-				weight[i] = math.Ldexp(math.Floor(r.Float64()*(1<<20)), -20) // below 1; some are 0
+				weight[i] = math.Ldexp(math.Floor(r.Float64()*(1<<20)), -20) // a multiple of 2^-20 in [0, 1)
 				if r.Float64() < 0.1 {
 					weight[i] = 0
 				}
@@ -288,10 +290,11 @@ func TestCutsAreTheDefinition(t *testing.T) {
 			}
 		}
 	})
-	require.Len(t, seen, 12, "every shape both with all bins used and with fewer")
+	require.Len(t, seen, 12, "each of the 6 shapes must occur both with all bins used and with fewer bins used")
 }
 
-// spread divides rows into the parts of subtasks, packed by feature or as raw rows.
+// spread divides the rows among the given number of tasks. The rows of a task are two parts: one
+// of raw rows, and one packed by feature. Without weighted, the parts have no weights.
 func spread(columns [][]float32, weight []float64, weighted bool, tasks int) [][]packed {
 	n, d := len(columns[0]), len(columns)
 	var all [][]packed
@@ -322,7 +325,8 @@ func spread(columns [][]float32, weight []float64, weighted bool, tasks int) [][
 	return all
 }
 
-// withoutZeros packs the same rows as sparse ones, with most zeros absent.
+// withoutZeros returns the rows of dense as sparse rows. A part stores the zeros of every
+// seventh row only.
 func withoutZeros(dense [][]packed, columns [][]float32, tasks int) [][]packed {
 	row := 0
 	var all [][]packed
@@ -348,6 +352,8 @@ func withoutZeros(dense [][]packed, columns [][]float32, tasks int) [][]packed {
 	return all
 }
 
+// TestKeysAreInTheOrderOfValues requires that keys have the order of the values, and that a
+// threshold between two values is above the lower and at most the upper value.
 func TestKeysAreInTheOrderOfValues(t *testing.T) {
 	values := []float32{-math.MaxFloat32, -2, -1, -math.SmallestNonzeroFloat32, 0, math.SmallestNonzeroFloat32, 1, 2, math.MaxFloat32}
 	for i, v := range values {
@@ -367,6 +373,7 @@ func TestKeysAreInTheOrderOfValues(t *testing.T) {
 	require.True(t, nan != nan)
 }
 
+// TestSortingAsTheLibraryDoes compares sortKeys and sortPairs with slices.Sorted.
 func TestSortingAsTheLibraryDoes(t *testing.T) {
 	r := sharding.NewRandom(5, "sort", 0, 0)
 	for _, n := range []int{0, 1, 50, radixFrom - 1, radixFrom, 5000} {
@@ -380,8 +387,8 @@ func TestSortingAsTheLibraryDoes(t *testing.T) {
 			wantPairs := slices.Sorted(slices.Values(pairs))
 			sorted, _ := sortKeys(keys, make([]uint32, n))
 			sortedPairs, _ := sortPairs(pairs, make([]uint64, n))
-			require.True(t, slices.Equal(want, sorted), "%d keys of %x", n, mask)
-			require.True(t, slices.Equal(wantPairs, sortedPairs), "%d pairs of %x", n, mask) // stable
+			require.True(t, slices.Equal(want, sorted), "%d keys with mask %x", n, mask)
+			require.True(t, slices.Equal(wantPairs, sortedPairs), "%d pairs with mask %x", n, mask) // requires a stable sort
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// build writes another build of the command: the same program with other bytes.
+// build writes an executable that works like the test binary but is another build: its bytes end
+// with name, so that its hash differs. It returns the path and the hash.
 func (w *testDir) build(name string) (path, hash string) {
 	w.t.Helper()
 	program, err := os.ReadFile("/proc/self/exe")
@@ -28,7 +29,8 @@ func (w *testDir) build(name string) (path, hash string) {
 	return w.path(name), hashOf(program)
 }
 
-// begin runs a command of a build until the test ends, and returns what it prints first.
+// begin starts a command line with the executable build and stops it when the test ends. It
+// returns the process and, except for a task manager, its first line of output.
 func (w *testDir) begin(build, line string) (*proctest.Cmd, string) {
 	w.t.Helper()
 	cmd := w.command(build, line)
@@ -45,7 +47,7 @@ func (w *testDir) begin(build, line string) (*proctest.Cmd, string) {
 	return cmd, first
 }
 
-// end ends a command, unless it has ended.
+// end stops a process with SIGTERM and waits for it, unless it has been waited for.
 func (w *testDir) end(cmd *proctest.Cmd) {
 	if cmd.ProcessState == nil {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -53,7 +55,7 @@ func (w *testDir) end(cmd *proctest.Cmd) {
 	}
 }
 
-// of runs a command line with a build.
+// of runs a command line with the executable build. The results are those of run.
 func (w *testDir) of(build, line string) (code int, out, errOut string) {
 	w.t.Helper()
 	cmd := w.command(build, line)
@@ -63,7 +65,7 @@ func (w *testDir) of(build, line string) (code int, out, errOut string) {
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
 }
 
-// awaitNodes waits until as many task managers are alive, and returns the table of them.
+// awaitNodes waits until n task managers are alive and returns the output of the command nodes.
 func (w *testDir) awaitNodes(build, on string, n int) string {
 	w.t.Helper()
 	for {
@@ -79,7 +81,7 @@ func (w *testDir) awaitNodes(build, on string, n int) string {
 	}
 }
 
-// newest returns the newest job as the command shows it.
+// newest returns the id of the newest job, and the hash of the executable that its workers run.
 func (w *testDir) newest(build, on string) (id, artifact string) {
 	w.t.Helper()
 	code, out, errOut := w.of(build, "list -o json"+on)
@@ -90,17 +92,18 @@ func (w *testDir) newest(build, on string) (id, artifact string) {
 	return jobs[0].ID, jobs[0].Artifact
 }
 
-// ran returns which builds the workers of a job ran, as their logs say.
+// ran returns the lines in which the workers of a job log their builds (see TestMain).
 func (w *testDir) ran(build, on, job string) []string {
 	w.t.Helper()
 	_, out, _ := w.of(build, "logs "+job+on)
 	return regexp.MustCompile(`this worker runs [0-9a-f]{64}`).FindAllString(out, -1)
 }
 
-// TestMixedBuilds has a job manager, two task managers and clients of four builds. All workers
-// of a built-in job run the client's build, even where the file of a task manager was replaced
-// while it ran. If the job manager takes no uploads, a job runs where the job manager or a task
-// manager has the client's build, and is refused elsewhere.
+// TestMixedBuilds runs a job manager, two task managers and clients with four different builds.
+// All workers of a built-in job must run the client's build, even if the executable file of a
+// task manager was replaced while the task manager ran. If the job manager accepts no uploads, a
+// job must run if the job manager or a task manager has the client's build, and be refused
+// otherwise.
 func TestMixedBuilds(t *testing.T) {
 	w := newTestDir(t)
 	manager, managerHash := w.build("manager")
@@ -136,7 +139,7 @@ func TestMixedBuilds(t *testing.T) {
 	}
 	here, _, errOut := w.of(client, train+" --model here.json")
 	require.Zero(t, here, errOut)
-	require.Equal(t, w.read("here.json"), w.read("model.json"), "no build is in a model")
+	require.Equal(t, w.read("here.json"), w.read("model.json"), "a model must not depend on the build that trains it")
 	_, shown, _ := w.of(client, "show "+func() string { id, _ := w.newest(client, on); return id }()+on)
 	require.Contains(t, shown, managerHash)
 

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Cells that the model does not read are written as they stand, and none of them ends the job.
+// TestCellsStayAsTheyAre requires that predict copies cells that the model does not read to its
+// output without a change, and that no such cell makes the job fail.
 func TestCellsStayAsTheyAre(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))
@@ -26,8 +27,8 @@ func TestCellsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// Whole numbers that are too long to be numbers are read as names. A note tells of those that
-// are rounded.
+// TestLongIdentifiers requires that a column with integers beyond int64 is text, and that a
+// warning reports integers that are rounded because they are read as float64.
 func TestLongIdentifiers(t *testing.T) {
 	w := newTestDir(t)
 	var ids, labels, wide strings.Builder
@@ -46,8 +47,7 @@ func TestLongIdentifiers(t *testing.T) {
 	require.Zero(t, code, errOut)
 	require.Contains(t, errOut, `warning: column "id" has 40 whole numbers beyond 2^53`)
 
-	// They also count after the rows that types are inferred from, and are told once for each
-	// column.
+	// Integers after the rows that types are inferred from are reported too, once per column.
 	w.write("late.csv", "x,y\n"+strings.Repeat("1,2\n2,3\n3,5\n", 30)+"9007199254740993,1\n9007199254740995,1\n")
 	for _, p := range []string{"1", "3"} {
 		code, _, errOut = w.run("train linear --infer-rows 10 --input late.csv --label y --model late.json --if-exists replace --parallelism " + p)
@@ -55,7 +55,7 @@ func TestLongIdentifiers(t *testing.T) {
 		require.Equal(t, 1, strings.Count(errOut, `column "x" has 2 whole numbers beyond 2^53 that are rounded as numbers, the first at late.csv:92: "9007199254740993"`), errOut)
 	}
 
-	// Classes and queries that are rounded alike stay distinct.
+	// Class labels and query ids stay distinct even if float64 rounds them to the same number.
 	w.write("labels.csv", "c,n\n"+labels.String())
 	w.ok("train logistic --l2 1 --input labels.csv --label c --model c.json")
 	require.Contains(t, w.read("c.json"), `"12345678901234567890","12345678901234567891"`)
@@ -66,7 +66,8 @@ func TestLongIdentifiers(t *testing.T) {
 	require.Regexp(t, `(?m)queries +2$`, out)
 }
 
-// Texts that --null names are missing values in quotes too, both in text and in numbers.
+// TestQuotedNulls requires that quoted cells are missing values if --null lists their text, in
+// columns of text and in columns of numbers.
 func TestQuotedNulls(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "\"c\",\"n\",\"y\"\n"+strings.Repeat("\"NA\",\"1\",\"1\"\n\"x\",\"NA\",\"0\"\n\"z\",\"2\",\"0\"\n\"x\",\"1\",\"1\"\n", 10))
@@ -74,7 +75,7 @@ func TestQuotedNulls(t *testing.T) {
 	require.Contains(t, w.read("m.json"), `[["x","z"]]`)
 }
 
-// NaN is a missing value like the others.
+// TestNaNIsMissing requires that predict treats NaN like other spellings of missing values.
 func TestNaNIsMissing(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))
@@ -88,8 +89,8 @@ func TestNaNIsMissing(t *testing.T) {
 	require.Equal(t, rows[1]["probability_1"], rows[2]["probability_1"])
 }
 
-// An output whose name asks for a form that cannot be written is refused. It is not written in
-// another form.
+// TestOutputsByName requires that predict refuses an output file whose extension belongs to a
+// format that cannot be written. It must not write such a file in another format.
 func TestOutputsByName(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))
@@ -106,7 +107,7 @@ func TestOutputsByName(t *testing.T) {
 	require.Contains(t, w.read("p.TSV"), "n\ty\tprediction")
 }
 
-// Flags that are for CSV alone are refused for other forms.
+// TestFlagsOfCSV requires that flags for CSV files are refused if the input has another format.
 func TestFlagsOfCSV(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.libsvm", strings.Repeat("0 1:1\n1 1:2\n", 4))

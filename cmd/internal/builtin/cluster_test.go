@@ -39,7 +39,8 @@ func startCluster(t *testing.T, w *testDir) string {
 	return m[1]
 }
 
-// A model is trained and applied by two workers, with the bytes of a run here.
+// TestACluster requires that train and predict write the same bytes on a cluster with two
+// workers as in a local run, and that evaluate prints the same measures.
 func TestACluster(t *testing.T) {
 	w := newTestDir(t)
 	const train = "train logistic --input titanic.csv --label survived --features age,fare,sex --encode --missing fill --test titanic.csv"
@@ -47,7 +48,7 @@ func TestACluster(t *testing.T) {
 	on := " --cluster " + startCluster(t, w)
 	there := w.ok(train + " --model there.json --plot there.png" + on)
 	require.Equal(t, w.read("here.json"), w.read("there.json"))
-	require.Equal(t, strings.Count(here, "\n")+1, strings.Count(there, "\n"), "and the plot")
+	require.Equal(t, strings.Count(here, "\n")+1, strings.Count(there, "\n"), "on the cluster, train must print one more line, for the plot")
 	w.picture("there.png")
 
 	w.ok("predict --model here.json --input titanic.csv --output here.csv")
@@ -55,6 +56,6 @@ func TestACluster(t *testing.T) {
 	require.Equal(t, w.read("here.csv"), w.read("there.csv"))
 	require.Equal(t, w.ok("evaluate --model here.json --input titanic.csv --label survived"), w.ok("evaluate --model there.json --input titanic.csv --label survived"+on))
 
-	// The waiting client writes the model where it runs.
+	// The client writes the model file after the job has ended, so it cannot detach.
 	w.fails(2, train+" --model left.json --detach"+on, "--detach")
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeUnsupported writes rows of x, y and columns that cannot be read, as Arrow and Parquet.
+// writeUnsupported writes 30 rows as an Arrow file and as a Parquet file. The columns x and y
+// are numbers. The columns none, price and pair have types that are not supported.
 func writeUnsupported(t *testing.T, w *testDir, arrowName, parquetName string) {
 	mem := memory.NewGoAllocator()
 	decimal := &arrow.Decimal128Type{Precision: 9, Scale: 2}
@@ -50,8 +51,8 @@ func writeUnsupported(t *testing.T, w *testDir, arrowName, parquetName string) {
 	w.write(parquetName, out.String())
 }
 
-// Columns of types that cannot be read are left out, which is told once. Where a flag asks for
-// such a column, it is an error.
+// TestColumnsThatCannotBeRead requires that columns of unsupported types are left out with one
+// warning, and that a flag that names such a column is an error.
 func TestColumnsThatCannotBeRead(t *testing.T) {
 	w := newTestDir(t)
 	writeUnsupported(t, w, "t.arrow", "t.parquet")
@@ -85,8 +86,9 @@ func TestColumnsThatCannotBeRead(t *testing.T) {
 	w.fails(1, "predict --model named.json --input t.parquet --output n.csv", `column "price" of t.parquet, which the model reads: type decimal(9, 2) is not supported`)
 }
 
-// A value may not fit its column and come after the rows that types are inferred from. It ends
-// the job only if the column is used, and the message says what to do.
+// TestLateValuesOfColumnsThatNobodyReads has a value that does not fit the type of its column,
+// after the rows that the type was inferred from. The job must fail only if the column is used,
+// and the message must name the flags that help.
 func TestLateValuesOfColumnsThatNobodyReads(t *testing.T) {
 	w := newTestDir(t)
 	var rows strings.Builder

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The commands of the page are processes, which share the code that the race detector sees
-// in other tests.
+// This file is left out under the race detector: each command of the page is a process, and
+// other tests run the same code under the race detector.
 
 package builtin_test
 
@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheTrainingPage runs the commands of the page one after the other. Each line of a text
-// block must appear in the output of the command block before it.
+// TestTheTrainingPage runs the commands of docs/training.md in order. Each line of a text block
+// must appear in the output of the block of commands before it.
 func TestTheTrainingPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/training.md")
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestTheTrainingPage(t *testing.T) {
 	}
 	require.FileExists(t, filepath.Join(w.dir, "width.json"))
 
-	// The table has every algorithm, and the flags that it names exist.
+	// The table must have every algorithm, and the flags that it names must exist.
 	for _, row := range regexp.MustCompile("(?m)^\\| `superstep train (\\w+)` \\|.*?\\| (.*) \\|$").FindAllStringSubmatch(string(page), -1) {
 		help := w.ok("train " + row[1] + " --help")
 		for _, flag := range regexp.MustCompile("--[a-z0-9-]+").FindAllString(row[2], -1) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An export is refused where the ending of its file is that of another format: import would
-// choose that format by the ending.
+// TestEndingsOfExports requires that export refuses an output file whose extension belongs to
+// another format than --to, because import would infer that other format from the extension.
 func TestEndingsOfExports(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "x,y\n1,0\n2,1\n3,1\n4,0\n5,1\n")
@@ -34,7 +34,8 @@ func TestEndingsOfExports(t *testing.T) {
 	require.Contains(t, w.ok("export --help"), "A .json file needs --to or --from")
 }
 
-// Messages use the words of the command line, and mention nothing that it lacks.
+// TestWordsOfTheCommandLine requires that error messages name flags and values of the command
+// line. They must not name Go options, or values that only Go programs can set.
 func TestWordsOfTheCommandLine(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "x,y\n1,1\n2,0\n3,1\n4,0\n")
@@ -69,7 +70,8 @@ func TestWordsOfTheCommandLine(t *testing.T) {
 	w.fails(1, "train gbdt --objective lambdamart --group-sizes bad --input t.csv --label y --model m.json", "--group-sizes: ")
 }
 
-// Lists of columns may have names with commas, in quotes as CSV has them.
+// TestColumnsWithCommas requires that lists of columns can have names with commas, either quoted
+// as in CSV or escaped with a backslash.
 func TestColumnsWithCommas(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "\"a,b\",c,\"d\"\"\",y\n1,2,1,1\n2,1,2,2\n3,4,1,3\n4,1,3,5\n5,2,2,4\n")

@@ -1,7 +1,7 @@
 //go:build !race
 
-// Each of these tests starts many processes, and the race detector makes each start slow. Other
-// tests run the same code where the detector sees it.
+// This file is left out under the race detector, which makes the start of each of the many
+// processes slow. Other tests run the same code under the race detector.
 
 package builtin_test
 
@@ -16,7 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Rows with missing values are an error, left out, or filled in.
+// TestMissingValues requires that train refuses rows with missing values, or leaves them out
+// with --missing skip. A model that was trained so must give such rows no prediction.
 func TestMissingValues(t *testing.T) {
 	w := newTestDir(t)
 	const train = "train logistic --input titanic.csv --label survived --features age,fare,sex --encode --model m.json "
@@ -26,11 +27,11 @@ func TestMissingValues(t *testing.T) {
 	w.ok("predict --model n.json --input titanic.csv --output n.csv --keep age")
 	rows := w.table("n.csv")
 	require.Len(t, rows, 891)
-	require.Equal(t, map[string]string{"age": "", "prediction": "", "probability_0": "", "probability_1": ""}, rows[5], "a row without a value has no prediction")
+	require.Equal(t, map[string]string{"age": "", "prediction": "", "probability_0": "", "probability_1": ""}, rows[5], "a row with a missing value must have no prediction")
 }
 
-// Each algorithm is trained and tested on the iris data. The expected values are published, or
-// come from scikit-learn.
+// TestEveryAlgorithm trains and evaluates each algorithm on the iris data. The expected values
+// are published results or results of scikit-learn.
 func TestEveryAlgorithm(t *testing.T) {
 	w := newTestDir(t)
 	for _, x := range []struct{ flags, want, plot string }{
@@ -79,48 +80,48 @@ func TestEveryAlgorithm(t *testing.T) {
 	require.Regexp(t, `(?m)^silhouette +0\.7354`, w.ok("evaluate --input p.csv --kind clustering --prediction Species --features 'Petal length,Petal width' --label Species")+"silhouette 0.7354\n")
 }
 
-// Files without names of columns, and files without labels of features.
+// TestOtherFiles trains and predicts with TSV files without a header, LibSVM, Arrow and Parquet.
 func TestOtherFiles(t *testing.T) {
 	w := newTestDir(t)
-	// The areas are 0.7020285 and 0.9294444 for scikit-learn's LogisticRegression(C=1/(n·L2))
-	// on features divided by their deviations.
+	// scikit-learn's LogisticRegression(C=1/(n·L2)) has AUC 0.7020285 and 0.9294444 on features
+	// divided by their standard deviations.
 	out := w.ok("train logistic --input higgs.tsv --no-header --label c0 --l2 0.1 --model h.json --test higgs.tsv")
 	require.Regexp(t, `(?m)^auc +0\.702029$`, out)
 	out = w.ok("train logistic --input heart_scale.libsvm --l2 0.01 --model s.json --test heart_scale.libsvm")
 	require.Regexp(t, `(?m)^auc +0\.929444$`, out)
 	w.ok("predict --model s.json --input heart_scale.libsvm --output s.csv")
 	row := w.table("s.csv")[0]
-	require.Len(t, row, 4, "vectors are left out")
+	require.Len(t, row, 4, "predict must leave out columns of vectors")
 	require.Equal(t, "1", row["label"])
 	require.Regexp(t, `(?m)^auc +0\.929444$`, w.ok("evaluate --model s.json --input heart_scale.libsvm"))
 	w.ok("train kmeans --k 2 --input heart_scale.libsvm --model k.json --plot k.svg")
 	w.picture("k.svg")
 
-	// One file has fewer features than the model, and another has more.
+	// A file may have fewer features than the model, but not more.
 	w.write("few.libsvm", "1 1:0.5 3:1\n")
 	w.ok("predict --model s.json --input few.libsvm --output few.csv")
 	w.write("many.libsvm", "1 1:0.5 30:1\n")
 	w.fails(1, "predict --model s.json --input many.libsvm --output many.csv", "30")
 
-	// Arrow files, too.
+	// Predict can write Arrow files, and evaluate can read them.
 	w.ok("predict --model h.json --input higgs.tsv --no-header --output h.arrow --keep c0")
 	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("evaluate --input h.arrow --kind binary --label c0 --score probability_1"))
 
-	// And Parquet, for predictions and rows.
+	// Predict can write Parquet files, and evaluate and train can read them.
 	w.ok("predict --model h.json --input higgs.tsv --no-header --output h.parquet")
 	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("evaluate --input h.parquet --kind binary --label c0 --score probability_1"))
 	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("train logistic --input h.parquet --features "+strings.Join(higgsFeatures(), ",")+" --label c0 --l2 0.1 --model p.json --test h.parquet"))
 }
 
-// Trees read text and missing values as they are, stop early by the rows of --test, and rank
-// the rows of queries.
+// TestTrees requires that tree algorithms accept text and missing values, stop early by rows
+// that are not trained on, rank the rows of queries, and refuse wrong values of their flags.
 func TestTrees(t *testing.T) {
 	w := newTestDir(t)
 	const flags = " --input titanic.csv --label survived --features age,fare,pclass,sex,embarked --model m.json --if-exists replace"
 	out := w.ok("train forest --task classification --method single-tree --max-depth 2" + flags)
-	require.Regexp(t, `(?m)^  sex +0\.\d+ +124\.426 +891 +1$`, out, "of the tree's first split, as anywhere")
+	require.Regexp(t, `(?m)^  sex +0\.\d+ +124\.426 +891 +1$`, out, "the gain and the rows of sex must be those of the first split of the tree")
 	w.ok("predict --model m.json --input titanic.csv --output p.csv")
-	require.Len(t, w.table("p.csv"), 891, "rows with missing values too")
+	require.Len(t, w.table("p.csv"), 891, "rows with missing values must be in the output too")
 	inspected := w.ok("inspect m.json --plot i.png --plot-of importance")
 	require.Contains(t, inspected, "single-tree")
 	w.picture("i.png")
@@ -135,8 +136,8 @@ func TestTrees(t *testing.T) {
 	ranked := w.read("m.json")
 	w.write("q.sizes", strings.Repeat("3\n2\n", 4))
 	const sized = "train gbdt --objective lambdamart --rounds 10 --min-child-weight 0 --metrics ndcg@2 --model m.json --if-exists replace --input "
-	// With a column of queries, two lists with one number are one query. With sizes they are
-	// two.
+	// With a column of query ids, all rows with the same id are one query, so the repeated lists
+	// are merged. With --group-sizes each list is a query.
 	out = w.ok(sized + "q.libsvm --group-sizes q.sizes --test q.libsvm --test-group-sizes q.sizes")
 	require.Regexp(t, `(?m)^  train +1$`, out)
 	require.Regexp(t, `(?m)^  test +1$`, out)
@@ -161,7 +162,7 @@ func TestTrees(t *testing.T) {
 	w.ok("train gbdt --objective logistic --rounds 3 --lambda 0 --min-child-weight 0" + flags)
 	free := w.read("m.json")
 	w.ok("train gbdt --objective logistic --rounds 3" + flags)
-	require.NotEqual(t, free, w.read("m.json"), "0 is no default")
+	require.NotEqual(t, free, w.read("m.json"), "the value 0 of --lambda and --min-child-weight must not be replaced with the default")
 	for _, wrong := range []string{"--rounds 0", "--learning-rate 0", "--max-depth 0", "--subsample 0", "--columns 2", "--lambda -1", "--min-child-rows 0"} {
 		w.fails(2, "train gbdt --objective logistic "+wrong+flags, wrong[:strings.Index(wrong, " ")])
 	}
@@ -173,8 +174,8 @@ func TestTrees(t *testing.T) {
 	w.fails(2, "train linear --plot x.png --plot-of importance"+flags, "is for trees")
 	w.fails(1, "train gbdt --objective lambdamart --group query"+flags, `no column "query"`)
 
-	// Whole numbers are categories where a flag says so: here each of 300 codes tells odd or
-	// even.
+	// --categories makes integers categories. Here the label says, for each of 300 codes,
+	// whether the code is odd.
 	rows := "code,odd\n"
 	for i := range 600 {
 		rows += fmt.Sprintf("%d,%d\n", i%300*7, i%300%2)
@@ -192,7 +193,7 @@ func TestTrees(t *testing.T) {
 	w.fails(1, "train forest --task regression --categories cod --input codes.csv --label odd --model n.json", "cod")
 	w.fails(1, "train gbdt --objective poisson --label fare --monotone fair=1 --input titanic.csv --features age --model x.json", "fair")
 
-	// Values that are given twice, or are no numbers, are refused before anything runs.
+	// Names that occur twice and values that are not numbers are refused as errors of usage.
 	tree := "train gbdt --objective softmax --input codes.csv --label odd --model n.json "
 	w.fails(2, tree+"--monotone code=1;code=-1", `"code" occurs twice`)
 	w.fails(2, tree+"--monotone code=1 --monotone code=1", `"code" occurs twice`)
@@ -205,7 +206,7 @@ func TestTrees(t *testing.T) {
 	w.ok("train gbdt --objective logistic --rounds 3 --input codes.csv --label odd --model n.json --if-exists replace --class-weights 0=2 --class-weights 1=3")
 }
 
-// manyQueries are the rows of q.csv with the numbers of their queries.
+// manyQueries returns the rows of q.csv, each with the id of its query in the last column.
 func manyQueries() string {
 	var rows strings.Builder
 	for i := range 4 {
@@ -214,7 +215,7 @@ func manyQueries() string {
 	return rows.String()
 }
 
-// higgsFeatures are the columns of higgs.tsv that the model reads.
+// higgsFeatures returns the names of the columns of higgs.tsv that the model reads.
 func higgsFeatures() []string {
 	var all []string
 	for i := range 28 {
@@ -223,8 +224,8 @@ func higgsFeatures() []string {
 	return all
 }
 
-// For three classes, the log-loss that training and evaluation report is that of the
-// probabilities that prediction writes.
+// TestLogLossOfThreeClasses requires that, for three classes, train and evaluate report the
+// log-loss of the probabilities that predict writes.
 func TestLogLossOfThreeClasses(t *testing.T) {
 	w := newTestDir(t)
 	trained := w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json --test iris.csv")
@@ -241,7 +242,7 @@ func TestLogLossOfThreeClasses(t *testing.T) {
 	require.Regexp(t, want, w.ok("evaluate --model m.json --input iris.csv --label Species"))
 }
 
-// A model that is exported and imported again predicts the same.
+// TestExchangedModels requires that a model predicts the same after an export and an import.
 func TestExchangedModels(t *testing.T) {
 	w := newTestDir(t)
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
@@ -269,8 +270,9 @@ func TestExchangedModels(t *testing.T) {
 	require.Contains(t, w.ok("export --help"), "pmml: PMML 4.4")
 }
 
-// Boosted trees and forests survive the files of XGBoost and LightGBM. Files that other
-// programs wrote are read too.
+// TestExchangedTrees requires that trees predict the same, up to rounding, after they were
+// written to and read from files of XGBoost or LightGBM, and that files of other programs are
+// read.
 func TestExchangedTrees(t *testing.T) {
 	w := newTestDir(t)
 	const flags = " --input titanic.csv --label survived --features age,fare,sex,embarked --model m.json --if-exists replace"
@@ -311,8 +313,9 @@ func TestExchangedTrees(t *testing.T) {
 	w.fails(2, "import l.onnx --best-round --output x.json", "--best-round is for")
 	w.fails(2, "import l.onnx --zero-if-missing --output x.json", "--zero-if-missing is for")
 
-	// A tree as another program might write it, with two features without names: below 2 it
-	// predicts the first class. Its file says nothing of classes, columns or the best round.
+	// This is a LightGBM file as another program might write it. Its only tree predicts the
+	// first class where feature 1 is at most 1.5. The file has no names of classes or of
+	// columns, and no best round.
 	w.write("others.txt", "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\nmax_feature_idx=1\n"+
 		"objective=binary sigmoid:1\nfeature_names=Column_0 Column_1\nfeature_infos=[0:3] [0:3]\ntree_sizes=1\n\n"+
 		"Tree=0\nnum_leaves=2\nnum_cat=0\nsplit_feature=1\nsplit_gain=1\nthreshold=1.5\ndecision_type=8\nleft_child=-1\nright_child=-2\n"+
@@ -323,7 +326,7 @@ func TestExchangedTrees(t *testing.T) {
 		w.ok("predict --model o.json --input rows.csv --output o.csv --if-exists replace")
 		rows := w.table("o.csv")
 		require.Equal(t, labels, []string{rows[0]["prediction"], rows[1]["prediction"]})
-		require.Regexp(t, `^0\.88079\d+$`, rows[1]["probability_"+labels[1]], "1/(1+exp(-2))")
+		require.Regexp(t, `^0\.88079\d+$`, rows[1]["probability_"+labels[1]], "the probability must be 1/(1+exp(-2))")
 	}
 	w.fails(1, "import others.txt --features a --output x.json", "1 inputs of 2 features")
 	w.fails(1, "import others.txt --best-round --output x.json", "does not tell the best round")

@@ -13,15 +13,16 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// withoutFlag are the parameters that no flag of an algorithm sets, with the reason.
+// withoutFlag maps the name of each parameter that no flag of an algorithm sets to the reason.
 var withoutFlag = map[string]string{
-	"Seed": "--seed is one of the engine", "PredictionCol": "named by the command", "ProbabilityCol": "named by the command",
-	"DistanceCol": "named by the command", "DecisionCol": "named by the command", "ComponentCol": "named by the command", "Start": "a model of a program",
-	"Means": "first values of a program", "Centers": "first values of a program", "CustomObjective": "a function",
-	"CustomMetrics": "functions", "Schedule": "a function", "Memory": "of speed alone",
+	"Seed": "--seed is a flag of the engine", "PredictionCol": "named by the command", "ProbabilityCol": "named by the command",
+	"DistanceCol": "named by the command", "DecisionCol": "named by the command", "ComponentCol": "named by the command", "Start": "a model that only a program can pass",
+	"Means": "values that only a program can pass", "Centers": "values that only a program can pass", "CustomObjective": "a function",
+	"CustomMetrics": "functions", "Schedule": "a function", "Memory": "changes only the speed",
 }
 
-// Every flag of an algorithm changes its parameters, and every parameter has a flag.
+// TestFlagsCoverParameters requires that every flag of an algorithm changes its parameters, and
+// that a flag sets every parameter that is not in withoutFlag.
 func TestFlagsCoverParameters(t *testing.T) {
 	all := columns{vector: "v", features: []string{"f"}, label: "l", weight: "w", group: "g", skip: true}
 	for _, p := range algorithms {
@@ -31,27 +32,27 @@ func TestFlagsCoverParameters(t *testing.T) {
 		for i, flag := range plain.of.Command().Flags {
 			args := parsedArgs(t, p)
 			own := reflect.ValueOf(args.Own).Elem()
-			if flag.Param == "" { // it says how rows are read, which is no parameter
+			if flag.Param == "" { // the flag says how rows are read, which is not a parameter of the algorithm
 				continue
 			}
 			change(t, own.Field(i), own.Type().Field(i))
 			by := changes(before, fieldsOf(args.estimator(columns{})))
 			require.NotEmpty(t, by, "%s: --%s changes no parameter", p.name, flag.Name)
-			for _, name := range by { // messages call it by the flag
+			for _, name := range by { // error messages name the flag in place of the parameter
 				name = strings.ReplaceAll(name, "stochastic ", "Stochastic.")
-				require.Contains(t, words, name, "%s: no flag has the words for %s", p.name, name)
+				require.Contains(t, words, name, "%s: wordsFor has no flag for the parameter %s", p.name, name)
 			}
 			changed = append(changed, by...)
 		}
 		for name := range before {
-			if withoutFlag[name] == "" && !(name == "FeatureCols" && plain.target() == model.Cluster) { // these algorithms get a vector
+			if withoutFlag[name] == "" && !(name == "FeatureCols" && plain.target() == model.Cluster) { // clustering algorithms read one column of vectors
 				require.Contains(t, changed, name, "%s: no flag sets the parameter", p.name)
 			}
 		}
 	}
 }
 
-// parsedArgs returns the arguments of a program with its required flags given.
+// parsedArgs returns the arguments of p for a command line with the flags that p requires.
 func parsedArgs(t *testing.T, p program) *training {
 	args := p.args()
 	parser, err := kong.New(args)
@@ -68,7 +69,7 @@ func parsedArgs(t *testing.T, p program) *training {
 	return args.(*training)
 }
 
-// change gives a flag another value.
+// change sets v, the value of a flag, to another value. f is the field of the flag.
 func change(t *testing.T, v reflect.Value, f reflect.StructField) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -90,11 +91,11 @@ func change(t *testing.T, v reflect.Value, f reflect.StructField) {
 		m.SetMapIndex(reflect.ValueOf("key"), reflect.New(v.Type().Elem()).Elem())
 		v.Set(m)
 	default:
-		require.Fail(t, "a flag of a kind that is new here", "%s %s", f.Name, v.Kind())
+		require.Fail(t, "change has no case for the kind of the flag", "%s %s", f.Name, v.Kind())
 	}
 }
 
-// fieldsOf returns the parameters by name, with the fields of a nested struct among them.
+// fieldsOf returns the fields of a struct by name. Fields of a nested struct get a prefix.
 func fieldsOf(params any) map[string]any {
 	fields := map[string]any{}
 	v := reflect.ValueOf(params)
@@ -110,7 +111,7 @@ func fieldsOf(params any) map[string]any {
 	return fields
 }
 
-// changes returns the names of the parameters that differ.
+// changes returns the names of the fields that differ, except those in withoutFlag.
 func changes(before, after map[string]any) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(before)) {

@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The files of a directory or a glob are read in the form that their names tell, if all tell
-// the same. A model trained on them equals the model trained on the same rows in one file.
+// TestFormsOfDirectories requires that the files of a directory or a glob are read in the format
+// that their names indicate, and are refused if the names indicate several formats. A model
+// trained on several files must equal the model trained on the same rows in one file.
 func TestFormsOfDirectories(t *testing.T) {
 	w := newTestDir(t)
 	for _, dir := range []string{"parquets", "arrows", "feathers", "svms", "plain", "mixed", "read.me", "old.parquet", "tabs", "packed", "seps"} {
@@ -66,7 +67,7 @@ func TestFormsOfDirectories(t *testing.T) {
 		}
 		require.Equal(t, want, train(input, "--features a,b --label y"), input)
 	}
-	require.Equal(t, svm, train("svms", ""), "no --label is needed")
+	require.Equal(t, svm, train("svms", ""), "a directory of LibSVM files must need no --label")
 	require.Equal(t, csv, train("parquets", "--features a,b --label y --test arrows"))
 	w.ok("predict --model m.json --input parquets --output p.csv")
 	require.Len(t, w.table("p.csv"), 12)
@@ -89,7 +90,7 @@ func TestFormsOfDirectories(t *testing.T) {
 	w.fails(1, "train linear --format csv --input mixed"+flags, filepath.Join("mixed", "b.parquet"))
 }
 
-// trainedPart returns the coefficients of a model's file.
+// trainedPart returns the coefficients in the content of a model file.
 func trainedPart(t *testing.T, file string) string {
 	_, rest, found := strings.Cut(file, `"coefficients"`)
 	require.True(t, found, file)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An error about an infinite number names the column of the file, whatever a model makes of its
-// columns before it predicts.
+// TestInfiniteCellsAreNamed requires that an error about an infinite number names the file, the
+// line and the column, even if the model transforms its columns before it predicts.
 func TestInfiniteCellsAreNamed(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "a,c,b,y\n1,u,2,0\n2,v,1,1\n3,u,4,0\n4,v,1,1\n5,u,0,1\n,v,2,0\n")
@@ -30,12 +30,13 @@ func TestInfiniteCellsAreNamed(t *testing.T) {
 		w.write("worse.csv", "a,c,b,y\n1,u,2,0\n2,v,+inf,1\n3,u,1,1\n")
 		w.fails(1, "train "+algorithm+label+" --input worse.csv --model m.json --if-exists replace", `worse.csv:3: column "b": it is +Inf; --missing skip leaves such rows out`)
 	}
-	// Trees take infinite numbers.
+	// Trees accept infinite numbers.
 	w.ok("train forest --task classification --encode --missing fill --trees 2 --label y --input t.csv --model m.json --if-exists replace")
 	w.ok("predict --model m.json --input bad.csv --output p.csv")
 }
 
-// An error about sums that are too large names no column that the file lacks.
+// TestLargeFeaturesAreNamed requires that an error about sums that overflow does not name a
+// column that the file does not have, such as the column of feature vectors.
 func TestLargeFeaturesAreNamed(t *testing.T) {
 	w := newTestDir(t)
 	w.write("big.csv", "a,b\n1,2\n1e308,1\n1e308,1\n1.7e308,2\n")
@@ -46,7 +47,8 @@ func TestLargeFeaturesAreNamed(t *testing.T) {
 	}
 }
 
-// Rows that are left out for infinite numbers are not reported as rows with missing values.
+// TestInfiniteRowsLeftOut requires that, except for LibSVM files, warnings count rows left out
+// because of infinite numbers separately from rows with missing values.
 func TestInfiniteRowsLeftOut(t *testing.T) {
 	w := newTestDir(t)
 	w.write("some.csv", "a,c,y\n1,u,0\n2,v,1\n3,u,0\ninf,v,1\n,u,1\n5,u,1\n-inf,u,0\n,u,1\n7,v,1\n-inf,v,\n")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// categoriesIn returns the values that the encoder of a model's file has learned.
+// categoriesIn returns, by column, the categories in the one-hot encoder of a model file.
 func (w *testDir) categoriesIn(model string) [][]string {
 	w.t.Helper()
 	var file struct {
@@ -31,7 +31,8 @@ func (w *testDir) categoriesIn(model string) [][]string {
 	return nil
 }
 
-// Nothing is learned from rows that are left out: a file without them gives the same model.
+// TestNothingIsLearnedFromRowsLeftOut requires that a model has the categories, and linear the
+// predictions, of a model trained on a file without the rows that are left out.
 func TestNothingIsLearnedFromRowsLeftOut(t *testing.T) {
 	w := newTestDir(t)
 	const good = "a,1,1,1\na,2,2.1,1\na,3,3,1\na,4,4.2,1\nb,1,11,1\nb,2,12.2,1\nb,3,13,1\nb,4,14.1,1\n"
@@ -48,7 +49,7 @@ func TestNothingIsLearnedFromRowsLeftOut(t *testing.T) {
 		w.ok("train " + algorithm + " --encode --input good.csv" + flags + "good.json")
 		for what, rows := range map[string]string{"feature": "z,,50,1\n", "number": "z,NaN,50,1\n", "infinity": "z,inf,50,1\n", "label": "z,3,,1\n", "weight": "z,3,50,\n", "no weight": "z,3,50,0\n"} {
 			if what == "label" && strings.HasPrefix(algorithm, "kmeans") {
-				continue // clusters need no label
+				continue // clustering needs no label
 			}
 			w.write("some.csv", "c,x,y,w\n"+rows+good+rows)
 			code, _, errOut := w.run("train " + algorithm + " --encode --missing skip --input some.csv" + flags + "some.json")
@@ -70,13 +71,14 @@ func TestNothingIsLearnedFromRowsLeftOut(t *testing.T) {
 			}
 		}
 	}
-	// A row of weight 0 does not count for filled-in values either.
+	// With --missing fill, rows of weight 0 do not contribute categories either.
 	w.write("some.csv", "c,x,y,w\nz,900,3,0\nz,900,3,0\n,900,4,0\n"+good)
 	w.ok("train linear --encode --missing fill --input some.csv" + flags + "some.json")
 	require.Equal(t, [][]string{{"a", "b"}}, w.categoriesIn("some.json"))
 }
 
-// For trees too, --missing is obeyed where it is given.
+// TestMissingFeaturesOfTrees requires that --missing skip and --missing refuse take effect for
+// trees, which accept missing values by default.
 func TestMissingFeaturesOfTrees(t *testing.T) {
 	w := newTestDir(t)
 	w.write("some.csv", "a,b,c,y\n1,2,x,0\n2,3,z,1\n,3,x,1\n3,,x,1\n4,5,,1\n4,4,x,0\n5,NaN,x,1\n7,inf,z,1\n")
@@ -94,7 +96,7 @@ func TestMissingFeaturesOfTrees(t *testing.T) {
 		w.ok(train + "full.csv --missing refuse --model full.json")
 	}
 
-	// In vectors, a component can be missing; what sparse rows leave out is not missing.
+	// NaN in a vector is a missing component. Absent components of sparse rows are not missing.
 	w.write("some.libsvm", "0 1:1 3:3\n1 1:2 3:nan\n1 2:5\n0 1:2\n")
 	train := "train gbdt --objective logistic --rounds 1 --input some.libsvm --parallelism 1 --if-exists replace --model m.json"
 	told := w.fails(1, train+" --missing refuse", `some.libsvm:2: column "features": component 2 is NaN; --missing skip leaves such rows out`)
@@ -102,14 +104,15 @@ func TestMissingFeaturesOfTrees(t *testing.T) {
 	_, _, told = w.run(train + " --missing skip")
 	require.Contains(t, told, "warning: 1 row with missing values left out of training\n")
 
-	// A missing weight stays an error too, where stages learn with weights.
+	// A missing weight is an error also if stages before the algorithm learn with weights.
 	w.write("w.csv", "c,w,y\na,1,1\nb,,2\na,2,1\n")
 	for _, how := range []string{"--encode", "--encode --missing fill"} {
 		w.fails(1, "train linear --input w.csv --label y --weight w --parallelism 1 --model m.json --if-exists replace "+how, "--missing skip leaves such rows out")
 	}
 }
 
-// Rows that are not measured are reported with their number and what they lack, each row once.
+// TestRowsThatAreNotMeasured requires that evaluate and train report how many rows are not
+// measured and what these rows lack, and count each row once.
 func TestRowsThatAreNotMeasured(t *testing.T) {
 	w := newTestDir(t)
 	told := func(line string, want ...string) {
@@ -138,14 +141,15 @@ func TestRowsThatAreNotMeasured(t *testing.T) {
 	w.ok("train kmeans --k 2 --features x" + flags)
 	code, _, errOut := w.run("train gbdt --objective squared --features x --label y --missing skip --input some.csv --test some.csv --if-exists replace --model g.json")
 	require.Zero(t, code, errOut)
-	require.Contains(t, errOut, "warning: 3 rows with missing values left out of training\n", "not those of --test")
+	require.Contains(t, errOut, "warning: 3 rows with missing values left out of training\n", "rows of --test must not be counted as rows of the training")
 	require.Contains(t, errOut, "2 rows of some.csv without a label "+label)
 	told("evaluate --model m.json --input some.csv", "2 rows "+none)
 	told("evaluate --model m.json --label c --input some.csv", "1 row without a label "+label, "2 rows "+none)
 	told("train kmeans --k 2 --features x --label c --missing skip --if-exists replace --model m.json --input some.csv", "1 row of some.csv without a label "+label)
 }
 
-// A score at the threshold counts as negative, whether it comes from a model or a file.
+// TestScoresAtTheThresholdOfModelsAndFiles requires that a score equal to the threshold counts
+// as negative, whether a model computes it or a file has it.
 func TestScoresAtTheThresholdOfModelsAndFiles(t *testing.T) {
 	w := newTestDir(t)
 	w.write("half.csv", "x,y\n1,0\n1,1\n1,0\n1,1\n")
@@ -164,7 +168,7 @@ func TestScoresAtTheThresholdOfModelsAndFiles(t *testing.T) {
 	require.Equal(t, fromModel, fromFile)
 }
 
-// number parses a cell of a table.
+// number returns the number in a cell of a table.
 func number(t *testing.T, cell string) float64 {
 	v, err := strconv.ParseFloat(cell, 64)
 	require.NoError(t, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// usageError parses a command line and returns what is wrong with it.
+// usageError returns the error of a command line of words and the flags that p requires, or "".
 func usageError(t *testing.T, p program, words ...string) string {
 	t.Helper()
 	parser, err := kong.New(p.args())
@@ -37,7 +37,8 @@ func usageError(t *testing.T, p program, words ...string) string {
 	return err.Error()
 }
 
-// conditions returns the words that a command line needs for a flag to have an effect.
+// conditions returns the other flags, with values, that a command line needs for f to have an
+// effect.
 func conditions(flags []ownFlag, f ownFlag) (words []string) {
 	for condition := range strings.SplitSeq(f.field.Tag.Get("of"), ",") {
 		name, value, compared := strings.Cut(condition, "=")
@@ -61,9 +62,9 @@ func conditions(flags []ownFlag, f ownFlag) (words []string) {
 	return slices.Compact(words)
 }
 
-// Every flag of numbers has bounds. A value out of bounds, or that is no number, is refused by
-// the name of the flag. A value within bounds is accepted, by the parameters of the algorithm
-// too.
+// TestNumbersOutOfBounds requires that every numeric flag has bounds. A value that is out of
+// bounds or not a finite number must be refused with the name of the flag. A value within the
+// bounds must be accepted, also by the parameters of the algorithm.
 func TestNumbersOutOfBounds(t *testing.T) {
 	for _, p := range append(slices.Clone(algorithms), predict, evaluator) {
 		args := p.args()
@@ -106,7 +107,7 @@ func TestNumbersOutOfBounds(t *testing.T) {
 					require.Contains(t, got, f.dashed(), "%s %s=%s", p.name, f.dashed(), text)
 				}
 			}
-			for _, i := range limits { // packages accept the ends that are within
+			for _, i := range limits { // the parameters accept bounds that are allowed values
 				for end, open := range map[float64]bool{i.low: i.openLow, i.high: i.openHigh} {
 					if !open && !math.IsInf(end, 0) && wrap == "%" {
 						require.Empty(t, within(told(decimal(end)), f.dashed()), "%s %s=%v", p.name, f.dashed(), end)
@@ -117,7 +118,7 @@ func TestNumbersOutOfBounds(t *testing.T) {
 	}
 }
 
-// within returns the line of a message that is about a flag.
+// within returns the first line of message that begins with "<flag> is ", or an empty string.
 func within(message, flag string) string {
 	for line := range strings.Lines(message) {
 		if strings.HasPrefix(line, flag+" is ") {
@@ -127,7 +128,7 @@ func within(message, flag string) string {
 	return ""
 }
 
-// A flag without an effect is refused, not ignored.
+// TestIdleFlags requires that a flag that has no effect is refused, not ignored.
 func TestIdleFlags(t *testing.T) {
 	values := map[reflect.Kind]string{reflect.Int: "3", reflect.Float64: "0.5", reflect.String: "x"}
 	for _, p := range append(slices.Clone(algorithms), predict, evaluator) {
@@ -159,8 +160,8 @@ func TestIdleFlags(t *testing.T) {
 	}
 }
 
-// Everything that is wrong with a command line is reported at once, by the names of the flags,
-// each thing once.
+// TestRefusals requires that all errors of a command line are reported together, each once and
+// with the name of the flag.
 func TestRefusals(t *testing.T) {
 	by := func(name string, words string, want ...string) {
 		t.Helper()
@@ -186,11 +187,11 @@ func TestRefusals(t *testing.T) {
 		"--priors are given and --uniform-priors is set: choose one")
 	by("kmeans", "--k 0 --precision single --distance cosine", "--k is 0: want 1 or more",
 		"--precision is single and --distance is cosine: single precision needs Euclidean distance")
-	by("svr", "--tol 0 --max-iter 3", "") // never by the gradient
+	by("svr", "--tol 0 --max-iter 3", "") // with --tol 0, the gradient never ends training
 }
 
-// Messages of packages are translated to the words of flags. Quoted text, names of operators
-// and paths stay.
+// TestWordings requires that the names of Go parameters in error messages are replaced with the
+// names of flags. Quoted text, names of operators and paths must not change.
 func TestWordings(t *testing.T) {
 	w := wordsFor(algorithms[slices.IndexFunc(algorithms, func(p program) bool { return p.name == "forest" })].args())
 	for message, want := range map[string]string{

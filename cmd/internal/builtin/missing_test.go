@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where missing values are an error, missing text is one too, and is no category.
+// TestMissingText requires that training refuses missing text as it refuses missing numbers, and
+// does not make it a category.
 func TestMissingText(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "c,y\n"+strings.Repeat(",1\nx,0\nz,0\nz,1\n", 10))
@@ -19,7 +20,7 @@ func TestMissingText(t *testing.T) {
 	w.fails(1, train, `t.csv:2: column "c": it is null; --missing fill puts a value in its place, --missing skip leaves such rows out`)
 	w.fails(1, "train kmeans --k 2 --input t.csv --encode --parallelism 1 --model k.json --features c", `t.csv:2: column "c": it is null`)
 
-	// A row without a value gets no prediction, and stays.
+	// Predict writes a row without a value, but gives it no prediction.
 	w.write("full.csv", "c,y\n"+strings.Repeat("x,0\nx,0\nx,1\nz,0\nz,1\nz,1\nz,1\nz,1\n", 10))
 	w.ok(strings.Replace(train, "t.csv", "full.csv", 1))
 	code, out, errOut := w.run("predict --model m.json --input t.csv --output p.csv")
@@ -30,8 +31,8 @@ func TestMissingText(t *testing.T) {
 		require.Equal(t, row["c"] == "", row["prediction"] == "")
 	}
 
-	// A value that training has not seen counts as the average of the values that it has seen,
-	// whichever of them has no component of its own: 3/8 of the rows have x and 5/8 z.
+	// A category that training has not seen counts as the average of the training rows, of which
+	// 3/8 have x and 5/8 have z. This holds whichever category has no component of its own.
 	w.write("new.csv", "c\nx\nz\nOslo\n")
 	w.ok("predict --model m.json --input new.csv --output p.csv --if-exists replace")
 	rows := w.table("p.csv")
@@ -42,11 +43,12 @@ func TestMissingText(t *testing.T) {
 		logits = append(logits, logit(p))
 	}
 	require.InDelta(t, 3.0/8*logits[0]+5.0/8*logits[1], logits[2], 1e-9)
-	require.Greater(t, logits[1]-logits[2], 0.1, "not the last category")
+	require.Greater(t, logits[1]-logits[2], 0.1, "an unseen category must not count as the last category")
 }
 
-// Usual spellings of missing values do not turn a column of numbers into text, wherever they
-// stand. Notes tell what was taken for missing, and what made a column text.
+// TestSpellingsOfMissingValues requires that the usual spellings of missing values do not turn a
+// column of numbers into text, even after the rows that types are inferred from. Warnings must
+// report which cells were read as missing values, and which cell made a column text.
 func TestSpellingsOfMissingValues(t *testing.T) {
 	w := newTestDir(t)
 	warned := func(line string) string {
@@ -63,14 +65,14 @@ func TestSpellingsOfMissingValues(t *testing.T) {
 	errOut = warned("train gbdt --objective logistic --rounds 2 --features a" + flags + "late.csv")
 	require.Contains(t, errOut, `warning: cells read as missing values: 1 of "NA" in column "a"`+"\n")
 
-	// The same holds in prediction, however missing numbers are written.
+	// Predict reads the usual spellings as missing values, too.
 	w.write("rows.csv", "a,b\n1,2\nnull,2\n3,\nNaN,1\n")
 	errOut = warned("predict --model m.json --input rows.csv --output p.csv")
 	require.Contains(t, errOut, `warning: 2 rows have no value in column "a"`)
-	require.NotContains(t, errOut, `column "b"`, "the model does not read it")
+	require.NotContains(t, errOut, `column "b"`, "a column that the model does not read must not be reported")
 	require.Len(t, w.table("p.csv"), 4)
 
-	// A list of spellings replaces the usual ones, in text too.
+	// The list in --null replaces the usual spellings, in columns of text too.
 	w.write("dash.csv", strings.ReplaceAll(many, "4,1,0", "4,-,0")+"NA,2,1\n")
 	w.fails(1, "train logistic"+flags+"dash.csv", `column "b" of dash.csv is text: name the columns`)
 	w.fails(1, "train logistic --missing fill --null -"+flags+"dash.csv", `dash.csv:12002: column "a": cannot read "NA" as int64`)
@@ -79,7 +81,7 @@ func TestSpellingsOfMissingValues(t *testing.T) {
 	w.ok("train logistic --encode --missing skip --null ? --l2 1" + flags + "text.csv")
 	require.Contains(t, w.read("m.json"), `[["NA","x","z"]]`)
 
-	// A few odd cells make a column text, and a note names the first of them.
+	// One cell that is not a number makes a column text, and messages name that cell.
 	w.write("odd.csv", strings.Replace(many, "3,1,1\n2,3,1\n", "3,1,1\nabc,3,1\n", 1))
 	const why = `column "a" is text as 1 of 10000 values is no number, the first at odd.csv:4: "abc"`
 	w.fails(1, "train logistic"+flags+"odd.csv", why+": where that stands for a missing value, say so with --null; otherwise name")
@@ -89,7 +91,7 @@ func TestSpellingsOfMissingValues(t *testing.T) {
 	w.fails(1, "train logistic --parallelism 1"+flags+"odd2.csv", `odd2.csv:12003: column "a": cannot read "abc" as int64: it is not a whole number; the type was inferred from the first 10000 rows`)
 }
 
-// Prediction reports values that training has not seen, and missing values.
+// TestSurveyOfRows requires that predict and evaluate report unseen and missing values.
 func TestSurveyOfRows(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "c,n,y\n"+strings.Repeat("x,1,0\nx,2,1\nz,2,1\n,,1\nz,1,0\n", 4))
@@ -123,7 +125,8 @@ func TestSurveyOfRows(t *testing.T) {
 	require.Contains(t, errOut, `1 row has no value in column "c": it is without a prediction`)
 }
 
-// So it does for categories that are numbers, with any kind of trees.
+// TestSurveyOfNumberedCategories requires that predict and evaluate report unseen and missing
+// categories also if the categories are numbers, for boosted trees and for forests.
 func TestSurveyOfNumberedCategories(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "k,y\n"+strings.Repeat("0,1\n1,2\n3,5\n65535,4\n", 20))

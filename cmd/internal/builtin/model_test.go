@@ -1,7 +1,7 @@
 //go:build !race
 
-// Each case is a process of its own, and the race detector makes each start slow. Other tests
-// run the same code where the detector sees it.
+// This file is left out under the race detector, which makes the start of each of the many
+// processes slow. Other tests run the same code under the race detector.
 
 package builtin_test
 
@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every command that reads a model reports a broken model file, or rows that do not fit the
-// model, with exit code 1.
+// TestModelsThatCannotBeUsed requires that every command that reads a model fails with exit code
+// 1 if the model file is broken, and that predict does so if the rows do not fit the model.
 func TestModelsThatCannotBeUsed(t *testing.T) {
 	w := newTestDir(t)
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
@@ -52,8 +52,9 @@ func TestModelsThatCannotBeUsed(t *testing.T) {
 	require.Contains(t, w.ok("inspect m.json --rows 1"), "… and 4 more rows")
 }
 
-// A file of predictions is a file of rows like others. The columns that the model makes anew
-// are left out.
+// TestPredictionsOfPredictions requires that predict and evaluate accept a file that predict
+// wrote. The columns of the earlier predictions must stay, and the new columns must get other
+// names, unless --keep leaves the earlier columns out.
 func TestPredictionsOfPredictions(t *testing.T) {
 	w := newTestDir(t)
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
@@ -67,10 +68,11 @@ func TestPredictionsOfPredictions(t *testing.T) {
 	w.ok("predict --model m.json --input iris.csv --output first.csv --keep Species")
 	require.Equal(t, w.read("first.csv"), w.read("again.csv"))
 	require.Equal(t, w.ok("evaluate --model m.json --input iris.csv --label Species"), w.ok("evaluate --model m.json --input p.csv --label Species"))
-	require.Regexp(t, `(?m)^accuracy +1$`, w.ok("evaluate --model m.json --input p.csv --label prediction"), "it is what the model predicts")
+	require.Regexp(t, `(?m)^accuracy +1$`, w.ok("evaluate --model m.json --input p.csv --label prediction"), "the label column has the predictions of the model, so all must be right")
 }
 
-// A text column with only one value carries no information, but does not end the training.
+// TestTextWithOneValue requires that training accepts a text column with only one value, and
+// that such a column does not change the predictions.
 func TestTextWithOneValue(t *testing.T) {
 	w := newTestDir(t)
 	w.write("one.csv", "city,x,y\nOslo,1,0\nOslo,2,1\nOslo,3,0\nOslo,4,1\n")
@@ -116,7 +118,7 @@ func TestWrongEvaluations(t *testing.T) {
 	} {
 		w.fails(x.code, x.line, x.want)
 	}
-	// A label that a model of two classes has not seen is neither of them.
+	// A label that a model of two classes has not seen is an error.
 	two, rest, _ := strings.Cut(w.read("iris.csv"), "Iris-virginica")
 	two = two[:strings.LastIndex(two, "\n")+1]
 	w.write("two.csv", two)
@@ -129,7 +131,8 @@ func TestWrongEvaluations(t *testing.T) {
 	require.Regexp(t, `(?m)^positive +50$`, out)
 }
 
-// A model too large for the arguments of a job is read where it is used.
+// TestLargeModels requires that predict can use a model that is too large for the arguments of a
+// job. Each worker then reads the model file.
 func TestLargeModels(t *testing.T) {
 	w := newTestDir(t)
 	w.ok("train naivebayes --input iris.csv --label Species --model m.json")

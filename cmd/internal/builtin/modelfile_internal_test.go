@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A model too large for the arguments is read where it is used, and must be the same there.
+// TestModelsThatWorkersRead requires that a worker reads the file of a model that is too large
+// for the arguments of a job, and refuses a file that differs from the one the command has read.
 func TestModelsThatWorkersRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.json")
 	small, err := os.ReadFile("../../../algorithms/kmeans/testdata/model_v2.json")
@@ -35,5 +36,5 @@ func TestModelsThatWorkersRead(t *testing.T) {
 	m = readModel(path)
 	require.NoError(t, os.Remove(path))
 	_, err = m.model()
-	require.NoError(t, err, "a small one has travelled")
+	require.NoError(t, err, "the arguments must have the content of a small model, so that no file is needed")
 }

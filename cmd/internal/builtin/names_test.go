@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two components of features could have the same name if columns and values have = in them.
-// Quotes tell such components apart; others are named plainly.
+// TestNamesOfComponents requires that components of features have distinct names even if columns
+// and values contain "=". Only names that would be equal otherwise must have quotes.
 func TestNamesOfComponents(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "k,k=p,m=x,m,c,y\np=q,q,1,x,u,1\nr,q,2,z,v,2\np=q,s,3,x,v=1,3\nr,s,5,z,u,5\nz,z,1,z,v,1\n")

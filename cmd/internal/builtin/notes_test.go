@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Notes that must not be overlooked are printed at the end, on standard error. Errors about
-// rows tell where the rows stand, and which flags help.
+// TestNotes requires that warnings are printed on standard error, and that errors about rows
+// name the line of the row and the flags that help.
 func TestNotes(t *testing.T) {
 	w := newTestDir(t)
 	warned := func(line, want string) string {
@@ -34,14 +34,14 @@ func TestNotes(t *testing.T) {
 	require.Zero(t, code)
 	require.NotContains(t, errOut, "warning")
 
-	// A row without a prediction is not measured by the prediction of the row before.
+	// Evaluate does not measure a row without a prediction by the prediction of the row before.
 	require.Regexp(t, `(?m)^weight +714$`, warned("evaluate --model m.json --input titanic.csv --label survived", "177 rows without a prediction left out of the evaluation"))
 
 	const refused = `titanic.csv:7: column "age" is null, which no component of a vector can be; --missing fill puts a value in its place, --missing skip leaves such rows out`
-	// With several subtasks, any of them could find the first bad row.
+	// With --parallelism 1, the first bad row is reported. With several subtasks, it may be any.
 	w.fails(1, "train linear --parallelism 1 --model x.json "+titanic+"age,fare", refused)
 	w.fails(1, "train kmeans --parallelism 1 --k 2 --model x.json "+titanic+"age,fare", `titanic.csv:7: column "age": it is null; --missing fill puts a value in its place`)
-	// Factorization machines take features as they are, and plain SGD steps diverge on ages and
+	// Factorization machines do not standardise features, so plain SGD diverges on ages and
 	// fares.
 	const stochastic = "train fm --task classification --method sgd --max-iter 30 --missing fill --model f.json " + titanic + "age,fare"
 	w.fails(1, stochastic, "steps with the learning rate ")
@@ -49,8 +49,7 @@ func TestNotes(t *testing.T) {
 	warned(stochastic+" --update adam", "training did not converge: 30 passes over the rows were too few; --max-iter allows more")
 	w.write("few.csv", "a,y\n1,2\n2,-3\n")
 	w.fails(1, "train gbdt --objective poisson --input few.csv --label y --model x.json", `few.csv:3: column "y": the label is -3`)
-	// Rows of --test without a label are left out first, so that line numbers are no longer
-	// known.
+	// Rows of --test without a label are left out first, but errors still name the line.
 	w.fails(1, "train gbdt --objective poisson --input same.csv --test few.csv --features a --label y --model x.json", `few.csv:3: column "y": the label is -3`)
 	w.fails(1, "train glm --family poisson --input few.csv --label y --model x.json", `few.csv:3: the label -3`)
 	w.write("many.libsvm", "1 1:1\n\n0 1:nan\n")
@@ -60,7 +59,7 @@ func TestNotes(t *testing.T) {
 	w.ok("train linear --missing fill --model p.json " + titanic + "age,fare")
 	warned("evaluate --parallelism 1 --kind regression --prediction age --input titanic.csv --label fare", "177 rows without a prediction left out of the evaluation")
 
-	// A file with only a header has no rows, and neither have its predictions.
+	// Predict accepts a file that has only a header, and writes such a file.
 	w.write("header.csv", "age,fare\n")
 	code, out, errOut := w.run("predict --model m.json --input header.csv --output none.csv")
 	require.Zero(t, code, errOut)
@@ -70,14 +69,14 @@ func TestNotes(t *testing.T) {
 
 	w.fails(1, "evaluate --model m.json --input header.csv --label fare", "no row of header.csv has a label, a prediction and a weight above 0")
 
-	// Rows are located in the file even after an operator made vectors of its columns, unless
-	// that operator may leave rows out.
+	// Errors name the line of the file even after an operator has assembled columns into
+	// vectors, unless that operator may leave rows out.
 	w.write("nan.csv", "a,b,y\n1,2,0\n2,3,1\n3,4,0\n5,6,1\nNaN,3,1\n4,4,0\n")
 	for _, what := range []string{"kmeans", "gmm"} {
 		w.fails(1, "train "+what+" --k 2 --input nan.csv --features a,b --parallelism 1 --model x.json", `nan.csv:6: column "a": it is null; --missing fill puts a value in its place`)
 	}
 
-	// The type of a column may become clear late in a file.
+	// --types or --infer-rows helps if the type of a column becomes clear late in a file.
 	w.write("late.csv", "a,y\n"+strings.Repeat("1,2\n3,4\n", 6000)+"3.5,5\n")
 	late := "train linear --input late.csv --label y --model late.json"
 	w.fails(1, late, `late.csv:12002: column "a": cannot read "3.5" as int64`)
@@ -86,23 +85,23 @@ func TestNotes(t *testing.T) {
 	w.fails(2, late+"3 --types a=float", `column "a" is to be "float": want bool, int64, float64 or utf8`)
 	w.fails(2, late+"3 --infer-rows -1", "--infer-rows is -1")
 
-	// A model over very many features, none of which its trees use, can be read back.
+	// A model of 100000 features can be read back even if its trees use none of them.
 	w.write("wide.libsvm", "1 100000:2\n0 1:1\n1 2:3\n0 3:3\n")
 	w.ok("train gbdt --objective logistic --rounds 2 --input wide.libsvm --model wide.json")
 	w.ok("predict --model wide.json --input wide.libsvm --output wide.csv")
 
-	// A positive label that no row has is reported.
+	// A warning reports that no row has the label that --positive names.
 	w.write("scores.csv", "y,s\n0,0.2\n1,0.7\n")
 	code, _, errOut = w.run("evaluate --kind binary --label y --score s --positive yes --input scores.csv")
 	require.Zero(t, code, errOut)
 	require.Contains(t, errOut, `no row has the label "yes", which --positive names`)
 
-	// An input file is not overwritten.
+	// A command refuses to overwrite one of its input files.
 	w.fails(2, "train linear --input few.csv --label y --model few.csv --if-exists replace", "--model and --input are the same file, few.csv: it would be lost")
 	w.fails(2, "predict --model m.json --input few.csv --output m.json --if-exists replace", "--output and --model are the same file")
 	w.fails(2, "export m.json --to pmml --output m.json --if-exists replace", "the same file")
 
-	// Nor does the next run read what this one writes.
+	// Predict refuses an output that --input stands for, because the next run would read it.
 	require.NoError(t, os.Mkdir(w.path("rows"), 0o700))
 	w.write("rows/few.csv", "a,y\n1,2\n2,3\n3,5\n")
 	w.ok("train linear --input few.csv --label y --model few.json")
@@ -111,7 +110,7 @@ func TestNotes(t *testing.T) {
 	w.ok("predict --model few.json --input rows/*.csv --output predicted.csv")
 	w.ok("predict --model few.json --input rows/f*.csv --output rows/predicted.csv")
 
-	// The offset is no feature.
+	// The column of --offset is not a feature.
 	w.write("offset.csv", "a,o,y\n1,1,3\n2,5,9\n3,2,8\n4,0,8.5\n")
 	w.ok("train linear --offset o --input offset.csv --test offset.csv --label y --model o.json")
 	require.NotContains(t, w.ok("inspect o.json"), "  o ")

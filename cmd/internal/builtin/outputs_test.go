@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Files may have columns with the names of what models add, such as the files that predict
-// wrote.
+// TestColumnsOfTheNamesOfOutputs requires that input files may have columns with the names of
+// the columns that a model adds. The files that predict writes have such columns.
 func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w := newTestDir(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1,1\n0,0\n0,1\n1,0\n1,1\n2,1\n")
@@ -17,7 +17,7 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w.ok("predict --model m.json --input rows.csv --output p.csv")
 	first := w.table("p.csv")
 
-	// Prediction chooses other names, says so, and loses no column of the file.
+	// Predict gives its columns other names, reports them, and keeps all columns of the file.
 	code, _, told := w.run("predict --model m.json --input p.csv --output p2.csv")
 	require.Zero(t, code, told)
 	require.Contains(t, told, `"prediction_1" in place of "prediction", "probability_1_0" in place of "probability_0"`)
@@ -31,7 +31,7 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w.ok("predict --model m.json --input p2.csv --output p3.csv")
 	require.Contains(t, w.table("p3.csv")[0], "prediction_2")
 
-	// Flags choose the names. With --keep, columns that are not kept do not conflict.
+	// Flags set the names of added columns. Columns that --keep leaves out cannot conflict.
 	code, _, told = w.run("predict --model m.json --input p.csv --output p4.csv --prediction-column guess --probability-column p")
 	require.Zero(t, code, told)
 	require.NotContains(t, told, "in place of")
@@ -43,7 +43,7 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w.ok("evaluate --model m.json --input p.csv --label prediction")
 	require.Contains(t, w.ok("evaluate --input p2.csv --kind multiclass --label y --prediction prediction_1"), "accuracy")
 
-	// A model trained on such columns has other names for its outputs, for good.
+	// A model trained on such columns stores other names for its outputs, and always uses them.
 	code, _, told = w.run("train logistic --input p.csv --label y --model again.json --l2 0.1 --test p.csv")
 	require.Zero(t, code, told)
 	require.Contains(t, told, `the model calls its predictions "prediction_1", not "prediction"`)
@@ -56,7 +56,7 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	require.Contains(t, w.table("r.csv")[0], "p_1")
 	w.fails(2, "train linear --input p.csv --label y --model z.json --probability-column p", "--probability-column is for algorithms that predict classes")
 
-	// The same for clusters.
+	// Clustering models get other names for their outputs, too.
 	w.ok("train kmeans --k 2 --input rows.csv --features x --model k.json")
 	w.ok("predict --model k.json --input rows.csv --output k.csv")
 	w.ok("predict --model k.json --input k.csv --output k2.csv")
@@ -67,9 +67,9 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	require.NotContains(t, told, "distance")
 }
 
-// Models of clusters, too, are trained on files that have columns with the names of their
-// outputs, above all on those that predict wrote. Their outputs get other names, for good, or
-// the names that flags give.
+// TestClustersOfColumnsOfTheNamesOfOutputs requires that clustering models can be trained on
+// files that predict wrote, which have columns with the names of the outputs. The trained model
+// must store other names for its outputs.
 func TestClustersOfColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w := newTestDir(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1.5,1\n10,0\n10,1\n11,0\n12,1\n12.5,1\n")
@@ -82,7 +82,8 @@ func TestClustersOfColumnsOfTheNamesOfOutputs(t *testing.T) {
 		require.Zero(t, code, told)
 		require.Contains(t, told, fmt.Sprintf(`the model calls its predictions "%s_1", not %q`, made[0], made[0]))
 		w.picture(name("2.png"))
-		// The names are the model's own: the model was trained on a file with these columns.
+		// The model was trained on a file with these columns, so the names that it stores do not
+		// conflict, and predict need not choose other names.
 		code, _, told = w.run("predict --model " + name("2.json") + " --input " + name(".csv") + " --output " + name("2.csv"))
 		require.Zero(t, code, told)
 		require.NotContains(t, told, "in place of")
@@ -95,16 +96,17 @@ func TestClustersOfColumnsOfTheNamesOfOutputs(t *testing.T) {
 			}
 		}
 		require.Contains(t, w.ok("evaluate --model "+name("2.json")+" --input "+name(".csv")+" --label "+made[0]), "purity")
-		// The predictions of this model can be trained on again.
+		// A third model can be trained on the predictions of the second model.
 		w.ok("train " + kind + " --k 2 --input " + name("2.csv") + " --model " + name("3.json"))
 		w.ok("predict --model " + name("3.json") + " --input " + name("2.csv") + " --output " + name("3.csv"))
 		require.Contains(t, w.table(name("3.csv"))[0], made[0]+"_2")
 	}
 	require.Contains(t, w.table("kmeans2.csv")[0], "distance_1")
-	require.Contains(t, w.table("gmm2.csv")[0], "probabilities_2_0", "probabilities_1 is one that is read")
+	require.Contains(t, w.table("gmm2.csv")[0], "probabilities_2_0", "the outputs cannot be named probabilities_1, which is a column of the file")
 }
 
-// Flags name the outputs of clustering models. Names of columns that are read are refused.
+// TestFlagsNameTheOutputsOfClusters requires that flags set the names of the outputs of
+// clustering models, and that the names of columns that the command reads are refused.
 func TestFlagsNameTheOutputsOfClusters(t *testing.T) {
 	w := newTestDir(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1.5,1\n10,0\n10,1\n11,0\n12,1\n12.5,1\n")
@@ -135,7 +137,7 @@ func TestFlagsNameTheOutputsOfClusters(t *testing.T) {
 	w.fails(1, "predict --model g.json --input rows.csv --output n.csv --distance-column x", "--distance-column does not go with a model of kind gmm, which gives no distances")
 	require.NoFileExists(t, w.path("n.json"))
 
-	// An output without a flag yields its name to one with a flag.
+	// An output gets a new name if a flag gives its default name to another output.
 	code, _, told = w.run("train kmeans --k 2 --input rows.csv --model d.json --prediction-column distance")
 	require.Zero(t, code, told)
 	require.Contains(t, told, `the model calls its distances "distance_1", not "distance"`)

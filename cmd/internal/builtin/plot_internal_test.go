@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Nothing touches the border of a picture, where names and titles would be cut off.
+// TestPicturesHaveAnEdge requires a white margin of 4 pixels, so that no text is cut off.
 func TestPicturesHaveAnEdge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bars.png")
 	require.NoError(t, drawBars(path, "forest: importance", "share of the gain", []model.Term{{Name: "clarity", Value: 0.2}, {Name: "f25", Value: 0.3}}))
@@ -27,7 +27,7 @@ func TestPicturesHaveAnEdge(t *testing.T) {
 				continue
 			}
 			r, g, blue, _ := picture.At(x, y).RGBA()
-			require.Equal(t, [3]uint32{0xffff, 0xffff, 0xffff}, [3]uint32{r, g, blue}, "at %d, %d", x, y)
+			require.Equal(t, [3]uint32{0xffff, 0xffff, 0xffff}, [3]uint32{r, g, blue}, "the pixel at %d, %d must be white", x, y)
 		}
 	}
 }

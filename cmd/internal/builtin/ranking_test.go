@@ -6,8 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Lists are measured in files and by a model, and a note tells how ndcg treats lists without a
-// relevant row. The numbers are those of TestFlatQueries.
+// TestRankingsAreMeasured requires that evaluate measures rankings by a column of scores and by
+// a model, and reports how NDCG treats queries without a relevant row. The expected values are
+// those of TestFlatQueries in package evaluate.
 func TestRankingsAreMeasured(t *testing.T) {
 	w := newTestDir(t)
 	w.write("lists.csv", "q,rel,s,x\na,1,1,1\na,0,2,2\nb,0,3,3\nb,0,4,4\n")
@@ -35,7 +36,7 @@ func TestRankingsAreMeasured(t *testing.T) {
 	require.Regexp(t, `(?m)^rmse +`, w.ok("evaluate --model m.json --input more.libsvm --kind regression"))
 }
 
-// If there is nothing to measure, the error names the file.
+// TestNothingToMeasure requires that the error about a file without rows names the file.
 func TestNothingToMeasure(t *testing.T) {
 	w := newTestDir(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n0,1\n1,0\n1,1\n2,1\n")

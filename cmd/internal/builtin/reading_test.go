@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Files with comments, with lines before the header, in other encodings, and with indices that
-// count from 0 give the same models as plain files.
+// TestHowFilesAreWritten requires that files with comments, with lines before the header, in
+// other encodings, or with indices that count from 0 give the same models as plain files.
 func TestHowFilesAreWritten(t *testing.T) {
 	w := newTestDir(t)
 	rows := "größe,y\n" + strings.Repeat("1,0\n2,1\n3,0\n2.5,1\n7,1\n", 40)
@@ -60,7 +60,7 @@ func TestHowFilesAreWritten(t *testing.T) {
 	w.fails(2, train+"plain.csv --skip-lines=-1", "--skip-lines is -1")
 	w.fails(1, train+"plain.csv --zero-based", "--zero-based is for LibSVM files, and plain.csv is read as csv")
 
-	// Line numbers are those of the file, whatever is skipped.
+	// Line numbers in errors count all lines of the file, including skipped lines and comments.
 	w.write("bad.csv", "one\ntwo\n# three\na,y\n1,0\n# six\n2,1\n3\n")
 	w.fails(1, train+"bad.csv --skip-lines 2 --comment '#'", "bad.csv:8: row has 1 field, the header has 2")
 
@@ -78,7 +78,8 @@ func TestHowFilesAreWritten(t *testing.T) {
 	w.ok("evaluate --model m.json --zero-based --input zero.libsvm")
 }
 
-// A path of - is standard input or output, of which no file is left behind.
+// TestStandardInputAndOutput requires that the path - means standard input or standard output,
+// and that no temporary file is left.
 func TestStandardInputAndOutput(t *testing.T) {
 	w := newTestDir(t)
 	temporary := t.TempDir()
@@ -101,7 +102,7 @@ func TestStandardInputAndOutput(t *testing.T) {
 	w.in = want
 	require.Equal(t, w.read("p.csv"), w.ok("predict --model - --input titanic.csv --output -"))
 
-	// The first bytes tell its form, or a flag does.
+	// The format of standard input is detected from its first bytes, or set with --format.
 	w.ok("predict --model m.json --input titanic.csv --output p.arrow --keep fare,pclass,survived")
 	w.ok("predict --model m.json --input titanic.csv --output p.parquet --keep fare,pclass,survived")
 	for _, name := range []string{"p.arrow", "p.parquet"} {
@@ -123,8 +124,8 @@ func TestStandardInputAndOutput(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// Messy files: an error tells where and what to do, and nothing is silently taken for something
-// else.
+// TestMessyFiles requires that unusual but valid files give the same model as a plain file, and
+// that other files give a warning, or an error that says where and what to do.
 func TestMessyFiles(t *testing.T) {
 	w := newTestDir(t)
 	rows := func(format string) string {
@@ -176,7 +177,7 @@ func TestMessyFiles(t *testing.T) {
 		w.fails(1, train+"f.csv", message)
 	}
 
-	// A note tells of text with hardly any repeated value, and of a header that may be a row.
+	// A warning reports text with hardly any repeated value, and a header that may be a row.
 	const trees = "train gbdt --objective squared --rounds 2 --label y --model m.json --if-exists replace --input "
 	for what, content := range map[string]string{
 		"thousands": "a,b,y\n" + rows("\"%d,000\",%d,%d\n"), "decimal commas": "a,b,y\n" + rows("\"%d,5\",%d,%d\n"), "dates": "a,b,y\n" + rows("2024-01-%02d,%d,%d\n"),

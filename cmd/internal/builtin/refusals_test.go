@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A flag that would be ignored or misread is refused before anything runs, and the message is
-// true.
+// TestFlagsThatSayNothing requires that a flag that would be ignored or misread is refused as an
+// error of usage, and that the message is correct.
 func TestFlagsThatSayNothing(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "x,z,y,q\n1,2,1,a\n2,1,3,b\n3,3,5,a\n4,4,4,b\n")
@@ -55,8 +55,8 @@ func TestFlagsThatSayNothing(t *testing.T) {
 	w.fails(1, "evaluate --model m.json --input t.csv --label y --plot p.png", "--plot is for binary and multiclass, and the model is measured as regression")
 }
 
-// Errors and warnings of training and evaluation are given once, with the place, and claim no
-// more than is so.
+// TestWordsAboutRows requires that errors and warnings of training and evaluation name the row
+// or the column, do not repeat themselves, and state only what is certain.
 func TestWordsAboutRows(t *testing.T) {
 	w := newTestDir(t)
 	w.write("bad.csv", "y,s,q\n0,0.5,a\n1,0.25,a\n7,0.75,a\n")
@@ -75,7 +75,7 @@ func TestWordsAboutRows(t *testing.T) {
 		w.fails(1, "train "+what+" --input one.csv --label y --model m.json", `every label in column "y" is "1": a classifier needs two classes or more`)
 	}
 
-	// So are classes whose rows all have weight 0.
+	// Classes whose rows all have weight 0 are an error, too.
 	w.write("zero.csv", "x,y,v\n1,0,0\n2,1,1\n3,1,1\n4,0,0\n5,1,2\n")
 	for _, what := range []string{"logistic", "svc", "naivebayes", "gbdt --objective logistic", "gbdt --objective softmax", "forest --task classification", "fm --task classification", "mlp --task classification"} {
 		w.fails(1, "train "+what+" --input zero.csv --label y --weight v --model m.json --if-exists replace", `every row of class "0" weighs 0: leave such rows out, or give some a weight`)
@@ -84,7 +84,7 @@ func TestWordsAboutRows(t *testing.T) {
 		w.fails(2, "train "+what+" --input zero.csv --label y --model m.json --class-weights 0=0", `--class-weights of "0" is 0: want a number above 0`)
 	}
 
-	// The component of c separates its rows from all others (quasi-separation).
+	// All rows of category c, but not only these, have label 1 (quasi-separation).
 	w.write("quasi.csv", "c,x,y\n"+strings.Repeat("a,1,0\na,2,1\nb,2,0\nb,1,1\nc,1,1\n", 8))
 	code, _, errOut := w.run("train logistic --encode --input quasi.csv --label y --model q.json")
 	require.Zero(t, code, errOut)

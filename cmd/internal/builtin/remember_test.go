@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A model reads later files like its training files, unless flags say otherwise.
+// TestModelsRememberHowFilesAreWritten requires that predict and evaluate use the --null of the
+// training, with a warning, unless they are called with --null.
 func TestModelsRememberHowFilesAreWritten(t *testing.T) {
 	w := newTestDir(t)
 	var rows strings.Builder
@@ -59,6 +60,7 @@ func TestModelsRememberHowFilesAreWritten(t *testing.T) {
 	require.Contains(t, w.ok("inspect m.json --output json"), `"nulls": [`)
 }
 
+// TestModelsRememberWhereIndicesBegin requires that evaluate uses the --zero-based of training.
 func TestModelsRememberWhereIndicesBegin(t *testing.T) {
 	w := newTestDir(t)
 	w.write("zero.libsvm", strings.Repeat("1 0:2 2:1\n0 0:1 1:1\n1 1:5\n0 2:1\n", 9))

@@ -26,10 +26,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestMain lets the test binary act as the command. Tests can then run it as users do: in a
-// process of its own, which it may end.
+// TestMain makes the test binary act as the command superstep if SUPERSTEP_TEST_COMMAND is set.
+// Tests thus run the command in a process of its own, as users do.
 func TestMain(m *testing.M) {
-	if os.Getenv(wire.WorkerEnv) != "" { // its log says what it runs
+	if os.Getenv(wire.WorkerEnv) != "" { // the log of a worker gets the hash of its executable
 		if program, err := os.ReadFile("/proc/self/exe"); err == nil {
 			fmt.Fprintln(os.Stderr, "this worker runs", hashOf(program))
 		}
@@ -41,12 +41,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// testDir is a directory with the test data.
+// testDir is a temporary directory with links to the test data, in which tests run the command.
 type testDir struct {
 	t   *testing.T
 	dir string
-	env []string
-	in  string // standard input
+	env []string // more environment variables of the command
+	in  string   // standard input of the command
 }
 
 func newTestDir(t *testing.T) *testDir {
@@ -79,7 +79,7 @@ func (w *testDir) run(line string) (code int, out, errOut string) {
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
 }
 
-// command returns a command line of a build, ready to start.
+// command returns an unstarted process that runs a command line with the executable build.
 func (w *testDir) command(build, line string) *proctest.Cmd {
 	cmd := proctest.CommandContext(w.t.Context(), build, split(line)...)
 	cmd.Env = append(append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1"), w.env...)
@@ -87,10 +87,10 @@ func (w *testDir) command(build, line string) *proctest.Cmd {
 	return cmd
 }
 
-// hashOf is the SHA-256 of data in hex.
+// hashOf returns the SHA-256 of data in hex.
 func hashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// split cuts a line into words as a shell does, with quotes.
+// split splits a line into words as a shell does, with single and double quotes.
 func split(line string) []string {
 	var words []string
 	var word strings.Builder
@@ -118,7 +118,7 @@ func split(line string) []string {
 	return words
 }
 
-// ok runs a command line that must succeed, and returns its output.
+// ok runs a command line that must succeed and returns its output.
 func (w *testDir) ok(line string) string {
 	w.t.Helper()
 	code, out, errOut := w.run(line)
@@ -126,8 +126,8 @@ func (w *testDir) ok(line string) string {
 	return out
 }
 
-// fails runs a command line that must fail with a message that has want in it, and returns the
-// message.
+// fails runs a command line that must fail with the given exit code and a message that contains
+// want. It returns the error output.
 func (w *testDir) fails(code int, line, want string) string {
 	w.t.Helper()
 	got, out, errOut := w.run(line)
@@ -151,7 +151,7 @@ func (w *testDir) read(name string) string {
 	return string(content)
 }
 
-// table reads a CSV file into rows by column.
+// table returns the rows of a CSV file. Each row maps the name of a column to the cell.
 func (w *testDir) table(name string) []map[string]string {
 	w.t.Helper()
 	lines, err := csv.NewReader(strings.NewReader(w.read(name))).ReadAll()
@@ -167,13 +167,13 @@ func (w *testDir) table(name string) []map[string]string {
 	return rows
 }
 
-// json runs a command line and decodes its output.
+// json runs a command line that must succeed and decodes its JSON output into *into.
 func (w *testDir) json(line string, into any) {
 	w.t.Helper()
 	require.NoError(w.t, json.Unmarshal([]byte(w.ok(line)), into), line)
 }
 
-// picture requires a picture of the expected size that is not empty.
+// picture requires that a PNG or SVG file has the expected size and is not empty.
 func (w *testDir) picture(name string) {
 	w.t.Helper()
 	content := w.read(name)
@@ -200,7 +200,7 @@ func (w *testDir) picture(name string) {
 	coloured := 0
 	for x := range 672 {
 		for y := range 480 {
-			if r, g, b, _ := image.At(x, y).RGBA(); b > r && b > g { // the first of the palette is blue
+			if r, g, b, _ := image.At(x, y).RGBA(); b > r && b > g { // the first colour of the palette is blue
 				coloured++
 			}
 		}

@@ -8,9 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The coefficients and the area are those of scikit-learn 1.9.1's LogisticRegression without a
-// penalty on the same features: medians for missing numbers, S for the two missing ports,
-// components for female, C and Q.
+// TestTitanicByTheCommandLine compares the coefficients and the AUC with those of scikit-learn
+// 1.9.1's LogisticRegression without a penalty on the same features. Missing numbers are
+// replaced with medians, and the two missing ports with S. The categories female, C and Q have a
+// component each.
 func TestTitanicByTheCommandLine(t *testing.T) {
 	w := newTestDir(t)
 	const flags = "--label survived --features age,fare,pclass,sex,embarked --encode --missing fill"
@@ -23,11 +24,11 @@ func TestTitanicByTheCommandLine(t *testing.T) {
 	require.Contains(t, out, "model written to m.json")
 	w.picture("roc.png")
 
-	// The same file results at another parallelism.
+	// The model file does not depend on the parallelism.
 	w.ok("train logistic --input titanic.csv " + flags + " --model again.json --inference --parallelism 5")
 	require.Equal(t, w.read("m.json"), w.read("again.json"))
 
-	// inspect, predict and evaluate agree on the model.
+	// The outputs of inspect, predict and evaluate agree with each other and with the training.
 	text := w.ok("inspect m.json")
 	require.Contains(t, text, "1. imputer")
 	require.Regexp(t, `(?m)^  age +28$`, text)
@@ -44,7 +45,7 @@ func TestTitanicByTheCommandLine(t *testing.T) {
 			right++
 		}
 	}
-	require.Equal(t, "22", rows[0]["age"], "cells of the input are as they were")
+	require.Equal(t, "22", rows[0]["age"], "predict must not change cells of the input")
 	require.Empty(t, rows[5]["age"])
 	require.Equal(t, "male", rows[0]["sex"])
 	require.Equal(t, 704, right)
@@ -61,8 +62,8 @@ func TestTitanicByTheCommandLine(t *testing.T) {
 	require.Regexp(t, `(?m)^rmse +0\.3767`, w.ok("evaluate --input p.csv --kind regression --label survived --prediction probability_1"))
 }
 
-// TestThresholds: a model's own predictions are measured, by its own threshold. A probability
-// equal to the threshold counts as negative.
+// TestThresholds requires that evaluate measures the predictions that a model makes with its own
+// threshold. A probability equal to the threshold must count as negative.
 func TestThresholds(t *testing.T) {
 	w := newTestDir(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1,1\n0,0\n0,1\n1,0\n1,1\n2,1\n")

@@ -17,8 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeTyped writes 40 rows as Arrow and Parquet: x has the numbers 0 to 39, and a function
-// appends to the other columns. metadata are those of the schema.
+// writeTyped writes 40 rows to the files name.arrow and name.parquet. Column x has the numbers 0
+// to 39. The other columns are given by fields, and row appends the cells of row i to their
+// builders. The schema has the given metadata.
 func writeTyped(t *testing.T, w *testDir, name string, metadata map[string]string, fields []arrow.Field, row func(i int, b []array.Builder)) {
 	m := arrow.MetadataFrom(metadata)
 	schema := arrow.NewSchema(append([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64}}, fields...), &m)
@@ -41,7 +42,7 @@ func writeTyped(t *testing.T, w *testDir, name string, metadata map[string]strin
 	w.write(name+".parquet", out.String())
 }
 
-// warnedOf runs a command line that must succeed, and returns its warnings.
+// warnedOf runs a command line that must succeed and returns its error output.
 func (w *testDir) warnedOf(line string) string {
 	w.t.Helper()
 	code, _, errOut := w.run(line + " --if-exists replace")
@@ -49,8 +50,8 @@ func (w *testDir) warnedOf(line string) string {
 	return errOut
 }
 
-// Rounded whole numbers are reported for every form of file, and only where they are read as
-// numbers: classes and clusters stay distinct.
+// TestRoundedNumbers requires that integers that are rounded to float64 are reported for every
+// file format. Integers that are read as classes or clusters must not be rounded.
 func TestRoundedNumbers(t *testing.T) {
 	w := newTestDir(t)
 	const id = 9007199254740993
@@ -98,7 +99,8 @@ func TestRoundedNumbers(t *testing.T) {
 	}
 }
 
-// An index of pandas is no feature unless a flag names it, and a note says so once.
+// TestIndexOfPandas requires that an index column of pandas is a feature only if a flag names
+// it, and that otherwise one warning reports this.
 func TestIndexOfPandas(t *testing.T) {
 	w := newTestDir(t)
 	fields := []arrow.Field{{Name: "y", Type: arrow.PrimitiveTypes.Float64}, {Name: "__index_level_0__", Type: arrow.PrimitiveTypes.Int64}}
@@ -121,8 +123,8 @@ func TestIndexOfPandas(t *testing.T) {
 	w.fails(1, "train linear --label y --input x.parquet --model n.json", `x.parquet has no column left to predict from, as "x" is an index of pandas: --features can name it`)
 }
 
-// A column that is not numeric is no feature. The error about one that a flag names says what
-// is wrong with it.
+// TestTimesAreNoFeatures requires that a column of timestamps, dates or bytes is not accepted as
+// a feature. If a flag names such a column, the error must name its type and say what to do.
 func TestTimesAreNoFeatures(t *testing.T) {
 	w := newTestDir(t)
 	fields := []arrow.Field{{Name: "y", Type: arrow.PrimitiveTypes.Float64}, {Name: "at", Type: &arrow.TimestampType{Unit: arrow.Microsecond}},
@@ -142,7 +144,8 @@ func TestTimesAreNoFeatures(t *testing.T) {
 	w.fails(1, train, `column "at" of t.arrow is timestamp[us], not a number: name the columns to use with --features`)
 }
 
-// A model of numbers reads true and false as 1 and 0, in every form of file.
+// TestTrueAndFalseAsNumbers requires that a model trained on numbers reads true and false as 1
+// and 0, in every file format.
 func TestTrueAndFalseAsNumbers(t *testing.T) {
 	w := newTestDir(t)
 	fields := []arrow.Field{{Name: "b", Type: arrow.FixedWidthTypes.Boolean}, {Name: "y", Type: arrow.PrimitiveTypes.Float64}}

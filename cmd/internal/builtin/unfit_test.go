@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cell that turns a column of labels or weights into text is reported with its line, as in a
-// feature.
+// TestTextWhereNumbersAreNeeded requires that the error about a text column of labels, weights
+// or other numbers names the cell that made the column text, with its line.
 func TestTextWhereNumbersAreNeeded(t *testing.T) {
 	w := newTestDir(t)
 	w.write("l.csv", "a,y,q,b\n1,1,a,1\n2,2,a,2\n3,\"1,234\",b,3\n"+strings.Repeat("4,4,b,1\n5,5,c,3\n", 4))
@@ -53,7 +53,8 @@ func TestTextWhereNumbersAreNeeded(t *testing.T) {
 	w.fails(1, "train linear --input long.csv --label y --model m.json", "the first at long.csv:2: \"12345678901234567891\": have it read as numbers, which are rounded, with --types y=float64")
 }
 
-// A column without any value is reported, with what helps.
+// TestColumnsWithoutAValue requires that a column without any value is an error that names the
+// column and the flag that helps.
 func TestColumnsWithoutAValue(t *testing.T) {
 	w := newTestDir(t)
 	w.write("m.csv", "k,a,y\n,1,2\n,2,4\n,3,6\n,4,8\n")
@@ -70,7 +71,7 @@ func TestColumnsWithoutAValue(t *testing.T) {
 	w.fails(1, "train linear --label y --weight k --input m.csv --model m.json", "--weight: "+column)
 	w.fails(1, "evaluate --kind regression --label y --prediction k --input m.csv", "--prediction: "+column)
 	w.fails(1, "evaluate --kind multiclass --label k --prediction a --input m.csv", "--label: "+column)
-	// A value that comes late counts.
+	// A value after the rows that types are inferred from counts too.
 	w.write("late.csv", "k,a,y\n"+strings.Repeat(",1,2\n,2,5\n", 9)+"x,1,2\nz,3,4\n")
 	w.fails(1, "train linear --label y --input late.csv --infer-rows 4 --model m.json --if-exists replace", `column "k" of late.csv is text: name the columns of numbers`)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// warned runs a command line that must succeed and returns its warnings.
+// warned runs a command line that must succeed. It returns the output and the warnings.
 func (w *testDir) warned(line string) (out string, notes []string) {
 	w.t.Helper()
 	code, out, errOut := w.run(line)
@@ -22,8 +22,8 @@ func (w *testDir) warned(line string) (out string, notes []string) {
 	return out, notes
 }
 
-// Rows of files without a label or a prediction are left out of every kind of evaluation and
-// reported, like the rows that a model does not predict.
+// TestFilesWithoutPredictions requires that, for every kind of evaluation, rows of a file
+// without a label, a prediction or a weight are left out and reported.
 func TestFilesWithoutPredictions(t *testing.T) {
 	w := newTestDir(t)
 	w.write("some.csv", "s,p,y,q,v\n0.5,1,1,a,1\n,,0,a,1\n0.2,0,,b,1\n0.9,1,1,a,\n0.1,0,0,b,1\n0.3,0,0,b,1\n")
@@ -48,8 +48,8 @@ func TestFilesWithoutPredictions(t *testing.T) {
 	require.Equal(t, []string{prediction}, notes)
 }
 
-// Rows of --test without a label or a weight are left out of the measures and reported, by
-// every algorithm.
+// TestTestRowsWithoutALabel requires that every algorithm leaves rows of --test without a label
+// or a weight out of the measures and reports them.
 func TestTestRowsWithoutALabel(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "x,y,v\n1,0,1\n2,1,1\n3,0,1\n4,1,1\n5,1,2\n6,0,1\n")
@@ -75,8 +75,8 @@ func TestTestRowsWithoutALabel(t *testing.T) {
 	}
 }
 
-// Values in --test that a model does not know change its measures. They are reported as
-// evaluate reports them.
+// TestUnknownInTestRows requires that train reports unseen and missing values in --test as
+// evaluate does, because they change the measures.
 func TestUnknownInTestRows(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "x,c,n,y\n"+strings.Repeat("1,a,1,0\n2,b,2,1\n3,a,1,1\n4,b,2,0\n5,b,2,1\n", 3))

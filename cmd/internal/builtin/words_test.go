@@ -12,7 +12,7 @@ import (
 
 func builtinAlgorithms() []string { return builtin.Algorithms() }
 
-// Completion offers exactly the flags that --help lists.
+// TestWords requires that shell completion offers exactly the flags that --help lists.
 func TestWords(t *testing.T) {
 	w := newTestDir(t)
 	require.Equal(t, builtin.Algorithms(), builtin.Words("train")[""])
