@@ -1,4 +1,4 @@
-// Command jobmanager is "superstep jobmanager" as a binary of its own.
+// Command jobmanager runs a job manager, as the command "superstep jobmanager" does.
 package main
 
 import (
@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	engine.WorkerMain(builtin.Jobs()...) // jobs that name no executable are run by this one, which task managers fetch
+	engine.WorkerMain(builtin.Jobs()...) // workers of jobs that name no executable run this executable, which task managers fetch
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	os.Exit(commands.Main(ctx, "jobmanager", "Superstep's jobmanager.", new(commands.JobManagerCommand), os.Args[1:], commands.Standard()))

@@ -11,16 +11,17 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// timedCase is an operation that one rank repeats.
+// timedCase is one rank's part in an operation that is run and timed repeatedly.
 type timedCase interface {
-	reset()                         // fills the buffers
-	call(ctx context.Context) error // runs once
-	wrong() int64                   // counts wrong elements after reset and one call
-	describe(l *benchresult.Line)   // describes what was run
+	reset()                         // sets the inputs and clears the outputs
+	call(ctx context.Context) error // runs the operation once
+	wrong() int64                   // returns the number of wrong elements after reset and one call
+	describe(l *benchresult.Line)   // sets the fields of l that describe the operation
 	close()
 }
 
-// newTimedCase makes the buffers for a size. Only ranks 0 and 1 have plain TCP.
+// newTimedCase returns the case of job j with buffers of the given size in bytes. by is the name
+// of the algorithm, or for plain TCP, which has only ranks 0 and 1, the way to wait.
 func (c *collectiveCommand) newTimedCase(ctx context.Context, comm *collective.Comm, j job, by string, bytes int) (timedCase, error) {
 	if j.raw != "" {
 		host, err := c.host()
@@ -58,7 +59,7 @@ type testCase[T collective.Number] struct {
 	out  []T
 	req  collective.Reduction[T]
 
-	folds [period]T // see want
+	folds [period]T // the expected results of reductions, by class of the position; set by fold
 }
 
 func (x *testCase[T]) close() {}
@@ -72,8 +73,9 @@ func (x *testCase[T]) describe(l *benchresult.Line) {
 	}
 }
 
-// newCase makes the buffers for a size in bytes, rounded down so that all ranks have equal
-// shares.
+// newCase returns the case of collective k. The name of the algorithm is by; if it is "", the
+// group chooses the algorithm. The larger buffer of a rank has the given size in bytes, rounded
+// down so that all ranks have equal shares.
 func newCase[T collective.Number](c *collective.Comm, k program.Collective, cmd *collectiveCommand, by string, bytes int) *testCase[T] {
 	var zero T
 	x := &testCase[T]{c: c, k: k, root: cmd.Root, elem: int(unsafe.Sizeof(zero))}
@@ -114,7 +116,8 @@ func newCase[T collective.Number](c *collective.Comm, k program.Collective, cmd 
 	return x
 }
 
-// shareable rounds n elements down so that all p ranks get equally many.
+// shareable returns n rounded down to a multiple of the number p of ranks if collective k
+// divides n elements equally among ranks, and otherwise n.
 func shareable(k program.Collective, n, p int) int {
 	switch k {
 	case program.Gather, program.AllGather, program.Scatter, program.AllToAll:
@@ -123,7 +126,7 @@ func shareable(k program.Collective, n, p int) int {
 	return n
 }
 
-// operatorOf returns an operator of a group, and its function of two elements.
+// operatorOf returns the operator with this name as an Op and as a function of two elements.
 func operatorOf[T collective.Number](name string) (collective.Op[T], func(a, b T) T) {
 	switch name {
 	case "prod":
@@ -137,16 +140,16 @@ func operatorOf[T collective.Number](name string) (collective.Op[T], func(a, b T
 	}
 }
 
-// period is the number of classes of places: on every rank, all places of one class hold the
-// same value.
+// period is the number of classes of positions in a buffer. On each rank, the inputs at all
+// positions of a class have the same value.
 const period = 13
 
-// class returns the class of a place. It differs between neighbouring elements and between
-// neighbouring blocks, so that a displaced element is wrong where it ends up.
+// class returns the class of position i. Neighbouring positions, and neighbouring blocks of 256
+// positions, have different classes, so that an element at a wrong position is noticed.
 func class(i int) int { return (i*7 + i>>8) % period }
 
-// value returns the input of a rank at place i. It is a small whole number, so that sums and
-// products are exact in every type and order.
+// value returns the input of a rank at position i. It is a small whole number, so that sums and
+// products of floating-point numbers are exact and do not depend on the order.
 func (x *testCase[T]) value(rank, i int) T {
 	v := (rank*31 + class(i)) % period
 	if !x.k.Reduces() || x.op.Name() != "prod" {
@@ -158,7 +161,8 @@ func (x *testCase[T]) value(rank, i int) T {
 	return 1
 }
 
-// reset fills the input.
+// reset fills the input and clears the output. The root's output of a broadcast is also its
+// input.
 func (x *testCase[T]) reset() {
 	r := x.c.Rank()
 	clear(x.out)
@@ -216,7 +220,7 @@ func (x *testCase[T]) wrong() int64 {
 	return wrong
 }
 
-// fold computes the expected result of each class of places on this rank.
+// fold computes the expected result of a reduction for each class of positions on this rank.
 func (x *testCase[T]) fold() {
 	ranks := x.c.Size()
 	switch x.k {
@@ -225,7 +229,7 @@ func (x *testCase[T]) fold() {
 	case program.Exscan:
 		ranks = x.c.Rank()
 	}
-	for i := range period { // period consecutive places have all classes
+	for i := range period { // consecutive positions, which together have all classes
 		v := x.op.Identity()
 		for s := range ranks {
 			if s == 0 {
@@ -238,7 +242,7 @@ func (x *testCase[T]) fold() {
 	}
 }
 
-// want returns the expected element at place i of this rank's output.
+// want returns the expected element i of this rank's output. For reductions, call fold first.
 func (x *testCase[T]) want(i int) T {
 	p, r := x.c.Size(), x.c.Rank()
 	switch x.k {

@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/tune"
 )
 
-// collectiveCommand is "superstep bench collective".
+// collectiveCommand is the command "superstep bench collective".
 type collectiveCommand struct {
 	Collective string   `short:"c" default:"allreduce" help:"What to run: allreduce, broadcast, reduce, gather, allgather, scatter, reduce-scatter, all-to-all, barrier, scan, exscan; or all; or what plain TCP does between two ranks: exchange, both ways at once, or ping-pong."`
 	Algorithm  []string `short:"a" sep:"," help:"Algorithms by name, with dimensions if they take any (torus:4x8); all for each in turn; chosen (the default) for the group's choice. For plain TCP, how a rank waits: netpoll, blocking, polling; by default each."`
@@ -70,15 +70,14 @@ func (c *collectiveCommand) Run(ctx context.Context, s *streams) error {
 	}
 }
 
-// job is a collective with its algorithms, "" for the group's choice; or an operation over
-// plain TCP with the ways to wait.
+// job is a collective or an operation over plain TCP, with the variants to measure.
 type job struct {
 	collective program.Collective
-	raw        string // exchange or pingPong; "" for a collective
-	algorithms []string
+	raw        string   // exchange or pingPong; "" for a collective
+	algorithms []string // names, "" for the group's choice; for plain TCP, the ways to wait
 }
 
-// String returns the name of the operation.
+// String returns the name of the collective or operation.
 func (j job) String() string { return cmp.Or(j.raw, j.collective.String()) }
 
 // plan checks the command line and returns the jobs.
@@ -136,16 +135,17 @@ func (c *collectiveCommand) plan() ([]job, error) {
 	return work, nil
 }
 
-// maxBytes bounds the buffers that are made.
+// maxBytes is the largest size of a buffer, in bytes.
 const maxBytes = 256 << 30
 
-// maxSeconds bounds the time for one line, because it is converted to a number of runs.
+// maxSeconds is the largest value of --seconds. It bounds the number of runs computed from it.
 const maxSeconds = 86400
 
-// maxRounds bounds the rounds, because the time of every run is kept.
+// maxRounds is the largest number of rounds. It bounds the memory for the times of all runs.
 const maxRounds = 1000
 
-// checkFlags refuses pairs of flags that exclude each other, and flags without an effect.
+// checkFlags returns an error if two given flags exclude each other, or if a given flag has no
+// effect without another one that is not given.
 func (c *collectiveCommand) checkFlags() error {
 	given := map[string]bool{
 		"--in-process": c.InProcess, "--addresses": len(c.Addresses) > 0, "--rank": c.Rank >= 0,
@@ -180,7 +180,7 @@ func (c *collectiveCommand) checkFlags() error {
 	return nil
 }
 
-// raw says whether plain TCP is asked for.
+// raw reports whether --collective names an operation over plain TCP.
 func (c *collectiveCommand) raw() bool { return c.Collective == exchange || c.Collective == pingPong }
 
 // rawJob returns the operation over plain TCP.
@@ -201,7 +201,7 @@ func (c *collectiveCommand) rawJob() (job, error) {
 	return j, nil
 }
 
-// repeated returns an address that two ranks have, or "".
+// repeated returns an address that is in addresses twice, or "" if there is none.
 func repeated(addresses []string) string {
 	seen := map[string]bool{}
 	for _, a := range addresses {
@@ -213,16 +213,16 @@ func repeated(addresses []string) string {
 	return ""
 }
 
-// The words for the group's choice and for all algorithms.
+// The values of --algorithm for the group's choice and for all algorithms.
 const (
 	chosen = "chosen"
 	every  = "all"
 )
 
-// has says whether a word is among the given algorithms.
+// has reports whether word is a value of --algorithm.
 func (c *collectiveCommand) has(word string) bool { return slices.Contains(c.Algorithm, word) }
 
-// algorithmsFor lists the algorithms for a collective, each once.
+// algorithmsFor returns the job for collective k with the algorithms of --algorithm, each once.
 func (c *collectiveCommand) algorithmsFor(k program.Collective) (job, error) {
 	names := c.Algorithm
 	if len(names) == 0 {
@@ -252,7 +252,8 @@ func (c *collectiveCommand) algorithmsFor(k program.Collective) (job, error) {
 	return j, nil
 }
 
-// find returns the named algorithm and its parameters. The error says why it does not fit.
+// find returns the algorithm for collective k whose name, with optional dimensions, is by, and
+// its parameters. The error says why there is none, or why it does not support the parameters.
 func (c *collectiveCommand) find(k program.Collective, by string) (*algorithm.Algorithm, algorithm.Params, error) {
 	name, dims, err := algorithm.ParseName(by)
 	pr := algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims}
@@ -266,7 +267,7 @@ func (c *collectiveCommand) find(k program.Collective, by string) (*algorithm.Al
 	return a, pr, err
 }
 
-// allAlgorithms lists the algorithms that support the number of ranks.
+// allAlgorithms returns the algorithms for collective k that support the number of ranks.
 func (c *collectiveCommand) allAlgorithms(k program.Collective) []string {
 	var names []string
 	for _, a := range algorithm.For(k) {
@@ -277,7 +278,7 @@ func (c *collectiveCommand) allAlgorithms(k program.Collective) []string {
 	return names
 }
 
-// sizes lists the sizes in bytes. A barrier has only one.
+// sizes returns the sizes to measure, in bytes. A barrier has only the size 0.
 func (c *collectiveCommand) sizes(j job) []int {
 	if j.raw == "" && j.collective == program.Barrier {
 		return []int{0}

@@ -18,7 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/cmd/internal/settings"
 )
 
-// accepts requires that the binary accepts a command line, without running it.
+// accepts requires that the parser of the binary accepts the command line words. It does not run
+// the command.
 func accepts(t *testing.T, words []string) {
 	t.Helper()
 	k, err := kong.New(new(cli), kong.Vars{"state": "/state"}, kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
@@ -34,8 +35,8 @@ func read(t *testing.T, path ...string) string {
 	return string(data)
 }
 
-// TestUnits checks the systemd units: sections, keys known to systemd, and command lines that
-// the binary accepts.
+// TestUnits requires that the systemd units have only sections and keys that systemd knows, and
+// one command line each, which the binary accepts.
 func TestUnits(t *testing.T) {
 	keys := map[string][]string{
 		"Unit":    {"Description", "Documentation", "After", "Wants"},
@@ -45,7 +46,7 @@ func TestUnits(t *testing.T) {
 	units, err := filepath.Glob("../../deploy/systemd/*.service")
 	require.NoError(t, err)
 	require.Len(t, units, 2)
-	require.Contains(t, read(t, "deploy", "systemd", "superstep-taskmanager.service"), "\nOOMPolicy=continue\n", "else a worker out of memory takes the task manager with it")
+	require.Contains(t, read(t, "deploy", "systemd", "superstep-taskmanager.service"), "\nOOMPolicy=continue\n", "without OOMPolicy=continue, systemd stops the task manager when the kernel kills a worker that is out of memory")
 	for _, path := range units {
 		section, started := "", 0
 		for _, line := range strings.Split(read(t, "deploy", "systemd", filepath.Base(path)), "\n") {
@@ -77,12 +78,12 @@ type port struct {
 	ContainerPort int `yaml:"containerPort"`
 }
 
-// probe is a health check that a kubelet makes.
+// probe is a health check by the kubelet.
 type probe struct {
 	HTTPGet struct{ Path, Port string } `yaml:"httpGet"`
 }
 
-// object is a Kubernetes object, with the fields that the test reads.
+// object is a Kubernetes object, with the fields that the tests read.
 type object struct {
 	Kind     string
 	Metadata struct{ Name string }
@@ -117,7 +118,7 @@ type object struct {
 				}
 			}
 		}
-		Resources            struct{ Requests struct{ Storage string } } // of a volume claim
+		Resources            struct{ Requests struct{ Storage string } } // of a PersistentVolumeClaim
 		VolumeClaimTemplates []struct {
 			Metadata struct{ Name string }
 			Spec     struct {
@@ -143,22 +144,22 @@ func objects(t *testing.T, file string) []object {
 	}
 }
 
-// TestManifests checks that the Kubernetes manifests agree: the binary accepts the arguments,
-// services reach ports of containers, mounted volumes exist, and secrets have the files that
-// arguments name.
+// TestManifests requires that the Kubernetes manifests are consistent: the binary accepts the
+// arguments, services refer to ports of containers, mounted volumes exist, and secrets have the
+// files that arguments name.
 func TestManifests(t *testing.T) {
 	secrets := map[string]object{}
 	for _, o := range objects(t, "secrets.yaml") {
 		secrets[o.Metadata.Name] = o
 	}
 	kinds := map[string]int{}
-	named := 0 // number of files in secrets
+	named := 0 // number of arguments that name files of secrets
 	var probed []string
 	all := objects(t, "superstep.yaml")
 	for _, o := range all {
 		kinds[o.Kind]++
 		if c := o.Spec.Template.Spec.SecurityContext; c["fsGroup"] != nil {
-			require.Equal(t, "OnRootMismatch", c["fsGroupChangePolicy"], "%s: else every mount opens the volume to the group", o.Metadata.Name)
+			require.Equal(t, "OnRootMismatch", c["fsGroupChangePolicy"], "%s: without this policy, every mount makes all files of the volume accessible to the group", o.Metadata.Name)
 		}
 		for _, c := range o.Spec.Template.Spec.Containers {
 			accepts(t, c.Args)
@@ -169,7 +170,7 @@ func TestManifests(t *testing.T) {
 				secretOf[v.Name] = v.Secret.SecretName
 				items[v.Name] = len(v.Secret.Items)
 				for _, i := range v.Secret.Items {
-					// User code may read what is mounted, so nothing of other roles may be.
+					// User code can read mounted files: only what arguments name may be mounted.
 					require.True(t, slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasSuffix(arg, "/"+i.Key) }), i.Key)
 				}
 			}
@@ -180,7 +181,7 @@ func TestManifests(t *testing.T) {
 				probed = append(probed, p.HTTPGet.Path)
 				i := slices.IndexFunc(c.Ports, func(o port) bool { return o.Name == p.HTTPGet.Port })
 				require.GreaterOrEqual(t, i, 0, p.HTTPGet.Port)
-				require.Contains(t, c.Args, fmt.Sprintf("--probes=0.0.0.0:%d", c.Ports[i].ContainerPort), "a kubelet has no certificate to show to other ports")
+				require.Contains(t, c.Args, fmt.Sprintf("--probes=0.0.0.0:%d", c.Ports[i].ContainerPort), "the kubelet must probe the port of --probes: it has no client certificate for the other ports")
 			}
 			for _, v := range o.Spec.VolumeClaimTemplates {
 				volumes = append(volumes, v.Metadata.Name)
@@ -205,7 +206,7 @@ func TestManifests(t *testing.T) {
 			i := slices.IndexFunc(all, func(p object) bool {
 				return p.Kind != "Service" && p.Spec.Template.Metadata.Labels["component"] == o.Spec.Selector["component"]
 			})
-			require.GreaterOrEqual(t, i, 0, "nobody is behind service %s", o.Metadata.Name)
+			require.GreaterOrEqual(t, i, 0, "no object has pods for service %s", o.Metadata.Name)
 			for _, p := range o.Spec.Ports {
 				require.True(t, slices.ContainsFunc(all[i].Spec.Template.Spec.Containers[0].Ports, func(c port) bool { return c.Name == p.TargetPort }))
 			}
@@ -216,8 +217,8 @@ func TestManifests(t *testing.T) {
 	require.Equal(t, map[string]int{"Service": 2, "PersistentVolumeClaim": 1, "Deployment": 1, "StatefulSet": 1, "NetworkPolicy": 2}, kinds)
 }
 
-// TestVolumesHoldWhatIsKept: the volumes that the manifest claims are large enough for what
-// managers keep, and for the results of a running job.
+// TestVolumesHoldWhatIsKept requires that each volume is larger than the sum of the files that
+// its manager keeps, the results of a running job, and the free space that the manager requires.
 func TestVolumesHoldWhatIsKept(t *testing.T) {
 	held := map[string]settings.Size{}
 	for _, o := range objects(t, "superstep.yaml") {
@@ -245,13 +246,14 @@ func TestVolumesHoldWhatIsKept(t *testing.T) {
 				j := parsed.JobManager
 				kept = j.Cache + j.KeepBytes + j.MaxResult + j.MinFree
 			}
-			require.Less(t, kept, held[o.Metadata.Name], "%s keeps as much as %s", o.Metadata.Name, kept)
+			require.Less(t, kept, held[o.Metadata.Name], "the flags of %s allow files of %s, which is not less than its volume", o.Metadata.Name, kept)
 		}
 	}
 }
 
-// TestImage checks the Dockerfile without building it: every copied source path exists, and the
-// entry point is the file that was built.
+// TestImage requires, without building the image, that the entry point in the Dockerfile is the
+// binary that it builds, without cgo and with the Go version of go.mod, and that the image does
+// not run as root.
 func TestImage(t *testing.T) {
 	text := read(t, "deploy", "Dockerfile")
 	require.Contains(t, text, "CGO_ENABLED=0")
@@ -264,8 +266,8 @@ func TestImage(t *testing.T) {
 	require.Contains(t, text, "golang:"+version[1]+" ")
 }
 
-// TestDeploymentPage: the binary accepts every superstep command line of the page, and the page
-// mentions every file of the folder.
+// TestDeploymentPage requires that the binary accepts every superstep command line in
+// docs/deploy.md, and that the page mentions the files in deploy.
 func TestDeploymentPage(t *testing.T) {
 	page := read(t, "docs", "deploy.md")
 	lines := 0

@@ -9,17 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheChoiceIsExplained runs without the race detector. Its ranks are processes that measure
-// each other, and tests of package collective run that code under the detector.
+// TestTheChoiceIsExplained requires that --explain names the algorithm that then runs. It does
+// not run under the race detector, as its ranks are processes that measure the network between
+// them. Tests of package collective run the same code under the detector.
 func TestTheChoiceIsExplained(t *testing.T) {
 	code, out, errOut := command(t, "bench", "collective", "-p", "2", "-b", "8", "-e", "8", "-n", "2", "--explain", "--calibrate")
 	require.Zero(t, code, errOut)
-	require.Contains(t, out, "allreduce of 6 bytes among 2 ranks", "for 5 to 8")
+	require.Contains(t, out, "allreduce of 6 bytes among 2 ranks", "the decision for sizes of 5 to 8 bytes is made for 6 bytes, in the middle")
 	require.Contains(t, out, `on network "fitted")`)
 	require.Contains(t, out, "raw TCP between ranks 0 and 1")
 
-	// Close to a size at which the choice changes, the explained algorithm is the one that
-	// runs.
+	// The explained algorithm must be the one that runs also at a size close to the size at
+	// which the choice changes.
 	code, out, errOut = command(t, "bench", "collective", "-p", "2", "-b", "1M", "-e", "1M", "-n", "1", "--explain", "--no-raw")
 	require.Zero(t, code, errOut)
 	said := regexp.MustCompile(`allreduce of 786432 bytes among 2 ranks: ([a-z-]+)`).FindStringSubmatch(out)

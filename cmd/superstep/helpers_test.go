@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 )
 
-// nopComm returns a group of one.
+// nopComm returns the only rank of a group of one rank.
 func nopComm(t *testing.T) *collective.Comm {
 	c := collective.NewLocalGroup(1).Rank(0)
 	t.Cleanup(func() { c.Close(nil) })

@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// It takes a while to find that an operation is too large to price.
+// TestOneAlgorithmThatIsTooLargeLeavesTheOthers requires that --simulate prints the results of
+// the other algorithms if one algorithm is too large to simulate. The test is slow, as the
+// simulator finds this out only after some time.
 func TestOneAlgorithmThatIsTooLargeLeavesTheOthers(t *testing.T) {
 	code, out, errOut := command(t, "bench", "collective", "--simulate", "-p", "3001", "-c", "scan", "-b", "8", "-e", "8")
 	require.Zero(t, code, errOut)

@@ -1,5 +1,5 @@
-// Superstep is the command line of the engine: clusters and their jobs, models, built-in jobs,
-// and benchmarks.
+// Superstep is the command-line tool of the engine. It runs and operates clusters, submits and
+// observes jobs, trains and applies models, runs built-in jobs, and runs benchmarks.
 //
 //	superstep dev --taskmanagers 3 --slots 2
 //	superstep train logistic --input rows.csv --label bought --model model.json --cluster localhost:6123
@@ -20,7 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// cli is the whole command line.
+// cli has all commands of the binary.
 type cli struct {
 	commands.Cluster
 	Bench struct {
@@ -32,8 +32,9 @@ func main() {
 	engine.WorkerMain(builtin.Jobs()...)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
-	// The reader of the output may stop (head). Writing then fails, and the command ends in
-	// order instead of leaving its processes and files.
+	// The reader of the output, such as head, may close the pipe. With SIGPIPE ignored, writing
+	// then returns an error, and the command stops its processes and removes its temporary files
+	// before it ends.
 	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -45,5 +46,5 @@ func run(ctx context.Context, args []string, out, errOut *os.File) int {
 		&commands.Streams{Out: out, Err: errOut, Lookup: os.LookupEnv}, &streams{out, errOut})
 }
 
-// streams are the outputs of a command.
+// streams has the standard output and the standard error.
 type streams struct{ out, err *os.File }

@@ -20,7 +20,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// TestMain lets the test binary act as the command, which starts copies of itself.
+// TestMain runs the command instead of the tests if the function command, or the command itself,
+// started the test binary.
 func TestMain(m *testing.M) {
 	if os.Getenv("SUPERSTEP_TEST_COMMAND") != "" {
 		main()
@@ -28,8 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command runs the command in a process of its own, which starts its ranks as it does for
-// users.
+// command runs the command in a process of its own and returns its exit code and outputs.
 func command(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	outFile, err := os.CreateTemp(t.TempDir(), "out")
@@ -40,7 +40,7 @@ func command(t *testing.T, args ...string) (code int, out, errOut string) {
 	require.NoError(t, err)
 	p := proctest.Command(self, args...)
 	p.Env = append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1")
-	p.Stdout, p.Stderr = outFile, errFile // files: waiting for them ends with the command, and does not wait for its ranks
+	p.Stdout, p.Stderr = outFile, errFile // with pipes, Run would also wait for ranks that outlive the command
 	if err := p.Run(); err != nil {
 		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit)
@@ -52,7 +52,7 @@ func command(t *testing.T, args ...string) (code int, out, errOut string) {
 	return p.ProcessState.ExitCode(), string(o), string(e)
 }
 
-// lines parses the --json output for collectives.
+// lines parses the output of --json. It skips the line of the raw rate.
 func lines(t *testing.T, out string) []line {
 	t.Helper()
 	var all []line
@@ -108,7 +108,8 @@ func TestEachAlgorithmInTurn(t *testing.T) {
 	}
 }
 
-// TestTheChoiceBesideOthers measures the group's choice and two named algorithms, in rounds.
+// TestTheChoiceBesideOthers requires one line for each given algorithm at each size, in the
+// given order, and that the lines of the group's choice are marked.
 func TestTheChoiceBesideOthers(t *testing.T) {
 	args := []string{"bench", "collective", "-a", "linear,chosen,ring,linear", "-p", "2", "-b", "8", "-e", "80", "-f", "10",
 		"--rounds", "3", "-n", "4", "-w", "0", "--no-raw"}
@@ -134,7 +135,7 @@ func TestTheChoiceBesideOthers(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out, "* "), out)
 }
 
-// TestWrongResultsAreCounted tests the check itself, by changing one element.
+// TestWrongResultsAreCounted requires that the method wrong counts an element that was changed.
 func TestWrongResultsAreCounted(t *testing.T) {
 	cmd := &collectiveCommand{Op: "sum"}
 	x := newCase[float64](nopComm(t), program.AllReduce, cmd, "", 80)
@@ -145,8 +146,8 @@ func TestWrongResultsAreCounted(t *testing.T) {
 	require.Equal(t, int64(1), x.wrong())
 }
 
-// The expected results are computed class by class. Here they are compared with results
-// computed place by place, and neighbours must differ.
+// TestExpectedResults compares the expected results, which fold computes by class, with results
+// computed for each position. Neighbouring positions and blocks must have different values.
 func TestExpectedResults(t *testing.T) {
 	const p, r = 4, 2
 	c := collective.NewLocalGroup(p).Rank(r)
@@ -169,7 +170,7 @@ func TestExpectedResults(t *testing.T) {
 			}
 			if op == "sum" {
 				require.NotEqual(t, x.want(0), x.want(1))
-				require.NotEqual(t, x.value(0, 0), x.value(0, 256), "blocks that change places")
+				require.NotEqual(t, x.value(0, 0), x.value(0, 256), "neighbouring blocks of 256 elements must differ, or exchanged blocks would not be noticed")
 			}
 		}
 	}
@@ -189,17 +190,18 @@ func TestPricesOfRanksThatAreNotThere(t *testing.T) {
 	var l predictedLine
 	require.NoError(t, json.Unmarshal([]byte(out), &l))
 	require.Equal(t, "mine", l.Network)
-	require.Greater(t, l.Time, 6*10.0, "a ring of 4 takes 6 steps of 10 µs at least")
+	require.Greater(t, l.Time, 6*10.0, "an allreduce by a ring of 4 ranks has 6 steps of at least 10 µs each")
 }
 
-// Prices take the segments of executors into account: a chain of 64 ranks takes as long as one
-// message of 4 MiB and 62 segments of 256 KiB after it, not 63 messages of 4 MiB.
+// TestPricesAreOfPipelines requires that predicted times take into account that executors split
+// messages into segments: a broadcast along a chain of 64 ranks takes as long as one message of
+// 4 MiB and 62 segments of 256 KiB after it, and not as long as 63 messages of 4 MiB.
 func TestPricesAreOfPipelines(t *testing.T) {
 	code, out, errOut := command(t, "bench", "collective", "--simulate", "-p", "64", "-c", "broadcast", "-a", "chain", "-b", "4M", "-e", "4M", "--json")
 	require.Zero(t, code, errOut)
 	var l predictedLine
 	require.NoError(t, json.Unmarshal([]byte(out), &l))
-	const wire, segment = 4 << 20 / 1.25e3, 256 << 10 / 1.25e3 // µs on 10gbe
+	const wire, segment = 4 << 20 / 1.25e3, 256 << 10 / 1.25e3 // transfer times in µs on the network 10gbe
 	hop := segment*(1+0.2*1.25) + 50 + 10
 	require.InEpsilon(t, wire+62*hop, l.Time, 0.1)
 }
@@ -250,11 +252,11 @@ func TestCommandLinesThatCannotBe(t *testing.T) {
 }
 
 func TestGroupsWhoseAddressesAreGiven(t *testing.T) {
-	// The root may be any rank, and the addresses tell how many ranks there are.
+	// The number of ranks is the number of addresses, and any of these ranks may be the root.
 	work, err := (&collectiveCommand{Collective: "all", Ranks: 2, Root: 2, Factor: 2, Rounds: 1, Rank: 1, Addresses: []string{"a:1", "b:1", "c:1"}}).plan()
 	require.NoError(t, err)
 	require.Len(t, work, int(program.NumCollectives))
-	// Nobody comes, and the error says who is missing.
+	// If the other ranks do not connect, the error names the missing ones.
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, free.Close())

@@ -10,15 +10,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// line is one line of the result, with the times it is computed from.
+// line is one line of the results, with the times from which it is computed.
 type line struct {
 	benchresult.Line
 	times []float64 // times of the runs so far, in seconds
 }
 
-// busFactor converts the bandwidth to the bytes that must cross a link per byte of data. The
-// result can be compared with the hardware for any number of ranks (the convention of
-// nccl-tests).
+// busFactor returns the number of bytes that a link between p ranks must carry per byte of data.
+// The bus bandwidth is the algorithm bandwidth times this factor. It can be compared with the
+// bandwidth of the hardware for any number of ranks (the convention of nccl-tests).
 func (j job) busFactor(p int) float64 {
 	share := float64(p-1) / float64(p)
 	switch {
@@ -37,8 +37,9 @@ func (j job) busFactor(p int) float64 {
 	}
 }
 
-// measure runs a collective at one size for one round. Every rank gets the same line, which is
-// not summarised yet.
+// measure runs one round of job j at one size. For a collective, by is the name of the
+// algorithm; for plain TCP, it is the way to wait. All ranks get a line with the same times.
+// The statistics of the line are set later, by summarise.
 func measure(ctx context.Context, c *collective.Comm, cmd *collectiveCommand, j job, by string, bytes int) (*line, error) {
 	x, err := cmd.newTimedCase(ctx, c, j, by, bytes)
 	if err != nil {
@@ -69,7 +70,7 @@ func measure(ctx context.Context, c *collective.Comm, cmd *collectiveCommand, j 
 	l := &line{Line: benchresult.Line{Collective: j.String(), Chosen: by == "", Ranks: c.Size(), InPlace: cmd.InPlace}, times: times}
 	x.describe(&l.Line)
 
-	// The time of a run is that of the slowest rank.
+	// The time of a run is the longest time among the ranks.
 	total := []int64{before + after}
 	if err := allReduce(ctx, c, collective.Max[float64](), times); err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func measure(ctx context.Context, c *collective.Comm, cmd *collectiveCommand, j 
 	return l, nil
 }
 
-// check runs a case once and counts the wrong elements.
+// check runs a case once and returns the number of wrong elements.
 func check(ctx context.Context, x timedCase) (wrong int64, err error) {
 	x.reset()
 	if err := x.call(ctx); err != nil {
@@ -96,7 +97,8 @@ func allReduce[T collective.Number](ctx context.Context, c *collective.Comm, op 
 	return collective.AllReduce(c, &collective.Reduction[T]{Name: "summary", Op: op, Whole: x, Out: x, Context: ctx})
 }
 
-// iterations returns the number of timed runs, the same on all ranks.
+// iterations returns the number of runs to time: --iterations, or as many as are estimated to
+// fit into --seconds. The number is the same on all ranks.
 func iterations(ctx context.Context, c *collective.Comm, cmd *collectiveCommand, call func(context.Context) error) (int, error) {
 	if cmd.Iterations > 0 {
 		return cmd.Iterations, nil
@@ -114,9 +116,9 @@ func iterations(ctx context.Context, c *collective.Comm, cmd *collectiveCommand,
 	return int(agreed), err
 }
 
-// timed returns the seconds of each of n runs on this rank. All ranks begin a run at the same
-// time, as nearly as a barrier allows. If the runs are barriers or use plain TCP, they follow
-// each other without one.
+// timed returns the duration of each of n runs on this rank, in seconds. A barrier before each
+// run makes all ranks begin it at about the same time. Jobs that are barriers themselves or use
+// plain TCP run without these barriers.
 func timed(ctx context.Context, c *collective.Comm, j job, n int, call func(context.Context) error) ([]float64, error) {
 	times := make([]float64, n)
 	for i := range times {
@@ -134,15 +136,14 @@ func timed(ctx context.Context, c *collective.Comm, j job, n int, call func(cont
 	return times, nil
 }
 
-// join adds another round of the same line.
+// join adds the times and errors of other, which is another round of the same measurement, to l.
 func (l *line) join(other *line) {
 	l.times = append(l.times, other.times...)
 	l.Rounds = append(l.Rounds, other.Rounds...)
 	l.Errors += other.Errors
 }
 
-// summarise computes the figures from the times. busFactor is the bytes that a link carries per
-// byte of data.
+// summarise sets the statistics of l, computed from its times and the bus factor of its job.
 func (l *line) summarise(busFactor float64) {
 	times, sum := l.times, 0.0
 	slices.Sort(times)
@@ -157,7 +158,7 @@ func (l *line) summarise(busFactor float64) {
 	}
 }
 
-// quantile returns the smallest of some sorted times such that a share q of them is below it.
+// quantile returns the q-quantile of sorted: element ⌊q·n⌋ of n, or the last one.
 func quantile(sorted []float64, q float64) float64 {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// underWay is a running command with its ranks, until something ends it.
+// underWay is a running command and the processes of its ranks.
 type underWay struct {
 	*proctest.Cmd
 	out    io.ReadCloser
 	errOut strings.Builder
 	temp   string // the directory for its temporary files
-	ranks  []int  // processes of ranks other than 0
+	ranks  []int  // process ids of the ranks other than 0
 }
 
 // begin starts the command with three ranks and waits for its first result.
@@ -55,7 +55,7 @@ func begin(t *testing.T) *underWay {
 	return u
 }
 
-// requireOver waits until the command has failed and all that it started is gone.
+// requireOver requires that the command fails, its ranks end, and no temporary files remain.
 func (u *underWay) requireOver(t *testing.T) {
 	_, _ = io.Copy(io.Discard, u.out)
 	require.Error(t, u.Wait())
@@ -67,13 +67,13 @@ func (u *underWay) requireOver(t *testing.T) {
 			return false
 		}
 		return true
-	}, 30*time.Second, 10*time.Millisecond, "ranks %v are still there", u.ranks)
+	}, 30*time.Second, 10*time.Millisecond, "some of the processes %v of ranks have not ended", u.ranks)
 	left, err := os.ReadDir(u.temp)
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
 
-// gone says whether a process has ended, even if its parent has not collected its status.
+// gone reports whether a process has ended. A zombie counts as ended.
 func gone(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, _ := strings.Cut(string(stat), ") ")
@@ -103,7 +103,7 @@ func TestRanksThatAreKilled(t *testing.T) {
 	u.requireOver(t)
 	require.Equal(t, 1, u.ProcessState.ExitCode(), u.errOut.String())
 	require.Contains(t, u.errOut.String(), "rank")
-	require.Equal(t, 1, strings.Count(u.errOut.String(), "\n"), "one line for one cause: %s", u.errOut.String())
+	require.Equal(t, 1, strings.Count(u.errOut.String(), "\n"), "the error must be printed once, although two ranks see it: %s", u.errOut.String())
 }
 
 func TestRanksOfACommandThatIsKilled(t *testing.T) {
@@ -112,7 +112,8 @@ func TestRanksOfACommandThatIsKilled(t *testing.T) {
 	u.requireOver(t)
 }
 
-// TestCauseOfRanks: an interrupt is reported, whatever rank 0 sees of it first.
+// TestCauseOfRanks requires that causeOf adds the cause of the context, such as an interrupt,
+// to an error that does not contain it.
 func TestCauseOfRanks(t *testing.T) {
 	interrupt, lost := errors.New("interrupt"), errors.New("rank 2 closed its connection")
 	ctx, cancel := context.WithCancelCause(t.Context())

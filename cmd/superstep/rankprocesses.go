@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// exitGrace is how long other ranks may take to end by themselves once rank 0 has failed: the
-// group tells them of the failure, and their messages may say more.
+// exitGrace is how long the other ranks have to end by themselves when rank 0 has failed. They
+// learn of the failure through the group, and the errors that they print may be more specific.
 const exitGrace = 5 * time.Second
 
 // rankProcesses are the processes of ranks 1, 2… that rank 0 started.
 type rankProcesses struct {
-	ctx    context.Context // done when one of them fails
+	ctx    context.Context // done when one of the processes fails
 	cancel context.CancelCauseFunc
 	stderr *errorFilter
 	alive  sync.WaitGroup
@@ -31,7 +31,8 @@ func newRankProcesses(ctx context.Context, errOut io.Writer) *rankProcesses {
 	return f
 }
 
-// start starts the process of a rank. The ranks find each other in a directory.
+// start starts the process of a rank. The ranks find each other through files in the directory
+// dir.
 func (f *rankProcesses) start(rank int, dir string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -55,8 +56,8 @@ func (f *rankProcesses) start(rank int, dir string) error {
 	return nil
 }
 
-// end returns when all processes have ended. If rank 0 failed, it stops the processes that do
-// not end by themselves.
+// end waits until all processes have ended. err is the error of rank 0; if it is not nil, end
+// kills the processes that have not ended after exitGrace.
 func (f *rankProcesses) end(err error) {
 	if err != nil {
 		stop := time.AfterFunc(exitGrace, func() { f.cancel(err) })
@@ -66,8 +67,9 @@ func (f *rankProcesses) end(err error) {
 	f.cancel(nil)
 }
 
-// errorFilter passes lines on. The error that ends a group is the same for all ranks, and all of
-// them print it: only the first such line is passed on.
+// errorFilter copies the standard errors of the ranks, line by line, to out. All ranks print
+// the same error if their group fails; errorFilter writes such a line, which begins with
+// errorPrefix, only once.
 type errorFilter struct {
 	mu   sync.Mutex
 	out  io.Writer
@@ -97,7 +99,7 @@ func (o *errorFilter) copy(from io.Reader) {
 	}
 }
 
-// has says whether an error has been passed on.
+// has reports whether a rank has printed err.
 func (o *errorFilter) has(err error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

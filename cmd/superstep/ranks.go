@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 )
 
-// runInProcess runs all ranks as goroutines.
+// runInProcess runs all ranks as goroutines of this process.
 func (c *collectiveCommand) runInProcess(ctx context.Context, s *streams, work []job) error {
 	g := collective.NewLocalGroup(c.Ranks)
 	errs := make([]error, c.Ranks)
@@ -30,14 +30,15 @@ func (c *collectiveCommand) runInProcess(ctx context.Context, s *streams, work [
 	return errors.Join(g.Err(), errs[0])
 }
 
-// Environment variables for the processes that this command starts.
+// Environment variables of the processes that this command starts: the rank of the process, and
+// the directory through which the ranks find each other.
 const (
 	rankVariable  = "SUPERSTEP_BENCH_RANK"
 	storeVariable = "SUPERSTEP_BENCH_STORE"
 )
 
-// runProcesses runs rank 0 in this process and starts a process for each other rank; or it runs
-// the rank of a process started so.
+// runProcesses runs rank 0 in this process, and starts a process for each other rank. In such a
+// process, it runs the rank that rankVariable contains.
 func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work []job) error {
 	if text := os.Getenv(rankVariable); text != "" {
 		rank, err := strconv.Atoi(text)
@@ -62,10 +63,10 @@ func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work [
 	joined := false
 	err = c.runRank(f.ctx, s, work, 0, c.loopback(dir), func() {
 		joined = true
-		os.RemoveAll(dir) // done now, so that nothing stays when this process is killed
+		os.RemoveAll(dir) // no longer needed; removed already here in case this process is killed later
 	})
 	if !joined {
-		f.cancel(err) // nothing else can stop them
+		f.cancel(err) // there is no group yet that would stop the other ranks
 	}
 	f.end(err)
 	if err != nil && f.stderr.has(err) {
@@ -74,9 +75,8 @@ func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work [
 	return causeOf(ctx, err)
 }
 
-// causeOf adds the cause that ended the command to the error of a rank, unless the error contains
-// it. An interrupted command ends its other ranks, and rank 0 may notice their end before its
-// own interrupt.
+// causeOf returns err, the error of a rank, preceded by the cause of ctx if err does not wrap
+// it. When the command is interrupted, rank 0 may first see that other ranks have ended.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w (%w)", cause, err)
@@ -88,7 +88,7 @@ func (c *collectiveCommand) loopback(dir string) collective.TCPConfig {
 	return collective.TCPConfig{Store: collective.FileStore(dir), Size: c.Ranks}
 }
 
-// runRank runs one rank of a group over TCP. It calls joined when all ranks have come.
+// runRank runs one rank of a group over TCP. It calls joined once all ranks have connected.
 func (c *collectiveCommand) runRank(ctx context.Context, s *streams, work []job, rank int, cfg collective.TCPConfig, joined func()) error {
 	var err error
 	if cfg.Tuning, err = c.tuner(); err != nil {
@@ -108,7 +108,8 @@ func (c *collectiveCommand) runRank(ctx context.Context, s *streams, work []job,
 	return err
 }
 
-// runComm runs the sweep, and before it the steps that only groups over TCP need.
+// runComm runs the sweep on one rank, and the steps that only groups over TCP have: calibration
+// and the explanation of choices before the sweep, and the raw rate of TCP after it.
 func (c *collectiveCommand) runComm(ctx context.Context, s *streams, work []job, comm *collective.Comm, g *collective.TCPGroup) error {
 	if c.Calibrate {
 		if err := collective.Calibrate(ctx, comm); err != nil {
@@ -137,7 +138,7 @@ func (c *collectiveCommand) runComm(ctx context.Context, s *streams, work []job,
 	return err
 }
 
-// host returns the host of rank 0.
+// host returns the host at which rank 0 is reached.
 func (c *collectiveCommand) host() (string, error) {
 	if len(c.Addresses) == 0 {
 		return "127.0.0.1", nil
@@ -146,7 +147,7 @@ func (c *collectiveCommand) host() (string, error) {
 	return host, err
 }
 
-// sweep runs all jobs on one rank. Only rank 0 prints.
+// sweep measures all jobs at all sizes on one rank. Rank 0 prints the results.
 func (c *collectiveCommand) sweep(ctx context.Context, s *streams, work []job, comm *collective.Comm) error {
 	var p *printer
 	if comm.Rank() == 0 {
@@ -179,14 +180,15 @@ func (c *collectiveCommand) sweep(ctx context.Context, s *streams, work []job, c
 	return nil
 }
 
-// batch is a size and the algorithms that are measured in turn.
+// batch is a size, and the algorithms that are measured alternately at this size.
 type batch struct {
 	bytes      int
 	algorithms []string
 }
 
-// batches lists what to measure: algorithm by algorithm, or size by size if there are several
-// rounds.
+// batches returns the batches of a job in the order of measurement. With one round, each batch
+// has one algorithm, and all sizes of an algorithm follow each other. With several rounds, a
+// batch has all algorithms.
 func (c *collectiveCommand) batches(j job) []batch {
 	together := 1
 	if c.Rounds > 1 {
@@ -201,8 +203,8 @@ func (c *collectiveCommand) batches(j job) []batch {
 	return all
 }
 
-// inTurn measures a batch and returns a line for each algorithm. Every other round goes
-// backwards, so that no algorithm always follows the same one.
+// inTurn measures a batch and returns a line for each algorithm. Every second round is in
+// reverse order, so that an algorithm is not always measured after the same other one.
 func (c *collectiveCommand) inTurn(ctx context.Context, comm *collective.Comm, j job, b batch) ([]*line, error) {
 	lines := make([]*line, len(b.algorithms))
 	for round := range c.Rounds {

@@ -16,23 +16,26 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// The operations of two ranks over plain TCP, named in place of a collective. In an exchange
-// both send and receive at the same time, which is the least that an allreduce of two ranks
-// must do. In a ping-pong rank 1 answers rank 0.
+// The operations of two ranks over plain TCP, as values of --collective. In an exchange, both
+// ranks send and receive at the same time; an allreduce of two ranks must transfer at least as
+// much. In a ping-pong, rank 0 sends first, and rank 1 sends as many bytes back once it has
+// received them.
 const (
 	exchange = "exchange"
 	pingPong = "ping-pong"
 )
 
-// The ways in which a rank waits for bytes, named in place of an algorithm: parked by the
-// runtime until its poller wakes it, blocked in read, or trying again.
+// The ways in which a rank waits for bytes, as values of --algorithm: with netpoll, the
+// goroutine is parked until the poller of the Go runtime wakes it; with blocking, the thread
+// blocks in the system call read; with polling, the thread repeats a read that does not block.
 const (
 	netpoll  = "netpoll"
 	blocking = "blocking"
 	polling  = "polling"
 )
 
-// The reference rate at the end of the results is an exchange of rawBytes in pieces.
+// The raw rate of TCP is the best rate of rawRounds exchanges of rawBytes bytes, in pieces of
+// rawPiece bytes. rawTag is the tag of the messages by which the ranks connect.
 const (
 	rawBytes  = 64 << 20
 	rawRounds = 5
@@ -40,9 +43,9 @@ const (
 	rawTag    = 1<<31 - 2
 )
 
-// rawRate returns the reference rate: the bytes per second, each way, that ranks 0 and 1
-// exchange over a plain TCP connection between the same processes, the best of a few rounds.
-// All ranks call it with the host of rank 0. Only rank 0 gets the result.
+// rawRate returns the raw rate of TCP: the bytes per second in each direction that ranks 0 and
+// 1 exchange over a plain TCP connection between their processes. All ranks must call it, with
+// the host of rank 0. The result is meant for rank 0.
 func rawRate(ctx context.Context, c *collective.Comm, host string) (rate float64, err error) {
 	if c.Rank() < 2 {
 		x, err := newRawCase(ctx, c, host, exchange, netpoll, rawBytes, rawPiece)
@@ -64,21 +67,22 @@ func rawRate(ctx context.Context, c *collective.Comm, host string) (rate float64
 // rawCase is one end of a plain TCP connection between ranks 0 and 1.
 type rawCase struct {
 	tcp       *net.TCPConn
-	conn      io.ReadWriteCloser // the same connection, with the chosen way to wait
+	conn      io.ReadWriteCloser // the same socket as tcp, with the chosen way to wait
 	waiting   string
 	answers   bool // this rank reads before it writes
-	sendFirst bool // another goroutine writes while this one reads
-	total     int  // bytes each way, sent in pieces of the size of the buffers
+	sendFirst bool // a second goroutine writes while the caller of call reads
+	total     int  // bytes in each direction, sent in pieces as long as out and in
 	out, in   []byte
-	stop      func() bool // stops following the context
+	stop      func() bool // unregisters the call of shutdown when the context is done
 }
 
-// fullDuplexFrom is a size that fits into the buffers of any socket: both sides can write it
-// before either reads.
+// fullDuplexFrom is a number of bytes that fits into the buffers of any socket. Both ranks can
+// write this many bytes before either of them reads; larger exchanges need a second goroutine.
 const fullDuplexFrom = 64 << 10
 
-// newRawCase connects ranks 0 and 1. The goroutine stays locked to its thread, which may block
-// or poll, until it closes the case.
+// newRawCase connects ranks 0 and 1. Unless waiting is netpoll, it locks the calling goroutine
+// to its thread, which will block or poll. The same goroutine must call close, which unlocks
+// it.
 func newRawCase(ctx context.Context, c *collective.Comm, host, pattern, waiting string, total, piece int) (*rawCase, error) {
 	conn, err := rawConnect(ctx, c, host)
 	if err != nil {
@@ -99,7 +103,7 @@ func newRawCase(ctx context.Context, c *collective.Comm, host, pattern, waiting 
 	return x, nil
 }
 
-// shutdown makes reads and writes of both sides end.
+// shutdown ends all reads and writes of this rank and of the other one.
 func (x *rawCase) shutdown() {
 	_ = x.tcp.CloseRead() // an error means that the connection is closed already
 	_ = x.tcp.CloseWrite()
@@ -110,7 +114,7 @@ func (x *rawCase) close() {
 	if x.waiting != netpoll {
 		runtime.UnlockOSThread()
 	}
-	_ = x.conn.Close() // nothing is in progress
+	_ = x.conn.Close() // errors do not matter, as no read or write is in progress
 	_ = x.tcp.Close()
 }
 
@@ -126,14 +130,14 @@ func (x *rawCase) write() error {
 func (x *rawCase) read() error {
 	for done := 0; done < x.total; done += len(x.in) {
 		if _, err := io.ReadFull(x.conn, x.in); err != nil {
-			x.shutdown() // the writer need not go on
+			x.shutdown() // ends the write of the second goroutine, if there is one
 			return err
 		}
 	}
 	return nil
 }
 
-// call performs the operation once.
+// call runs the operation once.
 func (x *rawCase) call(ctx context.Context) error {
 	first, second := x.write, x.read
 	switch {
@@ -151,10 +155,10 @@ func (x *rawCase) call(ctx context.Context) error {
 	return causeOf(ctx, err)
 }
 
-// reset forgets what was received.
+// reset clears the receive buffer.
 func (x *rawCase) reset() { clear(x.in) }
 
-// wrong counts the bytes that differ from those sent.
+// wrong returns the number of bytes in the receive buffer that differ from the bytes sent.
 func (x *rawCase) wrong() int64 {
 	wrong := int64(0)
 	for i, b := range x.in {
@@ -165,12 +169,13 @@ func (x *rawCase) wrong() int64 {
 	return wrong
 }
 
-// describe says what was measured.
+// describe sets the fields of l that describe the operation.
 func (x *rawCase) describe(l *benchresult.Line) {
 	l.Config, l.Executor, l.Bytes, l.Count, l.Type = x.waiting, "plain TCP", x.total, x.total, "uint8"
 }
 
-// rawConnect connects ranks 0 and 1 through the host of rank 0.
+// rawConnect connects ranks 0 and 1: rank 0 listens at host, and rank 1 dials it. The ranks
+// exchange the port by messages of the group c.
 func rawConnect(ctx context.Context, c *collective.Comm, host string) (net.Conn, error) {
 	port, with := make([]int32, 1), collective.WithContext(ctx)
 	if c.Rank() == 1 {
@@ -195,8 +200,8 @@ func rawConnect(ctx context.Context, c *collective.Comm, host string) (net.Conn,
 	if err := collective.Send(c, 1, rawTag, port, with); err != nil {
 		return nil, err
 	}
-	// Rank 1 says that it has connected. That wait ends with the group, and Accept then returns
-	// at once.
+	// Rank 1 sends a message when it has connected. Unlike Accept, Recv also returns when the
+	// group fails. After the message, Accept returns at once.
 	if err := collective.Recv(c, 1, rawTag, port, with); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 )
 
-// rates lets two ranks measure, each with its own host for rank 0.
+// rates calls rawRate on the two ranks of a local group. Rank r passes hosts[r] as the host of
+// rank 0.
 func rates(ctx context.Context, hosts [2]string) (rate [2]float64, errs [2]error) {
 	g := collective.NewLocalGroup(2)
 	var ranks sync.WaitGroup
@@ -31,7 +32,8 @@ func TestRawRate(t *testing.T) {
 	require.Positive(t, rate[0])
 }
 
-// If one rank cannot reach the other, both end: none waits for a connection that will not come.
+// TestRawRateBetweenRanksThatDoNotReachEachOther requires that both ranks return an error if
+// one of them cannot listen at, or connect to, the host of rank 0.
 func TestRawRateBetweenRanksThatDoNotReachEachOther(t *testing.T) {
 	for _, hosts := range [][2]string{{"127.0.0.1", "host.invalid"}, {"host.invalid", "127.0.0.1"}} {
 		_, errs := rates(t.Context(), hosts)

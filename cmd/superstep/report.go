@@ -18,17 +18,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// printer writes lines as they come.
+// printer writes results as text or JSON, each as soon as it is known.
 type printer struct {
 	out  io.Writer
 	json bool
-	mark bool // mark the group's choice, as named algorithms are measured too
+	mark bool // mark lines of the group's choice, because the table also has named algorithms
 }
 
 func newPrinter(out io.Writer, json bool) *printer { return &printer{out: out, json: json} }
 
-// printf writes text. If the reader has gone, the command has nothing more to do, and its error
-// is quiet.
+// printf writes text. If the reader has closed the pipe, it returns a quiet error, which ends
+// the command without a message.
 func (p *printer) printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(p.out, format, args...)
 	if err == nil {
@@ -41,7 +41,7 @@ func (p *printer) printf(format string, args ...any) error {
 	return err
 }
 
-// object writes a value as a line of JSON.
+// object writes v as one line of JSON.
 func (p *printer) object(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *printer) object(v any) error {
 	return p.printf("%s\n", text)
 }
 
-// head writes the header.
+// head writes the header of the table, and sets p.mark. It writes nothing in JSON.
 func (p *printer) head(c *collectiveCommand, comm *collective.Comm) error {
 	if p.json {
 		return nil
@@ -69,7 +69,7 @@ func (p *printer) head(c *collectiveCommand, comm *collective.Comm) error {
 		"collective", "algorithm", "size", "count", "type", "op", "p50 µs", "p99 µs", "algbw", "busbw", "errors")
 }
 
-// line writes one line.
+// line writes the result l.
 func (p *printer) line(l *line) error {
 	if p.json {
 		return p.object(l.Line)
@@ -82,12 +82,12 @@ func (p *printer) line(l *line) error {
 		l.Collective, by, sizeText(l.Bytes), l.Count, l.Type, l.Op, l.P50, l.P99, l.AlgBW, l.BusBW, l.Errors)
 }
 
-// rawLine is the reference rate as JSON.
+// rawLine is the raw rate of TCP as JSON.
 type rawLine struct {
-	Raw float64 `json:"raw_gbs"` // each way, while both send
+	Raw float64 `json:"raw_gbs"` // GB/s in each direction, while both ranks send
 }
 
-// raw writes the reference rate, in bytes per second.
+// raw writes the raw rate of TCP. rate is in bytes per second.
 func (p *printer) raw(rate float64) error {
 	if p.json {
 		return p.object(rawLine{rate / 1e9})
@@ -95,7 +95,8 @@ func (p *printer) raw(rate float64) error {
 	return p.printf("# raw TCP between ranks 0 and 1, both ways at once: %.2f GB/s each way\n", rate/1e9)
 }
 
-// explain writes why each algorithm will be chosen, once for all sizes that share a choice.
+// explain prints which algorithms the group will choose, and why, once for consecutive sizes
+// with the same decision. With --json, it prints to the standard error.
 func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job, g *collective.TCPGroup) error {
 	elem := benchresult.ElemBytes(c.Type)
 	for _, j := range work {
@@ -123,7 +124,7 @@ func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job,
 	return nil
 }
 
-// predictedLine is a line of --simulate.
+// predictedLine is one result of --simulate as JSON.
 type predictedLine struct {
 	Collective string  `json:"collective"`
 	Algorithm  string  `json:"algorithm"`
@@ -138,7 +139,7 @@ type predictedLine struct {
 	Cores      float64 `json:"cores_busy"`
 }
 
-// simulate prints predicted times.
+// simulate prints the times that are predicted for all jobs and sizes.
 func (c *collectiveCommand) simulate(ctx context.Context, s *streams, work []job) error {
 	net, err := c.network()
 	if err != nil {
@@ -157,7 +158,7 @@ func (c *collectiveCommand) simulate(ctx context.Context, s *streams, work []job
 			for _, by := range j.algorithms {
 				l, err := c.predict(ctx, net, j, by, bytes)
 				if errors.Is(err, simulate.ErrTooLarge) && len(j.algorithms) > 1 {
-					// One failure is no reason to leave out the others.
+					// The other algorithms are still simulated.
 					fmt.Fprintf(s.err, "superstep: %s by %s of %s: %v\n", j.collective, by, sizeText(bytes), err)
 					continue
 				}
@@ -182,7 +183,7 @@ func (p *printer) predicted(l *predictedLine) error {
 		l.Collective, l.Algorithm, sizeText(l.Bytes), l.Time, l.AlgBW, l.BusBW, l.Messages, 100*l.NIC, 100*l.Cores)
 }
 
-// predict asks the simulator.
+// predict simulates the collective of j with the algorithm whose name is by.
 func (c *collectiveCommand) predict(ctx context.Context, net *simulate.Network, j job, by string, bytes int) (*predictedLine, error) {
 	a, pr, err := c.find(j.collective, by)
 	if err != nil {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// size is a number of bytes on the command line: 8, 32K, 64M, 1G.
+// size is a number of bytes. On the command line it is 8, 32K, 64M or 1G, in powers of 1024.
 type size int
 
-// UnmarshalText reads the form of the command line.
+// UnmarshalText sets s from text in the format of the command line.
 func (s *size) UnmarshalText(text []byte) error {
 	digits := strings.TrimSuffix(strings.ToUpper(string(text)), "B")
 	shift := 0
@@ -27,7 +27,7 @@ func (s *size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// sizeText writes a size for tables.
+// sizeText returns a size of n bytes for tables: with the largest unit that divides it.
 func sizeText(n int) string {
 	for _, u := range []struct {
 		shift int

@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-// waitingBy supports only the runtime's own way on this system.
+// waitingBy returns c if way is netpoll. This system supports no other way to wait.
 func waitingBy(way string, c *net.TCPConn) (io.ReadWriteCloser, error) {
 	if way != netpoll {
 		return nil, fmt.Errorf("this system has no %s sockets", way)

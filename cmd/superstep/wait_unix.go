@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// waitingBy returns a connection whose reader and writer wait in a given way. It is closed
-// separately from the connection that it is made of.
+// waitingBy returns a connection to the same socket as c, whose Read and Write wait in the given
+// way: netpoll, blocking or polling. Unless way is netpoll, it is a second descriptor of the
+// socket, and both the result and c must be closed.
 func waitingBy(way string, c *net.TCPConn) (io.ReadWriteCloser, error) {
 	if way == netpoll {
 		return c, nil
@@ -23,14 +24,15 @@ func waitingBy(way string, c *net.TCPConn) (io.ReadWriteCloser, error) {
 	return d, syscall.SetNonblock(d.fd, d.polls)
 }
 
-// descriptor is a socket outside of the runtime's poller.
+// descriptor is a socket that does not use the poller of the Go runtime. Read and Write make
+// system calls that block, or, if polls is true, repeat calls that do not block.
 type descriptor struct {
 	*os.File
 	fd    int
 	polls bool
 }
 
-// again says whether a call must be tried again.
+// again reports whether a system call that returned err must be repeated.
 func (d *descriptor) again(err error) bool {
 	return err == syscall.EINTR || d.polls && err == syscall.EAGAIN
 }

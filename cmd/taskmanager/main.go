@@ -1,4 +1,4 @@
-// Command taskmanager is "superstep taskmanager" as a binary of its own.
+// Command taskmanager runs a task manager, as the command "superstep taskmanager" does.
 package main
 
 import (

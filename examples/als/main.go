@@ -1,8 +1,8 @@
-// Command als recommends items by the ratings that users gave to others. It factors the table
-// of ratings by alternating least squares. With the factors of the items fixed, the factors of
-// each user are the solution of a small least squares problem, and the other way round (Zhou,
-// Wilkinson, Schreiber and Pan, "Large-Scale Parallel Collaborative Filtering for the Netflix
-// Prize", 2008).
+// Command als recommends items to users, based on ratings of items by users. It factors the
+// matrix of ratings by alternating least squares: with the factors of the items fixed, the
+// factors of each user are the solution of a small least squares problem, and with the factors
+// of the users fixed, those of each item are (Zhou, Wilkinson, Schreiber and Pan, "Large-Scale
+// Parallel Collaborative Filtering for the Netflix Prize", 2008).
 package main
 
 import (
@@ -45,9 +45,9 @@ type rated struct {
 	Rating     float64
 }
 
-const mostItems = 1 << 20 // every subtask has the factors of all items
+const mostItems = 1 << 20 // bounds the memory of a subtask, which has the factors of all items
 
-// valid refuses ratings that cannot be factored.
+// valid returns r, or an error if its item is out of range or its rating is not finite.
 func valid(r rated) (rated, error) {
 	if r.Item < 1 || r.Item > mostItems || math.IsNaN(r.Rating) || math.IsInf(r.Rating, 0) {
 		return r, fmt.Errorf("user %d rates item %d with %v; want items from 1 to %d and finite ratings", r.User, r.Item, r.Rating, mostItems)
@@ -55,14 +55,14 @@ func valid(r rated) (rated, error) {
 	return r, nil
 }
 
-// recommendation is a row of the result: the item that the factors rate highest, among the
-// items that a user has not rated.
+// recommendation is a row of the result: among the items that a user has not rated, the one with
+// the highest rating according to the factors.
 type recommendation struct {
 	User, Item int64
 	Rating     float64
 }
 
-// factors has the factors of users, by user.
+// factors maps the id of a user to the factors of that user.
 type factors map[int64][]float64
 
 var (
@@ -72,12 +72,12 @@ var (
 	rating    = ratings.Floats("rating")
 	largest   = comqueue.BroadcastRows("largest")
 	lastItem  = largest.Ints("value")
-	users     = shared.PerShard("users", shared.Msgpack[factors]()) // of the users of each shard
-	items     = shared.Replicated("items", shared.Float64s())       // factors of item i from (i-1)·k on; the same on every subtask
-	equations = shared.Scratch[[]float64]("equations")              // of each item, one behind the other
+	users     = shared.PerShard("users", shared.Msgpack[factors]()) // factors of the users of each shard
+	items     = shared.Replicated("items", shared.Float64s())       // the k factors of item i begin at (i-1)·k; the same on every subtask
+	equations = shared.Scratch[[]float64]("equations")              // the equations of all items in sequence, laid out as in solve.go
 )
 
-// start draws the first factors of the items. A draw depends only on its seed and its place.
+// start draws the initial factors of the items. Each depends only on the seed and the index.
 func (a args) start(ctx *comqueue.ComContext) error {
 	if len(lastItem.Get(ctx)) == 0 {
 		return errors.New("there are no ratings")
@@ -91,13 +91,13 @@ func (a args) start(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// allocate allocates the memory that a subtask works in.
+// allocate allocates the equations.
 func (a args) allocate(ctx *comqueue.ComContext) error {
 	equations.Put(ctx, make([]float64, int64(size(a.Factors))*lastItem.Get(ctx)[0]))
 	return nil
 }
 
-// fitUsers computes the factors of the users of the subtask's shards.
+// fitUsers computes the factors of all users in the subtask's shards.
 func (a args) fitUsers(ctx *comqueue.ComContext) error {
 	return ctx.ForShards(func(shard int) error {
 		sums := map[int64][]float64{}
@@ -118,7 +118,7 @@ func (a args) fitUsers(ctx *comqueue.ComContext) error {
 	})
 }
 
-// addItems adds the ratings of one shard to the equations of their items.
+// addItems adds the ratings in one shard to the equations of the rated items in out.
 func (a args) addItems(ctx *comqueue.ComContext, shard int, out []float64) error {
 	product, score, own := item.Get(ctx, shard), rating.Get(ctx, shard), users.Get(ctx, shard)
 	for i, u := range user.Get(ctx, shard) {
@@ -135,7 +135,7 @@ func (a args) fitItems(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// misfit reports the sum of the squared differences between ratings and factors.
+// misfit reports the sum of the squared differences between ratings and products of factors.
 func (a args) misfit(ctx *comqueue.ComContext) error {
 	return ctx.ForShards(func(shard int) error {
 		sum, product, score := 0.0, item.Get(ctx, shard), rating.Get(ctx, shard)
@@ -148,7 +148,7 @@ func (a args) misfit(ctx *comqueue.ComContext) error {
 	})
 }
 
-// recommend returns the rows of one shard, in the order of its users.
+// recommend returns the recommendations for the users in one shard, sorted by user.
 func (a args) recommend(ctx *comqueue.ComContext, shard int) (rows []recommendation, err error) {
 	rated, product := map[[2]int64]bool{}, item.Get(ctx, shard)
 	for i, u := range user.Get(ctx, shard) {
@@ -169,7 +169,7 @@ func (a args) recommend(ctx *comqueue.ComContext, shard int) (rows []recommendat
 	return rows, nil
 }
 
-// job says what to compute; the engine decides how, and runs it.
+// job defines the dataflow. The engine compiles it to a plan and runs it.
 var job = engine.Define("als", func(b *engine.Builder, a args) error {
 	read := operators.CSVOptions{Header: true}
 	if a.Input == "" {

@@ -57,8 +57,8 @@ func (x table) transposed() table {
 	return y
 }
 
-// fit computes the factors of the rows, given the factors of the columns, by Gaussian
-// elimination.
+// fit returns the factors of the rows of x for given factors of the columns, computed by
+// Gaussian elimination. Rows without ratings keep their factors, which are in old.
 func (x table) fit(old, columns [][]float64, lambda float64) [][]float64 {
 	rows := make([][]float64, len(x))
 	for u, ratings := range x {
@@ -115,8 +115,8 @@ func product(x, y []float64) (sum float64) {
 	return sum
 }
 
-// reference does the whole computation on dense matrices, sequentially. It returns the
-// recommendations, and the squared misfit of each step.
+// reference does the whole computation sequentially on dense matrices. It returns the
+// recommendations by user, and the squared misfit after each step.
 func reference(x table, a args) (best map[int64]recommendation, squares []float64) {
 	draws := sharding.NewRandom(a.Seed, "first factors", -1, 0)
 	items, users := make([][]float64, len(x[0])), make([][]float64, len(x))
@@ -182,14 +182,14 @@ func TestRatings(t *testing.T) {
 	a := args{Factors: 4, Lambda: 0.05, Steps: 15, Seed: 1}
 	check(t, a, "data/ratings.csv")
 	_, squares := run(t, a, 2)
-	require.Less(t, squares[14], 100.0) // 1,100 ratings with noise of a quarter
+	require.Less(t, squares[14], 100.0) // there are 1,184 ratings, each with noise of about 0.25
 	other, _ := run(t, args{Factors: 4, Lambda: 0.05, Steps: 15, Seed: 2}, 2)
 	first, _ := run(t, a, 2)
 	require.NotEqual(t, first, other)
 }
 
-// An item without ratings, a user with one rating, a user who rates everything, and a missing
-// user.
+// TestFewRatings compares the results with the reference for ratings in which one user has a
+// single rating, another has rated all items, and a user id is missing.
 func TestFewRatings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ratings.csv")
 	require.NoError(t, os.WriteFile(path, []byte("user,item,rating\n1,1,5\n1,2,4\n1,3,1\n1,4,2\n1,5,3\n2,5,1\n4,1,4\n4,2,4.5\n4,3,2\n"), 0o600))
@@ -214,7 +214,8 @@ func TestBadRatings(t *testing.T) {
 	}
 }
 
-// Everything that the queue keeps between supersteps has a key that is kept.
+// TestState requires that the queue has all of its state under kept keys: the result stays the
+// same if everything else is dropped between supersteps.
 func TestState(t *testing.T) {
 	a := args{Factors: 3, Lambda: 0.05, Steps: 3, Seed: 1}
 	want, _ := run(t, a, 2)

@@ -1,5 +1,6 @@
-// Command features makes a table for machine learning from a shop's orders. For each customer
-// it has the number of orders, their total in euros, and the largest.
+// Command features makes a table of features for machine learning from the orders of a shop. For
+// each customer, the table has the number of orders, their total in euros, and the largest order
+// in euros.
 package main
 
 import (
@@ -19,7 +20,7 @@ type args struct { // the job's arguments are the program's flags
 	Output string `help:"CSV file to write the table to."`
 }
 
-// The rows of the job; their fields are columns.
+// The types of the rows in the job. Their fields are columns.
 type (
 	order struct {
 		ID, CustomerID int64
@@ -51,7 +52,7 @@ type (
 	}
 )
 
-// price converts an order into euros.
+// price converts the amount of an order into euros.
 func price(o order, rates *operators.Lookup[string, rate]) (priced, error) {
 	r, ok := rates.Get(o.Currency)
 	if !ok {
@@ -60,17 +61,18 @@ func price(o order, rates *operators.Lookup[string, rate]) (priced, error) {
 	return priced{o.CustomerID, o.Amount * r.Euros}, nil
 }
 
-// table computes the features of a customer from the sums of the orders, if there are any.
+// table returns the function that computes the features of customer c in the given year. s has
+// the sums of the customer's orders; it is nil if there are none.
 func table(year int64) func(c *customer, s *sum) features {
 	return func(c *customer, s *sum) features {
-		if s == nil { // who ordered nothing
+		if s == nil { // the customer has no orders
 			s = &sum{}
 		}
 		return features{c.ID, c.Country, year - c.Since, s.Orders, s.Spent, s.Largest}
 	}
 }
 
-// job says what to compute; the engine decides how, and runs it.
+// job defines the dataflow. The engine compiles it to a plan and runs it.
 var job = engine.Define("features", func(b *engine.Builder, a args) error {
 	read := operators.CSVOptions{Header: true}
 	if a.Dir == "" {

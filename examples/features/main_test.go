@@ -31,7 +31,7 @@ func number(t *testing.T, s string) float64 {
 	return v
 }
 
-// plain computes the same table with maps and loops.
+// plain computes the table of the job with maps and loops. It returns the features by customer.
 func plain(t *testing.T, dir string, year float64) map[string][]float64 {
 	t.Helper()
 	euros := map[string]float64{}
@@ -51,7 +51,7 @@ func plain(t *testing.T, dir string, year float64) map[string][]float64 {
 	return rows
 }
 
-// run runs the job and returns the file that it has written.
+// run runs the job at parallelism p and returns the content of its output file.
 func run(t *testing.T, a args, p int) string {
 	t.Helper()
 	a.Output = filepath.Join(t.TempDir(), "features.csv")
@@ -83,7 +83,7 @@ func TestFeatures(t *testing.T) {
 		}
 	}
 	require.Equal(t, 8, idle)
-	ids := slices.Sorted(maps.Keys(want)) // of three digits each
+	ids := slices.Sorted(maps.Keys(want)) // as all ids have three digits, their order as text is that of the numbers
 	for i, l := range got[1:] {
 		require.Equal(t, ids[i], l[0])
 	}

@@ -1,5 +1,6 @@
 // Command higgs separates collisions of particles that produced a Higgs boson from others. It
-// trains boosted trees until they no longer improve on rows that they have not seen.
+// trains gradient-boosted trees until they no longer improve on rows to which they are not
+// fitted.
 package main
 
 import (
@@ -39,8 +40,8 @@ func (a args) Validate() error {
 	return picture.Valid(a.Plot)
 }
 
-// read adds the rows of a file, or of a bundled one. Columns are c0, which is the label, to
-// c28.
+// read returns a dataset of the rows in the file at path, or in the bundled file instead if
+// path is "". In the bundled files, column c0 is the label, and c1 to c28 are features.
 func read(b *engine.Builder, path, instead string) *engine.Dataset {
 	csv := operators.CSVOptions{Delimiter: '\t'}
 	if path == "" {
@@ -49,7 +50,7 @@ func read(b *engine.Builder, path, instead string) *engine.Dataset {
 	return operators.ReadCSV(b, path, csv)
 }
 
-// job says what to compute; the engine decides how, and runs it.
+// job defines the dataflow. The engine compiles it to a plan and runs it.
 var job = engine.Define("higgs", func(b *engine.Builder, a args) error {
 	seen, unseen := read(b, a.Input, "data/train.tsv.gz"), read(b, a.Test, "data/test.tsv.gz")
 	p := gbdt.Params{
@@ -64,7 +65,7 @@ var job = engine.Define("higgs", func(b *engine.Builder, a args) error {
 	return nil
 }).Describe("Finds collisions that made a Higgs boson.")
 
-// features returns the columns after the label.
+// features returns the names of all columns but the first, which is the label.
 func features(rows *engine.Dataset) []string {
 	var names []string
 	if rows.Poisoned() {

@@ -12,10 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/examples/internal/picture"
 )
 
-// colours of the sets.
+// colours has the colours for the sets of rows.
 var colours = []color.RGBA{{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}}
 
-// drawCurves draws the first metric on each set after each round.
+// drawCurves plots the first metric on each set of rows over the rounds of training.
 func drawCurves(path string, s gbdt.Summary) error {
 	p := picture.New(fmt.Sprintf("boosting: the best of %d rounds is %d", s.Rounds, s.BestRound), "round", s.Metrics[0])
 	p.Add(plotter.NewGrid())

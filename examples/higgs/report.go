@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/fixedmath"
 )
 
-// report prints the results, and writes the model and the plot if asked.
+// report prints the results, and writes the model and the plot if --model and --plot are given.
 func report(a args, r *engine.Result) error {
 	m, err := gbdt.ModelOf(r, "model")
 	if err != nil {
@@ -44,11 +44,11 @@ func report(a args, r *engine.Result) error {
 	return nil
 }
 
-// printedFeatures is how many features are printed.
+// printedFeatures is the number of features that are printed.
 const printedFeatures = 5
 
-// printFeatures prints the gain of the most important features, and by how much each of them
-// moves the prediction for one made-up collision, in log odds.
+// printFeatures prints the total gain of the most important features, and by how much each of
+// them changes the log odds that are predicted for a row in which all features are 1.
 func printFeatures(m *gbdt.Model) error {
 	x, err := m.Ensemble.Explainer(tree.ExplainOptions{})
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// noneAdded refuses files with a column that the predictions add.
+// noneAdded returns an error if rows, which are read from path, have a column with the same
+// name as one that the predictions add.
 func noneAdded(path string, rows *engine.Dataset) error {
 	for _, name := range []string{"cluster", "distance"} {
 		if rows.Schema().Index(name) >= 0 {
@@ -20,7 +21,7 @@ func noneAdded(path string, rows *engine.Dataset) error {
 	return nil
 }
 
-// unused returns a name that no column has, made by lengthening the given one if need be.
+// unused returns a name that no column of rows has: name, with underscores appended if needed.
 func unused(rows *engine.Dataset, name string) string {
 	for rows.Schema().Index(name) >= 0 {
 		name += "_"
@@ -28,7 +29,7 @@ func unused(rows *engine.Dataset, name string) string {
 	return name
 }
 
-// distinct refuses outputs that would overwrite one another.
+// distinct returns an error if two of paths are the same file. Empty paths are ignored.
 func distinct(paths ...string) error {
 	taken := map[string]string{}
 	for _, path := range paths {
@@ -47,8 +48,8 @@ func distinct(paths ...string) error {
 	return nil
 }
 
-// resolve returns the canonical name of a file that exists or will exist: absolute, with links
-// resolved as far as possible.
+// resolve returns the absolute path of a file, which need not exist. It resolves symbolic links
+// in the path, or at least in its directory, if these exist.
 func resolve(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -64,8 +65,9 @@ func resolve(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(path)), nil
 }
 
-// mayWrite refuses, before anything runs, a path that report could not write to: a path that is
-// occupied, or whose directory takes no files. "" stands for no path.
+// mayWrite returns an error if report could not write a file at path: if the path exists and
+// must not or cannot be replaced, or if no file can be created in its directory. It is called
+// before the job runs. An empty path is ignored.
 func mayWrite(b *engine.Builder, path string) error {
 	if path == "" {
 		return nil
@@ -84,7 +86,7 @@ func mayWrite(b *engine.Builder, path string) error {
 		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
 	}
 	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {
-		err = cause.Err // without the name of the test file
+		err = cause.Err // leaves out the name of the temporary file
 	}
 	if err != nil {
 		return fmt.Errorf("cannot write output %s: no file can be made in %s: %w", path, dir, err)

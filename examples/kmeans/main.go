@@ -1,5 +1,5 @@
-// Command kmeans clusters rows of a CSV file around k centres. By default these are the bundled
-// iris flowers, which belong to three species.
+// Command kmeans clusters the rows of a CSV file around k centres. The default input is the
+// bundled iris data set: measurements of flowers of three species.
 package main
 
 import (
@@ -31,7 +31,7 @@ type args struct {
 
 var inits = map[string]kmeans.Init{"random": kmeans.Random, "k-means++": kmeans.KMeansPlusPlus, "k-means||": kmeans.KMeansParallel}
 
-// withDefaults fills in what the flags leave open.
+// withDefaults returns a with defaults for columns that no flag names.
 func (a args) withDefaults() args {
 	if a.Input == "" && len(a.Columns) == 0 {
 		a.Columns = []string{"Sepal length", "Sepal width", "Petal length", "Petal width"}
@@ -56,7 +56,7 @@ func (a args) Validate() error {
 	return errors.Join(picture.Valid(a.Plot), distinct(a.Output, a.Model, a.Plot))
 }
 
-// job says what to compute; the engine decides how, and runs it.
+// job defines the dataflow. The engine compiles it to a plan and runs it.
 var job = engine.Define("kmeans", func(b *engine.Builder, a args) error {
 	a = a.withDefaults()
 	csv := operators.CSVOptions{Header: true, TrimSpace: true, Types: map[string]string{}}

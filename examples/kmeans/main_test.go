@@ -20,16 +20,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// The tests run the program as users do: in a process of its own.
+// TestMain lets the tests run the program in a process of its own, as users do.
 func TestMain(m *testing.M) { proctest.Main(m, main) }
 
-// outcome is the output and the files of a run of the program.
+// outcome is the exit code and the output of a run of the program.
 type outcome struct {
 	code           int
 	stdout, stderr string
 }
 
-// run starts the program in a directory and waits for it.
+// run runs the program with args in the directory dir.
 func run(t *testing.T, dir string, args ...string) outcome {
 	t.Helper()
 	cmd := proctest.ProgramContext(t.Context(), args...)
@@ -42,13 +42,13 @@ func run(t *testing.T, dir string, args ...string) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// flower is a row of iris.
+// flower is a row of the iris data set.
 type flower struct {
 	sizes   [4]float64
 	species string
 }
 
-// flowers reads iris with the standard library.
+// flowers reads the iris data set with the standard library.
 func flowers(t *testing.T) []flower {
 	t.Helper()
 	file, err := os.Open("data/iris.csv")
@@ -99,14 +99,15 @@ func TestWithoutArguments(t *testing.T) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, purity, 0.88)
 
-	// The plan in a few lines, then how the queue went.
+	// The standard error has the plan in a few lines, and then a summary of the queue.
 	require.Regexp(t, `^kmeans: \d+ operators in \d+ vertices, parallelism \d+, 128 shards, seed 0\n  ReadCSV → Vectorize`, got.stderr)
 	require.Less(t, strings.Count(got.stderr, "\n"), 20)
 	require.Regexp(t, `(?m)^kmeans: \d+ supersteps, inertia=[0-9.]+`, got.stderr)
 }
 
-// The output is consistent: every flower is in the cluster with the nearest centre, every
-// centre is the mean of its flowers, and the printed purity is that of the written rows.
+// TestOutputs requires that the outputs are consistent: every flower is in the cluster with the
+// nearest centre, every centre is about the mean of the flowers in its cluster, and the printed
+// purity equals that of the written rows.
 func TestOutputs(t *testing.T) {
 	dir := t.TempDir()
 	got := run(t, dir, "--output", "rows.csv", "--model", "model.json", "--progress", "off")
@@ -147,7 +148,7 @@ func TestOutputs(t *testing.T) {
 	for c, center := range model.Centers {
 		require.Equal(t, sizes[c], model.Sizes[c])
 		for j, v := range center {
-			require.InDelta(t, sums[c][j]/sizes[c], v, 1e-4) // one more update would move it less than this
+			require.InDelta(t, sums[c][j]/sizes[c], v, 1e-4) // the centres may still differ from the means by less than this when training ends
 		}
 		most := 0
 		for _, n := range labels[c] {
@@ -159,7 +160,7 @@ func TestOutputs(t *testing.T) {
 	require.Contains(t, got.stdout, fmt.Sprintf("purity against Species: %.3f\n", float64(pure)/150))
 }
 
-// Parallelism decides who works, and changes nothing that is written or printed.
+// TestSameBytesAtAnyParallelism requires that parallelism does not change any byte of outputs.
 func TestSameBytesAtAnyParallelism(t *testing.T) {
 	for _, init := range []string{"k-means||", "k-means++", "random"} {
 		var first []string
@@ -201,11 +202,11 @@ func TestPlot(t *testing.T) {
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, files, 1, "nothing but the plot is left")
+	require.Len(t, files, 1, "the plot must be the only file in the directory")
 }
 
-// A legend of many clusters would cover the points. The title alone then tells their number,
-// and none is named.
+// TestPlotOfManyClusters requires that the legend names the clusters only if there are at most
+// maxLegend, and that the title always has the number of clusters.
 func TestPlotOfManyClusters(t *testing.T) {
 	for k, named := range map[string]bool{"8": true, "9": false, "30": false} {
 		dir := t.TempDir()
@@ -220,7 +221,7 @@ func TestPlotOfManyClusters(t *testing.T) {
 	}
 }
 
-// Points without a place in the picture are left out and counted.
+// TestPlotOfNonFinite requires that points that cannot be plotted are left out and counted.
 func TestPlotOfNonFinite(t *testing.T) {
 	dir := t.TempDir()
 	content := "a,b,c,d\n1,2,3,inf\n2,3,infinity,2e300\n9,3,inf,inf\n9,4,5,-inf\n8,4,-inf,inf\n"
@@ -238,7 +239,7 @@ func TestPlotOfNonFinite(t *testing.T) {
 	}
 }
 
-// The job's names for columns of its own do not conflict with columns of files.
+// TestNamesOfTheFile requires that input columns may have the names of the job's own columns.
 func TestNamesOfTheFile(t *testing.T) {
 	dir := t.TempDir()
 	content := "features,xy,rows,most,all,features_\n1,2,u,4,5,6\n2,3,u,5,6,7\n9,3,v,6,7,8\n9,4,v,6,8,9\n"
@@ -257,11 +258,11 @@ func TestNamesOfTheFile(t *testing.T) {
 	}
 }
 
-// A directory that takes no files is found before anything runs, even by the superuser, and
-// even if nothing exists at the path.
+// TestUnwritable requires that an output in a directory in which no file can be created is an
+// error before the job runs. It uses /proc, where not even root can create files.
 func TestUnwritable(t *testing.T) {
 	if _, err := os.Stat("/proc/self"); err != nil {
-		return // there is no such directory here
+		return // this system has no /proc
 	}
 	for _, flag := range []string{"--model=/proc/x.json", "--plot=/proc/x.png"} {
 		dir := t.TempDir()
@@ -271,7 +272,7 @@ func TestUnwritable(t *testing.T) {
 		require.Empty(t, got.stdout)
 		files, err := os.ReadDir(dir)
 		require.NoError(t, err)
-		require.Empty(t, files, "the run has not begun")
+		require.Empty(t, files, "the job must not have run, and so not have written rows.csv")
 	}
 }
 
@@ -360,7 +361,7 @@ func TestBadInput(t *testing.T) {
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, files, 13, "failed runs leave nothing behind")
+	require.Len(t, files, 13, "failed runs must not leave files")
 	for _, name := range []string{"exists.csv", "exists.json", "exists.png"} {
 		content, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)

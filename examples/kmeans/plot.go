@@ -17,14 +17,14 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// plotted is a row of the picture: its place and its cluster.
+// plotted is a point of the plot: its coordinates and its cluster.
 type plotted struct {
 	XY      []float64
 	Cluster int64
 }
 
-// The colours of Okabe and Ito, which people with any colour vision can tell apart. Further
-// clusters start over with another shape.
+// The colours are those of Okabe and Ito, which people with any colour vision can tell apart.
+// When all colours have been used, further clusters use them again with the next shape.
 var (
 	colours = []color.RGBA{
 		{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
@@ -33,11 +33,11 @@ var (
 	shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}}
 )
 
-// maxLegend is the largest number of clusters that get a legend: a longer one would cover the
-// points. The title tells their number.
+// maxLegend is the largest number of clusters that are named in the legend. A longer legend
+// would cover the points. The title always has the number of clusters.
 const maxLegend = 8
 
-// plottedRows selects the columns for a picture of two columns.
+// plottedRows returns the rows of a plot of two columns. They have the columns of plotted.
 func plottedRows(clustered *engine.Dataset, columns []string) *engine.Dataset {
 	xy := unused(clustered, "xy")
 	rows := operators.Select(operators.Vectorize(clustered, xy, columns...), xy, "cluster")
@@ -47,8 +47,8 @@ func plottedRows(clustered *engine.Dataset, columns []string) *engine.Dataset {
 	return rows
 }
 
-// finiteRows returns the rows that have a place in a picture, and the number of the others.
-// Beyond 1e300, the length of an axis may overflow.
+// finiteRows returns the rows whose coordinates are finite and at most 1e300 in absolute value,
+// and the number of other rows. With larger values, the length of an axis may overflow.
 func finiteRows(rows []plotted) (finite []plotted, hidden int) {
 	for _, r := range rows {
 		if slices.ContainsFunc(r.XY, func(v float64) bool { return !(math.Abs(v) <= 1e300) }) {
@@ -60,8 +60,9 @@ func finiteRows(rows []plotted) (finite []plotted, hidden int) {
 	return finite, hidden
 }
 
-// drawClusters writes a scatter of two columns, coloured by cluster, with a cross
-// at the mean of each. The ending of the path chooses the format: png, svg or pdf.
+// drawClusters writes a scatter plot of two columns to the file at path. The points are
+// coloured by cluster, and a cross marks the mean of each cluster. The ending of the path
+// determines the format: png, svg or pdf.
 func drawClusters(path, title string, columns []string, rows []plotted, k int) error {
 	p := picture.New(title, columns[0], columns[1])
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(ticks), plot.TickerFunc(ticks)
@@ -103,8 +104,9 @@ func drawClusters(path, title string, columns []string, rows []plotted, k int) e
 	if len(means) == 0 {
 		return picture.Save(p, path)
 	}
-	// Room around the points, and for the legend above them.
-	legend := 0.05 // of the height
+	// The axes are extended, so that there is a margin around the points and the legend does not
+	// cover them.
+	legend := 0.05 // share of the height of the plot that is kept free for the legend
 	if k <= maxLegend {
 		legend += float64(0.047 * float64(k))
 	}
@@ -115,8 +117,8 @@ func drawClusters(path, title string, columns []string, rows []plotted, k int) e
 	return picture.Save(p, path)
 }
 
-// ticks marks between four and eight round numbers of an axis: multiples of 1, 2
-// or 5 times a power of ten.
+// ticks returns about four to ten marks for an axis from lo to hi. They are at the multiples of
+// 1, 2 or 5 times a power of ten.
 func ticks(lo, hi float64) []plot.Tick {
 	step := 1.0
 	for ; (hi-lo)/step > 8; step *= 10 {
@@ -130,7 +132,7 @@ func ticks(lo, hi float64) []plot.Tick {
 		step /= 2
 	}
 	var marks []plot.Tick
-	for i := range 10 { // on a very short axis, the step is lost in rounding
+	for i := range 10 { // bounded, because on a very short axis adding the step may not change the number
 		if at := (math.Ceil(lo/step) + float64(i)) * step; at <= hi {
 			marks = append(marks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 6, 64)})
 		}
@@ -138,7 +140,7 @@ func ticks(lo, hi float64) []plot.Tick {
 	return marks
 }
 
-// mean returns the mean of points.
+// mean returns the mean of the points.
 func mean(points plotter.XYs) plotter.XY {
 	var m plotter.XY
 	for _, p := range points {

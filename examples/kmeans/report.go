@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// report prints the results, and writes the model and the plot if asked.
+// report prints the results, and writes the model and the plot if --model and --plot are given.
 func report(a args, r *engine.Result) error {
 	a = a.withDefaults()
 	model, err := kmeans.ModelOf(r, "model")
@@ -53,7 +53,8 @@ func report(a args, r *engine.Result) error {
 	return nil
 }
 
-// printModel writes a table of the centres, then the inertia of every superstep.
+// printModel prints a table of the centres, and then the inertia of the first and the last
+// supersteps.
 func printModel(a args, model *kmeans.Model) {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(table, "cluster\tsize\t%s\t\n", strings.Join(a.Columns, "\t"))
@@ -76,8 +77,8 @@ func printModel(a args, model *kmeans.Model) {
 	fmt.Println()
 }
 
-// majority has the number of rows of a cluster, and how many of them have its most frequent
-// label.
+// majority has the number of rows in a cluster (All), and the number of those with the most
+// frequent label in the cluster (Most).
 type majority struct{ Most, All int64 }
 
 // purity returns the share of rows that have the most frequent label of their cluster.

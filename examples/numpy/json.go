@@ -11,12 +11,12 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// WriteJSON writes the rows of a dataset, in their order, as lines of JSON to the file at path: an
-// object each, its members in the order of the columns. There may be columns of int64, float64,
-// utf8 and vectors; missing numbers and text are null. JSON has no NaN and no infinity, so that these are
-// errors.
+// WriteJSON writes the rows of d, in their order, to the file at path. Each row is a line with a
+// JSON object, whose members are in the order of the columns. Columns may have the types int64,
+// float64, utf8 and vector. Missing numbers and missing text are written as null. NaN and
+// infinities are errors, as JSON cannot represent them.
 func WriteJSON(d *engine.Dataset, path string) {
-	if d.Poisoned() { // by an error that was reported
+	if d.Poisoned() { // d is the result of a failed operator, whose error is reported already
 		return
 	}
 	if d.Schema().Len() == 0 {
@@ -36,10 +36,10 @@ func WriteJSON(d *engine.Dataset, path string) {
 	})
 }
 
-// cells gives value i of a column of one batch.
+// cells returns the value in row i of one column of one batch.
 type cells func(i int) any
 
-// viewOf returns how columns of a type are read, nil for types that are not known.
+// viewOf returns the function that makes cells of a column, or nil if typ is not supported.
 func viewOf(typ string) func(rows engine.Batch, column string) (cells, error) {
 	switch kind, _, _ := strings.Cut(typ, "["); kind {
 	case "int64":
@@ -52,7 +52,7 @@ func viewOf(typ string) func(rows engine.Batch, column string) (cells, error) {
 		if kind == typ {
 			return func(rows engine.Batch, column string) (cells, error) {
 				v, err := columnar.Get[columnar.Vectors](rows, column)
-				return func(i int) any { return append([]float64{}, v.Row(i)...) }, err // [] where there are none
+				return func(i int) any { return append([]float64{}, v.Row(i)...) }, err // a vector without elements must be [] and not null
 			}
 		}
 		return func(rows engine.Batch, column string) (cells, error) {
@@ -63,7 +63,7 @@ func viewOf(typ string) func(rows engine.Batch, column string) (cells, error) {
 	return nil
 }
 
-// nullable reads columns in which values may be missing.
+// nullable returns the result of viewOf for columns in which values may be missing.
 func nullable[V columnar.View](at func(v V, i int) any) func(rows engine.Batch, column string) (cells, error) {
 	return func(rows engine.Batch, column string) (cells, error) {
 		v, nulls, err := columnar.GetNullable[V](rows, column)
@@ -76,7 +76,7 @@ func nullable[V columnar.View](at func(v V, i int) any) func(rows engine.Batch, 
 	}
 }
 
-// jsonWriter writes the rows of one piece of the file.
+// jsonWriter writes rows as lines of JSON to out, which is one part of the file.
 type jsonWriter struct {
 	out  io.Writer
 	line []byte
@@ -107,7 +107,7 @@ func (w *jsonWriter) Write(rows engine.Batch) error {
 	return nil
 }
 
-// member adds member k of an object to the line.
+// member appends member k of an object to w.line.
 func (w *jsonWriter) member(k int, name string, value any) error {
 	key, err := json.Marshal(name)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Command numpy adds its own source and sink: it reads points from a file that NumPy saved, and
-// writes them as lines of JSON with their distance from the origin.
+// Command numpy shows how a program defines its own source and sink. It reads points from a file
+// that NumPy saved, and writes them as lines of JSON, with the distance of each point from the
+// origin.
 //
 //	go run ./examples/numpy --output points.json
 package main
@@ -18,8 +19,9 @@ type args struct { // the job's arguments are the program's flags
 
 type point struct{ X []float64 }
 
-// distance returns the distance of a point from the origin. Products are rounded before they are added, which
-// gives the same bits on all processors.
+// distance returns the distance of a point from the origin. Each product is converted to float64
+// before it is added. This forbids fused multiply-add, so that the result has the same bits on
+// all processors.
 func distance(p point) float64 {
 	sum := 0.0
 	for _, x := range p.X {

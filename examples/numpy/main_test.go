@@ -18,7 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// numpyFile returns a file in NumPy's format, whose head is padded to a multiple of 64 bytes.
+// numpyFile returns the content of a file in NumPy's format with the given description and
+// values. The head is padded to a multiple of 64 bytes.
 func numpyFile(head string, values []float64) []byte {
 	head += strings.Repeat(" ", 63-(10+len(head))%64) + "\n"
 	file := append([]byte("\x93NUMPY\x01\x00"), byte(len(head)), byte(len(head)>>8))
@@ -54,7 +55,8 @@ func write(t *testing.T, content []byte) string {
 	return path
 }
 
-// The values of the bundled file are its last 120·3·8 bytes; encoding/json reads the output.
+// TestPoints compares the output, read by encoding/json, with the values of the bundled file,
+// which are its last 120·3·8 bytes.
 func TestPoints(t *testing.T) {
 	file, err := os.ReadFile("data/points.npy")
 	require.NoError(t, err)

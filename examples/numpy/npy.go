@@ -14,12 +14,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// ReadNPY makes a dataset of the rows of a matrix that NumPy saved: float64, little-endian, in C
-// order, with at least one column. They are vectors in one column of the name given. Of n rows,
-// the shards have equal parts, in the order of the file.
+// ReadNPY returns a dataset with the rows of a matrix that NumPy saved in the file at path. The
+// matrix must have elements of type float64, little-endian, in C order, and at least one
+// column. The dataset has one column, with the given name, whose values are the rows as
+// vectors. The rows are divided equally among the shards, in the order of the file.
 //
-// What the file is like is a fact of the job: learnt once, when the job is built, and known to
-// all processes that run it.
+// The shape of the matrix is a fact of the job: it is read from the file once, when the job is
+// first built, and is known to all processes that run the job.
 func ReadNPY(b *engine.Builder, path, column string) *engine.Dataset {
 	const op = "ReadNPY"
 	fact, err := b.Fact(op+" "+path, func() (string, error) {
@@ -34,7 +35,7 @@ func ReadNPY(b *engine.Builder, path, column string) *engine.Dataset {
 		m.schema, err = columnar.NewSchema(columnar.Column{Name: column, Type: fmt.Sprintf("vector[%d]", m.cols)})
 	}
 	if err != nil {
-		b.Errorf("%s: %w", op, err) // Run reports it with the other errors, and starts nothing
+		b.Errorf("%s: %w", op, err) // Run returns it with all other errors, and does not start the job
 		return b.Poisoned(op)
 	}
 	return b.Add(engine.Spec{
@@ -45,7 +46,7 @@ func ReadNPY(b *engine.Builder, path, column string) *engine.Dataset {
 	})
 }
 
-// matrix is where in a file the rows of a matrix are.
+// matrix is a matrix in a file: the offset of its first row in bytes, its shape, and its schema.
 type matrix struct {
 	path              string
 	begin, rows, cols int
@@ -54,7 +55,8 @@ type matrix struct {
 
 var shape = regexp.MustCompile(`'descr': '<f8', 'fortran_order': False, 'shape': \((\d+), (\d+)\)`)
 
-// shapeOf reads the head of a file: magic bytes, version, the length of a description, and that.
+// shapeOf returns the offset and the shape of a matrix. It reads them from the head of the file:
+// magic bytes, a version, the length of a description, and the description.
 func shapeOf(path string) (m matrix, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -105,8 +107,8 @@ func (s *npySource) Close() error {
 	return s.file.Close()
 }
 
-// ReadShard emits the rows of a shard, some at a time. Which ones depends on the number of
-// shards, and not on how many subtasks share them.
+// ReadShard emits the rows of a shard in batches of at most c.BatchRows rows. The rows of a
+// shard depend on the number of shards, and not on the number of subtasks.
 func (s *npySource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
 	part := sharding.Split(s.rows, c.Shards, shard)
 	for lo := part.Lo; lo < part.Hi; lo += c.BatchRows {

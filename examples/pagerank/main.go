@@ -1,7 +1,7 @@
-// Command pagerank finds the packages that the standard library of Go rests on. It ranks
-// packages by their importers, where an importer counts the more, the higher its own rank
-// (Page, Brin, Motwani and Winograd, "The PageRank Citation Ranking", 1999). Any other list of
-// links will do too.
+// Command pagerank finds the packages on which most of the standard library of Go depends. It
+// ranks packages by the number and the ranks of the packages that import them (Page, Brin,
+// Motwani and Winograd, "The PageRank Citation Ranking", 1999). It can also rank the pages of
+// any other list of links.
 package main
 
 import (
@@ -34,8 +34,8 @@ func (a args) Validate() error {
 	return nil
 }
 
-// The rows of the job: link as it is read, page with the number of its links, and edge, a link
-// whose ends are numbers of pages.
+// The rows of the job: link is a row of the input, page a page with its number and the count of
+// its outgoing links, edge a link between page numbers, and ranked a row of the result.
 type (
 	link struct{ From, To string }
 	page struct {
@@ -51,13 +51,13 @@ type (
 
 var (
 	edges    = comqueue.PartitionedRows("edges")
-	from, to = edges.Ints("from"), edges.Ints("to") // checked when the job is built
-	pages    = comqueue.BroadcastRows("pages")      // in the order of their numbers
+	from, to = edges.Ints("from"), edges.Ints("to") // names and types are checked when the job is built
+	pages    = comqueue.BroadcastRows("pages")      // sorted by number
 	names    = pages.Texts("page")
 	outs     = pages.Ints("outs")
-	rank     = shared.Replicated("rank", shared.Float64s()) // of each page; the same on every subtask
-	moved    = shared.Replicated("moved", shared.Float64()) // by how much ranks changed, in all
-	inflow   = shared.Scratch[[]float64]("inflow")          // what reaches each page by links
+	rank     = shared.Replicated("rank", shared.Float64s()) // the rank of each page; the same on every subtask
+	moved    = shared.Replicated("moved", shared.Float64()) // the sum of the absolute changes of ranks
+	inflow   = shared.Scratch[[]float64]("inflow")          // the rank that each page gets through links
 )
 
 // start gives all pages the same rank.
@@ -70,13 +70,14 @@ func start(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// room allocates the memory that a subtask works in.
+// room allocates inflow.
 func room(ctx *comqueue.ComContext) error {
 	inflow.Put(ctx, make([]float64, len(outs.Get(ctx))))
 	return nil
 }
 
-// spread sends the rank of pages along the links of one shard, in equal parts.
+// spread adds to out[i] the rank that page i gets through the links in one shard. Each page
+// divides its rank equally among its links.
 func spread(ctx *comqueue.ComContext, shard int, out []float64) error {
 	r, n, target := rank.Get(ctx), outs.Get(ctx), to.Get(ctx, shard)
 	for i, p := range from.Get(ctx, shard) {
@@ -85,7 +86,8 @@ func spread(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return nil
 }
 
-// update computes the next ranks. Readers of a page without links continue at any page.
+// update returns the function that computes the next ranks. The rank of pages without links is
+// divided equally among all pages.
 func update(damping float64) func(ctx *comqueue.ComContext) error {
 	return func(ctx *comqueue.ComContext) error {
 		r, in, lost, change := rank.Get(ctx), inflow.Get(ctx), 0.0, 0.0
@@ -96,7 +98,7 @@ func update(damping float64) func(ctx *comqueue.ComContext) error {
 		}
 		anywhere := (1 - damping + float64(damping*lost)) / float64(len(r))
 		for i := range r {
-			next := anywhere + float64(damping*in[i]) // rounded first: the same bits everywhere
+			next := anywhere + float64(damping*in[i]) // the conversion forbids fused multiply-add: same bits everywhere
 			change += math.Abs(next - r[i])
 			r[i] = next
 		}
@@ -106,7 +108,7 @@ func update(damping float64) func(ctx *comqueue.ComContext) error {
 	}
 }
 
-// result gives the rows of the queue.
+// result returns the rows of the queue: all pages with their ranks.
 func result(ctx *comqueue.ComContext) ([]ranked, error) {
 	all, texts := make([]ranked, len(rank.Get(ctx))), names.Get(ctx)
 	for i, r := range rank.Get(ctx) {
@@ -115,7 +117,7 @@ func result(ctx *comqueue.ComContext) ([]ranked, error) {
 	return all, nil
 }
 
-// numbered gives the pages of links numbers from 0 on, in the order of their names.
+// numbered returns the pages that occur in links, sorted by name and numbered from 0.
 func numbered(links *engine.Dataset) *engine.Dataset {
 	ends := operators.FlatMap(links, func(l link, emit func(page)) error {
 		emit(page{Page: l.From, Outs: 1})
@@ -126,14 +128,14 @@ func numbered(links *engine.Dataset) *engine.Dataset {
 	return operators.ZipWithIndex(operators.Sort(all, operators.Asc("page")), "number")
 }
 
-// between returns the numbers of the pages that a link goes from and to.
+// between returns the edge for link l: the numbers of its two pages.
 func between(l link, pages *operators.Lookup[string, page]) (edge, error) {
 	from, _ := pages.Get(l.From)
 	to, _ := pages.Get(l.To)
 	return edge{from.Number, to.Number}, nil
 }
 
-// job says what to compute; the engine decides how, and runs it.
+// job defines the dataflow. The engine compiles it to a plan and runs it.
 var job = engine.Define("pagerank", func(b *engine.Builder, a args) error {
 	read := operators.CSVOptions{Header: true, Names: []string{"from", "to"}}
 	if a.Input == "" {
@@ -157,7 +159,7 @@ var job = engine.Define("pagerank", func(b *engine.Builder, a args) error {
 	return nil
 })
 
-// report prints the highest ranks.
+// report prints the pages with the highest ranks.
 func report(a args, r *engine.Result) error {
 	ranks, err := engine.Rows[ranked](r, "ranks")
 	for _, p := range ranks[:min(a.Top, len(ranks))] {

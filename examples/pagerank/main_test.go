@@ -26,8 +26,8 @@ func readLinks(t *testing.T, path string) [][]string {
 	return lines[1:]
 }
 
-// powers multiplies the dense matrix of transition probabilities with the ranks until they no
-// longer change.
+// powers returns the ranks by power iteration: it multiplies the dense matrix of transition
+// probabilities with the ranks 500 times, after which these no longer change.
 func powers(links [][]string, damping float64) map[string]float64 {
 	var pages []string
 	for _, l := range links {
@@ -36,7 +36,7 @@ func powers(links [][]string, damping float64) map[string]float64 {
 	slices.Sort(pages)
 	pages = slices.Compact(pages)
 	n := len(pages)
-	chance := make([][]float64, n) // from row to column
+	chance := make([][]float64, n) // chance[i][j] is the probability of moving from page i to page j
 	for i, from := range pages {
 		chance[i] = make([]float64, n)
 		outs := 0.0
@@ -81,7 +81,8 @@ func ranks(t *testing.T, a args, p int) []ranked {
 	return rows
 }
 
-// check compares the ranks with those of powers, and their bits at two parallelisms.
+// check compares the ranks of the job with those of powers, and requires that they have the same
+// bits at parallelism 1 and 3.
 func check(t *testing.T, a args, path string) {
 	t.Helper()
 	got, want := ranks(t, a, 1), powers(readLinks(t, path), a.Damping)
@@ -100,14 +101,14 @@ func TestImports(t *testing.T) {
 	check(t, args{Damping: 0.85, Tol: 1e-13}, "data/imports.csv")
 }
 
-// Pages with numbers as names, a page without links, a page that links only to itself, and a
-// repeated link.
+// TestFewLinks runs check on links among which are pages whose names are numbers, a page without
+// outgoing links, a page that links only to itself, and a repeated link.
 func TestFewLinks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "links.csv")
 	require.NoError(t, os.WriteFile(path, []byte("a,b\n1,2\n1,2\n1,30\n2,30\n4,4\n4,1\n5,5\n"), 0o600))
 	links := args{Input: path, Damping: 0.6, Tol: 1e-14}
 	check(t, links, path)
-	links.Damping = 0 // nobody follows a link
+	links.Damping = 0 // all pages have the same rank, as no reader follows links
 	for _, page := range ranks(t, links, 2) {
 		require.InDelta(t, 0.2, page.Rank, 1e-15)
 	}
@@ -126,7 +127,7 @@ func TestBadArguments(t *testing.T) {
 	require.NoError(t, args{Damping: 0.85, Tol: 1e-9, Top: 3}.Validate())
 }
 
-// The error about a page without a name tells its place.
+// TestMissingName requires that the error about a link without a name contains its line number.
 func TestMissingName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "links.csv")
 	require.NoError(t, os.WriteFile(path, []byte("a,b\nx,y\n,z\n"), 0o600))

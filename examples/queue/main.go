@@ -23,19 +23,19 @@ type args struct { // the job's arguments are the program's flags
 
 var (
 	patients = comqueue.PartitionedRows("patients")
-	features = patients.Sparse("features") // checked when the job is built
+	features = patients.Sparse("features") // names and types are checked when the job is built
 	label    = patients.Floats("label")
-	weights  = shared.Replicated("weights", shared.Float64s()) // intercept, then one per feature: the same on every subtask
-	gradient = shared.Scratch[[]float64]("gradient")           // sums over patients: one slope per weight, then the loss
+	weights  = shared.Replicated("weights", shared.Float64s()) // the intercept, then one weight per feature; the same on every subtask
+	gradient = shared.Scratch[[]float64]("gradient")           // sums over patients: one derivative per weight, then the loss
 )
 
-// slopes adds up the gradient over the patients of one shard.
+// slopes adds the gradient and the loss of each patient in one shard to out.
 func slopes(ctx *comqueue.ComContext, shard int, out []float64) error {
 	x, w := features.Get(ctx, shard), weights.Get(ctx)
 	for i, y := range label.Get(ctx, shard) {
 		margin := w[0]
 		for j := x.Offsets[i]; j < x.Offsets[i+1]; j++ {
-			margin += float64(w[x.Indices[j]+1] * x.Values[j]) // rounded first: the same bits everywhere
+			margin += float64(w[x.Indices[j]+1] * x.Values[j]) // the conversion forbids fused multiply-add: same bits everywhere
 		}
 		slope := float64(-y * fixedmath.Sigmoid(-y*margin))
 		out[0] += slope
@@ -47,7 +47,8 @@ func slopes(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return nil
 }
 
-// train is the job: one queue of two computations around an AllReduce.
+// train is the job. In each superstep, its queue computes the gradient, sums it over all
+// subtasks by an AllReduce, and takes a step against it.
 var train = engine.Define("logistic-regression", func(b *engine.Builder, a args) error {
 	rows := operators.ReadLibSVM(b, "data/heart_scale.libsvm", operators.LibSVMOptions{FS: bundled})
 	n := 1 + operators.VectorSize(rows, "features")
@@ -56,11 +57,11 @@ var train = engine.Define("logistic-regression", func(b *engine.Builder, a args)
 		return nil
 	}
 	model := comqueue.New(b, "descent").InitWithPartitionedData(patients, rows).
-		Begin(func(ctx *comqueue.ComContext) error { // state, once
+		Begin(func(ctx *comqueue.ComContext) error { // runs once and makes the state
 			weights.Put(ctx, make([]float64, n))
 			return nil
 		}).
-		Init(func(ctx *comqueue.ComContext) error { // room to work in, whenever a subtask joins
+		Init(func(ctx *comqueue.ComContext) error { // runs whenever a subtask joins and allocates scratch
 			gradient.Put(ctx, make([]float64, n+1))
 			return nil
 		}).

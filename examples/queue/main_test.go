@@ -45,8 +45,9 @@ func readPatients(t *testing.T) []patient {
 	return all
 }
 
-// descend is the same descent as a loop over rows, with the mathematics of the standard
-// library. It returns the coefficients and the loss before each step.
+// descend does the same gradient descent as the job in a loop over patients, with the functions
+// of package math. It returns the coefficients after the last step, and the loss before each
+// step.
 func descend(patients []patient, steps int, rate float64) (w [14]float64, losses []float64) {
 	for range steps {
 		var gradient [14]float64
@@ -71,11 +72,11 @@ func descend(patients []patient, steps int, rate float64) (w [14]float64, losses
 	return w, losses
 }
 
-// The tests run the program as users do: in a process of its own.
+// TestMain lets the tests run the program in a process of its own, as users do.
 func TestMain(m *testing.M) { proctest.Main(m, main) }
 
-// The program prints the coefficients of a plain descent to the last digit, and the same
-// characters at any parallelism.
+// TestProgram compares the printed coefficients with those of descend, and requires that the
+// output is the same at any parallelism.
 func TestProgram(t *testing.T) {
 	want, _ := descend(readPatients(t), 30, 0.01)
 	first := ""
@@ -113,7 +114,7 @@ func TestLoss(t *testing.T) {
 		if first == nil {
 			first = losses
 		}
-		require.Equal(t, first, losses, "parallelism %d", p) // equal numbers, none of them NaN or 0: the same bits
+		require.Equal(t, first, losses, "parallelism %d", p) // numbers that are equal and neither NaN nor 0 have the same bits
 	}
 	require.Len(t, first, steps)
 	require.InEpsilonSlice(t, want, first, 1e-12)

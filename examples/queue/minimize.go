@@ -5,14 +5,14 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// labelled is a patient as a row.
+// labelled is the row of one patient.
 type labelled struct {
 	Label    float64
 	Features operators.SparseVector
 }
 
-// logLoss returns the loss of one patient and adds its gradient. With these, optim.MinimizeRows
-// does the work of slopes, a queue, an AllReduce and a descent above.
+// logLoss returns the loss of one patient for weights w, and adds its gradient to grad. With
+// this function, optim.MinimizeRows does what slopes and the queue in main.go do.
 func logLoss(p labelled, w, grad []float64) float64 {
 	margin, x := w[0], p.Features
 	for j, i := range x.Indices {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// slope returns the gradient of the mean loss, from a loop over rows.
+// slope returns the gradient of the mean loss for weights w, computed in a loop over patients.
 func slope(patients []patient, w []float64) (g [14]float64) {
 	for _, p := range patients {
 		margin := w[0]
@@ -39,8 +39,9 @@ func minimum(t *testing.T, p int) optim.Minimum {
 	return rows[0]
 }
 
-// The loss is convex: its only minimum is where its gradient is 0. The model of
-// algorithms/logistic without a penalty is the same minimum.
+// TestMinimum requires that the gradient is 0 at the minimum that the program finds; as the
+// loss is convex, only the minimum has this property. It also compares the minimum with the
+// model that algorithms/logistic trains without a penalty.
 func TestMinimum(t *testing.T) {
 	got := minimum(t, 1)
 	require.True(t, got.Converged, got.Reason)
@@ -63,7 +64,8 @@ func TestMinimum(t *testing.T) {
 	require.InDeltaSlice(t, m.Coefficients[0], got.Parameters[1:], 1e-3)
 }
 
-// Many steps of descent reach the result of the single call.
+// TestDescentReachesTheMinimum requires that gradient descent with many steps comes close to the
+// minimum that optim.MinimizeRows finds.
 func TestDescentReachesTheMinimum(t *testing.T) {
 	w, losses := descend(readPatients(t), 5000, 0.004)
 	require.InDelta(t, minimum(t, 2).Loss, losses[len(losses)-1]/270, 1e-6)

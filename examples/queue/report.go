@@ -11,13 +11,13 @@ import (
 
 // Validate is called before the job is built. An error is reported as wrong usage.
 func (a args) Validate() error {
-	if !(a.Rate > 0) || math.IsInf(a.Rate, 1) { // so that NaN is refused too
+	if !(a.Rate > 0) || math.IsInf(a.Rate, 1) { // written so that NaN is refused too
 		return fmt.Errorf("--rate is %v; want a number greater than 0, such as 0.01", a.Rate)
 	}
 	return nil
 }
 
-// converging refuses a step after which the loss or a weight is no longer finite.
+// converging returns an error if the loss or a weight is not finite.
 func converging(loss float64, weights []float64, rate float64) error {
 	infinite := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
 	if infinite(loss) || slices.ContainsFunc(weights, infinite) {
@@ -26,7 +26,7 @@ func converging(loss float64, weights []float64, rate float64) error {
 	return nil
 }
 
-// report prints the course of the loss, or its minimum.
+// report prints the loss of every superstep, or with --lbfgs the minimum.
 func report(a args, r *engine.Result) error {
 	if a.LBFGS {
 		found, err := engine.Rows[optim.Minimum](r, "minimum")

@@ -1,5 +1,5 @@
-// Command ranking learns to order the results of queries. It trains boosted trees to put
-// relevant results first, and measures them on queries that they have not seen.
+// Command ranking learns to rank the results of queries. It trains gradient-boosted trees to put
+// relevant results first, and measures the ranking on queries to which the trees are not fitted.
 package main
 
 import (
@@ -15,7 +15,8 @@ import (
 //go:embed data/train.libsvm.gz data/test.libsvm.gz
 var bundled embed.FS
 
-// dim is the number of features of a result. A single file may not show all of them.
+// dim is the number of features of a result. It is given, because the last features may not
+// occur in a file in LibSVM format.
 const dim = 300
 
 // args are the arguments of the job. Each field is a flag.
@@ -40,8 +41,8 @@ func (a args) Validate() error {
 	return nil
 }
 
-// read adds the results of a file, or of a bundled one, with the columns label, qid and
-// features.
+// read returns a dataset of the results in the file at path, or in the bundled file instead if
+// path is "". Its columns are label, qid and features.
 func read(b *engine.Builder, path, instead string) *engine.Dataset {
 	o := operators.LibSVMOptions{Size: dim}
 	if path == "" {
@@ -50,7 +51,7 @@ func read(b *engine.Builder, path, instead string) *engine.Dataset {
 	return operators.ReadLibSVM(b, path, o)
 }
 
-// job says what to compute; the engine decides how, and runs it.
+// job defines the dataflow. The engine compiles it to a plan and runs it.
 var job = engine.Define("ranking", func(b *engine.Builder, a args) error {
 	seen, unseen := read(b, a.Input, "data/train.libsvm.gz"), read(b, a.Test, "data/test.libsvm.gz")
 	engine.Collect(gbdt.Train(seen, gbdt.Params{
@@ -61,7 +62,7 @@ var job = engine.Define("ranking", func(b *engine.Builder, a args) error {
 	return nil
 }).Describe("Learns to put the results of queries in order.")
 
-// report prints how good the order is, and writes the model if asked.
+// report prints the metrics of the best round, and writes the model if --model is given.
 func report(a args, r *engine.Result) error {
 	m, err := gbdt.ModelOf(r, "model")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command titanic predicts who survived the Titanic. A pipeline fills in missing values, makes
-// features of text and trains a logistic regression, which is evaluated on passengers that it
-// has not seen.
+// Command titanic predicts which passengers of the Titanic survived. A pipeline fills in missing
+// values, encodes text as numbers, and trains a logistic regression. The model is evaluated on
+// passengers that are not used in training.
 package main
 
 import (
@@ -54,10 +54,10 @@ func passengers(l2 float64) pipeline.Pipeline {
 	}}
 }
 
-// numbered has the column that divides the passengers.
+// numbered has the column by which passengers are chosen for training or for the evaluation.
 type numbered struct{ Passenger int64 }
 
-// job says what to compute; the engine decides how, and runs it.
+// job defines the dataflow. The engine compiles it to a plan and runs it.
 var job = engine.Define("titanic", func(b *engine.Builder, a args) error {
 	path, csv := a.Input, operators.CSVOptions{Header: true}
 	if path == "" {
@@ -76,8 +76,8 @@ var job = engine.Define("titanic", func(b *engine.Builder, a args) error {
 	return nil
 }).Describe("Predicts who survived the Titanic.")
 
-// quality measures the probabilities of survival, which are the last element of each row's
-// vector.
+// quality returns the metrics of the predicted probabilities of survival. In each row, column
+// probability has a vector with the probabilities of death and of survival.
 func quality(predicted *engine.Dataset) *engine.Dataset {
 	return evaluate.Binary(predicted, evaluate.BinaryOptions{LabelCol: "survived", ScoreCol: "probability"})
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// The tests run the program as users do: in a process of its own.
+// TestMain lets the tests run the program in a process of its own, as users do.
 func TestMain(m *testing.M) { proctest.Main(m, main) }
 
-// run starts the program in a directory and waits for it.
+// run runs the program with args in the directory dir.
 func run(t *testing.T, dir string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	cmd := proctest.ProgramContext(t.Context(), append(args, "--progress", "off")...)
@@ -30,9 +30,10 @@ func run(t *testing.T, dir string, args ...string) (code int, out, errOut string
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// The numbers are those of scikit-learn 1.9.1's LogisticRegression(C=1/(668·0.01)) on the
-// same features divided by their standard deviations: its accuracies 0.80240 and 0.81614,
-// its areas 0.85417 and 0.85950.
+// TestSurvival compares the output with the results of LogisticRegression(C=1/(668·0.01)) of
+// scikit-learn 1.9.1 on the same features, divided by their standard deviations. Its accuracies
+// on the two sets of passengers are 0.80240 and 0.81614, its areas under the ROC curve 0.85417
+// and 0.85950.
 func TestSurvival(t *testing.T) {
 	dir := t.TempDir()
 	code, out, errOut := run(t, dir, "--model", "model.json", "--plot", "roc.png")
@@ -65,7 +66,7 @@ plot written to roc.png
 	require.Equal(t, 672, picture.Bounds().Dx())
 	require.Equal(t, 480, picture.Bounds().Dy())
 
-	// The result is the same at any parallelism.
+	// The output must be the same at another parallelism.
 	_, again, _ := run(t, t.TempDir(), "--parallelism", "7", "--model", "model.json", "--plot", "roc.png")
 	require.Equal(t, out, again)
 }

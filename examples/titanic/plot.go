@@ -11,8 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/examples/internal/picture"
 )
 
-// drawROC draws the true positive rate over the false positive rate: the farther above
-// the diagonal, the better. The ending of the path chooses the format.
+// drawROC draws the ROC curve to the file at path: the true positive rate over the false
+// positive rate. The diagonal is the curve of random predictions. The ending of the path
+// determines the format.
 func drawROC(path string, r *evaluate.BinaryReport) error {
 	p := picture.New(fmt.Sprintf("survival: area under the ROC curve %.3f", r.AUC),
 		"share of the dead predicted to survive", "share of the survivors predicted to survive")

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// report prints the results, and writes the model and the plot if asked.
+// report prints the results, and writes the model and the plot if --model and --plot are given.
 func report(a args, r *engine.Result) error {
 	m, err := pipeline.ModelOf(r, "model")
 	if err != nil {
@@ -47,7 +47,8 @@ func report(a args, r *engine.Result) error {
 	return nil
 }
 
-// printCoefficients writes a table of what raises and lowers the odds of survival, as log odds.
+// printCoefficients prints a table of the coefficients: by how much each feature changes the log
+// odds of survival.
 func printCoefficients(m *pipeline.Model) {
 	var names []string
 	var encoder *prepare.OneHotModel
@@ -55,7 +56,7 @@ func printCoefficients(m *pipeline.Model) {
 		switch s := s.(type) {
 		case *prepare.OneHotModel:
 			encoder = s
-		case *prepare.AssemblerModel: // numbers first, then the values of text
+		case *prepare.AssemblerModel: // the columns of numbers come first, then the values of each column of text
 			names = append(names, s.Params.Columns[:len(s.Params.Columns)-len(encoder.Values)]...)
 			for i, values := range encoder.Values {
 				for _, v := range values[:encoder.Size(i)] {
@@ -73,8 +74,8 @@ func printCoefficients(m *pipeline.Model) {
 	}
 }
 
-// predictOne applies the model to one passenger, as a server would: without a job, and with the
-// same bits as a job.
+// predictOne applies the model to one passenger without running a job, as a server would. The
+// result has the same bits as that of a job.
 func predictOne(m *pipeline.Model) error {
 	s, err := m.Scorer("age", "fare", "sibsp", "parch", "sex", "class", "embarked")
 	if err != nil {

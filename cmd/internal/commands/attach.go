@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// attachCommand follows a job like the client that waits for it.
+// attachCommand follows a job to its end, and prints what a client that waits for it prints.
 type attachCommand struct {
 	clusterFlags
 	Job   string `arg:"" help:"ID of the job, or the start of it if no other job has the same."`
 	Quiet bool   `short:"q" help:"Print what the job prints and nothing of its states and progress."`
 }
 
-// Help says what is printed where, and which exit codes there are.
+// Help describes the output and the exit codes.
 func (c *attachCommand) Help() string {
 	return "What the job prints goes to standard output, from the beginning; its states and progress go to standard error. The exit code is 0 if the job finishes and 1 if it fails or is cancelled. Ctrl-C ends the command, with exit code 1, and leaves the job running."
 }
@@ -43,7 +43,8 @@ func (c *attachCommand) Run(ctx context.Context, s *Streams) error {
 	})
 }
 
-// ended says why a job that has ended did not finish.
+// ended returns an error that says why the job in info, which has ended, did not finish. It
+// writes the last lines of output that the failure contains to w.
 func ended(w io.Writer, info *wire.JobInfo) error {
 	if f := info.Failure; f != nil {
 		for _, line := range f.LastLines {
@@ -64,17 +65,18 @@ func unfinished(state wire.JobState) string {
 // progressEvery is the interval between reports of progress.
 const progressEvery = time.Second
 
-// attached reports what happens to a job.
+// attached prints the events of a job: its output to out, its states and progress to err.
 type attached struct {
 	out, err io.Writer
 	job      string
 	plan     *plan.Plan
-	state    string    // reported last
-	progress string    // reported last
-	reported time.Time // time of the last report, by the job manager's clock
+	state    string    // the state that was printed last
+	progress string    // the progress that was printed last
+	reported time.Time // when progress was printed last, by the job manager's clock
 }
 
-// event reports one event.
+// event prints events of output, state and progress, and ignores others. It does not print
+// progress that is unchanged, or that follows the last printed progress within progressEvery.
 func (a *attached) event(e *wire.Event) error {
 	switch {
 	case e.Output != nil:
@@ -94,7 +96,7 @@ func (a *attached) event(e *wire.Event) error {
 	return nil
 }
 
-// reportState reports a new state.
+// reportState prints the state of the job if it has changed.
 func (a *attached) reportState(info *wire.JobInfo) (err error) {
 	if a.plan == nil {
 		if a.plan, err = planOf(info); err != nil {
@@ -113,7 +115,7 @@ func (a *attached) reportState(info *wire.JobInfo) (err error) {
 	return nil
 }
 
-// progressText describes the progress of a job on one line.
+// progressText returns the progress of a job with plan p on one line, or "" if p is nil.
 func progressText(at *wire.Progress, p *plan.Plan) string {
 	if p == nil {
 		return ""
@@ -135,7 +137,7 @@ func progressText(at *wire.Progress, p *plan.Plan) string {
 	return text
 }
 
-// queueText describes the progress of a queue.
+// queueText returns the progress of queue q on one line.
 func queueText(q *plan.Queue, now *wire.QueueProgress) string {
 	limit := ""
 	if q.MaxSupersteps > 0 {

@@ -8,13 +8,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childAttributes has the system end a child when this process is killed. It also keeps the
-// terminal's Ctrl-C from the child, which this process stops in order.
+// childAttributes returns attributes by which the kernel sends SIGTERM to a child process when
+// this process dies. They also put the child into a process group of its own, so that Ctrl-C in
+// the terminal interrupts only this process, which then stops the child gracefully.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }
 
-// machineMemory returns the machine's memory in bytes, 0 if unknown.
+// machineMemory returns the machine's memory in bytes, or 0 if it is unknown.
 func machineMemory() int64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
@@ -23,8 +24,8 @@ func machineMemory() int64 {
 	return int64(info.Totalram) * int64(info.Unit)
 }
 
-// closeFilesOnExec keeps inherited files, beyond the usual three, from the processes that this
-// one starts.
+// closeFilesOnExec marks all open file descriptors above 2 as close-on-exec. Processes that this
+// one starts then do not inherit files that this process inherited itself.
 func closeFilesOnExec() {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

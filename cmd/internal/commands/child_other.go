@@ -4,12 +4,12 @@ package commands
 
 import "syscall"
 
-// childAttributes has nothing to ask for here: a task manager notices by its lease
-// that the job manager is gone.
+// childAttributes returns nil, because this system cannot signal a child when its parent dies.
+// Here, a task manager notices that the job manager has died when its lease expires.
 func childAttributes() *syscall.SysProcAttr { return nil }
 
-// machineMemory is not known here.
+// machineMemory returns 0, which means that the machine's memory is unknown.
 func machineMemory() int64 { return 0 }
 
-// closeFilesOnExec has nothing to do here.
+// closeFilesOnExec does nothing on this system.
 func closeFilesOnExec() {}

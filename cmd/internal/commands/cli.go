@@ -1,7 +1,7 @@
 package commands
 
-// Cluster has the commands for clusters, jobs and models. The superstep binary embeds them
-// beside its others.
+// Cluster has the commands for clusters, jobs and models. The superstep binary embeds Cluster
+// and adds the bench command.
 type Cluster struct {
 	JobManager  JobManagerCommand  `cmd:"" name:"jobmanager" help:"Run a job manager."`
 	TaskManager TaskManagerCommand `cmd:"" name:"taskmanager" help:"Run a task manager, which offers slots to a job manager."`

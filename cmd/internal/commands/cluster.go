@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// jobManager is the part of a job manager that commands use.
+// jobManager has the methods of a job manager that commands call.
 type jobManager interface {
 	List(context.Context, *wire.ListRequest) (*wire.ListReply, error)
 	Show(context.Context, *wire.ShowRequest) (*wire.JobInfo, error)
@@ -22,7 +22,7 @@ type jobManager interface {
 	Logs(context.Context, *wire.LogsRequest) (grpc.ServerStreamingClient[wire.LogChunk], error)
 }
 
-// clusterFlags say which job manager to ask, and with which credentials.
+// clusterFlags are the flags for the address of the job manager and for the credentials.
 type clusterFlags struct {
 	ConfigFlag
 	Cluster  string `setting:"cluster" default:"localhost:6123" placeholder:"HOST:PORT" help:"The job manager (default: ${default})."`
@@ -31,12 +31,12 @@ type clusterFlags struct {
 	tlsFlags
 }
 
-// tokenFlag says where the cluster's token is.
+// tokenFlag is the flag for the file with the cluster's token.
 type tokenFlag struct {
 	TokenFile string `setting:"token-file" placeholder:"FILE" help:"File with the cluster's token (default: the user's own, in the runtime directory)."`
 }
 
-// tlsFlags are the files for TLS.
+// tlsFlags are the flags for the certificates and the private key of TLS.
 type tlsFlags struct {
 	TLSCA   string `name:"tls-ca" setting:"tls.ca" placeholder:"FILE" help:"Certificate authority of the cluster, in PEM."`
 	TLSCert string `name:"tls-cert" setting:"tls.cert" placeholder:"FILE" help:"Certificate of this process, in PEM."`
@@ -47,7 +47,7 @@ func (f *tlsFlags) files() security.TLSFiles {
 	return security.TLSFiles{CA: f.TLSCA, Cert: f.TLSCert, Key: f.TLSKey}
 }
 
-// with connects to the job manager and calls ask.
+// with connects to the job manager, calls ask with the connection, and closes the connection.
 func (f *clusterFlags) with(ctx context.Context, s *Streams, ask func(context.Context, jobManager) error) error {
 	c, err := client.Dial(ctx, client.Options{Address: f.Cluster, TokenFile: f.TokenFile, TLS: f.files(), Insecure: f.Insecure})
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// run runs a command line with an environment and returns what it printed.
+// run runs the command line args with the environment env. It returns the exit code and what the
+// command printed.
 func run(t *testing.T, env map[string]string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -70,7 +71,7 @@ func TestUnreachable(t *testing.T) {
 		require.Equal(t, exitFailed, code)
 		require.Contains(t, errOut, "--insecure")
 		_, _, errOut = run(t, nil, append(elsewhere, "--insecure")...)
-		require.Contains(t, errOut, "none", "it is asked for the token")
+		require.Contains(t, errOut, "none", "the command must get as far as reading the token, whose file does not exist")
 	}
 }
 
@@ -100,16 +101,16 @@ func TestCompletion(t *testing.T) {
 	require.True(t, strings.HasPrefix(script, "autoload"))
 	_, script, _ = run(t, nil, "completion", "fish")
 	require.Contains(t, script, `complete -c superstep -n "__superstep_at ''" -a taskmanagers`)
-	// "show" is a command at the top, and another one below "config" that needs no cluster.
+	// The commands "show" and "config show" have different flags: only the former has --cluster.
 	require.Contains(t, script, "-n \"__superstep_at 'show'\" -l cluster\n")
 	require.Contains(t, script, "-n \"__superstep_at 'config show'\" -l output\n")
 	require.NotContains(t, script, "-n \"__superstep_at 'config show'\" -l cluster\n")
-	require.Contains(t, script, "-n \"__superstep_at 'config'\" -f\n", "no file can follow it")
-	require.NotContains(t, script, "-n \"__superstep_at 'run'\" -f\n", "a program may follow it")
+	require.Contains(t, script, "-n \"__superstep_at 'config'\" -f\n", "config has subcommands, so no file name can follow it")
+	require.NotContains(t, script, "-n \"__superstep_at 'run'\" -f\n", "the file name of a program can follow run")
 }
 
-// TestCompletionInShells has the installed shells read their scripts, and asks what they offer
-// where that is possible.
+// TestCompletionInShells requires that bash and fish, where they are installed, offer the flags
+// of "config show" once they have loaded the script for completion.
 func TestCompletionInShells(t *testing.T) {
 	for shell, ask := range map[string]string{
 		"bash": `COMP_WORDS=(superstep config show --); COMP_CWORD=3; _superstep; printf '%s\n' "${COMPREPLY[@]}"`,
@@ -117,7 +118,7 @@ func TestCompletionInShells(t *testing.T) {
 	} {
 		path, err := exec.LookPath(shell)
 		if err != nil {
-			t.Logf("there is no %s here: what its script says is looked at above", shell)
+			t.Logf("%s is not installed: only TestCompletion tests its script", shell)
 			continue
 		}
 		_, script, _ := run(t, nil, "completion", shell)
@@ -135,7 +136,7 @@ func TestVersion(t *testing.T) {
 	require.Equal(t, "superstep "+wire.Build()+", protocol 3\n", out)
 }
 
-// now is the time at which tables are printed.
+// now is the time of printing in tests of tables.
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
 func TestJobTables(t *testing.T) {

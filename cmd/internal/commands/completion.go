@@ -16,7 +16,7 @@ type CompletionCommand struct {
 
 // Run prints the script.
 func (c *CompletionCommand) Run(s *Streams, k *kong.Kong) error {
-	words := map[string][]string{} // by the commands typed so far
+	words := map[string][]string{} // words that may follow, by the commands typed so far
 	gather(k.Model.Node, "", words)
 	paths := make([]string, 0, len(words))
 	for path := range words {
@@ -36,7 +36,10 @@ func (c *CompletionCommand) Run(s *Streams, k *kong.Kong) error {
 	return err
 }
 
-// gather collects what may follow each command.
+// gather adds words to into for command n and for each command below it: the key is the path of
+// the command, and the value the words that may follow it. The path of a command is the names
+// of the commands from the top down to it, separated by spaces; it is "" for the top. path is
+// that of n.
 func gather(n *kong.Node, path string, into map[string][]string) {
 	into[path] = wordsOf(n)
 	if n.Target.CanAddr() {
@@ -56,8 +59,8 @@ func gather(n *kong.Node, path string, into map[string][]string) {
 	}
 }
 
-// bash returns a completion function that follows the commands typed so far and offers what may
-// come next.
+// bash returns a script with a completion function for the binary name. The function determines
+// which of paths was typed so far, and offers the words that may follow this path.
 func bash(name string, paths []string, words map[string][]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s completion for bash: source <(%s completion bash)\n_%s() {\n", name, name, name)
@@ -75,13 +78,13 @@ func bash(name string, paths []string, words map[string][]string) string {
 	return b.String()
 }
 
-// fish returns a function that follows the commands typed so far, and a line for each command
-// and each flag.
+// fish returns a script for the binary name. The script has a function that tests which of paths
+// was typed so far, and one line for each word that may follow a path.
 func fish(name string, paths []string, words map[string][]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s completion for fish: %s completion fish | source\n", name, name)
-	// As in the other shells, the words decide one by one: a word that is a command in one
-	// place may be the argument of another.
+	// As in bash, the function goes through the typed words from left to right: the same word
+	// can be a command after one path and an argument after another.
 	fmt.Fprintf(&b, "function __%s_at\n  set -l at ''\n  for word in (commandline -opc)[2..-1]\n    switch (string trim \"$at $word\")\n", name)
 	for _, path := range paths {
 		if path != "" {
@@ -89,7 +92,7 @@ func fish(name string, paths []string, words map[string][]string) string {
 		}
 	}
 	b.WriteString("    end\n  end\n  test \"$at\" = \"$argv[1]\"\nend\n")
-	// Where subcommands follow, no file can.
+	// A command with subcommands takes no file names. The option -f disables their completion.
 	for _, path := range paths {
 		if below := slices.ContainsFunc(paths, func(p string) bool { return p != path && strings.HasPrefix(p, strings.TrimSpace(path+" ")) }); below {
 			fmt.Fprintf(&b, "complete -c %s -n \"__%s_at '%s'\" -f\n", name, name, path)

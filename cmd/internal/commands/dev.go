@@ -37,7 +37,7 @@ type DevCommand struct {
 	logFlags
 }
 
-// Run starts the cluster, says so, and ends it with the context.
+// Run starts the cluster, prints its addresses, and stops it when ctx is done.
 func (c *DevCommand) Run(ctx context.Context, s *Streams, file *settings.Settings, parser *kong.Kong) error {
 	lines := &lineWriter{out: s.Err}
 	log := c.logger("jobmanager", lines)
@@ -64,7 +64,8 @@ func (c *DevCommand) serve(ctx context.Context, s *Streams, shown []settings.Sho
 		MaxArtifact: 1 << 30, MaxResult: 1 << 30, KeepJobs: 1000, Detection: 4 * time.Second, Lease: 16 * time.Second,
 		tokenFlag: c.tokenFlag, logFlags: c.logFlags,
 	}
-	// The task managers end before the job manager does, so that they do not search for it.
+	// The job manager does not end with ctx: m.Close below ends it after the task managers have
+	// ended. Task managers that outlive their job manager would try to reconnect.
 	m, err := command.start(context.WithoutCancel(ctx), shown, log)
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func (c *DevCommand) serve(ctx context.Context, s *Streams, shown []settings.Sho
 	return errors.Join(err, m.Close())
 }
 
-// announce says that the cluster is up, and how to use it.
+// announce prints or logs that the cluster is ready, and how to use it.
 func (c *DevCommand) announce(s *Streams, m *manager, log hclog.Logger) {
 	if c.LogJSON {
 		log.Info("cluster is up", "address", m.Address(), "task managers", c.TaskManagers, "slots", c.TaskManagers*c.Slots)
@@ -95,7 +96,7 @@ func (c *DevCommand) announce(s *Streams, m *manager, log hclog.Logger) {
 	fmt.Fprintf(s.Out, "\nIn another terminal:\n  go run ./examples/kmeans --cluster %s --parallelism %d\n\nCtrl-C ends the cluster.\n", m.Address(), c.TaskManagers*c.Slots)
 }
 
-// awaitRegistration waits until all task managers have registered.
+// awaitRegistration waits until all task managers have registered, but at most 30 seconds.
 func (c *DevCommand) awaitRegistration(ctx context.Context, m *manager, processes *taskManagers) error {
 	late := time.NewTimer(30 * time.Second)
 	defer late.Stop()
@@ -121,11 +122,11 @@ func (c *DevCommand) awaitRegistration(ctx context.Context, m *manager, processe
 // taskManagers has the processes of the task managers.
 type taskManagers struct {
 	processes []*exec.Cmd
-	empty     chan struct{} // closed when all have ended
+	empty     chan struct{} // closed when all processes have ended
 	alive     sync.WaitGroup
 }
 
-// start starts the task managers. It reports one that does not start, and goes on without it.
+// start starts the task managers. If one cannot be started, it prints the error and goes on.
 func (c *DevCommand) start(dir, address string, lines *lineWriter, log hclog.Logger) *taskManagers {
 	w := &taskManagers{empty: make(chan struct{})}
 	self, err := os.Executable()
@@ -170,7 +171,7 @@ func (c *DevCommand) start(dir, address string, lines *lineWriter, log hclog.Log
 	return w
 }
 
-// memoryEach is the memory of each task manager, 0 if unknown.
+// memoryEach returns the memory of each task manager in bytes, or 0 if it is unknown.
 func (c *DevCommand) memoryEach() int64 {
 	if c.Memory > 0 {
 		return int64(c.Memory)
@@ -178,7 +179,7 @@ func (c *DevCommand) memoryEach() int64 {
 	return machineMemory() / 4 * 3 / int64(c.TaskManagers)
 }
 
-// stop ends the task managers, gracefully first, and waits for them.
+// stop sends SIGTERM to the task managers, and kills those that have not ended after 5 seconds.
 func (w *taskManagers) stop() {
 	for _, p := range w.processes {
 		_ = p.Process.Signal(syscall.SIGTERM)
@@ -196,13 +197,13 @@ func (w *taskManagers) stop() {
 	<-w.empty
 }
 
-// lineWriter writes whole lines of several writers, one at a time.
+// lineWriter serializes the writes of several goroutines, each of whole lines, to out.
 type lineWriter struct {
 	mu  sync.Mutex
 	out io.Writer
 }
 
-// Write passes text on.
+// Write writes p to the underlying writer.
 func (w *lineWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,8 +219,8 @@ func (w *lineWriter) prefixed(prefix string) io.Writer {
 	}}
 }
 
-// asJSON returns a writer that passes lines of JSON on as they are, and logs other lines, such
-// as those of a panic. Only one goroutine may use it at a time.
+// asJSON returns a writer that writes lines of JSON unchanged, and logs all other lines, such as
+// the stack of a panic, as errors to log. Only one goroutine may use it at a time.
 func (w *lineWriter) asJSON(log hclog.Logger) io.Writer {
 	return &prefixWriter{pass: func(line string) error {
 		if !json.Valid([]byte(line)) {
@@ -231,7 +232,7 @@ func (w *lineWriter) asJSON(log hclog.Logger) io.Writer {
 	}}
 }
 
-// maxLine bounds how much of an unfinished line is kept.
+// maxLine is the number of bytes at which prefixWriter splits an unfinished line.
 const maxLine = 16 << 10
 
 type prefixWriter struct {
@@ -239,7 +240,7 @@ type prefixWriter struct {
 	part []byte
 }
 
-// Write passes on the complete lines.
+// Write buffers p, and calls pass for each complete line in the buffer.
 func (w *prefixWriter) Write(p []byte) (int, error) {
 	w.part = append(w.part, p...)
 	for {

@@ -25,7 +25,7 @@ func (c *ExportCommand) Run(s *Streams) error {
 	return misuse(ok, err)
 }
 
-// ImportCommand reads a model in another format.
+// ImportCommand converts a model from another format.
 type ImportCommand struct {
 	File string `arg:"" help:"File of a model in another format."`
 	From string `placeholder:"FORMAT" help:"Format to read (default: by the ending of the file)."`
@@ -37,13 +37,14 @@ type ImportCommand struct {
 // Help lists the formats.
 func (c *ImportCommand) Help() string { return formatsHelp() }
 
-// Run reads the file.
+// Run reads the file and writes the model.
 func (c *ImportCommand) Run(s *Streams) error {
 	ok, err := builtin.Import(s.Out, c.File, c.From, c.Output, c.IfExists == "replace", c.ImportArgs)
 	return misuse(ok, err)
 }
 
-// misuse marks an error as one of usage if the arguments are wrong.
+// misuse returns err, as a UsageError if ok is false, which means that the arguments are
+// invalid.
 func misuse(ok bool, err error) error {
 	if ok || err == nil {
 		return err

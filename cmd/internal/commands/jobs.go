@@ -61,7 +61,7 @@ func stateNames() []string {
 	return names
 }
 
-// jobObject is a job as JSON, with its state in words.
+// jobObject is a job as JSON, with the name of its state instead of a number.
 type jobObject struct {
 	State string `json:"state"`
 	wire.JobInfo
@@ -79,14 +79,13 @@ func writeJobs(w io.Writer, jobs []wire.JobInfo, now time.Time) error {
 	t := table{head: []string{"job", "name", "state", "slots", "submitted", "ran", "detail"}}
 	for i := range jobs {
 		j := &jobs[i]
-		detail, _, _ := strings.Cut(j.Detail, "\n") // a panic comes with its stack
+		detail, _, _ := strings.Cut(j.Detail, "\n") // the detail of a panic continues with the stack
 		t.row(string(j.ID), j.Name, j.State.String(), slotsOf(j), ago(now, j.Submitted), ran(j, now), detail)
 	}
 	return t.write(w)
 }
 
-// slotsOf returns the number of slots that a job needs; a job that is not compiled has none
-// yet.
+// slotsOf returns the number of slots that a job needs, or "-" if it has not been compiled yet.
 func slotsOf(j *wire.JobInfo) string {
 	if j.Slots == 0 {
 		return "-"
@@ -94,7 +93,7 @@ func slotsOf(j *wire.JobInfo) string {
 	return strconv.Itoa(j.Slots)
 }
 
-// ran returns how long a job has been at work.
+// ran returns how long a job has run, or "-" if it has not started.
 func ran(j *wire.JobInfo, now time.Time) string {
 	if j.Started.IsZero() {
 		return "-"
@@ -170,7 +169,7 @@ func writePlan(w io.Writer, p *plan.Plan, form string) error {
 	return err
 }
 
-// writeJob prints all there is to know of a job.
+// writeJob prints the properties, the failure, the workers and the progress of a job.
 func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
 	lines := [][2]string{
 		{"job", string(j.ID)},
@@ -223,7 +222,7 @@ func writeProgress(w io.Writer, at *wire.Progress, p *plan.Plan) error {
 		}
 		rows, shards := strconv.FormatInt(at.Vertices[i].Rows, 10), fmt.Sprintf("%d of %d", at.Vertices[i].ShardsDone, p.Shards)
 		if v.Queue != "" && p.Nodes[v.Chain[0].Node].Stage != plan.QueueInit {
-			rows, shards = "-", "-" // what the stages of a queue exchange is not rows
+			rows, shards = "-", "-" // the outputs of these stages of a queue are not rows
 		}
 		t.row(strconv.Itoa(i), v.Name, strconv.Itoa(v.Parallelism), rows, shards)
 	}
@@ -243,7 +242,8 @@ func writeProgress(w io.Writer, at *wire.Progress, p *plan.Plan) error {
 	return nil
 }
 
-// terminalText is plain for text of several lines.
+// terminalText applies plain to each line of s. It keeps line breaks, and replaces the
+// indentation of each line by as many spaces.
 func terminalText(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {
@@ -261,7 +261,8 @@ type logsCommand struct {
 	Follow bool   `short:"f" help:"Follow the output until the job ends."`
 }
 
-// Run prints the lines. With several workers, each line begins with the number of its worker.
+// Run prints the lines. Without --worker, the number of the worker and the name of its task
+// manager precede each line in brackets.
 func (c *logsCommand) Run(ctx context.Context, s *Streams) error {
 	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
 		stream, err := jm.Logs(ctx, &wire.LogsRequest{Job: wire.JobID(c.Job), Worker: c.Worker, Follow: c.Follow})
@@ -295,7 +296,7 @@ type cancelCommand struct {
 	Jobs []string `arg:"" help:"IDs of the jobs, or the starts of them."`
 }
 
-// Run cancels all of the jobs that can be cancelled.
+// Run cancels the jobs. If one cannot be cancelled, it still cancels the others.
 func (c *cancelCommand) Run(ctx context.Context, s *Streams) error {
 	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
 		var errs []error
@@ -331,8 +332,8 @@ func (c *taskManagersCommand) Run(ctx context.Context, s *Streams) error {
 	})
 }
 
-// writeTaskManagers writes the task managers, and tells which of them take no new work and
-// whether the job manager takes jobs.
+// writeTaskManagers prints a table of the task managers. It also prints why the job manager
+// takes no jobs, and why task managers take no work, where that is so.
 func writeTaskManagers(w io.Writer, reply *wire.TaskManagersReply) error {
 	if reply.Ailing != "" {
 		if _, err := fmt.Fprintf(w, "the job manager takes no jobs: %s\n\n", plain(reply.Ailing)); err != nil {
@@ -352,7 +353,7 @@ func writeTaskManagers(w io.Writer, reply *wire.TaskManagersReply) error {
 		if n.Ailing != "" {
 			state += ", takes no work"
 		}
-		if n.State == "alive" { // the slots of others cannot be used
+		if n.State == "alive" { // slots of task managers in other states cannot be used
 			slots, free = slots+n.Slots, free+n.Free
 		}
 		t.row(n.Name, state, strconv.Itoa(n.Slots), strconv.Itoa(n.Free), sizeText(n.Memory), n.Platform.String(), versionOf(n.Build), cmp.Or(programs.Short(n.Executable), "-"),
@@ -374,13 +375,13 @@ func writeTaskManagers(w io.Writer, reply *wire.TaskManagersReply) error {
 	return nil
 }
 
-// versionOf returns the version in the description of a build, which names the platform too.
+// versionOf returns the first word of build, a description of a build. This word is the version.
 func versionOf(build string) string {
 	version, _, _ := strings.Cut(build, " ")
 	return cmp.Or(version, "-")
 }
 
-// sizeText writes a number of bytes with three digits.
+// sizeText returns a size of n bytes as text with three significant digits and a binary unit.
 func sizeText(n int64) string {
 	f, unit := float64(n), 0
 	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}

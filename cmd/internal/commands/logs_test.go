@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// output keeps the output of a command.
+// output records the output of a command. It may be read while the command runs.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -33,7 +33,7 @@ func (s *output) lines() []string {
 	return strings.Split(strings.TrimSuffix(s.text.String(), "\n"), "\n")
 }
 
-// value waits for a line with a message and returns one of its values. All lines must be JSON.
+// value waits for a log line in JSON with the given message, and returns its value for key.
 func (s *output) value(t *testing.T, message, key string) (value any) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -45,12 +45,12 @@ func (s *output) value(t *testing.T, message, key string) (value any) {
 			}
 		}
 		return false
-	}, 20*time.Second, time.Millisecond, "%s is not said: %s", message, s.lines())
+	}, 20*time.Second, time.Millisecond, "no line has the message %q: %s", message, s.lines())
 	return value
 }
 
-// command runs a command until the test ends it. It returns what the command prints, standard
-// output included, and its exit code.
+// command starts a command. out records its standard output and standard error. end interrupts
+// the command and returns its exit code.
 func command(t *testing.T, cli any, args ...string) (out *output, end func() int) {
 	t.Helper()
 	out = &output{}
@@ -66,8 +66,8 @@ func command(t *testing.T, cli any, args ...string) (out *output, end func() int
 	}
 }
 
-// TestAllIsJSON: with --log-json, a manager prints nothing but JSON, one object a line, from
-// the first line to the last. That includes warnings and the error that ends it.
+// TestAllIsJSON requires that with --log-json every line that a job manager or task manager
+// prints is JSON, including warnings and the error that ends the process.
 func TestAllIsJSON(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string) string { return filepath.Join(dir, name) }
@@ -115,7 +115,8 @@ func TestAllIsJSON(t *testing.T) {
 	whole(jobs)
 }
 
-// TestLinesAsJSON: output of a process beside its log is logged, such as that of a panic.
+// TestLinesAsJSON requires that the writer of asJSON logs lines that are not JSON, such as those
+// of a panic, and writes lines of JSON unchanged.
 func TestLinesAsJSON(t *testing.T) {
 	var out bytes.Buffer
 	w := &lineWriter{out: &out}

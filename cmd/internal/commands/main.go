@@ -15,10 +15,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/flags"
 )
 
-// Streams are the inputs and outputs of a command, and its environment.
+// Streams has the outputs of a command and its environment variables.
 type Streams struct {
 	Out, Err io.Writer
-	Lookup   func(string) (string, bool) // environment variables
+	Lookup   func(string) (string, bool) // looks up an environment variable, as os.LookupEnv does
 }
 
 // Standard returns the streams of the process.
@@ -31,33 +31,34 @@ const (
 	exitUsage  = 2
 )
 
-// UsageError is an error about a command line that cannot be used.
+// UsageError marks an error about an invalid command line or configuration.
 type UsageError struct{ error }
 
-// Unwrap returns the error itself.
+// Unwrap returns the marked error.
 func (e UsageError) Unwrap() error { return e.error }
 
-// QuietError is an error that the user knows already.
+// QuietError marks an error that is not printed, because the user knows of it already.
 type QuietError struct{ error }
 
-// Unwrap returns the error.
+// Unwrap returns the marked error.
 func (e QuietError) Unwrap() error { return e.error }
 
-// Usage marks an error as one of the command line.
+// Usage returns err as a UsageError.
 func Usage(err error) error { return UsageError{err} }
 
-// Quiet marks an error as one that is not printed again.
+// Quiet returns err as a QuietError.
 func Quiet(err error) error { return QuietError{err} }
 
-// ExitError asks for an exit code, and prints nothing.
+// ExitError is an exit code. If a command returns it, no error is printed.
 type ExitError int
 
-// Error names the code.
+// Error returns a text with the code.
 func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // Main reads a command line into cli, which is a pointer to a kong struct, and runs the
-// command. It returns the exit code: 2 for a command line or configuration that cannot be used,
-// 1 for any other error. bind is passed to the Run methods that ask for it.
+// command. It returns the exit code: 2 for an invalid command line or configuration, the code in
+// an ExitError, and 1 for any other error. A value in bind is passed to each Run method that has
+// a parameter of its type.
 func Main(ctx context.Context, name, description string, cli any, args []string, s *Streams, bind ...any) int {
 	given, err := configFlag(args)
 	if err != nil {
@@ -87,7 +88,7 @@ func Main(ctx context.Context, name, description string, cli any, args []string,
 	return fail(s, name, parsed.Run(append(bind, s, file, parser)...))
 }
 
-// fail prints an error and returns the exit code.
+// fail returns the exit code for err. It prints err unless it is an ExitError or a QuietError.
 func fail(s *Streams, name string, err error) int {
 	var exit ExitError
 	switch {
@@ -106,13 +107,13 @@ func fail(s *Streams, name string, err error) int {
 	return exitFailed
 }
 
-// ConfigFlag is the flag for the configuration file. It is read before all other flags, as they
-// depend on it; commands embed it for --help.
+// ConfigFlag is the flag for the configuration file. Main reads it with configFlag before all
+// other flags, whose values may come from the file. Commands embed ConfigFlag for --help.
 type ConfigFlag struct {
 	Config string `type:"path" placeholder:"FILE" help:"Configuration file (default: $$SUPERSTEP_CONFIG, or superstep/config.yaml under the user's configuration directory or /etc)."`
 }
 
-// configFlag finds the configuration file on the command line, up to "--".
+// configFlag returns the value of --config in args before "--", or "" if there is none.
 func configFlag(args []string) (string, error) {
 	for i, arg := range args {
 		switch {
@@ -167,12 +168,12 @@ func settingRows(shown []settings.Shown) []settingRow {
 	return rows
 }
 
-// defaults are values that depend on the machine, for the help texts and defaults of flags.
+// defaults returns the default values of flags that depend on the machine, for kong.
 func defaults(lookup func(string) (string, bool)) kong.Vars {
 	return kong.Vars{"state": stateDir(lookup)}
 }
 
-// stateDir is where managers keep files that outlive them.
+// stateDir returns the directory for files that managers keep when their processes end.
 func stateDir(lookup func(string) (string, bool)) string {
 	if dir, ok := lookup("XDG_STATE_HOME"); ok && strings.HasPrefix(dir, "/") {
 		return dir + "/superstep"
@@ -183,8 +184,8 @@ func stateDir(lookup func(string) (string, bool)) string {
 	return os.TempDir() + "/superstep"
 }
 
-// wordsOf returns the words that may follow a kong command, for completion: its flags, its
-// children and the values of its arguments.
+// wordsOf returns the words that may follow command n, for completion: its subcommands, the
+// values of its enumerated arguments, and the flags of n and of the commands above it.
 func wordsOf(n *kong.Node) []string {
 	var words []string
 	for _, child := range n.Children {

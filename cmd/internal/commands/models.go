@@ -31,7 +31,7 @@ func (c *TrainCommand) Run() error {
 	return UsageError{err}
 }
 
-// completions tells completion what may follow the command.
+// completions returns, for completion, the words that may follow, by the text typed before them.
 func (*TrainCommand) completions() map[string][]string { return builtin.Words("train") }
 
 // PredictCommand applies a model.
@@ -47,12 +47,12 @@ func (c *PredictCommand) Run() error {
 
 func (*PredictCommand) completions() map[string][]string { return builtin.Words("predict") }
 
-// EvaluateCommand measures predictions.
+// EvaluateCommand computes metrics of predictions.
 type EvaluateCommand struct {
 	Flags []string `arg:"" optional:"" help:"\"evaluate --help\" lists them."`
 }
 
-// Run measures and then ends the process.
+// Run computes the metrics and then ends the process.
 func (c *EvaluateCommand) Run() error {
 	builtin.EvaluateMain("superstep evaluate", c.Flags)
 	return nil
@@ -60,7 +60,7 @@ func (c *EvaluateCommand) Run() error {
 
 func (*EvaluateCommand) completions() map[string][]string { return builtin.Words("evaluate") }
 
-// InspectCommand shows what is in the file of a model.
+// InspectCommand prints, and optionally plots, the content of a model's file.
 type InspectCommand struct {
 	File   string     `arg:"" help:"File of a model of any kind."`
 	Output outputForm `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"text or json."`
@@ -69,7 +69,7 @@ type InspectCommand struct {
 	PlotOf string     `enum:"loss,coefficients,importance" default:"loss" placeholder:"WHAT" help:"loss, the curve of training (the default), coefficients, or importance, of features to trees."`
 }
 
-// Run shows it.
+// Run prints the content of the file.
 func (c *InspectCommand) Run(s *Streams) error {
 	if c.Rows < 0 {
 		return UsageError{fmt.Errorf("--rows is %d: want 0 or more", c.Rows)}

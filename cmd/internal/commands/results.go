@@ -27,7 +27,7 @@ type resultsCommand struct {
 	IfExists string `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What to do if the file exists: fail (the default) or replace."`
 }
 
-// Run prints the result, or the list of results.
+// Run prints or writes one result. If there are several and none is named, it lists them.
 func (c *resultsCommand) Run(ctx context.Context, s *Streams) error {
 	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
 		name := c.Name
@@ -58,7 +58,7 @@ func writeResults(w io.Writer, results []wire.ResultInfo) error {
 	return t.write(w)
 }
 
-// fetch reads one result and writes it to its destination.
+// fetch reads the result with the given name and writes it to c.Output, or to standard output.
 func (c *resultsCommand) fetch(ctx context.Context, s *Streams, jm jobManager, name string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,10 +91,10 @@ func (c *resultsCommand) fetch(ctx context.Context, s *Streams, jm jobManager, n
 	return quietWrites(s.Out, func(w io.Writer) error { return writeLines(w, rows) })
 }
 
-// resultPieces is a result that is being received.
+// resultPieces reads the pieces of one result from a job manager.
 type resultPieces struct {
 	stream grpc.ServerStreamingClient[wire.ResultPiece]
-	first  *wire.ResultPiece // nil once it is read
+	first  *wire.ResultPiece // the first piece; nil once next has returned it
 }
 
 func (r *resultPieces) next() (*wire.ResultPiece, error) {
@@ -105,7 +105,7 @@ func (r *resultPieces) next() (*wire.ResultPiece, error) {
 	return r.stream.Recv()
 }
 
-// rows returns the next stream of rows.
+// rows returns the rows of the next piece as an Arrow IPC stream.
 func (r *resultPieces) rows() ([]byte, error) {
 	p, err := r.next()
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *resultPieces) rows() ([]byte, error) {
 	return p.Rows, nil
 }
 
-// WriteTo writes what was printed.
+// WriteTo writes the text of all pieces, which the job printed, to w.
 func (r *resultPieces) WriteTo(w io.Writer) (written int64, err error) {
 	for {
 		p, err := r.next()
@@ -132,7 +132,7 @@ func (r *resultPieces) WriteTo(w io.Writer) (written int64, err error) {
 	}
 }
 
-// watchedWriter remembers the error of a write.
+// watchedWriter records the errors of Write in err.
 type watchedWriter struct {
 	io.Writer
 	err error
@@ -144,8 +144,9 @@ func (w *watchedWriter) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// quietWrites writes to a stream of the process. A reader that stops reading knows it, so such
-// an error is quiet.
+// quietWrites calls write with a writer to a stream of the process. If writing to the stream
+// failed, the error is a QuietError: usually a program such as head closed the other end of the
+// pipe, and the user does not need to be told.
 func quietWrites(to io.Writer, write func(io.Writer) error) error {
 	w := &watchedWriter{Writer: to}
 	err := write(w)
@@ -155,7 +156,7 @@ func quietWrites(to io.Writer, write func(io.Writer) error) error {
 	return err
 }
 
-// writeLines writes rows as CSV.
+// writeLines writes rows to w as CSV with a header.
 func writeLines(w io.Writer, rows *batch.SeriesReader) error {
 	form := textfile.Form{Delimiter: ','}
 	if _, err := w.Write(form.Header(rows.Schema())); err != nil {
@@ -178,8 +179,8 @@ func writeLines(w io.Writer, rows *batch.SeriesReader) error {
 	}
 }
 
-// write writes rows to a file with a job of this process. The form of the file then follows
-// from the path as with sinks, and the file appears once it is whole.
+// write writes rows to the file c.Output by running a job in this process. The sink of the job
+// chooses the format by the ending of the path, and the file appears only when it is complete.
 func (c *resultsCommand) write(ctx context.Context, rows *batch.SeriesReader) error {
 	job := engine.Define("results", func(b *engine.Builder, _ struct{}) error {
 		builtin.WriteRows(b.Add(engine.Spec{Op: "ReadResult", Schema: arrowrows.Schema(rows.Schema()), Source: func() engine.Source { return &resultSource{rows} }}), c.Output)
@@ -193,13 +194,13 @@ func (c *resultsCommand) write(ctx context.Context, rows *batch.SeriesReader) er
 	return err
 }
 
-// resultSource is a source with one shard, the rows of a result.
+// resultSource is a source with one shard, which has the rows of a result.
 type resultSource struct{ rows *batch.SeriesReader }
 
 func (*resultSource) Open(*engine.Context) error { return nil }
 func (*resultSource) Close() error               { return nil }
 
-// ReadShard emits the rows.
+// ReadShard emits all rows of the result.
 func (s *resultSource) ReadShard(_ *engine.Context, shard int, out engine.Output) error {
 	for {
 		rec, err := s.rows.Read()

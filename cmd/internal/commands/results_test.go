@@ -26,15 +26,15 @@ type resultRow struct {
 	Text string
 }
 
-// fakeJobManager is a job manager with the results and events that a test gives it.
+// fakeJobManager is a job manager that returns the results and events in its fields.
 type fakeJobManager struct {
-	wire.JobManager // nil, as no other call is expected
+	wire.JobManager // nil, as the tests call only the methods below
 	results         []wire.ResultInfo
 	pieces          map[string][]*wire.ResultPiece
-	broken          bool // the stream of results breaks off
+	broken          bool // Result returns an error after the pieces
 	events          []wire.Event
 	asked           chan *wire.FollowRequest
-	hold            bool // the job goes on after the events
+	hold            bool // the job does not end after the events: Follow waits for its client to disconnect
 }
 
 func (m *fakeJobManager) Overview(context.Context, *wire.OverviewRequest) (*wire.Overview, error) {
@@ -76,7 +76,8 @@ func (m *fakeJobManager) Follow(req *wire.FollowRequest, stream wire.ServerStrea
 	return nil
 }
 
-// serveJobManager serves a job manager and returns the flags to reach it.
+// serveJobManager serves m on a free port and returns the flags with which commands connect to
+// it.
 func serveJobManager(t *testing.T, m *fakeJobManager) []string {
 	m.asked = make(chan *wire.FollowRequest, 10)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -123,7 +124,7 @@ func TestResults(t *testing.T) {
 	const csv = "n,text\n1,\"x,y\"\n2,\"\"\n3,z\n"
 	code, out, errOut := results("j")
 	require.Zero(t, code, errOut)
-	require.Equal(t, csv, out, "the only one")
+	require.Equal(t, csv, out, "without a name, the command prints the only result of the job")
 
 	m.results = append(m.results, wire.ResultInfo{Name: "printed", Kind: wire.ResultText, Rows: 1})
 	code, out, _ = results("j")
@@ -181,7 +182,7 @@ func TestResults(t *testing.T) {
 		require.Zero(t, code, errOut)
 	}
 
-	// A result that breaks off leaves no file.
+	// If the stream of a result fails, the command leaves no file.
 	m.broken = true
 	for _, name := range []string{"best", "printed"} {
 		fails(exitFailed, "the rest is lost", "j", name)
@@ -218,13 +219,14 @@ func TestAttach(t *testing.T) {
 		require.Equal(t, c.code, code, errOut)
 		require.Equal(t, "hello\n", out)
 		require.Contains(t, errOut, c.want)
-		require.False(t, (<-m.asked).Attach, "the job does not end with who looks at it")
+		require.False(t, (<-m.asked).Attach, "the job must not depend on the client that follows it")
 		_, out, errOut = run(t, nil, append([]string{"attach", "-q", "j"}, flags...)...)
 		require.Equal(t, "hello\n", out)
 		require.NotContains(t, errOut, "is running")
 	}
 
-	// An interrupt does not touch the job: the test would see a call to cancel it.
+	// An interrupt ends the command but does not cancel the job: a call of Cancel would panic,
+	// as fakeJobManager does not implement it.
 	m := &fakeJobManager{events: story(wire.JobInfo{})[:2], hold: true}
 	flags := serveJobManager(t, m)
 	ctx, interrupt := context.WithCancel(t.Context())

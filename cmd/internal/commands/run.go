@@ -24,17 +24,18 @@ func (c *RunCommand) Help() string {
 	return "Built-in jobs:\n\n  " + strings.Join(builtin.About(), "\n\n  ")
 }
 
-// Run runs it to its end and returns its exit code.
+// Run runs the job or program to its end, and returns the exit code of a program.
 func (c *RunCommand) Run(ctx context.Context, s *Streams) error {
 	return launch(ctx, s, "superstep run", c.What, nil)
 }
 
-// SubmitCommand is RunCommand without waiting for the end.
+// SubmitCommand submits a built-in job or a program to a cluster without waiting for its end.
 type SubmitCommand struct {
 	What []string `arg:"" passthrough:"" help:"A built-in job, or the path of a program made with engine.Main, and its flags."`
 }
 
-// Run submits it and prints the job's name.
+// Run submits the job. It adds the flag --detach, and the flag --cluster localhost unless a
+// cluster is given by a flag or by the environment.
 func (c *SubmitCommand) Run(ctx context.Context, s *Streams) error {
 	var more []string
 	if !named(c.What, "--detach") {
@@ -46,7 +47,7 @@ func (c *SubmitCommand) Run(ctx context.Context, s *Streams) error {
 	return launch(ctx, s, "superstep submit", c.What, more)
 }
 
-// named says whether a flag is among words.
+// named reports whether words contain flag, alone or with "=" and a value.
 func named(words []string, flag string) bool {
 	for _, w := range words {
 		if w == flag || strings.HasPrefix(w, flag+"=") {
@@ -56,7 +57,8 @@ func named(words []string, flag string) bool {
 	return false
 }
 
-// launch runs a built-in job in this process, or a program as a process of its own.
+// launch runs what[0]: a built-in job in this process, which then ends, or a program in a
+// process of its own. The arguments are those in more and then the rest of what.
 func launch(ctx context.Context, s *Streams, command string, what, more []string) error {
 	name, words := what[0], append(more, what[1:]...)
 	if !strings.ContainsRune(name, os.PathSeparator) {
@@ -75,7 +77,7 @@ func launch(ctx context.Context, s *Streams, command string, what, more []string
 		}
 		return UsageError{err}
 	}
-	// The program has the terminal: it handles Ctrl-C itself.
+	// The program shares the terminal and handles Ctrl-C itself. This process must ignore it.
 	signal.Ignore(os.Interrupt)
 	cmd := exec.CommandContext(ctx, path, words...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, s.Out, s.Err

@@ -26,7 +26,7 @@ import (
 	"github.com/superstep-ml/superstep/taskmanager"
 )
 
-// logFlags say what is logged and how.
+// logFlags are the flags for the level and the format of the log.
 type logFlags struct {
 	LogLevel string `setting:"log.level" enum:"trace,debug,info,warn,error,off" default:"info" placeholder:"LEVEL" help:"Lowest level that is logged on standard error: trace, debug, info, warn, error or off (default: ${default})."`
 	LogJSON  bool   `name:"log-json" setting:"log.json" help:"Log as JSON, one object per line."`
@@ -36,8 +36,9 @@ func (f *logFlags) logger(name string, w io.Writer) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Name: name, Level: hclog.LevelFromString(f.LogLevel), Output: w, JSONFormat: f.LogJSON})
 }
 
-// last logs the error that ended a manager if all output must be JSON. It returns the error
-// that is still to be printed.
+// last logs err, the error that ended a manager, if --log-json requires that all output is
+// JSON. It then returns an ExitError, so that err is not also printed as text. Otherwise it
+// returns err.
 func (f *logFlags) last(log hclog.Logger, err error) error {
 	if err == nil || !f.LogJSON || !log.IsError() {
 		return err
@@ -73,7 +74,7 @@ type JobManagerCommand struct {
 	logFlags
 }
 
-// Run serves until the context ends.
+// Run runs the job manager until ctx is done.
 func (c *JobManagerCommand) Run(ctx context.Context, s *Streams, file *settings.Settings, parser *kong.Kong) error {
 	log := c.logger("jobmanager", s.Err)
 	return c.last(log, c.serve(ctx, s, file.Show(parser), log))
@@ -85,7 +86,7 @@ func (c *JobManagerCommand) serve(ctx context.Context, s *Streams, shown []setti
 	if err != nil {
 		return err
 	}
-	if !c.LogJSON { // which prints the same
+	if !c.LogJSON { // with --log-json, the log has the addresses
 		fmt.Fprintf(s.Out, "job manager at %s\n", m.Address())
 		m.announceHTTP(s)
 	}
@@ -96,7 +97,7 @@ func (c *JobManagerCommand) serve(ctx context.Context, s *Streams, shown []setti
 	return m.Close()
 }
 
-// warn warns of --insecure.
+// warn warns about --insecure if it is given. what says what others on the network can do.
 func (f *logFlags) warn(log hclog.Logger, s *Streams, name string, insecure bool, what string) {
 	switch {
 	case insecure && f.LogJSON:
@@ -113,7 +114,8 @@ type manager struct {
 	probes *rest.Probes // nil if off
 }
 
-// start starts both servers. shown are the settings that the servers show to clients.
+// start starts the job manager and, unless they are off, its HTTP server and its server for
+// probes. shown are the settings that the HTTP server shows to clients.
 func (c *JobManagerCommand) start(ctx context.Context, shown []settings.Shown, logger hclog.Logger) (*manager, error) {
 	policy, err := core.ParsePolicy(c.Placement)
 	if err != nil {
@@ -146,14 +148,14 @@ func (c *JobManagerCommand) start(ctx context.Context, shown []settings.Shown, l
 	return all, nil
 }
 
-// announceHTTP says where the HTTP server listens.
+// announceHTTP prints the URL of the HTTP server, unless the server is off.
 func (m *manager) announceHTTP(s *Streams) {
 	if m.http != nil {
 		fmt.Fprintf(s.Out, "HTTP at %s\n", m.http.URL())
 	}
 }
 
-// Close ends all servers.
+// Close stops the HTTP servers and the job manager.
 func (m *manager) Close() error {
 	var err error
 	if m.probes != nil {
@@ -185,11 +187,11 @@ type TaskManagerCommand struct {
 	logFlags
 }
 
-// Run offers slots until the context ends.
+// Run runs the task manager, which offers slots to the job manager, until ctx is done.
 func (c *TaskManagerCommand) Run(ctx context.Context, s *Streams) error {
 	closeFilesOnExec()
 	log := c.logger("taskmanager", s.Err)
-	if c.LogJSON && c.Name != "" { // several may write to the same stream
+	if c.LogJSON && c.Name != "" { // several task managers may log to the same stream
 		log = log.With("name", c.Name)
 	}
 	return c.last(log, c.offer(ctx, s, log))
@@ -203,7 +205,7 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 	}
 	var ports wire.Ports
 	var err error
-	if c.Ports != "" { // checked before anything waits
+	if c.Ports != "" { // checked first, as dialOptions may wait for the token
 		if ports, err = wire.ParsePorts(c.Ports); err != nil {
 			return UsageError{fmt.Errorf("--worker-ports: %w", err)}
 		}
@@ -223,7 +225,8 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 	return taskmanager.Run(ctx, cfg)
 }
 
-// dialOptions returns how a task manager reaches the job manager.
+// dialOptions returns the address of the job manager and the gRPC options for connections to it.
+// It waits for the cluster's token if necessary.
 func (c *TaskManagerCommand) dialOptions(ctx context.Context, s *Streams, log hclog.Logger) (address string, options []grpc.DialOption, err error) {
 	address, port, err := client.ParseAddress(c.JobManager)
 	if err != nil {
@@ -245,12 +248,11 @@ func (c *TaskManagerCommand) dialOptions(ctx context.Context, s *Streams, log hc
 	}, nil
 }
 
-// tokenWait is how long a task manager waits for the token, which a job manager started beside
-// it makes.
+// tokenWait is how long a task manager waits for the file with the token to be created.
 const tokenWait = 10 * time.Second
 
-// awaitToken reads the cluster's token. A task manager may start just before the job manager
-// that makes the token, so it waits for a while.
+// awaitToken reads the cluster's token. If there is no file with a token, it waits up to
+// tokenWait for one: a job manager that was started at the same time may be about to create it.
 func (c *TaskManagerCommand) awaitToken(ctx context.Context, s *Streams, log hclog.Logger, port int) (security.Token, error) {
 	look := time.NewTicker(250 * time.Millisecond)
 	defer look.Stop()
@@ -293,7 +295,7 @@ type tlsInit struct {
 	Replace bool     `help:"Replace existing files."`
 }
 
-// Run makes the files and says how to use them.
+// Run makes the files and prints command lines that use them.
 func (c *tlsInit) Run(s *Streams) error {
 	set, err := security.InitTLS(c.Dir, c.Hosts, c.Replace)
 	if err != nil {

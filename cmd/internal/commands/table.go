@@ -20,7 +20,7 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// table aligns columns.
+// table is text in rows and columns, which is written with aligned columns.
 type table struct {
 	head []string
 	rows [][]string
@@ -58,7 +58,9 @@ func (t *table) write(w io.Writer) error {
 	return nil
 }
 
-// plain makes text from elsewhere safe for a terminal, on one line.
+// plain returns s as one line that cannot control a terminal: line breaks and tabs become
+// spaces, and other characters that are not printable become question marks. It is for text
+// that users or other machines wrote.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -71,7 +73,7 @@ func plain(s string) string {
 	}, s)
 }
 
-// ago writes how long ago something was, roughly.
+// ago returns as text how long before now the time then was, or "-" if then is zero.
 func ago(now, then time.Time) string {
 	if then.IsZero() {
 		return "-"
@@ -79,7 +81,7 @@ func ago(now, then time.Time) string {
 	return span(now.Sub(then)) + " ago"
 }
 
-// span writes a duration in two units at most.
+// span returns d as text with at most two units. A negative d counts as 0.
 func span(d time.Duration) string {
 	d = max(d, 0)
 	switch {

@@ -18,7 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// waitsFor returns a task manager that starts before its token is there, and its output.
+// waitsFor returns a TaskManagerCommand that reads its token from file, the streams to run it
+// with, and the buffer that gets both of its outputs.
 func waitsFor(file string) (*TaskManagerCommand, *Streams, *bytes.Buffer) {
 	said := new(bytes.Buffer)
 	c := new(TaskManagerCommand)
@@ -26,8 +27,8 @@ func waitsFor(file string) (*TaskManagerCommand, *Streams, *bytes.Buffer) {
 	return c, &Streams{Out: said, Err: said}, said
 }
 
-// TestTokenThatComes starts a task manager a moment before the job manager that makes
-// the token.
+// TestTokenThatComes requires that a task manager gets its token if the file is created 3
+// seconds after it started, and that it prints once that it waits.
 func TestTokenThatComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "token")
@@ -49,7 +50,8 @@ func TestTokenThatComes(t *testing.T) {
 	})
 }
 
-// TestTokenThatDoesNotCome waits for a token for ten seconds, and says what is missing.
+// TestTokenThatDoesNotCome requires that a task manager without a token gives up after
+// tokenWait, with an error that names the missing file.
 func TestTokenThatDoesNotCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "token")
@@ -63,8 +65,8 @@ func TestTokenThatDoesNotCome(t *testing.T) {
 	})
 }
 
-// TestTokenNotWaitedFor: the wait ends with its context, and does not begin if there is a file
-// that is invalid.
+// TestTokenNotWaitedFor requires that the wait for the token ends when its context is done, and
+// that there is no wait if the file exists and its content is invalid.
 func TestTokenNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "token")
@@ -86,7 +88,7 @@ func TestTokenNotWaitedFor(t *testing.T) {
 	})
 }
 
-// TestPortsBeforeTheToken: invalid ports are reported before the wait for a token.
+// TestPortsBeforeTheToken requires that invalid ports are reported without waiting for a token.
 func TestPortsBeforeTheToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s, _ := waitsFor(filepath.Join(t.TempDir(), "token"))

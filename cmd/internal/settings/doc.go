@@ -1,13 +1,16 @@
-// Package settings reads the configuration of the binaries. A setting is a flag with the tag
-// `setting:"jobmanager.listen"`: its key in the configuration file, from which the name of its
-// environment variable follows, SUPERSTEP_JOBMANAGER_LISTEN. The command line has precedence
-// over the environment, the environment over the file, and the file over the default:
+// Package settings reads the configuration of the binaries. A setting is a flag with a tag such
+// as `setting:"jobmanager.listen"`. The value of the tag is the key of the setting in the
+// configuration file. The name of its environment variable follows from the key:
+// SUPERSTEP_JOBMANAGER_LISTEN. The command line has precedence over the environment, the
+// environment over the file, and the file over the default:
 //
 //	s, err := settings.Read(file, os.LookupEnv)
 //	parser, err := kong.New(&cli, s.Option())
-//	_, err = parser.Parse(args)          // asks s for the flags that args lack
+//	parsed, err := parser.Parse(args)    // calls s for the flags that are not in args
+//	s.Given(parsed)
 //	for _, v := range s.Show(parser) {   // every setting with its origin
 //
-// The file is YAML: nested maps, whose keys are joined by dots to the keys of settings. A key
-// that no setting has is an error with the line and the nearest key.
+// The file is YAML with nested maps. The keys on the path to a value, joined by dots, are the
+// key of the setting. A key that no setting has is an error, which names the line and the most
+// similar key.
 package settings

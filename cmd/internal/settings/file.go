@@ -18,15 +18,16 @@ type entry struct {
 	line  int
 }
 
-// maxFile bounds the size of a configuration file. A larger file is hardly a configuration.
+// maxFile is the largest size of a configuration file. A larger file is probably something else.
 const maxFile = 1 << 20
 
-// FileEnv names the configuration file where no flag does.
+// FileEnv is the environment variable with the path of the configuration file.
 const FileEnv = "SUPERSTEP_CONFIG"
 
-// Path returns the configuration file to read: the given file, or else the file that the
-// environment names, or else the user's file if it exists, or else the system's if it exists. It
-// returns "" if there is none.
+// Path returns the path of the configuration file to read. It returns the first of these:
+// given, unless it is ""; the path in the environment variable FileEnv; the user's file if it
+// exists; the file /etc/superstep/config.yaml if it exists; and otherwise "". lookup looks up
+// environment variables.
 func Path(given string, lookup func(string) (string, bool)) string {
 	if given != "" {
 		return given
@@ -48,7 +49,8 @@ func Path(given string, lookup func(string) (string, bool)) string {
 	return ""
 }
 
-// Read reads a configuration file; "" stands for an empty one.
+// Read reads the configuration file at path. If path is "", there is no file, and the settings
+// have only values from the environment, which lookup looks up.
 func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
 	s := &Settings{path: path, lookup: lookup}
 	if path == "" {
@@ -75,7 +77,7 @@ func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
 	return s, nil
 }
 
-// parse returns the values of a file by key.
+// parse returns the values in data, the content of a configuration file, by key.
 func parse(data []byte) (map[string]entry, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -91,10 +93,11 @@ func parse(data []byte) (map[string]entry, error) {
 	return entries, nil
 }
 
-// maxDepth bounds how deep maps are nested; keys have two or three parts.
+// maxDepth is the largest depth of nested maps. The keys of settings have two or three parts.
 const maxDepth = 8
 
-// flatten adds the values below a node.
+// flatten adds the values in node n to into. key is the key of n, "" for the root, and depth is
+// the number of nodes above n.
 func flatten(n *yaml.Node, key string, into map[string]entry, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("line %d: maps are nested too deeply", n.Line)

@@ -14,27 +14,28 @@ import (
 // Tag is the struct tag that makes a flag a setting.
 const Tag = "setting"
 
-// Settings are the values from the environment and a file. It serves one command line.
+// Settings has the values from the environment and from a file, for one command line.
 type Settings struct {
 	path   string
 	lookup func(string) (string, bool)
 	file   map[string]entry
-	given  map[string]string // on the command line
+	given  map[string]string // values on the command line, by key; set by Given
 }
 
-// EnvName is the environment variable of a setting.
+// EnvName returns the name of the environment variable for the setting with the given key.
 func EnvName(key string) string {
 	return "SUPERSTEP_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
 }
 
-// Option has a kong parser ask the settings for flags that are not given.
+// Option returns the option that makes a kong parser call s.Resolve for flags that are not
+// given.
 func (s *Settings) Option() kong.Option {
 	return kong.OptionFunc(func(k *kong.Kong) error {
 		return kong.Resolvers(s).Apply(k)
 	})
 }
 
-// Validate refuses keys of the file that no command has.
+// Validate returns an error if the file has a key that is not a setting of any command.
 func (s *Settings) Validate(app *kong.Application) error {
 	var keys []string
 	each(app.Node, func(f *kong.Flag) { keys = append(keys, f.Tag.Get(Tag)) })
@@ -52,9 +53,9 @@ func (s *Settings) Validate(app *kong.Application) error {
 	return wrong[0]
 }
 
-// Resolve gives a value to a flag that is not on the command line. If the flag cannot have that
-// value, the error says where it is from. The parser would name only the flag, which nobody
-// gave.
+// Resolve returns the value of flag f, which is not on the command line, from the environment or
+// the file, or nil if neither has one. If f cannot have the value, the error names its origin:
+// the parser would name only the flag, which the user did not give.
 func (s *Settings) Resolve(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
 	key := f.Tag.Get(Tag)
 	if key == "" {
@@ -70,7 +71,7 @@ func (s *Settings) Resolve(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, er
 	return value, nil
 }
 
-// fits tries a value of a flag as the parser will.
+// fits returns an error if the parser would refuse value for flag f.
 func fits(f *kong.Flag, value string) error {
 	if f.Enum != "" && !slices.Contains(strings.Split(f.Enum, ","), value) {
 		return fmt.Errorf("%q is not one of %s", value, strings.Join(strings.Split(f.Enum, ","), ", "))
@@ -79,7 +80,8 @@ func fits(f *kong.Flag, value string) error {
 	return f.Mapper.Decode(&kong.DecodeContext{Value: f.Value, Scan: kong.Scan().PushTyped(value, kong.FlagValueToken)}, target)
 }
 
-// find looks a setting up.
+// find returns the value of a setting from the environment or else from the file. origin names
+// the variable, or the file and line. ok is false if neither has the setting.
 func (s *Settings) find(key string) (value, origin string, ok bool) {
 	if value, ok = s.lookup(EnvName(key)); ok && value != "" {
 		return value, "environment " + EnvName(key), true
@@ -90,7 +92,7 @@ func (s *Settings) find(key string) (value, origin string, ok bool) {
 	return "", "", false
 }
 
-// Given records the settings that a parsed command line gives.
+// Given records the values of the settings whose flags are on the command line.
 func (s *Settings) Given(parsed *kong.Context) {
 	s.given = map[string]string{}
 	for _, p := range parsed.Path {
@@ -110,8 +112,8 @@ type Shown struct {
 	Key, Value, Origin, Help string
 }
 
-// Show lists all settings of a parser's commands by key, those of other commands too. Given
-// must have recorded the command line.
+// Show returns the settings of all commands of k, sorted by key, not only those of the command
+// that runs. Call Given first: otherwise values on the command line are missing.
 func (s *Settings) Show(k *kong.Kong) []Shown {
 	var all []Shown
 	seen := map[string]bool{}
@@ -137,7 +139,7 @@ func (s *Settings) Show(k *kong.Kong) []Shown {
 	return all
 }
 
-// each calls f for every flag that is a setting.
+// each calls f for every flag of n, and of the commands below n, that is a setting.
 func each(n *kong.Node, f func(*kong.Flag)) {
 	for _, flag := range n.Flags {
 		if flag.Tag.Get(Tag) != "" {

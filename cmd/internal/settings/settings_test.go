@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/cmd/internal/settings"
 )
 
-// cli is a command line with settings of two commands.
+// cli is a kong struct of two commands that have settings.
 type cli struct {
 	Serve struct {
 		Listen string        `setting:"serve.listen" default:"127.0.0.1:1"`
@@ -31,7 +31,8 @@ type cli struct {
 	} `cmd:""`
 }
 
-// parsed reads a command line with an environment and a file.
+// parsed parses args with the environment env and a configuration file with the content file,
+// and returns the flags and all settings. In origins, "file" replaces the path of the file.
 func parsed(t *testing.T, env map[string]string, file string, args ...string) (*cli, []settings.Shown, error) {
 	t.Helper()
 	path := ""
@@ -88,7 +89,7 @@ func TestOrder(t *testing.T) {
 		"server":       "there:1 from file:6",
 	}, origins)
 
-	// Each kind of value, written as on the command line.
+	// Values of every type that are given on the command line are shown as text.
 	_, shown, err = parsed(t, env, file, "serve", "--wait", "90s", "--room", "3GiB", "--hosts", "c,d", "--hosts", "e", "--no-such=x")
 	require.Error(t, err)
 	require.Nil(t, shown)
@@ -141,8 +142,9 @@ func TestWrongFiles(t *testing.T) {
 	require.ErrorContains(t, err, "is it the right one?")
 }
 
-// TestWrongValuesNameTheirOrigin has a wrong value of every kind, in the environment and in a
-// file. The error names the origin, as nobody has given the flag.
+// TestWrongValuesNameTheirOrigin requires that the error about an invalid value of any type
+// names where the value is set: the environment variable, or the file and line. Commands
+// without the setting must not report an error.
 func TestWrongValuesNameTheirOrigin(t *testing.T) {
 	for _, c := range []struct{ key, value, want string }{
 		{"slots", "many", `"many"`},
@@ -160,10 +162,10 @@ func TestWrongValuesNameTheirOrigin(t *testing.T) {
 		require.ErrorContains(t, err, "config.yaml:3: serve."+c.key+": ")
 		require.ErrorContains(t, err, c.want)
 		_, _, err = parsed(t, map[string]string{name: c.value}, "", "ask")
-		require.NoError(t, err, "it is nothing to this command")
+		require.NoError(t, err, "the command ask does not have this setting, so the invalid value must not matter")
 	}
 	_, _, err := parsed(t, map[string]string{"SUPERSTEP_SERVE_SLOTS": "many"}, "", "serve", "--slots", "3")
-	require.NoError(t, err, "the command line counts before")
+	require.NoError(t, err, "the value on the command line takes precedence over the invalid one in the environment")
 }
 
 func TestWhichFile(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes, written with a unit. Units are powers of 1000, or of 1024 if they
-// have an i.
+// Size is a number of bytes that is written with a unit. KB, MB, GB and TB are powers of 1000;
+// KiB, MiB, GiB and TiB are powers of 1024.
 type Size int64
 
 var units = []struct {
@@ -37,7 +37,8 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%q is no size: want a number and a unit, such as 512MiB or 4GB", in)
 }
 
-// String writes the size with the largest unit that gives a whole number.
+// String returns the size as a whole number of the largest binary unit (TiB, GiB, MiB or KiB)
+// that divides it, or else in bytes.
 func (s Size) String() string {
 	for _, u := range units[:4] {
 		if s != 0 && int64(s)%u.bytes == 0 {

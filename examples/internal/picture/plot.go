@@ -1,5 +1,5 @@
-// Package picture is what the plots of the examples share: their look, their formats, and how
-// they are written.
+// Package picture has the code that the examples share for plots: their style, their file
+// formats, and writing them.
 package picture
 
 import (
@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// Valid says whether a picture can be written to a path; "" stands for none.
+// Valid returns an error if path does not end in the name of a supported format: .png, .svg or
+// .pdf. An empty path, which means that no plot is wanted, is valid.
 func Valid(path string) error {
 	if ext := filepath.Ext(path); path != "" && ext != ".png" && ext != ".svg" && ext != ".pdf" {
 		return fmt.Errorf("--plot %s: want a name that ends in .png, .svg or .pdf", path)
@@ -22,7 +23,7 @@ func Valid(path string) error {
 	return nil
 }
 
-// New returns a plot without data.
+// New returns an empty plot with the given title and the labels x and y of the axes.
 func New(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
@@ -34,7 +35,8 @@ func New(title, x, y string) *plot.Plot {
 	return p
 }
 
-// Save writes a plot, whole or not at all. The ending of the path chooses the format.
+// Save writes p to the file at path. The ending of the path determines the format. If writing
+// fails, an existing file is not changed.
 func Save(p *plot.Plot, path string) error {
 	content, err := p.WriterTo(7*vg.Inch, 5*vg.Inch, strings.TrimPrefix(filepath.Ext(path), "."))
 	if err == nil {
