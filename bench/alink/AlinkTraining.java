@@ -48,7 +48,7 @@ public final class AlinkTraining {
 		return names;
 	}
 
-	/** Reads the rows; k-means takes their features as a vector. */
+	/** Reads the rows. For k-means, it combines the features of each row into a vector. */
 	static BatchOperator<?> read(String csv, String problem, int features) {
 		boolean clusters = problem.equals("kmeans");
 		List<String> columns = new ArrayList<>();
@@ -74,7 +74,7 @@ public final class AlinkTraining {
 				return new LogisticRegressionTrainBatchOp().setFeatureCols(features).setLabelCol("label")
 					.setOptimMethod(OptimMethod.LBFGS).setMaxIter(iterations).setEpsilon(0.0);
 			case "gbdt":
-				// Alink counts the levels of a tree, and 6 splits make 7 levels.
+				// Alink's depth counts the levels of nodes: a tree of depth 6 has 7 levels.
 				return new GbdtTrainBatchOp().setFeatureCols(features).setLabelCol("label")
 					.setNumTrees(iterations).setMaxDepth(7).setLearningRate(0.1).setMaxBins(128)
 					.setCriteria(CriteriaType.XGBOOST).setLambda(0.0).setGamma(0.0)

@@ -16,8 +16,9 @@ import (
 )
 
 // fakeVariable is the environment variable that makes this program stand in for the command
-// superstep, or for Java with Alink. Its value is what the stand-in for Alink predicts: the
-// distance, and the probability of the true class.
+// superstep, or for Java with Alink. Its value is what the fake Alink predicts: the distance
+// for k-means, else the probability of the true class. With "none", the fake Alink saves no
+// model.
 const fakeVariable = "SUPERSTEP_BENCH_ALINK_TEST"
 
 func TestMain(m *testing.M) {
@@ -31,7 +32,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeTrainer writes a model that names its maker, or the same prediction for all rows.
+// fakeTrainer acts as the command superstep or as Alink, depending on args. To train, it saves
+// prediction as the model. To predict, it writes the same prediction for every row. The fake
+// superstep always uses 0.8 as prediction.
 func fakeTrainer(prediction string, args []string) error {
 	csv, model, output := "", "", ""
 	if at := slices.Index(args, alinkProgram); at >= 0 {
@@ -85,7 +88,8 @@ func fakeTrainer(prediction string, args []string) error {
 	return os.WriteFile(output, []byte(out.String()), 0o600)
 }
 
-// fakeOptions returns the options of a comparison between stand-ins.
+// fakeOptions returns the options of a comparison of the fake superstep with the fake Alink,
+// which predicts prediction.
 func fakeOptions(t *testing.T, prediction string) *options {
 	t.Helper()
 	t.Setenv(fakeVariable, prediction)
@@ -98,7 +102,8 @@ func fakeOptions(t *testing.T, prediction string) *options {
 	}
 }
 
-// Contestants take turns, and each has a line for every number of threads.
+// TestTurns requires that contestants take turns in an order that changes every round, and that
+// the table has a line for each contestant and number of threads.
 func TestTurns(t *testing.T) {
 	o := fakeOptions(t, "0.8")
 	require.NoError(t, o.Validate())
@@ -147,7 +152,7 @@ kmeans, round 2 of 2: superstep, 1
 	require.Equal(t, 1.0, tables[1].Lines[2].Ratio.Wall)
 }
 
-// If the models differ in quality, the program must print no times.
+// TestUnlike requires that no times are printed if the models differ in quality.
 func TestUnlike(t *testing.T) {
 	o := fakeOptions(t, "0.9")
 	var out bytes.Buffer
@@ -176,7 +181,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// Output that cannot be read as predictions is an error.
+// TestPredictions requires that readPredictions refuses text that has no valid predictions.
 func TestPredictions(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                    "EOF",

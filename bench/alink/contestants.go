@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/usage"
 )
 
-// work is the task of a contestant: train on the rows of a file, save the model, and write its
-// predictions for the same rows.
+// work describes the task of a contestant: to train on the rows of the file csv, save the model
+// in the file model, and write predictions for the same rows to the file output.
 type work struct {
 	problem *problem
 	threads int
@@ -23,17 +23,19 @@ type work struct {
 	output  string
 }
 
-// A contestant trains and predicts in processes.
+// contestant is one of the libraries that are compared. train and predict return commands,
+// which run in processes of their own.
 type contestant interface {
 	name() string
 	train(w work) *exec.Cmd
 	predict(w work) *exec.Cmd
-	// columns names the columns of the file of predictions. It is nil if the first line of the
-	// file names them.
+	// columns returns the column names of the file that predict writes. It returns nil if the
+	// first line of that file has the names.
 	columns(p *problem) []string
 }
 
-// contestants lists the contestants that take part, ours first.
+// contestants returns the contestants that take part, Superstep first. Unless o.Superstep names
+// the command superstep, it builds the command in dir.
 func (o *options) contestants(dir string) ([]contestant, error) {
 	command := o.Superstep
 	if command == "" {
@@ -70,7 +72,7 @@ func (w work) train(c contestant) (outcome, error) {
 	return out, nil
 }
 
-// run runs a process. Its error contains what the process printed.
+// run runs child until it exits. If child fails, the error contains what it printed.
 func run(child *exec.Cmd) error {
 	var said bytes.Buffer
 	child.Stdout, child.Stderr = &said, &said
@@ -80,7 +82,7 @@ func run(child *exec.Cmd) error {
 	return nil
 }
 
-// superstep is this engine, run by its command.
+// superstep is the contestant Superstep, which runs as the command superstep.
 type superstep struct{ command string }
 
 func (superstep) name() string { return "superstep" }
@@ -105,16 +107,16 @@ func (s superstep) predict(w work) *exec.Cmd {
 
 func (superstep) columns(*problem) []string { return nil }
 
-// alinkProgram is the class that runs Alink, from the file of that name.
+// alinkProgram is the Java class that runs Alink. Its source is AlinkTraining.java.
 const alinkProgram = "AlinkTraining"
 
-// alink is Alink on Flink's local cluster, in one Java process.
+// alink is the contestant Alink, which runs on Flink's local cluster in one Java process.
 type alink struct{ java, dir string }
 
 func (alink) name() string { return "Alink" }
 
-// opened are packages of the Java library that Flink 1.13 uses by reflection. Java 17 permits
-// this only for packages that the command line opens.
+// opened lists packages of the JDK that Flink 1.13 accesses by reflection. Java 17 permits this
+// only with the flag --add-opens.
 var opened = []string{"java.lang", "java.lang.reflect", "java.io", "java.math", "java.net", "java.nio", "java.text", "java.time",
 	"java.util", "java.util.concurrent", "java.util.concurrent.atomic", "sun.nio.ch"}
 

@@ -13,10 +13,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// A rowFunc draws the features of a row and returns the label.
+// rowFunc draws the features of a row into x and returns the label of the row.
 type rowFunc func(draw *sharding.Random, x []float64) (label int)
 
-// Columns of the files.
+// Columns of the CSV files.
 const (
 	labelColumn    = "label"
 	distanceColumn = "distance" // in predictions: the distance to the nearest centre
@@ -25,8 +25,9 @@ const (
 // featureColumn returns the name of a feature's column.
 func featureColumn(j int) string { return "x" + strconv.Itoa(j) }
 
-// writeRows writes the CSV file of a problem: a header, then values of six digits. A row
-// depends only on the seed and its number.
+// writeRows draws the rows of problem p and writes them to a CSV file: a header, then values
+// with six significant digits. A row depends only on the problem, the seed and the number of
+// the row.
 func writeRows(file string, p *problem, seed uint64) (err error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -65,8 +66,9 @@ func writeRows(file string, p *problem, seed uint64) (err error) {
 // components is the number of normal distributions that the rows of k-means come from.
 const components = 8
 
-// mixture draws rows around random means that lie close together. From any first centres,
-// k-means keeps moving them, and ends with about the same inertia.
+// mixture returns a function that draws rows from normal distributions whose means lie close
+// together. On such rows, k-means moves its centres in every iteration, and ends with about the
+// same inertia from any initial centres.
 func mixture(draw *sharding.Random, features int) rowFunc {
 	means := make([]float64, components*features)
 	for i := range means {
@@ -81,8 +83,8 @@ func mixture(draw *sharding.Random, features int) rowFunc {
 	}
 }
 
-// linear draws normal features with standard deviations from 0.1 to 3, and a label whose log
-// odds are linear in them.
+// linear returns a function that draws normal features with standard deviations from 0.1 to 3,
+// and a label whose log odds are linear in the features.
 func linear(draw *sharding.Random, features int) rowFunc {
 	weights := make([]float64, features)
 	for j := range weights {
@@ -98,8 +100,8 @@ func linear(draw *sharding.Random, features int) rowFunc {
 	}
 }
 
-// stepped draws normal features, and a label whose log odds are a sum of waves, steps and
-// products.
+// stepped returns a function that draws standard normal features, and a label whose log odds
+// are a sum of sines, steps and products of features.
 func stepped(*sharding.Random, int) rowFunc {
 	return func(draw *sharding.Random, x []float64) int {
 		for j := range x {
@@ -119,7 +121,7 @@ func stepped(*sharding.Random, int) rowFunc {
 	}
 }
 
-// flip draws a label that is 1 with the given log odds.
+// flip draws a label, 0 or 1. margin is the log odds of label 1.
 func flip(draw *sharding.Random, margin float64) int {
 	if draw.Float64() < 1/(1+math.Exp(-margin)) {
 		return 1

@@ -14,17 +14,17 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
-// options are the flags.
+// options are the command-line flags.
 type options struct {
-	Alink     string   `placeholder:"DIR" help:"Where Alink and the program that runs it are installed; see the program's documentation. Without it ours runs alone."`
+	Alink     string   `placeholder:"DIR" help:"Folder in which Alink and the compiled AlinkTraining.java are installed; see the package documentation. Without this flag Superstep runs alone."`
 	Java      string   `default:"java" placeholder:"FILE" help:"The command java."`
 	Superstep string   `placeholder:"FILE" help:"The command superstep (default: built from the source tree that the working directory is in)."`
 	Problems  []string `name:"problem" help:"What to train: kmeans, logistic, gbdt." enum:"kmeans,logistic,gbdt" default:"kmeans,logistic,gbdt"`
-	Rows      int      `placeholder:"N" help:"Rows of every problem (default: 1,000,000, of gbdt 100,000)."`
+	Rows      int      `placeholder:"N" help:"Rows of every problem (default: 100,000 for gbdt, 1,000,000 for the others)."`
 	Rounds    int      `default:"3" help:"How often each contestant trains."`
 	Threads   []int    `default:"2" help:"Numbers of threads to train with."`
 	Seed      uint64   `default:"1" help:"Seed of the rows."`
-	Dir       string   `placeholder:"DIR" help:"Where to put rows and models for the time of the run; the system's temporary directory by default."`
+	Dir       string   `placeholder:"DIR" help:"Folder for rows and models, which are deleted at the end (default: the system's temporary directory)."`
 	JSON      bool     `name:"json" help:"Print all figures as JSON instead of tables."`
 }
 
@@ -49,7 +49,8 @@ func main() {
 	})
 }
 
-// compare runs everything and prints the tables, each as soon as it is there.
+// compare runs the comparisons that o selects. It prints each table when it is complete, or all
+// tables at the end if o.JSON is set.
 func compare(o *options, out, progress io.Writer) (err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {
@@ -85,8 +86,9 @@ func compare(o *options, out, progress io.Writer) (err error) {
 	return rounds.PrintJSON(out, tables)
 }
 
-// measure has all lines train, round by round. In the first round each contestant also predicts
-// the rows that it was trained on, and all must be about as good.
+// measure runs the training of all lines, round by round. In the first round each contestant
+// also predicts the rows that it was trained on. measure fails unless all predictions have
+// about the same quality.
 func (t *table) measure(o *options, dir string, progress io.Writer) error {
 	csv := filepath.Join(dir, t.Name+".csv")
 	if err := writeRows(csv, t.problem, o.Seed); err != nil {
@@ -115,7 +117,8 @@ func (t *table) measure(o *options, dir string, progress io.Writer) error {
 	return os.Remove(csv)
 }
 
-// alike refuses contestants whose results differ from those of the first one.
+// alike returns an error if a quality of a line differs from the first line's by more than the
+// problem allows.
 func (t *table) alike() error {
 	var wrong []string
 	for i, figure := range t.qualities {

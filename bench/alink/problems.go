@@ -10,29 +10,29 @@ import (
 // quality is a measure of a model on the rows that it was trained on.
 type quality struct {
 	name   string
-	within float64 // relative difference from ours up to which models count as equal
+	within float64 // largest relative difference from Superstep's figure at which models count as equally good
 }
 
-// problem is the subject of a table. The parameters that both sides share stand here and, for
-// Alink, in AlinkTraining.java.
+// problem is a training for which a table is printed. Its parameters are repeated for Alink in
+// AlinkTraining.java, and must be the same there.
 type problem struct {
 	Name       string `json:"problem"`
 	Rows       int    `json:"rows"`
 	Features   int    `json:"features"`
 	Iterations int    `json:"iterations"` // updates of the centres for k-means, trees for boosting
-	Labelled   bool   `json:"-"`          // rows have a class, 0 or 1
+	Labelled   bool   `json:"-"`          // whether rows have a label, 0 or 1
 
 	rows      func(draw *sharding.Random, features int) rowFunc
 	qualities []quality
 	of        string   // the unit of Iterations
 	train     []string // arguments of superstep train
-	limit     string   // the flag for the number of iterations
+	limit     string   // flag of superstep train for the number of iterations
 }
 
 var problems = []problem{
 	{
 		Name: "kmeans", Rows: 1_000_000, Features: 16, Iterations: 20, of: "updates of 10 centres", rows: mixture,
-		qualities: []quality{{"inertia", 0.02}}, // the first centres differ
+		qualities: []quality{{"inertia", 0.02}}, // the contestants choose different initial centres
 		train:     []string{"kmeans", "--k", "10", "--init", "random", "--tol", "0"}, limit: "--max-iter",
 	},
 	{
@@ -42,13 +42,13 @@ var problems = []problem{
 	},
 	{
 		Name: "gbdt", Rows: 100_000, Features: 28, Iterations: 20, of: "trees of depth 6", Labelled: true, rows: stepped,
-		qualities: []quality{{"log-loss", 0.01}, {"AUC", 0.01}}, // bins and ties differ
+		qualities: []quality{{"log-loss", 0.01}, {"AUC", 0.01}}, // the libraries choose different bins and break ties differently
 		train: []string{"gbdt", "--objective", "logistic", "--max-depth", "6", "--learning-rate", "0.1", "--max-bins", "128",
 			"--lambda", "0", "--min-child-weight", "0", "--min-child-rows", "100"}, limit: "--rounds",
 	},
 }
 
-// what describes the training.
+// what returns a description of the training, such as "20 trees of depth 6".
 func (p *problem) what() string { return fmt.Sprintf("%d %s", p.Iterations, p.of) }
 
 // arguments returns the arguments of the command superstep for training.

@@ -15,15 +15,15 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 )
 
-// Columns of predictions for class 1: its probability, or a JSON object with the probability of
-// "1".
+// Columns of predicted classes. probabilityColumn has the probability of class 1. detailColumn
+// has a JSON object with the probability of each class, and the classes as keys.
 const (
 	probabilityColumn = "probability_1"
 	detailColumn      = "detail"
 )
 
-// quality has a contestant predict the rows with its saved model, and returns the figures of
-// the problem.
+// quality runs contestant c to predict the rows with its saved model. It returns the qualities
+// of the predictions, in the order of w.problem.qualities.
 func (w work) quality(c contestant) ([]float64, error) {
 	if err := os.RemoveAll(w.output); err != nil {
 		return nil, err
@@ -53,15 +53,16 @@ func (w work) quality(c contestant) ([]float64, error) {
 	return []float64{report.LogLoss, report.AUC}, nil
 }
 
-// predictions are the predictions of a model for rows: distances to centres, or probabilities
-// of class 1 with the true classes.
+// predictions has a prediction for each row: either the distance to the nearest centre, or the
+// probability of class 1 together with the true label.
 type predictions struct {
 	distances     []float64
 	labels        []float64
 	probabilities []float64
 }
 
-// readPredictions reads CSV. columns names the columns; if it is nil, the first line does.
+// readPredictions reads predictions in CSV format. columns has the names of the columns; if it
+// is nil, the first line has them.
 func readPredictions(from io.Reader, columns []string) (p predictions, err error) {
 	lines := csv.NewReader(from)
 	lines.ReuseRecord = true

@@ -1,6 +1,7 @@
 //go:build !race
 
-// Ours trains in processes of a command that is built without the race detector.
+// The race detector would find nothing here: all training runs in processes of the command
+// superstep, which is built without it.
 
 package main
 
@@ -13,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOurs trains all problems on few rows with the command as built from the source tree. One
-// thread gives the same result as two.
+// TestOurs trains all problems on few rows with the command superstep, which it builds from the
+// source tree. It requires useful models, and the same quality with one thread as with two.
 func TestOurs(t *testing.T) {
 	o := options{Problems: []string{"kmeans", "logistic", "gbdt"}, Rows: 2000, Rounds: 1, Threads: []int{1, 2}, Seed: 1, Dir: t.TempDir(), JSON: true}
 	var out bytes.Buffer

@@ -10,11 +10,11 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
-// outcome is the cost of a training. A figure that is not known is 0.
+// outcome is the cost of one training. Figures that are unknown on this system are 0.
 type outcome struct {
 	Wall float64 `json:"wall"` // seconds from the start of the process to its end
 	CPU  float64 `json:"cpu"`  // seconds of processor time
-	Peak float64 `json:"peak"` // most bytes resident
+	Peak float64 `json:"peak"` // largest resident size in bytes
 }
 
 // line is a contestant with a number of threads, and its results.
@@ -22,24 +22,26 @@ type line struct {
 	contestant contestant
 	Contestant string    `json:"contestant"`
 	Threads    int       `json:"threads"`
-	Quality    []float64 `json:"quality"` // the figures named in the table
+	Quality    []float64 `json:"quality"` // qualities of the model; table.Figures has their names
 	Rounds     []outcome `json:"rounds"`
-	Median     outcome   `json:"median"` // over the rounds
-	// Ratio has the medians of the ratios to ours with as many threads in the same rounds.
+	Median     outcome   `json:"median"` // medians over the rounds
+	// Ratio has, for each figure, the median over rounds of its ratio to Superstep's figure in
+	// the same round, with the same number of threads.
 	Ratio outcome `json:"ratio"`
 }
 
 func (l *line) title() string { return fmt.Sprintf("%s, %d", l.Contestant, l.Threads) }
 
-// table is the comparison on a problem.
+// table has the results of all contestants on a problem.
 type table struct {
 	*problem
-	Figures []string `json:"figures"` // names of the values in Quality
+	Figures []string `json:"figures"` // names of the values in line.Quality
 	CPUs    int      `json:"cpus"`
 	Lines   []*line  `json:"lines"`
 }
 
-// newTable lists the lines. For every number of threads, our line comes first.
+// newTable returns a table without results. For each number of threads it has a line for each
+// contestant. The first contestant must be Superstep.
 func newTable(p *problem, contestants []contestant, threads []int) *table {
 	t := &table{problem: p, CPUs: runtime.NumCPU()}
 	for _, f := range p.qualities {
@@ -53,7 +55,7 @@ func newTable(p *problem, contestants []contestant, threads []int) *table {
 	return t
 }
 
-// sum computes the medians.
+// sum computes the medians and ratios of all lines from their rounds.
 func (t *table) sum() {
 	ours := t.Lines[0]
 	for _, l := range t.Lines {
@@ -76,7 +78,7 @@ func (t *table) sum() {
 	}
 }
 
-// print writes the table for people.
+// print writes the table as text.
 func (t *table) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %d rows × %d features, %s, from a CSV file to a saved model; medians of %d rounds on %d CPUs\n\n",
 		t.Name, t.Rows, t.Features, t.what(), len(t.Lines[0].Rounds), t.CPUs)

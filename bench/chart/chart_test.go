@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeOptions returns options with all files of made-up figures.
+// fakeOptions returns options that name all files of invented figures in testdata. out is the
+// picture.
 func fakeOptions(out string) options {
 	return options{
 		Alink: "testdata/invented-alink.json", KMeans: "testdata/invented-kmeans.json", Trees: "testdata/invented-trees.json",
@@ -17,7 +18,7 @@ func fakeOptions(out string) options {
 	}
 }
 
-// The expected medians of the ratios were computed by hand.
+// TestBars compares bars with medians of ratios that were computed by hand.
 func TestBars(t *testing.T) {
 	o := fakeOptions("")
 	bars, err := o.bars()
@@ -41,7 +42,8 @@ func TestBars(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Files without other libraries, and without figures, are refused.
+// TestRefused requires that files without another library or without valid figures are refused,
+// and also options without files or with an unknown kind of picture.
 func TestRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"no peers":   `[{"shape": {"Components": 8}, "lines": [{"contestant": "engine", "threads": 2, "rounds": [{"pass": 1}]}]}]`,

@@ -7,13 +7,14 @@
 //	go run ./bench/chart --kmeans bench/results/kmeans.json --trees bench/results/trees.json \
 //	    --alink bench/results/alink.json --out docs/peers.svg
 //
-// Each bar is the median over rounds in which both took turns, with --threads threads. The
-// times measure different things, which colours tell apart:
+// Each bar is the median over rounds of the library's time divided by Superstep's time in the
+// same round, both with --threads threads. The colour of a bar says what the times measure:
 //
 //   - Alink: the whole process, from a CSV file to a saved model;
-//   - scikit-learn: one pass of k-means over rows in memory, by the faster of its two
-//     algorithms, on the first table of a mixture in the file;
+//   - scikit-learn: one pass of k-means over rows in memory, by the faster of its algorithms
+//     lloyd and elkan in each round. The rows are those of the first table in the file whose
+//     rows are a mixture;
 //   - XGBoost, LightGBM: training on rows in memory, for the problem "dense".
 //
-// Without a file there are no bars of its comparison.
+// If the flag for a file is left out, the picture has no bars of that comparison.
 package main

@@ -16,14 +16,15 @@ import (
 	plotdraw "gonum.org/v1/plot/vg/draw"
 )
 
-// Two of the colours of Okabe and Ito, which people with any colour vision can tell apart, with
-// their meanings.
+// colours has two colours of the palette of Okabe and Ito, which people with any colour vision
+// can tell apart. meanings has the texts of the legend.
 var (
 	colours  = [numTimes]color.RGBA{fromFile: {0x00, 0x72, 0xb2, 0xff}, inMemory: {0xe6, 0x9f, 0x00, 0xff}}
 	meanings = [numTimes]string{fromFile: "whole process, from CSV to the saved model", inMemory: "training alone, rows in memory"}
 )
 
-// draw draws bars from 1 to the multiples, the first one on top.
+// draw draws each of bars as a horizontal bar from 1 to its Times, the first bar on top, and
+// writes the picture to path.
 func draw(bars []bar, path string) error {
 	pic := plot.New()
 	pic.Title.Text = "Time to train, as a multiple of Superstep's (logarithmic scale)"
@@ -52,7 +53,7 @@ func draw(bars []bar, path string) error {
 	return save(pic, 7*vg.Inch, vg.Points(float64(60+26*(len(bars)+numTimes))), path)
 }
 
-// save writes a picture with a margin, in the format of the file's name.
+// save writes a picture with a margin to path. The extension of path selects the format.
 func save(pic *plot.Plot, width, height vg.Length, path string) error {
 	canvas, err := plotdraw.NewFormattedCanvas(width, height, filepath.Ext(path)[1:])
 	if err != nil {
@@ -66,7 +67,8 @@ func save(pic *plot.Plot, width, height vg.Length, path string) error {
 	if _, err := canvas.WriteTo(&file); err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
-	// Where that font is not installed, Arial replaces it, whose letters are as wide.
+	// Where Liberation Sans is not installed, Arial replaces it. The letters of both fonts have
+	// the same widths.
 	text := bytes.ReplaceAll(file.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;"))
 	return os.WriteFile(path, text, 0o644)
 }
@@ -74,13 +76,13 @@ func save(pic *plot.Plot, width, height vg.Length, path string) error {
 // margin is the width of the empty border of a picture.
 const margin = 10
 
-// rows draws one bar a row, with the multiple beside it.
+// rows is a plotter that draws one bar in each row, and its multiple as a number beside it.
 type rows struct {
 	bars  []bar
 	label text.Style
 }
 
-// half is half the height of a bar. Rows are 1 apart.
+// half is half the height of a bar. The distance between rows is 1.
 const half = 0.32
 
 // Plot implements plot.Plotter.
@@ -98,7 +100,7 @@ func (r rows) Plot(c plotdraw.Canvas, p *plot.Plot) {
 	c.StrokeLine2(line, x(1), c.Min.Y, x(1), c.Max.Y)
 }
 
-// multiple writes a number with at least two digits.
+// multiple returns v as text with at least two digits.
 func multiple(v float64) string {
 	if v < 9.95 {
 		return fmt.Sprintf("%.1f", v)
@@ -106,8 +108,9 @@ func multiple(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// DataRange implements plot.DataRanger. The range extends to the powers of ten below 1 and
-// above all bars, with room for a number, and for the legend below.
+// DataRange implements plot.DataRanger. In x, the range is from the power of ten at or below 1
+// and all bars to the power of ten above all bars, with space for a number beside the longest
+// bar. In y, it has space for the legend below the bars.
 func (r rows) DataRange() (xmin, xmax, ymin, ymax float64) {
 	least, most := 1.0, 1.0
 	for _, b := range r.bars {
@@ -117,7 +120,8 @@ func (r rows) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return math.Pow(10, math.Floor(math.Log10(least))), most, -0.8 - numTimes/2.0, float64(len(r.bars)) - 0.5 + half
 }
 
-// powers marks powers of ten with a label, and their multiples without one.
+// powers returns ticks from lo to hi: at powers of ten with labels, and at 2 to 9 times these
+// without labels.
 func powers(lo, hi float64) (ticks []plot.Tick) {
 	for power := math.Pow(10, math.Floor(math.Log10(lo))); power <= hi; power *= 10 {
 		for k := 1.0; k < 10; k++ {

@@ -9,12 +9,12 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// options are the flags.
+// options are the command-line flags.
 type options struct {
-	Alink   string `placeholder:"FILE" help:"What bench/alink --json has printed."`
-	KMeans  string `name:"kmeans" placeholder:"FILE" help:"What bench/kmeans --json has printed, with scikit-learn."`
-	Trees   string `placeholder:"FILE" help:"What bench/trees --json has printed, with XGBoost and LightGBM."`
-	Threads int    `default:"2" help:"Number of threads of the lines to take."`
+	Alink   string `placeholder:"FILE" help:"File with the output of bench/alink --json."`
+	KMeans  string `name:"kmeans" placeholder:"FILE" help:"File with the output of bench/kmeans --json, with scikit-learn."`
+	Trees   string `placeholder:"FILE" help:"File with the output of bench/trees --json, with XGBoost and LightGBM."`
+	Threads int    `default:"2" help:"Draw the times with this number of threads."`
 	Out     string `required:"" placeholder:"FILE" help:"SVG or PNG file to draw."`
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rounds"
 )
 
-// bar is the time of a library as a multiple of Superstep's.
+// bar is the training time of a library as a multiple of Superstep's training time.
 type bar struct {
 	Library string
 	What    string // what is trained
@@ -23,7 +23,7 @@ const (
 	numTimes
 )
 
-// bars reads the given files.
+// bars reads the files that the flags name and returns their bars.
 func (o *options) bars() (all []bar, err error) {
 	for _, from := range []struct {
 		path string
@@ -53,7 +53,7 @@ func (o *options) bars() (all []bar, err error) {
 	return all, nil
 }
 
-// titles are the names in the picture, by problem.
+// titles maps the names of problems to their titles in the picture.
 var titles = map[string]string{"kmeans": "k-means", "logistic": "logistic regression", "gbdt": "boosted trees"}
 
 func alinkBars(text []byte, threads int) (all []bar, err error) {
@@ -78,7 +78,8 @@ func alinkBars(text []byte, threads int) (all []bar, err error) {
 	return all, nil
 }
 
-// kmeansBars takes the first table of a mixture, and the faster algorithm in each round.
+// kmeansBars returns a bar for scikit-learn, from the first table whose rows are a mixture of
+// normal distributions. In each round it takes the faster algorithm of scikit-learn.
 func kmeansBars(text []byte, threads int) ([]bar, error) {
 	var tables []struct {
 		Shape struct{ Components int }
@@ -115,7 +116,7 @@ func kmeansBars(text []byte, threads int) ([]bar, error) {
 	return nil, nil
 }
 
-// libraries are the names of other libraries, by their names in bench/trees.
+// libraries maps the names of other libraries in bench/trees to their names in the picture.
 var libraries = map[string]string{"xgboost": "XGBoost", "lightgbm": "LightGBM"}
 
 func treesBars(text []byte, threads int) (all []bar, err error) {
@@ -141,7 +142,7 @@ func treesBars(text []byte, threads int) (all []bar, err error) {
 				train = append(train, r.Train)
 			}
 			if name := libraries[l.Library]; l.Library == "" {
-				ours = train // the first line with its number of threads
+				ours = train // this line comes before the other libraries' lines with the same number of threads
 			} else if name != "" && len(train) == len(ours) {
 				all = append(all, bar{name, titles["gbdt"], rounds.MedianRatio(train, ours), inMemory})
 			}

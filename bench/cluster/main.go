@@ -4,12 +4,14 @@
 //	bin/superstep dev --taskmanagers 4 --slots 1
 //	go run ./bench/cluster --superstep bin/superstep --cluster localhost:6123 supersteps
 //
-// "supersteps" measures the time of a superstep over four worker processes. In turn it measures
-// one AllReduce of the same length with the collective benchmark. A superstep here computes
-// nothing and reduces eight float64. With a criterion, all subtasks also learn its result.
+// The command "supersteps" measures the time of a superstep over four worker processes and, in
+// turn, the time of the same AllReduce in the collective benchmark. The superstep computes
+// nothing and reduces eight float64. It is measured without and with a termination criterion,
+// whose result must reach all subtasks.
 //
-// "start" measures the time from the submission of a job to the start of all its subtasks, on
-// superstep dev --taskmanagers 20 --slots 10.
+// The command "start" measures the time from the submission of a job to the start of all its
+// subtasks. By default it needs 200 slots, for example those of superstep dev --taskmanagers 20
+// --slots 10.
 package main
 
 import (
@@ -58,13 +60,13 @@ var job = engine.Define("bench-superstep", func(b *engine.Builder, a args) error
 	return nil
 })
 
-// flags are the command line.
+// flags are the flags and commands of the program.
 type flags struct {
 	Superstep string `required:"" type:"path" help:"The superstep binary."`
 	Cluster   string `required:"" help:"Job manager of the cluster."`
 
-	Supersteps superstepsCommand `cmd:"" help:"What a superstep costs, on as many task managers of one slot as workers."`
-	Start      startCommand      `cmd:"" help:"How long a job takes to start, on as many slots as its parallelism."`
+	Supersteps superstepsCommand `cmd:"" help:"Measure the time of a superstep. The cluster needs one task manager with one slot for each worker."`
+	Start      startCommand      `cmd:"" help:"Measure the time in which a job starts. The cluster needs as many slots as the job's parallelism."`
 }
 
 func main() {
@@ -77,14 +79,15 @@ func main() {
 	}
 }
 
-// superstepsCommand measures supersteps.
+// superstepsCommand has the flags of the command supersteps.
 type superstepsCommand struct {
 	Workers int `default:"4" help:"Worker processes."`
-	Steps   int `default:"5000" help:"Supersteps of a run."`
+	Steps   int `default:"5000" help:"Supersteps in each run."`
 	Rounds  int `default:"5" help:"Rounds; the figures are medians."`
 }
 
-// Run measures in turn and prints the medians and their ratios.
+// Run measures the AllReduce and the supersteps in turn. It prints the medians over the rounds
+// of the times, and of the ratios of supersteps to the AllReduce.
 func (s *superstepsCommand) Run(f *flags) error {
 	var plain, judged, reduce, ratio, judgedRatio []float64
 	for range s.Rounds {
@@ -109,7 +112,8 @@ func (s *superstepsCommand) Run(f *flags) error {
 	return nil
 }
 
-// superstep returns the microseconds of a superstep on the cluster.
+// superstep runs the job on the cluster and returns the mean time of its supersteps in
+// microseconds.
 func (s *superstepsCommand) superstep(f *flags, criterion bool) (float64, error) {
 	r, err := engine.Run(context.Background(), job, args{s.Steps, criterion},
 		engine.Cluster(f.Cluster), engine.Parallelism(s.Workers))
@@ -121,8 +125,8 @@ func (s *superstepsCommand) superstep(f *flags, criterion bool) (float64, error)
 	return float64(q.Elapsed) / float64(time.Microsecond) / float64(q.Supersteps), nil
 }
 
-// allReduce returns the median microseconds of an AllReduce of eight float64, by the collective
-// benchmark.
+// allReduce runs the collective benchmark and returns the median time of an AllReduce of eight
+// float64, in microseconds.
 func (s *superstepsCommand) allReduce(f *flags) (float64, error) {
 	cmd := exec.Command(f.Superstep, "bench", "collective", "-p", strconv.Itoa(s.Workers), "-b", "64", "-e", "64", "--json", "--no-raw")
 	cmd.Stderr = os.Stderr

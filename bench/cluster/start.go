@@ -18,10 +18,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// startCommand measures the time from a submission to the start of all subtasks.
+// startCommand has the flags of the command start.
 type startCommand struct {
 	Slots  int `default:"200" help:"Parallelism of the job."`
-	Shards int `default:"1024" help:"Its shards."`
+	Shards int `default:"1024" help:"Shards of the job."`
 	Rounds int `default:"5" help:"Rounds; the figures are medians."`
 }
 
@@ -31,7 +31,7 @@ type row struct {
 	Value float64
 }
 
-// wide is a job with every exchange and a queue, on few rows.
+// wide is a job on few rows with several kinds of exchanges and a superstep queue.
 var wide = engine.Define("bench-start", func(b *engine.Builder, _ struct{}) error {
 	rows := operators.Generate(b, 20_000, func(draws sharding.Random, i int64) row { return row{i % 997, draws.Float64()} })
 	hashed := operators.PartitionByHash(rows, "key")
@@ -59,7 +59,8 @@ var wide = engine.Define("bench-start", func(b *engine.Builder, _ struct{}) erro
 	return nil
 })
 
-// Run measures with an executable that the cluster has, and with one that it does not have.
+// Run measures the start of a job with an executable that is new to the cluster, and with an
+// executable that the cluster has from an earlier job.
 func (s *startCommand) Run(f *flags) error {
 	dir, err := os.MkdirTemp("", "superstep-bench-")
 	if err != nil {
@@ -90,8 +91,9 @@ func (s *startCommand) Run(f *flags) error {
 	return nil
 }
 
-// once runs the job. It returns the seconds from the submission of the job to its start and to
-// its end, by the clock of the job manager. An executable is uploaded before the submission.
+// once runs the job with the executable program. It returns the seconds from the submission of
+// the job to the start of all its subtasks, and to its end, by the clock of the job manager. An
+// executable is uploaded before the submission.
 func (s *startCommand) once(f *flags, program string) (started, ended float64, err error) {
 	r, err := engine.Run(context.Background(), wide, struct{}{}, engine.Cluster(f.Cluster),
 		engine.Parallelism(s.Slots), engine.Shards(s.Shards), engine.WorkerBinary(program))
@@ -113,7 +115,7 @@ func (s *startCommand) once(f *flags, program string) (started, ended float64, e
 	return last.Started.Sub(last.Submitted).Seconds(), last.Ended.Sub(last.Submitted).Seconds(), nil
 }
 
-// copySelf copies this program.
+// copySelf copies the executable of this program to the file to, which must not exist.
 func copySelf(to string) error {
 	path, err := os.Executable()
 	if err != nil {
