@@ -120,13 +120,10 @@ func (o batchOutput) closer() (closer, error) {
 				}
 				return lost
 			})
-			if lost == nil || errors.Is(err, lost) {
+			if lost == nil {
 				return err
 			}
-			if err != nil {
-				return fmt.Errorf("%w; the function failed with: %v", lost, err)
-			}
-			return lost
+			return because(lost, err)
 		}
 		return emit, func() {}
 	}

@@ -100,28 +100,39 @@ func (b *body) guard(f func() error) (err error) {
 			panic(damage) // replaces the current panic
 		}
 		var found *disk.DamagedError
-		switch {
-		case errors.As(err, &found): // damage found by f, perhaps of another file
+		if errors.As(err, &found) { // damage found by f, perhaps of another file
 			b.context.shard.Store(shard)
-		case strings.Contains(fmt.Sprint(err), damage.Error()): // Sprint, as Error may panic
-			err = failureByDamage{err, damage}
-		default:
-			err = fmt.Errorf("%w; the function failed with: %v", damage, err)
+			return
 		}
+		err = because(damage, err)
 	}()
 	err = f()
 	returned = true
 	return err
 }
 
-// failureByDamage is the error of a function whose text already has the text of damage.
-type failureByDamage struct {
-	error
-	damage error
+// because returns the error of a function that failed, or should have failed, because of cause.
+// The text of cause is in it once.
+func because(cause, err error) error {
+	switch {
+	case err == nil:
+		return cause
+	case errors.Is(err, cause):
+		return err
+	case strings.Contains(fmt.Sprint(err), cause.Error()): // Sprint, as Error may panic
+		return failureBecause{err, cause}
+	}
+	return fmt.Errorf("%w; the function failed with: %v", cause, err)
 }
 
-// Unwrap makes errors.As find the damage.
-func (f failureByDamage) Unwrap() []error { return []error{f.error, f.damage} }
+// failureBecause is an error whose text already has the text of its cause.
+type failureBecause struct {
+	error
+	cause error
+}
+
+// Unwrap makes errors.Is and errors.As find the cause too.
+func (f failureBecause) Unwrap() []error { return []error{f.error, f.cause} }
 
 // guarded makes the functions of stages run within guard.
 func (b *body) guarded(stages []engine.Stage) []engine.Stage {

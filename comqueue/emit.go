@@ -1,7 +1,9 @@
 package comqueue
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -25,9 +27,15 @@ func (b *body) closeRows(c *engine.Context, out engine.Output) error {
 	emit, release := b.queue.close.start(c)
 	defer release()
 	give := func(shard int) error {
-		return b.guard(func() error {
+		err := b.guard(func() error {
 			return b.context.takeMisuse(emit(&b.context, shard, func(rows arrow.Record) error { return send(c, out, shard, rows) }))
 		})
+		// Another operator may have failed because of emitted rows. Then the run has ended, and
+		// guard does not verify files.
+		if err != nil && c.Err() != nil && !errors.Is(context.Cause(c), context.Canceled) {
+			return cmp.Or(b.verifyRows(), err)
+		}
+		return err
 	}
 	if !b.queue.close.perShard {
 		if err := give(0); err != nil {

@@ -425,6 +425,51 @@ func TestRowsOfSubtask0AreVerified(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), "is damaged"))
 }
 
+// TestDamageIsNotHiddenBehindTheClose requires that damage is reported and not the failure of an
+// operator that got damaged rows from the close function, whether the operator is in the same
+// subtask or in another.
+func TestDamageIsNotHiddenBehindTheClose(t *testing.T) {
+	for _, perShard := range []bool{false, true} {
+		for _, chained := range []bool{false, true} {
+			for _, p := range []int{1, 2} {
+				var watched watchedFiles
+				_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+					q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 1<<17, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
+					schema := operators.FromSlice(b, []row{{1}}).Schema()
+					damage := sync.OnceFunc(func() {
+						for _, f := range watched.all() {
+							_, err := f.WriteAt([]byte{1, 2, 3, 4, 5, 6, 7}, 80)
+							assert.NoError(t, err)
+						}
+					})
+					give := func(ctx *comqueue.ComContext, shard int, emit func(engine.Batch) error) error {
+						damage()
+						return emit(data.Get(ctx, shard).Batch())
+					}
+					var emitted *engine.Dataset
+					if perShard {
+						emitted = q.CloseWith(comqueue.ShardOutputBatches(schema, give)).Exec()
+					} else {
+						emitted = q.CloseOnNode0(comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
+							return give(ctx, 0, emit)
+						})).Exec()
+					}
+					if !chained {
+						emitted = operators.Rebalance(emitted)
+					}
+					return operators.Filter(emitted, func(r row) bool {
+						if r.Value != 1 {
+							panic("the value is not 1")
+						}
+						return true
+					})
+				}, engine.Parallelism(p), engine.Shards(4), engine.BatchRows(64), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)))
+				require.ErrorContains(t, err, "is damaged", "per shard: %v, chained: %v, parallelism %d", perShard, chained, p)
+			}
+		}
+	}
+}
+
 // TestLostRowsFailTheJob requires that the job fails with the first error of emit, whatever the
 // close function returns, and however much of the rows is in files.
 func TestLostRowsFailTheJob(t *testing.T) {

@@ -111,6 +111,22 @@ func TestSameBytesOfLargeMetadata(t *testing.T) {
 	}
 }
 
+// TestSameBytesOfLongNames is TestSameBytesOfLargeMetadata with the longest texts that get into
+// the metadata, in the second column.
+func TestSameBytesOfLongNames(t *testing.T) {
+	for _, name := range []int{2000, 2001, 2900, 3000, 3400, 4060} {
+		b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "a int64", strings.Repeat("n", name)+" utf8"))
+		for i := range 5000 {
+			b.Field(0).(*array.Int64Builder).Append(int64(i))
+			b.Field(1).(*array.StringBuilder).Append(fmt.Sprintf("%0*d", 512, i))
+		}
+		rec := b.NewRecord()
+		requireSameBytes(t, rec, 8)
+		rec.Release()
+		b.Release()
+	}
+}
+
 // requireSameBytes writes rows as two row groups several times, requires that the files are the
 // same, and returns the first.
 func requireSameBytes(t *testing.T, rows arrow.Record, times int) []byte {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -419,6 +420,58 @@ func TestCloseAfterAFailedWrite(t *testing.T) {
 		require.ErrorIs(t, errors.Join(err, closed), syscall.ENOSPC, "room %d", room)
 		if err != nil {
 			require.ErrorIs(t, closed, syscall.ENOSPC, "room %d", room)
+		}
+	}
+}
+
+// TestStatisticsOfIntegers requires that the minimum and the maximum of a column, if the file has
+// them, are those of its values. Readers leave out row groups by them.
+func TestStatisticsOfIntegers(t *testing.T) {
+	var fields []arrow.Field
+	for _, nullable := range []bool{false, true} {
+		for _, typed := range []arrow.DataType{
+			arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64,
+			arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Uint64,
+		} {
+			fields = append(fields, arrow.Field{Name: fmt.Sprintf("%v.%v", typed, nullable), Type: typed, Nullable: nullable})
+		}
+	}
+	for _, null := range []int{-1, 0, 7} { // row that is null in nullable columns
+		b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(fields, nil))
+		for i := range 20 {
+			for j, f := range fields {
+				if f.Nullable && i == null {
+					b.Field(j).AppendNull()
+					continue
+				}
+				require.NoError(t, b.Field(j).AppendValueFromString(strconv.Itoa(100+i)))
+			}
+		}
+		rec := b.NewRecord()
+		var out bytes.Buffer
+		w, err := newWriter(&out, rec.Schema(), compress.Codecs.Snappy, memory.NewGoAllocator())
+		require.NoError(t, err)
+		require.NoError(t, w.Write(arrowrows.Batch(rec)))
+		require.NoError(t, w.Close())
+		rec.Release()
+		b.Release()
+		meta, err := readFooter(bytes.NewReader(out.Bytes()), int64(out.Len()))
+		require.NoError(t, err)
+		for j, f := range fields {
+			chunk, err := meta.RowGroup(0).ColumnChunk(j)
+			require.NoError(t, err)
+			stats, err := chunk.Statistics()
+			require.NoError(t, err)
+			if f.Nullable && arrow.IsUnsignedInteger(f.Type.ID()) {
+				require.True(t, stats == nil || !stats.HasMinMax(), f.Name)
+				continue
+			}
+			least := 100
+			if f.Nullable && null == 0 {
+				least = 101
+			}
+			number := func(b []byte) int { return int(b[0]) } // all are below 128
+			require.Equal(t, []int{least, 119}, []int{number(stats.EncodeMin()), number(stats.EncodeMax())}, f.Name)
 		}
 	}
 }

@@ -91,8 +91,16 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 	// The file names its writer without a version, so that its bytes are the same for all
 	// versions. Arrow's writer gets no allocator and uses the Go heap, as it does not release
 	// memory when a write fails.
-	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy(writtenBy), pq.WithDataPageVersion(pageVersion(stored)),
-		pq.WithMaxStatsSize(longestStatistic), pq.WithDictionaryDefault(!longNames(stored)))
+	options := []pq.WriterProperty{
+		pq.WithCompression(codec), pq.WithCreatedBy(writtenBy), pq.WithDataPageVersion(pageVersion(stored)),
+		pq.WithMaxStatsSize(longestStatistic), pq.WithDictionaryDefault(!longNames(stored)),
+	}
+	for _, f := range stored.Fields() {
+		if f.Nullable && arrow.IsUnsignedInteger(f.Type.ID()) { // Arrow's writer compares signed numbers there
+			options = append(options, pq.WithStatsFor(f.Name, false))
+		}
+	}
+	props := pq.NewWriterProperties(options...)
 	out := &footerSink{w: w}
 	f, err := pqarrow.NewFileWriter(stored, out, props, pqarrow.DefaultWriterProps())
 	if err != nil {

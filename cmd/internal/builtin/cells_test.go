@@ -102,7 +102,7 @@ func TestOutputsByName(t *testing.T) {
 	for _, name := range []string{"p.arrows", "p.xlsx", "client:p.libsvm"} {
 		w.fails(2, line+name, "--output is "+name+", and "+name[strings.LastIndex(name, "."):]+" files are not written: name a .csv")
 	}
-	w.fails(2, line+"client:-", "--output is client:-: standard output is - without client:")
+	w.fails(2, line+"client:-", "--output is client:-: write - alone, without client:, for standard output")
 	w.ok(line + "p.TSV")
 	require.Contains(t, w.read("p.TSV"), "n\ty\tprediction")
 }

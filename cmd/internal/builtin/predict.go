@@ -101,7 +101,7 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 func writable(output string) error {
 	path := strings.TrimPrefix(output, engine.ClientPath)
 	if path == "-" && path != output {
-		return fmt.Errorf("--output is %s: standard output is - without client:", output)
+		return fmt.Errorf("--output is %s: write - alone, without client:, for standard output", output)
 	}
 	switch ext := strings.ToLower(filepath.Ext(path)); ext {
 	case ".gz", ".zst", ".zstd", ".bz2", ".xz", ".zip":
