@@ -11,8 +11,8 @@ import (
 // with ten pairs (Nocedal and Wright, Numerical Optimization, 2nd ed., algorithm 7.4) over the
 // coefficients of features scaled by their deviations. Margins are kept, so that an iteration
 // reads the rows once. A sample of 4,096 rows suggests the first step length, and a share of
-// the latest steps to add to the direction. Where the line search of ours needs further points,
-// this one halves and doubles the step instead.
+// the latest steps to add to the direction. If the line search needs further points, it doubles
+// or bisects the step, which is simpler than the search of package optim.
 type loop struct {
 	rows, sample block
 	picked       []int     // rows of the sample
@@ -33,7 +33,7 @@ type loop struct {
 	loss, low []float64   // losses and slopes
 }
 
-// pair is what L-BFGS keeps of an iteration.
+// pair has the step s of an iteration, the change y of the gradient, and their inner product.
 type pair struct {
 	s, y []float64
 	sy   float64
@@ -201,7 +201,7 @@ func (l *loop) penalty(x, y []float64) (sum float64) {
 	return sum
 }
 
-// computeDirection computes the direction.
+// computeDirection sets l.p to the direction of L-BFGS for the gradient and the pairs.
 func (l *loop) computeDirection() {
 	for j, g := range l.g {
 		l.p[j] = -g
