@@ -197,7 +197,7 @@ func TestBudgets(t *testing.T) {
 	require.Equal(t, 1.0, tab.Lines[0].Best)
 	require.Equal(t, int64(2), tab.Lines[0].Peak)
 	require.Equal(t, 1.0, tab.Lines[7].Ratio)
-	require.Zero(t, tab.Lines[7].RatioCPU, "processor time was not known")
+	require.Zero(t, tab.Lines[7].RatioCPU, "without processor times there is no ratio of them")
 	require.Equal(t, int64(1.3*80_000+100e6), tab.Budgets.Peak)
 
 	of := func(kind string, change func(r *outcome)) func(*line) {
@@ -225,10 +225,10 @@ func TestBudgets(t *testing.T) {
 			}
 		}
 	})
-	require.NoError(t, emptied.sum(), "loops leave clusters empty, engine and scikit-learn agree")
+	require.NoError(t, emptied.sum(), "if a cluster of a loop is empty, the engine's inertia counts")
 	tab = made(of(elkanKind, func(r *outcome) { r.Pass /= 2 }))
 	require.NoError(t, tab.sum())
-	require.InDelta(t, 0.5, tab.relativeSpeed(tab.Lines[5]), 1e-12, "the quicker algorithm counts")
+	require.InDelta(t, 0.5, tab.relativeSpeed(tab.Lines[5]), 1e-12, "the faster algorithm of scikit-learn counts")
 	tab = made(of(engineKind, func(r *outcome) { r.Peak = 101e6 }))
 	require.NoError(t, tab.sum())
 	require.False(t, tab.within())
