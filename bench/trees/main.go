@@ -20,7 +20,7 @@ import (
 
 // options are the flags.
 type options struct {
-	Python  string   `help:"A Python that has xgboost, lightgbm and scikit-learn; without one ours runs alone." placeholder:"FILE"`
+	Python  string   `help:"A Python with xgboost, lightgbm and scikit-learn; without it Superstep runs alone." placeholder:"FILE"`
 	Problem []string `help:"What to run: dense, sparse, leafwise, sparse-leafwise, forest, wide." enum:"dense,sparse,leafwise,sparse-leafwise,forest,wide" default:"dense,sparse,leafwise,sparse-leafwise,forest"`
 	Spark   bool     `help:"Run Spark MLlib, too, where trees grow by depth: the Python must have pyspark, and there must be Java."`
 	Rounds  int      `help:"How often each contestant runs." default:"3"`
@@ -28,8 +28,8 @@ type options struct {
 	Threads []int    `help:"Numbers of threads to run with." default:"1,2"`
 	Scale   float64  `help:"Part of the rows to take." default:"1"`
 	Seed    uint64   `help:"Seed of the rows." default:"1"`
-	Beyond  float64  `help:"Train beyond memory: the rows, at a byte a value, are this many times the memory budget of ours. XGBoost gets them in as many pieces, and keeps these in files. For dense, sparse, wide." placeholder:"TIMES"`
-	Cold    bool     `help:"Have the system forget what it keeps of files before each run, for which it must be root on Linux."`
+	Beyond  float64  `help:"Train on more rows than fit memory: at one byte a value, the rows are this many times the memory budget of Superstep. XGBoost gets them in the same number of pieces, which it keeps in files. Only for dense, sparse and wide." placeholder:"TIMES"`
+	Cold    bool     `help:"Drop the operating system's cache of files before each run; this needs root on Linux."`
 	Dir     string   `help:"Where to put the rows, for the time of the run." type:"existingdir" placeholder:"DIR"`
 	JSON    bool     `name:"json" help:"Print all figures as JSON instead of tables."`
 }
