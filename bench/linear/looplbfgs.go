@@ -95,7 +95,7 @@ func (l *loop) slopes(minus, m, q []float64, t float64) []float64 {
 	return low
 }
 
-// losses adds the losses of the n rows for which slopes was called last to sum.
+// losses returns sum plus the losses of the n rows of the last call of slopes.
 func (l *loop) losses(n int, sum float64) float64 {
 	kernel.SoftplusTo(l.loss[:n], l.work[:n])
 	for _, v := range l.loss[:n] {
@@ -111,8 +111,8 @@ func (l *loop) coefficients(v []float64) []float64 {
 	return l.beta
 }
 
-// read sets l.next to the gradient at v + t·p and returns the mean loss there. If the direction
-// is new, it first computes the margins of the direction.
+// read sets l.next to the gradient at v + t·p and returns the mean loss there. If fresh is set,
+// the direction is new, and read first computes the margins along it.
 func (l *loop) read(t float64, fresh bool) float64 {
 	var beta []float64
 	if fresh {
@@ -150,7 +150,7 @@ func (l *loop) try(t float64) (f, slope float64) {
 }
 
 // minimise reports the objective at the start and after each iteration. It ends when goOn
-// returns false or nothing more can be gained.
+// returns false or the line search finds no lower objective.
 func (l *loop) minimise(goOn func(value float64) bool) {
 	value := l.read(0, false)
 	l.g, l.next = l.next, l.g
@@ -246,7 +246,7 @@ func (l *loop) pace() (t, slope float64) {
 	mix := solve(h, b, len(at))
 	scale := 1.0
 	if len(l.pairs) == 0 {
-		scale, mix[0] = mix[0], 1 // the direction is the gradient, whose scale has no meaning
+		scale, mix[0] = mix[0], 1 // the direction is the negative gradient, whose length says nothing about the step
 	}
 	kernel.Scale(mix[0], l.p)
 	kernel.Scale(mix[0], l.sq)
@@ -312,7 +312,8 @@ func solve(h [loopSteps + 1][loopSteps + 1]float64, b [loopSteps + 1]float64, n 
 	return b
 }
 
-// move takes the step, and keeps the pair that it yields.
+// move adds t times the direction to the parameters and margins, and keeps the pair of this
+// step.
 func (l *loop) move(t float64) {
 	kernel.Axpy(t, l.q, l.m)
 	kernel.Axpy(t, l.p, l.v)

@@ -21,12 +21,12 @@ import (
 
 // options are the flags.
 type options struct {
-	Python  string   `help:"A Python that has scikit-learn; without one ours runs alone." placeholder:"FILE"`
+	Python  string   `help:"A Python with scikit-learn; without it neither scikit-learn nor Spark takes part." placeholder:"FILE"`
 	Problem []string `help:"What to run: dense, sparse, lasso, even, even-lasso, sgd." enum:"dense,sparse,lasso,even,even-lasso,sgd" default:"dense,sparse,lasso,even,even-lasso,sgd"`
-	Command string   `name:"liblinear" help:"The command that trains, of liblinear; it is left out where there is none." default:"liblinear-train" placeholder:"FILE"`
+	Command string   `name:"liblinear" help:"The training command of liblinear; without it this contestant is left out." default:"liblinear-train" placeholder:"FILE"`
 	Spark   bool     `help:"Run Spark MLlib, too: the Python must have pyspark, and there must be Java."`
-	Methods []string `help:"Methods of ours: Auto, Newton, LBFGS, OWLQN, GD, SGD." default:"Auto"`
-	Threads []int    `help:"Threads of those that take any number." default:"1,2"`
+	Methods []string `help:"Methods of Superstep: Auto, Newton, LBFGS, OWLQN, GD, SGD." default:"Auto"`
+	Threads []int    `help:"Numbers of threads, for contestants that support more than one." default:"1,2"`
 	Rounds  int      `help:"How often each contestant runs." default:"3"`
 	Scale   float64  `help:"Part of the rows to take." default:"1"`
 	Seed    uint64   `help:"Seed of the rows." default:"1"`
@@ -142,7 +142,7 @@ func methodOf(name string) (optim.Method, error) {
 	return 0, fmt.Errorf("there is no method %q", name)
 }
 
-// compareOn makes one table.
+// compareOn runs the comparison on one problem and prints its table.
 func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {
@@ -214,7 +214,7 @@ func optimum(all []*line) float64 {
 }
 
 // print writes the table: medians and bests over the rounds, and the median of the ratios to
-// the first line in the same round. That line is ours with one subtask.
+// the first line in the same round. By default, that line is Superstep with one subtask.
 func print(w io.Writer, p problem, all []*line) error {
 	least := optimum(all)
 	fmt.Fprintf(w, "%s: %d rows × %d features, optimum %.9g; seconds to within %g of it, medians of %d rounds on %d CPUs\n\n",
