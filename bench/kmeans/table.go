@@ -165,7 +165,7 @@ func (t *table) data() string {
 	return fmt.Sprintf("noise %g", t.Noise)
 }
 
-// print writes the table for people.
+// print writes the table as text.
 func (t *table) print(w io.Writer) error {
 	s := t.Shape
 	fmt.Fprintf(w, "%d rows × %d features (%.0f MB), k = %d, %d passes, %s: %.0f %% of rows settled by one distance; medians of %d rounds on %d CPUs\n\n",
@@ -200,7 +200,7 @@ func (t *table) print(w io.Writer) error {
 	return err
 }
 
-// values returns one value of each element.
+// values returns the results of of for each element of all.
 func values[T any](all []T, of func(T) float64) []float64 {
 	out := make([]float64, len(all))
 	for i, v := range all {
