@@ -57,7 +57,7 @@ var problems = []problem{
 	{"wide", rawrows.Layout{Rows: 200_000, Features: 1000}, byDepth},
 }
 
-// sparkLibrary stands for Spark MLlib.
+// sparkLibrary is the line.Library of Spark MLlib.
 const sparkLibrary = "spark"
 
 // outcome is the result of a contestant, in seconds and bytes.
@@ -71,7 +71,7 @@ type outcome struct {
 
 // line is a contestant and its results.
 type line struct {
-	Library string    `json:"library"` // for other libraries, "" for ours
+	Library string    `json:"library"` // name of another library; "" for Superstep
 	Threads int       `json:"threads"`
 	Rounds  []outcome `json:"rounds"`
 }
@@ -92,7 +92,7 @@ func (l *line) title() string {
 	return fmt.Sprintf("%s, %d", l.Library, l.Threads)
 }
 
-// tasks are those of processes that run a contestant.
+// tasks are the tasks that a process of this program can run for a contestant.
 var tasks = []rounds.Task{rounds.TaskOf(task.run)}
 
 func main() {
@@ -103,7 +103,7 @@ func main() {
 	}, tasks...)
 }
 
-// compare runs everything and prints the tables.
+// compare runs the comparisons on the selected problems and prints their tables.
 func compare(o *options, out, progress io.Writer) error {
 	switch {
 	case o.Rounds < 1 || o.Trees < 1 || !(o.Scale > 0 && o.Scale <= 1):
@@ -201,7 +201,7 @@ func dropFileCache() error {
 // or 0 if the rows fit.
 func (o *options) pieces() int { return int(math.Ceil(o.Beyond)) }
 
-// budget returns our memory budget, or 0 for no limit.
+// budget returns the memory budget of Superstep in bytes, or 0 for the default.
 func (o *options) budget(l rawrows.Layout) int64 {
 	if o.Beyond == 0 {
 		return 0
@@ -240,8 +240,8 @@ func (o *options) how() (text string) {
 	return text
 }
 
-// print writes the table: the medians over the rounds, and the median of the ratios to our time
-// with the same number of threads in the same round.
+// print writes the table: the medians over the rounds, and the median of the ratios to
+// Superstep's time with the same number of threads in the same round.
 func (t *comparison) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %d rows × %d features, %d trees%s; medians of %d rounds on %d CPUs\n\n",
 		t.Name, t.Layout.Rows, t.Layout.Features, t.Trees, t.How, len(t.Lines[0].Rounds), t.CPUs)
