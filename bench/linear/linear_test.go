@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 	}, tasks...)
 }
 
-// TestContestantsAgree requires that all our methods reach the same optimum on few rows.
+// TestContestantsAgree requires that all methods of Superstep reach the same optimum on few
+// rows.
 func TestContestantsAgree(t *testing.T) {
 	for name, s := range map[string]shape{"dense": {Layout: rawrows.Layout{Rows: 400, Features: 5}}, "sparse": {Layout: rawrows.Layout{Rows: 400, Features: 60, PerRow: 4}}} {
 		dir := t.TempDir()

@@ -52,13 +52,13 @@ var problems = []problem{
 // line is a contestant and its results.
 type line struct {
 	Title   string
-	Method  optim.Method // of ours
-	Solver  string       // of scikit-learn, "spark", the command of liblinear or the loop, "" for ours
+	Method  optim.Method // method of Superstep
+	Solver  string       // solver of scikit-learn, or sparkSolver, commandSolver or loopSolver; "" for Superstep
 	Threads int
 	Rounds  []outcome
 }
 
-// tasks are those of processes that run a contestant.
+// tasks are the tasks that a process of this program can run for a contestant.
 var tasks = []rounds.Task{rounds.TaskOf(task.run), rounds.TaskOf(sgdTask.run), rounds.TaskOf(commandTask.run), rounds.TaskOf(loopTask.run)}
 
 func main() {
@@ -69,7 +69,7 @@ func main() {
 	}, tasks...)
 }
 
-// compare runs everything and prints the tables.
+// compare runs the comparisons on the selected problems and prints their tables.
 func compare(o *options, out, progress io.Writer) error {
 	if o.Rounds < 1 || !(o.Scale > 0 && o.Scale <= 1) {
 		return errors.New("want at least 1 round, and a scale above 0 and at most 1")
@@ -249,8 +249,8 @@ func print(w io.Writer, p problem, all []*line) error {
 	return err
 }
 
-// costs says how many times as long as the loop ours takes with one thread, in all and without
-// the survey. It gives the medians of the ratios in the same round.
+// costs says how many times as long as the loop Superstep takes with one thread, in all and
+// without the survey. It gives the medians of the ratios in the same round.
 func costs(all []*line, least float64) string {
 	at := slices.IndexFunc(all, func(l *line) bool { return l.Solver == loopSolver })
 	if at < 0 || all[0].Threads != 1 {

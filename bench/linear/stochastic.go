@@ -56,7 +56,7 @@ type sgdTask struct {
 	Layout   rawrows.Layout
 	Epochs   int
 	Schedule optim.Schedule
-	Exact    bool // by Newton's method instead, to the optimum
+	Exact    bool // whether to train by Newton's method to the optimum instead
 }
 
 // run trains on one thread. The time includes the survey and all epochs.
