@@ -200,7 +200,7 @@ func (t *table) print(w io.Writer) error {
 	return err
 }
 
-// values returns the results of of for each element of all.
+// values returns of(v) for each element v of all.
 func values[T any](all []T, of func(T) float64) []float64 {
 	out := make([]float64, len(all))
 	for i, v := range all {

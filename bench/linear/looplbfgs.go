@@ -9,10 +9,10 @@ import (
 
 // loop minimises the mean logistic loss with an L2 penalty as package optim does: by L-BFGS
 // with ten pairs (Nocedal and Wright, Numerical Optimization, 2nd ed., algorithm 7.4) over the
-// coefficients of features scaled by their deviations. Margins are kept, so that an iteration
-// reads the rows once. A sample of 4,096 rows suggests the first step length, and a share of
-// the latest steps to add to the direction. If the line search needs further points, it doubles
-// or bisects the step, which is simpler than the search of package optim.
+// coefficients of features scaled by their deviations. It keeps the margins of all rows, so
+// that an iteration reads the rows once. A sample of 4,096 rows suggests the first step length,
+// and a share of the latest steps to add to the direction. If the line search needs further
+// points, it doubles or bisects the step, which is simpler than the search of package optim.
 type loop struct {
 	rows, sample block
 	picked       []int     // rows of the sample
@@ -23,14 +23,14 @@ type loop struct {
 
 	v, p      []float64 // parameters and direction
 	g, next   []float64 // gradients: at v, and at the last point read
-	beta      []float64 // room for the coefficients of the unscaled features
+	beta      []float64 // buffer for the coefficients of the unscaled features
 	m, q      []float64 // margins of all rows: at v, and along the direction
 	pairs     []pair    // oldest first
 	steps     [][]float64
 	past      [][]float64 // margins of the sample along the latest steps, the last one first
 	sm, sq    []float64   // margins of the sample: at v, and along the direction
-	work      []float64   // room for a chunk or the sample, as have:
-	loss, low []float64   // losses and slopes
+	work      []float64   // buffer for the margins of a chunk or of the sample
+	loss, low []float64   // buffers of the same length for losses and slopes
 }
 
 // pair has the step s of an iteration, the change y of the gradient, and their inner product.
@@ -221,8 +221,9 @@ func (l *loop) computeDirection() {
 	}
 }
 
-// pace mixes the latest steps into the direction, as curvatures on the sample suggest. It
-// returns the first step length and the derivative along the direction.
+// pace replaces the direction by a combination of it and the latest steps, with weights from
+// second derivatives on the sample. It returns the first step length and the derivative along
+// the direction.
 func (l *loop) pace() (t, slope float64) {
 	axes, at := append([][]float64{l.p}, l.steps...), append([][]float64{l.sq}, l.past...)
 	l.sample.times(l.coefficients(l.p), l.sq)
@@ -258,9 +259,10 @@ func (l *loop) pace() (t, slope float64) {
 	return scale * l.vanishing(scale, slope), slope
 }
 
-// vanishing returns the step length among the paces at which the derivative vanishes if all
-// rows are like the sample, in units of unit, or 1 if there is none. An inverse parabola
-// through the paces around the change of sign gives it.
+// vanishing returns the step length, in units of unit, at which the derivative would be 0 if
+// all rows were like the sample. It interpolates by an inverse parabola through the derivatives
+// at the paces around the change of sign. If the sign does not change between the paces, it
+// returns 1.
 func (l *loop) vanishing(unit, slope float64) float64 {
 	var d [len(loopPaces)]float64
 	bend := l.penalty(l.p, l.p)
