@@ -38,7 +38,8 @@ func valuesOf(t testing.TB, dir string, s shape) []float64 {
 	return rows.Values
 }
 
-// TestContestantsAgree requires that loops and engine end with the centres of a plain k-means.
+// TestContestantsAgree requires that the loops and the engine end with the centres and the
+// inertia of lloyd.
 func TestContestantsAgree(t *testing.T) {
 	s := shape{Rows: 5003, Features: 5, Clusters: 4, Components: 3, Moves: 6}
 	dir := rowsOf(t, s, 0.6)
@@ -62,8 +63,9 @@ func TestContestantsAgree(t *testing.T) {
 	}
 }
 
-// lloyd is a simple and slow k-means. It returns the centres, their inertia, and the share of
-// rows whose nearest centre is less than half as far away as that centre's nearest neighbour.
+// lloyd trains k-means in a simple and slow way. It returns the centres, their inertia, and the
+// share of rows whose distance to the nearest centre is less than half the distance from that
+// centre to the nearest other centre.
 func lloyd(t *testing.T, dir string, s shape) (centers [][]float64, inertia, close float64) {
 	rows := asRows(valuesOf(t, dir, s), s.Features)
 	distance := func(a, b []float64) float64 {

@@ -50,7 +50,8 @@ func TestContestantsAgree(t *testing.T) {
 	}
 }
 
-// TestRows requires that the columns in the file are ascending and that both labels occur.
+// TestRows requires that the files of labels and columns have the right lengths, and that the
+// columns of each row ascend.
 func TestRows(t *testing.T) {
 	s := shape{Layout: rawrows.Layout{Rows: 300, Features: 40, PerRow: 6}}
 	dir := t.TempDir()
