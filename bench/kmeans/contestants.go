@@ -21,8 +21,8 @@ type outcome struct {
 	CPU            float64     `json:"cpu"`     // seconds of processor time per pass; 0 if unknown
 	Total          float64     `json:"total"`   // seconds from the first byte read to the model
 	Peak           int64       `json:"peak"`    // largest resident size of its process, in bytes; 0 if unknown
-	SingleDistance float64     `json:"settled"` // share of rows that one distance settles; for loops only
-	Emptied        bool        `json:"emptied"` // a cluster of a loop became empty, and loops leave it so
+	SingleDistance float64     `json:"settled"` // share of rows that need only one distance; for loops only
+	Emptied        bool        `json:"emptied"` // whether a cluster of a loop became empty; loops leave it empty
 	Inertia        float64     `json:"inertia"`
 	Centers        [][]float64 `json:"centers"`
 }
@@ -44,7 +44,7 @@ const (
 	elkanKind   = "scikit-learn elkan"
 )
 
-// run runs one of our contestants in this process.
+// run runs a loop or the engine in this process.
 func (t task) run() (outcome, error) {
 	switch t.Contestant {
 	case engineKind:
@@ -55,8 +55,9 @@ func (t task) run() (outcome, error) {
 	return runLoop(t)
 }
 
-// measure runs one of our contestants twice in this process, the second time with fewer passes.
-// The difference is the processor time of passes alone. The memory is that of the first run.
+// measure runs a loop or the engine twice in this process, the second time with only one move
+// of the centres. The processor time per pass is computed from the difference of the two runs.
+// The peak memory is read after the first run.
 func (t task) measure() (outcome, error) {
 	runtime.GC() // the contestant must not pay for earlier garbage
 	began := usage.CPU()
@@ -148,11 +149,11 @@ func runLoop(t task) (outcome, error) {
 	}, nil
 }
 
-// passFunc assigns all rows to the means and then moves each mean to that of its cluster. It
-// returns the inertia, and whether a cluster was empty.
+// passFunc assigns each row to the nearest of the means, and then sets each of the means to the
+// mean of its cluster. It returns the inertia, and whether a cluster was empty.
 type passFunc func(x []float64, assign []int32, means []float64) (inertia float64, empty bool)
 
-// onePass is the plain loop: all rows with one accumulator.
+// onePass returns a pass of the plain loop over all rows with one accumulator.
 func onePass(s shape) passFunc {
 	nearest := kernel.NewAssigner[float64](s.Clusters, s.Features)
 	return func(x []float64, assign []int32, means []float64) (float64, bool) {
@@ -163,7 +164,7 @@ func onePass(s shape) passFunc {
 	}
 }
 
-// splitPass is the plain loop over equal parts of the rows.
+// splitPass returns a pass of the plain loop that divides the rows equally among goroutines.
 func splitPass(s shape, threads int) passFunc {
 	var nearest []*kernel.Assigner[float64]
 	for range threads {
@@ -209,7 +210,8 @@ func divide(sums []float64, s shape, means []float64) (empty bool) {
 }
 
 // singleDistanceShare returns the share of rows that are closer to their centre than half the
-// distance from it to the nearest other centre. They need no other distance.
+// distance from it to the nearest other centre. Such rows need no other distance, since no
+// other centre can be nearer.
 func singleDistanceShare(x []float64, s shape, centers []float64, assign []int32) float64 {
 	d := s.Features
 	reach := make([]float64, s.Clusters)

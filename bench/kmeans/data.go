@@ -15,7 +15,8 @@ type shape struct {
 	// Components is the number of normal distributions that the rows come from. With 0 they are
 	// uniform in the unit cube, without clusters.
 	Components int
-	// Moves is the number of times that the centres are moved. There is one more pass.
+	// Moves is the number of times that the centres are moved. One more pass evaluates the last
+	// centres.
 	Moves int
 }
 
@@ -25,7 +26,7 @@ func (s shape) bytes() int64 { return int64(s.Rows) * int64(s.Features) * 8 }
 // passes is the number of times that all rows are assigned.
 func (s shape) passes() int { return s.Moves + 1 }
 
-// layout is that of the files of rows.
+// layout returns the layout of the files of rows.
 func (s shape) layout() rawrows.Layout {
 	return rawrows.Layout{Rows: s.Rows, Features: s.Features, Unlabelled: true}
 }

@@ -24,35 +24,37 @@
 //   - with --single, the engine with float32 rows and distances;
 //   - scikit-learn: its algorithms "lloyd" and "elkan" with one and two threads.
 //
-// Each runs in a process of its own, so that its memory can be measured. All take turns, in
-// another order every round, so that a busy machine treats them alike. The table has medians
-// over the rounds, and beside them the best pass. A ratio is the time per pass divided by that
-// of the loop with as many threads in the same round.
+// Each runs in a process of its own, so that its memory can be measured. All take turns in an
+// order that changes every round, so that other load on the machine affects all alike. The
+// table has medians over the rounds, and the best time per pass. A ratio is the time per pass
+// divided by the loop's time per pass in the same round, with the same number of threads.
 //
 // Time per pass excludes reading and setting up. For loops and engine it is the time of all
-// passes divided by their number. scikit-learn sets up within its fit, so there it is the
-// difference of two fits of different length. Processor time per pass is such a difference for
-// all contestants. Other programs disturb it least, but it does not include waiting. The total
-// is the time from the first byte read to the model; the start of the process is not in it.
+// passes divided by their number. scikit-learn sets up within its method fit, so its time per
+// pass is computed from the difference of two fits with different numbers of passes. Processor
+// time per pass is computed from such a difference for all contestants. Other programs disturb
+// processor time least, but it does not include waiting. The total is the time from the first
+// byte read to the model; the start of the process is not in it.
 //
 // The rows are a mixture of spherical normal distributions, around means drawn from the
 // standard normal distribution, with a standard deviation of --noise in each feature. There are
 // fewer --components than clusters, so that some components are split and centres keep moving
-// for long. A row much closer to its centre than that centre is to its neighbours needs one
-// distance to be assigned, and any other row needs all k. The table gives the share of rows
-// that are settled by one. With --uniform there is also a table of rows that are uniform in the
-// unit cube. They have no clusters, and bounds save least there. With scikit-learn, the last
-// column tells how many passes a contestant makes while the faster of its two algorithms makes
-// one.
+// for long. A row needs only one distance to be assigned if it is nearer to its centre than
+// half the distance from that centre to the nearest other centre. Any other row needs all k
+// distances. The table gives the share of rows that need only one. With --uniform there is also
+// a table of rows that are uniform in the unit cube. They have no clusters, and bounds save
+// least there. With scikit-learn, the last column tells how many passes a contestant makes
+// while the faster algorithm of scikit-learn makes one.
 //
 // # Budgets
 //
 // The engine at parallelism 1 and 2 should stay within 1.05 of the loop on as many goroutines
 // (the COST of McSherry, Isard and Murray, HotOS 2015). Its process should stay within 1.3
 // times the size of the data plus 100 MB. With --check, a median beyond these makes the exit
-// code 1. The sum of squared distances of every contestant must agree with the loop's in any
-// case. If a cluster of the loop is empty, it must agree with the engine's instead: the loop
-// leaves such a cluster empty, and the others give it a row.
+// code 1. The sum of squared distances of every contestant must agree with the loop's even
+// without --check. If a cluster of the loop became empty, the sums of the other contestants
+// must agree with the engine's instead: the loop leaves such a cluster empty, and the others
+// give it a row.
 //
 // In-process versions on fewer rows are in the package's benchmarks:
 //

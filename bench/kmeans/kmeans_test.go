@@ -38,7 +38,8 @@ func valuesOf(t testing.TB, dir string, s shape) []float64 {
 	return rows.Values
 }
 
-// TestContestantsAgree requires that loops and engine end with the centres of a plain k-means.
+// TestContestantsAgree requires that the loops and the engine end with the centres and the
+// inertia of lloyd.
 func TestContestantsAgree(t *testing.T) {
 	s := shape{Rows: 5003, Features: 5, Clusters: 4, Components: 3, Moves: 6}
 	dir := rowsOf(t, s, 0.6)
@@ -62,8 +63,9 @@ func TestContestantsAgree(t *testing.T) {
 	}
 }
 
-// lloyd is a simple and slow k-means. It returns the centres, their inertia, and the share of
-// rows whose nearest centre is less than half as far away as that centre's nearest neighbour.
+// lloyd trains k-means in a simple and slow way. It returns the centres, their inertia, and the
+// share of rows whose distance to the nearest centre is less than half the distance from that
+// centre to the nearest other centre.
 func lloyd(t *testing.T, dir string, s shape) (centers [][]float64, inertia, close float64) {
 	rows := asRows(valuesOf(t, dir, s), s.Features)
 	distance := func(a, b []float64) float64 {
@@ -197,7 +199,7 @@ func TestBudgets(t *testing.T) {
 	require.Equal(t, 1.0, tab.Lines[0].Best)
 	require.Equal(t, int64(2), tab.Lines[0].Peak)
 	require.Equal(t, 1.0, tab.Lines[7].Ratio)
-	require.Zero(t, tab.Lines[7].RatioCPU, "processor time was not known")
+	require.Zero(t, tab.Lines[7].RatioCPU, "without processor times there is no ratio of them")
 	require.Equal(t, int64(1.3*80_000+100e6), tab.Budgets.Peak)
 
 	of := func(kind string, change func(r *outcome)) func(*line) {
@@ -225,10 +227,10 @@ func TestBudgets(t *testing.T) {
 			}
 		}
 	})
-	require.NoError(t, emptied.sum(), "loops leave clusters empty, engine and scikit-learn agree")
+	require.NoError(t, emptied.sum(), "if a cluster of a loop is empty, the engine's inertia counts")
 	tab = made(of(elkanKind, func(r *outcome) { r.Pass /= 2 }))
 	require.NoError(t, tab.sum())
-	require.InDelta(t, 0.5, tab.relativeSpeed(tab.Lines[5]), 1e-12, "the quicker algorithm counts")
+	require.InDelta(t, 0.5, tab.relativeSpeed(tab.Lines[5]), 1e-12, "the faster algorithm of scikit-learn counts")
 	tab = made(of(engineKind, func(r *outcome) { r.Peak = 101e6 }))
 	require.NoError(t, tab.sum())
 	require.False(t, tab.within())

@@ -25,11 +25,11 @@ type options struct {
 	Iterations int       `default:"20" help:"How often the centres are moved."`
 	Shapes     []string  `placeholder:"ROWSxFEATURESxCLUSTERS" help:"Several sizes in place of rows, features and clusters; components are then three quarters of the clusters."`
 	Noise      []float64 `default:"0.5,0.7" help:"Standard deviations of the clusters, one table each."`
-	Uniform    bool      `help:"One table more, of uniform rows without clusters."`
+	Uniform    bool      `help:"Add a table of uniform rows, which have no clusters."`
 	Single     bool      `help:"Have the engine take part in single precision, too."`
 	Rounds     int       `default:"5" help:"How often each contestant runs."`
 	Seed       uint64    `default:"1" help:"Seed of the rows."`
-	Python     string    `placeholder:"FILE" help:"A Python that has scikit-learn, to take part."`
+	Python     string    `placeholder:"FILE" help:"A Python with scikit-learn; without it scikit-learn does not take part."`
 	Dir        string    `placeholder:"DIR" help:"Where to write the rows for the time of the run; the system's temporary directory by default."`
 	JSON       bool      `name:"json" help:"Print all figures as JSON instead of tables."`
 	Check      bool      `help:"Exit with 1 where a budget is exceeded."`
@@ -88,7 +88,7 @@ func (o *options) problems() (all []problem, err error) {
 	return all, nil
 }
 
-// tasks are those of processes that run a contestant.
+// tasks are the tasks that a process of this program can run for a contestant.
 var tasks = []rounds.Task{rounds.TaskOf(task.measure)}
 
 func main() {
@@ -103,7 +103,8 @@ func main() {
 	}, tasks...)
 }
 
-// compare runs everything and prints the tables. It returns whether all budgets were kept.
+// compare runs all comparisons and prints their tables. It returns whether the engine kept all
+// budgets.
 func compare(o *options, out, progress io.Writer) (within bool, err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {

@@ -14,7 +14,7 @@ import numpy
 from sklearn.cluster import KMeans
 
 file, rows, features, clusters, moves = sys.argv[1], *map(int, sys.argv[2:6])
-warnings.filterwarnings("ignore")  # that it did not converge is the point
+warnings.filterwarnings("ignore")  # scikit-learn warns that it did not converge, which is intended
 
 
 def fit(x, iterations):

@@ -19,8 +19,8 @@ const (
 	// agreement is the largest relative difference of a sum of squared distances from the
 	// loop's. Rows are added in other orders, and each order rounds centres differently.
 	agreement = 1e-9
-	// agreementSingle is the same for single precision. That rounds distances, and assigns rows
-	// with two almost equally near centres differently.
+	// agreementSingle is the same for single precision. Single precision rounds distances, so
+	// that a row with two almost equally near centres may be assigned to the other centre.
 	agreementSingle = 1e-4
 )
 
@@ -51,7 +51,7 @@ func (l *line) title() string {
 	return fmt.Sprintf("%s, %d %s", l.Contestant, l.Threads, of)
 }
 
-// table is a comparison at one noise.
+// table has the results of all contestants on one problem.
 type table struct {
 	Shape   shape   `json:"shape"`
 	Noise   float64 `json:"noise"`
@@ -165,7 +165,7 @@ func (t *table) data() string {
 	return fmt.Sprintf("noise %g", t.Noise)
 }
 
-// print writes the table for people.
+// print writes the table as text.
 func (t *table) print(w io.Writer) error {
 	s := t.Shape
 	fmt.Fprintf(w, "%d rows × %d features (%.0f MB), k = %d, %d passes, %s: %.0f %% of rows settled by one distance; medians of %d rounds on %d CPUs\n\n",
@@ -200,7 +200,7 @@ func (t *table) print(w io.Writer) error {
 	return err
 }
 
-// values returns one value of each element.
+// values returns of(v) for each element v of all.
 func values[T any](all []T, of func(T) float64) []float64 {
 	out := make([]float64, len(all))
 	for i, v := range all {

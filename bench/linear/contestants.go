@@ -17,9 +17,11 @@ import (
 type outcome struct {
 	// Trace has the objective after each step, with the seconds since the start.
 	Trace []point `json:"trace"`
-	// Total is the time from the first byte read to the model, in seconds, for ours.
+	// Total is the time until the model is complete, in seconds, for Superstep and the loop. It
+	// includes reading the rows only in task.run.
 	Total float64 `json:"total"`
-	// Survey is the part of the time spent on statistics of the columns, for ours.
+	// Survey is the time spent on statistics of the columns, in seconds, for Superstep and the
+	// loop.
 	Survey float64 `json:"survey"`
 	Reads  float64 `json:"reads"` // passes over the rows, 0 if unknown
 	Method string  `json:"method"`
@@ -47,7 +49,7 @@ const tolerance = 1e-6
 
 func abs(v float64) float64 { return max(v, -v) }
 
-// task is the task of one of our contestants.
+// task is a training with Superstep.
 type task struct {
 	Dir      string
 	Shape    shape
@@ -56,7 +58,8 @@ type task struct {
 	Method   optim.Method
 }
 
-// run trains with algorithms/logistic, beyond the point where the clock stops.
+// run trains with algorithms/logistic. Its tolerances are small, so that training goes on until
+// after the clock stops.
 func (t task) run() (outcome, error) {
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		rows, err := rawrows.Dataset(b, t.Dir, t.Shape.Layout)
@@ -108,5 +111,5 @@ var sklearnScript string
 //go:embed spark.py
 var sparkScript string
 
-// sparkSolver stands for Spark MLlib.
+// sparkSolver is the line.Solver of Spark MLlib.
 const sparkSolver = "spark"

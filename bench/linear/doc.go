@@ -1,12 +1,12 @@
-// Command linear compares logistic regression with this engine, scikit-learn and liblinear. It
-// measures the time to an objective within a relative 1e-6 of the optimum.
+// Command linear compares logistic regression in Superstep, scikit-learn, liblinear and Spark
+// MLlib. It measures the time to an objective within a relative 1e-6 of the optimum.
 //
 //	go run ./bench/linear --python /path/to/python
 //	go run ./bench/linear --python /path/to/python --problem dense --rounds 5
 //	go run ./bench/linear --python /path/to/python --problem dense --spark
 //	go run ./bench/linear --python /path/to/python --problem sgd --rounds 5
-//	go run ./bench/linear --methods Newton,LBFGS          # ours alone, method by method
-//	go run ./bench/linear --threads 1                     # ours beside the loop
+//	go run ./bench/linear --methods Newton,LBFGS          # Superstep alone, with each method
+//	go run ./bench/linear --threads 1                     # Superstep and the loop
 //
 // # What is compared
 //
@@ -22,19 +22,20 @@
 //     solvers that do not scale features;
 //   - sgd: 50 epochs of stochastic gradient descent over a sample of 7,000 rows of HIGGS, with
 //     an intercept, on one thread. SGDClassifier of scikit-learn runs with the same loss,
-//     penalty and schedule, and the table shows how far above the optimum each ends. Our steps
-//     take 128 rows each, and those of SGDClassifier one.
+//     penalty and schedule, and the table shows how far above the optimum each ends. A step of
+//     Superstep uses 128 rows, and a step of SGDClassifier uses one.
 //
-// Ours runs at the parallelisms of --threads, 1 and 2, with the method that it chooses itself.
-// scikit-learn runs its lbfgs with one and two threads, and liblinear, which has only one.
-// liblinear's own command (-s 0, with L1 -s 6) runs if it is installed. Spark MLlib runs in
-// local mode if asked for. Each runs in a process of its own. All take turns, and every second
-// round goes backwards, so that a busy machine treats them alike.
+// Superstep runs at the parallelisms of --threads, by default 1 and 2, with the method that it
+// chooses itself. scikit-learn runs its lbfgs with one and two threads, and liblinear, which
+// has only one. liblinear's own command (-s 0, with L1 -s 6) runs if it is installed. Spark
+// MLlib runs in local mode if asked for. Each runs in a process of its own. All take turns, and
+// every second round goes backwards, so that a busy machine treats them alike.
 //
-// Without an L1 penalty there is also a hand-written loop on one goroutine. A programmer with
-// the kernels and without an engine would write it. Below the table stands how many times as
-// long ours takes at parallelism 1, which is the cost of the engine (the COST of McSherry,
-// Isard and Murray, HotOS 2015). Both do the following while the clock runs:
+// Without an L1 penalty there is also a hand-written loop on one goroutine. It is what a
+// programmer would write who has the kernels but no engine. Below the table, the program prints
+// how many times as long Superstep takes at parallelism 1, which is the cost of the engine (the
+// COST of McSherry, Isard and Murray, HotOS 2015). Superstep and the loop both do the following
+// while the clock runs:
 //
 //   - find the two classes of the labels, and the sign of each row from its class;
 //   - check that the columns of sparse rows are within bounds, and find means, deviations and
@@ -44,21 +45,23 @@
 //     lengths suggested by the chosen rows. Both need as many steps and as many reads of all
 //     rows.
 //
-// Both begin with numbers in memory. Ours has checked before that they are finite. Ours does
-// more than the loop needs: it finds any number of classes of any type, and allows for weights
-// and offsets. It sums losses and gradients by shard and adds them up a tree, whatever the
-// parallelism. It makes its decisions so that another process could make the same, can be
-// cancelled at any chunk, and keeps a record of each superstep. The loop has all rows in one
-// block and one accumulator. Both use the same kernels and chunks of the same size.
+// Both begin with numbers in memory. Superstep has already checked that they are finite.
+// Superstep does more than the loop: it finds any number of classes with labels of any type,
+// and supports weights and offsets. It sums losses and gradients for each shard, and adds the
+// sums of shards in a tree that does not depend on the parallelism. Every process makes the
+// same decisions. A job can be cancelled after any chunk, and keeps a record of each superstep.
+// The loop has all rows in one block and one accumulator. Both use the same kernels and chunks
+// of the same size.
 //
 // # The clock
 //
-// Reading the rows is left out. Ours and the loop begin with the survey of the columns, and end
-// with the first superstep or iteration that is close enough. lbfgs begins with fit and ends
-// with the first iteration that is close enough, which a callback sees. liblinear is fitted at
-// one tolerance after the other, and has the time of the first fit that is close enough. So is
-// its command, which reads the rows as text. The clock of the command begins when it closes
-// that file, after parsing all of it, and ends with the process. The optimum is the lowest
-// value that any contestant has reached. The table marks contestants that do not come close
-// enough.
+// The time of reading the rows does not count. For Superstep and the loop, the clock starts
+// with the survey of the columns, and stops with the first superstep or iteration that is close
+// enough. For lbfgs it starts with fit, and stops with the first iteration that is close
+// enough, which a callback observes. liblinear is fitted with one tolerance after the other,
+// and the time of the first fit that is close enough counts. The same holds for its command,
+// which reads the rows from a text file. The clock of the command starts when it closes that
+// file, after it has parsed all rows, and stops when the process exits. The optimum is the
+// lowest value that any contestant has reached. The table marks contestants that do not come
+// close enough.
 package main

@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 )
 
-// commandSolver stands for the command of liblinear.
+// commandSolver is the line.Solver of the command of liblinear.
 const commandSolver = "liblinear command"
 
 // textFile holds the rows in the format of the command, in the directory of the other files.
@@ -75,8 +75,9 @@ func (t commandTask) run() (outcome, error) {
 // look is the interval at which the open files of a process are inspected.
 const look = 500 * time.Microsecond
 
-// timed runs a command, and returns the seconds from when it closes a file, which it opens only
-// once, to its end. It reads Linux's /proc.
+// timed runs a command. It returns the seconds from the moment at which the command closes
+// file, which it must open only once, to the end of its process. It finds open files in Linux's
+// /proc.
 func timed(command *exec.Cmd, file string) (float64, error) {
 	file, err := filepath.EvalSymlinks(file) // the name in /proc
 	if err != nil {
@@ -130,7 +131,8 @@ func holds(pid int, file string) bool {
 }
 
 // coefficients reads a model of two classes that the command has written, and returns the
-// coefficients for class 1. The file has those of its first class.
+// coefficients for class 1. The file has the coefficients for the class that it lists first, so
+// for class 0 or −1 their signs are changed.
 func coefficients(path string, features int) ([]float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -151,7 +153,7 @@ func coefficients(path string, features int) ([]float64, error) {
 		}
 		w = append(w, sign*v)
 	}
-	if len(w) > features { // those after the last feature that occurs are not written
+	if len(w) > features { // the command leaves out coefficients after the last feature that occurs
 		return nil, fmt.Errorf("%s: there are %d coefficients of %d features", path, len(w), features)
 	}
 	return append(w, make([]float64, features-len(w))...), lines.Err()

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 	}, tasks...)
 }
 
-// TestContestantsAgree requires that all our methods reach the same optimum on few rows.
+// TestContestantsAgree requires that all methods of Superstep reach the same optimum on few
+// rows.
 func TestContestantsAgree(t *testing.T) {
 	for name, s := range map[string]shape{"dense": {Layout: rawrows.Layout{Rows: 400, Features: 5}}, "sparse": {Layout: rawrows.Layout{Rows: 400, Features: 60, PerRow: 4}}} {
 		dir := t.TempDir()
@@ -49,7 +50,8 @@ func TestContestantsAgree(t *testing.T) {
 	}
 }
 
-// TestRows requires that the columns in the file are ascending and that both labels occur.
+// TestRows requires that the files of labels and columns have the right lengths, and that the
+// columns of each row ascend.
 func TestRows(t *testing.T) {
 	s := shape{Layout: rawrows.Layout{Rows: 300, Features: 40, PerRow: 6}}
 	dir := t.TempDir()
@@ -63,7 +65,7 @@ func TestRows(t *testing.T) {
 	for i := range 300 {
 		last := -1
 		for p := range 6 {
-			at := int(indices[(6*i+p)*4]) // below 256
+			at := int(indices[(6*i+p)*4]) // the low byte of an int32; all columns are below 256
 			require.Greater(t, at, last)
 			require.Less(t, at, 40)
 			last = at
@@ -73,9 +75,9 @@ func TestRows(t *testing.T) {
 	require.InDelta(t, 3, s.scale(39), 1e-12)
 }
 
-// TestRowsOfTheCommand requires that the text file contains the rows. The objective computed
-// here from coefficients, as is done for liblinear's command, must equal the objective that our
-// training reports.
+// TestRowsOfTheCommand requires that the text file contains the rows, that objective returns
+// the objective computed here from that file, and that coefficients reads a model of
+// liblinear's command.
 func TestRowsOfTheCommand(t *testing.T) {
 	for name, s := range map[string]shape{"dense": {Layout: rawrows.Layout{Rows: 200, Features: 5}}, "sparse": {Layout: rawrows.Layout{Rows: 200, Features: 60, PerRow: 4}}} {
 		dir := t.TempDir()

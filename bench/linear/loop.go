@@ -10,19 +10,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// loopSolver stands for the hand-written loop.
+// loopSolver is the line.Solver of the hand-written loop.
 const loopSolver = "loop"
 
-// loopTask is a training without the engine, as a programmer with the kernels and our method
-// would write it. All rows are in one block in memory with one accumulator, and one goroutine
-// processes them.
+// loopTask is a training without the engine, as a programmer would write it who has the kernels
+// and the method of package optim. All rows are in one block in memory with one accumulator,
+// and one goroutine processes them.
 type loopTask struct {
 	Dir   string
 	Shape shape
 	L2    float64
 }
 
-// run trains beyond the point where the clock stops. The clock begins with the survey.
+// run trains until after the clock stops. The clock starts with the survey of the columns.
 func (t loopTask) run() (outcome, error) {
 	raw, err := readRows(t.Dir, t.Shape.Layout)
 	if err != nil {
@@ -69,7 +69,8 @@ func newBlock(r rawRows) (block, error) {
 	}
 	middle := lower/2 + higher/2
 	for i, y := range r.Labels {
-		// Without a branch that depends on the class, which would be guessed wrong half of the time.
+		// There is no branch that depends on the class, since the processor would mispredict it
+		// half of the time.
 		if (y-lower)*(higher-y) != 0 || lower == higher {
 			return b, fmt.Errorf("row %d: the label %v beside %v and %v: want two classes", i, y, lower, higher)
 		}
@@ -126,7 +127,7 @@ func (b *block) times(w, out []float64) {
 	}
 }
 
-// addTo adds the rows to out, each multiplied by its coefficient.
+// addTo adds to out each row multiplied by its element of coef.
 func (b *block) addTo(coef, out []float64) {
 	if b.dense != nil {
 		kernel.AddScaledRows(b.dense, b.n, b.d, coef, out)
@@ -137,7 +138,8 @@ func (b *block) addTo(coef, out []float64) {
 
 // deviations returns the standard deviations of the columns, and their largest absolute values.
 // Dense rows take two passes, the second one corrected (Chan, Golub and LeVeque, 1983). Sparse
-// rows take one, as their means are small compared with their deviations.
+// rows take one pass, which is exact enough because their means are small compared with their
+// deviations.
 func (b *block) deviations() (std, top []float64) {
 	std, top = make([]float64, b.d), make([]float64, b.d)
 	n := float64(b.n)
@@ -183,8 +185,8 @@ func (b *block) deviations() (std, top []float64) {
 	return std, top
 }
 
-// chunkRows returns how many rows to take at a time, as for ours: sparse rows that fit most of
-// a first-level cache, or dense rows that fit a part of a second-level one.
+// chunkRows returns the number of rows in a chunk, which is as in Superstep: a chunk of sparse
+// rows fills most of a first-level cache, a chunk of dense rows a part of a second-level cache.
 func (b *block) chunkRows() int {
 	if b.dense == nil {
 		return min(max(36<<10/(12*(len(b.sparse.Val)/b.n+1))&^3, 4), 256)

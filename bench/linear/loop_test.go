@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 )
 
-// TestLoop requires that the loop reaches the same optimum as our training, with the same
-// number of iterations and reads. The objective that the loop reports must be that of its
+// TestLoop requires that the loop reaches the same optimum as Superstep, with the same number
+// of iterations and reads. The objective that the loop reports must be that of its
 // coefficients.
 func TestLoop(t *testing.T) {
 	for name, s := range map[string]shape{

@@ -9,10 +9,10 @@ import (
 
 // loop minimises the mean logistic loss with an L2 penalty as package optim does: by L-BFGS
 // with ten pairs (Nocedal and Wright, Numerical Optimization, 2nd ed., algorithm 7.4) over the
-// coefficients of features scaled by their deviations. Margins are kept, so that an iteration
-// reads the rows once. A sample of 4,096 rows suggests the first step length, and a share of
-// the latest steps to add to the direction. Where the line search of ours needs further points,
-// this one halves and doubles the step instead.
+// coefficients of features scaled by their deviations. It keeps the margins of all rows, so
+// that an iteration reads the rows once. A sample of 4,096 rows suggests the first step length,
+// and a share of the latest steps to add to the direction. If the line search needs further
+// points, it doubles or bisects the step, which is simpler than the search of package optim.
 type loop struct {
 	rows, sample block
 	picked       []int     // rows of the sample
@@ -23,17 +23,17 @@ type loop struct {
 
 	v, p      []float64 // parameters and direction
 	g, next   []float64 // gradients: at v, and at the last point read
-	beta      []float64 // room for the coefficients of the unscaled features
+	beta      []float64 // buffer for the coefficients of the unscaled features
 	m, q      []float64 // margins of all rows: at v, and along the direction
 	pairs     []pair    // oldest first
 	steps     [][]float64
 	past      [][]float64 // margins of the sample along the latest steps, the last one first
 	sm, sq    []float64   // margins of the sample: at v, and along the direction
-	work      []float64   // room for a chunk or the sample, as have:
-	loss, low []float64   // losses and slopes
+	work      []float64   // buffer for the margins of a chunk or of the sample
+	loss, low []float64   // buffers of the same length for losses and slopes
 }
 
-// pair is what L-BFGS keeps of an iteration.
+// pair has the step s of an iteration, the change y of the gradient, and their inner product.
 type pair struct {
 	s, y []float64
 	sy   float64
@@ -95,7 +95,7 @@ func (l *loop) slopes(minus, m, q []float64, t float64) []float64 {
 	return low
 }
 
-// losses adds the losses of the n rows for which slopes was called last to sum.
+// losses returns sum plus the losses of the n rows of the last call of slopes.
 func (l *loop) losses(n int, sum float64) float64 {
 	kernel.SoftplusTo(l.loss[:n], l.work[:n])
 	for _, v := range l.loss[:n] {
@@ -111,8 +111,8 @@ func (l *loop) coefficients(v []float64) []float64 {
 	return l.beta
 }
 
-// read sets l.next to the gradient at v + t·p and returns the mean loss there. If the direction
-// is new, it first computes the margins of the direction.
+// read sets l.next to the gradient at v + t·p and returns the mean loss there. If fresh is set,
+// the direction is new, and read first computes the margins along it.
 func (l *loop) read(t float64, fresh bool) float64 {
 	var beta []float64
 	if fresh {
@@ -150,7 +150,7 @@ func (l *loop) try(t float64) (f, slope float64) {
 }
 
 // minimise reports the objective at the start and after each iteration. It ends when goOn
-// returns false or nothing more can be gained.
+// returns false or the line search finds no lower objective.
 func (l *loop) minimise(goOn func(value float64) bool) {
 	value := l.read(0, false)
 	l.g, l.next = l.next, l.g
@@ -201,7 +201,7 @@ func (l *loop) penalty(x, y []float64) (sum float64) {
 	return sum
 }
 
-// computeDirection computes the direction.
+// computeDirection sets l.p to the direction of L-BFGS for the gradient and the pairs.
 func (l *loop) computeDirection() {
 	for j, g := range l.g {
 		l.p[j] = -g
@@ -221,8 +221,9 @@ func (l *loop) computeDirection() {
 	}
 }
 
-// pace mixes the latest steps into the direction, as curvatures on the sample suggest. It
-// returns the first step length and the derivative along the direction.
+// pace replaces the direction by a combination of it and the latest steps, with weights from
+// second derivatives on the sample. It returns the first step length and the derivative along
+// the direction.
 func (l *loop) pace() (t, slope float64) {
 	axes, at := append([][]float64{l.p}, l.steps...), append([][]float64{l.sq}, l.past...)
 	l.sample.times(l.coefficients(l.p), l.sq)
@@ -246,7 +247,7 @@ func (l *loop) pace() (t, slope float64) {
 	mix := solve(h, b, len(at))
 	scale := 1.0
 	if len(l.pairs) == 0 {
-		scale, mix[0] = mix[0], 1 // the direction is the gradient, whose scale has no meaning
+		scale, mix[0] = mix[0], 1 // the direction is the negative gradient, whose length says nothing about the step
 	}
 	kernel.Scale(mix[0], l.p)
 	kernel.Scale(mix[0], l.sq)
@@ -258,9 +259,10 @@ func (l *loop) pace() (t, slope float64) {
 	return scale * l.vanishing(scale, slope), slope
 }
 
-// vanishing returns the step length among the paces at which the derivative vanishes if all
-// rows are like the sample, in units of unit, or 1 if there is none. An inverse parabola
-// through the paces around the change of sign gives it.
+// vanishing returns the step length, in units of unit, at which the derivative would be 0 if
+// all rows were like the sample. It interpolates by an inverse parabola through the derivatives
+// at the paces around the change of sign. If the sign does not change between the paces, it
+// returns 1.
 func (l *loop) vanishing(unit, slope float64) float64 {
 	var d [len(loopPaces)]float64
 	bend := l.penalty(l.p, l.p)
@@ -312,7 +314,8 @@ func solve(h [loopSteps + 1][loopSteps + 1]float64, b [loopSteps + 1]float64, n 
 	return b
 }
 
-// move takes the step, and keeps the pair that it yields.
+// move adds t times the direction to the parameters and margins, and keeps the pair of this
+// step.
 func (l *loop) move(t float64) {
 	kernel.Axpy(t, l.q, l.m)
 	kernel.Axpy(t, l.p, l.v)

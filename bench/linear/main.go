@@ -21,12 +21,12 @@ import (
 
 // options are the flags.
 type options struct {
-	Python  string   `help:"A Python that has scikit-learn; without one ours runs alone." placeholder:"FILE"`
+	Python  string   `help:"A Python with scikit-learn; without it neither scikit-learn nor Spark takes part." placeholder:"FILE"`
 	Problem []string `help:"What to run: dense, sparse, lasso, even, even-lasso, sgd." enum:"dense,sparse,lasso,even,even-lasso,sgd" default:"dense,sparse,lasso,even,even-lasso,sgd"`
-	Command string   `name:"liblinear" help:"The command that trains, of liblinear; it is left out where there is none." default:"liblinear-train" placeholder:"FILE"`
+	Command string   `name:"liblinear" help:"The training command of liblinear; without it this contestant is left out." default:"liblinear-train" placeholder:"FILE"`
 	Spark   bool     `help:"Run Spark MLlib, too: the Python must have pyspark, and there must be Java."`
-	Methods []string `help:"Methods of ours: Auto, Newton, LBFGS, OWLQN, GD, SGD." default:"Auto"`
-	Threads []int    `help:"Threads of those that take any number." default:"1,2"`
+	Methods []string `help:"Methods of Superstep: Auto, Newton, LBFGS, OWLQN, GD, SGD." default:"Auto"`
+	Threads []int    `help:"Numbers of threads, for contestants that support more than one." default:"1,2"`
 	Rounds  int      `help:"How often each contestant runs." default:"3"`
 	Scale   float64  `help:"Part of the rows to take." default:"1"`
 	Seed    uint64   `help:"Seed of the rows." default:"1"`
@@ -52,13 +52,13 @@ var problems = []problem{
 // line is a contestant and its results.
 type line struct {
 	Title   string
-	Method  optim.Method // of ours
-	Solver  string       // of scikit-learn, "spark", the command of liblinear or the loop, "" for ours
+	Method  optim.Method // method of Superstep
+	Solver  string       // solver of scikit-learn, or sparkSolver, commandSolver or loopSolver; "" for Superstep
 	Threads int
 	Rounds  []outcome
 }
 
-// tasks are those of processes that run a contestant.
+// tasks are the tasks that a process of this program can run for a contestant.
 var tasks = []rounds.Task{rounds.TaskOf(task.run), rounds.TaskOf(sgdTask.run), rounds.TaskOf(commandTask.run), rounds.TaskOf(loopTask.run)}
 
 func main() {
@@ -69,7 +69,7 @@ func main() {
 	}, tasks...)
 }
 
-// compare runs everything and prints the tables.
+// compare runs the comparisons on the selected problems and prints their tables.
 func compare(o *options, out, progress io.Writer) error {
 	if o.Rounds < 1 || !(o.Scale > 0 && o.Scale <= 1) {
 		return errors.New("want at least 1 round, and a scale above 0 and at most 1")
@@ -142,7 +142,7 @@ func methodOf(name string) (optim.Method, error) {
 	return 0, fmt.Errorf("there is no method %q", name)
 }
 
-// compareOn makes one table.
+// compareOn runs the comparison on one problem and prints its table.
 func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {
@@ -214,7 +214,7 @@ func optimum(all []*line) float64 {
 }
 
 // print writes the table: medians and bests over the rounds, and the median of the ratios to
-// the first line in the same round. That line is ours with one subtask.
+// the first line in the same round. By default, that line is Superstep with one subtask.
 func print(w io.Writer, p problem, all []*line) error {
 	least := optimum(all)
 	fmt.Fprintf(w, "%s: %d rows × %d features, optimum %.9g; seconds to within %g of it, medians of %d rounds on %d CPUs\n\n",
@@ -249,8 +249,8 @@ func print(w io.Writer, p problem, all []*line) error {
 	return err
 }
 
-// costs says how many times as long as the loop ours takes with one thread, in all and without
-// the survey. It gives the medians of the ratios in the same round.
+// costs says how many times as long as the loop Superstep takes with one thread, in all and
+// without the survey. It gives the medians of the ratios in the same round.
 func costs(all []*line, least float64) string {
 	at := slices.IndexFunc(all, func(l *line) bool { return l.Solver == loopSolver })
 	if at < 0 || all[0].Threads != 1 {

@@ -1,7 +1,7 @@
 """Trains a logistic regression with SGDClassifier of scikit-learn and prints what it took.
 
-Arguments: directory, rows, features, epochs, schedule (constant, invscaling or optimal), its
-first rate, L2 penalty. Rows are dense. It has one thread.
+Arguments: directory, rows, features, epochs, schedule (constant, invscaling or optimal), initial
+learning rate, L2 penalty. Rows are dense. SGDClassifier uses one thread.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Trains a logistic regression with Spark MLlib in local mode and prints what it took.
 
 Arguments: directory, rows, features, features that are not 0 in a row (0: dense), penalty
-(l1 or l2), threads. Spark tells the objective of each iteration but not its time: the time
-of fit is divided evenly among them.
+(l1 or l2), threads. Spark reports the objective of each iteration but not its time, so
+the time of fit is divided evenly among the iterations.
 """
 
 import json

@@ -32,8 +32,9 @@ const (
 	sgdPenalty = 1e-4
 )
 
-// schedules are the schedules that both libraries have. Ours has its default rate. The rates of
-// SGDClassifier are chosen to end near the optimum; its schedule "optimal" takes none.
+// schedules has the schedules of learning rates that both libraries support. Superstep uses its
+// default rate. rate is the rate of SGDClassifier, chosen so that it ends near the optimum; its
+// schedule "optimal" ignores the rate.
 var schedules = []struct {
 	ours   optim.Schedule
 	theirs string
@@ -49,13 +50,13 @@ var schedules = []struct {
 //go:embed sgd.py
 var sgdScript string
 
-// sgdTask is a training with our SGD.
+// sgdTask is a training with the SGD of Superstep.
 type sgdTask struct {
 	Dir      string
 	Layout   rawrows.Layout
 	Epochs   int
 	Schedule optim.Schedule
-	Exact    bool // by Newton's method instead, to the optimum
+	Exact    bool // whether to train by Newton's method to the optimum instead
 }
 
 // run trains on one thread. The time includes the survey and all epochs.

@@ -27,14 +27,14 @@ var peersScript string
 //go:embed spark.py
 var sparkScript string
 
-// task is the task of one of our contestants.
+// task is a training with Superstep.
 type task struct {
 	Dir     string
 	Layout  rawrows.Layout
 	Threads int
 	Trees   int
 	Policy  string
-	Budget  int64 // of memory; 0 for the default
+	Budget  int64 // memory budget in bytes; 0 for the default
 }
 
 // train adds the training to a job.
@@ -75,7 +75,7 @@ func (t task) run() (outcome, error) {
 	}
 	defer result.Release()
 	out := outcome{Train: time.Since(began).Seconds()}
-	if peak, err := usage.PeakRSS(); err == nil && t.Budget == 0 { // otherwise the peak includes mapped files
+	if peak, err := usage.PeakRSS(); err == nil && t.Budget == 0 { // with a budget, the peak would include mapped files
 		width := int64(t.Layout.Width())
 		if t.Layout.Sparse() {
 			width += width / 2 // for the indices
@@ -152,7 +152,7 @@ func predictor(result *engine.Result, t task) (func(x *table) []float64, error) 
 	}, nil
 }
 
-// table is rows in memory.
+// table has rows in memory.
 type table struct {
 	*rawrows.Table
 	starts []int64 // of sparse rows

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// testDir is the folder of the test rows, within that of the training rows.
+// testDir is the name of the folder of test rows, within the folder of training rows.
 const testDir = "test"
 
 // generate writes a table. A row depends only on the seed, the purpose and its number.
@@ -43,8 +43,8 @@ func generate(dir string, l rawrows.Layout, seed uint64, purpose string) (err er
 	return nil
 }
 
-// drawColumns draws the columns of a row, ascending. In sparse rows the first columns are more
-// frequent.
+// drawColumns draws the columns of a row, in ascending order. In sparse rows, columns with low
+// numbers are more frequent.
 func drawColumns(draw *sharding.Random, l rawrows.Layout, columns []int) {
 	for p := range columns {
 		columns[p] = p
@@ -59,7 +59,9 @@ func drawColumns(draw *sharding.Random, l rawrows.Layout, columns []int) {
 	slices.Sort(columns)
 }
 
-// drawValue draws a value. The columns are in turn normal, skewed, whole numbers, or cut off.
+// drawValue draws a value. From column to column, values are in turn normal, log-normal, whole
+// numbers, and normal but at least −0.5. In sparse rows, every third column has only the value
+// 1.
 func drawValue(draw *sharding.Random, l rawrows.Layout, j int) float64 {
 	x := draw.NormFloat64()
 	switch {
@@ -75,8 +77,8 @@ func drawValue(draw *sharding.Random, l rawrows.Layout, j int) float64 {
 	return x
 }
 
-// margin returns the true log odds of a row: a sum of lines, steps, a wave and products of two
-// columns.
+// margin returns the true log odds of a row: a sum of linear terms, absolute values, steps,
+// sines and products of two columns.
 func margin(l rawrows.Layout, x []float64) float64 {
 	m := -0.2
 	for j := 0; j+5 < len(x) && j < 60; j += 6 {

@@ -20,7 +20,7 @@ import (
 
 // options are the flags.
 type options struct {
-	Python  string   `help:"A Python that has xgboost, lightgbm and scikit-learn; without one ours runs alone." placeholder:"FILE"`
+	Python  string   `help:"A Python with xgboost, lightgbm and scikit-learn; without it Superstep runs alone." placeholder:"FILE"`
 	Problem []string `help:"What to run: dense, sparse, leafwise, sparse-leafwise, forest, wide." enum:"dense,sparse,leafwise,sparse-leafwise,forest,wide" default:"dense,sparse,leafwise,sparse-leafwise,forest"`
 	Spark   bool     `help:"Run Spark MLlib, too, where trees grow by depth: the Python must have pyspark, and there must be Java."`
 	Rounds  int      `help:"How often each contestant runs." default:"3"`
@@ -28,8 +28,8 @@ type options struct {
 	Threads []int    `help:"Numbers of threads to run with." default:"1,2"`
 	Scale   float64  `help:"Part of the rows to take." default:"1"`
 	Seed    uint64   `help:"Seed of the rows." default:"1"`
-	Beyond  float64  `help:"Train beyond memory: the rows, at a byte a value, are this many times the memory budget of ours. XGBoost gets them in as many pieces, and keeps these in files. For dense, sparse, wide." placeholder:"TIMES"`
-	Cold    bool     `help:"Have the system forget what it keeps of files before each run, for which it must be root on Linux."`
+	Beyond  float64  `help:"Train on more rows than fit memory: at one byte a value, the rows are this many times the memory budget of Superstep. XGBoost gets them in the same number of pieces, which it keeps in files. Only for dense, sparse and wide." placeholder:"TIMES"`
+	Cold    bool     `help:"Drop the operating system's cache of files before each run; this needs root on Linux."`
 	Dir     string   `help:"Where to put the rows, for the time of the run." type:"existingdir" placeholder:"DIR"`
 	JSON    bool     `name:"json" help:"Print all figures as JSON instead of tables."`
 }
@@ -57,7 +57,7 @@ var problems = []problem{
 	{"wide", rawrows.Layout{Rows: 200_000, Features: 1000}, byDepth},
 }
 
-// sparkLibrary stands for Spark MLlib.
+// sparkLibrary is the line.Library of Spark MLlib.
 const sparkLibrary = "spark"
 
 // outcome is the result of a contestant, in seconds and bytes.
@@ -71,7 +71,7 @@ type outcome struct {
 
 // line is a contestant and its results.
 type line struct {
-	Library string    `json:"library"` // for other libraries, "" for ours
+	Library string    `json:"library"` // name of another library; "" for Superstep
 	Threads int       `json:"threads"`
 	Rounds  []outcome `json:"rounds"`
 }
@@ -92,7 +92,7 @@ func (l *line) title() string {
 	return fmt.Sprintf("%s, %d", l.Library, l.Threads)
 }
 
-// tasks are those of processes that run a contestant.
+// tasks are the tasks that a process of this program can run for a contestant.
 var tasks = []rounds.Task{rounds.TaskOf(task.run)}
 
 func main() {
@@ -103,7 +103,7 @@ func main() {
 	}, tasks...)
 }
 
-// compare runs everything and prints the tables.
+// compare runs the comparisons on the selected problems and prints their tables.
 func compare(o *options, out, progress io.Writer) error {
 	switch {
 	case o.Rounds < 1 || o.Trees < 1 || !(o.Scale > 0 && o.Scale <= 1):
@@ -201,7 +201,7 @@ func dropFileCache() error {
 // or 0 if the rows fit.
 func (o *options) pieces() int { return int(math.Ceil(o.Beyond)) }
 
-// budget returns our memory budget, or 0 for no limit.
+// budget returns the memory budget of Superstep in bytes, or 0 for the default.
 func (o *options) budget(l rawrows.Layout) int64 {
 	if o.Beyond == 0 {
 		return 0
@@ -240,8 +240,8 @@ func (o *options) how() (text string) {
 	return text
 }
 
-// print writes the table: the medians over the rounds, and the median of the ratios to our time
-// with the same number of threads in the same round.
+// print writes the table: the medians over the rounds, and the median of the ratios to
+// Superstep's time with the same number of threads in the same round.
 func (t *comparison) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %d rows × %d features, %d trees%s; medians of %d rounds on %d CPUs\n\n",
 		t.Name, t.Layout.Rows, t.Layout.Features, t.Trees, t.How, len(t.Lines[0].Rounds), t.CPUs)

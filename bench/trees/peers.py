@@ -85,7 +85,7 @@ else:
     model = RandomForestClassifier(n_estimators=rounds, n_jobs=threads, random_state=1)
     model.fit(x, y)
 trained = time.perf_counter() - began
-peak = 0 if pieces else status("VmHWM:") - loaded  # files that are mapped count, too
+peak = 0 if pieces else status("VmHWM:") - loaded  # with pieces, the peak would include mapped files
 
 
 def predict(x):

@@ -2,7 +2,7 @@
 
     python bench/trees/quality.py PROGRAM FOLDER [PROBLEM ...] [--splits 10] [--seed 100]
 
-PROGRAM is the superstep command. FOLDER has, anywhere below it, the example files of LightGBM
+PROGRAM is the superstep command. FOLDER contains, at any depth, the example files of LightGBM
 (binary, multiclass and rank, .train and .test, rank.train.query), those of XGBoost
 (agaricus.txt.train and .test, machine.data) and UCI's abalone.csv.
 
@@ -27,7 +27,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.metrics import log_loss, ndcg_score
 
 ROUNDS = 100
-NAMES = {  # of objectives
+NAMES = {  # names of objectives in the other libraries
     "xgboost": {"logistic": "binary:logistic", "softmax": "multi:softprob", "squared": "reg:squarederror", "lambdamart": "rank:ndcg"},
     "lightgbm": {"logistic": "binary", "softmax": "multiclass", "squared": "regression", "lambdamart": "lambdarank"},
 }
@@ -130,7 +130,7 @@ def main():
             made = [superstep(given.program, *task), peer("xgboost", *task), peer("lightgbm", *task)]
             losses.append([loss(objective, y[out], m, None if queries is None else queries[out]) for m in made])
         losses = np.array(losses)
-        if objective == "lambdamart":  # as shares of NDCG itself
+        if objective == "lambdamart":  # compare shares of NDCG, not of 1 - NDCG
             losses = losses - 1
         for i, library in enumerate(("XGBoost", "LightGBM"), start=1):
             d = (losses[:, i] - losses[:, 0]) / np.abs(losses[:, i])

@@ -34,7 +34,7 @@ func TestContestants(t *testing.T) {
 		require.NoError(t, prepare(dir, p.Layout, 3), p.Name)
 		trees := 10
 		if p.Policy == inForest {
-			trees = 40 // with fewer trees, leaves that are certain and wrong dominate the loss
+			trees = 40 // with fewer trees, wrong predictions of 0 or 1 dominate the log-loss
 		}
 		var first outcome
 		for threads := 1; threads <= 2; threads++ {

@@ -16,14 +16,15 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/usage"
 )
 
-// fakeVariable makes the test's own program a contestant that prints the value.
+// fakeVariable is an environment variable that makes the test binary act as a contestant. Its
+// value says what the contestant does; see fakePeer.
 const fakeVariable = "SUPERSTEP_BENCH_FAKE"
 
 // TestMain makes the test binary run as the command or as a contestant if an environment
 // variable says so.
 func TestMain(m *testing.M) {
 	if os.Getenv(commandVariable) != "" {
-		exitOn(os.Unsetenv(commandVariable)) // its children are contestants
+		exitOn(os.Unsetenv(commandVariable)) // the child processes of the command are contestants
 		main()
 		return
 	}
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 		fakePeer(text)
 		return
 	}
-	// The race detector makes each process linger for a second at its end.
+	// By default, the race detector makes each process sleep for a second before it exits.
 	exitOn(os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")))
 	os.Exit(m.Run())
 }
@@ -66,8 +67,8 @@ func TestReadResults(t *testing.T) {
 	}
 }
 
-// fake returns a contestant that prints lines. asked collects the configurations that it is
-// asked for.
+// fake returns a contestant that does what text says; see fakePeer. For each request, it
+// appends its name and the requested configurations to asked.
 func fake(t *testing.T, name string, ours bool, text string, asked *[]string) *contestant {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -117,7 +118,8 @@ func TestTurns(t *testing.T) {
 	require.ErrorIs(t, x.measure(stopped), context.Canceled)
 }
 
-// rounds makes a cell from the times of one configuration, in seconds.
+// rounds returns a cell with one result in each round, for the configuration config. times has
+// the median times in seconds.
 func rounds(config string, times ...float64) *cell {
 	c := &cell{}
 	for _, v := range times {
@@ -216,7 +218,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A table of three rounds at two points.
+// Example prints a report of three rounds at two points.
 func Example() {
 	r := &report{
 		CPUs: 2, Rounds: 3,

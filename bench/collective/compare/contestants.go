@@ -17,7 +17,8 @@ type point struct {
 	Bytes      int    `json:"bytes"`
 }
 
-// Transports between ranks, which are compared separately.
+// Transports between ranks. A contestant is compared only with contestants of the same
+// transport.
 const (
 	overTCP  = "tcp"
 	inMemory = "memory"
@@ -47,7 +48,7 @@ type contestant struct {
 type request struct {
 	point
 	seconds    float64  // approximate time for a configuration
-	configs    []string // configurations to run; nil for all
+	configs    []string // names of the configurations to run; nil for all
 	untilEnded bool     // run until the process is killed instead
 }
 
@@ -76,10 +77,10 @@ func allContestants(c *compareCommand) []*contestant {
 	)
 }
 
-// ourNames has the names of the collectives that our command names differently.
+// ourNames maps collectives to their names in the command superstep, where these differ.
 var ourNames = map[string]string{"reduce_scatter": "reduce-scatter", "alltoall": "all-to-all"}
 
-// Our configurations.
+// Configurations of Superstep.
 const (
 	outOfPlace = "out-of-place"
 	inPlace    = "in-place"
@@ -109,7 +110,7 @@ func superstepContestant(c *compareCommand, name, transport string, args ...stri
 	}
 }
 
-// ourLine returns our command line for one size.
+// ourLine returns the command line of superstep bench collective for the point of q.
 func ourLine(c *compareCommand, q request, collective string) []string {
 	size := strconv.Itoa(q.Bytes)
 	return []string{
@@ -147,9 +148,9 @@ func mpiContestant(c *compareCommand, name, transport, btl string) *contestant {
 	return k
 }
 
-// peerFlags returns the flags that the programs of both peers take. Like ours, these programs
-// run a barrier of their library before each operation. The time limit is enforced here, not by
-// the program.
+// peerFlags returns the flags for a request that gloo_bench and mpi_bench have in common. Both
+// programs run a barrier of their library before each operation, as Superstep does. Their own
+// time limit is off, since the comparison enforces its limit itself.
 func peerFlags(q request) []string {
 	most := 100_000
 	if q.untilEnded {

@@ -1,5 +1,5 @@
-// Command compare measures our collectives beside those of Gloo and Open MPI, and beside plain
-// TCP, on one machine in one run.
+// Command compare compares the collectives of Superstep with those of Gloo and Open MPI, and
+// with plain TCP, on one machine in one run.
 //
 //	go build -o bin/ ./cmd/superstep && make -C bench/collective/peers
 //	go run ./bench/collective/compare --superstep bin/superstep
@@ -16,34 +16,38 @@
 //
 //   - superstep: `superstep bench collective`, and each algorithm that --algorithm names;
 //   - superstep in one process: its ranks are goroutines;
-//   - Gloo, with its best algorithm for the size. Its rank waits in a thread's epoll (async),
-//     in read (sync) or polling (busy);
+//   - Gloo, with its fastest algorithm for the size, in three modes: a waiting rank sleeps
+//     until a thread returns from epoll (async), blocks in read (sync) or polls (busy);
 //   - Open MPI, over TCP and in shared memory, out of place or in place, whichever is faster.
-//     It is told to yield if there are more ranks than cores;
-//   - raw TCP: each of two processes of our command sends as many bytes as the collective has,
-//     and receives as many at the same time. An allreduce of two ranks must move at least that.
+//     If there are more ranks than cores, its ranks yield the core while they poll
+//     (mpi_yield_when_idle);
+//   - raw TCP: two processes of the command superstep send each other the bytes of the
+//     collective's size at the same time. An allreduce between two ranks must move at least
+//     this number of bytes.
 //
 // For every collective, number of ranks and size, all contestants take turns, each in its own
-// process group. Every round begins with another contestant, so that a busy machine treats them
-// alike. The first round measures all configurations of a peer, and later rounds only its
-// --keep best. A figure is the median over the rounds of the median time of an operation. The
-// time of an operation is that of its slowest rank; before each operation, all ranks leave a
-// barrier of the library. For ours, too, the faster of out of place and in place counts. A
-// ratio is the median over rounds of our time divided by that of the peer with the best median:
-// under 1 we are faster.
+// process group. Every round begins with the next contestant, so that other load on the machine
+// affects all contestants alike. The first round measures all configurations of a peer, and
+// later rounds only its --keep best. A figure is the median over the rounds of the median time
+// of an operation. The time of an operation is the time on its slowest rank; before each
+// operation, all ranks pass a barrier of the library. The configuration with the best figure
+// counts; for Superstep the configurations of allreduce are out of place and in place. A ratio
+// is the median over rounds of Superstep's time divided by the time of the peer with the best
+// figure. Below 1, Superstep is faster.
 //
-// # What does not end
+// # Time limits
 //
-// A contestant that takes longer than --limit for one run is ended with its process group and
-// given up. For all remaining points the table then says that it "gave up after" so many
-// seconds. The others go on. If SIGINT, SIGTERM or --deadline ends the comparison early, it
-// prints what it has measured.
+// A contestant that takes longer than --limit for one run is terminated with its process group,
+// and does not run again. At this point and all later points, the table shows "gave up after"
+// and the number of seconds for it. The other contestants continue. If SIGINT, SIGTERM or
+// --deadline ends the comparison early, it prints what it has measured.
 //
 // # Waiting
 //
-// Polling makes small operations fast, but uses a core all the time. So the comparison measures
-// once, for each contestant, the processor time of waiting: during barriers it stops one rank
-// for a second, and the table shows how much processor time the busiest other rank used in that
-// second. A contestant that used more than a twentieth of a second polls, and does not count in
-// the ratio to the best quiet peer. The measurement needs Linux's /proc.
+// Polling makes small operations fast, but uses a core all the time. The comparison therefore
+// measures once, for each contestant, the processor time of waiting. While two ranks run
+// barriers, it stops one of them for a second. The table shows how much processor time the
+// busiest other process used in that second. A contestant that used more than 0.05 s is taken
+// to poll, and is left out of the ratio to the best quiet peer. The measurement needs Linux's
+// /proc.
 package main

@@ -23,9 +23,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// fakePeer is a contestant. It fails, or prints lines, or connects to the address after the
-// word and stays, with a child of its own. A contestant that hangs ignores requests to end, and
-// so does its child.
+// fakePeer acts as a contestant in the way that text says. For "fail", it exits with an error.
+// For "stay at ADDRESS" or "hang at ADDRESS", it prints a result, starts a child process, and
+// connects to the address until it is terminated; the child does the same. With "hang", both
+// ignore SIGTERM. Any other text it prints.
 func fakePeer(text string) {
 	word, address, _ := strings.Cut(text, " at ")
 	switch word {
@@ -47,7 +48,7 @@ func fakePeer(text string) {
 	}
 }
 
-// wait connects to an address and reads, but nothing ever comes.
+// wait connects to an address and reads until the process is terminated: nothing is ever sent.
 func wait(word, address string) {
 	if strings.HasSuffix(word, "hang") {
 		signal.Ignore(syscall.SIGTERM)
@@ -62,7 +63,7 @@ func lineOf(config string, us float64) string {
 	return fmt.Sprintf(`{"collective":"allreduce","config":%q,"p50_us":%v}`, config, us)
 }
 
-// hangingServer is the address at which contestants hang.
+// hangingServer accepts the connections of contestants that hang.
 type hangingServer struct{ net.Listener }
 
 func newHangingServer(t *testing.T) hangingServer {
@@ -72,7 +73,7 @@ func newHangingServer(t *testing.T) hangingServer {
 	return hangingServer{l}
 }
 
-// both waits until a contestant and its child hang.
+// both waits until a contestant and its child have connected. It returns their connections.
 func (h hangingServer) both(t *testing.T) [2]net.Conn {
 	defer overdue.Watch("a contestant and its child that hang")()
 	var conns [2]net.Conn
@@ -84,7 +85,7 @@ func (h hangingServer) both(t *testing.T) [2]net.Conn {
 	return conns
 }
 
-// requireGone waits for the end of processes that hung.
+// requireGone waits until the processes at the other ends of conns have exited.
 func requireGone(t *testing.T, conns [2]net.Conn) {
 	defer overdue.Watch("the end of a contestant's process group")()
 	for _, c := range conns {
@@ -137,7 +138,8 @@ func TestWhoHangsIsGivenUp(t *testing.T) {
 	}
 }
 
-// commandVariable makes the test's own program the command.
+// commandVariable is an environment variable that makes the test binary act as the command
+// compare.
 const commandVariable = "SUPERSTEP_BENCH_COMPARE"
 
 // TestSignalsLeaveWhatWasMeasured runs the command as a user would, and sends it a signal when

@@ -15,14 +15,14 @@ import (
 
 // Times for the measurement of waiting.
 const (
-	startupTime = 1500 * time.Millisecond // from the start of a contestant to its barriers
+	startupTime = 1500 * time.Millisecond // time after which a contestant that was started runs barriers
 	waiting     = time.Second
-	tick        = 10 * time.Millisecond // Linux's unit of processor time
+	tick        = 10 * time.Millisecond // unit of processor time in /proc of Linux
 	idleRanks   = 2
 )
 
-// measureIdle measures the processor time that each contestant uses while it waits. A
-// contestant that cannot be measured keeps −1.
+// measureIdle measures the processor time that each contestant uses while it waits. If a
+// contestant cannot be measured, its IdleCPU remains −1.
 func (c *comparison) measureIdle(ctx context.Context) error {
 	for _, k := range c.Contestants {
 		lines := k.commands(request{point: point{"barrier", idleRanks, 0}, seconds: 30, untilEnded: true})
@@ -43,8 +43,9 @@ func (c *comparison) measureIdle(ctx context.Context) error {
 	return nil
 }
 
-// idleCPU starts endless barriers and stops one rank. It returns the processor time that the
-// busiest of the other processes used in a second.
+// idleCPU starts contestant k, whose ranks run barriers until they are terminated, and stops
+// one rank for a second. It returns the processor time that the busiest of the other processes
+// used in that second.
 func (c *comparison) idleCPU(ctx context.Context, k *contestant, line []string) (used time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	child := c.command(ctx, k, line)
@@ -54,7 +55,7 @@ func (c *comparison) idleCPU(ctx context.Context, k *contestant, line []string) 
 	}
 	defer func() {
 		cancel()
-		_ = child.Wait() // it was ended during its work
+		_ = child.Wait() // an error is expected: the process was terminated
 		endGroup(child)
 	}()
 	if err := pause(ctx, startupTime); err != nil {
@@ -64,7 +65,7 @@ func (c *comparison) idleCPU(ctx context.Context, k *contestant, line []string) 
 	if len(family) == 0 {
 		return 0, errors.New("it has no process of its own for a rank, or ended early")
 	}
-	// The youngest process without children is a rank.
+	// A process without children is a rank. The one with the highest id is stopped.
 	stopped := 0
 	for _, pid := range family {
 		if pid > stopped && len(descendants(pid)) == 0 {
@@ -87,7 +88,7 @@ func (c *comparison) idleCPU(ctx context.Context, k *contestant, line []string) 
 	return used, nil
 }
 
-// pause waits, unless the context ends.
+// pause waits for d. It returns an error if ctx ends before.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -98,8 +99,9 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // processorTime returns the processor time of all threads of a process, in user and system
-// mode. stat is the content of /proc/PID/stat, "PID (name) state parent …", with ticks at the
-// 14th and 15th place. A name may contain anything, even parentheses.
+// mode. stat is the content of /proc/PID/stat, "PID (name) state parent …". Its 14th and 15th
+// fields are the ticks in user and system mode. The name may contain any characters, even
+// parentheses.
 func processorTime(stat string) (time.Duration, error) {
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 13 {
@@ -110,7 +112,7 @@ func processorTime(stat string) (time.Duration, error) {
 	return time.Duration(user+system) * tick, errors.Join(err, err2)
 }
 
-// descendants returns the processes below a process.
+// descendants returns the ids of the child processes of root, of their children, and so on.
 func descendants(root int) []int {
 	var all []int
 	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", root)) // the pattern is valid
@@ -125,7 +127,7 @@ func descendants(root int) []int {
 	return all
 }
 
-// processorTimes reads the processor time of each process, without those that have ended.
+// processorTimes returns the processor time of each process in pids that still exists.
 func processorTimes(pids []int) map[int]time.Duration {
 	used := map[int]time.Duration{}
 	for _, pid := range pids {

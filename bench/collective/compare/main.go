@@ -18,22 +18,22 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// compareCommand are the flags of a comparison.
+// compareCommand has the flags of the program.
 type compareCommand struct {
-	Superstep  string        `placeholder:"FILE" help:"Our command, to take part."`
-	Peers      string        `default:"bench/collective/peers/build" help:"Folder of the peers' programs."`
+	Superstep  string        `placeholder:"FILE" help:"The command superstep; without it Superstep does not take part."`
+	Peers      string        `default:"bench/collective/peers/build" help:"Folder with gloo_bench and mpi_bench."`
 	Mpirun     string        `default:"mpirun" help:"Open MPI's launcher."`
-	Collective []string      `default:"allreduce,barrier" help:"Collectives, of allreduce, broadcast, allgather, reduce_scatter, alltoall and barrier."`
+	Collective []string      `default:"allreduce,barrier" help:"Collectives to measure, from the list allreduce, broadcast, allgather, reduce_scatter, alltoall and barrier."`
 	Ranks      []int         `default:"2,4,8" help:"Numbers of ranks."`
-	Bytes      []int         `default:"8,1024,32768,1048576,67108864" help:"Sizes; barriers have none."`
-	Algorithm  []string      `placeholder:"NAME" help:"Our algorithms that take part besides the one chosen by default."`
+	Bytes      []int         `default:"8,1024,32768,1048576,67108864" help:"Sizes of a rank's larger buffer in bytes; barriers have no size."`
+	Algorithm  []string      `placeholder:"NAME" help:"Algorithms of Superstep that take part, besides the algorithm that it chooses itself."`
 	Only       []string      `placeholder:"NAME" help:"Contestants that take part; all by default."`
 	Rounds     int           `default:"5" help:"How often each contestant runs."`
-	Seconds    float64       `default:"0.5" help:"About how long a configuration is measured each time."`
-	Keep       int           `default:"2" help:"Configurations of a peer that run after the first round."`
-	Limit      time.Duration `default:"2m" help:"How long a contestant may take for one run. One that takes longer is ended, and given up for all that is left to measure."`
-	Deadline   time.Duration `help:"When the comparison ends, and prints what it has; 0 for never."`
-	NoIdle     bool          `help:"Do not measure what waiting costs."`
+	Seconds    float64       `default:"0.5" help:"Approximate seconds for which a configuration is measured in a round."`
+	Keep       int           `default:"2" help:"Number of configurations of a peer that run after the first round."`
+	Limit      time.Duration `default:"2m" help:"How long a contestant may take for one run. A contestant that takes longer is terminated, and does not run again."`
+	Deadline   time.Duration `help:"Time after which the comparison ends and prints what it has measured; 0 for no deadline."`
+	NoIdle     bool          `help:"Do not measure the processor time of ranks that wait."`
 	JSON       bool          `name:"json" help:"Print all figures as JSON instead of tables."`
 }
 
@@ -69,14 +69,15 @@ func (c *compareCommand) Run(ctx context.Context) error {
 	return c.comparison(contestants, os.Stderr).run(ctx, os.Stdout)
 }
 
-// comparison is a running comparison.
+// comparison is a comparison in progress.
 type comparison struct {
 	*compareCommand
 	*report
 	progress io.Writer
 
-	// bound ends a run that takes too long, with the cause errTooLong. A process group that is
-	// asked to end and does not is killed after grace.
+	// bound returns a context for one run of a contestant. It ends with the cause errTooLong if
+	// the run takes too long. The process group then gets SIGTERM, and is killed if its first
+	// process has not exited after grace.
 	bound func(context.Context) (context.Context, context.CancelFunc)
 	grace time.Duration
 }
@@ -96,8 +97,9 @@ func (c *compareCommand) comparison(contestants []*contestant, progress io.Write
 	}
 }
 
-// run measures and prints. If it ends early, it prints what it has. The processor time of
-// waiting comes first, because the ratios to quiet peers need it.
+// run measures all points and prints the report. If ctx ends early, it prints what it has
+// measured. It measures the processor time of waiting first, because the ratios to quiet peers
+// depend on it.
 func (c *comparison) run(ctx context.Context, out io.Writer) (err error) {
 	if !c.NoIdle {
 		err = c.measureIdle(ctx)

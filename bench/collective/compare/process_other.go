@@ -12,5 +12,5 @@ func beginGroup(*exec.Cmd) {}
 
 func endGroup(*exec.Cmd) {}
 
-// setStopped is an error: this system does not stop processes.
+// setStopped returns an error, because this system cannot stop processes.
 func setStopped(int, bool) error { return errors.New("processes cannot be stopped on this system") }

@@ -7,21 +7,21 @@ import (
 	"syscall"
 )
 
-// beginGroup gives a command its own process group. When the context of the command ends, the
-// whole group is asked to end.
+// beginGroup makes a command start in its own process group. When the context of the command
+// ends, the whole group gets SIGTERM.
 func beginGroup(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 }
 
-// endGroup kills what is left of the process group of a command that has ended.
+// endGroup kills the remaining processes in the process group of a command that has exited.
 func endGroup(c *exec.Cmd) {
 	if c.Process != nil {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // usually there is nothing left
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // usually no process remains, and Kill fails
 	}
 }
 
-// setStopped stops or continues a process.
+// setStopped stops the process pid, or continues it if stopped is false.
 func setStopped(pid int, stopped bool) error {
 	if stopped {
 		return syscall.Kill(pid, syscall.SIGSTOP)

@@ -15,46 +15,47 @@ type report struct {
 	Rounds      int           `json:"rounds"`
 	Contestants []*contestant `json:"contestants"`
 	Rows        []*row        `json:"rows"`
-	Ended       string        `json:"ended,omitempty"` // reason, if not everything was measured
+	Ended       string        `json:"ended,omitempty"` // why not everything was measured; empty if everything was
 }
 
 // row has the results at a point; Cells has one for each contestant.
 type row struct {
 	point
 	Cells  []*cell  `json:"cells"`
-	Ratios []*ratio `json:"ratios"` // over TCP, in memory; nil where there is nothing to compare
+	Ratios []*ratio `json:"ratios"` // one over TCP and one in memory; nil if Superstep has no figure there
 }
 
 // cell is the result of a contestant at a point.
 type cell struct {
 	Rounds [][]result `json:"rounds"`
 
-	// Config is the fastest configuration. P50 and P99 are the medians of its rounds in
-	// seconds, 0 if the contestant has no figure.
+	// Config is the fastest configuration. P50 and P99 are the medians over its rounds of the
+	// 50th and 99th percentile in seconds. They are 0 if the contestant has no figure.
 	Config string  `json:"config"`
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
 
-	// Algorithm is the last one that ours chose.
+	// Algorithm is the algorithm that Superstep chose in its last round.
 	Algorithm string `json:"algorithm"`
 
-	// TimedOutAfter is the number of seconds after which the contestant was given up, here or
-	// earlier, so that rounds are missing; else 0.
+	// TimedOutAfter is the time limit in seconds if a run of the contestant exceeded it at this
+	// or an earlier point, so that rounds are missing. Otherwise it is 0.
 	TimedOutAfter float64 `json:"gave_up,omitempty"`
 
 	failed bool
 }
 
-// ratio compares our first contestant of a transport with the peers.
+// ratio compares the first contestant of Superstep over a transport with the best peers.
 type ratio struct {
 	Transport string  `json:"transport"`
-	Best      float64 `json:"best"`      // ours to the best peer; 0 where unknown
-	BestPeer  string  `json:"best_peer"` // its name
-	Quiet     float64 `json:"quiet"`     // ours to the best peer that does not poll
+	Best      float64 `json:"best"`      // Superstep's time divided by the best peer's; 0 if unknown
+	BestPeer  string  `json:"best_peer"` // name of the best peer
+	Quiet     float64 `json:"quiet"`     // Superstep's time divided by that of the best peer that does not poll; 0 if unknown
 	QuietPeer string  `json:"quiet_peer"`
 }
 
-// configs returns the names in the rounds, each once, in order of appearance.
+// configs returns the names of the configurations in all rounds, without duplicates, in order
+// of appearance.
 func (c *cell) configs() []string {
 	var names []string
 	for _, round := range c.Rounds {
@@ -67,7 +68,8 @@ func (c *cell) configs() []string {
 	return names
 }
 
-// values returns one figure of a configuration from each round that has it.
+// values returns one figure of a configuration from each round with a result of the
+// configuration.
 func (c *cell) values(config string, figure func(result) float64) []float64 {
 	var all []float64
 	for round := range c.Rounds {
@@ -78,17 +80,17 @@ func (c *cell) values(config string, figure func(result) float64) []float64 {
 	return all
 }
 
-// find returns the index of a configuration in a round, or −1.
+// find returns the index of a configuration among the results of a round, or −1.
 func (c *cell) find(round int, config string) int {
 	return slices.IndexFunc(c.Rounds[round], func(r result) bool { return r.Config == config })
 }
 
-// times returns the times of a configuration in its rounds.
+// times returns the median time of a configuration in each of its rounds, in seconds.
 func (c *cell) times(config string) []float64 {
 	return c.values(config, func(r result) float64 { return r.P50 })
 }
 
-// sum computes medians and ratios.
+// sum computes the medians and ratios of all rows.
 func (r *report) sum() {
 	for _, row := range r.Rows {
 		for _, c := range row.Cells {
@@ -104,8 +106,9 @@ func (r *report) sum() {
 	}
 }
 
-// sum takes the configuration with the best median. A configuration that was dropped after the
-// first round does not win by its single figure.
+// sum finds the configuration with the best median, and sets the fields of c for it. It
+// considers only the configurations with the most rounds, so that a configuration that was
+// dropped after the first round does not win by its single figure.
 func (c *cell) sum() {
 	names, most := c.configs(), 0
 	for _, name := range names {
@@ -125,8 +128,8 @@ func (c *cell) sum() {
 	}
 }
 
-// ratio compares ours, the first contestant of its transport, with the best peers. It is nil if
-// ours has no figure.
+// ratio compares the first contestant of Superstep over a transport with the best peers in a
+// row. It returns nil if that contestant has no figure.
 func (r *report) ratio(row *row, transport string) *ratio {
 	i := slices.IndexFunc(r.Contestants, func(k *contestant) bool { return k.Ours && k.Transport == transport })
 	if i < 0 || row.Cells[i].P50 == 0 {
@@ -156,7 +159,7 @@ func (r *report) ratio(row *row, transport string) *ratio {
 	return found
 }
 
-// perRound returns the ratios within rounds.
+// perRound returns the ratio of the times of a and b in each round in which both have a result.
 func perRound(a, b *cell) []float64 {
 	var all []float64
 	for round := range min(len(a.Rounds), len(b.Rounds)) {
@@ -167,7 +170,8 @@ func perRound(a, b *cell) []float64 {
 	return all
 }
 
-// print writes one table for each transport that has a contestant.
+// print writes one table for each transport with figures, and then the processor times of
+// waiting.
 func (r *report) print(w io.Writer) error {
 	for i, transport := range []string{overTCP, inMemory} {
 		var columns []int
@@ -222,7 +226,7 @@ func (r *report) printTable(w io.Writer, which int, columns []int) error {
 	return err
 }
 
-// sizeText writes a size, and nothing for barriers.
+// sizeText returns a size as text, which is empty for barriers.
 func sizeText(bytes int) string {
 	if bytes == 0 {
 		return ""
@@ -230,7 +234,7 @@ func sizeText(bytes int) string {
 	return benchresult.Size(bytes)
 }
 
-// printIdle writes the processor time of waiting.
+// printIdle writes the table of processor times of waiting.
 func (r *report) printIdle(w io.Writer) error {
 	var b strings.Builder
 	for _, k := range r.Contestants {
@@ -245,7 +249,7 @@ func (r *report) printIdle(w io.Writer) error {
 	return err
 }
 
-// none is written where there is no figure.
+// none is the text of a cell without a figure.
 const none = "–"
 
 func (c *cell) text() string {

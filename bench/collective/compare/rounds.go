@@ -55,7 +55,8 @@ func (c *comparison) measure(ctx context.Context) error {
 	return nil
 }
 
-// runOnce runs a contestant once at a point. A contestant that takes too long does not run again.
+// runOnce runs a contestant once at a point. A contestant that exceeds the time limit does not
+// run again at any point.
 func (c *comparison) runOnce(ctx context.Context, k *contestant, at *cell, p point, round int) {
 	if at.failed {
 		return
@@ -68,7 +69,7 @@ func (c *comparison) runOnce(ctx context.Context, k *contestant, at *cell, p poi
 	var results []result
 	for _, line := range k.commands(request{point: p, seconds: c.Seconds, configs: at.best(c.Keep)}) {
 		more, err := c.execute(ctx, k, line)
-		results = append(results, more...) // lines printed before a failure count
+		results = append(results, more...) // results that were printed before an error count, too
 		if ctx.Err() != nil {
 			break
 		}
@@ -83,12 +84,14 @@ func (c *comparison) runOnce(ctx context.Context, k *contestant, at *cell, p poi
 	if len(results) > 0 {
 		at.Rounds = append(at.Rounds, results)
 	} else {
-		at.failed = true // or it does not support the point
+		at.failed = true // it failed, or does not support the point
 	}
 }
 
-// execute runs a command in its own process group, which ends with it, and reads its results.
-// With an error it also returns the results before it, unless they are wrong.
+// execute runs a command of contestant k in its own process group, and returns the results that
+// the command prints. When the command has exited, it kills the rest of the group. If the
+// command fails, execute returns the error and the results printed before it. If a result is
+// invalid, it returns only an error.
 func (c *comparison) execute(ctx context.Context, k *contestant, line []string) ([]result, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -99,7 +102,7 @@ func (c *comparison) execute(ctx context.Context, k *contestant, line []string) 
 	endGroup(child)
 	if ctx.Err() != nil {
 		err = errors.Join(context.Cause(ctx), err)
-		out.Truncate(bytes.LastIndexByte(out.Bytes(), '\n') + 1) // a line may be cut off
+		out.Truncate(bytes.LastIndexByte(out.Bytes(), '\n') + 1) // the last line may be incomplete
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w: %s", strings.Join(line, " "), err, lastLines(problems.String(), 5))
@@ -124,28 +127,28 @@ func (c *comparison) command(ctx context.Context, k *contestant, line []string) 
 // result is one line that a contestant prints.
 type result struct {
 	Config    string  `json:"config"`
-	Algorithm string  `json:"algorithm"` // chosen by ours
-	P50       float64 `json:"p50"`       // seconds, like the others
+	Algorithm string  `json:"algorithm"` // algorithm that Superstep chose
+	P50       float64 `json:"p50"`       // in seconds, as all times here
 	P99       float64 `json:"p99"`
 	Min       float64 `json:"min"`
 	Mean      float64 `json:"mean"`
 }
 
-// readResults reads the lines of a contestant. A line without a time, or with wrong elements,
-// is an error and ends the reading.
+// readResults reads the lines that a contestant printed. It returns an error at the first line
+// without a time or with wrong elements.
 func readResults(r io.Reader) ([]result, error) {
 	var results []result
 	err := benchresult.Read(r, func(l *benchresult.Line) error {
 		switch {
 		case l.Collective == "":
-			return nil // a line about something else
+			return nil // a line that is not a measurement of a collective
 		case !(l.P50 > 0):
 			return errors.New("no p50_us")
 		case l.Errors != 0:
 			return fmt.Errorf("%d wrong elements", l.Errors)
 		}
 		config := l.Config
-		if config == "" { // a line of ours
+		if config == "" { // a line of Superstep
 			config = outOfPlace
 			if l.InPlace {
 				config = inPlace
@@ -157,14 +160,14 @@ func readResults(r io.Reader) ([]result, error) {
 	return results, err
 }
 
-// lastLines shortens the output of a program.
+// lastLines returns the last n lines of text, separated by semicolons.
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "; ")
 }
 
-// best returns the names of the configurations that are fastest so far. Before the first round,
-// and if there are at most keep configurations, it returns nil, which means all.
+// best returns the names of the keep configurations that are fastest so far. Before the first
+// round, and if there is only one configuration, it returns nil, which means all.
 func (c *cell) best(keep int) []string {
 	names := c.configs()
 	if len(names) <= 1 {

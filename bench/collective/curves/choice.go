@@ -17,10 +17,10 @@ const (
 	nearBestPart = 0.90
 )
 
-// choiceCommand are the flags of a comparison of choices.
+// choiceCommand has the flags of the command choice.
 type choiceCommand struct {
-	Measured string `required:"" placeholder:"FILE" help:"Measurements, lines of JSON, of what was chosen and of algorithms by name."`
-	Check    bool   `help:"Exit with 1 where choices are not as near to the best as they should be."`
+	Measured string `required:"" placeholder:"FILE" help:"File with measurements, as lines of JSON, of chosen algorithms and of algorithms by name."`
+	Check    bool   `help:"Exit with 1 if too few choices are near the best; see the package documentation."`
 }
 
 // Run is called by kong.
@@ -39,20 +39,21 @@ func (c *choiceCommand) Run(out io.Writer) error {
 	return nil
 }
 
-// medianRound is the median of the medians of a line's rounds.
+// medianRound returns the median of the medians of the rounds of a line.
 func medianRound(l *benchresult.Line) float64 { return benchresult.Median(rounds(l)) }
 
-// evaluatedChoice is a choice with the best of the runs that it competed with, and the best of
-// all.
+// evaluatedChoice has the run of a chosen algorithm, the fastest run at the same point of an
+// algorithm that the group could have chosen, and the fastest run of any algorithm.
 type evaluatedChoice struct{ chosen, competitor, best *simulate.Sample }
 
-// ratio returns how many times as long as another run the choice took.
+// ratio returns the time of the choice divided by the time of another run.
 func (j *evaluatedChoice) ratio(other *simulate.Sample) float64 {
 	return j.chosen.Seconds / other.Seconds
 }
 
-// evaluateChoices finds the best runs at the points of the choices, and returns the choices in
-// order. A choice is an algorithm, so rounds of that algorithm by its name count for it too.
+// evaluateChoices finds the best runs at the point of each choice. It returns the choices in
+// order of collective, number of ranks and size. The time of a choice is the median over its
+// own rounds and the rounds in which the same algorithm ran by its name.
 func evaluateChoices(m *measurements) ([]evaluatedChoice, error) {
 	if len(m.chosen) == 0 {
 		return nil, errors.New("nothing was chosen: measure with --algorithm chosen,all")
@@ -90,7 +91,8 @@ func evaluateChoices(m *measurements) ([]evaluatedChoice, error) {
 	return choices, nil
 }
 
-// samePoint says whether two runs are of the same collective, number of ranks and size.
+// samePoint says whether two runs have the same collective, number of ranks, size and size of
+// elements.
 func samePoint(a, b *simulate.Sample) bool {
 	return a.Algorithm.Collective == b.Algorithm.Collective && a.Params.P == b.Params.P &&
 		a.Bytes == b.Bytes && a.Elem == b.Elem
@@ -101,8 +103,8 @@ func competes(r *simulate.Sample) bool {
 	return !r.Algorithm.Collective.Reduces() || canonical(r.Algorithm, r.Params.P)
 }
 
-// reportChoices prints how close the choices are to the best, and returns whether they are
-// within the limits.
+// reportChoices prints how close the choices are to the best runs, and returns whether enough
+// of them are within the limit.
 func reportChoices(out io.Writer, choices []evaluatedChoice) bool {
 	fmt.Fprintf(out, "| collective | ranks | bytes | chosen | took | best it competes with | took | ratio | best of all | ratio |\n"+
 		"|---|---:|---:|---|---:|---|---:|---:|---|---:|\n")

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The expected bests and shares were computed by hand.
+// TestChoice compares the output of the command choice with best runs and shares that were
+// computed by hand.
 func TestChoice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
 	var text strings.Builder
@@ -27,8 +28,8 @@ func TestChoice(t *testing.T) {
 	_, err := run(false)
 	require.ErrorContains(t, err, "nothing was chosen")
 
-	// The median of several rounds counts, and rounds of the same algorithm by its name count
-	// with those of the choice: the median of 90, 13.4, 11 and 13 is 13.2.
+	// The time of the choice is the median over its own rounds and those of the same algorithm
+	// by its name: the median of 90, 13.4, 11 and 13 is 13.2.
 	text.WriteString(`{"collective":"allreduce","algorithm":"direct","chosen":true,"ranks":4,"bytes":8,"p50_us":50,"round_p50_us":[90,13.4,11]}` + "\n")
 	add("direct", false, 4, 8, 13)
 	add("ring", false, 4, 8, 10)   // it folds in another order, so it does not compete
@@ -40,12 +41,12 @@ func TestChoice(t *testing.T) {
 	require.Contains(t, out, "Of 1 choices, 1 (100 %) took at most 1.2 times as long as the best that competes, 0 (0 %) as the best of all.")
 
 	add("direct", true, 2, 8, 25)
-	add("ring", false, 2, 8, 20) // with two ranks it is canonical
+	add("ring", false, 2, 8, 20) // between two ranks, ring folds in the canonical order
 	out, err = run(true)
 	require.ErrorContains(t, err, "not as near")
 	require.Contains(t, out, "| 2 | 8 B | direct | 25.0 µs | ring | 20.0 µs | 1.25 | ring | 1.25 |\n")
 	require.Contains(t, out, "Of 2 choices, 1 (50 %)")
-	require.Less(t, strings.Index(out, "| 2 | 8 B"), strings.Index(out, "| 4 | 8 B"), "in order of ranks")
+	require.Less(t, strings.Index(out, "| 2 | 8 B"), strings.Index(out, "| 4 | 8 B"), "choices must be in order of ranks")
 
 	add("direct", true, 4, 512, 25)
 	_, err = run(false)

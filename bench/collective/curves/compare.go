@@ -67,15 +67,16 @@ func (c *compareCommand) Run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// measurements are the samples that a network is fitted to, the runs of named algorithms, and
-// the runs of chosen algorithms. The latter may use other segments.
+// measurements has the samples that a network is fitted to (probes), the runs of algorithms by
+// name, and the runs of algorithms that a group chose. A chosen algorithm may run with another
+// size of segments than the same algorithm by name.
 type measurements struct {
 	probes, runs, chosen []simulate.Sample
-	// Microseconds of each round, of the runs and of the choices.
+	// The medians of the rounds of each of runs and chosen, in microseconds.
 	runRounds, chosenRounds [][]float64
 }
 
-// openMeasurements calls readMeasurements for a file.
+// openMeasurements calls readMeasurements for the file at path.
 func openMeasurements(path string, time func(*benchresult.Line) float64) (*measurements, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -89,7 +90,8 @@ func openMeasurements(path string, time func(*benchresult.Line) float64) (*measu
 	return m, nil
 }
 
-// readMeasurements reads lines of JSON. time returns the microseconds of a line.
+// readMeasurements reads lines of JSON. time returns the time to use for a line, in
+// microseconds.
 func readMeasurements(r io.Reader, time func(*benchresult.Line) float64) (*measurements, error) {
 	m := new(measurements)
 	err := benchresult.Read(r, func(l *benchresult.Line) error {
@@ -114,7 +116,8 @@ func readMeasurements(r io.Reader, time func(*benchresult.Line) float64) (*measu
 	return m, err
 }
 
-// rounds returns the medians of a line's rounds, or its only median.
+// rounds returns the medians of a line's rounds, in microseconds. For a line without rounds it
+// returns the median of the line.
 func rounds(l *benchresult.Line) []float64 {
 	if len(l.Rounds) == 0 {
 		return []float64{l.P50}
@@ -122,7 +125,7 @@ func rounds(l *benchresult.Line) []float64 {
 	return l.Rounds
 }
 
-// sample returns the measurement of a line that took us microseconds.
+// sample returns the measurement of a line, with a time of us microseconds.
 func sample(l *benchresult.Line, us float64) (simulate.Sample, error) {
 	s := simulate.Sample{Bytes: l.Bytes, Seconds: us / 1e6}
 	if !(us > 0) || l.Bytes < 0 {
@@ -189,9 +192,10 @@ func report(out io.Writer, runs []simulate.Sample, prices []float64) bool {
 	return good
 }
 
-// orders counts the pairs of runs with different programs, and one collective, number of ranks
-// and size, whose measurements are far enough apart. It counts those that prices put in the
-// same order, and describes the others.
+// orders counts the pairs of runs with the same collective, number of ranks and size, but
+// different programs, whose measured times differ by more than the factor apart. ordered is the
+// number of pairs that prices put in the measured order. wrong has a table row for each of the
+// other pairs.
 func orders(runs []simulate.Sample, prices []float64) (ordered, pairs int, wrong []string) {
 	order := make([]int, len(runs))
 	for i := range order {
@@ -226,8 +230,8 @@ func orders(runs []simulate.Sample, prices []float64) (ordered, pairs int, wrong
 	return ordered, pairs, wrong
 }
 
-// sameProgram says whether two runs are of one program under two names, as many algorithms are
-// with two ranks. There is nothing to order then.
+// sameProgram says whether the algorithms of two runs generate the same programs, as many do
+// for two ranks. The order of such runs says nothing about prices.
 func sameProgram(a, b *simulate.Sample) bool {
 	for rank := range a.Params.P {
 		_, one, _ := strings.Cut(a.Algorithm.Generate(a.Params, rank).String(), "\n")

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// sizeRange is a range of sizes with one cheapest algorithm.
+// sizeRange is a range of sizes in which one algorithm is the cheapest.
 type sizeRange struct {
 	name string
 	upTo int // bytes: the first size at which the next algorithm is cheaper; 0 for the last range
@@ -23,9 +23,10 @@ type sizeRange struct {
 // together would fill the table with changes.
 const lead = 0.97
 
-// crossovers returns the cheapest algorithms from 8 bytes to most, in order. Where the cheapest
-// changes between two powers of two, bisection finds the size to 2 per cent. A change there and
-// back within one factor of two is not seen.
+// crossovers returns the cheapest algorithms for sizes from 8 bytes to most, in order of size.
+// takes selects the algorithms; nil selects all. If the cheapest algorithm changes between two
+// powers of two, bisection finds the size of the change to 2 per cent. An algorithm that is the
+// cheapest only for some sizes between two neighbouring powers of two may be missed.
 func (p *pricer) crossovers(ranks, most int, takes func(a *algorithm.Algorithm, ranks int) bool) ([]sizeRange, error) {
 	var found []sizeRange
 	last, err := p.cheapest(ranks, elem, takes, "")
@@ -63,10 +64,11 @@ func (p *pricer) crossovers(ranks, most int, takes func(a *algorithm.Algorithm, 
 	return append(found, sizeRange{name: last}), nil
 }
 
-// cheapest returns the name of the algorithm with the lowest price. Of equal ones it takes the
-// first registered. More bytes never cost less: an algorithm whose price for fewer bytes was
-// clearly above the lowest one is not priced. The holder, if there is one, keeps its place
-// unless another is cheaper by lead.
+// cheapest returns the name of the algorithm with the lowest price. Among equal prices it takes
+// the algorithm that was registered first. It assumes that more bytes never cost less, so it
+// does not price an algorithm whose price for fewer bytes was clearly above the lowest price.
+// holder is the cheapest algorithm for fewer bytes, or empty. cheapest returns holder unless
+// the lowest price is at most lead times the price of holder.
 func (p *pricer) cheapest(ranks, bytes int, takes func(*algorithm.Algorithm, int) bool, holder string) (string, error) {
 	type candidate struct {
 		a     *algorithm.Algorithm
@@ -113,7 +115,8 @@ func (p *pricer) floor(name string, ranks, bytes int) float64 {
 	return floor
 }
 
-// printCrossovers prints the tables of a network.
+// printCrossovers prints two tables of the cheapest algorithms on a network: among all
+// algorithms, and among those that fold in the canonical order.
 func (p *pricer) printCrossovers(out io.Writer, ranks []int, most int) error {
 	for _, table := range []struct {
 		title string
@@ -132,7 +135,7 @@ func (p *pricer) printCrossovers(out io.Writer, ranks []int, most int) error {
 	return nil
 }
 
-// sentence is "recursive-doubling to 11 KiB, then direct".
+// sentence returns ranges as text, such as "recursive-doubling to 11 KiB, then direct".
 func sentence(found []sizeRange) string {
 	var b strings.Builder
 	for i, s := range found {

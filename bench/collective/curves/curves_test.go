@@ -73,7 +73,7 @@ func TestDraw(t *testing.T) {
 	require.ErrorContains(t, c.Run(t.Context(), &out), `no network "token-ring"`)
 }
 
-// The expected errors and orders were computed by hand.
+// TestCompare compares the report with errors that were computed by hand.
 func TestCompare(t *testing.T) {
 	net, err := simulate.Preset("loopback")
 	require.NoError(t, err)
@@ -122,7 +122,7 @@ func TestOrders(t *testing.T) {
 	}
 	add("direct", 4, 1)
 	add("ring", 4, 2)
-	add("linear", 4, 2.2) // within 20 % of the ring's
+	add("linear", 4, 2.2) // within 20 % of the time of ring: no pair
 	add("binomial", 4, 4)
 	add("direct", 8, 1) // another number of ranks: no pair
 	add("binomial", 2, 1)
@@ -165,8 +165,9 @@ func TestReadMeasurementsSaysWhatIsWrong(t *testing.T) {
 	require.Equal(t, []int{2, 4}, m.runs[0].Params.Dims)
 }
 
-// The page on collectives lists every algorithm, shows the current programs, and has the
-// crossovers that this command computes (only the rows that are quick to compute are tested).
+// TestThePageIsTrue requires that docs/collectives.md lists every algorithm, shows the programs
+// that algorithms generate now, and has the crossovers that this command computes. Of the
+// crossovers it tests only the rows for 4 ranks, which are quick to compute.
 func TestThePageIsTrue(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/collectives.md")
 	require.NoError(t, err)
@@ -201,7 +202,8 @@ func TestThePageIsTrue(t *testing.T) {
 	}
 }
 
-// alwaysCanonical returns what the page must say of an algorithm's order.
+// alwaysCanonical returns what the page must say of an algorithm's order: "yes" if the
+// algorithm folds in the canonical order for every number of ranks up to 64, otherwise nothing.
 func alwaysCanonical(a *algorithm.Algorithm) string {
 	for p := 1; p <= 64; p++ {
 		if !canonical(a, p) {

@@ -1,5 +1,6 @@
-// Command curves draws what AllReduces cost on simulated networks, computes where one becomes
-// cheaper than another, and compares prices and choices with measurements.
+// Command curves draws the prices of AllReduce algorithms on simulated networks; a price is a
+// simulated time. It also computes the sizes at which another algorithm becomes the cheapest,
+// and compares prices and choices of algorithms with measurements.
 //
 //	go run ./bench/collective/curves                                  # pictures and tables of docs/collectives.md
 //	go run ./bench/collective/curves --network net.json --ranks 4,48  # of another network
@@ -8,15 +9,15 @@
 //
 // # Pictures and tables
 //
-// For each network, --out gets three pictures: time against size at --at ranks, and time
-// against the number of ranks for a short and a long vector. The tables on standard output, in
-// Markdown, give the cheapest algorithm for each size. Bisection finds the sizes at which it
-// changes; an algorithm keeps its place until another is 3 per cent cheaper. One table is for
-// all algorithms, and one for those that fold in the canonical order: a choice among these
-// changes no bit.
+// For each network, the program writes three pictures into the folder --out: time against size
+// at --at ranks, and time against the number of ranks for a short and a long vector. The tables
+// on standard output, in Markdown, give the cheapest algorithm for each size. Bisection finds
+// the sizes at which the cheapest algorithm changes. An algorithm counts as the cheapest until
+// another is 3 per cent cheaper. One table is for all algorithms, and one for the algorithms
+// that fold in the canonical order, whose results are equal in every bit.
 //
-// On networks with racks, algorithms that take dimensions get those of the racks, as from a
-// tuner.
+// On networks with racks, algorithms that take dimensions get dimensions that follow the racks,
+// as a tuner would set them.
 //
 // # Comparison
 //
@@ -27,23 +28,25 @@
 //	{"kind":"ping-pong","bytes":8,"p50_us":21.3}
 //
 // The network is fitted to the lines with a kind (ping-pong, stream, fold, copy: see
-// simulate.Kind), and with --fit-ranks also to the runs among so many ranks. Without such lines
-// the network is taken as it is. All runs are priced on it, and other lines are skipped. The
-// report has the error of the prices at 2 ranks from 1 MiB up. It also has the share of pairs
-// that prices put in the measured order, among pairs of different programs whose measurements
-// at one size and number of ranks differ by more than 20 per cent. With --check the exit code
-// is 1 if an error exceeds 30 per cent or the share is below 80.
+// simulate.Kind), and with --fit-ranks also to the runs with these numbers of ranks. Without
+// such lines the network is used as it is. All runs are priced on the network. Lines with
+// neither a kind nor an algorithm are skipped. The report has the errors of the prices at 2
+// ranks for sizes from 1 MiB up. It also considers the pairs of runs with the same number of
+// ranks and size, but different programs, whose measured times differ by more than 20 per cent,
+// and has the share of these pairs that prices put in the measured order. With --check the exit
+// code is 1 if an error exceeds 30 per cent or the share is below 80 per cent.
 //
 // # Choice
 //
-// The choice command needs measurements of the group's choice beside algorithms by name, in
-// turn (--algorithm chosen,all --rounds 31). For each number of ranks and size it reports how
-// far the chosen algorithm was from the best that a group may choose, and from the best of all.
-// A line counts with the median of the medians of its rounds. Where two ranks may be on one
-// core or on two, a round of one program takes up to nine times as long as the next, and the
-// least time is a matter of luck. A choice is an algorithm, so rounds of that algorithm by its
-// name count for it too. A group chooses among algorithms that fold in the canonical order for
-// that number of ranks, since a choice must not change a bit. For collectives that do not fold,
-// it chooses among all. With --check the exit code is 1 if fewer than 90 per cent of the
-// choices take at most 1.2 times as long as the best that the group may choose.
+// The choice command needs measurements in which the algorithm that the group chooses and all
+// algorithms by name take turns (--algorithm chosen,all --rounds 31). For each number of ranks
+// and size it reports how many times as long the chosen algorithm took as the best algorithm
+// that a group may choose, and as the best of all algorithms. The time of a line is the median
+// of the medians of its rounds. The least time would be a matter of luck: where the system may
+// place two ranks on one core or on two, one round of a program takes up to nine times as long
+// as the next. Rounds in which the chosen algorithm ran by its name count for the choice, too.
+// A group chooses among the algorithms that fold in the canonical order for that number of
+// ranks, since the choice must not change any bit of the result. For collectives that do not
+// fold, it chooses among all algorithms. With --check the exit code is 1 if fewer than 90 per
+// cent of the choices take at most 1.2 times as long as the best that the group may choose.
 package main

@@ -17,30 +17,30 @@ import (
 
 // commandLine has the commands of the program.
 type commandLine struct {
-	Draw    drawCommand    `cmd:"" default:"withargs" help:"Draw curves and print crossovers; the default."`
+	Draw    drawCommand    `cmd:"" default:"withargs" help:"Draw curves and print crossovers; this is the default command."`
 	Compare compareCommand `cmd:"" help:"Compare prices with measurements."`
-	Choice  choiceCommand  `cmd:"" help:"Compare what a group chose with the best that was measured."`
+	Choice  choiceCommand  `cmd:"" help:"Compare the algorithms that a group chose with the best measured algorithms."`
 }
 
-// drawCommand are the flags for pictures and tables.
+// drawCommand has the flags of the command draw.
 type drawCommand struct {
 	Network  []string `default:"10gbe,two-tier" help:"Networks: names of presets, or JSON files."`
-	Out      string   `default:"docs/collectives" placeholder:"DIR" help:"Where pictures go; empty for none."`
-	At       int      `default:"64" help:"Number of ranks of the curves against size."`
-	Short    int      `default:"32768" help:"Bytes of the short vector of the curves against ranks."`
-	Long     int      `default:"67108864" help:"Bytes of the long vector."`
-	MaxRanks int      `default:"4096" help:"Largest number of ranks of the curves against ranks."`
-	Ranks    []int    `default:"4,8,16,24,64,256,1024" help:"Numbers of ranks of the tables."`
-	MaxBytes int      `default:"268435456" help:"Longest vector of curves against size and tables."`
+	Out      string   `default:"docs/collectives" placeholder:"DIR" help:"Folder for the pictures; if it is empty, none are drawn."`
+	At       int      `default:"64" help:"Number of ranks in the picture of time against size."`
+	Short    int      `default:"32768" help:"Bytes of the short vector in the pictures of time against ranks."`
+	Long     int      `default:"67108864" help:"Bytes of the long vector in the pictures of time against ranks."`
+	MaxRanks int      `default:"4096" help:"Largest number of ranks in the pictures of time against ranks."`
+	Ranks    []int    `default:"4,8,16,24,64,256,1024" help:"Numbers of ranks in the tables."`
+	MaxBytes int      `default:"268435456" help:"Bytes of the longest vector in the picture of time against size and in the tables."`
 }
 
-// compareCommand are the flags of a comparison.
+// compareCommand has the flags of the command compare.
 type compareCommand struct {
-	Measured string `required:"" placeholder:"FILE" help:"Measurements, lines of JSON."`
-	Network  string `default:"loopback" help:"The network to price on, or to begin the fit with: a preset, or a JSON file."`
-	Cores    int    `placeholder:"N" help:"Cores of a host, in place of the network's."`
-	FitRanks []int  `placeholder:"N" help:"Fit the network to the runs among so many ranks, too."`
-	Check    bool   `help:"Exit with 1 where prices are not as near as they should be."`
+	Measured string `required:"" placeholder:"FILE" help:"File with measurements as lines of JSON."`
+	Network  string `default:"loopback" help:"Network on which runs are priced, or from which the fit starts: a preset, or a JSON file."`
+	Cores    int    `placeholder:"N" help:"Cores of a host, instead of the number in the network."`
+	FitRanks []int  `placeholder:"N" help:"Fit the network to the runs with these numbers of ranks, too."`
+	Check    bool   `help:"Exit with 1 if prices are too far from measurements; see the package documentation."`
 }
 
 func main() {
@@ -88,7 +88,7 @@ func (c *drawCommand) Run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// elem is the length of the elements priced: float64.
+// elem is the size in bytes of the elements of all vectors: float64.
 const elem = 8
 
 // series is an algorithm with a number of ranks.
@@ -103,7 +103,8 @@ type priced struct {
 	seconds float64
 }
 
-// pricer prices AllReduces on a network, each only once.
+// pricer prices AllReduces on a network. It keeps the prices, so that each is computed only
+// once.
 type pricer struct {
 	ctx    context.Context
 	net    *simulate.Network
@@ -114,7 +115,8 @@ func newPricer(ctx context.Context, net *simulate.Network) *pricer {
 	return &pricer{ctx: ctx, net: net, prices: map[series][]priced{}}
 }
 
-// price returns seconds. ok is false if the algorithm does not support so many ranks.
+// price returns the simulated time of an algorithm in seconds. ok is false if the algorithm
+// does not support the number of ranks.
 func (p *pricer) price(a *algorithm.Algorithm, ranks, bytes int) (seconds float64, ok bool, err error) {
 	pr := p.params(a, ranks)
 	if a.Supports(pr) != nil {
@@ -134,7 +136,8 @@ func (p *pricer) price(a *algorithm.Algorithm, ranks, bytes int) (seconds float6
 	return r.Time, true, nil
 }
 
-// params returns the parameters of an algorithm. Dimensions are those of the network's racks.
+// params returns the parameters of an algorithm. On a network with racks, dimensions follow the
+// racks.
 func (p *pricer) params(a *algorithm.Algorithm, ranks int) algorithm.Params {
 	pr := algorithm.Params{P: ranks}
 	rack := max(p.net.RanksPerHost, 1) * p.net.HostsPerRack
@@ -154,7 +157,7 @@ func (p *pricer) params(a *algorithm.Algorithm, ranks int) algorithm.Params {
 	return pr
 }
 
-// allReduces returns the algorithms.
+// allReduces returns all algorithms for AllReduce.
 func allReduces() []*algorithm.Algorithm { return algorithm.For(program.AllReduce) }
 
 func canonical(a *algorithm.Algorithm, ranks int) bool {

@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// The colours of Okabe and Ito, which people with any colour vision can tell apart. Further
-// curves start over with dashes.
+// colours is the palette of Okabe and Ito, which people with any colour vision can tell apart.
+// Further curves repeat the colours with other dashes and shapes.
 var (
 	colours = []color.RGBA{
 		{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
@@ -26,7 +26,7 @@ var (
 	shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}}
 )
 
-// draw makes the three pictures of a network.
+// draw draws the three pictures of the network of p.
 func (c *drawCommand) draw(p *pricer) error {
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return err
@@ -55,7 +55,8 @@ func (c *drawCommand) draw(p *pricer) error {
 	return err
 }
 
-// picture draws a curve for each algorithm, through its prices at the values of x.
+// picture draws a curve for each algorithm through its prices at xs, and writes the picture to
+// path. at returns the number of ranks and the bytes for a value of xs.
 func (p *pricer) picture(path, title, xLabel string, xs []int, ticks plot.TickerFunc, at func(x int) (ranks, bytes int)) error {
 	pic := plot.New()
 	pic.Title.Text, pic.X.Label.Text, pic.Y.Label.Text = title, xLabel, "time"
@@ -98,7 +99,8 @@ func (p *pricer) picture(path, title, xLabel string, xs []int, ticks plot.Ticker
 	return nil
 }
 
-// sizeTicks marks powers of eight in bytes, and rankTicks powers of two.
+// sizeTicks returns ticks at powers of eight, in bytes. rankTicks returns ticks at powers of
+// two.
 func sizeTicks(lo, hi float64) []plot.Tick {
 	var ticks []plot.Tick
 	for v := 8; float64(v) <= hi; v *= 8 {
@@ -119,7 +121,8 @@ func rankTicks(lo, hi float64) []plot.Tick {
 	return ticks
 }
 
-// timeTicks marks powers of ten with a label, and their multiples without one.
+// timeTicks returns ticks at powers of ten, in seconds, with labels, and at 2 to 9 times these
+// without labels.
 func timeTicks(lo, hi float64) []plot.Tick {
 	names := []string{"1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s", "10 s", "100 s", "1000 s"}
 	var ticks []plot.Tick

@@ -43,8 +43,8 @@ using peers::Operation;
 using peers::Variant;
 using ContextPtr = std::shared_ptr<gloo::Context>;
 
-// Shared is memory that all processes map: the ranks meet and exchange times here,
-// so that nothing of Gloo runs but what is measured.
+// Shared is memory that the processes of all ranks map. The ranks synchronise and
+// exchange times through it, so that Gloo runs only what is measured.
 struct Shared {
   pthread_barrier_t meeting;
   double values[];  // a row of `stride` for each rank
@@ -67,7 +67,7 @@ class ForkedWorld : public peers::World {
     rendezvous();
   }
 
-  // connected sets the ranks of the library's barriers.
+  // connected sets the context of Gloo's barrier.
   void connected(const ContextPtr& context) { barrier_ = std::make_unique<gloo::BarrierAllToOne>(context); }
 
  private:
@@ -77,7 +77,7 @@ class ForkedWorld : public peers::World {
   size_t stride_;
 };
 
-// bound wraps an algorithm over bound buffers.
+// bound returns an operation that runs an algorithm over bound buffers.
 template <typename Algorithm>
 Operation bound(std::shared_ptr<Algorithm> algorithm) {
   return [algorithm] { algorithm->run(); };
@@ -102,7 +102,7 @@ Variant newAllreduce(const ContextPtr& context, const std::string& name, bool in
           }};
 }
 
-// newVariants are the variants over unbound buffers.
+// newVariants returns the variants over unbound buffers.
 std::vector<Variant> newVariants(const ContextPtr& context) {
   using Algorithm = gloo::AllreduceOptions::Algorithm;
   return {
@@ -140,7 +140,7 @@ std::vector<Variant> newVariants(const ContextPtr& context) {
   };
 }
 
-// boundVariants are the variants over bound buffers.
+// boundVariants returns the variants over bound buffers.
 std::vector<Variant> boundVariants(const ContextPtr& context) {
   std::vector<Variant> all = {
       boundAllreduce<gloo::AllreduceRing<double>>(context, "ring", 1),
@@ -165,8 +165,8 @@ std::vector<Variant> boundVariants(const ContextPtr& context) {
       {"barrier", "all-to-one", false, 0,
        [context](const Buffers&) { return bound(std::make_shared<gloo::BarrierAllToOne>(context)); }},
   };
-  // Its groups have two ranks. Its sums are wrong unless two divides the ranks at
-  // every level.
+  // Bcube works in groups of two ranks. Its sums are wrong unless the number of
+  // ranks is a power of two.
   if ((context->size & (context->size - 1)) == 0)
     all.push_back(boundAllreduce<gloo::AllreduceBcube<double>>(context, "bcube", 0.5));
   return all;
@@ -189,21 +189,22 @@ int runRank(const peers::Options& options, ForkedWorld& world, const std::string
   ContextPtr context = connect(dir, world.rank(), world.size(), options.mode);
   world.connected(context);
   world.rendezvous();
-  if (world.rank() == 0) std::filesystem::remove_all(dir);  // all have met
+  if (world.rank() == 0) std::filesystem::remove_all(dir);  // all ranks are connected
   char version[32];
   snprintf(version, sizeof version, "Gloo %d.%d.%d", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH);
   peers::Library library{"gloo", version, options.mode};
   if (options.mode != "async") library.ahead = 4 << 20;  // about what two sockets' buffers hold
   std::vector<Variant> variants = boundVariants(context);
-  if (options.mode == "async")  // the only mode of unbound buffers
+  if (options.mode == "async")  // the only mode that supports unbound buffers
     for (Variant& v : newVariants(context)) variants.push_back(v);
   size_t wrong = peers::measureAll(world, options, library, variants);
   world.rendezvous();
   return wrong == 0 ? 0 : 1;
 }
 
-// await waits for all ranks. When one fails the others are ended, as they would
-// wait for it.
+// await waits for the processes of all ranks, and returns 0 if all succeed, else
+// 1. When a rank fails, the other ranks get SIGTERM, since they would wait for
+// it.
 int await(std::vector<pid_t> ranks) {
   int worst = 0;
   while (!ranks.empty()) {
@@ -265,6 +266,6 @@ int main(int argc, char** argv) {
   int code = int(ranks.size()) == options.ranks ? 0 : 1;
   code |= await(ranks);
   std::error_code ignored;
-  std::filesystem::remove_all(dir, ignored);  // where the ranks never met
+  std::filesystem::remove_all(dir, ignored);  // it remains if the ranks did not connect
   return code;
 }

@@ -51,17 +51,18 @@ double number(const std::string& flag, const std::string& text) {
   return v;
 }
 
-// now is a clock that all processes of a machine read alike.
+// now returns the seconds of a clock that all processes of a machine share.
 double now() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec + 1e-9 * t.tv_nsec;
 }
 
-// Inputs are small integers, so that no order of adding rounds. They repeat after
-// `period` elements, a prime, so that chunks at wrong offsets show.
+// Inputs are small integers, so that sums in any order are exact. They repeat
+// after `period` elements. This is a prime, so that chunks at wrong offsets give
+// wrong results.
 constexpr size_t period = 97;
-constexpr double poison = -1;  // no result is negative
+constexpr double poison = -1;  // fills outputs before an operation; no result is negative
 
 double input(int rank, size_t i) { return double((i + 31 * size_t(rank)) % period) + rank; }
 
@@ -72,8 +73,9 @@ double factor(const std::string& collective, int p) {
   return (n - 1) / n;
 }
 
-// shape returns how many elements a rank contributes and receives. The larger of both
-// has so many bytes, and at least one element for each rank's part.
+// shape sets in and out to the numbers of elements that a rank contributes and
+// receives. The larger of the two has about `bytes` bytes, and at least one
+// element for each rank where the collective divides it among ranks.
 void shape(const std::string& collective, size_t bytes, int p, size_t& in, size_t& out) {
   size_t whole = std::max<size_t>(1, bytes / sizeof(double));
   size_t part = std::max<size_t>(1, whole / p);
@@ -84,7 +86,8 @@ void shape(const std::string& collective, size_t bytes, int p, size_t& in, size_
   if (collective == "barrier") in = out = 0;
 }
 
-// expected returns what belongs at an element of a rank's output.
+// Expected has the correct results. at returns the correct value of an element of
+// the rank's output.
 class Expected {
  public:
   Expected(const std::string& collective, const World& world, const Buffers& b)
@@ -124,7 +127,7 @@ Memory allocate(size_t count) {
   return Memory(static_cast<double*>(p));
 }
 
-// Run is one variant at one size.
+// Run measures one variant at one size.
 class Run {
  public:
   Run(World& world, const Options& options, const Variant& variant, size_t bytes)
@@ -183,7 +186,8 @@ class Run {
     for (size_t i = 0; i < buffers_.count; i++) buffers_.in[i] = input(world_.rank(), i);
   }
 
-  // reset sets inputs that in-place sums do not change, however often they are added.
+  // reset sets the inputs of in-place variants to 0, which repeated sums do not
+  // change.
   void reset() {
     if (variant_.inPlace) std::fill_n(buffers_.in, buffers_.count, 0.0);
   }
@@ -196,7 +200,8 @@ class Run {
     return wrong;
   }
 
-  // verify runs once on fresh inputs and counts wrong elements.
+  // verify runs the operation once on fresh inputs, and returns the number of
+  // wrong elements.
   double verify() {
     fill();
     world_.rendezvous();
@@ -204,8 +209,9 @@ class Run {
     return compare();
   }
 
-  // warmUp returns the seconds of an operation on the slowest rank. It runs for a tenth
-  // of the measuring time, in rounds whose length all ranks agree on.
+  // warmUp returns the seconds of an operation on the slowest rank. It runs for a
+  // tenth of the measuring time, in rounds with the same number of operations on
+  // all ranks.
   double warmUp() {
     reset();
     double each = 0, began = now();
@@ -223,7 +229,8 @@ class Run {
     return each;
   }
 
-  // summarise takes for every operation the time of its slowest rank.
+  // summarise computes the figures. The time of an operation is the time on its
+  // slowest rank.
   void summarise(double first, double last) {
     world_.maximum(times_);
     std::vector<double> ends{-first, last, wrong_};
@@ -247,7 +254,8 @@ class Run {
   double wrong_ = 0, min_ = 0, p50_ = 0, p99_ = 0, mean_ = 0;
 };
 
-// stuck ends the process, and thereby the others that wait for it.
+// stuck exits the process. The launcher then terminates the other ranks, which
+// wait for this one.
 void stuck(int) {
   const char text[] = "a line takes too long: the ranks wait for each other, or --limit is too low\n";
   if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(4);
@@ -310,7 +318,7 @@ size_t measureAll(World& world, const Options& options, const Library& library,
       run.measure();
       if (world.rank() == 0) run.print(library);
       wrong += run.wrong();
-      world.rendezvous();  // nobody tears down what a neighbour still uses
+      world.rendezvous();  // no rank frees what another rank still uses
     }
   }
   alarm(0);

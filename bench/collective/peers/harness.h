@@ -1,11 +1,12 @@
-// What the peers' benchmark programs share: options, input values whose results
-// are exact, timing, the check, and the line of JSON that is printed.
+// The common code of the peers' benchmark programs: options, input values whose
+// results are exact, timing, the check of results, and the output as lines of
+// JSON.
 //
 // Sizes follow nccl-tests: `bytes` is the larger of a rank's two buffers, so that
-// an all-gather of p ranks contributes bytes/p from each. algbw is bytes per
-// second of an operation, busbw the same times the share of it that crosses a
-// link: 2(p-1)/p for allreduce, (p-1)/p for allgather, reduce_scatter and
-// alltoall, 1 for broadcast.
+// an all-gather of p ranks contributes bytes/p from each. algbw is `bytes`
+// divided by the time of an operation. busbw is algbw times the share of the
+// bytes that crosses a link: 2(p-1)/p for allreduce, (p-1)/p for allgather,
+// reduce_scatter and alltoall, 1 for broadcast.
 #pragma once
 
 #include <cstddef>
@@ -25,18 +26,19 @@ struct Options {
   std::string mode = "async";        // how Gloo waits: async, sync or busy
   std::string spaced = "auto";       // a barrier before each operation: auto, always or never
   int ranks = 2;                     // processes that gloo_bench forks
-  int warmup = 3;                    // operations before timing, at least
+  int warmup = 3;                    // minimum number of operations before timing
   int minIterations = 5;
   int maxIterations = 20000;
-  double seconds = 1;  // about how long one line is measured
-  int limit = 60;      // seconds after which a line is given up as stuck; 0 for never
+  double seconds = 1;  // approximate time for which one line is measured
+  int limit = 60;      // seconds after which a line counts as stuck and the program exits; 0 for never
 };
 
 // parse reads flags of the form --name value. It prints the usage and exits with
-// 2 where they are wrong, with 0 after --help.
+// 2 if a flag is wrong, and with 0 for --help.
 Options parse(int argc, char** argv);
 
-// World is what the harness needs of a set of ranks. It is not what is measured.
+// World has the functions that the harness needs from a set of ranks. They are
+// not measured.
 class World {
  public:
   virtual ~World() = default;
@@ -44,9 +46,10 @@ class World {
   virtual int size() const = 0;
   // rendezvous returns on no rank before all have called it.
   virtual void rendezvous() = 0;
-  // barrier is the library's own. Ranks leave it together as well as it can.
+  // barrier runs the library's own barrier, which ranks leave at nearly the same
+  // time.
   virtual void barrier() = 0;
-  // maximum replaces each value by the greatest of all ranks.
+  // maximum replaces each value by its maximum over all ranks.
   virtual void maximum(std::vector<double>& values) = 0;
 };
 
@@ -62,30 +65,31 @@ struct Buffers {
 // Operation is one collective, set up for buffers, that can run many times.
 using Operation = std::function<void()>;
 
-// Variant is a way of a library to carry out a collective.
+// Variant is an implementation of a collective in the library.
 struct Variant {
   std::string collective;
   std::string name;  // of the algorithm and its set-up
   bool inPlace;
-  // What a rank sends before it receives anything, as a share of the larger
+  // The bytes that a rank sends before it receives any, as a share of the larger
   // buffer. See Library::ahead.
   double ahead;
   std::function<Operation(const Buffers&)> make;
 };
 
-// Library names what is measured.
+// Library describes the library that is measured.
 struct Library {
   std::string name;
   std::string version;
   std::string waiting;  // how a rank waits for others
-  // The most bytes that a rank may send before it receives. Where sending blocks the
-  // caller, all ranks would wait for ever with more bytes than the sockets hold.
-  // Sizes beyond that are left out.
+  // The most bytes that a rank may send before it receives. Larger sizes are left
+  // out: if sending blocks the caller, and all ranks send more bytes than their
+  // sockets can buffer, they wait for ever.
   double ahead = 1e18;
 };
 
-// measureAll measures every variant asked for at every size; rank 0 prints a line
-// each. It returns the number of wrong elements found on any rank.
+// measureAll measures every variant that options select at every size. Rank 0
+// prints a line for each. It returns the number of wrong elements, which is 0
+// only if the results on all ranks are right.
 size_t measureAll(World& world, const Options& options, const Library& library,
                   const std::vector<Variant>& variants);
 

@@ -1,5 +1,6 @@
-// Measures the collectives of an MPI library. Start it with mpirun; how ranks talk
-// and wait is mpirun's --mca flags, and --label says it in the output.
+// Measures the collectives of an MPI library. Start it with mpirun. The flags
+// --mca of mpirun set how ranks communicate and wait; --label can name these
+// settings in the output.
 #include <mpi.h>
 
 #include <cstdio>
@@ -9,7 +10,8 @@
 
 namespace {
 
-// count refuses what the C bindings cannot count.
+// count returns n as an int, which the C bindings take. It aborts if n is too
+// large.
 int count(size_t n) {
   if (n > size_t(1) << 30) {
     fprintf(stderr, "mpi_bench: %zu elements are more than an int counts\n", n);
@@ -36,7 +38,8 @@ class MPIWorld : public peers::World {
   int rank_ = 0, size_ = 1;
 };
 
-// An error of a call ends the job by itself: that is the default handler.
+// Return values are not checked, since MPI's default error handler aborts the
+// job.
 std::vector<peers::Variant> variants(const peers::World& world) {
   using peers::Buffers;
   using peers::Operation;
@@ -50,7 +53,8 @@ std::vector<peers::Variant> variants(const peers::World& world) {
        [](const Buffers& b) -> Operation {
          return [b] { MPI_Allreduce(MPI_IN_PLACE, b.out, count(b.count), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD); };
        }},
-      // From the root's input to all outputs, as in the other libraries.
+      // Broadcast copies the root's input to the outputs of all ranks, as in the
+      // other libraries.
       {"broadcast", "default", false, 0,
        [rank](const Buffers& b) -> Operation {
          return [b, rank] {
@@ -80,7 +84,8 @@ std::vector<peers::Variant> variants(const peers::World& world) {
   };
 }
 
-// version returns the library's name and version without what follows.
+// version returns the library's name and version, which end at a comma or a
+// newline.
 std::string version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int n = 0;
