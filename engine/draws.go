@@ -48,12 +48,12 @@ func (o *origins) passOn(id plan.NodeID, ports []Port) {
 }
 
 // DrawPurpose returns the purpose of the random draws that an operator makes for the rows of a
-// dataset; see Context.Random. what names the operator, such as "Sample". The purpose contains
-// the position of the dataset in the graph, so that the same operator draws other numbers for
-// other rows, even for rows that it has emitted itself. The purpose does not change if operators
-// that keep every row in its place, such as Map and Select, are added before the dataset, or
-// operators elsewhere in the job. Two calls for the same rows return the same purpose; see
-// OwnDrawPurpose.
+// dataset; see Context.Random. what names the operator, such as "Sample". The purpose includes
+// the position of the dataset in the graph. So the operator draws different numbers for
+// different datasets, also when it is applied again to its own output. The purpose does not
+// change if operators that keep every row in its place, such as Map and Select, are inserted
+// before the dataset, or if any operators are added elsewhere in the job. Two calls for the
+// same rows return the same purpose; see OwnDrawPurpose.
 func (b *Builder) DrawPurpose(what string, d *Dataset) string {
 	if b.unusable() || d == nil || d.poisoned {
 		return what

@@ -199,8 +199,8 @@ func (b *builder) pure(e []entry, s sums) bool {
 	return true
 }
 
-// pure reports whether all rows of a node have the same label. It can decide this for an empty
-// node and for labels that are classes.
+// pure reports whether all rows of a node have the same label. It must be called only for
+// classification, or for an empty node.
 func (t *table) pure(s sums, h *histogram) bool {
 	switch {
 	case s.n == 0 || t.classes == 1:

@@ -13,8 +13,8 @@ const maxRelevance = 31
 // lambdaMART is the objective LambdaRank (Burges, "From RankNet to LambdaRank to LambdaMART",
 // MSR-TR-2010-82). Each pair of rows of a query with different labels has the logistic loss of
 // the difference of their margins. The loss is weighted by the change of the query's NDCG that
-// would result if the two rows swapped places. Only pairs with at least one row in the first
-// truncation places count.
+// would result if the two rows swapped places. A pair counts only if at least one of its rows
+// is among the first o.truncation places.
 type lambdaMART struct {
 	truncation int
 	normalize  bool

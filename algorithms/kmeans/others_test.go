@@ -256,8 +256,8 @@ func TestBisectionIsTwoMeans(t *testing.T) {
 	}
 }
 
-// TestWhichClusterIsCut uses a dense cluster and one far point. With LargestSize the dense
-// cluster must be cut.
+// TestWhichClusterIsCut uses a dense cluster and two points far from it and from each other.
+// With LargestSize the dense cluster must be cut.
 func TestWhichClusterIsCut(t *testing.T) {
 	m := mixture(8, 400, 1, 1, 0.01)
 	m.x[0], m.x[1] = 1e6, 2e6

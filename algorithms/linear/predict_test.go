@@ -137,7 +137,7 @@ func TestFeatureColumns(t *testing.T) {
 	}, "null")
 }
 
-// TestStepErrors requires that errors of the step name the column.
+// TestStepErrors requires that every error of a step mentions the column.
 func TestStepErrors(t *testing.T) {
 	m := train(t, target(30, 2), linear.Params{})
 	_, err := m.Bind(model.NewLayout("feature"))
@@ -166,8 +166,8 @@ func TestStepErrors(t *testing.T) {
 	require.True(t, math.IsNaN(m.PredictSparse([]int32{1, 0}, []float64{1, 2})))
 }
 
-// TestVectorsOfAnyKind trains on ragged vectors, on float32 vectors, and on sparse vectors
-// without a declared size.
+// TestVectorsOfAnyKind trains on float32 slices without a declared length, and requires an
+// error for a row of another length.
 func TestVectorsOfAnyKind(t *testing.T) {
 	type dense struct {
 		X []float32 `column:"x"`

@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Pairwise AllToAll, by shifts. In round k = 1..p−1 each rank sends to the rank k
-// after it and receives from the rank k before it, one round at a time.
+// Pairwise AllToAll, by shifts. In round k = 1..p−1, rank r sends to rank (r+k) mod p
+// and receives from rank (r−k) mod p, one round at a time.
 //
 //	steps            p − 1 messages in a row
 //	sent by rank r   all blocks, of any length, but the one for itself

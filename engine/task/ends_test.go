@@ -57,7 +57,8 @@ func TestEndBeforeRows(t *testing.T) {
 			inboxes[i].fail = func(_ int, err error) { rt.Fatal(err) }
 			inboxes[i].spill = &spillFile{}
 		}
-		// The messages of one sender keep their order; senders are interleaved at random.
+		// Messages from one source to one inbox keep their order. Everything else, including the
+		// end of a source, is interleaved at random.
 		var lines [][]func()
 		want := make([][]row, 2)
 		for source := range sources {

@@ -32,9 +32,9 @@ type gang struct {
 	first      int  // number of the gang's first superstep
 	next       *gang
 
-	// handed is the state that each member hands over if the queue is cut. cuts is the number of
-	// members that have handed over their state, and left the number of members that have ended.
-	// to is the parallelism of the next gang, which member 0 sets.
+	// handed is the state that each member hands over if the queue is cut. cuts counts the
+	// members that have handed over their state. left counts the members that have ended. to is
+	// the parallelism of the next gang, which member 0 sets.
 	handed     []CutPart
 	cuts, left atomic.Int32
 	to         int
@@ -114,7 +114,8 @@ func (g *gang) addSeries(name string, step int) int {
 	return i
 }
 
-// take records the cost of a superstep. sofar is the cost of member 0 since it began.
+// take records the cost of a superstep. sofar is the total cost of member 0 since the gang
+// began.
 func (g *gang) take(sofar StepReport) {
 	if g.stepReports == nil {
 		g.stepReports = g.roomForSteps()
@@ -249,7 +250,8 @@ func (g *gang) abortOn(ctx context.Context) (stop func()) {
 
 // peerFailed returns the cause with which a rank aborts its group after the failure err in this
 // process. In other processes FollowsPeer is true of this cause, so that they do not report it
-// as a failure of their own. In this process it wraps err, by which the run recognises it.
+// as a failure of their own. In this process the cause wraps err, so that the run can recognise
+// its own failure.
 func peerFailed(rank int, err error) error {
 	if ended, ok := err.(*endedBy); ok {
 		err = ended.failure

@@ -192,8 +192,8 @@ func TestStreamReadsLargeText(t *testing.T) {
 	}
 }
 
-// compressed returns a compressed stream of three batches, in which the writer leaves some
-// small buffers uncompressed, and one of the batches.
+// compressed returns a compressed stream of three batches, and the largest of them. The writer
+// leaves some small buffers uncompressed.
 func compressed(t testing.TB, option ipc.Option) (raw []byte, rec arrow.Record) {
 	mem := memory.NewGoAllocator()
 	rows := make([]string, 300)

@@ -25,8 +25,8 @@ const maxRows = math.MaxInt32
 // Validate checks a batch that comes from outside. It must have at most maxRows rows. Every
 // column must be of a supported type and as long as the batch, and every buffer as large as the
 // rows need. Offsets must ascend within their data, and sparse indices within their size.
-// Vectors must have no null component, and columns that are not nullable no null. A batch that
-// passes cannot make the functions of this package panic.
+// Vectors must have no null components. Columns that are not nullable must have no nulls. A
+// batch that passes cannot make the functions of this package panic.
 func Validate(rec arrow.Record) error {
 	if Released(rec) {
 		return ErrReleased

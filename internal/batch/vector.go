@@ -81,7 +81,8 @@ func DenseView32(arr arrow.Array) (data []float32, dim int, ok bool) {
 }
 
 // RaggedView returns the rows of a variable vector column: row i is
-// values[indptr[i]:indptr[i+1]]. The sharing of memory and ok are as for DenseView.
+// values[indptr[i]:indptr[i+1]]. As with DenseView, the result shares the memory of the array,
+// and ok is false for another type or a null row.
 func RaggedView(arr arrow.Array) (indptr []int32, values []float64, ok bool) {
 	v := viewOf(arr)
 	if v.kind != kindList || hasNull(&v) {
@@ -90,9 +91,10 @@ func RaggedView(arr arrow.Array) (indptr []int32, values []float64, ok bool) {
 	return v.offs, v.f64, true
 }
 
-// SparseView returns the rows of a sparse column in CSR form. The sharing of memory and ok are
-// as for DenseView. ok is also false if the two lists of the array have different offsets; this
-// package never writes such an array.
+// SparseView returns the rows of a sparse column in CSR form. As with DenseView, the result
+// shares the memory of the array, and ok is false for another type or a null row. ok is also
+// false if the two lists of the array have different offsets; this package never writes such an
+// array.
 func SparseView(arr arrow.Array) (CSR, bool) {
 	v := viewOf(arr)
 	if v.kind != kindSparse || hasNull(&v) {

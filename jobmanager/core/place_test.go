@@ -138,8 +138,7 @@ func TestPlace(t *testing.T) {
 	})
 }
 
-// TestPackPrefers requires which task managers Pack chooses if several sets have the fewest
-// members.
+// TestPackPrefers checks which task managers Pack chooses if several smallest sets would fit.
 func TestPackPrefers(t *testing.T) {
 	name := func(free ...int) string {
 		var offers []Offer

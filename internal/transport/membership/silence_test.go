@@ -197,8 +197,8 @@ func TestRankThatLeavesItsProcessBehind(t *testing.T) {
 	require.EqualError(t, err, "rank 1 (127.0.0.1:1001) left the group, noticed by rank 0 in Barrier #4")
 }
 
-// TestStarvedProcessDoesNotAccuse runs a group of three whose coordinator gets a tick only
-// every 5 seconds, and reads the arrived messages only after the tick. It must not declare
+// TestStarvedCoordinatorSuspectsNobody runs a group of three processes. Its coordinator gets a
+// tick only every 5 seconds, and reads messages only after the tick. It must not declare
 // processes dead that have sent messages.
 func TestStarvedCoordinatorSuspectsNobody(t *testing.T) {
 	c := newCore(settings{processes: 3, size: 3, detection: defaultDetection, join: defaultJoin})
@@ -277,7 +277,8 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 
 // TestStarvedProcessSeesNoStandstill gives the coordinator a tick only every three periods.
 // While the group makes progress at every tenth tick it must not fail. When it makes no
-// progress any more, it must fail after as many ticks as usual.
+// progress any more, it must fail after 3/2 of the stall limit, since at most two periods count
+// for each tick.
 func TestStarvedProcessSeesNoStandstill(t *testing.T) {
 	c := newCore(settings{processes: 1, size: 1, detection: defaultDetection, stall: defaultStall, join: defaultJoin})
 	h := hello{processes: 1, size: 1, ranks: []int{0}, address: "host:7"}

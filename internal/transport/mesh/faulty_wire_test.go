@@ -159,10 +159,11 @@ func (w *flippedWire) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// TestWhereTheChecksumIs sends payloads of lengths around those at which the way of writing
-// changes. For each it flips a bit of the first or the last byte of a part of the message
-// (header, parts of the payload, the checksum after the payload), and requires that the damage
-// is detected.
+// TestWhereTheChecksumIs sends payloads with lengths around smallWrite and summedWrite, the
+// thresholds between the ways of writing. For each it flips a bit of the first, middle or last
+// byte of the payload, of a byte beside the boundary of a part, or of the checksum behind the
+// payload, and requires that the damage is detected. At -1 nothing is flipped and nothing may
+// be reported.
 func TestWhereTheChecksumIs(t *testing.T) {
 	for _, n := range []int{1, smallWrite, smallWrite + 1, summedWrite - 1, summedWrite, summedWrite + 1, 2*summedWrite + 5} {
 		places := []int{-1, headerBytes, headerBytes + n/2, headerBytes + n - 1}
@@ -218,7 +219,7 @@ func TestWhereTheChecksumIs(t *testing.T) {
 	}
 }
 
-// gapWire drops the written bytes with offsets from to to-1.
+// gapWire drops the written bytes with offsets in [from, to).
 type gapWire struct {
 	net.Conn
 	from, to, at int
@@ -293,8 +294,9 @@ func TestShortHeaderOnTheWire(t *testing.T) {
 	require.Equal(t, b[:got[2].Length], got[2].data)
 }
 
-// TestWithoutChecksumsPayloadsMayBeWrong requires that, without checksums, the damage that
-// OnWire describes is not detected.
+// TestWithoutChecksumsPayloadsMayBeWrong requires that, without checksums, a corrupted payload
+// is delivered, and that a truncated payload is delivered wrongly before the damage is
+// reported.
 func TestWithoutChecksumsPayloadsMayBeWrong(t *testing.T) {
 	_, ends := wirePair(t, false, 0, nth(Corrupt, 0, 1, 3))
 	post(ends[0], 1, 5)
