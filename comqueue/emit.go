@@ -1,7 +1,6 @@
 package comqueue
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -20,22 +19,17 @@ import (
 // subtask 0. Files are verified before, as other operators compute with the emitted rows, and
 // afterwards, as the close function may have read them. No sink makes rows of a failed job
 // visible.
-func (b *body) closeRows(c *engine.Context, out engine.Output) error {
+func (b *body) closeRows(c *engine.Context, out engine.Output) (err error) {
 	if err := b.verifyRows(); err != nil {
 		return err
 	}
+	defer func() { err = b.damageBehind(c, err) }()
 	emit, release := b.queue.close.start(c)
 	defer release()
 	give := func(shard int) error {
-		err := b.guard(func() error {
+		return b.guard(func() error {
 			return b.context.takeMisuse(emit(&b.context, shard, func(rows arrow.Record) error { return send(c, out, shard, rows) }))
 		})
-		// Another operator may have failed because of emitted rows. Then the run has ended, and
-		// guard does not verify files.
-		if err != nil && c.Err() != nil && !errors.Is(context.Cause(c), context.Canceled) {
-			return cmp.Or(b.verifyRows(), err)
-		}
-		return err
 	}
 	if !b.queue.close.perShard {
 		if err := give(0); err != nil {
@@ -53,6 +47,22 @@ func (b *body) closeRows(c *engine.Context, out engine.Output) error {
 		}
 	}
 	return b.verifyRows()
+}
+
+// damageBehind verifies the files of the subtask if a close ended with err because an operator
+// failed, which may have got damaged rows: guard does not do so once the run has ended. After a
+// cancellation there is nothing to explain, and the job should end soon.
+func (b *body) damageBehind(c *engine.Context, err error) error {
+	var failed *engine.TaskError
+	if err == nil || !errors.As(context.Cause(c), &failed) {
+		return err
+	}
+	shard := b.context.shard.Load()
+	if damage := b.verifyRows(); damage != nil {
+		return because(damage, err)
+	}
+	b.context.shard.Store(shard)
+	return err
 }
 
 // send emits rows that the close function gives for a shard. If they must be copied, it copies

@@ -470,6 +470,24 @@ func TestDamageIsNotHiddenBehindTheClose(t *testing.T) {
 	}
 }
 
+// TestFirstFailureOfACloseStays requires that the failure of a later shard, which comes after the
+// run has ended, does not take the place of the first.
+func TestFirstFailureOfACloseStays(t *testing.T) {
+	for _, budget := range []int64{0, 64 << 10} {
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 1<<17, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
+			return q.CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]row, error) {
+				if shard == 0 {
+					return nil, errors.New("the first failure")
+				}
+				<-ctx.Context().Done()
+				return nil, fmt.Errorf("a later failure in shard %d", shard)
+			})).Exec()
+		}, engine.Parallelism(2), engine.Shards(2), engine.MemoryBudget(budget))
+		require.ErrorContains(t, err, "shard 0: the first failure")
+	}
+}
+
 // TestLostRowsFailTheJob requires that the job fails with the first error of emit, whatever the
 // close function returns, and however much of the rows is in files.
 func TestLostRowsFailTheJob(t *testing.T) {
