@@ -228,9 +228,9 @@ func Normalize(rec arrow.Record) (arrow.Record, error) {
 	return ownedRecord(schema, cols, int(rec.NumRows())), nil
 }
 
-// retype returns the values of d with the type dt, which has the same layout. It drops the
-// validity bitmaps of list items, because Validate has checked that rows that are not null have
-// no null items.
+// retype returns the values of d with the type dt, which has the same layout. It sets the null
+// count of list items to 0, because Validate has checked that rows that are not null have no
+// null items.
 func retype(d arrow.ArrayData, dt arrow.DataType) *array.Data {
 	var children []arrow.ArrayData
 	if nested, ok := dt.(arrow.NestedType); ok {
