@@ -112,18 +112,26 @@ func (o batchOutput) closer() (closer, error) {
 		return closer{}, fmt.Errorf("the schema or the function that gives the queue's rows is missing")
 	}
 	start := func(*engine.Context) (func(*ComContext, int, func(arrow.Record) error) error, func()) {
-		emit := func(ctx *ComContext, shard int, out func(arrow.Record) error) error {
+		emit := func(ctx *ComContext, shard int, out func(arrow.Record) error) (err error) {
 			var lost error // the first error of emit, which the function may ignore
-			err := o.rows(ctx, shard, func(given engine.Batch) error {
+			returned := false
+			defer func() {
+				switch {
+				case lost == nil:
+				case returned:
+					err = because(lost, err)
+				default:
+					panic(lost) // replaces the current panic, which came later
+				}
+			}()
+			err = o.rows(ctx, shard, func(given engine.Batch) error {
 				if lost == nil {
 					lost = o.emit(given, out)
 				}
 				return lost
 			})
-			if lost == nil {
-				return err
-			}
-			return because(lost, err)
+			returned = true
+			return err
 		}
 		return emit, func() {}
 	}
@@ -133,7 +141,7 @@ func (o batchOutput) closer() (closer, error) {
 // emit calls out with the rows of a batch that has the declared schema.
 func (o batchOutput) emit(given engine.Batch, out func(arrow.Record) error) error {
 	if given.IsZero() {
-		return errors.New("the queue gives none for a batch")
+		return errors.New("the queue gives a zero Batch, which has no schema")
 	}
 	if !given.Schema().Equal(o.schema) {
 		return fmt.Errorf("the queue gives rows of schema %v, declared was %v", given.Schema(), o.schema)

@@ -114,12 +114,10 @@ func (b *body) guard(f func() error) (err error) {
 // because returns the error of a function that failed, or should have failed, because of cause.
 // The text of cause is in it once.
 func because(cause, err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return cause
-	case errors.Is(err, cause):
-		return err
-	case strings.Contains(fmt.Sprint(err), cause.Error()): // Sprint, as Error may panic
+	}
+	if strings.Contains(fmt.Sprint(err), cause.Error()) { // Sprint, as Error may panic
 		return failureBecause{err, cause}
 	}
 	return fmt.Errorf("%w; the function failed with: %v", cause, err)

@@ -2,7 +2,6 @@ package comqueue
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -18,12 +17,12 @@ import (
 // closeRows emits the rows that the close function gives: of each shard, or as a whole on
 // subtask 0. Files are verified before, as other operators compute with the emitted rows, and
 // afterwards, as the close function may have read them. No sink makes rows of a failed job
-// visible.
-func (b *body) closeRows(c *engine.Context, out engine.Output) (err error) {
+// visible. If another operator fails while the close function runs, its failure ends the run,
+// and files are not verified again.
+func (b *body) closeRows(c *engine.Context, out engine.Output) error {
 	if err := b.verifyRows(); err != nil {
 		return err
 	}
-	defer func() { err = b.damageBehind(c, err) }()
 	emit, release := b.queue.close.start(c)
 	defer release()
 	give := func(shard int) error {
@@ -47,22 +46,6 @@ func (b *body) closeRows(c *engine.Context, out engine.Output) (err error) {
 		}
 	}
 	return b.verifyRows()
-}
-
-// damageBehind verifies the files of the subtask if a close ended with err because an operator
-// failed, which may have got damaged rows: guard does not do so once the run has ended. After a
-// cancellation there is nothing to explain, and the job should end soon.
-func (b *body) damageBehind(c *engine.Context, err error) error {
-	var failed *engine.TaskError
-	if err == nil || !errors.As(context.Cause(c), &failed) {
-		return err
-	}
-	shard := b.context.shard.Load()
-	if damage := b.verifyRows(); damage != nil {
-		return because(damage, err)
-	}
-	b.context.shard.Store(shard)
-	return err
 }
 
 // send emits rows that the close function gives for a shard. If they must be copied, it copies

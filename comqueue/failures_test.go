@@ -186,7 +186,7 @@ func TestFailures(t *testing.T) {
 				return queue(b).Do(noop).SetMaxIter(1).CloseOnNode0(comqueue.OutputBatches(arrowrows.Schema(schema),
 					func(_ *comqueue.ComContext, emit func(engine.Batch) error) error { return emit(engine.Batch{}) })).Exec()
 			},
-			[]string{"gives none for a batch"},
+			[]string{"gives a zero Batch"},
 		},
 		"report of another subtask's shard": {
 			func(b *engine.Builder) *engine.Dataset {

@@ -425,67 +425,44 @@ func TestRowsOfSubtask0AreVerified(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), "is damaged"))
 }
 
-// TestDamageIsNotHiddenBehindTheClose requires that damage is reported and not the failure of an
-// operator that got damaged rows from the close function, whether the operator is in the same
-// subtask or in another.
-func TestDamageIsNotHiddenBehindTheClose(t *testing.T) {
-	for _, perShard := range []bool{false, true} {
-		for _, chained := range []bool{false, true} {
-			for _, p := range []int{1, 2} {
-				var watched watchedFiles
-				_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
-					q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 1<<17, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
-					schema := operators.FromSlice(b, []row{{1}}).Schema()
-					damage := sync.OnceFunc(func() {
-						for _, f := range watched.all() {
-							_, err := f.WriteAt([]byte{1, 2, 3, 4, 5, 6, 7}, 80)
-							assert.NoError(t, err)
-						}
-					})
-					give := func(ctx *comqueue.ComContext, shard int, emit func(engine.Batch) error) error {
-						damage()
-						return emit(data.Get(ctx, shard).Batch())
-					}
-					var emitted *engine.Dataset
-					if perShard {
-						emitted = q.CloseWith(comqueue.ShardOutputBatches(schema, give)).Exec()
-					} else {
-						emitted = q.CloseOnNode0(comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
-							return give(ctx, 0, emit)
-						})).Exec()
-					}
-					if !chained {
-						emitted = operators.Rebalance(emitted)
-					}
-					return operators.Filter(emitted, func(r row) bool {
-						if r.Value != 1 {
-							panic("the value is not 1")
-						}
-						return true
-					})
-				}, engine.Parallelism(p), engine.Shards(4), engine.BatchRows(64), engine.MemoryBudget(64<<10), engine.Disk(watched.fs(t)))
-				require.ErrorContains(t, err, "is damaged", "per shard: %v, chained: %v, parallelism %d", perShard, chained, p)
-			}
-		}
-	}
-}
-
 // TestFirstFailureOfACloseStays requires that the failure of a later shard, which comes after the
-// run has ended, does not take the place of the first.
+// run has ended, does not take the place of the first. Functions of further shards must not be
+// called.
 func TestFirstFailureOfACloseStays(t *testing.T) {
 	for _, budget := range []int64{0, 64 << 10} {
+		var late atomic.Int32
 		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
 			q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 1<<17, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
 			return q.CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]row, error) {
-				if shard == 0 {
+				switch shard {
+				case 0:
 					return nil, errors.New("the first failure")
+				case 2:
+					<-ctx.Context().Done()
+					return nil, nil
 				}
-				<-ctx.Context().Done()
+				late.Add(1)
 				return nil, fmt.Errorf("a later failure in shard %d", shard)
 			})).Exec()
-		}, engine.Parallelism(2), engine.Shards(2), engine.MemoryBudget(budget))
+		}, engine.Parallelism(2), engine.Shards(4), engine.MemoryBudget(budget))
 		require.ErrorContains(t, err, "shard 0: the first failure")
+		require.Zero(t, late.Load())
 	}
+}
+
+// TestPanicAfterLostRows requires that the first error of emit is reported if the close function
+// ignores it and then panics.
+func TestPanicAfterLostRows(t *testing.T) {
+	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+		q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 16, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
+		schema := operators.FromSlice(b, []row{{1}}).Schema()
+		return q.CloseOnNode0(comqueue.OutputBatches(schema, func(_ *comqueue.ComContext, emit func(engine.Batch) error) error {
+			_ = emit(engine.Batch{})
+			panic("later")
+		})).Exec()
+	}, engine.Parallelism(1), engine.Shards(4))
+	require.ErrorContains(t, err, "the queue gives a zero Batch")
+	require.NotContains(t, err.Error(), "later")
 }
 
 // TestLostRowsFailTheJob requires that the job fails with the first error of emit, whatever the
@@ -500,7 +477,7 @@ func TestLostRowsFailTheJob(t *testing.T) {
 					schema := operators.FromSlice(b, []row{{1}}).Schema()
 					give := func(ctx *comqueue.ComContext, shard int, emit func(engine.Batch) error) error {
 						first := emit(engine.Batch{})
-						assert.ErrorContains(t, first, "the queue gives none for a batch")
+						assert.ErrorContains(t, first, "the queue gives a zero Batch")
 						assert.Equal(t, first, emit(data.Get(ctx, shard).Batch()))
 						return returned
 					}
@@ -511,7 +488,7 @@ func TestLostRowsFailTheJob(t *testing.T) {
 						return give(ctx, 0, emit)
 					})).Exec()
 				}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(64), engine.MemoryBudget(budget))
-				require.ErrorContains(t, err, "the queue gives none for a batch")
+				require.ErrorContains(t, err, "the queue gives a zero Batch")
 				if returned != nil {
 					require.ErrorContains(t, err, "; the function failed with: boom")
 				}

@@ -23,9 +23,6 @@ type (
 	Source = task.Source
 	// Operator transforms rows; see task.Operator.
 	Operator = task.Operator
-	// TaskError is the failure of one operator in one subtask. It is also the cause of the
-	// contexts of all other subtasks in the process; see task.TaskError.
-	TaskError = task.TaskError
 	// BaseOperator is embedded in an operator to supply empty methods for those that it does not
 	// implement; see task.BaseOperator.
 	BaseOperator = task.BaseOperator

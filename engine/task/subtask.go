@@ -215,10 +215,9 @@ func (t *subtask) afterCall(before *link, returned *bool, err *error) {
 
 // failAt records the first failure of the subtask, and returns it from then on. Operators call
 // each other, so the failure of the innermost operator is recorded first. The operators that
-// called it only pass on its error. Disk damage replaces another failure, as it may be its cause:
-// an operator that emitted rows may find out later that it read them from a damaged file.
+// called it only pass on its error.
 func (t *subtask) failAt(l *link, err error) error {
-	if t.err == nil || damaged(err) && !damaged(t.err) {
+	if t.err == nil {
 		t.err = t.taskError(l, err)
 	}
 	return t.err
