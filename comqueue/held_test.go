@@ -596,3 +596,11 @@ func TestOffsetsOfRowsInFilesCount(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, held, int64(4*n))
 }
+
+type named struct {
+	N    int64
+	Name string
+}
+
+// name returns the text of a row; texts have different lengths.
+func name(n int64) string { return fmt.Sprintf("%0*d", 8+n%5, n) }

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !race
 
 package comqueue_test
 
@@ -48,14 +48,6 @@ func (p *peaks) Free(b []byte) {
 	p.add(-len(b))
 	p.Allocator.Free(b)
 }
-
-type named struct {
-	N    int64
-	Name string
-}
-
-// name returns the text of a row; texts have different lengths.
-func name(n int64) string { return fmt.Sprintf("%0*d", 8+n%5, n) }
 
 // skewed returns a function that builds a queue over rows of numbers and texts, which are all
 // in the first shard. The queue adds up the numbers.

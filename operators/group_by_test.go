@@ -15,6 +15,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // sale is a row with keys that repeat and values whose sum depends on the order of addition.
@@ -512,7 +513,7 @@ type saleSmall struct {
 
 // manyKeys returns rows with more keys than the memory of requireSameOnDisk holds.
 func manyKeys() []saleSmall {
-	rows := make([]saleSmall, 50000)
+	rows := make([]saleSmall, testsize.Raced(50_000, 16_000))
 	for i, s := range sales(len(rows)) {
 		rows[i] = saleSmall{Key: int64(i) * 7919 % 30011, Price: s.Price, Note: s.Note}
 	}

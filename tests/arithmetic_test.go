@@ -214,7 +214,7 @@ var fusedAt = regexp.MustCompile(`(?m)^fmahash triggered (\S+:\d+:\d+)`)
 // which is quicker.
 func fusedIn(t *testing.T, dir, prefix string, env []string, paths ...string) []string {
 	t.Helper()
-	cmd := proctest.Command("go", append([]string{"list", "-export", "-trimpath", "-gcflags=all=-dwarf=false -l", "-gcflags=-d=fmahash=vy"}, paths...)...)
+	cmd := proctest.Command("go", append([]string{"list", "-export", "-trimpath", "-gcflags=all=-dwarf=false -l", "-gcflags=-dwarf=false -d=fmahash=vy"}, paths...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
 	report, err := cmd.CombinedOutput()

@@ -105,7 +105,7 @@ func (j spillJob) run(t testing.TB) spillRun {
 	text, err := json.Marshal(j)
 	require.NoError(t, err)
 	child := proctest.Command(os.Args[0])
-	child.Env = append(os.Environ(), spillVariable+"="+string(text))
+	child.Env = append(os.Environ(), spillVariable+"="+string(text), "GOGC=100") // overhead is for this percentage
 	child.Stderr = os.Stderr
 	out, err := child.Output()
 	require.NoError(t, err)

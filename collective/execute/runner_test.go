@@ -32,6 +32,8 @@ func lengths(c program.Collective, p int) []int {
 		return []int{0}
 	case testsize.Soak:
 		return []int{0, 1, p - 1, p, p + 1, 1000, 5003}
+	case testsize.Few:
+		return []int{0, 1, p + 1, 203}
 	default:
 		return []int{0, 1, p - 1, p, p + 1, 203}
 	}

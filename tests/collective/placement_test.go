@@ -153,7 +153,7 @@ func samePlaces[T collective.Number](t *testing.T, w *testGroup, what string, op
 		}
 	}
 	for i, shards := range []int{0, 4, 16, 64} {
-		if !sample(k+i, 2) {
+		if !sample(k+i, testsize.Raced(2, 4)) {
 			continue
 		}
 		for _, n := range []int{0, 1, 37, 5000} {

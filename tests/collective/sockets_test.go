@@ -25,7 +25,7 @@ func TestSmallSocketBuffersDoNotDeadlock(t *testing.T) {
 				for coll := range program.NumCollectives {
 					for _, name := range named(coll, algorithm.Params{P: c.Size(), Root: 0}) {
 						k++
-						if (size > 64*kib || p == 3 || testsize.Few) && !sample(k+p, 5) {
+						if (size > 64*kib || p == 3 || testsize.Few) && !sample(k+p, testsize.Raced(5, 10)) {
 							continue
 						}
 						if err := sendMuch(c, coll, name, size); err != nil {

@@ -255,7 +255,7 @@ func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err err
 // operation the disk refused. It must fail if and only if it read damaged data or an operation
 // was refused. No run may use more than twice its memory budget.
 func TestDamagedDisk(t *testing.T) {
-	seeds := uint64(120)
+	seeds := testsize.Raced[uint64](120, 60)
 	if testsize.Soak {
 		seeds = 10_000
 	}
