@@ -90,8 +90,8 @@ type BinaryReport struct {
 	// for negative rows.
 	Brier float64 `json:"brier"`
 	// KS is the Kolmogorov–Smirnov statistic: the largest difference of the true positive rate
-	// and the false positive rate. KSScore is the score with that difference, and the largest
-	// one if several scores have it.
+	// and the false positive rate. KSScore is the score at which the difference is largest; if
+	// there are several such scores, it is the largest of them.
 	KS      float64 `json:"ks"`
 	KSScore float64 `json:"ks_score"`
 	// Threshold is the threshold for which the fields from Threshold to MCC are computed: a row
@@ -110,8 +110,8 @@ type BinaryReport struct {
 	// labels, are of one class.
 	MCC float64 `json:"mcc"`
 	// Curve has points of the ROC, precision-recall, lift and gain curves, in descending order
-	// of scores. The first point is before all rows and the last after all rows. The points
-	// between are corners of the exact curves, about evenly spaced.
+	// of scores. At the first point no row is predicted to be positive, and at the last point
+	// all rows are. The other points are corners of the exact curves, about evenly spaced.
 	Curve     []CurvePoint `json:"curve"`
 	Undefined []string     `json:"undefined"`
 }
@@ -252,7 +252,8 @@ func Curve(report *engine.Dataset) *engine.Dataset {
 	return partsOf("evaluate.Curve", report, func(r *BinaryReport) []CurvePoint { return r.Curve })
 }
 
-// scoreOf returns the score and weight of a row in the form that grouping reads.
+// scoreOf returns the value that groups sorts for a row with the given score, class and weight
+// w.
 func scoreOf(score float64, positive bool, w float64) weighted {
 	if positive {
 		return weighted{score + 0, w, 0} // adding 0 turns -0 into +0
@@ -260,9 +261,9 @@ func scoreOf(score float64, positive bool, w float64) weighted {
 	return weighted{score + 0, 0, w}
 }
 
-// positive decides by their texts which labels are positive and which are negative.
+// positive decides by the text of a label whether the label is positive or negative.
 type positive struct {
-	label string // "": the default of BinaryOptions.Positive applies
+	label string // empty if the default of BinaryOptions.Positive applies
 	text  []byte
 }
 
@@ -312,8 +313,8 @@ func (s *binaryState) merge(o *binaryState) {
 	}
 }
 
-// visit adds one distinct score to the state. In the step, a is the weight of the positive rows
-// with that score, and b the weight of the negative rows.
+// visit adds one distinct score to the state. In t, a is the weight of the positive rows with
+// that score, and b the weight of the negative rows with that score.
 func (o BinaryOptions) visit(s *binaryState, t *step) {
 	if !s.Swept {
 		s.Swept, s.Total, s.KSScore = true, *t.total, t.value
@@ -351,7 +352,8 @@ func (o BinaryOptions) visit(s *binaryState, t *step) {
 	}
 }
 
-// bucketOf returns the bucket of the cumulative weight, if total is cut into n equal buckets.
+// bucketOf returns the index of the bucket in which the cumulative weight lies, if the range
+// from 0 to total is divided into n equal buckets.
 func bucketOf(n, weight, total float64) float64 {
 	if total == 0 {
 		return 0

@@ -5,7 +5,8 @@ type moments struct {
 	Weight, Total, Squares sum
 }
 
-// add adds a value. Below 1e75 there is no rounding error.
+// add adds a value x of weight w. There is no rounding error while w·x and w·x² are below
+// 1e150.
 func (m *moments) add(w, x float64) {
 	m.Weight.add(w)
 	p := float64(w * x)

@@ -400,9 +400,9 @@ func (r *ranking) list(rows []listed) {
 	s.Recall.add(float64(w * (found / float64(relevant))))
 }
 
-// between returns the expected number of relevant rows among n rows chosen from rest rows of a
-// tie, of which hits are relevant. A further relevant row of the tie is not among the rest
-// rows.
+// between returns the expected number of relevant rows among n rows that are drawn at random
+// from rest rows, of which hits are relevant. The rest rows are those of a tie without one
+// relevant row.
 func between(n, hits, rest int) float64 {
 	if rest == 0 {
 		return 0

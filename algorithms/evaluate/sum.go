@@ -45,7 +45,8 @@ func (s *sum) add(x float64) {
 	s.addSlowly(x, h, e)
 }
 
-// addSlowly completes add if the sum h of x and Hi has a rounding error e.
+// addSlowly completes add. h is the rounded sum of x and Hi, and e is its rounding error, which
+// is not 0.
 func (s *sum) addSlowly(x, h, e float64) {
 	if h-h != 0 || e-e != 0 { // infinite, NaN or too large
 		if x-x != 0 {
