@@ -1,6 +1,6 @@
 //go:build !race
 
-// With the race detector, its own allocations would be counted too.
+// This test counts allocations. Under the race detector it would also count the detector's own.
 
 package fm_test
 
