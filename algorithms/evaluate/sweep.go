@@ -21,8 +21,8 @@ import (
 //
 //	group     rows of a shard with equal values become one, with the sums of the weights
 //	range     groups move to the shard of their range of values
-//	totals every subtask gets the sums of the weights of each shard
-//	sweep steps over the groups of each shard, starting from the totals of the preceding shards
+//	totals    every subtask gets the sums of the weights of each shard
+//	sweep     goes over the groups shard by shard, starting from the totals of the shards before
 //
 // Weights are added exactly, and each step of the sweep gets the sums rounded once. The steps
 // therefore get the same numbers for slices and for any distribution over shards.
