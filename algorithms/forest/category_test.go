@@ -130,8 +130,8 @@ func TestLeavesAreBounded(t *testing.T) {
 	const leaves = 12
 	got := grow(leaves)
 	require.Len(t, got.Nodes, 2*leaves-1)
-	// The expected nodes come from the same tree without a limit. They are opened from the root
-	// on, always the one with the largest gain.
+	// The expected nodes come from the same tree without a limit. The test begins at the root
+	// and repeatedly opens the node with the largest gain.
 	full := grow(0)
 	open := map[int32]bool{0: true}
 	gains := map[float64]bool{}

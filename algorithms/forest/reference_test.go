@@ -180,7 +180,7 @@ func (f *reference) candidates(rows []int, feature int, draw nodeDraws) (all []c
 	return all
 }
 
-// requireSame requires that the node at of the tree got equals want, with all nodes below.
+// requireSame requires that the subtree of got below the node with the number at equals want.
 func requireSame(t *testing.T, f *reference, want *refNode, got *tree.Tree, at int32) {
 	t.Helper()
 	n := &got.Nodes[at]

@@ -393,8 +393,8 @@ func (p Params) fits() error {
 	return nil
 }
 
-// same returns an error if the rows do not have the same features, types or classes as those
-// that Start was trained on.
+// same returns an error if the rows do not have the same features, types and classes as the
+// rows that Start was trained on.
 func (g growing) same(in signature.Inputs, trees *tree.Ensemble, f *bins.Facts) error {
 	s := g.params.Start
 	switch {
