@@ -11,7 +11,7 @@ import (
 // row in each tree. A leaf number takes two bytes if the tree has up to 65,536 nodes, and four
 // otherwise.
 type dart struct {
-	weights []float64 // by round
+	weights []float64 // the weight of each round
 	best    []float64 // the weights after the best round
 	ends    [][]ends  // [round·outputs+output][set]; set 0 is the training rows, followed by the sets with rows of their own
 	out     []int     // the rounds that are currently dropped, numbered from 0

@@ -1,7 +1,7 @@
 //go:build !race
 
-// These tests train many models and check the results. The race detector covers the same code
-// in other tests.
+// These tests train many models, which takes too long under the race detector. Other tests run
+// the same code under it.
 
 package gbdt_test
 

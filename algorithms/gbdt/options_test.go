@@ -113,8 +113,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestSubsample requires that each round draws the given share of the rows, and other rows than
-// the rounds before.
+// TestSubsample requires that each round draws the given share of the rows, and that different
+// rounds draw different rows.
 func TestSubsample(t *testing.T) {
 	table := made(54, 2000, 3)
 	for _, c := range []struct {
@@ -227,8 +227,8 @@ func TestCensoredTimes(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) { engine.Collect(gbdt.Train(operators.FromSlice(b, rows), p), "model") }, "0.5")
 }
 
-// TestRanking requires that training raises NDCG if the rows of a query are anywhere in the
-// data, and that NDCG equals that of package evaluate.
+// TestRanking requires that training raises NDCG even if the rows of a query are scattered over
+// the data, and that the NDCG equals the NDCG of package evaluate.
 func TestRanking(t *testing.T) {
 	rows := queries(40)
 	p := gbdt.Params{Objective: gbdt.LambdaMART, FeatureCols: []string{"a", "b"}, LabelCol: "label", GroupCol: "query", NumTrees: 20, MinChildWeight: -1, Metrics: []string{"ndcg@5", "map@5"}}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// pair is a row, as metrics that depend on the order of rows use it: its margin and its weight.
+// pair has the margin and the weight of a row, for metrics that depend on the order of rows.
 // The weight is negated for rows of the first class. Rows of weight 0 have no pair.
 type pair struct{ margin, weight float64 }
 
@@ -94,9 +94,9 @@ func averagePrecision(pairs []pair) float64 {
 }
 
 // rankMetric returns a function that adds up NDCG, or average precision if precision is true,
-// over queries. Only the first places rows of each ranking count. Where rows of a query have
-// equal margins, it takes the mean over all their orders. Queries without relevant rows are
-// left out. The function has its own working memory.
+// over queries. Only the rows at the ranks from 1 to places count. Where rows of a query have
+// equal margins, the function takes the mean over all orders of these rows. Queries without
+// relevant rows are left out. The function has its own working memory.
 func rankMetric(precision bool, places int) func(r *Rows, room, out []float64) {
 	var l lists
 	return func(r *Rows, _, out []float64) {
@@ -141,8 +141,8 @@ func (l *lists) ndcg(score, label []float64, places int) (v float64, ok bool) {
 }
 
 // precision returns the average precision: the mean, over the relevant rows, of the precision
-// of the ranking up to the row. Rows with labels of 1 or more are relevant. Only the first
-// places rows of the ranking count.
+// of the ranking up to the row. Rows with labels of 1 or more are relevant. Only the rows at
+// the ranks from 1 to places count.
 func (l *lists) precision(score, label []float64, places int) (v float64, ok bool) {
 	relevant := 0
 	for _, y := range label {

@@ -19,7 +19,7 @@ var (
 	sums   = shared.Scratch[[]int64]("sums")
 )
 
-// priorByMean tells whether the prior is computed from means of targets.
+// priorByMean reports whether the prior is computed from means of targets.
 func (s *state) priorByMean() bool {
 	switch s.params.Objective {
 	case Absolute, Quantile, Huber, LambdaMART, Custom:
@@ -28,7 +28,7 @@ func (s *state) priorByMean() bool {
 	return s.needsPrior()
 }
 
-// needsPrior tells whether rows start from the prior.
+// needsPrior reports whether rows start from the prior.
 func (s *state) needsPrior() bool {
 	return s.params.Base == nil && s.params.Start == nil && s.data.Margins == nil
 }

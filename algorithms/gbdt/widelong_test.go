@@ -1,7 +1,7 @@
 //go:build !race
 
-// These tests train on many rows and check the results. The race detector covers the same code
-// in other tests.
+// These tests train on many rows, which takes too long under the race detector. Other tests run
+// the same code under it.
 
 package gbdt_test
 
