@@ -20,8 +20,8 @@
 //
 // With a group column, rows are first partitioned among shards by a hash of the group. Within a
 // shard, the rows of each group are then made adjacent, in the order in which they arrived, and
-// groups are ordered by their first rows. The result depends on the data and the number of
-// shards only.
+// groups are ordered by their first rows. The result depends only on the data and the number of
+// shards.
 //
 // # Values
 //

@@ -26,10 +26,10 @@ import (
 type finder struct {
 	plan     *plan
 	features []Feature
-	missing  []int64 // by feature: number of rows of the job in which it is missing
-	expect   []int64 // by feature: expected number of values on a subtask
+	missing  []int64 // for each feature, the number of rows of the job in which it is missing
+	expect   []int64 // for each feature, the expected number of values on a subtask
 	parts    []packed
-	weights  [][]uint32 // by part and row; nil if every row weighs 1
+	weights  [][]uint32 // weights[part][row]; nil if every row weighs 1
 	weight   int64      // total weight of the parts' rows
 	rows     int64
 
@@ -64,8 +64,8 @@ const (
 	groupMost    = 256
 )
 
-// load begins the next group of features and sorts the subtask's values of each. It returns
-// false if no feature is left.
+// load begins the next group of features and sorts the subtask's values of each of these
+// features. It returns false if no feature is left.
 func (f *finder) load() bool {
 	f.work = f.work[:0]
 	least, room := groupLeast, int64(groupEntries)
@@ -448,8 +448,9 @@ func (f *finder) neighboursLength() int {
 	return n
 }
 
-// neighbours raises out, for each cut, to the key of the subtask's largest value below the cut,
-// and to the negative key of its smallest value that is not below the cut.
+// neighbours updates two maxima in out for each cut: the largest key of the values below the
+// cut, and the largest negated key of the other values. It takes into account the subtask's
+// values.
 func (f *finder) neighbours(out []int64) {
 	for i := range f.work {
 		w := &f.work[i]
