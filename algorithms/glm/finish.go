@@ -70,7 +70,8 @@ func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 }
 
 // nullModelOf returns the results of the queue of the null model. If that queue was not needed,
-// they are computed from the start of training, where the model is the null model.
+// nullModelOf computes them from the state at the start of training, where the model is the
+// null model.
 func (p Params) nullModelOf(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary) (nullRow, error) {
 	known := nullRow{Loss: math.NaN()}
 	if p.needsNullModel() {

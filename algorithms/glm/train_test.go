@@ -84,7 +84,8 @@ func TestLabelsFarFromTheModel(t *testing.T) {
 }
 
 // TestFarFromTheStart trains without an intercept, so that training begins at a mean of 1. The
-// first gradient is then as large as the labels, and must not decide which gradient is small.
+// first gradient is then as large as the labels, and must not be the scale by which convergence
+// is judged.
 func TestFarFromTheStart(t *testing.T) {
 	for _, scale := range []float64{1e-8, 100, 1e8} {
 		table := trial.TableOf([]float64{scale, 2 * scale, 3 * scale, 5 * scale}, []float64{1, 0}, []float64{1, 0}, []float64{0, 1}, []float64{0, 1})
@@ -216,8 +217,8 @@ func TestRowsWithLittleInformation(t *testing.T) {
 	require.False(t, ok, "the null model has no optimum, so there must be no null deviance")
 }
 
-// TestCollinearAndConstantColumns requires that the table names such columns, and that
-// predictions are the same as without them.
+// TestCollinearAndConstantColumns requires that the table names collinear and constant columns,
+// and that predictions are the same as without these columns.
 func TestCollinearAndConstantColumns(t *testing.T) {
 	table := counts(100, 2)
 	more := table
