@@ -126,8 +126,8 @@ func TestPredictEverywhereTheSame(t *testing.T) {
 	require.True(t, math.IsNaN(out[0]))
 }
 
-// TestNamesOfOutputs requires that the model keeps other names given for the columns that it
-// adds.
+// TestNamesOfOutputs requires that the model keeps the names that were given to the columns
+// that it adds.
 func TestNamesOfOutputs(t *testing.T) {
 	table := blobs(4, 60, 2, 2)
 	p := gmm.Params{K: 2, MaxIter: 3, PredictionCol: "part", ProbabilityCol: "p"}
