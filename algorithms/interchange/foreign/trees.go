@@ -48,7 +48,7 @@ func InRounds(e *tree.Ensemble) (*tree.Ensemble, error) {
 	return &made, nil
 }
 
-// Scaled returns an ensemble whose outputs are those of e times s.
+// Scaled returns an ensemble whose outputs are the outputs of e multiplied by s.
 func Scaled(e *tree.Ensemble, s float64) *tree.Ensemble {
 	made := *e
 	made.Base, made.Trees = slices.Clone(e.Base), slices.Clone(e.Trees)
