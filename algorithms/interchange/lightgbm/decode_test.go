@@ -12,7 +12,7 @@ import (
 )
 
 // TestModelsOfLightGBM requires that models of three versions of LightGBM give the same raw
-// scores, predictions and leaves as in these versions.
+// scores, predictions and leaves in this package as in these versions.
 func TestModelsOfLightGBM(t *testing.T) {
 	all := map[string]expected{}
 	rows := map[string][][]float64{}
