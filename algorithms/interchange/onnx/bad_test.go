@@ -111,8 +111,8 @@ func TestNumbersAreOfTheGraph(t *testing.T) {
 	require.Equal(t, [][]float64{{7, -1}}, m.(*linear.Model).Coefficients)
 }
 
-// TestRewritten requires that files are read that have the same messages but were written again
-// by another library.
+// TestRewritten requires that Import reads files that another library has read and written
+// again, with the same messages.
 func TestRewritten(t *testing.T) {
 	data, err := os.ReadFile("testdata/linear.onnx")
 	require.NoError(t, err)

@@ -32,11 +32,11 @@ type builder struct {
 }
 
 // column is a column of the rows, or a column that a stage makes. Its tensor has one row for
-// each row.
+// each row of the data.
 type column struct {
 	name, tensor string
 	elem         int32
-	width        int // numbers in a row; 0 means known only from the rows
+	width        int // numbers in a row; 0 means that the rows determine it
 	kind         string
 	made, read   bool
 }

@@ -12,7 +12,7 @@ import (
 // file cannot make the reader allocate much memory.
 const (
 	maxFile  = math.MaxInt32 // the limit of protocol buffers
-	maxDepth = 8             // of nested messages
+	maxDepth = 8             // largest depth of nested messages
 )
 
 func bits32(v float32) uint32 { return math.Float32bits(v) }
@@ -99,7 +99,8 @@ func (f field) mistyped() error {
 	return fmt.Errorf("field %d has a value of another type", f.number)
 }
 
-// integers appends the integers of a packed field, or the integer of a single one, to to.
+// integers appends to its argument the integers of a field, which is packed or has a single
+// integer.
 func (f field) integers(to *[]int64) error {
 	if f.kind == protowire.VarintType {
 		*to = append(*to, int64(f.num))
@@ -116,7 +117,8 @@ func (f field) integers(to *[]int64) error {
 	return err
 }
 
-// floats appends the numbers of a packed field, or the number of a single one, to to.
+// floats appends to its argument the numbers of a field, which is packed or has a single
+// number.
 func (f field) floats(to *[]float32) error {
 	if f.kind == protowire.Fixed32Type {
 		*to = append(*to, math.Float32frombits(uint32(f.num)))
@@ -133,7 +135,8 @@ func (f field) floats(to *[]float32) error {
 	return err
 }
 
-// sub appends to to the message that is the value of a field, read by read.
+// sub appends to its second argument the message that is the value of a field. The function
+// read decodes the message.
 func sub[T any](f field, to *[]T, read func(b []byte, to *T) error) error {
 	b, err := f.message()
 	if err != nil {
@@ -335,7 +338,8 @@ func (f field) within(message string, do func(f field) error) error {
 	return eachField(message, b, do)
 }
 
-// inner does what within does, for a message that may have only fields with the number only.
+// inner does what within does, for a message in which each field must have the number in
+// parameter only.
 func (f field) inner(message string, only protowire.Number, do func(f field) error) error {
 	return f.within(message, func(v field) error {
 		if v.number != only {

@@ -103,8 +103,8 @@ func (b *builder) svc(m *svm.SVCModel) {
 	b.output(cmp.Or(m.DecisionCol, "decision"), z, b.real, len(m.Coefficients), "vector")
 }
 
-// largest returns the index of the largest number of each row, or of several largest numbers
-// the first.
+// largest returns the index of the largest number of each row. If several numbers are the
+// largest, it returns the index of the first.
 func (b *builder) largest(x string) string {
 	return b.op("ArgMax", []string{x}, intAttr("axis", 1), intAttr("keepdims", 1), intAttr("select_last_index", 0))
 }
@@ -201,7 +201,7 @@ func negated(row []float64) []float64 {
 	return made
 }
 
-// classes adds a column with the labels whose indices are in the tensor at.
+// classes adds a column with the labels whose indices are in the tensor with the name at.
 func (b *builder) classes(name, at, kind string, values []string) {
 	var table string
 	var elem int32

@@ -177,8 +177,9 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// requireSingle requires the same for float32, within its rounding, and that the imported model
-// is exported to the same file again.
+// requireSingle requires that a graph of ExportSingle gives the same results as its model,
+// within the rounding of float32, and that the imported model is exported to the same file
+// again.
 func requireSingle(t *testing.T, name string, m model.Model) {
 	data, err := ExportSingle(m)
 	if name == "indexer-keep" {
