@@ -19,7 +19,7 @@ import (
 )
 
 // TestModelsOfXGBoost requires that models of three versions of XGBoost give the same margins,
-// predictions, leaves, and margins of the first round as in these versions.
+// predictions, leaves, and margins of the first round in this package as in these versions.
 func TestModelsOfXGBoost(t *testing.T) {
 	all, rows := readAll(t)
 	eachModel(t, func(version, name, path string) {

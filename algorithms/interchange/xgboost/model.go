@@ -15,7 +15,7 @@ import (
 // Model is a boosted model in the form of XGBoost's files.
 type Model struct {
 	// Ensemble has the trees. Its margins equal XGBoost's predictions with output_margin.
-	// Ensemble.Base is always a margin, also if base_score in the file is not.
+	// Ensemble.Base is always a margin, even if base_score in the file is not a margin.
 	Ensemble *tree.Ensemble
 	// Objective is XGBoost's name of the objective, such as "binary:logistic". The objective
 	// determines how margins become predictions; see Transform.
