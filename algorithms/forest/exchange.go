@@ -136,7 +136,8 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	return m, nil
 }
 
-// together merges the i-th trees of all outputs into one tree.
+// together merges the i-th trees of all outputs into one tree, whose leaf values are multiplied
+// by scale. If shares is true, a leaf has the values of all outputs.
 func together(of [][]tree.Tree, i int, scale float64, shares bool) (tree.Tree, error) {
 	made := of[0][i]
 	made.Weight, made.Nodes = 1, slices.Clone(made.Nodes)

@@ -263,7 +263,7 @@ func (h *histogram) number() {
 
 // load sets list to the bins that occur, as fill does, but from sums that were already added
 // up. For each bin, the slice from has the number of rows, and then g and w or, with more than
-// two classes, the weight of each class. The last bin is that of missing values.
+// two classes, the weight of each class. The last bin is the bin of missing values.
 func (h *histogram) load(missing, classes int, from []int64) {
 	h.list, h.absent = h.list[:0], sums{}
 	width := loadWidth(classes)

@@ -16,7 +16,7 @@ import (
 //	              over rows out of the bag
 //	writtenTrees  on subtask 0, stored with shard 0, which it always owns: the text of the trees
 //	outOfBagSums  with OOBScore, for each shard: the sums of the trees for its rows. Subtasks
-//	              do not keep the trees from which they could be computed again
+//	              do not keep the trees from which the sums could be computed again
 //
 // A state points to the same objects, so keeping them needs no copies. Everything else in a
 // state follows from these objects and from the rows, also on a subtask that joins later. If

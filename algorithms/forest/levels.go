@@ -23,7 +23,7 @@ type levels struct {
 	finder  *finder
 	task    int
 	tasks   int
-	budget  int64 // largest number of bytes that a pass sends
+	budget  int64 // largest number of bytes of sums, and of rows, that a pass sends
 	rowSize int   // number of bytes of a row that is sent
 	rowBins int   // number of bytes of the bins of a row
 	active  int   // largest number of trees that grow at the same time

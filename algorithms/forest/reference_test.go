@@ -203,7 +203,7 @@ func requireSame(t *testing.T, f *reference, want *refNode, got *tree.Tree, at i
 			require.Equal(t, float64(counts[c])/float64(s.w), got.Values[int(at)*f.p.classes+c])
 		}
 	}
-	require.Equal(t, want.left == nil, n.Leaf(), "node %d", at)
+	require.Equal(t, want.left == nil, n.Leaf(), "node %d must be a leaf exactly where the reference has one", at)
 	if n.Leaf() {
 		return
 	}

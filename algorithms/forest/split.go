@@ -14,7 +14,7 @@ type rules struct {
 	random            bool // try one random split of a feature, not all splits
 	ordered           bool // of equally good splits, take the split by the lowest feature number, not by the feature drawn first
 	tried             int  // number of features tried at a node
-	depth, leaves     int  // largest number of splits above a leaf; largest number of leaves; 0 means no limit
+	depth, leaves     int  // depth is the largest number of splits above a leaf; leaves is the largest number of leaves, 0 for no limit
 	minLeaf, minSplit int
 	minGain           float64
 	seed              uint64
