@@ -108,7 +108,7 @@ func TestMonotoneTruth(t *testing.T) {
 			free := last(train(t, table, p), 0, 0)
 			p.Monotone = map[string]int{"f0": 1, "f1": 1}
 			bound := last(train(t, table, p), 0, 0)
-			require.Less(t, bound, 2*scale, "%v: %v without constraints; the best constant has 25 of the unit", o, free/scale)
+			require.Less(t, bound, 2*scale, "%v: the error must be below 2 units; it is %v units without constraints, and 25 for the best constant", o, free/scale)
 		}
 	}
 }

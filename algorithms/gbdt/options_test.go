@@ -135,7 +135,7 @@ func TestSubsample(t *testing.T) {
 			}
 			seen[root.Count] = true
 			share := float64(root.Count) / 2000
-			require.True(t, c.lo < share && share < c.hi, "round %d: %v", i, share)
+			require.True(t, c.lo < share && share < c.hi, "round %d draws an unexpected share of the rows: %v", i, share)
 			if c.p.GOSS {
 				require.InDelta(t, 2000, root.Cover, 120, "the weights of the drawn rows must make up for the rows that are not drawn")
 			}

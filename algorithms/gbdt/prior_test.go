@@ -43,7 +43,7 @@ func TestPriorOfAnyMagnitude(t *testing.T) {
 				sum.Add(sum, r.Mul(r, new(big.Rat).SetFloat64(y)))
 			}
 			want, _ := sum.Quo(sum, all).Float64()
-			require.InEpsilon(t, want, priorOf(t, label, weight, gbdt.Params{}), 1e-14, "labels of %v, weights of %v", size, weigh)
+			require.InEpsilon(t, want, priorOf(t, label, weight, gbdt.Params{}), 1e-14, "the prior must be the mean for labels of %v and weights of %v", size, weigh)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestQuantilePriorOfEqualWeights(t *testing.T) {
 				for i := range weight {
 					weight[i] = w
 				}
-				require.Equal(t, want, priorOf(t, label, weight, p), "%d rows of weight %v, quantile %v", n, w, at)
+				require.Equal(t, want, priorOf(t, label, weight, p), "%d rows of weight %v must have the same quantile %v as without weights", n, w, at)
 			}
 		}
 	}

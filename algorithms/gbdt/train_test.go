@@ -212,7 +212,7 @@ func TestObjectivesLearn(t *testing.T) {
 		require.Len(t, m.Summary.Record, learnRounds)
 		for set := range 2 {
 			first := float64(m.Summary.Record[0][set][0])
-			require.Less(t, last(m, set, 0), c.share*first+(1-c.share)*min(0, first), "%s on set %d: %v", c.name, set, first)
+			require.Less(t, last(m, set, 0), c.share*first+(1-c.share)*min(0, first), "%s on set %d: the metric must fall in training; after the first round it is %v", c.name, set, first)
 		}
 		// The margins in training must equal the margins that the model predicts.
 		require.InDelta(t, last(m, 1, 0), metricOf(m, test), 1e-9, c.name)
