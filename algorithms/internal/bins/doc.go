@@ -34,14 +34,14 @@
 //
 // # Cuts
 //
-// If a feature has at most [MaxBins] distinct values, each value has its own bin, and the cuts
-// are midpoints between neighbouring values. Otherwise the bins have about equal weights, and a
-// value that is heavier than such a bin has its own bin; cuts.go has the definition. The cuts
-// are exact quantiles, not approximations from a sketch. Each subtask sorts its values, for a
-// group of features at a time. A radix selection then finds the quantiles over all subtasks
-// from sums of counts (see finder and search). Counts and weights are integers, so the cuts are
-// a function of the multiset of (value, weight), where weights are rounded to 2^−32 of the
-// largest weight. Rows of weight 0 do not influence cuts.
+// If a feature has at most Options.MaxBins distinct values, each value has its own bin, and the
+// cuts are midpoints between neighbouring values. Otherwise the bins have about equal weights,
+// and a value that is heavier than such a bin has its own bin; cuts.go has the definition. The
+// cuts are exact quantiles, not approximations from a sketch. Each subtask sorts its values,
+// for a group of features at a time. A radix selection then finds the quantiles over all
+// subtasks from sums of counts (see finder and search). Counts and weights are integers, so the
+// cuts are a function of the multiset of (value, weight), where weights are rounded to 2^−32 of
+// the largest weight. Rows of weight 0 do not influence cuts.
 //
 // # Categories
 //

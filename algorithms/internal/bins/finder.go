@@ -8,8 +8,8 @@ import (
 )
 
 // finder finds the cuts of features, a group of features at a time. Each subtask has a finder.
-// The methods do not communicate. Between two of them, the caller reduces the numbers that one
-// method returns over all subtasks, and passes the result to the next method:
+// The methods do not communicate. The caller reduces the numbers that one method computes over
+// all subtasks, and passes the result to the next method:
 //
 //	for f.load() {
 //		f.merge(all subtasks' f.distinct())
@@ -45,8 +45,8 @@ type finder struct {
 type work struct {
 	feature  int
 	column   column
-	values   []uint32 // keys of the distinct values, if there are at most MaxBins
-	many     bool     // there are more than MaxBins distinct values
+	values   []uint32 // keys of the distinct values, if there are at most Options.MaxBins
+	many     bool     // there are more than Options.MaxBins distinct values
 	total    int64
 	search   *search // nil if there is nothing to search for
 	division division
@@ -295,8 +295,8 @@ func (f *finder) setWeights(largest float64, rows int64) {
 }
 
 // distinct returns, for each feature of the group, the number of distinct values on the
-// subtask, followed by the keys of these values. If there are more than MaxBins values, it
-// returns −1 instead.
+// subtask, followed by the keys of these values. If there are more than Options.MaxBins values,
+// it returns −1 instead.
 func (f *finder) distinct() []int32 {
 	var all []int32
 	var values []uint32
@@ -354,8 +354,8 @@ func (f *finder) counts(out []int64) {
 	}
 }
 
-// begin starts the first search of each feature with more than MaxBins distinct values. sums
-// has the results of counts, summed over all subtasks.
+// begin starts the first search of each feature with more than Options.MaxBins distinct values.
+// sums has the results of counts, summed over all subtasks.
 func (f *finder) begin(sums []int64) {
 	for i := range f.work {
 		w := &f.work[i]
