@@ -134,7 +134,7 @@ func TestDamaged(t *testing.T) {
 	require.NoError(t, err)
 	for n := range whole {
 		_, err := Import(whole[:n])
-		require.Error(t, err, "cut to %d bytes", n)
+		require.Error(t, err, "Import must refuse a file cut to %d bytes", n)
 	}
 	_, err = Import(nil)
 	require.ErrorContains(t, err, "the file is empty")
