@@ -38,7 +38,7 @@ func TestTruncated(t *testing.T) {
 	end := strings.Index(text, "end of trees") + len("end of trees")
 	for n := range end {
 		_, err := Decode([]byte(text[:n]))
-		require.Error(t, err, "cut to %d bytes", n)
+		require.Error(t, err, "Decode must refuse a file cut to %d bytes", n)
 	}
 	for n := end; n <= len(text); n++ {
 		m, err := Decode([]byte(text[:n]))
