@@ -28,8 +28,8 @@ func newDART(*state) *dart { return &dart{} }
 // keepBest stores the current weights as those after the best round so far.
 func (d *dart) keepBest() { d.best = append(d.best[:0], d.weights...) }
 
-// endsOf returns the node numbers leaf, copied in the smaller type that fits a tree with the
-// given number of nodes.
+// endsOf returns a copy of the node numbers leaf, in the smallest type that fits a tree with
+// the given number of nodes.
 func endsOf(leaf []int32, nodes int) ends {
 	if nodes > 1<<16 {
 		return ends{long: slices.Clone(leaf)}

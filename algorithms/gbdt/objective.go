@@ -302,7 +302,7 @@ func (o *custom) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// same reports whether a and b start at the same element in memory.
+// same reports whether a and b have the same length and the same memory.
 func same(a, b []float64) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -118,7 +118,8 @@ func rankMetric(precision bool, places int) func(r *Rows, room, out []float64) {
 	}
 }
 
-// ndcg returns the discounted gain divided by that of the best order of the rows.
+// ndcg returns the discounted gain divided by the discounted gain of the best order of the
+// rows. ok is false if no row has a gain.
 func (l *lists) ndcg(score, label []float64, places int) (v float64, ok bool) {
 	ideal := l.ideal(label, places)
 	if ideal == 0 {
@@ -140,9 +141,10 @@ func (l *lists) ndcg(score, label []float64, places int) (v float64, ok bool) {
 	return sum / ideal, true
 }
 
-// precision returns the average precision: the mean, over the relevant rows, of the precision
-// of the ranking up to the row. Rows with labels of 1 or more are relevant. Only the rows at
-// the ranks from 1 to places count.
+// precision returns the average precision: the sum, over the relevant rows at the ranks from 1
+// to places, of the precision of the ranking up to the row, divided by the smaller of places
+// and the number of relevant rows. Rows with labels of 1 or more are relevant. ok is false if
+// there are none.
 func (l *lists) precision(score, label []float64, places int) (v float64, ok bool) {
 	relevant := 0
 	for _, y := range label {

@@ -93,8 +93,8 @@ func (s *state) meanOf(k int, top []float64, total []int64) float64 {
 	return sum(k) / sum(s.outputs)
 }
 
-// beginPrior rounds weights to integers, which needs their maximum. If the prior is a quantile,
-// it starts the search for it.
+// beginPrior stores the largest weight. If training computes quantiles, it rounds weights to
+// integers. If the prior is a quantile, it starts the search for this quantile.
 func (q *boosting) beginPrior(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	if s.base != nil {

@@ -70,7 +70,7 @@ func newSelector(name string, of func(ctx *comqueue.ComContext) *selection) *sel
 	return &selector{of, shared.Scratch[[]int64](name + " counts"), shared.Scratch[[]float64](name + " next")}
 }
 
-// begin starts a selection. It calls s.value once for each row.
+// begin starts a selection. It calls s.value once for each row that belongs to a group.
 func (x *selector) begin(ctx *comqueue.ComContext, s *selection) {
 	s.active, s.pass, s.bits = true, 0, digitBits(s.groups)
 	s.keys = kernel.Sized(s.keys, s.rows)
@@ -246,8 +246,9 @@ func (x *selector) finish(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// powerBelow returns the largest power of two p such that the sum of n values of at most top,
-// each multiplied by p, stays below 2^62.
+// powerBelow returns a power of two p such that the sum of n values of at most top, each
+// multiplied by p, stays below 2^62. It is at most a factor of 4 below the largest such power,
+// and between 2^-1000 and 2^1000.
 func powerBelow(top float64, n int64) float64 {
 	if !(top > 0) {
 		return 1

@@ -213,8 +213,7 @@ func (q *boosting) checkFacts(f *bins.Facts) error {
 	return nil
 }
 
-// draws returns an error if one of the shares of the n rows that are drawn is less than one
-// row.
+// draws returns an error if Subsample or ValidationFraction is less than half a row of n rows.
 func (p *Params) draws(n int64) error {
 	var errs []error
 	for _, of := range []struct {
