@@ -89,13 +89,13 @@ type BinaryReport struct {
 	// Brier is the mean squared difference of the score from 1 for positive rows, and from 0
 	// for negative rows.
 	Brier float64 `json:"brier"`
-	// KS is the Kolmogorov–Smirnov statistic: the largest difference of the true positive rate
-	// and the false positive rate. KSScore is the score at which the difference is largest; if
-	// there are several such scores, it is the largest of them.
+	// KS is the Kolmogorov–Smirnov statistic: the largest absolute difference of the true
+	// positive rate and the false positive rate. KSScore is the score at which the difference
+	// is largest; if there are several such scores, it is the largest of them.
 	KS      float64 `json:"ks"`
 	KSScore float64 `json:"ks_score"`
-	// Threshold is the threshold for which the fields from Threshold to MCC are computed: a row
-	// with a score above it is predicted to be positive.
+	// Threshold is the threshold for which the fields from TruePositive to MCC are computed: a
+	// row with a score above the threshold is predicted to be positive.
 	Threshold     float64 `json:"threshold"`
 	TruePositive  float64 `json:"true_positive"`
 	FalsePositive float64 `json:"false_positive"`
@@ -293,7 +293,7 @@ type binaryState struct {
 	KS, KSScore                   float64
 	TP, FP                        float64
 	NoProbability                 bool
-	Points                        []CurvePoint // Precision and Lift are not set yet
+	Points                        []CurvePoint
 	Swept                         bool
 }
 

@@ -75,7 +75,7 @@ func (o ClusteringOptions) checkRows(n int64) error {
 // Undefined gives the reason, except where the option that names the required column is not
 // set.
 type ClusteringReport struct {
-	Weight float64 `json:"weight"` // of all rows
+	Weight float64 `json:"weight"` // the weight of all rows
 	// Silhouette is the mean of (b-a)/max(a,b) over the rows. a is the mean squared Euclidean
 	// distance of a row to the other rows of its cluster; b is its mean squared distance to the
 	// rows of the nearest other cluster. A row that is alone in its cluster counts as 0. The

@@ -161,7 +161,7 @@ func numbers(column arrow.Array, dst []float64) []float64 {
 	return dst
 }
 
-// weightOf returns the weight of row i, which is 1 if w is empty.
+// weightOf returns the weight of row i, which is 1 if w is nil.
 func weightOf(w []float64, i int) float64 {
 	if w == nil {
 		return 1

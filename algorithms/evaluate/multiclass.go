@@ -73,7 +73,7 @@ func (o MulticlassOptions) validateColumns() error {
 // MulticlassReport has measures of predicted classes. A measure that is not defined is NaN, and
 // Undefined gives the reason, except where the options did not request the measure.
 type MulticlassReport struct {
-	Weight   float64 `json:"weight"` // of all rows
+	Weight   float64 `json:"weight"` // the weight of all rows
 	Accuracy float64 `json:"accuracy"`
 	// Macro averages give every class the same weight. Weighted averages use the weights of the
 	// rows of each class. Micro averages give every row its weight. The precision of a class

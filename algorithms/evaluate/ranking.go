@@ -91,7 +91,7 @@ func (o RankingOptions) withDefaults() RankingOptions {
 // of a query have equal scores, the measure of the query is its mean over all orders of these
 // rows. A measure that is not defined is NaN, and Undefined gives the reason.
 type RankingReport struct {
-	Weight  float64 `json:"weight"`  // of all queries
+	Weight  float64 `json:"weight"`  // the weight of all queries
 	Queries int64   `json:"queries"` // number of queries
 	// NDCG is the sum of (2^label-1)/log2(1+rank) over the first K rows, divided by the same
 	// sum for the best order. Ranks count from 1. FlatQueries is the number of queries whose

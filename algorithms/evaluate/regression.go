@@ -60,7 +60,7 @@ func (o RegressionOptions) withDefaults() RegressionOptions {
 // RegressionReport has measures of predicted numbers. A measure that is not defined is NaN, and
 // Undefined gives the reason, except where the options did not request the measure.
 type RegressionReport struct {
-	Weight   float64 `json:"weight"` // of all rows
+	Weight   float64 `json:"weight"` // the weight of all rows
 	MSE      float64 `json:"mse"`
 	RMSE     float64 `json:"rmse"`
 	MAE      float64 `json:"mae"`
