@@ -15,7 +15,7 @@ import (
 // key is the name under which files have the notes.
 const key = "superstep"
 
-// Notes has everything about a model except its trees.
+// Notes has the facts about a model except its trees and the summary of its training.
 type Notes struct {
 	// Kind is the kind of the model.
 	Kind string `json:"kind"`

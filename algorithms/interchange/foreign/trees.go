@@ -27,8 +27,8 @@ func ByOutput(e *tree.Ensemble) ([][]tree.Tree, error) {
 }
 
 // InRounds returns the ensemble with its trees in rounds, as boosting makes them: each round
-// has one tree for each output. If the ensemble averages, leaf values are divided so that sums
-// equal the averages. The trees of each output keep their order.
+// has one tree for each output. If the ensemble averages, the weights of trees are divided so
+// that sums equal the averages. The trees of each output keep their order.
 func InRounds(e *tree.Ensemble) (*tree.Ensemble, error) {
 	of, err := ByOutput(e)
 	if err != nil {
