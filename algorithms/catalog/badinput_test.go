@@ -48,7 +48,8 @@ func observations(change func(o *observation)) []observation {
 	return rows
 }
 
-// estimator has a stage that trains, and the properties of it on which the tests depend.
+// estimator has a stage that trains a model, and those of its properties on which the tests
+// depend.
 type estimator struct {
 	stage func(vector string) model.Stage
 	// unlabelled says that the stage reads no labels, classes that it needs at least two
