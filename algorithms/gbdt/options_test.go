@@ -147,7 +147,7 @@ func TestSubsample(t *testing.T) {
 	m := train(t, flat, gbdt.Params{LabelCol: "label", Objective: gbdt.Absolute, NumTrees: 1, LearningRate: 1, Subsample: 0.4})
 	require.Equal(t, sortedQuantile(append([]float64(nil), flat.Label...), 0.5), m.Ensemble.Base[0])
 	require.NotZero(t, m.Ensemble.Trees[0].Nodes[0].Value)
-	// Another seed draws other rows.
+	// Another seed must draw other rows.
 	p := gbdt.Params{LabelCol: "label", NumTrees: 2, Subsample: 0.5, Seed: 1}
 	a := train(t, table, p)
 	p.Seed = 2
