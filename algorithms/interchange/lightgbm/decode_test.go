@@ -91,7 +91,8 @@ func TestMulticlassOfVersion2(t *testing.T) {
 	requireNear(t, flat, allPredictions(m, rows), "predictions")
 }
 
-// TestLeavesOfVersion3 compares the leaves that 57 rows reach in 39 trees.
+// TestLeavesOfVersion3 compares the leaves that 57 rows reach in a model file of version v3
+// with the leaves that LightGBM gives.
 func TestLeavesOfVersion3(t *testing.T) {
 	m, err := Load("testdata/lg_breast_cancer.txt")
 	require.NoError(t, err)
