@@ -180,7 +180,8 @@ func (b *builder) tensorOf(name string, dims []int64, values []float64) tensor {
 	return t
 }
 
-// narrow returns a number as float32.
+// narrow returns v as float32, and fails if float32 cannot represent it. For the error, v is
+// number i of the tensor or attribute name.
 func (b *builder) narrow(name string, i int, v float64) float32 {
 	w := float32(v)
 	if v != 0 && w == 0 || math.IsInf(float64(w), 0) && !math.IsInf(v, 0) {

@@ -225,7 +225,7 @@ type run struct {
 	Outputs map[string][]any `json:"outputs"`
 }
 
-// writeRun writes runs to the directory in the environment variable RUNS. They are not
+// writeRun writes runs to the directory in the environment variable RUNS. The files are not
 // committed.
 func writeRun(t *testing.T, name string, m model.Model) {
 	dir := os.Getenv("RUNS")
