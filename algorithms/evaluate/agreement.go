@@ -72,7 +72,8 @@ func sumPairs(weights []float64) float64 {
 	return s.value()
 }
 
-// entropy returns the entropy of a distribution, in nats.
+// entropy returns the entropy, in nats, of a distribution that is given by weights with the sum
+// n.
 func entropy(weights []float64, n float64) float64 {
 	var s sum
 	for _, w := range weights {

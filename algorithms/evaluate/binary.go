@@ -218,8 +218,8 @@ func (o BinaryOptions) scores(column arrow.Array, vector bool) ([]float64, error
 	return list, nil
 }
 
-// MeasureBinary is Binary for slices. truth has the labels and score the scores; weight may be
-// nil. The options that name columns are ignored.
+// MeasureBinary does what Binary does, for slices. truth has the labels and score the scores;
+// weight may be nil. The options that name columns are ignored.
 func MeasureBinary[L Label](truth []L, score, weight []float64, o BinaryOptions) (*BinaryReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -284,8 +284,8 @@ func (o ClusteringOptions) openScatter(c *engine.Context, s *clusteringState, in
 	return nil
 }
 
-// MeasureClustering is Clustering for slices. x has the vectors and truth the true labels. x,
-// truth and weight may be nil. The options that name columns are ignored.
+// MeasureClustering does what Clustering does, for slices. x has the vectors and truth the true
+// labels. x, truth and weight may be nil. The options that name columns are ignored.
 func MeasureClustering[C, L Label](cluster []C, x [][]float64, truth []L, weight []float64, o ClusteringOptions) (*ClusteringReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

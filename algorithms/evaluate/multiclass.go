@@ -319,9 +319,9 @@ func (o MulticlassOptions) add(s *multiState, truth, given []int32, probability,
 	return nil
 }
 
-// MeasureMulticlass is Multiclass for slices. truth and predicted have the labels. probability
-// has a slice of len(o.Classes) values for each row. weight may be nil, and so may one of
-// predicted and probability. The options that name columns are ignored.
+// MeasureMulticlass does what Multiclass does, for slices. truth and predicted have the labels.
+// probability has a slice of len(o.Classes) values for each row. weight may be nil, and so may
+// one of predicted and probability. The options that name columns are ignored.
 func MeasureMulticlass[L Label](truth, predicted []L, probability [][]float64, weight []float64, o MulticlassOptions) (*MulticlassReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -282,8 +282,8 @@ func (o *ranker) free() {
 	o.reserved = 0
 }
 
-// MeasureRanking is Ranking for slices. weight may be nil. The options that name columns are
-// ignored.
+// MeasureRanking does what Ranking does, for slices. weight may be nil. The options that name
+// columns are ignored.
 func MeasureRanking[Q Label](query []Q, label, score, weight []float64, o RankingOptions) (*RankingReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -252,8 +252,8 @@ func (o RegressionOptions) visitLabels(s *regressionState, t *step) {
 	s.Quantile.visit(o.Quantile, t)
 }
 
-// MeasureRegression is Regression for slices. weight may be nil. The options that name columns
-// are ignored.
+// MeasureRegression does what Regression does, for slices. weight may be nil. The options that
+// name columns are ignored.
 func MeasureRegression(label, prediction, weight []float64, o RegressionOptions) (*RegressionReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
