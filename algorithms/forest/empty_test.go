@@ -100,9 +100,9 @@ func TestTreesWithoutDrawnRows(t *testing.T) {
 
 // TestForestOfLeaves trains on rows with equal features, so that every tree is a single leaf.
 // The forest and its measures out of the bag then follow from the draws in closed form. A tree
-// predicts the mean of the rows that it drew. If these have no weight, it predicts the mean of
-// all rows, and no row is out of its bag. Rows of weight 0 are drawn too, so a bag with only
-// such rows counts as empty.
+// predicts the mean of the rows that it drew. If these rows have no weight, it predicts the
+// mean of all rows, and no row is out of its bag. Rows of weight 0 are drawn too, so a bag with
+// only such rows counts as empty.
 func TestForestOfLeaves(t *testing.T) {
 	const seed, trees = 11, 100
 	for i, n := range []int{1, 2, 3, 5, 60} {

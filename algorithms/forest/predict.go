@@ -71,7 +71,8 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	return in.Step(l, signature.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}, m.Classes, m.score)
 }
 
-// score is a signature.Scorer.
+// score returns the prediction for x and, for classes, writes their probabilities to shares. It
+// has the type signature.Scorer.
 func (m *Model) score(x signature.Point, shares []float64) float64 {
 	if shares == nil {
 		return m.predict(x)
