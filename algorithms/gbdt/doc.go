@@ -39,7 +39,9 @@
 //
 //	objective                  margin                       prior
 //	Squared                    mean                         mean
-//	Absolute, Quantile, Huber  median, quantile, in between median, quantile
+//	Absolute                   median                       median
+//	Quantile                   quantile                     quantile
+//	Huber                      between mean and median      median
 //	Logistic                   log odds of the second class log odds
 //	Softmax                    log odds of each class       log shares
 //	Poisson, Gamma, Tweedie    log of the mean              log of the mean

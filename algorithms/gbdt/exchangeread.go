@@ -175,8 +175,8 @@ func importLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
 	return imported(e, is, notes, o)
 }
 
-// imported returns the model of ensemble e. Parameter is has its objective; notes and o have
-// the other facts.
+// imported returns a model with the trees of e and the objective in the parameter is. notes and
+// o have the other facts about the model.
 func imported(e *tree.Ensemble, is meant, notes *foreign.Notes, o ImportOptions) (*Model, error) {
 	if !is.objective.classes() && notes == nil && e.Outputs > 1 {
 		return nil, fmt.Errorf("it has %d outputs, such as targets of a regression: a model here predicts one number", e.Outputs)

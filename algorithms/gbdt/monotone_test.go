@@ -116,8 +116,9 @@ func TestMonotoneTruth(t *testing.T) {
 // TestMonotoneLossBesidePeers requires that the loss under constraints is close to that of
 // XGBoost 3.2.0 (hist, max_depth 5, eta 0.3, 50 rounds) on the same rows. XGBoost's
 // reg:absoluteerror and reg:quantileerror (at 0.8) renew leaves without regard to the
-// constraints, and break them by 4.9 and 6.3. Huber is compared with reg:squarederror. The loss
-// may be slightly larger than XGBoost's, because the constraints are satisfied.
+// constraints, so that predictions break them by 4.9 and 6.3. Huber is compared with
+// reg:squarederror. The loss may be slightly larger than XGBoost's, because the constraints are
+// satisfied.
 func TestMonotoneLossBesidePeers(t *testing.T) {
 	table := trial.Table{N: 1000, D: 3}
 	part := func(i int, step float64) float64 { _, f := math.Modf(float64(i+1) * step); return f }
