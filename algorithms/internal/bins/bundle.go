@@ -34,7 +34,7 @@ const (
 	// openBundles is the largest number of bundles that are tried for a feature.
 	openBundles = 256
 	// A column takes one byte per row, and an entry of Sparse takes 4 bytes. So a column is
-	// used if at least one of denseShare rows stores something in it.
+	// used if at least 1/denseShare of the rows store something in it.
 	denseShare = 4
 	// meetRows is the number of rows that meet reads at a time. They are called a chunk.
 	meetRows = 1 << 10
