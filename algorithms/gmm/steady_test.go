@@ -1,6 +1,7 @@
 //go:build !race
 
-// This test counts allocations. Under the race detector it would also count the detector's own.
+// This test counts allocations. Under the race detector it would also count the allocations of
+// the detector.
 
 package gmm_test
 
