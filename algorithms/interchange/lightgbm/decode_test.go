@@ -65,8 +65,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestMulticlassOfVersion2 reads a model of version 2 with five classes. It compares
-// predictions with those of LightGBM for 500 rows; see testdata/README.md.
+// TestMulticlassOfVersion2 compares the predictions of a model of version 2 with five classes
+// with the predictions of LightGBM for 500 rows; see testdata/README.md.
 func TestMulticlassOfVersion2(t *testing.T) {
 	m, err := Load("testdata/lgmulticlass.model")
 	require.NoError(t, err)
