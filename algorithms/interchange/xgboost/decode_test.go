@@ -85,7 +85,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestToyOf14 reads a model of XGBoost 1.4 whose splits are all categorical.
+// TestToyOf14 compares the predictions of a model of XGBoost 1.4, whose splits are all
+// categorical, with the predictions of XGBoost.
 func TestToyOf14(t *testing.T) {
 	m, err := Load("testdata/toy_categorical.json")
 	require.NoError(t, err)
