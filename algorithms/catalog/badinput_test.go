@@ -48,11 +48,13 @@ func observations(change func(o *observation)) []observation {
 	return rows
 }
 
-// estimator has an estimator and the properties that the tests must know.
+// estimator has a stage that trains a model, and those of its properties on which the tests
+// depend.
 type estimator struct {
 	stage func(vector string) model.Stage
-	// unlabelled: it reads no labels. classes: it needs at least two different labels. gaps: it
-	// accepts NaN as a missing value. dense: it does not accept sparse vectors.
+	// unlabelled says that the stage reads no labels, classes that it needs at least two
+	// different labels, gaps that it accepts NaN as a missing value, and dense that it refuses
+	// sparse vectors.
 	unlabelled, classes, gaps, dense bool
 }
 
@@ -98,8 +100,9 @@ var estimators = map[string]estimator{
 	}},
 }
 
-// TestEveryEstimatorRefusesBadRows requires errors for unusable rows, which name the row and
-// the column, and for models that are applied to other columns or are damaged.
+// TestEveryEstimatorRefusesBadRows requires that every estimator refuses unusable rows with an
+// error that names the row and the column. Models must refuse rows without their columns, and
+// decoding must refuse damaged models.
 func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 	all := func(change func(o *observation)) []observation {
 		rows := observations(func(*observation) {})
@@ -135,8 +138,7 @@ func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 			fails("x", nil, "no rows")
 			fails("y", good, `"y"`)
 
-			// The model is applied to rows that lack its columns, or have them with other
-			// types.
+			// The model is applied to rows that have no column x, or have text in it.
 			r := trial.Run(t, func(b *engine.Builder) {
 				engine.Collect(e.stage("x").Fit(operators.FromSlice(b, good)), "model")
 			})
@@ -153,7 +155,7 @@ func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 			apply(func(d *engine.Dataset) *engine.Dataset {
 				return operators.Rename(operators.Select(d, "text"), "text", "x")
 			}, `column "x"`)
-			// The file is truncated, of a newer version, or altered.
+			// Decode must refuse a file that is truncated, of a newer version, or altered.
 			_, err = catalog.Decode(file[:len(file)/2])
 			require.Error(t, err)
 			_, err = catalog.Decode(bytes.Replace(file, []byte(`"version":`), []byte(`"version":9`), 1))

@@ -92,8 +92,9 @@ func TestEveryPenaltyBelowZeroIsRefused(t *testing.T) {
 }
 
 // TestEveryEstimatorTrainsOnRowsThatTellLittle requires that estimators train on degenerate
-// rows, and that the predictions are finite. There are more features than rows, one row of each
-// class, or columns that are constant, collinear or 0 in all rows.
+// rows, and that the predictions are finite. The rows are degenerate because there are more
+// features than rows, only one row of each class, or columns that are constant, collinear or 0
+// in all rows.
 func TestEveryEstimatorTrainsOnRowsThatTellLittle(t *testing.T) {
 	rows := map[string]trial.Table{
 		"more features than rows": table(5, 12, func(*trial.Table) {}),
@@ -160,8 +161,8 @@ func TestEveryEstimatorRefusesWhatExceedsFloat64(t *testing.T) {
 	}
 }
 
-// TestClassesThatNothingHoldsApart requires that a model reports divergence if a plane
-// separates the classes and there is no penalty: the parameters then grow without bound.
+// TestClassesThatNothingHoldsApart requires that training without a penalty reports divergence
+// if a plane separates the classes, because the parameters then grow without bound.
 func TestClassesThatNothingHoldsApart(t *testing.T) {
 	apart := table(24, 2, func(t *trial.Table) {
 		for i, y := range t.Label {

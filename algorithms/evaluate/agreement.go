@@ -11,8 +11,8 @@ type agreement struct {
 	ari, nmi, purity, homogeneity, completeness, v float64
 }
 
-// agreement computes the measures from the counts of true label and cluster. At least one count
-// is positive.
+// agreement computes the measures from c, whose true labels are truth and whose clusters are
+// given. At least one weight in c is positive.
 func (c *counts) agreement() agreement {
 	var a agreement
 	n := c.total
@@ -33,9 +33,9 @@ func (c *counts) agreement() agreement {
 	// Classification 2, 1985.
 	truth, given := sumPairs(c.truth), sumPairs(c.given)
 	expected, most := float64(truth*(given/choose2(n))), float64((truth+given)/2)
-	a.ari = 1 // the value if only one partition is possible on each side
+	a.ari = 1 // the value if 0/0 results: all rows, or no two rows, are together in both partitions
 	switch {
-	case math.IsInf(float64(choose2(n))+truth+given, 0): // the numbers of pairs exceed float64
+	case math.IsInf(float64(choose2(n))+truth+given, 0): // the number of pairs exceeds float64
 		a.ari = math.NaN()
 	case most > expected || most < expected:
 		a.ari = (pairs.value() - expected) / (most - expected)
@@ -72,7 +72,8 @@ func sumPairs(weights []float64) float64 {
 	return s.value()
 }
 
-// entropy returns the entropy of a distribution, in nats.
+// entropy returns the entropy, in nats, of a distribution that is given by weights with the sum
+// n.
 func entropy(weights []float64, n float64) float64 {
 	var s sum
 	for _, w := range weights {

@@ -89,13 +89,13 @@ type BinaryReport struct {
 	// Brier is the mean squared difference of the score from 1 for positive rows, and from 0
 	// for negative rows.
 	Brier float64 `json:"brier"`
-	// KS is the Kolmogorov–Smirnov statistic: the largest difference of the true positive rate
-	// and the false positive rate. KSScore is the score with that difference, and the largest
-	// one if several scores have it.
+	// KS is the Kolmogorov–Smirnov statistic: the largest absolute difference of the true
+	// positive rate and the false positive rate. KSScore is the score at which the difference
+	// is largest; if there are several such scores, it is the largest of them.
 	KS      float64 `json:"ks"`
 	KSScore float64 `json:"ks_score"`
-	// Threshold is the threshold for which the fields from Threshold to MCC are computed: a row
-	// with a score above it is predicted to be positive.
+	// Threshold is the threshold for which the fields from TruePositive to MCC are computed: a
+	// row with a score above the threshold is predicted to be positive.
 	Threshold     float64 `json:"threshold"`
 	TruePositive  float64 `json:"true_positive"`
 	FalsePositive float64 `json:"false_positive"`
@@ -110,8 +110,8 @@ type BinaryReport struct {
 	// labels, are of one class.
 	MCC float64 `json:"mcc"`
 	// Curve has points of the ROC, precision-recall, lift and gain curves, in descending order
-	// of scores. The first point is before all rows and the last after all rows. The points
-	// between are corners of the exact curves, about evenly spaced.
+	// of scores. At the first point no row is predicted to be positive, and at the last point
+	// all rows are. The other points are corners of the exact curves, about evenly spaced.
 	Curve     []CurvePoint `json:"curve"`
 	Undefined []string     `json:"undefined"`
 }
@@ -218,8 +218,8 @@ func (o BinaryOptions) scores(column arrow.Array, vector bool) ([]float64, error
 	return list, nil
 }
 
-// MeasureBinary is Binary for slices. truth has the labels and score the scores; weight may be
-// nil. The options that name columns are ignored.
+// MeasureBinary does what Binary does, for slices. truth has the labels and score the scores;
+// weight may be nil. The options that name columns are ignored.
 func MeasureBinary[L Label](truth []L, score, weight []float64, o BinaryOptions) (*BinaryReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -252,7 +252,8 @@ func Curve(report *engine.Dataset) *engine.Dataset {
 	return partsOf("evaluate.Curve", report, func(r *BinaryReport) []CurvePoint { return r.Curve })
 }
 
-// scoreOf returns the score and weight of a row in the form that grouping reads.
+// scoreOf returns the value that groups sorts for a row with the given score, class and weight
+// w.
 func scoreOf(score float64, positive bool, w float64) weighted {
 	if positive {
 		return weighted{score + 0, w, 0} // adding 0 turns -0 into +0
@@ -260,9 +261,9 @@ func scoreOf(score float64, positive bool, w float64) weighted {
 	return weighted{score + 0, 0, w}
 }
 
-// positive decides by their texts which labels are positive and which are negative.
+// positive decides by the text of a label whether the label is positive or negative.
 type positive struct {
-	label string // "": the default of BinaryOptions.Positive applies
+	label string // empty if the default of BinaryOptions.Positive applies
 	text  []byte
 }
 
@@ -292,7 +293,7 @@ type binaryState struct {
 	KS, KSScore                   float64
 	TP, FP                        float64
 	NoProbability                 bool
-	Points                        []CurvePoint // Precision and Lift are not set yet
+	Points                        []CurvePoint
 	Swept                         bool
 }
 
@@ -312,8 +313,8 @@ func (s *binaryState) merge(o *binaryState) {
 	}
 }
 
-// visit adds one distinct score to the state. In the step, a is the weight of the positive rows
-// with that score, and b the weight of the negative rows.
+// visit adds one distinct score to the state. In t, a is the weight of the positive rows with
+// that score, and b the weight of the negative rows with that score.
 func (o BinaryOptions) visit(s *binaryState, t *step) {
 	if !s.Swept {
 		s.Swept, s.Total, s.KSScore = true, *t.total, t.value
@@ -351,7 +352,8 @@ func (o BinaryOptions) visit(s *binaryState, t *step) {
 	}
 }
 
-// bucketOf returns the bucket of the cumulative weight, if total is cut into n equal buckets.
+// bucketOf returns the index of the bucket in which the cumulative weight lies, if the range
+// from 0 to total is divided into n equal buckets.
 func bucketOf(n, weight, total float64) float64 {
 	if total == 0 {
 		return 0

@@ -45,12 +45,12 @@ func binary(o evaluate.BinaryOptions) func(*engine.Dataset) *engine.Dataset {
 	return func(d *engine.Dataset) *engine.Dataset { return evaluate.Binary(d, o) }
 }
 
-// TestBinaryEqualsScikitLearn compares with scikit-learn's roc_auc_score,
-// average_precision_score, log_loss, brier_score_loss and roc_curve, and with its functions of
+// TestBinaryEqualsScikitLearn compares reports with scikit-learn's roc_auc_score,
+// average_precision_score, log_loss, brier_score_loss and roc_curve, and with its metrics of
 // predicted labels, all with sample_weight.
 func TestBinaryEqualsScikitLearn(t *testing.T) {
 	o := binaryCols
-	o.Threshold = 0.39 // scikit-learn predicted positive for scores of 0.4 or more, and there is no score between
+	o.Threshold = 0.39 // in scikit-learn, scores of 0.4 or more were predicted positive; no score lies between 0.39 and 0.4
 	for _, c := range []struct {
 		weight                                                                []float64
 		auc, ap, loss, brier, ks, tn, fp, fn, tp, acc, precision, recall, mcc float64
@@ -77,8 +77,8 @@ func TestBinaryEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// TestBinaryCurveHasTheCorners requires that every corner of the curves is a point if there are
-// few rows.
+// TestBinaryCurveHasTheCorners requires that, with few rows, Curve has a point for every corner
+// of the exact curves.
 func TestBinaryCurveHasTheCorners(t *testing.T) {
 	r, err := evaluate.MeasureBinary(binaryTruth, binaryScore, binaryWeight, evaluate.BinaryOptions{})
 	require.NoError(t, err)
@@ -125,8 +125,8 @@ func TestBinaryCurveIsBoundedAndExact(t *testing.T) {
 	}
 }
 
-// TestBinaryEqualsItsDefinition compares with a reference that computes the area from its
-// definition, pair by pair, and all other measures by loops over the rows.
+// TestBinaryEqualsItsDefinition compares reports with a reference that computes the AUC from
+// its definition, pair by pair, and all other measures by loops over the rows.
 func TestBinaryEqualsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 30).Draw(t, "n")
@@ -183,8 +183,8 @@ func TestBinaryEqualsItsDefinition(t *testing.T) {
 	})
 }
 
-// TestBinaryIsAFunctionOfTheRows requires the same bits for any order of the rows, for any
-// number of shards, and for slices.
+// TestBinaryIsAFunctionOfTheRows requires that a report has the same bits for any order of the
+// rows, for any number of shards, and for slices.
 func TestBinaryIsAFunctionOfTheRows(t *testing.T) {
 	n := 700
 	draws := sharding.NewRandom(2, "binary", 0, 0)
@@ -210,8 +210,8 @@ func TestBinaryIsAFunctionOfTheRows(t *testing.T) {
 	requireSame(t, want, measured[evaluate.BinaryReport](t, scoredRows(truth, margins, weight), binary(o)))
 }
 
-// TestKSNamesTheLargestScore requires the largest score if several scores in several shards
-// have the largest difference of rates.
+// TestKSNamesTheLargestScore requires that KSScore is the largest of several scores, in several
+// shards, that all have the largest difference of the rates.
 func TestKSNamesTheLargestScore(t *testing.T) {
 	truth, score := []int64{1, 0, 1, 0, 1, 0, 1, 0}, []float64{8, 7, 6, 5, 4, 3, 2, 1}
 	o := binaryCols

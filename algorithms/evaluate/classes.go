@@ -15,9 +15,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Label is the constraint for the labels in the functions on slices. Labels are compared and
-// reported as text, formatted as in CSV files: 1, 1.0 and int8(1) are the same label. Numbers
-// are ordered by value, text by bytes, and false comes before true.
+// Label is the type constraint of the labels in the functions that take slices. Labels are
+// compared and reported as text, formatted as in CSV files: 1, 1.0 and int8(1) are the same
+// label. Numbers are ordered by value, text by bytes, and false comes before true.
 type Label interface {
 	~bool | ~string |
 		~int | ~int8 | ~int16 | ~int32 | ~int64 |
@@ -53,8 +53,8 @@ func (k *classes) id(text []byte) int32 {
 	return id
 }
 
-// column returns the numbers of the labels of a column without nulls. It reuses the memory of
-// dst.
+// column returns the number of the label of each row of a column without nulls. It reuses the
+// memory of dst.
 func (k *classes) column(column arrow.Array, dst []int32) []int32 {
 	dst = dst[:0]
 	printer := batch.NewPrinter(column)
@@ -65,7 +65,7 @@ func (k *classes) column(column arrow.Array, dst []int32) []int32 {
 	return dst
 }
 
-// labelIDs returns the numbers of labels in a slice, or an error for a NaN.
+// labelIDs returns the number of each label in a slice. It returns an error if a label is NaN.
 func labelIDs[L Label](k *classes, labels []L, what string) ([]int32, error) {
 	ids := make([]int32, len(labels))
 	for i, l := range labels {

@@ -25,8 +25,9 @@ type ClusteringOptions struct {
 	// of how well the clusters agree with the labels.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. If it is empty, every row
-	// has weight 1. A row of weight 2 counts as two rows, with one exception: the silhouette of
-	// a row excludes its own distance with its whole weight.
+	// has weight 1. A row of weight 2 counts as two rows, with one exception: the silhouette
+	// compares a row with the other rows only, and leaves out the whole weight of the row
+	// itself.
 	WeightCol string
 	// Exact computes ExactSilhouette as well, from the distances of all pairs of rows.
 	Exact bool
@@ -71,9 +72,10 @@ func (o ClusteringOptions) checkRows(n int64) error {
 }
 
 // ClusteringReport has measures of clusters. A measure that is not defined is NaN, and
-// Undefined gives the reason, except where the option for the required column was not set.
+// Undefined gives the reason, except where the option that names the required column is not
+// set.
 type ClusteringReport struct {
-	Weight float64 `json:"weight"` // of all rows
+	Weight float64 `json:"weight"` // the weight of all rows
 	// Silhouette is the mean of (b-a)/max(a,b) over the rows. a is the mean squared Euclidean
 	// distance of a row to the other rows of its cluster; b is its mean squared distance to the
 	// rows of the nearest other cluster. A row that is alone in its cluster counts as 0. The
@@ -81,14 +83,16 @@ type ClusteringReport struct {
 	Silhouette float64 `json:"silhouette"`
 	// ExactSilhouette is the silhouette with Euclidean distances that are not squared.
 	ExactSilhouette float64 `json:"exact_silhouette"`
-	// DaviesBouldin is the mean, over the clusters, of the largest (s+t)/d among all other
-	// clusters. s and t are the mean distances of the rows of each of the two clusters to the
-	// mean of their cluster; d is the distance between the two means. Lower is better. Pairs of
-	// clusters with equal means are left out.
+	// DaviesBouldin is the mean, over the clusters, of the largest (s+t)/d of the cluster and
+	// any other cluster. s and t are the mean distances of the rows of the two clusters to the
+	// means of their clusters; d is the distance between the two means. Lower is better. Pairs
+	// of clusters with equal means are left out.
 	DaviesBouldin float64 `json:"davies_bouldin"`
-	// CalinskiHarabasz is the variance between clusters over the variance within them.
+	// CalinskiHarabasz is the variance between clusters divided by the variance within
+	// clusters.
 	CalinskiHarabasz float64 `json:"calinski_harabasz"`
-	// Within is the sum of weight times squared distance to the mean of the row's cluster.
+	// Within is the sum, over the rows, of the weight times the squared distance to the mean of
+	// the row's cluster.
 	Within float64 `json:"within"`
 	// ARI is the adjusted Rand index of labels and clusters: 1 if they agree, and about 0 if
 	// they are independent. NMI is the mutual information of labels and clusters divided by the
@@ -141,7 +145,7 @@ type clusteringState struct {
 	Geometry geometryState
 	Table    contingency
 	Scatter  scatterState
-	Problem  string // of merging the states
+	Problem  string // the first error of merging states, or empty
 }
 
 func (s *clusteringState) merge(o *clusteringState) {
@@ -280,8 +284,8 @@ func (o ClusteringOptions) openScatter(c *engine.Context, s *clusteringState, in
 	return nil
 }
 
-// MeasureClustering is Clustering for slices. x has the vectors and truth the true labels. x,
-// truth and weight may be nil. The options that name columns are ignored.
+// MeasureClustering does what Clustering does, for slices. x has the vectors and truth the true
+// labels. x, truth and weight may be nil. The options that name columns are ignored.
 func MeasureClustering[C, L Label](cluster []C, x [][]float64, truth []L, weight []float64, o ClusteringOptions) (*ClusteringReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -362,7 +366,7 @@ func (o ClusteringOptions) report(s *clusteringState, byValue bool) (*Clustering
 		ARI: nan, NMI: nan, Purity: nan, Homogeneity: nan, Completeness: nan, VMeasure: nan,
 	}
 	var u undefined
-	var asked []string // measures that must be defined or have a reason
+	var asked []string // measures that must either be defined or have a reason in Undefined
 	if o.LabelCol != "" {
 		if err := s.Table.check(); err != nil {
 			return nil, err

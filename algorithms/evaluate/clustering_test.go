@@ -54,9 +54,9 @@ func clusterMeasures(r *evaluate.ClusteringReport) []float64 {
 	return []float64{r.Silhouette, r.ExactSilhouette, r.DaviesBouldin, r.CalinskiHarabasz, r.ARI, r.NMI, r.Homogeneity, r.Completeness, r.VMeasure}
 }
 
-// TestClusteringEqualsScikitLearn compares with scikit-learn's silhouette_score for squared and
-// plain distances, davies_bouldin_score, calinski_harabasz_score, adjusted_rand_score,
-// normalized_mutual_info_score and homogeneity_completeness_v_measure.
+// TestClusteringEqualsScikitLearn compares reports with scikit-learn's silhouette_score for
+// squared and plain distances, davies_bouldin_score, calinski_harabasz_score,
+// adjusted_rand_score, normalized_mutual_info_score and homogeneity_completeness_v_measure.
 func TestClusteringEqualsScikitLearn(t *testing.T) {
 	r := measured[evaluate.ClusteringReport](t, clusteredRows(clusterX, clusterC, clusterT, nil), clustering(both))
 	require.InDeltaSlice(t, []float64{
@@ -108,8 +108,8 @@ func iris(t testing.TB) (x [][]float64, species []string) {
 	return x, species
 }
 
-// TestClusteringEqualsItsDefinition compares with a reference that computes silhouettes and
-// agreement pair by pair.
+// TestClusteringEqualsItsDefinition compares reports with a reference that computes silhouettes
+// and agreement pair by pair.
 func TestClusteringEqualsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 25).Draw(t, "n")
@@ -240,7 +240,7 @@ func TestClusteringOfAModel(t *testing.T) {
 		model := kmeans.Train(d, kmeans.Params{VectorCol: "x", K: 3, Seed: 1})
 		return evaluate.Clustering(kmeans.Predict(d, model, kmeans.PredictOptions{}), evaluate.ClusteringOptions{VectorCol: "x", ClusterCol: "cluster", LabelCol: "species"})
 	})
-	require.InDelta(t, 78.945, r.Within, 0.01) // inertia of the optimum
+	require.InDelta(t, 78.945, r.Within, 0.01) // inertia of the best three clusters
 	require.Greater(t, r.ARI, 0.7)
 	require.Greater(t, r.Silhouette, 0.7)
 }

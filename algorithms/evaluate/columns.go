@@ -42,8 +42,8 @@ type badRow struct {
 func (e *badRow) Error() string { return e.err.Error() }
 func (e *badRow) Unwrap() error { return e.err }
 
-// place returns err with the row number in the shard, if err is about a row of the batch
-// cleaned last. first is the number of the batch's first row in the shard.
+// place returns err with the number of the row in the shard, if err is a badRow of the latest
+// batch that validRows returned. first is the number of the batch's first row in the shard.
 func (t *table) place(err error, first int) error {
 	var bad *badRow
 	if !errors.As(err, &bad) {
@@ -88,8 +88,8 @@ func (t *table) readWeight(name string) int {
 	return t.read(c)
 }
 
-// readNumbers adds a column with readVectors if the rows have vectors in that column, and with
-// readNumber otherwise.
+// readNumbers adds a column with readVectors if d has vectors in that column, and with
+// readNumber otherwise. It returns the position of the column, and whether it has vectors.
 func (t *table) readNumbers(option, name string, d *engine.Dataset) (at int, vector bool) {
 	if d != nil && !d.Poisoned() {
 		i, err := batch.FindColumn(arrowrows.Arrow(d.Schema()), name)
@@ -161,7 +161,7 @@ func numbers(column arrow.Array, dst []float64) []float64 {
 	return dst
 }
 
-// weightOf returns the weight of row i, which is 1 if w is empty.
+// weightOf returns the weight of row i, which is 1 if w is nil.
 func weightOf(w []float64, i int) float64 {
 	if w == nil {
 		return 1
@@ -169,8 +169,8 @@ func weightOf(w []float64, i int) float64 {
 	return w[i]
 }
 
-// checkSlices checks the arguments of the functions on slices: that lengths are equal, and
-// everything that the operators check in columns.
+// checkSlices returns an error unless weight, if not nil, and all columns have n values, all
+// values are finite, and no weight is negative.
 func checkSlices(n int, columns map[string][]float64, weight []float64) error {
 	for _, name := range sortedKeys(columns) {
 		v := columns[name]

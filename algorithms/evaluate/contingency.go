@@ -41,7 +41,7 @@ func (c *contingency) at(truth, given int32) int32 {
 	return at
 }
 
-// add adds the weights of rows; w may be nil.
+// add adds the weights w of rows to the cells of their labels. If w is nil, every row weighs 1.
 func (c *contingency) add(truth, given []int32, w []float64) error {
 	for i, t := range truth {
 		c.Weight[c.at(t, given[i])].add(weightOf(w, i))
@@ -87,8 +87,8 @@ type counts struct {
 	total        float64
 }
 
-// counts returns the sorted table. Its labels are those of both sides, including labels whose
-// rows have weight 0.
+// counts returns the sorted table. Its labels are all true and all given labels, including
+// labels whose rows have weight 0.
 func (c *contingency) counts(byValue bool) *counts {
 	rank, labels := c.Classes.ranked(byValue)
 	n := len(labels)

@@ -6,8 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// devianceState has two sums of deviances: of the predictions, and of the mean label used as a
-// constant prediction.
+// devianceState has two sums of deviances: one for the predictions, and one for the mean label
+// as a constant prediction.
 type devianceState struct {
 	Own, Null     sum
 	BadLabel      bool
@@ -49,7 +49,7 @@ func (s *devianceState) add(o RegressionOptions, label, prediction, w float64) {
 	switch {
 	case s.mean > 0 || power == 0:
 		s.Null.add(float64(w * unitDeviance(power, label, s.mean)))
-	case s.mean < 0: // all labels are 0 if the mean is 0, and then the deviance is 0
+	case s.mean < 0: // a mean of 0 is valid: all labels are then 0, and so is the deviance
 		s.BadMean = true
 	}
 }

@@ -19,7 +19,7 @@
 // # Without a job
 //
 // MeasureBinary, MeasureMulticlass, MeasureRegression, MeasureClustering and MeasureRanking
-// take slices and return reports with the same bits.
+// take slices. Their reports have the same bits as the reports of a job.
 //
 // # What reports depend on
 //
@@ -43,6 +43,6 @@
 // # Memory
 //
 // Evaluations do not hold rows, only the values that they must sort. Binary and Regression hold
-// 24 bytes for each row, of one shard at a time, and after grouping 24 bytes for each distinct
-// score. Ranking holds the lists of one shard. The exact silhouette holds all rows.
+// 24 bytes for each row of one shard at a time. After grouping they hold 24 bytes for each
+// distinct value. Ranking holds the lists of one shard. The exact silhouette holds all rows.
 package evaluate

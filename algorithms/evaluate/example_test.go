@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A job that measures scores.
+// Example runs a job that measures scores.
 func Example() {
 	type row struct {
 		Spam  bool
@@ -51,7 +51,7 @@ func Example() {
 	// 0.2 1 1
 }
 
-// Slices are measured without a job.
+// This example measures slices without a job.
 func ExampleMeasureMulticlass() {
 	truth := []string{"cat", "dog", "cat", "bird"}
 	predicted := []string{"cat", "cat", "cat", "bird"}

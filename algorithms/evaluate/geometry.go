@@ -12,19 +12,21 @@ type geometryState struct {
 	Clusters classes
 	Dim      int // 0 before the first row
 	Rows     int64
-	// By cluster: the sums of weight, of weight times each feature, and of weight times
-	// squared length.
+	// Weight, Total and Squares have, for each cluster, the sums over its rows of the weight,
+	// of the weight times each feature, and of the weight times the squared length of the
+	// vector.
 	Weight  []sum
-	Total   []sum // by cluster, Dim sums each
+	Total   []sum // Dim sums for each cluster
 	Squares []sum
 
 	ids []int32
 }
 
-// vectorRows returns vectors by row number.
+// vectorRows has a method that returns the vector of row i.
 type vectorRows interface{ at(i int) []float64 }
 
-// add adds vectors. ids has the numbers of their clusters; w may be nil.
+// add adds vectors. ids has the numbers of their clusters, and w their weights; if w is nil,
+// every row weighs 1.
 func (s *geometryState) add(x vectorRows, ids []int32, w []float64) error {
 	for i, c := range ids {
 		v := x.at(i)
@@ -96,7 +98,7 @@ func (s *geometryState) merge(o *geometryState) error {
 // weight 0 are left out. The remaining clusters are in ascending order of their labels.
 type geometry struct {
 	names  []string
-	place  []int32 // index of the cluster by number of its label; -1: left out
+	place  []int32 // number of a label -> index of the cluster; -1 if the cluster is left out
 	dim    int
 	rows   int64
 	weight []float64
@@ -142,8 +144,8 @@ func (s *geometryState) geometry(byValue bool) *geometry {
 	return g
 }
 
-// wide returns the weighted sum of the squared distances of a cluster's rows to the cluster's
-// centre.
+// wide returns the weighted sum of the squared distances of the rows of cluster id to their
+// centre. own has the sums of weight times each feature of the cluster.
 func (s *geometryState) wide(id int, own []sum) float64 {
 	if !s.Squares[id].finite() {
 		return math.NaN()
@@ -158,10 +160,11 @@ func (s *geometryState) wide(id int, own []sum) float64 {
 	return max(v, 0)
 }
 
-// scatterState has the sums of the second pass over the rows, which knows the centres.
+// scatterState has the sums of the second pass over the rows, in which the centres are known.
 type scatterState struct {
-	// By cluster of the geometry: the sums of weight times silhouette, of weight times
-	// distance to the centre, and of weight times exact silhouette.
+	// Silhouette, Distance and Exact have, for each cluster of the geometry, the sums over its
+	// rows of the weight times the silhouette, the distance to the centre, and the exact
+	// silhouette.
 	Silhouette, Distance, Exact []sum
 
 	g        *geometry
@@ -237,7 +240,8 @@ func silhouette(mean []float64, own int, rest float64) float64 {
 	return 0
 }
 
-// neighbours has all rows, which exact silhouettes compare with each row.
+// neighbours has all rows. For the exact silhouette of a row, the row is compared with all of
+// them.
 type neighbours struct {
 	dim    int
 	x      []float64 // row-major

@@ -5,7 +5,8 @@ type moments struct {
 	Weight, Total, Squares sum
 }
 
-// add adds a value. Below 1e75 there is no rounding error.
+// add adds a value x of weight w. While w, x and w·x are below 1e150 in absolute value, only
+// parts below the smallest float64 are lost.
 func (m *moments) add(w, x float64) {
 	m.Weight.add(w)
 	p := float64(w * x)

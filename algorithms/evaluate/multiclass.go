@@ -19,12 +19,12 @@ type MulticlassOptions struct {
 	// LabelCol names the column of the true labels, of any scalar type.
 	LabelCol string
 	// PredictionCol names the column of the predicted labels. If the labels are numbers, the
-	// predictions must be numbers too; otherwise both columns must have the same type. If it is
-	// empty, the prediction is the class with the largest probability, and the first of several
-	// such classes.
+	// predictions must be numbers too; otherwise both columns must have the same type. If
+	// PredictionCol is empty, the prediction is the class with the largest probability; of
+	// several such classes, it is the first in Classes.
 	PredictionCol string
 	// ProbabilityCols names the columns of the probabilities: one column for each of Classes,
-	// or a single vector column with all of them. They are needed for LogLoss and TopK.
+	// or a single vector column with all of them. They are needed for LogLoss and TopKAccuracy.
 	ProbabilityCols []string
 	// Classes are the texts of the labels to which the probabilities belong, in the same order.
 	// A label that is not listed has probability 0.
@@ -73,7 +73,7 @@ func (o MulticlassOptions) validateColumns() error {
 // MulticlassReport has measures of predicted classes. A measure that is not defined is NaN, and
 // Undefined gives the reason, except where the options did not request the measure.
 type MulticlassReport struct {
-	Weight   float64 `json:"weight"` // of all rows
+	Weight   float64 `json:"weight"` // the weight of all rows
 	Accuracy float64 `json:"accuracy"`
 	// Macro averages give every class the same weight. Weighted averages use the weights of the
 	// rows of each class. Micro averages give every row its weight. The precision of a class
@@ -171,7 +171,7 @@ type multiState struct {
 	Top           sum
 	NoProbability bool
 
-	place        []int32 // by number of a label: its position in o.Classes; -1: not listed there
+	place        []int32 // number of a label -> position in o.Classes; -1 if the label is not listed there
 	truth, given []int32
 	row          []float64
 	best         [][]byte
@@ -319,9 +319,9 @@ func (o MulticlassOptions) add(s *multiState, truth, given []int32, probability,
 	return nil
 }
 
-// MeasureMulticlass is Multiclass for slices. truth and predicted have the labels. probability
-// has a slice of len(o.Classes) values for each row. weight may be nil, and so may either
-// predicted or probability. The options that name columns are ignored.
+// MeasureMulticlass does what Multiclass does, for slices. truth and predicted have the labels.
+// probability has a slice of len(o.Classes) values for each row. weight may be nil, and so may
+// one of predicted and probability. The options that name columns are ignored.
 func MeasureMulticlass[L Label](truth, predicted []L, probability [][]float64, weight []float64, o MulticlassOptions) (*MulticlassReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func multiclass(o evaluate.MulticlassOptions) func(*engine.Dataset) *engine.Data
 	return func(d *engine.Dataset) *engine.Dataset { return evaluate.Multiclass(d, o) }
 }
 
-// TestMulticlassEqualsScikitLearn compares with scikit-learn's accuracy_score,
+// TestMulticlassEqualsScikitLearn compares reports with scikit-learn's accuracy_score,
 // cohen_kappa_score, confusion_matrix and precision_recall_fscore_support, all with
 // sample_weight, and the last with zero_division=0.
 func TestMulticlassEqualsScikitLearn(t *testing.T) {
@@ -88,8 +88,8 @@ func TestMulticlassEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// TestMulticlassProbabilities compares with scikit-learn's log_loss, and with a top-2 accuracy
-// computed by hand.
+// TestMulticlassProbabilities compares LogLoss with scikit-learn's log_loss, and TopKAccuracy
+// with a top-2 accuracy computed by hand.
 func TestMulticlassProbabilities(t *testing.T) {
 	truth := slices.Clone(multiTruth)
 	truth[10] = "a"

@@ -18,7 +18,7 @@ type quantiles struct {
 	BelowWeight, Below, AboveWeight, Above sum
 }
 
-// visit adds a distinct value to the state. The a of the step is its weight.
+// visit adds a distinct value to the state. t.a is its weight.
 func (s *quantiles) visit(q float64, t *step) {
 	at := float64(q * t.total.a)
 	if t.afterA < at {
@@ -36,7 +36,8 @@ func (s *quantiles) visit(q float64, t *step) {
 	}
 }
 
-// merge adds the state of a sweep over other values, which are all larger or all smaller.
+// merge adds the state of a sweep over other values. These are all larger, or all smaller, than
+// the values of s.
 func (s *quantiles) merge(o *quantiles) {
 	if o.HasLower && (!s.HasLower || o.Lower < s.Lower) {
 		s.HasLower, s.Lower = true, o.Lower

@@ -21,18 +21,18 @@ const (
 // infinities.
 func (u *undefined) apply(report any, weight float64, asked ...string) {
 	if weight == 0 {
-		return // the reason is recorded
+		return // the caller has already recorded the reason
 	}
 	v := reflect.ValueOf(report).Elem()
 	all := math.IsInf(weight, 0)
 	if all {
-		*u = nil // these reasons came from the infinite weight
+		*u = nil // the reasons recorded before are consequences of the infinite weight
 		u.none("all", beyondWeights)
 	}
 	for _, m := range metrics(v.Type()) {
 		f := v.Field(m.index)
 		if f.Kind() != reflect.Float64 || m.name == "threshold" || m.name == "quantile" {
-			continue // set by the options
+			continue // threshold and quantile are options, not measures
 		}
 		switch x := f.Float(); {
 		case all:

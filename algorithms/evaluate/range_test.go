@@ -102,7 +102,7 @@ func TestOtherReportsBeyondTheRange(t *testing.T) {
 	c := must(evaluate.MeasureClustering[int, int]([]int{1, 2, 2}, [][]float64{{1e200}, {-1e200}, {2}}, nil, nil, evaluate.ClusteringOptions{Exact: true}))
 	noInfinity(t, c, c.Undefined, "silhouette", "exact_silhouette", "davies_bouldin", "calinski_harabasz", "within")
 	require.NotEmpty(t, c.Undefined)
-	// Only the numbers of pairs exceed float64.
+	// Only the numbers of pairs of rows, on which ARI depends, exceed float64.
 	c = must(evaluate.MeasureClustering([]int{1, 2, 2}, nil, []int{1, 2, 1}, []float64{1e200, 1e200, 2e200}, evaluate.ClusteringOptions{}))
 	require.Len(t, c.Undefined, 1)
 	require.Contains(t, c.Undefined[0], "ari: an intermediate sum")

@@ -91,7 +91,7 @@ func (o RankingOptions) withDefaults() RankingOptions {
 // of a query have equal scores, the measure of the query is its mean over all orders of these
 // rows. A measure that is not defined is NaN, and Undefined gives the reason.
 type RankingReport struct {
-	Weight  float64 `json:"weight"`  // of all queries
+	Weight  float64 `json:"weight"`  // the weight of all queries
 	Queries int64   `json:"queries"` // number of queries
 	// NDCG is the sum of (2^label-1)/log2(1+rank) over the first K rows, divided by the same
 	// sum for the best order. Ranks count from 1. FlatQueries is the number of queries whose
@@ -282,8 +282,8 @@ func (o *ranker) free() {
 	o.reserved = 0
 }
 
-// MeasureRanking is Ranking for slices. weight may be nil. The options that name columns are
-// ignored.
+// MeasureRanking does what Ranking does, for slices. weight may be nil. The options that name
+// columns are ignored.
 func MeasureRanking[Q Label](query []Q, label, score, weight []float64, o RankingOptions) (*RankingReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -400,9 +400,9 @@ func (r *ranking) list(rows []listed) {
 	s.Recall.add(float64(w * (found / float64(relevant))))
 }
 
-// between returns the expected number of relevant rows among n rows chosen from rest rows of a
-// tie, of which hits are relevant. A further relevant row of the tie is not among the rest
-// rows.
+// between returns the expected number of relevant rows among n rows that are drawn at random
+// from rest rows, of which hits are relevant. The rest rows are those of a tie without one
+// relevant row.
 func between(n, hits, rest int) float64 {
 	if rest == 0 {
 		return 0

@@ -44,8 +44,8 @@ var rankedRows = []ranked{
 	{"c", 1, .1, .5}, {"c", 0, .2, .5}, {"c", 0, .3, .5},
 }
 
-// TestRankingEqualsScikitLearn compares with scikit-learn's ndcg_score for the gains 2^label-1.
-// scikit-learn averages over ties too.
+// TestRankingEqualsScikitLearn compares NDCG with scikit-learn's ndcg_score for the gains
+// 2^label-1. scikit-learn averages over ties too.
 func TestRankingEqualsScikitLearn(t *testing.T) {
 	for k, want := range map[int][]float64{3: {0.8629841898786564, 0.19562755714523997, 0.5}, 10: {0.9451279243474717, 0.5152587536898924, 0.5}} {
 		o := rankingCols
@@ -57,8 +57,8 @@ func TestRankingEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// TestRankingByHand compares with values computed by hand for a list without ties. Of its 4
-// rows, those at ranks 1 and 3 are relevant; K is 2 and then 4.
+// TestRankingByHand compares the measures with values computed by hand for a list without ties.
+// Of its 4 rows, those at ranks 1 and 3 are relevant; K is 2 and then 4.
 func TestRankingByHand(t *testing.T) {
 	rows := []ranked{{"q", 1, 4, 1}, {"q", 0, 3, 1}, {"q", 2, 2, 1}, {"q", 0, 1, 1}}
 	r := must(measureRanked(rows, evaluate.RankingOptions{K: 2}))
@@ -217,9 +217,10 @@ func TestRankingRefusesWhatItCannotMeasure(t *testing.T) {
 	}
 }
 
-// TestFlatQueries has one query whose labels are all 0. The only relevant row of the other
-// query is at rank 2, so its NDCG is 1/log2(3). scikit-learn's ndcg_score gives the same value,
-// and 0 for the flat query. LightGBM and XGBoost give 1 for the flat query.
+// TestFlatQueries requires that a query whose labels are all 0 is left out or has the NDCG 1 or
+// 0, as the option Flat says. The only relevant row of the other query is at rank 2, so its
+// NDCG is 1/log2(3). scikit-learn's ndcg_score gives the same value, and 0 for the flat query.
+// LightGBM and XGBoost give 1 for the flat query.
 func TestFlatQueries(t *testing.T) {
 	for flat, want := range map[evaluate.FlatQueries]float64{
 		evaluate.FlatOut: 0.6309297535714574, evaluate.FlatOne: (0.6309297535714574 + 1) / 2, evaluate.FlatZero: 0.6309297535714574 / 2,

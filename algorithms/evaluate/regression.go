@@ -60,11 +60,11 @@ func (o RegressionOptions) withDefaults() RegressionOptions {
 // RegressionReport has measures of predicted numbers. A measure that is not defined is NaN, and
 // Undefined gives the reason, except where the options did not request the measure.
 type RegressionReport struct {
-	Weight   float64 `json:"weight"` // of all rows
+	Weight   float64 `json:"weight"` // the weight of all rows
 	MSE      float64 `json:"mse"`
 	RMSE     float64 `json:"rmse"`
 	MAE      float64 `json:"mae"`
-	MedianAE float64 `json:"median_ae"` // weighted; the mean of two rows where it lies between them
+	MedianAE float64 `json:"median_ae"` // weighted median of |error|; the mean of two errors where it lies between them
 	MaxError float64 `json:"max_error"` // the largest absolute error of a row of positive weight
 	Bias     float64 `json:"bias"`      // the mean of prediction minus label
 	// R2 is 1 - e/m, where e is the sum of squared errors, and m is the sum of squared errors
@@ -74,8 +74,8 @@ type RegressionReport struct {
 	ExplainedVariance float64 `json:"explained_variance"`
 	// MAPE is the mean of |error| / max(|label|, 2^-52).
 	MAPE float64 `json:"mape"`
-	// Pinball is the mean of Quantile·|error| over rows whose label is above the prediction,
-	// and of (1-Quantile)·|error| over the other rows, taken together.
+	// Pinball is the mean, over all rows, of Quantile·|error| where the label is above the
+	// prediction, and of (1-Quantile)·|error| elsewhere.
 	Pinball  float64 `json:"pinball"`
 	Quantile float64 `json:"quantile"`
 	// D2Absolute and D2Pinball are 1 - loss/(loss of the best constant prediction), for the
@@ -252,8 +252,8 @@ func (o RegressionOptions) visitLabels(s *regressionState, t *step) {
 	s.Quantile.visit(o.Quantile, t)
 }
 
-// MeasureRegression is Regression for slices. weight may be nil. The options that name columns
-// are ignored.
+// MeasureRegression does what Regression does, for slices. weight may be nil. The options that
+// name columns are ignored.
 func MeasureRegression(label, prediction, weight []float64, o RegressionOptions) (*RegressionReport, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

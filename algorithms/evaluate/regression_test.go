@@ -43,8 +43,8 @@ func regression(o evaluate.RegressionOptions) func(*engine.Dataset) *engine.Data
 	return func(d *engine.Dataset) *engine.Dataset { return evaluate.Regression(d, o) }
 }
 
-// TestRegressionEqualsScikitLearn compares with scikit-learn's functions of the same names,
-// with sample_weight. pinball and d2_pinball have alpha=0.25.
+// TestRegressionEqualsScikitLearn compares reports with scikit-learn's functions of the same
+// names, with sample_weight. pinball and d2_pinball have alpha=0.25.
 func TestRegressionEqualsScikitLearn(t *testing.T) {
 	for _, c := range []struct {
 		weight                                                   []float64
@@ -87,8 +87,8 @@ func TestRegressionEqualsScikitLearn(t *testing.T) {
 	}
 }
 
-// TestDeviancesOfNearlyRightPredictions compares with deviances computed from their definitions
-// with 60 digits, by this Python program for powers other than 1 and 2:
+// TestDeviancesOfNearlyRightPredictions compares deviances with deviances computed from their
+// definitions with 60 digits, by this Python program for powers other than 1 and 2:
 //
 //	p, y, m = Decimal(p), Decimal(y), Decimal(m); pw = lambda b, e: (b.ln()*e).exp()
 //	2*(pw(y, 2-p)/((1-p)*(2-p)) - y*pw(m, 1-p)/(1-p) + pw(m, 2-p)/(2-p))
@@ -127,7 +127,7 @@ func TestRegressionEqualsItsDefinition(t *testing.T) {
 			own += loss(label[i], guess[i])
 		}
 		best, bestAbsolute, about := math.Inf(1), math.Inf(1), 0.0
-		for _, c := range label { // some label is the best constant
+		for _, c := range label { // one of the labels is the best constant
 			var sum, abs float64
 			for _, y := range label {
 				sum += loss(y, c)

@@ -21,7 +21,7 @@ type sum struct {
 	Hi      float64 `msgpack:"h,omitempty"`
 	Lo      float64 `msgpack:"l,omitempty"`
 	Big     []int64 `msgpack:"b,omitempty"` // nil until needed
-	Adds    int     `msgpack:"n,omitempty"` // additions to Big since carries were last propagated
+	Adds    int     `msgpack:"n,omitempty"` // upper bound of the number of additions to Big since carries were last propagated
 	Special float64 `msgpack:"s,omitempty"` // infinity or NaN, once such a value was added
 }
 
@@ -45,7 +45,8 @@ func (s *sum) add(x float64) {
 	s.addSlowly(x, h, e)
 }
 
-// addSlowly completes add if the sum h of x and Hi has a rounding error e.
+// addSlowly completes add. h is the rounded sum of x and Hi, and e is its rounding error, which
+// is not 0.
 func (s *sum) addSlowly(x, h, e float64) {
 	if h-h != 0 || e-e != 0 { // infinite, NaN or too large
 		if x-x != 0 {
@@ -67,9 +68,9 @@ func (s *sum) addSlowly(x, h, e float64) {
 	}
 }
 
-// addProduct adds x·y. It adds the rounded product and, for products below 1e150, its rounding
-// error. Only parts below the smallest float64 are lost (Dekker, Numerische Mathematik 18,
-// 1971).
+// addProduct adds x·y. It adds the rounded product and, if both factors are below 1e150 in
+// absolute value, its rounding error. Then only parts below the smallest float64 are lost
+// (Dekker, Numerische Mathematik 18, 1971).
 func (s *sum) addProduct(x, y float64) {
 	p := float64(x * y)
 	s.add(p)

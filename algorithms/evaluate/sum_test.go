@@ -109,7 +109,8 @@ func TestSumOfProductsIsExact(t *testing.T) {
 }
 
 func TestSumCarriesOn(t *testing.T) {
-	// The lowest and the highest digit are added to in turn many times, and carries are forced.
+	// Many large and small values are added in turn, so the lowest and the highest digit
+	// change. Setting Adds to maxAdds forces the propagation of carries.
 	var s sum
 	var values []float64
 	for i := range 2000 {

@@ -21,8 +21,8 @@ import (
 //
 //	group     rows of a shard with equal values become one, with the sums of the weights
 //	range     groups move to the shard of their range of values
-//	totals    of each shard, which every subtask gets
-//	sweep     shard by shard, going on from the totals of the shards before
+//	totals    every subtask gets the sums of the weights of each shard
+//	sweep     goes over the groups shard by shard, starting from the totals of the shards before
 //
 // Weights are added exactly, and each step of the sweep gets the sums rounded once. The steps
 // therefore get the same numbers for slices and for any distribution over shards.
@@ -303,7 +303,7 @@ type sweepOperator[S any] struct {
 	descending bool
 	visit      func(s *S, t *step)
 	all        totals
-	shards     []*totals // by shard; nil for a shard without groups
+	shards     []*totals // shards[i] has the totals of shard i; nil if it has no groups
 	held       shardValues
 }
 

@@ -14,7 +14,7 @@ import (
 type vectorReader struct {
 	vectors *batch.Vectors
 	sparse  bool
-	size    int // of sparse rows
+	size    int // number of components of a sparse row
 	row     []float64
 }
 

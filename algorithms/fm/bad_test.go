@@ -38,7 +38,8 @@ func TestParametersAreChecked(t *testing.T) {
 	}
 }
 
-// TestBoolsAreNumbers trains and predicts with a column of bools, which count as 0 and 1.
+// TestBoolsAreNumbers requires that training and prediction accept a column of bools, which
+// count as 0 and 1.
 func TestBoolsAreNumbers(t *testing.T) {
 	type row struct {
 		B     bool

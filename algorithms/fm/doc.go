@@ -1,6 +1,6 @@
 // Package fm trains factorisation machines, for regression and classification. They model the
-// interaction of every pair of features by factors of each feature, including pairs that never
-// occur in the training rows.
+// interaction of two features by the inner product of the factors of the two features. So they
+// also model pairs of features that never occur together in the training rows.
 //
 // # Training and predicting in a job
 //
@@ -24,13 +24,13 @@
 // The margin of a row x is w0 + Σ w[j]·x[j] + Σ over pairs i < j of ⟨v[i], v[j]⟩·x[i]·x[j]
 // (Rendle, "Factorization Machines", ICDM 2010), computed in time proportional to the number of
 // entries of the row times the number of factors. A regression predicts the margin; its loss is
-// half the squared difference. A classification of two classes takes the margin as the log odds
-// of the second class. Training minimises the mean weighted loss and the penalty by L-BFGS or
-// by SGD, whose variant AdaGrad suits sparse rows. The objective is not convex: which optimum
-// is found depends on the initial factors, which are drawn with the seed. Train does not scale
-// features. Scale them beforehand if their magnitudes differ much. Always scale them for SGD:
-// its default rates are for features with a standard deviation of 1, and with other features
-// the loss usually grows until it is not finite.
+// half the squared difference. In a classification, which has two classes, the margin is the
+// log odds of the second class. Training minimises the mean weighted loss and the penalty by
+// L-BFGS or by SGD, whose variant AdaGrad suits sparse rows. The objective is not convex: which
+// optimum is found depends on the initial factors, which are drawn with the seed. Train does
+// not scale features. Scale them beforehand if their magnitudes differ much. Always scale them
+// for SGD: its default rates are for features with a standard deviation of 1, and with other
+// features the loss usually grows until it is not finite.
 //
 // If sparse rows declare very many features, only the features that occur are trained. Other
 // features add nothing to a prediction.
@@ -43,7 +43,8 @@
 //
 // # Implementation
 //
-// Train adds the operator that checks rows, the queue of their facts, and the queue "fm" of
-// package optim. The files are params.go; machine.go with the arithmetic; loss.go with the
-// loss; train.go; model.go with the model and its file; predict.go with prediction in a job.
+// Train adds the operator that checks rows, a queue that finds facts about all rows (package
+// rows), and the queue "fm" of package optim. The files are params.go; machine.go with the
+// arithmetic; loss.go with the loss; train.go; model.go with the model and its file; predict.go
+// with prediction in a job.
 package fm

@@ -11,7 +11,7 @@ type loss struct {
 	params  Params
 	first   []float64 // the machine's initial parameters
 	machine machine
-	sums    []float64 // of a row: for each factor its sum, followed by the sum of squares for each factor
+	sums    []float64 // for one row: the sum of each factor, then the sum of squares of each factor
 }
 
 // newLoss returns a loss with its initial parameters. An initial factor depends only on the

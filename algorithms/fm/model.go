@@ -58,7 +58,7 @@ var _ model.Binder = (*Model)(nil)
 // Kind returns "fm".
 func (m *Model) Kind() string { return Kind }
 
-// Inputs are the columns that the model was trained on.
+// Inputs returns the columns that the model was trained on.
 func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns...) }
 
 // prepare copies the parameters into one slice, on the first call only.

@@ -46,7 +46,7 @@ type Params struct {
 	// penalised.
 	L2, L2Factors float64
 	// InitialSpread is the standard deviation of the initial factors, which are drawn uniformly
-	// about 0. It is above 0; 0 means 0.05.
+	// about 0. It must be positive; 0 stands for the default, 0.05.
 	InitialSpread float64
 
 	// Method is the optimiser: LBFGS, GD or SGD. The zero value means LBFGS.
@@ -105,7 +105,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// common returns those of the parameters that all estimators with nonconvex losses share.
+// common returns the parameters that all estimators with nonconvex losses have.
 func (p Params) common() nonconvex.Params {
 	return nonconvex.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol,

@@ -8,8 +8,8 @@ import (
 
 // PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol or FeatureCols name the columns to read. If they are empty, the columns are
-	// those that the model was trained on.
+	// VectorCol or FeatureCols name the columns to read. If both are empty, Predict reads the
+	// columns that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	// PredictionCol names the new column of predictions: numbers, or classes of the type of
@@ -37,8 +37,8 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	})
 }
 
-// Bind implements model.Binder. The columns are those given to Predict, or else those of the
-// training.
+// Bind implements model.Binder. Its columns have the names given to Predict or, without these,
+// the names used in training.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	names := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
 	return m.columns.BindScorer(l, m.override, m.Dim, names, m.Classes, func(x signature.Point, probabilities []float64) float64 {

@@ -1,6 +1,7 @@
 //go:build !race
 
-// With the race detector, its own allocations would be counted too.
+// This test counts allocations. Under the race detector it would also count the allocations of
+// the detector.
 
 package fm_test
 

@@ -43,8 +43,8 @@ func TestProductsAreFound(t *testing.T) {
 	require.Greater(t, train(t, table, p).Summary.Loss, 1.0)
 }
 
-// TestLinear requires that the machine without factors is least squares with an intercept. It
-// compares predictions with published ones.
+// TestLinear compares the predictions of a machine without factors with published predictions
+// of least squares with an intercept.
 func TestLinear(t *testing.T) {
 	table := trial.TableOf([]float64{16.8, 6.7, 6.9, 8.0}, []float64{1, 7, 9}, []float64{1, 3, 3}, []float64{1, 2, 4}, []float64{1, 3, 4})
 	m := train(t, table, fm.Params{LabelCol: "label", Factors: -1, Tol: 1e-10})
@@ -53,7 +53,8 @@ func TestLinear(t *testing.T) {
 	require.True(t, m.Summary.Converged)
 }
 
-// TestExclusiveOr trains on classes that only the product of two features separates.
+// TestExclusiveOr requires that a model learns classes that only the product of two features
+// separates.
 func TestExclusiveOr(t *testing.T) {
 	table := trial.Table{N: 40, D: 2}
 	for i := range table.N {

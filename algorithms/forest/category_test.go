@@ -52,11 +52,11 @@ func TestSetsOfCategoriesAreTheBest(t *testing.T) {
 		}
 		root := &got.Nodes[0]
 		if root.Leaf() {
-			require.True(t, math.IsInf(best, -1) || b.pureRows(rows), "seed %d", seed)
+			require.True(t, math.IsInf(best, -1) || b.pureRows(rows), "seed %d: the root must be split", seed)
 			continue
 		}
 		if classes <= 2 {
-			require.InDelta(t, best, root.Gain, 1e-9, "seed %d", seed)
+			require.InDelta(t, best, root.Gain, 1e-9, "seed %d: the split must be the best of all sets", seed)
 		} else {
 			require.LessOrEqual(t, root.Gain, best+1e-9)
 			require.GreaterOrEqual(t, root.Gain, 0.5*best)
@@ -67,7 +67,7 @@ func TestSetsOfCategoriesAreTheBest(t *testing.T) {
 			counts[got.Leaf(p.row(i), true)]++
 		}
 		for node, n := range counts {
-			require.Equal(t, got.Nodes[node].Count, n, "seed %d", seed)
+			require.Equal(t, got.Nodes[node].Count, n, "seed %d: rows must reach the same leaves as in training", seed)
 		}
 		// Categories that training has not seen must go to the side of missing values.
 		require.Equal(t, got.Left(0, math.NaN(), true), got.Left(0, 77, true))
@@ -130,8 +130,8 @@ func TestLeavesAreBounded(t *testing.T) {
 	const leaves = 12
 	got := grow(leaves)
 	require.Len(t, got.Nodes, 2*leaves-1)
-	// The expected nodes come from the same tree without a limit. They are opened from the root
-	// on, always the one with the largest gain.
+	// The expected nodes come from the same tree without a limit. The test begins at the root
+	// and repeatedly opens the node with the largest gain.
 	full := grow(0)
 	open := map[int32]bool{0: true}
 	gains := map[float64]bool{}
@@ -148,7 +148,7 @@ func TestLeavesAreBounded(t *testing.T) {
 	}
 	for i := range got.Nodes {
 		if n := &got.Nodes[i]; !n.Leaf() {
-			require.True(t, gains[n.Gain], "node %d", i)
+			require.True(t, gains[n.Gain], "node %d must be one that the simple order splits", i)
 		}
 	}
 }

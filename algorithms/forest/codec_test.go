@@ -42,8 +42,8 @@ func TestTreesGoFromSubtaskToSubtask(t *testing.T) {
 	require.ErrorIs(t, eachTree(append(sent, 0), 3, 2, &memory, never), errTrees)
 }
 
-// TestTreesThatAreDamaged requires that truncated trees are errors, whatever bytes they end
-// with.
+// TestTreesThatAreDamaged requires an error for every truncated encoding of a tree, even if its
+// length prefix is correct.
 func TestTreesThatAreDamaged(t *testing.T) {
 	all := tree.Tree{
 		Nodes: []tree.Node{

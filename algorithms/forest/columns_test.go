@@ -145,8 +145,8 @@ func TestOrderOfRowsDoesNotMatter(t *testing.T) {
 	require.Equal(t, want, encode(rows))
 }
 
-// TestSameBitsOfColumns requires that a forest trained on single columns has the same bits at
-// any parallelism.
+// TestSameBitsOfColumns requires that a forest trained on FeatureCols has the same bits at any
+// parallelism.
 func TestSameBitsOfColumns(t *testing.T) {
 	rows := passengers(150)
 	p := passengerColumns
@@ -174,7 +174,7 @@ func TestTreesAreDrawn(t *testing.T) {
 }
 
 // TestCodesThatWereSeen requires that the model keeps the numeric categories that training has
-// seen, and those of the forest that it continues.
+// seen, and also the numeric categories of the forest that Start continues.
 func TestCodesThatWereSeen(t *testing.T) {
 	type row struct {
 		Code  int64

@@ -1,6 +1,6 @@
 // Package forest trains random forests, extremely randomised trees and single decision trees,
-// for classification with any number of classes, whose labels may have any type, and for
-// regression.
+// for regression and for classification. Classification has any number of classes, and labels
+// of any type.
 //
 // # Training and predicting in a job
 //
@@ -30,31 +30,33 @@
 // Each tree is grown on rows that are drawn for it. At each node some features are drawn.
 // RandomForest takes the best of all splits by these features. ExtraTrees makes one random
 // split by each of these features and takes the best. Criterion defines which split is best.
-// Leaves have the weighted shares of the classes, or the weighted mean of the labels. A forest
-// gives the mean over its trees. The predicted class is the one with the largest mean share, as
-// in scikit-learn, and not the majority vote of the trees.
+// Leaves have the weighted shares of the classes, or the weighted mean of the labels. The
+// prediction of a forest is the mean over its trees. The predicted class is the one with the
+// largest mean share, as in scikit-learn, and not the majority vote of the trees.
 //
 // Numeric features are first divided into at most 255 bins, which are computed from all rows. A
 // threshold lies midway between the two neighbouring values of the node that it separates.
 // Missing values have their own bin. They go to the side that gives the better split or, if the
 // node had none in training, to the side with the larger weight of rows. Infinities lie beyond
-// all other values. A feature may have 65,535 categories. To split a node they are sorted by
-// their means, or by the shares of each class, and the sorted list is divided. Categories that
-// training has not seen go where missing values go. Of equally good splits, the split by the
-// feature that was drawn first is taken, so that features with the same information share their
-// importance. A SingleTree takes the split by the feature with the lower number.
+// all other values. A feature may have 65,535 categories. To split a node, the categories are
+// sorted by their mean labels, or by the share of each class in turn, and the sorted list is
+// cut in two. Categories that training has not seen go where missing values go. Of equally good
+// splits, the split by the feature that was drawn first is taken, so that features with the
+// same information share their importance. A SingleTree takes the split by the feature with the
+// lower number.
 //
 // Trees grow until leaves are pure, as in scikit-learn, unless MaxDepth, MaxLeaves,
-// MinSamplesLeaf, MinSamplesSplit or MinSplitGain stop them earlier. With noisy labels a tree
-// then has nearly as many leaves as rows were drawn. A node takes about 50 bytes in the model's
-// file, and more with classes. A file has at most 2 GiB. Training ends with an error as soon as
-// the size of the trees made so far shows that the file will be too large.
+// MinSamplesLeaf, MinSamplesSplit or MinSplitGain stop them earlier. If nothing stops it, a
+// tree on noisy labels has nearly as many leaves as rows were drawn for it. A node takes about
+// 50 bytes in the model's file, and more with classes. A file has at most 2 GiB. Training ends
+// with an error as soon as the size of the trees made so far shows that the file will be too
+// large.
 //
 // A bootstrap draws each row a number of times that has the Poisson distribution. The forest is
 // measured on the rows that trees did not draw; see OutOfBag. PredictOutOfBag predicts each row
 // with only the trees that did not draw it. If there are few rows, or a small share of them is
-// drawn, a tree may draw no row, or only rows of weight 0. It then uses all rows of weight
-// above 0, once each, so none of them is out of its bag.
+// drawn, a tree may draw no row, or only rows of weight 0. The tree then uses all rows of
+// weight above 0, once each, so it has no rows out of the bag.
 //
 // # The same bits
 //
@@ -79,7 +81,7 @@
 //
 // # The plan
 //
-// Train adds the operator that checks rows, the queue of their bins, and the queue "forest".
+// Train adds the operator that checks rows, the queue that bins them, and the queue "forest".
 // Subtask 0 does not keep the nodes of finished trees, but only their text in the model's file,
 // which takes less memory. The files of the package are: params.go and enums.go for the
 // parameters; train.go for the queue, kept.go for its checkpointed state, and finish.go for the

@@ -17,8 +17,8 @@ const (
 )
 
 // mostDraws is the largest number of times that a bootstrap draws one row. More draws have a
-// probability of less than 2^-117. Sums of integers over rows are scaled so that they do not
-// overflow with this many.
+// probability of less than 2^-117. Weights and labels are scaled to integers whose sums over
+// rows do not overflow even if every row is drawn mostDraws times.
 const mostDraws = 31
 
 // sampler draws the rows of trees. How often a row is drawn depends only on the seed, the tree,
@@ -81,11 +81,11 @@ func (s *sampler) draw(tree, shard int, times []uint8) {
 	}
 }
 
-// leavesOut writes to out whether a tree does not draw a row, for len(out) rows of a shard from
-// the row first on.
+// leavesOut writes to out, for len(out) rows of a shard beginning with the row first, whether
+// the tree does not draw the row.
 func (s *sampler) leavesOut(tree, shard, first int, out []bool) {
 	_, empty := slices.BinarySearch(s.empty, tree)
-	least := s.share // Subset leaves out rows whose random number is at least this, Bootstrap those below
+	least := s.share // Subset leaves out a row if its random number is at least this, Bootstrap if it is below this
 	if s.sampling == Bootstrap {
 		least = s.below[0]
 	}
@@ -192,11 +192,11 @@ func childKey(parent uint64, right bool) uint64 {
 	return z ^ z>>31
 }
 
-// below returns a random integer in 0..n-1 for the draw of the node with the number draw.
+// below returns a random integer in 0..n-1. draw is the number of the draw within the node.
 func (d nodeDraws) below(draw uint64, n int) int {
 	hi, _ := bits.Mul64(d.r.At(d.key+draw), uint64(n))
 	return int(hi)
 }
 
-// uniform returns a random number in [0, 1) for the draw of the node with the number draw.
+// uniform returns a random number in [0, 1). draw is the number of the draw within the node.
 func (d nodeDraws) uniform(draw uint64) float64 { return d.r.Float64At(d.key + draw) }

@@ -1,7 +1,7 @@
 //go:build !race
 
-// These tests train many models and compare the results. The race detector covers the same code
-// in other tests.
+// These tests train many models, which takes too long under the race detector. Other tests run
+// the same code under it.
 
 package forest
 
@@ -16,8 +16,8 @@ import (
 )
 
 // everyWay trains a forest on one subtask, on three subtasks with copies of all rows, on three
-// without copies, and by adding trees to a smaller forest. It requires that all of them give
-// the same bytes, and returns the forest.
+// subtasks without copies, and by adding trees to a smaller forest. It requires that all of
+// them give the same bytes, and returns the forest.
 func everyWay(t *testing.T, table trial.Table, p Params) *Model {
 	t.Helper()
 	m := modelOf(t, table, p, 1)
@@ -75,7 +75,7 @@ func TestTreesWithoutDrawnRows(t *testing.T) {
 			}
 			p.Task = Classification
 			if c.n == 60 {
-				p.NumTrees = 30 // fewer trees: they are large, and with the least memory every node takes a pass
+				p.NumTrees = 30 // fewer trees, because they are large and with the smallest Memory every node takes a pass
 			}
 			table := fewRows(c.n, func(i int) float64 { return float64(i % 3) })
 			m = modelOf(t, table, p, 1)
@@ -100,9 +100,9 @@ func TestTreesWithoutDrawnRows(t *testing.T) {
 
 // TestForestOfLeaves trains on rows with equal features, so that every tree is a single leaf.
 // The forest and its measures out of the bag then follow from the draws in closed form. A tree
-// predicts the mean of the rows that it drew. If these have no weight, it predicts the mean of
-// all rows, and no row is out of its bag. Rows of weight 0 are drawn too, so a bag with only
-// such rows counts as empty.
+// predicts the mean of the rows that it drew. If these rows have no weight, it predicts the
+// mean of all rows, and no row is out of its bag. Rows of weight 0 are drawn too, so a bag with
+// only such rows counts as empty.
 func TestForestOfLeaves(t *testing.T) {
 	const seed, trees = 11, 100
 	for i, n := range []int{1, 2, 3, 5, 60} {

@@ -15,7 +15,8 @@ import (
 type Task = signature.Task
 
 const (
-	// Regression predicts a number: the mean, over the trees, of the leaf that the row reaches.
+	// Regression predicts a number: the mean, over the trees, of the value of the leaf that the
+	// row reaches.
 	Regression = signature.Regression
 	// Classification predicts the class with the largest mean share in the leaves that the row
 	// reaches. Of equal means it is the first class.
@@ -83,8 +84,9 @@ const (
 	// AutoSampling is Bootstrap for RandomForest and Whole for the other methods.
 	AutoSampling Sampling = iota
 	// Bootstrap draws each row a number of times that has the Poisson distribution with mean
-	// SampleShare. For many rows this is the same as drawing that share of them with
-	// replacement. The only fact that subtasks have to exchange is whether a tree drew any row.
+	// SampleShare. For many rows this is nearly the same as drawing the share SampleShare of
+	// them with replacement. The only fact that subtasks have to exchange is whether a tree
+	// drew any row.
 	Bootstrap
 	// Subset draws each row at most once, with probability SampleShare.
 	Subset

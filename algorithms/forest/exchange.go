@@ -11,11 +11,11 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// XGBoost returns an XGBoost model that predicts the same in float32. The trees are one round
-// of parallel trees, and leaf values are divided by the number of trees. A classification
-// becomes a regression with a target for each class, which predicts the probabilities, because
-// XGBoost has no objective whose leaves are shares. Input rows are the same numbers as for
-// Predict.
+// XGBoost returns an XGBoost model that makes the same predictions, in float32. The trees are
+// one round of parallel trees, and leaf values are divided by the number of trees. A
+// classification becomes a regression with a target for each class, which predicts the
+// probabilities, because XGBoost has no objective whose leaves are shares. The XGBoost model
+// takes the same rows as Predict.
 //
 // The attribute superstep holds the facts that the format cannot represent, such as the names
 // of classes and categories. FromXGBoost reads it and returns the same forest, except for the
@@ -32,10 +32,10 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 	return m.notes().XGBoost(x)
 }
 
-// LightGBM returns a LightGBM model that predicts the same. For a classification it predicts
-// the probabilities of the classes, with a custom objective, because LightGBM has no objective
-// whose leaves are shares. The parameter superstep, after the objective, holds the facts that
-// the format cannot represent. FromLightGBM reads it and returns the same forest.
+// LightGBM returns a LightGBM model that makes the same predictions. For a classification it
+// predicts the probabilities of the classes, with a custom objective, because LightGBM has no
+// objective whose leaves are shares. The parameter superstep, after the objective, holds the
+// facts that the format cannot represent. FromLightGBM reads it and returns the same forest.
 func (m *Model) LightGBM() (*lightgbm.Model, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
@@ -136,7 +136,8 @@ func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
 	return m, nil
 }
 
-// together merges the i-th trees of all outputs into one tree.
+// together merges the i-th trees of all outputs into one tree, whose leaf values are multiplied
+// by scale. If shares is true, a leaf has the values of all outputs.
 func together(of [][]tree.Tree, i int, scale float64, shares bool) (tree.Tree, error) {
 	made := of[0][i]
 	made.Weight, made.Nodes = 1, slices.Clone(made.Nodes)

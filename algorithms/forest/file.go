@@ -17,7 +17,7 @@ type payload struct {
 	Classes                       // fields label_type and classes
 	Dim            int            `json:"dim"`
 	AbsentIsZero   bool           `json:"absent_is_zero"`
-	Trees          *tree.Ensemble `json:"trees"` // null: it is apart
+	Trees          *tree.Ensemble `json:"trees"` // null here; model.Apart writes the trees
 	PredictionCol  string         `json:"prediction_column,omitempty"`
 	ProbabilityCol string         `json:"probability_column,omitempty"`
 }

@@ -31,8 +31,8 @@ func (w *written) add(t *tree.Tree) error {
 	return nil
 }
 
-// fits returns an error if the model's file will be too large. It extrapolates from the trees
-// made so far, because all trees have nearly the same size.
+// fits returns an error if the model's file will have more than most bytes, the limit. It
+// extrapolates from the trees made so far, because all trees have nearly the same size.
 func (w *written) fits(trees, total int, most int64) error {
 	size := float64(w.trees.Size())
 	if want := size / float64(trees) * float64(total); want > float64(most) {

@@ -55,8 +55,8 @@ type histogram struct {
 	absent sums
 }
 
-// few is a number of rows. In a node of fewer rows, the bins that occur are noted while rows
-// are added, so that fill does not have to look at 256 slots.
+// In a node of fewer than few rows, the bins that occur are marked while rows are added, so
+// that fill does not have to look at 256 slots.
 const few = 192
 
 // fill adds the entries of a node to the bins of a column, and sets list to the bins that
@@ -262,8 +262,8 @@ func (h *histogram) number() {
 }
 
 // load sets list to the bins that occur, as fill does, but from sums that were already added
-// up. For each bin, from has the number of rows, and then g and w or, with more than two
-// classes, the weight of each class. The bin of missing values is the last one.
+// up. For each bin, the slice from has the number of rows, and then g and w or, with more than
+// two classes, the weight of each class. The last bin is the bin of missing values.
 func (h *histogram) load(missing, classes int, from []int64) {
 	h.list, h.absent = h.list[:0], sums{}
 	width := loadWidth(classes)

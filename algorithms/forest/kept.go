@@ -12,11 +12,11 @@ import (
 // These keys are checkpointed. Their objects have everything that training carries from one
 // superstep to the next:
 //
-//	progressed    how many trees there are, which of them take all rows, and the sums over
-//	              rows out of the bag: on every subtask
-//	writtenTrees  the text of the trees, on subtask 0, with shard 0, which is always its
-//	outOfBagSums  with OOBScore, by shard: the sums of the trees for its rows. Subtasks
-//	              do not keep the trees from which they could be computed again
+//	progressed    on every subtask: the number of trees, which of them use all rows, and the sums
+//	              over rows out of the bag
+//	writtenTrees  on subtask 0, stored with shard 0, which it always owns: the text of the trees
+//	outOfBagSums  with OOBScore, for each shard: the sums of the trees for its rows. Subtasks
+//	              do not keep the trees from which the sums could be computed again
 //
 // A state points to the same objects, so keeping them needs no copies. Everything else in a
 // state follows from these objects and from the rows, also on a subtask that joins later. If
@@ -54,7 +54,7 @@ func (g growing) beginKeeping(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// join brings the state of a subtask that joins up to date with the training.
+// join updates the state of a subtask that joins a training that is already running.
 func (g growing) join(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
 	s.progress = progressed.Get(ctx)

@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestForgetfulForestsHaveTheSameBits requires that forests of several supersteps resume from
-// their checkpointed state alone. Trees, their summary, measures out of the bag and the list of
-// trees that drew nothing must have the same bits if all other state is dropped between
+// TestForestsFromKeptStateHaveTheSameBits requires that forests of several supersteps resume
+// from their checkpointed state alone. Trees, their summary, measures out of the bag and the
+// list of trees that drew nothing must have the same bits if all other state is dropped between
 // supersteps, whether subtasks have copies of all rows or not.
 func TestForestsFromKeptStateHaveTheSameBits(t *testing.T) {
 	two, three, some := classes(11, 60, 4, 2), classes(12, 60, 4, 3), numbers(13, 60, 4)
@@ -63,8 +63,8 @@ func TestKeptForestsAreChecked(t *testing.T) {
 	}
 }
 
-// TestForgetfulForestIsTheOneTrainedAtOnce requires that a forest whose trees were checkpointed
-// as text has the same file as a forest without checkpoints.
+// TestForestFromKeptStateIsTheOneTrainedAtOnce requires that a forest whose trees were
+// checkpointed as text has the same file as a forest without checkpoints.
 func TestForestFromKeptStateIsTheOneTrainedAtOnce(t *testing.T) {
 	table := classes(17, 50, 3, 2)
 	p := forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 30, MaxDepth: 3}

@@ -23,7 +23,7 @@ type levels struct {
 	finder  *finder
 	task    int
 	tasks   int
-	budget  int64 // largest number of bytes that a pass sends
+	budget  int64 // largest number of bytes of sums, and of rows, that a pass sends
 	rowSize int   // number of bytes of a row that is sent
 	rowBins int   // number of bytes of the bins of a row
 	active  int   // largest number of trees that grow at the same time
@@ -43,7 +43,7 @@ type levels struct {
 	times        []uint8
 
 	sums   []int64   // sums of the open nodes in asked
-	ranges []float64 // for each node in asked: the largest label, and minus the smallest
+	ranges []float64 // for each node in asked: the largest label and the negated smallest label
 	rows   []uint8   // encoded rows of the open nodes in sent
 	grown  []uint8   // encoded subtrees that this subtask has grown
 }
@@ -58,7 +58,7 @@ type finished struct {
 type growingTree struct {
 	number  int
 	random  sharding.Random
-	entries []entry // the subtask's rows
+	entries []entry // the subtask's rows that the tree draws
 	spare   []entry
 	t       tree.Tree
 	weight  int64 // total weight of the tree's rows on all subtasks
@@ -192,7 +192,7 @@ func (l *levels) sumUp(b *openNode, need int) {
 	}
 }
 
-// count adds an entry to the integers of a bin that histogram.load reads.
+// count adds an entry to slot, the integers that histogram.load reads for one bin.
 func (t *table) count(slot []int64, e *entry) {
 	slot[0]++
 	if t.classes > 2 {

@@ -138,7 +138,8 @@ func (m *Model) predict(x signature.Point) float64 {
 	return v
 }
 
-// guess returns the prediction for any point.
+// guess returns the prediction for a point. If the point does not fit the model, guess returns
+// NaN, or -1 for a classification.
 func (m *Model) guess(x signature.Point) float64 {
 	switch {
 	case x.Fits(m.Dim):
@@ -149,7 +150,8 @@ func (m *Model) guess(x signature.Point) float64 {
 	return math.NaN()
 }
 
-// probabilities writes the probabilities of the classes for any point.
+// probabilities writes the probabilities of the classes for a point to dst. It returns false if
+// the model is a regression, or if the point or dst does not fit the model.
 func (m *Model) probabilities(x signature.Point, dst []float64) bool {
 	if m.Task != Classification || len(dst) != len(m.Classes.Values) || !x.Fits(m.Dim) {
 		return false

@@ -207,7 +207,7 @@ func TestForestsGoOn(t *testing.T) {
 }
 
 // TestImportances requires that importances are shares, and that the two features on which the
-// label depends have the largest.
+// label depends have the largest importances.
 func TestImportances(t *testing.T) {
 	table := trial.Gaussian(1, 500, 5)
 	for i := range table.N {

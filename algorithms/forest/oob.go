@@ -23,8 +23,7 @@ const (
 	oobParts
 )
 
-// bag has the data of a subtask with which its rows are predicted by the trees that did not
-// draw them.
+// bag has the data with which a subtask predicts its rows by the trees that did not draw them.
 type bag struct {
 	data    *bins.Data
 	sampler *sampler
@@ -46,8 +45,8 @@ func newBag(d *bins.Data, loose [][]byte, s *sampler, outputs int, sums [][]floa
 	return b
 }
 
-// count counts, for each row, those of the first trees trees that did not draw it. The sums of
-// these trees must already be in b.sums.
+// count adds to b.trees, for each row, how many of the trees with numbers below trees did not
+// draw it. The sums of these trees must already be in b.sums.
 func (b *bag) count(trees int) {
 	for _, s := range b.data.Shards {
 		times := b.times[:s.Rows]

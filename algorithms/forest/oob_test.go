@@ -12,8 +12,8 @@ import (
 )
 
 // TestOutOfBag requires that the measures out of the bag follow their definition: each row is
-// predicted by the mean of the trees that did not draw it. The test computes them in a far
-// simpler way than training.
+// predicted by the mean of the trees that did not draw it. The test computes the measures in a
+// far simpler way than training does.
 func TestOutOfBag(t *testing.T) {
 	const shards = 8
 	for _, task := range []Task{Regression, Classification} {

@@ -97,8 +97,8 @@ func (p *placed) load(lo, n int) error {
 	return nil
 }
 
-// sum adds up the trees' predictions for n rows of a shard from row first on, for each row over
-// the trees that did not draw it. It adds in the order of the trees, as training does.
+// sum adds up, for each of n rows of a shard beginning with row first, the predictions of the
+// trees that did not draw the row. It adds in the order of the trees, as training does.
 func (p *placed) sum(shard, first, n int) {
 	outputs, dim := p.m.Trees.Outputs, p.m.Dim
 	p.out, p.trees, p.sums = kernel.Sized(p.out, n), kernel.Sized(p.trees, n), kernel.Sized(p.sums, n*outputs)

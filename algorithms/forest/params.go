@@ -67,9 +67,9 @@ type Params struct {
 	MinSplitGain float64
 	// MaxFeatures is the number of features that are tried at a node: "sqrt", "log2", "third"
 	// or "all" for a function of the number of features, a number such as "7", or a share such
-	// as "0.4". It is at least 1. The features are drawn anew at each node. If none of them can
-	// split the node, further features are tried until one can. Empty means sqrt for
-	// Classification, third for Regression, and all for SingleTree.
+	// as "0.4". At least one feature is tried. The features are drawn anew at each node. If
+	// none of them can split the node, further features are tried until one can. Empty means
+	// sqrt for Classification, third for Regression, and all for SingleTree.
 	MaxFeatures string
 	// MaxBins is the largest number of bins of a feature of numbers; 0 means 255, the largest
 	// value. It does not bound the number of categories, of which a feature may have 65,535. A

@@ -41,8 +41,8 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return o.apply("forest.Predict", "ForestPredict", d, made, func(p *batches) (model.PlacedCompute, error) { return p.compute, nil })
 }
 
-// apply adds the operator op that applies a model to d. complete sets how the operator opens a
-// model.
+// apply adds the operator op, which applies a model to d. open returns the function that
+// computes the new columns of a batch.
 func (o PredictOptions) apply(caller, op string, d, made *engine.Dataset, open func(p *batches) (model.PlacedCompute, error)) *engine.Dataset {
 	is := func(m *Model) (Classes, string) { return m.Classes, fmt.Sprintf("the model is a %v", m.Task) }
 	return signature.PredictBatches(caller, op, d, made, o.common(), nil, Decode, is, func(m *Model, rows engine.Schema, outputs []arrow.Field) (model.PlacedCompute, error) {
@@ -71,7 +71,8 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	return in.Step(l, signature.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}, m.Classes, m.score)
 }
 
-// score is a signature.Scorer.
+// score returns the prediction for x and, for classes, writes their probabilities to shares. It
+// has the type signature.Scorer.
 func (m *Model) score(x signature.Point, shares []float64) float64 {
 	if shares == nil {
 		return m.predict(x)

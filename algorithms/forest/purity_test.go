@@ -34,7 +34,7 @@ func TestTreesGrowToPurity(t *testing.T) {
 				p.NumTrees = 2
 			}
 			m := train(t, table, p)
-			require.EqualValues(t, 200*len(m.Trees.Trees), m.Summary.Leaves, "%v of a %v", method, task)
+			require.EqualValues(t, 200*len(m.Trees.Trees), m.Summary.Leaves, "%v for %v: each row must have a leaf of its own", method, task)
 			if method != forest.ExtraTrees {
 				require.Greater(t, m.Summary.MaxDepth, 16)
 			}

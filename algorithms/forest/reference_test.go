@@ -180,7 +180,7 @@ func (f *reference) candidates(rows []int, feature int, draw nodeDraws) (all []c
 	return all
 }
 
-// requireSame requires that the node at of the tree got equals want, with all nodes below.
+// requireSame requires that the subtree of got below the node with the number at equals want.
 func requireSame(t *testing.T, f *reference, want *refNode, got *tree.Tree, at int32) {
 	t.Helper()
 	n := &got.Nodes[at]
@@ -203,7 +203,7 @@ func requireSame(t *testing.T, f *reference, want *refNode, got *tree.Tree, at i
 			require.Equal(t, float64(counts[c])/float64(s.w), got.Values[int(at)*f.p.classes+c])
 		}
 	}
-	require.Equal(t, want.left == nil, n.Leaf(), "node %d", at)
+	require.Equal(t, want.left == nil, n.Leaf(), "node %d must be a leaf exactly where the reference has one", at)
 	if n.Leaf() {
 		return
 	}

@@ -92,7 +92,7 @@ func TestGainsAreThoseOfTheCriterion(t *testing.T) {
 		all, before := score(0, n)
 		left, one := score(0, cut)
 		right, two := score(cut, n)
-		require.InDelta(t, before-one-two, (left+right-all)*s.unit, 1e-9, "%v, %d classes", c, classes)
+		require.InDelta(t, before-one-two, (left+right-all)*s.unit, 1e-9, "the gain must follow the definition of %v, %d classes", c, classes)
 	}
 }
 

@@ -54,8 +54,8 @@ func TestSparseRowsAreDenseRows(t *testing.T) {
 	}
 }
 
-// TestAbsentIsMissing requires, if absent values mean missing, that sparse rows give the same
-// trees as dense rows with NaN.
+// TestAbsentIsMissing requires that, without AbsentIsZero, sparse rows give the same trees as
+// dense rows that have NaN for absent features.
 func TestAbsentIsMissing(t *testing.T) {
 	table := scarce(2, 200, 40)
 	table.Sparse = true

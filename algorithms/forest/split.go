@@ -12,9 +12,9 @@ import (
 type rules struct {
 	criterion         Criterion
 	random            bool // try one random split of a feature, not all splits
-	ordered           bool // of equal splits take that by the lowest feature, not by the feature drawn first
+	ordered           bool // of equally good splits, take the split by the lowest feature number, not by the feature drawn first
 	tried             int  // number of features tried at a node
-	depth, leaves     int  // largest number of splits above a leaf; largest number of leaves; 0 means no limit
+	depth, leaves     int  // depth is the largest number of splits above a leaf; leaves is the largest number of leaves, 0 for no limit
 	minLeaf, minSplit int
 	minGain           float64
 	seed              uint64
@@ -128,8 +128,8 @@ func (f *finder) finish(total sums) (split, bool) {
 	return f.best, true
 }
 
-// drawn appends to dst the columns that a node tries, in the order in which they are drawn: the
-// draws from to to−1.
+// drawn appends to dst the columns that a node tries, in the order in which they are drawn. The
+// first draw has the number in from, and the last has the number before to.
 func (f *finder) drawn(draws nodeDraws, from, to int, dst []int32) []int32 {
 	f.swapped = f.swapped[:0]
 	for i := range to {
@@ -200,7 +200,7 @@ func (s *search) begin() {
 	}
 }
 
-// move moves a bin, which may be that of missing values, to the left.
+// move moves a bin, which may be the bin of missing values, to the left.
 func (s *search) move(bin int, p sums) {
 	s.left = s.left.plus(p)
 	if s.several {
@@ -353,16 +353,17 @@ func (s *search) sets() {
 }
 
 // categoriesOfRow limits splits by features whose bins take two bytes: a feature may have at
-// most this many categories for each row of the node. This is the number of bits in a word of a
-// set. In nodes of fewer rows, a category has so few rows that it hardly does more than
-// identify them. The sets of such nodes, up to 8 KB each, would be larger than their rows.
+// most this many categories for each row of the node. The value 32 is the number of bits in a
+// word of a set. In nodes of fewer rows, a category has so few rows that it hardly does more
+// than identify them. The sets of such nodes, up to 8 KB each, would be larger than their rows.
 const categoriesOfRow = 32
 
 // mostOrders is the largest number of classes by which categories are sorted in turn. If there
 // are more classes, those with the largest weights are used.
 const mostOrders = 16
 
-// class returns the k-th of the orders classes by which categories are sorted.
+// class returns the k-th class by which categories are sorted; orders is the number of such
+// classes.
 func (f *finder) class(k, orders int) int {
 	if orders == len(f.total) {
 		return k
@@ -464,8 +465,8 @@ func (s *search) randomSet() {
 	f.sorted = left
 }
 
-// nearest returns the index, from lo to hi, of the cut nearest to at. If two cuts are equally
-// near, it returns the lower one.
+// nearest returns the index, between lo and hi inclusive, of the cut nearest to the value at.
+// If two cuts are equally near, it returns the lower one.
 func nearest(cuts []float32, lo, hi int, at float64) int {
 	n, _ := slices.BinarySearchFunc(cuts[lo:hi+1], at, func(c float32, v float64) int { return cmp.Compare(float64(c), v) })
 	n += lo

@@ -32,8 +32,8 @@ func (t *table) appendRows(dst []uint8, e []entry) []uint8 {
 	return dst
 }
 
-// grow grows the subtrees of this subtask's share of the open nodes in l.sent, which is every
-// tasks-th node. rows has the rows that all subtasks sent.
+// grow grows the subtrees of this subtask's share of the open nodes in l.sent. Its share is
+// every n-th node, where n is the number of subtasks. rows has the rows that all subtasks sent.
 func (l *levels) grow(ctx context.Context, rows []uint8) error {
 	parts := make([][][]uint8, len(l.sent))
 	for range l.tasks {
@@ -150,9 +150,9 @@ func (s *growingTree) attach(node int32, subtree *tree.Tree, classes int) {
 	}
 }
 
-// inBuilderOrder returns the tree from with its nodes in the order in which a builder makes
-// them. If leaves is not 0, it is the largest number of leaves, and the result is cut to the
-// leaves that a builder's tree would have.
+// inBuilderOrder returns a copy of the given tree whose nodes are in the order in which a
+// builder makes them. If leaves is not 0, it is the largest number of leaves, and the result is
+// cut to the leaves that a builder's tree would have.
 func inBuilderOrder(from *tree.Tree, classes, leaves int) tree.Tree {
 	o := ordering{from: from, t: tree.Tree{Weight: 1}}
 	if leaves > 0 {
@@ -204,7 +204,7 @@ func (o *ordering) add(old int32, classes int) {
 	}
 }
 
-// place queues the old node, whose number in the new tree is node, if it is split.
+// place queues an old node if it is split. node is its number in the new tree.
 func (o *ordering) place(old, node int32) {
 	if !o.from.Nodes[old].Leaf() {
 		o.open.Push(place{old, node})

@@ -109,9 +109,9 @@ func weigh(i int, label, weight, factors []float64) float64 {
 }
 
 // unit returns the exponent of a unit that is a power of two; at is the index in e of the facts
-// about the values. The values divided by the unit are rounded to integers of at most most
-// bits. If possible, the unit divides all numbers, so that small whole numbers are kept
-// exactly.
+// about the values. The values divided by the unit are rounded to integers, whose largest
+// number of bits is most. If possible, the unit divides all numbers, so that small whole
+// numbers are kept exactly.
 func (e extent) unit(at, most int) (int, error) {
 	switch top, exact := e[at], int(-e[at+1]); {
 	case math.IsInf(top, 1):

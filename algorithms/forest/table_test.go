@@ -111,7 +111,7 @@ func TestRowsArePackedAndUnpacked(t *testing.T) {
 	require.Equal(t, []byte{0, 3, 2, 0, 3, 2, 3}, g.loose[2])
 	for cut := range sent {
 		if _, err = unpack(l, sent[:cut], 7, true); err == nil {
-			t.Fatalf("%d of %d bytes are taken", cut, len(sent))
+			t.Fatalf("unpack must refuse %d of %d bytes", cut, len(sent))
 		}
 	}
 	require.Len(t, newTable(l, g, scaled{}, 0).cols, 3)

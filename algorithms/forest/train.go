@@ -93,8 +93,8 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 // weight and the label as integers, an entry of a tree, and working memory to sort the entry.
 const bytesPerRow = 4 + 8 + 2*16
 
-// maxPasses is larger than the number of passes that trees can take: every pass except the last
-// splits a node.
+// maxPasses is larger than the number of passes that trees can take. Every pass decides about
+// at least one node, or tries further features for it.
 const maxPasses = 1 << 40
 
 // These are the keys of the queue's objects.
@@ -393,8 +393,8 @@ func (p Params) fits() error {
 	return nil
 }
 
-// same returns an error if the rows do not have the same features, types or classes as those
-// that Start was trained on.
+// same returns an error if the rows do not have the same features, types and classes as the
+// rows that Start was trained on.
 func (g growing) same(in signature.Inputs, trees *tree.Ensemble, f *bins.Facts) error {
 	s := g.params.Start
 	switch {

@@ -116,7 +116,7 @@ func TestMemoryChangesNoBit(t *testing.T) {
 				p.Memory = memory
 				got, err := train(t, c.table, p, engine.Parallelism(3)).Encode()
 				require.NoError(t, err)
-				require.Equal(t, string(want), string(got), "memory of %d bytes", memory)
+				require.Equal(t, string(want), string(got), "the model must not depend on a memory of %d bytes", memory)
 			}
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// TestWideColumnsGrowTheSameTrees grows trees on the same categories, stored in one byte and in
-// two bytes. The trees must differ in only one respect: with two bytes, categories that do not
+// TestWideColumnsGrowTheSameTrees requires that trees on the same categories, stored in one
+// byte and in two bytes, differ in only one respect: with two bytes, categories that do not
 // occur in a node go to the side of missing values.
 func TestWideColumnsGrowTheSameTrees(t *testing.T) {
 	splits := 0

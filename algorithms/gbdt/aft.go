@@ -11,8 +11,8 @@ import (
 // to lie in an interval. The logarithm of the time equals the margin plus scale times an error
 // that is drawn from distribution (Barnwal, Cho and Hocking, "Survival regression with
 // accelerated failure time model in XGBoost", Journal of Computational and Graphical Statistics
-// 31, 2022). Gradients and hessians are cut to ±maxAFT, so that no single outlier outweighs all
-// other rows.
+// 31, 2022). Gradients and hessians are bounded in absolute value by maxAFT, so that no single
+// outlier outweighs all other rows.
 type aft struct {
 	distribution Distribution
 	scale        float64

@@ -69,8 +69,9 @@ func TestSameBits(t *testing.T) {
 	}, "gbdt")
 }
 
-// TestSameBitsOfWildRows uses magnitudes from 1e-8 to 1e16, so that a sum that depends on the
-// order of its terms would change the bits.
+// TestSameBitsOfWildRows requires the same model file at any parallelism for rows with
+// magnitudes from 1e-8 to 1e16. For such rows a sum that depends on the order of its terms
+// would change the bits.
 func TestSameBitsOfWildRows(t *testing.T) {
 	wild := trial.Wild(200, 4)
 	squares := labelled(wild, func(float64) float64 { return 0 })

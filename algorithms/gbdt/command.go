@@ -54,8 +54,8 @@ func (p Params) CheckSetup(s model.TrainingSetup) []error {
 	return errs
 }
 
-// objectiveFlag is an objective that can be named on the command line: any but Custom, which
-// needs a Go function.
+// objectiveFlag is an objective that can be named on the command line: any objective except
+// Custom, which needs a Go function.
 type objectiveFlag Objective
 
 // MarshalText implements encoding.TextMarshaler.

@@ -11,7 +11,7 @@ import (
 // row in each tree. A leaf number takes two bytes if the tree has up to 65,536 nodes, and four
 // otherwise.
 type dart struct {
-	weights []float64 // by round
+	weights []float64 // the weight of each round
 	best    []float64 // the weights after the best round
 	ends    [][]ends  // [round·outputs+output][set]; set 0 is the training rows, followed by the sets with rows of their own
 	out     []int     // the rounds that are currently dropped, numbered from 0
@@ -28,8 +28,8 @@ func newDART(*state) *dart { return &dart{} }
 // keepBest stores the current weights as those after the best round so far.
 func (d *dart) keepBest() { d.best = append(d.best[:0], d.weights...) }
 
-// endsOf returns the node numbers leaf, copied in the smaller type that fits a tree with the
-// given number of nodes.
+// endsOf returns a copy of the node numbers leaf, in the smallest type that fits a tree with
+// the given number of nodes.
 func endsOf(leaf []int32, nodes int) ends {
 	if nodes > 1<<16 {
 		return ends{long: slices.Clone(leaf)}

@@ -10,16 +10,16 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 )
 
-// TestGradientsRunAway requires that training ends with an error that gives advice if gradients
-// overflow.
+// TestOverflowingGradientsEndTheTraining requires that training ends with an error that gives
+// advice if gradients overflow.
 func TestOverflowingGradientsEndTheTraining(t *testing.T) {
 	table := made(91, 60, 3)
 	fails(t, table, gbdt.Params{LabelCol: "label", Base: []float64{1e308}, NoTrainMetrics: true}, "round 1: the objective squared", "not finite or too large", "lower LearningRate")
 	fails(t, table, gbdt.Params{LabelCol: "label", LearningRate: 1e200, NoTrainMetrics: true}, "the objective squared", "not finite or too large", "Base")
 }
 
-// TestMarginsRunAway requires that training ends with an error if margins diverge. It must not
-// end if a metric is undefined for another reason.
+// TestDivergingMarginsEndTheTraining requires that training ends with an error if margins
+// diverge. It must not end if a metric is undefined for another reason.
 func TestDivergingMarginsEndTheTraining(t *testing.T) {
 	table := labelled(made(92, 60, 3), func(y float64) float64 { return math.Abs(y) + 0.1 })
 	for _, o := range []gbdt.Objective{gbdt.Poisson, gbdt.Gamma, gbdt.Tweedie} {
@@ -35,7 +35,7 @@ func TestDivergingMarginsEndTheTraining(t *testing.T) {
 	fails(t, table, gbdt.Params{LabelCol: "label", LearningRate: 1e10}, "rmse", "have diverged")
 
 	m := train(t, table, gbdt.Params{LabelCol: "label", NumTrees: 3, Base: []float64{1e200}})
-	require.True(t, math.IsNaN(last(m, 0, 0)), "squares overflow in all rounds, but the margins approach the labels")
+	require.True(t, math.IsNaN(last(m, 0, 0)), "rmse must be NaN where squares overflow; this is no error, because the margins approach the labels")
 	require.Less(t, m.Predict(table.Row(0)), 1e200)
 
 	none := gbdt.CustomMetric{Name: "none", Sum: func(*gbdt.Rows) (float64, float64) { return math.NaN(), 1 }}

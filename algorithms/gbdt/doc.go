@@ -1,5 +1,6 @@
-// Package gbdt trains gradient boosted decision trees, for regression, classification,
-// counts, times and rankings, on the rows of all subtasks, and predicts with them.
+// Package gbdt trains gradient boosted decision trees on the rows of all subtasks, and predicts
+// with the trained trees. Its objectives are for regression, classification, counts, times and
+// rankings.
 //
 // # Training and predicting in a job
 //
@@ -10,9 +11,9 @@
 //	guessed := gbdt.Predict(rows, made, gbdt.PredictOptions{})
 //	engine.Collect(made, "model")
 //
-// Predict adds the column "prediction". For a classification it has the type of the labels, and
-// Predict adds a second column, "probability". After the run the caller can get the model, use
-// it, save it and load it again:
+// Predict adds the column "prediction". For a classification this column has the type of the
+// labels, and Predict adds a second column, "probability". After the run the caller can get the
+// model, use it, save it and load it again:
 //
 //	m, err := gbdt.ModelOf(result, "model")
 //	y := m.Predict([]float64{41, m.Code(1, "Oslo"), math.NaN()})
@@ -25,20 +26,22 @@
 // # What is computed
 //
 // A row has a margin for each output. In every round boosting grows one tree for each output
-// from the gradients and hessians of the objective at the current margins, and adds its values
-// to the margins (Friedman, "Greedy function approximation", Annals of Statistics 29, 2001;
-// Chen and Guestrin, "XGBoost", KDD 2016). The margins of all rows start from the prior, the
-// best constant. Numeric features are divided into at most 255 bins, whose bounds depend on the
-// values in all rows. Missing values have their own bin, and each split learns to which side
-// they go. Text is categorical, and so are the integers that CategoricalCols or CategoricalAt
-// name. Each of up to 65,535 categories has its own bin. Each node estimates from its rows, by
-// analysis of variance, how far categories differ by more than chance, so that thousands of
-// uninformative categories do no harm. A category without rows in the node goes to the side
-// with the larger sum of weights.
+// from the gradients and hessians of the objective at the current margins, and adds the leaf
+// values of the tree to the margins (Friedman, "Greedy function approximation", Annals of
+// Statistics 29, 2001; Chen and Guestrin, "XGBoost", KDD 2016). The margins of all rows start
+// from the prior, the best constant. Numeric features are divided into at most 255 bins, whose
+// bounds depend on the values in all rows. Missing values have their own bin, and each split
+// learns to which side they go. Text is categorical, and so are the integers that
+// CategoricalCols or CategoricalAt name. Each of up to 65,535 categories has its own bin. For
+// each node, an analysis of variance of its rows estimates how far categories differ by more
+// than chance, so that thousands of uninformative categories do no harm. A category without
+// rows in the node goes to the side with the larger sum of weights.
 //
 //	objective                  margin                       prior
 //	Squared                    mean                         mean
-//	Absolute, Quantile, Huber  median, quantile, in between median, quantile
+//	Absolute                   median                       median
+//	Quantile                   quantile                     quantile
+//	Huber                      between mean and median      median
 //	Logistic                   log odds of the second class log odds
 //	Softmax                    log odds of each class       log shares
 //	Poisson, Gamma, Tweedie    log of the mean              log of the mean
@@ -63,8 +66,8 @@
 //
 // A model depends only on the rows, the number of shards and the parameters. Parallelism, batch
 // sizes and processors do not change any of its bits. Gradients, and the terms of priors, are
-// summed as integers of 62 − ⌈log2 rows⌉ bits, with a scale that is chosen in each round. From
-// 65,536 rows on, splits are chosen by sums of integers of 17 bits; leaf values are still
+// summed as integers of 62 − ⌈log2 rows⌉ bits, with a scale that is chosen in each round. With
+// 65,536 rows or more, splits are chosen by sums of integers of 17 bits; leaf values are still
 // computed from the longer integers. So where no rows are drawn, neither the order of the rows
 // nor the number of shards changes any tree. There are two exceptions: LambdaMART ranks rows of
 // equal margins in the order in which they come, and the leaf values of Huber are sums of

@@ -50,7 +50,7 @@ func (o Objective) MarshalText() ([]byte, error) { return objectives.Text(o) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (o *Objective) UnmarshalText(text []byte) error { return objectives.Parse(o, text) }
 
-// classes tells whether labels are classes.
+// classes reports whether labels are classes.
 func (o Objective) classes() bool { return o == Logistic || o == Softmax }
 
 // GrowPolicy is the order in which the nodes of a tree are split.

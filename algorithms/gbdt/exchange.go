@@ -64,16 +64,16 @@ func (m *Model) foreignOf() (libraryNames, error) {
 	return foreignNames[Squared], nil
 }
 
-// XGBoost returns an XGBoost model that predicts the same margins in float32. Its input rows
-// are those of Predict: numbers, with the codes of Code for text, and NaN where Code gives NaN.
-// XGBoost treats absent values of sparse rows as missing, so a model with AbsentIsZero must be
-// given rows with explicit zeros.
+// XGBoost returns an XGBoost model that predicts the same margins in float32. It takes the same
+// rows as Predict: numbers, in which the code that Code returns stands for a text, and NaN
+// stands for a text for which Code returns NaN. XGBoost treats absent values of sparse rows as
+// missing, so a model with AbsentIsZero must be given rows with explicit zeros.
 //
-// The trees are those up to the best round. After early stopping the attribute best_iteration
-// has the number of this round, counted from 0. A custom objective is replaced by an objective
-// of XGBoost with the same link. The attribute superstep has the facts that the format cannot
-// represent, such as the names of classes and categories. FromXGBoost reads it to restore the
-// same model.
+// The XGBoost model has the trees up to the best round. After early stopping the attribute
+// best_iteration has the number of this round, counted from 0. A custom objective is replaced
+// by an objective of XGBoost with the same link. The attribute superstep has the facts that the
+// format cannot represent, such as the names of classes and categories. FromXGBoost reads it to
+// restore the same model.
 func (m *Model) XGBoost() (*xgboost.Model, error) {
 	e, n, err := m.exported()
 	if err != nil {
@@ -103,12 +103,12 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 	return m.notes(e).XGBoost(x)
 }
 
-// LightGBM returns a LightGBM model that predicts the same margins. Its input rows are those
-// that the doc comment of XGBoost describes. A custom objective, and AFT, are replaced by an
-// objective of LightGBM with the same link. The parameter superstep, after the objective, has
-// the facts that the format cannot represent, such as the names of classes and categories.
-// FromLightGBM reads it to restore the same model. LightGBM accepts files with this parameter,
-// but does not write it to its own files.
+// LightGBM returns a LightGBM model that predicts the same margins. It takes the rows that the
+// doc comment of XGBoost describes. A custom objective, and AFT, are replaced by an objective
+// of LightGBM with the same link. The parameter superstep, after the objective, has the facts
+// that the format cannot represent, such as the names of classes and categories. FromLightGBM
+// reads it to restore the same model. LightGBM accepts files with this parameter, but does not
+// write it to its own files.
 func (m *Model) LightGBM() (*lightgbm.Model, error) {
 	e, n, err := m.exported()
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 )
 
 // TestFilesOfOthers reads model files of several versions of XGBoost and LightGBM. It compares
-// the predictions of the models with those of packages xgboost and lightgbm, which read the
-// same files and are tested against the libraries. Files with unknown objectives must be
-// refused with the reason.
+// the predictions of the models with the predictions of packages xgboost and lightgbm, which
+// read the same files and are tested against the libraries. Files with unknown objectives must
+// be refused with the reason.
 func TestFilesOfOthers(t *testing.T) {
 	refused := map[string]string{
 		"ova": `"multiclassova"`, "sqrt": "predicts roots", "entropylambda": `"cross_entropy_lambda"`,

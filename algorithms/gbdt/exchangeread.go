@@ -33,23 +33,23 @@ type ImportOptions struct {
 	// An empty type means text.
 	Classes Classes
 	// BestRound reads only the trees up to the best round of early stopping, whose number must
-	// be in the file; only files of XGBoost have it. If false, all trees are read, as XGBoost's
-	// predict uses them.
+	// be in the file; only files of XGBoost have it. If BestRound is false, all trees are read;
+	// XGBoost's predict uses all trees too.
 	BestRound bool
 }
 
 // meant is the counterpart in this package of an objective of another library.
 type meant struct {
 	objective  Objective
-	name       string // of a custom objective
+	name       string // the name of a custom objective
 	link       Link
 	parameters map[string]float64
 }
 
-// meaningOf returns the counterpart of the objective that the library calls name; of returns
-// the name that the library uses for an objective. The counterpart is the objective in notes,
-// if the library calls it by this name. Otherwise it is the objective that has this name in the
-// library, or else a custom objective with the link links[name].
+// meaningOf returns the counterpart of the objective that the library calls name. The function
+// in parameter of selects the name that this library uses for an objective. The counterpart is
+// the objective in notes, if the library calls it by this name. Otherwise it is the objective
+// that has this name in the library, or else a custom objective with the link links[name].
 func meaningOf(name string, notes *foreign.Notes, links map[string]Link, of func(n libraryNames) string) (meant, error) {
 	if notes != nil {
 		var o Objective
@@ -77,8 +77,9 @@ func meaningOf(name string, notes *foreign.Notes, links map[string]Link, of func
 	return meant{}, fmt.Errorf("the objective %q has no counterpart here", name)
 }
 
-// FromXGBoost returns a model that predicts the same as the XGBoost model x. It returns an
-// error if no objective of this package has the same predictions, as for binary:hinge.
+// FromXGBoost returns a model that makes the same predictions as the XGBoost model x. It
+// returns an error if no objective of this package has the same predictions, as for
+// binary:hinge.
 func FromXGBoost(x *xgboost.Model, o ImportOptions) (*Model, error) {
 	m, err := importXGBoost(x, o)
 	if err != nil {
@@ -129,9 +130,9 @@ func importXGBoost(x *xgboost.Model, o ImportOptions) (*Model, error) {
 	return m, nil
 }
 
-// FromLightGBM returns a model that predicts the same as the LightGBM model x, which may be a
-// forest. It returns an error if no objective of this package has the same predictions, as for
-// multiclassova and square roots (reg_sqrt).
+// FromLightGBM returns a model that makes the same predictions as the LightGBM model x, which
+// may be a forest. It returns an error if no objective of this package has the same
+// predictions, as for multiclassova and square roots (reg_sqrt).
 func FromLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
 	m, err := importLightGBM(x, o)
 	if err != nil {
@@ -174,7 +175,8 @@ func importLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
 	return imported(e, is, notes, o)
 }
 
-// imported returns the model of ensemble e, with the objective is and the facts in notes and o.
+// imported returns a model with the trees of e and the objective in the parameter is. notes and
+// o have the other facts about the model.
 func imported(e *tree.Ensemble, is meant, notes *foreign.Notes, o ImportOptions) (*Model, error) {
 	if !is.objective.classes() && notes == nil && e.Outputs > 1 {
 		return nil, fmt.Errorf("it has %d outputs, such as targets of a regression: a model here predicts one number", e.Outputs)
@@ -267,7 +269,7 @@ func (m *Model) importInputs(o ImportOptions) error {
 	return nil
 }
 
-// named tells whether at least one feature has a name other than the default names of XGBoost
+// named reports whether at least one feature has a name other than the default names of XGBoost
 // and LightGBM.
 func named(features []string) bool {
 	for j, name := range features {

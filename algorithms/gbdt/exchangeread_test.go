@@ -170,7 +170,7 @@ func TestModelsOfOthers(t *testing.T) {
 		require.True(t, m.Margins(row, margins))
 		require.Equal(t, want, margins)
 	}
-	// The parameters and the best round are read.
+	// The objective's parameters and the best round must be read from the file.
 	x = xgb("reg:quantileerror", stumps(1, stump(0, 1, -1), stump(0, 2, -2), stump(0, 4, -4)))
 	x.Parameters = map[string]string{"quantile_alpha": "[2.5E-1]"}
 	x.Attributes = map[string]string{"best_iteration": "1"}
@@ -185,7 +185,7 @@ func TestModelsOfOthers(t *testing.T) {
 	require.Equal(t, "1", again.Attributes["best_iteration"])
 	require.Equal(t, "[0.25]", again.Parameters["quantile_alpha"])
 
-	// The scaled sigmoid and the forests of LightGBM are read.
+	// A scaled sigmoid and a forest of LightGBM must be imported.
 	e := stumps(1, stump(0, 1, -1), stump(0, 2, -2))
 	e.Base[0] = 0.25
 	l, err := lightgbm.New(e, "binary", 0)

@@ -20,9 +20,9 @@ import (
 // column does not have the number of components.
 const maxConstrained = 1 << 20
 
-// featureNames returns a function find from the name of a feature to its number, and an upper
-// bound dim of all feature numbers. A feature has the name of its column; a component of a
-// vector is named f and its number, from 0.
+// featureNames returns a function find from the name of a feature to its number, and dim, an
+// upper bound of all feature numbers. A feature has the name of its column. The name of a
+// component of a vector is the letter f and its number, counted from 0, such as "f0".
 func (p *Params) featureNames(schema *arrow.Schema) (find func(name string) (int, error), dim int, err error) {
 	if len(p.FeatureCols) > 0 {
 		return func(name string) (int, error) {
@@ -54,7 +54,7 @@ func (p *Params) featureNames(schema *arrow.Schema) (find func(name string) (int
 	}, dim, nil
 }
 
-// categorical returns a function that tells whether feature j is categorical.
+// categorical returns a function that reports whether feature j is categorical.
 func (p *Params) categorical(schema *arrow.Schema) func(j int) bool {
 	return func(j int) bool {
 		if len(p.FeatureCols) == 0 {

@@ -24,7 +24,7 @@ type payload struct {
 	AbsentIsZero   bool               `json:"absent_is_zero,omitempty"`
 	PredictionCol  string             `json:"prediction_column,omitempty"`
 	ProbabilityCol string             `json:"probability_column,omitempty"`
-	Ensemble       *tree.Ensemble     `json:"ensemble"` // null: it is apart
+	Ensemble       *tree.Ensemble     `json:"ensemble"` // null here; model.Apart writes the ensemble
 }
 
 // Encode returns the model as the bytes of a file. Equal models give equal bytes. Encode

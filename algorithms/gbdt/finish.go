@@ -54,7 +54,7 @@ func (q *boosting) finish(ctx *comqueue.ComContext) (model.Model, error) {
 }
 
 // assemble sets the ensemble of m. Its trees are those of start, if training continues a model,
-// and then the new trees in e. Its features are those of both.
+// and then the new trees in e. Its features are the features of both ensembles.
 func (m *Model) assemble(e *tree.Ensemble, layout *bins.Layout, start *Model) error {
 	names := make(map[int]*bins.Feature, len(layout.Features))
 	for i := range layout.Features {
@@ -160,7 +160,7 @@ func seenOf(f *bins.Feature, start *Model, j int) []int32 {
 // alignCategories replaces the codes in the category sets of new trees. The old codes are those
 // in the training rows; the new ones are indices in the result of categoriesOf.
 func (m *Model) alignCategories(trees []tree.Tree, names map[int]*bins.Feature, start *Model) {
-	codes := map[int32][]int{} // by feature, the new code of each old code
+	codes := map[int32][]int{} // feature -> the new code of each old code
 	for i := range trees {
 		t := &trees[i]
 		nodes, words := slices.Clone(t.Nodes), []uint32(nil)
@@ -226,7 +226,8 @@ func usedFeatures(trees []tree.Tree) []int32 {
 	return slices.Compact(used)
 }
 
-// renumber replaces each feature number j in the trees by to(j). It copies the nodes before.
+// renumber replaces each feature number j in the trees by to(j). It replaces each slice of
+// nodes by a changed copy, so the old slices keep their numbers.
 func renumber(trees []tree.Tree, to func(j int32) int32) {
 	for i := range trees {
 		nodes := slices.Clone(trees[i].Nodes)

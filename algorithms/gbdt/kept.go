@@ -17,12 +17,12 @@ import (
 // These keys are kept in checkpoints. Their objects determine how training continues after a
 // round:
 //
-//	boosted   the trees, and the facts about all rows from the first superstep: on every subtask
-//	measured  what subtask 0 measured and decided: kept with shard 0, which it always owns
+//	boosted   on every subtask: the trees, and facts about all rows from the first superstep
+//	measured  on subtask 0, stored with shard 0, which it always owns: its metrics and decisions
 //
 // A state points to these objects, so keeping them needs no copies. Everything else in a state
 // follows from these objects and from the rows, so a subtask that joins later can rebuild its
-// state. The subtask adds the trees to the margins that rows start from, in the order of the
+// state. To do so, it adds the trees to the margins that rows start from, in the order of the
 // training, so that the margins have the same bits. With DART it also repeats the subtractions
 // and additions of dropped rounds. Which rounds are dropped is drawn by seed and round, and the
 // weights of rounds follow from earlier rounds, so neither is kept. Which rows are in bags or

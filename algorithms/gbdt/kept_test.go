@@ -18,7 +18,8 @@ type lasting struct {
 	Lower, Upper float64
 }
 
-// keptTraining is a training that loses all state but the kept one between rounds.
+// keptTraining describes a training in which all state except the kept state is dropped between
+// rounds.
 type keptTraining struct {
 	name  string
 	table trial.Table
@@ -90,9 +91,9 @@ func keptTrainings(t *testing.T) []keptTraining {
 	}
 }
 
-// TestForgetfulTrainingsHaveTheSameBits requires that trainings continue from the kept state
-// alone. Trees, margins, records and the last round must have the same bits if all other state
-// is dropped between rounds.
+// TestTrainingsFromKeptStateHaveTheSameBits requires that trainings continue from the kept
+// state alone. Trees, margins, records and the last round must have the same bits if all other
+// state is dropped between rounds.
 func TestTrainingsFromKeptStateHaveTheSameBits(t *testing.T) {
 	for _, c := range keptTrainings(t) {
 		t.Run(c.name, func(t *testing.T) {
@@ -150,8 +151,8 @@ func TestQuantilesOfSmallWeights(t *testing.T) {
 	}
 }
 
-// TestForgetfulTrainingsWithoutMetrics requires that a training without metrics keeps an empty
-// record.
+// TestTrainingsFromKeptStateWithoutMetrics requires that a training without metrics keeps an
+// empty record.
 func TestTrainingsFromKeptStateWithoutMetrics(t *testing.T) {
 	table := made(62, 60, 3)
 	trial.SameBitsOfState(t, func(b *engine.Builder) {

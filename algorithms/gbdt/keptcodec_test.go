@@ -59,7 +59,7 @@ func TestBoostedTreesThatAreDamaged(t *testing.T) {
 			rounds++
 		}
 	}
-	require.Equal(t, 2, rounds, "none and one")
+	require.Equal(t, 2, rounds, "of all prefixes, only those with no round and with one round must be accepted")
 	few := &boosted{trees: b.trees}
 	data, err = boostedCodec{}.Append(nil, few)
 	require.NoError(t, err)

@@ -132,9 +132,9 @@ func shuffled(t trial.Table, seed uint64) trial.Table {
 	return s
 }
 
-// sortedQuantile returns the smallest element q of v such that at least the share at of all
-// elements is less than or equal to q. If the share is exactly at, it returns the mean of q and
-// the next larger element.
+// sortedQuantile returns the quantile of v for the probability in parameter at: the smallest
+// element q such that the share of the elements up to q is at least this probability. If the
+// share equals the probability, it returns the mean of q and the next larger element.
 func sortedQuantile(v []float64, at float64) float64 {
 	slices.Sort(v)
 	goal := at * float64(len(v))

@@ -171,7 +171,7 @@ func (s *state) updateBest(round int) error {
 	return nil
 }
 
-// stopped returns the stop criterion of the queue.
+// stopped reports whether training is over. It is the stop criterion of the queue.
 func (q *boosting) stopped(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).Stop, nil }
 
 // Value is the value of a metric. It is NaN where the metric is not defined. NaN and infinities

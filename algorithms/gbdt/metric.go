@@ -56,7 +56,7 @@ func (m *metric) value(sums []float64) float64 {
 	return v
 }
 
-// better tells whether v is better than best, the best value so far, by more than tolerance.
+// better reports whether v is better than best, the best value so far, by more than tolerance.
 // NaN is never better, and every number is better than NaN.
 func (m *metric) better(v, best, tolerance float64) bool {
 	switch {
@@ -187,8 +187,8 @@ func metricsFor(p *Params) []string {
 	return found
 }
 
-// measurable tells whether the metric with the given name can be measured with the objective of
-// p.
+// measurable reports whether the metric with the given name can be measured with the objective
+// of p.
 func measurable(name string, p *Params) bool {
 	one := p.Objective != Softmax && p.Objective != AFT && !(p.Objective == Custom && p.CustomObjective != nil && p.CustomObjective.Outputs > 1)
 	custom := func(l Link) bool {

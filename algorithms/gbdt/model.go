@@ -23,9 +23,9 @@ type Classes = signature.Classes
 // Rows are slices of numbers. A text feature is given by the code that Code returns for its
 // category. NaN means a missing value.
 type Model struct {
-	// Objective is the loss that training minimised. Parameters has those of the loss's
-	// parameters that were not zero in Params, by the names of their fields. CustomName is the
-	// name of a custom objective.
+	// Objective is the loss that training minimised. Parameters has the loss's parameters that
+	// were not zero in Params; its keys are the names of their fields. CustomName is the name
+	// of a custom objective.
 	Objective  Objective
 	Parameters map[string]float64
 	CustomName string
@@ -66,7 +66,7 @@ type Summary struct {
 	Weight float64 `json:"weight"`
 	// Rounds is the number of rounds that were made. BestRound is the best of these rounds with
 	// early stopping, and the last one otherwise. The model has the trees up to BestRound. Both
-	// numbers count from the first round of this training, also if it continues a model.
+	// numbers count from the first round of this training, even if it continues a model.
 	Rounds    int `json:"rounds"`
 	BestRound int `json:"best_round"`
 	// Sets and Metrics are the names of the sets and of the metrics that were measured on them.

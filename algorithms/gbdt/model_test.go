@@ -247,7 +247,7 @@ func TestManyFeatures(t *testing.T) {
 }
 
 // TestCodesThatWereSeen requires that a model keeps the numeric categories that were seen in
-// its training, and those of the model that it continues.
+// its training, and also the numeric categories of the model that it continues.
 func TestCodesThatWereSeen(t *testing.T) {
 	type row struct {
 		X     float64
@@ -296,8 +296,8 @@ func TestContinueWithOtherCategories(t *testing.T) {
 	}
 }
 
-// TestColumns requires that the operator, the cells and the methods predict the same for
-// columns of all kinds, with nulls.
+// TestColumns requires that the operator Predict, the function that Bind returns and the method
+// Predict give the same predictions for columns of all kinds, with nulls.
 func TestColumns(t *testing.T) {
 	type row struct {
 		Num  *float64

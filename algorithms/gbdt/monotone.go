@@ -12,7 +12,6 @@ import (
 // sides of such a split overlap, it cuts both sides at the middle between their means. A cut
 // moves values only towards other values below the same node, so the constraints of splits
 // above still hold. Values that break no constraint are not changed.
-// above still hold. Values that break no constraint stay as they are.
 
 // hull has the smallest and the largest leaf value below a node, and sum and cover, whose
 // quotient is the mean of the leaf values weighted by cover.

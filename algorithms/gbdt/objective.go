@@ -95,8 +95,8 @@ func (*squared) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// absolute is the objective |m−y|. Leaf values are medians of residuals, so the hessian, 1,
-// serves only to decide which splits are large enough.
+// absolute is the objective |m−y|. Leaf values are medians of residuals, so the hessian, which
+// is 1, is used only to decide which splits are large enough.
 type absolute struct{ number }
 
 func (*absolute) gradients(r *Rows, grad, hess [][]float64) error {
@@ -302,7 +302,7 @@ func (o *custom) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// same tells whether a and b start at the same element in memory.
+// same reports whether a and b have the same length and the same memory.
 func same(a, b []float64) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }

@@ -205,7 +205,7 @@ func TestNormalDistribution(t *testing.T) {
 			require.InEpsilon(t, math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)/want, hazard, 1e-11, z)
 		}
 	}
-	// All results stay finite far from 0.
+	// All results must be finite even far from 0.
 	for _, d := range []Distribution{NormalTime, LogisticTime, ExtremeTime} {
 		for _, m := range []float64{-1e6, -300, 300, 1e6} {
 			for _, up := range []float64{2, math.Inf(1), 2.0000001} {

@@ -113,8 +113,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestSubsample requires that each round draws the given share of the rows, and other rows than
-// the rounds before.
+// TestSubsample requires that each round draws the given share of the rows, and that different
+// rounds draw different rows.
 func TestSubsample(t *testing.T) {
 	table := made(54, 2000, 3)
 	for _, c := range []struct {
@@ -135,7 +135,7 @@ func TestSubsample(t *testing.T) {
 			}
 			seen[root.Count] = true
 			share := float64(root.Count) / 2000
-			require.True(t, c.lo < share && share < c.hi, "round %d: %v", i, share)
+			require.True(t, c.lo < share && share < c.hi, "round %d draws an unexpected share of the rows: %v", i, share)
 			if c.p.GOSS {
 				require.InDelta(t, 2000, root.Cover, 120, "the weights of the drawn rows must make up for the rows that are not drawn")
 			}
@@ -147,7 +147,7 @@ func TestSubsample(t *testing.T) {
 	m := train(t, flat, gbdt.Params{LabelCol: "label", Objective: gbdt.Absolute, NumTrees: 1, LearningRate: 1, Subsample: 0.4})
 	require.Equal(t, sortedQuantile(append([]float64(nil), flat.Label...), 0.5), m.Ensemble.Base[0])
 	require.NotZero(t, m.Ensemble.Trees[0].Nodes[0].Value)
-	// Another seed draws other rows.
+	// Another seed must draw other rows.
 	p := gbdt.Params{LabelCol: "label", NumTrees: 2, Subsample: 0.5, Seed: 1}
 	a := train(t, table, p)
 	p.Seed = 2
@@ -227,8 +227,8 @@ func TestCensoredTimes(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) { engine.Collect(gbdt.Train(operators.FromSlice(b, rows), p), "model") }, "0.5")
 }
 
-// TestRanking requires that training raises NDCG if the rows of a query are anywhere in the
-// data, and that NDCG equals that of package evaluate.
+// TestRanking requires that training raises NDCG even if the rows of a query are scattered over
+// the data, and that the NDCG equals the NDCG of package evaluate.
 func TestRanking(t *testing.T) {
 	rows := queries(40)
 	p := gbdt.Params{Objective: gbdt.LambdaMART, FeatureCols: []string{"a", "b"}, LabelCol: "label", GroupCol: "query", NumTrees: 20, MinChildWeight: -1, Metrics: []string{"ndcg@5", "map@5"}}

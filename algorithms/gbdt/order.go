@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// pair is a row, as metrics that depend on the order of rows use it: its margin and its weight.
+// pair has the margin and the weight of a row, for metrics that depend on the order of rows.
 // The weight is negated for rows of the first class. Rows of weight 0 have no pair.
 type pair struct{ margin, weight float64 }
 
@@ -94,9 +94,9 @@ func averagePrecision(pairs []pair) float64 {
 }
 
 // rankMetric returns a function that adds up NDCG, or average precision if precision is true,
-// over queries. Only the first places rows of each ranking count. Where rows of a query have
-// equal margins, it takes the mean over all their orders. Queries without relevant rows are
-// left out. The function has its own working memory.
+// over queries. Only the rows at the ranks from 1 to places count. Where rows of a query have
+// equal margins, the function takes the mean over all orders of these rows. Queries without
+// relevant rows are left out. The function has its own working memory.
 func rankMetric(precision bool, places int) func(r *Rows, room, out []float64) {
 	var l lists
 	return func(r *Rows, _, out []float64) {
@@ -118,7 +118,8 @@ func rankMetric(precision bool, places int) func(r *Rows, room, out []float64) {
 	}
 }
 
-// ndcg returns the discounted gain divided by that of the best order of the rows.
+// ndcg returns the discounted gain divided by the discounted gain of the best order of the
+// rows. ok is false if no row has a gain.
 func (l *lists) ndcg(score, label []float64, places int) (v float64, ok bool) {
 	ideal := l.ideal(label, places)
 	if ideal == 0 {
@@ -140,9 +141,10 @@ func (l *lists) ndcg(score, label []float64, places int) (v float64, ok bool) {
 	return sum / ideal, true
 }
 
-// precision returns the average precision: the mean, over the relevant rows, of the precision
-// of the ranking up to the row. Rows with labels of 1 or more are relevant. Only the first
-// places rows of the ranking count.
+// precision returns the average precision: the sum, over the relevant rows at the ranks from 1
+// to places, of the precision of the ranking up to the row, divided by the smaller of places
+// and the number of relevant rows. Rows with labels of 1 or more are relevant. ok is false if
+// there are none.
 func (l *lists) precision(score, label []float64, places int) (v float64, ok bool) {
 	relevant := 0
 	for _, y := range label {

@@ -12,8 +12,8 @@ type Params struct {
 	FeatureCols  []string
 	AbsentIsZero bool
 	// CategoricalCols names the columns in FeatureCols whose integers, 0 to 65,535, are
-	// categories. CategoricalAt has the numbers of the components of the vector column that are
-	// categories in the same form.
+	// categories. CategoricalAt has the numbers of the components of the vector column whose
+	// integers are categories in the same range.
 	CategoricalCols []string
 	CategoricalAt   []int
 	// LabelCol names the column of the labels: numbers, or for Logistic and Softmax classes of
@@ -106,9 +106,9 @@ type Params struct {
 	// MaxDeltaStep bounds the absolute value of a leaf before it is multiplied by the learning
 	// rate. 0 means no bound, but 0.7 for Poisson. A negative number means no bound.
 	MaxDeltaStep float64
-	// MaxOneHot is the largest number of categories of a feature that is split one category
-	// against the others. More categories are sorted by gradient divided by hessian, and a
-	// split divides the sorted list. 0 means 4.
+	// A feature of at most MaxOneHot categories is split by separating one category from all
+	// others. If a feature has more, its categories are sorted by gradient divided by hessian,
+	// and a split cuts the sorted list in two. 0 means 4.
 	MaxOneHot int
 	// MaxCategories is the largest number of categories on the smaller side of a split. 0 means
 	// no bound if CategorySmooth is 0. If CategorySmooth is not 0, 0 means 64, or twice the
@@ -251,7 +251,7 @@ func (p Params) withDefaults(seed uint64) Params {
 	return p
 }
 
-// set replaces *v by to if it is the zero value.
+// set stores its second argument in *v if *v is the zero value.
 func set[T comparable](v *T, to T) {
 	var zero T
 	if *v == zero {
@@ -259,7 +259,7 @@ func set[T comparable](v *T, to T) {
 	}
 }
 
-// orNone replaces *v by to if it is 0, and by 0 if it is negative.
+// orNone stores its second argument in *v if *v is 0, and stores 0 if *v is negative.
 func orNone[T int | float64](v *T, to T) {
 	switch {
 	case *v == 0:

@@ -19,7 +19,7 @@ var (
 	sums   = shared.Scratch[[]int64]("sums")
 )
 
-// priorByMean tells whether the prior is computed from means of targets.
+// priorByMean reports whether the prior is computed from means of targets.
 func (s *state) priorByMean() bool {
 	switch s.params.Objective {
 	case Absolute, Quantile, Huber, LambdaMART, Custom:
@@ -28,7 +28,7 @@ func (s *state) priorByMean() bool {
 	return s.needsPrior()
 }
 
-// needsPrior tells whether rows start from the prior.
+// needsPrior reports whether rows start from the prior.
 func (s *state) needsPrior() bool {
 	return s.params.Base == nil && s.params.Start == nil && s.data.Margins == nil
 }
@@ -93,8 +93,8 @@ func (s *state) meanOf(k int, top []float64, total []int64) float64 {
 	return sum(k) / sum(s.outputs)
 }
 
-// beginPrior rounds weights to integers, which needs their maximum. If the prior is a quantile,
-// it starts the search for it.
+// beginPrior stores the largest weight. If training computes quantiles, it rounds weights to
+// integers. If the prior is a quantile, it starts the search for this quantile.
 func (q *boosting) beginPrior(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	if s.base != nil {

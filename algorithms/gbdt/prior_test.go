@@ -1,7 +1,7 @@
 //go:build !race
 
-// These tests train many models and check the results. The race detector covers the same code
-// in other tests.
+// These tests train many models, which takes too long under the race detector. Other tests run
+// the same code under it.
 
 package gbdt_test
 
@@ -43,7 +43,7 @@ func TestPriorOfAnyMagnitude(t *testing.T) {
 				sum.Add(sum, r.Mul(r, new(big.Rat).SetFloat64(y)))
 			}
 			want, _ := sum.Quo(sum, all).Float64()
-			require.InEpsilon(t, want, priorOf(t, label, weight, gbdt.Params{}), 1e-14, "labels of %v, weights of %v", size, weigh)
+			require.InEpsilon(t, want, priorOf(t, label, weight, gbdt.Params{}), 1e-14, "the prior must be the mean for labels of %v and weights of %v", size, weigh)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestQuantilePriorOfEqualWeights(t *testing.T) {
 				for i := range weight {
 					weight[i] = w
 				}
-				require.Equal(t, want, priorOf(t, label, weight, p), "%d rows of weight %v, quantile %v", n, w, at)
+				require.Equal(t, want, priorOf(t, label, weight, p), "%d rows of weight %v must have the same quantile %v as without weights", n, w, at)
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func TestTinyNumbers(t *testing.T) {
 			require.Greater(t, len(train(t, with(1e-50, 1e-50), p).Ensemble.Trees[0].Nodes), 9, "training must accept small numbers whose squares do not underflow")
 		}
 	}
-	// The check uses the largest weight of all rows, wherever its row is.
+	// The check must use the largest weight of all rows, whichever shard has it.
 	label, weight := make([]float64, 16), make([]float64, 16)
 	for i := range label {
 		label[i], weight[i] = float64(i), 1

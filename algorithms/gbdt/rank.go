@@ -129,7 +129,8 @@ func (l *lists) discounts(n int) []float64 {
 	return l.discount[:n]
 }
 
-// ideal returns the discounted gain of the first places rows in the best order of the labels.
+// ideal returns the discounted gain of the rows at the ranks from 1 to places, if the labels
+// are in the best order.
 func (l *lists) ideal(label []float64, places int) float64 {
 	l.best = append(l.best[:0], label...)
 	slices.Sort(l.best)

@@ -20,7 +20,7 @@ import (
 // of weights.
 var rest = shared.Scratch[[]float64]("rest")
 
-// renews tells whether leaf values are renewed with the objective of p.
+// renews reports whether leaf values are renewed with the objective of p.
 func (p *Params) renews() bool {
 	return p.Objective == Absolute || p.Objective == Quantile || p.Objective == Huber
 }

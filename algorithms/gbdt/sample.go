@@ -19,12 +19,12 @@ func (p *Params) round(step int) int {
 	return step
 }
 
-// sampling tells whether the trees of a round use only a part of the rows.
+// sampling reports whether the trees of a round use only a part of the rows.
 func (p *Params) sampling(round int) bool {
 	return p.ValidationFraction > 0 || p.Subsample < 1 || p.oneSided(round)
 }
 
-// oneSided tells whether GOSS draws rows in a round. The first 1/LearningRate rounds use all
+// oneSided reports whether GOSS draws rows in a round. The first 1/LearningRate rounds use all
 // rows, because gradients have little information before a few trees are made.
 func (p *Params) oneSided(round int) bool {
 	return p.GOSS && float64(round)*p.rate(round) > 1
@@ -66,8 +66,8 @@ func (q *boosting) beginSampling(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// eachGradient computes the gradients of all rows, shard by shard, and calls f for the n rows
-// from first on of each shard.
+// eachGradient computes the gradients of all rows, shard by shard, and calls f for each shard,
+// which has n rows beginning with the row first of the subtask.
 func (s *state) eachGradient(f func(first, n int)) error {
 	r := &s.view
 	for _, span := range s.data.Shards {
@@ -103,7 +103,7 @@ func (s *state) draw(round int) {
 	}
 }
 
-// take tells whether a row that is not held out is in the bag, and sets the factor of its
+// take reports whether a row that is not held out is in the bag, and sets the factor of its
 // gradients.
 func (s *state) take(at int, random *sharding.Random, i uint64, round int) bool {
 	p := s.params

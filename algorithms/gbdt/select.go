@@ -25,8 +25,8 @@ func digitBits(groups int) int {
 // integers in the same order, and each pass determines a digit of the result from sums of
 // integer weights. The result does not depend on the order of rows, nor on which subtask holds
 // them. The quantile of a group is the smallest value v such that the rows with values up to v
-// have at least the share at of the group's weight. If they have exactly this share, the
-// quantile is the mean of v and the next larger value.
+// have at least a given share of the group's weight; field at is this share. If they have
+// exactly this share, the quantile is the mean of v and the next larger value.
 //
 // In the queue, the stages of a selector come after a compute function that calls begin or skip
 // on every subtask.
@@ -34,8 +34,8 @@ type selection struct {
 	at     float64
 	groups int
 	value  func(row int) float64 // called for rows whose group is not −1
-	group  []int32               // of each row; nil means that all rows are in group 0
-	weight []int64               // of each row; nil means that every row has the weight 1
+	group  []int32               // the group of each row; nil means that all rows are in group 0
+	weight []int64               // the weight of each row; nil means that every row has the weight 1
 	rows   int
 	active bool
 	bits   int // number of bits that a pass determines
@@ -55,10 +55,11 @@ type groupState uint8
 const (
 	searching groupState = iota
 	emptyGroup
-	between // the quantile lies between the value found and the next
+	between // the quantile lies between the value found and the next larger value
 )
 
-// selector adds the stages of a selection to a queue; of returns the selection.
+// selector has the stages of a selection for a queue. Field of is a function that returns the
+// selection.
 type selector struct {
 	of    func(ctx *comqueue.ComContext) *selection
 	count shared.Key[[]int64]
@@ -69,7 +70,7 @@ func newSelector(name string, of func(ctx *comqueue.ComContext) *selection) *sel
 	return &selector{of, shared.Scratch[[]int64](name + " counts"), shared.Scratch[[]float64](name + " next")}
 }
 
-// begin starts a selection. It calls s.value once for each row.
+// begin starts a selection. It calls s.value once for each row that belongs to a group.
 func (x *selector) begin(ctx *comqueue.ComContext, s *selection) {
 	s.active, s.pass, s.bits = true, 0, digitBits(s.groups)
 	s.keys = kernel.Sized(s.keys, s.rows)
@@ -112,13 +113,13 @@ func (x *selector) stages() []comqueue.Stage {
 	}
 }
 
-// done tells whether no further pass is needed.
+// done reports whether no further pass is needed.
 func (x *selector) done(ctx *comqueue.ComContext) (bool, error) {
 	s := x.of(ctx)
 	return !s.active || s.last(), nil
 }
 
-// last tells whether all passes have been made: all 64 bits are determined.
+// last reports whether all passes have been made: all 64 bits are determined.
 func (s *selection) last() bool { return s.bits*s.pass >= 64 }
 
 // countAll adds the counts of all shards in one buffer. This is allowed because sums of
@@ -245,8 +246,9 @@ func (x *selector) finish(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// powerBelow returns the largest power of two p such that the sum of n values of at most top,
-// each multiplied by p, stays below 2^62.
+// powerBelow returns a power of two p such that the sum of n values of at most top, each
+// multiplied by p, stays below 2^62. It is at most a factor of 4 below the largest such power,
+// and between 2^-1000 and 2^1000.
 func powerBelow(top float64, n int64) float64 {
 	if !(top > 0) {
 		return 1

@@ -23,8 +23,8 @@ type state struct {
 	loss    loss
 	outputs int
 	metrics []metric
-	spans   []bins.Span // by shard; a shard without rows has an empty span
-	queries [][]int32   // by shard, see queriesOf; nil without queries
+	spans   []bins.Span // the span of each shard; empty for a shard without rows
+	queries [][]int32   // the queries of each shard, see queriesOf; nil without queries
 
 	// These fields are the kept state; see kept.go. measurements is used only on subtask 0.
 	*boosted
@@ -61,7 +61,7 @@ type measured struct {
 	queries [][]int32
 	margin  [][]float64
 	weight  []float64
-	own     bool // its rows are not training rows
+	own     bool // the set has rows of its own, which are not training rows
 	leaf    []int32
 }
 
@@ -213,8 +213,7 @@ func (q *boosting) checkFacts(f *bins.Facts) error {
 	return nil
 }
 
-// draws returns an error if one of the shares of the n rows that are drawn is less than one
-// row.
+// draws returns an error if Subsample or ValidationFraction is less than half a row of n rows.
 func (p *Params) draws(n int64) error {
 	var errs []error
 	for _, of := range []struct {
@@ -228,8 +227,8 @@ func (p *Params) draws(n int64) error {
 	return errors.Join(errs...)
 }
 
-// marginsOf returns the margins of the rows, set to those that the rows bring, if they have
-// margin columns.
+// marginsOf returns the margins of the rows. They are copied from the margin columns, or 0 if
+// there are no margin columns.
 func marginsOf(d *bins.Data, outputs int) ([][]float64, error) {
 	if d.Margins != nil && d.Outputs != outputs {
 		return nil, fmt.Errorf("there are %d columns of margins for %d outputs", d.Outputs, outputs)
@@ -370,5 +369,5 @@ func (s *state) weightOf(i int) float64 {
 	return s.weight[i]
 }
 
-// inBag tells whether a row is used for the trees of the round.
+// inBag reports whether a row is used for the trees of the round.
 func (s *state) inBag(i int) bool { return s.bag == nil || s.bag[i] }

@@ -181,7 +181,7 @@ func (p *Params) checkLabel() func(v float64) error {
 }
 
 // growth returns the parameters of the grower. features finds a feature by name, categorical
-// tells whether it is categorical, and dim is an upper bound of all feature numbers.
+// reports whether it is categorical, and dim is an upper bound of all feature numbers.
 func (p *Params) growth(features func(name string) (int, error), categorical func(j int) bool, dim int) (grow.Params, error) {
 	g := grow.Params{
 		LeafWise: p.GrowPolicy == LossGuide, MaxDepth: p.MaxDepth, MaxLeaves: p.MaxLeaves,

@@ -212,9 +212,9 @@ func TestObjectivesLearn(t *testing.T) {
 		require.Len(t, m.Summary.Record, learnRounds)
 		for set := range 2 {
 			first := float64(m.Summary.Record[0][set][0])
-			require.Less(t, last(m, set, 0), c.share*first+(1-c.share)*min(0, first), "%s on set %d: %v", c.name, set, first)
+			require.Less(t, last(m, set, 0), c.share*first+(1-c.share)*min(0, first), "%s on set %d: the metric must fall in training; after the first round it is %v", c.name, set, first)
 		}
-		// The margins in training equal those that the model predicts.
+		// The margins in training must equal the margins that the model predicts.
 		require.InDelta(t, last(m, 1, 0), metricOf(m, test), 1e-9, c.name)
 	}
 }
@@ -388,7 +388,8 @@ func TestStoppingByNothing(t *testing.T) {
 	require.Equal(t, 12, m.Summary.BestRound)
 }
 
-// TestContinue requires that a continued training makes the same model as an uninterrupted one.
+// TestContinue requires that a continued training makes the same model as an uninterrupted
+// training.
 func TestContinue(t *testing.T) {
 	table := labelled(made(5, 150, 4), func(y float64) float64 { return math.Floor(max(0, min(2, y/2))) })
 	for _, c := range []gbdt.Params{

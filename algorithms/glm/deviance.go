@@ -11,10 +11,10 @@ import (
 )
 
 // deviance is an objective.Loss of the margin: half the unit deviance of a family. The variance
-// of the family is mean^power, or that of a proportion. The second derivatives are the expected
-// ones, which are the Fisher information. With these, Newton's method is iteratively reweighted
-// least squares (Nelder and Wedderburn, Generalized linear models, Journal of the Royal
-// Statistical Society A 135, 1972; McCullagh and Nelder, Generalized Linear Models). The
+// of the family is mean^power or, for Binomial, mean·(1−mean). At computes the expected second
+// derivatives, which are the Fisher information. With these, Newton's method is iteratively
+// reweighted least squares (Nelder and Wedderburn, Generalized linear models, Journal of the
+// Royal Statistical Society A 135, 1972; McCullagh and Nelder, Generalized Linear Models). The
 // exception is the method logarithmic, which uses the actual second derivatives for some steps.
 type deviance struct {
 	family Family
@@ -68,8 +68,9 @@ func (l deviance) Shape(f *rows.Facts) (objective.Shape, error) {
 	return s, nil
 }
 
-// unit returns the size of a large slope by the margin. It is a typical difference between
-// label and mean, divided by mean^power, times the derivative of the mean by the margin.
+// unit returns the size of a large derivative of the loss by the margin. This is a typical
+// difference between label and mean, divided by mean^power, times the derivative of the mean by
+// the margin.
 func (l deviance) unit(f *rows.Facts) float64 {
 	mean, apart := math.Abs(f.LabelMean), f.LabelStd
 	switch {
@@ -151,10 +152,10 @@ func (l deviance) put(b *objective.Batch, i int, slope, information, mean, varia
 	}
 }
 
-// logarithmic does what At does, for the link Log. It computes mean^(1−power) and
-// mean^(2−power), needs nothing else of the mean, and subtracts no large numbers. For the steps
-// of an optimiser and powers above 1, it writes the actual second derivatives where they are
-// positive; with powers up to 2 they always are.
+// logarithmic does what At does, for the link Log. It computes the results from mean^(1−power)
+// and mean^(2−power) alone, and subtracts no large numbers. For the steps of an optimiser and
+// powers above 1, it writes the actual second derivatives where they are positive. With powers
+// up to 2 they are always positive.
 func (l deviance) logarithmic(b *objective.Batch, m, room []float64) {
 	p := l.power
 	for i, x := range m {
@@ -201,7 +202,7 @@ func (l deviance) ofLabel(y float64) float64 {
 }
 
 // direct does what At does, for links in which the mean is the margin or its inverse. If the
-// family cannot have the mean, the loss is infinite, so that a step to it is shortened.
+// family cannot have the mean, the loss is infinite, so that the line search shortens the step.
 func (l deviance) direct(b *objective.Batch, m []float64) {
 	p := l.power
 	for i, x := range m {

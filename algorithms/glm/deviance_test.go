@@ -12,7 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/objective"
 )
 
-// at evaluates a loss for one row with label y.
+// at evaluates a loss of k margins for one row with the label y. The first margin is margin;
+// the others are 0.
 func at(l objective.Loss, k int, y, margin float64) objective.Batch {
 	b := objective.Batch{
 		N: 1, K: k, Label: []float64{y}, Margin: make([]float64, k), Loss: []float64{math.NaN()}, Slope: make([]float64, k),

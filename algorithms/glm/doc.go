@@ -11,8 +11,8 @@
 //
 // # Objective
 //
-// The mean μ of a row's label has the link g(μ) = w·x + c (+ offset). With row weights u
-// and unit deviances d of the family,
+// The mean μ of a row's label has the link g(μ) = w·x + c (+ offset). Training minimises, with
+// row weights u and unit deviances d of the family,
 //
 //	Σ u·½·d(y, μ) / Σ u + L1·Σ |s·w| + ½·L2·Σ (s·w)²
 //

@@ -26,7 +26,7 @@ const (
 	NullDeviance = "null_deviance"
 	// Dispersion is 1 for the families Binomial and Poisson. For the other families it is
 	// PearsonChiSquared over the residual degrees of freedom. It is defined if there is a table
-	// of standard errors.
+	// of standard errors and, for these other families, there are residual degrees of freedom.
 	Dispersion = "dispersion"
 	// PearsonChiSquared is the weighted sum of squared residuals over their variances without
 	// the dispersion. It is defined if there is a table of standard errors. For Poisson, a
@@ -70,7 +70,8 @@ func (p Params) finish(f *linearmodel.Fit) (model.Model, error) {
 }
 
 // nullModelOf returns the results of the queue of the null model. If that queue was not needed,
-// they are computed from the start of training, where the model is the null model.
+// nullModelOf computes them from the state at the start of training, where the model is the
+// null model.
 func (p Params) nullModelOf(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary) (nullRow, error) {
 	known := nullRow{Loss: math.NaN()}
 	if p.needsNullModel() {
@@ -152,8 +153,8 @@ func (p Params) table(f *linearmodel.Fit, loss deviance, s *linearmodel.Summary,
 	return nil
 }
 
-// byStudent replaces z statistics by t statistics, because the dispersion was estimated.
-// Without residual degrees of freedom there are no statistics.
+// byStudent computes p values by Student's distribution, because the dispersion was estimated.
+// Without residual degrees of freedom it removes the statistics.
 func byStudent(table *linearmodel.Inference) {
 	table.Statistic = "t"
 	for i := range table.Terms {

@@ -76,7 +76,7 @@ func (m *Model) check() error {
 	return m.Check()
 }
 
-// Decode decodes what Encode returned. It returns an error that tells the cause if the input is
+// Decode decodes what Encode returned. It returns an error that names the cause if the input is
 // truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}
@@ -115,8 +115,8 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 
 // PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol name the columns to read. If they are empty, the
-	// columns are those that the model was trained on.
+	// VectorCol, FeatureCols and OffsetCol name the columns to read. Where a name is empty,
+	// Predict reads the columns that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string

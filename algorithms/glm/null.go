@@ -121,7 +121,7 @@ func (p Params) addNull(b *engine.Builder, t rows.Table) *engine.Dataset {
 type nullSearch struct {
 	At          float64 // the intercept at which this superstep computes the sums
 	Best, Step  float64 // the best intercept so far, and the step that is tried from it
-	Loss, Slope float64 // at Best
+	Loss, Slope float64 // loss and slope at Best
 	Found, Done bool    // Found: the loss at Best is finite. Done: the search has ended
 
 	Weight               float64 // total weight of all rows
@@ -129,7 +129,7 @@ type nullSearch struct {
 }
 
 // nullStart returns a search that begins at the margin of the mean label, minus the mean
-// offset.
+// offset. With NoIntercept it begins at 0.
 func (p Params) nullStart(f *rows.Facts) *nullSearch {
 	if p.NoIntercept {
 		return &nullSearch{Weight: f.Weight}

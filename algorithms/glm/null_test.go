@@ -87,7 +87,7 @@ func TestNullDeviance(t *testing.T) {
 
 	clear(table.Label)
 	_, ok = train(t, table, glm.Params{Family: glm.Poisson}).Summary.Measure(glm.NullDeviance)
-	require.False(t, ok, "no intercept gives a mean of 0")
+	require.False(t, ok, "there must be no null deviance, because no intercept gives a mean of 0")
 	// The labels are 3.5 and 6.5 and their means 4 and 6. With the link Identity no search is
 	// needed.
 	one := trial.TableOf([]float64{3.5, 6.5}, []float64{1}, []float64{2})

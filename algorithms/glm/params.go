@@ -164,7 +164,7 @@ func checkFamily(f Family, l Link, power float64) error {
 	return nil
 }
 
-// common returns those of the parameters that all linear models share.
+// common returns the parameters that all linear models have.
 func (p Params) common() linearmodel.Params {
 	if p.Tol == 0 {
 		p.Tol = defaultTol

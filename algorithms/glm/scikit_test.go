@@ -84,8 +84,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestPenaltiesAreScikitLearns compares coefficients with scikit-learn. L2 is its alpha, with
-// NoStandardize.
+// TestPenaltiesAreScikitLearns compares coefficients with scikit-learn. With NoStandardize, L2
+// corresponds to scikit-learn's alpha.
 func TestPenaltiesAreScikitLearns(t *testing.T) {
 	type fit struct {
 		Family       glm.Family

@@ -1,6 +1,7 @@
 //go:build !race
 
-// With the race detector, its own allocations would be counted too.
+// This test counts allocations. Under the race detector it would also count the allocations of
+// the detector.
 
 package glm_test
 
@@ -16,10 +17,10 @@ import (
 )
 
 // TestSuperstepsAllocateNothing requires that a training with many supersteps allocates as much
-// as a training with few. Exceptions are the lists of reported values, which grow, and
-// variations of the Go runtime. Writing the model's file allocates more for a longer record;
-// that is measured separately and subtracted. One allocation per shard would be at least 8 per
-// superstep.
+// as a training with few supersteps. Exceptions are the lists of reported values, which grow,
+// and variations of the Go runtime. Writing the model's file allocates more for a longer
+// record; that is measured separately and subtracted. One allocation per shard would be at
+// least 8 per superstep.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few = 3
 	for name, table := range map[string]trial.Table{"dense": counts(1000, 8), "sparse": counts(1000, 8)} {

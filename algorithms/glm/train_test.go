@@ -42,10 +42,11 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestLabelsFarFromTheModel has labels that spread over many orders of magnitude, so that the
-// second derivatives are far from the expected ones. Training must still reach the optimum,
-// where Σ x·(y − mean)/mean^(power−1) is 0, in few iterations. Standard errors must come from
-// the expected derivatives: for Gamma with the link Log, from (XᵀX)⁻¹ times the dispersion.
+// TestLabelsFarFromTheModel requires that training reaches the optimum in few iterations, even
+// for labels that spread over many orders of magnitude. For such labels the second derivatives
+// are far from the expected ones. At the optimum, Σ x·(y − mean)/mean^(power−1) is 0. Standard
+// errors must come from the expected derivatives: for Gamma with the link Log, from (XᵀX)⁻¹
+// times the dispersion.
 func TestLabelsFarFromTheModel(t *testing.T) {
 	table := trial.Gaussian(3, 200, 1)
 	for i := range table.N {
@@ -83,8 +84,9 @@ func TestLabelsFarFromTheModel(t *testing.T) {
 	}
 }
 
-// TestFarFromTheStart trains without an intercept, so that training begins at a mean of 1. The
-// first gradient is then as large as the labels, and must not decide which gradient is small.
+// TestFarFromTheStart requires that convergence is not judged by the scale of the first
+// gradient. Without an intercept, training begins at a mean of 1, and the first gradient is as
+// large as the labels.
 func TestFarFromTheStart(t *testing.T) {
 	for _, scale := range []float64{1e-8, 100, 1e8} {
 		table := trial.TableOf([]float64{scale, 2 * scale, 3 * scale, 5 * scale}, []float64{1, 0}, []float64{1, 0}, []float64{0, 1}, []float64{0, 1})
@@ -183,8 +185,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestRowsWithLittleInformation trains on one row, on equal labels, on more features than rows, on
-// classes that a plane separates, and on counts that are all 0.
+// TestRowsWithLittleInformation requires that training succeeds on one row, on equal labels, on
+// more features than rows, on classes that a plane separates, and on counts that are all 0.
 func TestRowsWithLittleInformation(t *testing.T) {
 	for _, family := range []glm.Family{glm.Gaussian, glm.Poisson, glm.Gamma, glm.Tweedie} {
 		m := train(t, trial.TableOf([]float64{7}, []float64{2, 3}), glm.Params{Family: family})
@@ -216,8 +218,8 @@ func TestRowsWithLittleInformation(t *testing.T) {
 	require.False(t, ok, "the null model has no optimum, so there must be no null deviance")
 }
 
-// TestCollinearAndConstantColumns requires that the table names such columns, and that
-// predictions are the same as without them.
+// TestCollinearAndConstantColumns requires that the table names collinear and constant columns,
+// and that predictions are the same as without these columns.
 func TestCollinearAndConstantColumns(t *testing.T) {
 	table := counts(100, 2)
 	more := table

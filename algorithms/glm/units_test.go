@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestUnitsOfLabels trains on the same labels in other units. With the link Identity the
-// coefficients must change with the unit; with Log only the intercept must change.
+// TestUnitsOfLabels requires that labels in other units change the coefficients in proportion
+// to the unit with the link Identity, and only the intercept with the link Log.
 func TestUnitsOfLabels(t *testing.T) {
 	table := trial.Gaussian(31, 80, 2)
 	label := make([]float64, table.N)
@@ -51,8 +51,9 @@ func TestUnitsOfLabels(t *testing.T) {
 	}
 }
 
-// TestGaussianWithLabelsOfAllMagnitudes has labels for which the sums for the table of standard
-// errors are far larger than all other sums. The coefficients must still reach their optimum.
+// TestGaussianWithLabelsOfAllMagnitudes requires that training with the table of standard
+// errors reaches the same coefficients as training without it, even for rows for which the sums
+// for the table are far larger than all other sums.
 func TestGaussianWithLabelsOfAllMagnitudes(t *testing.T) {
 	for seed := range uint64(4) {
 		table := trial.Gaussian(20+seed, 120, 4)

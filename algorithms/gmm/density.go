@@ -20,7 +20,7 @@ type mixture struct {
 	// Matrices are lower triangles, row by row.
 	covariances []float64
 
-	constant []float64        // by component: log weight − ½(d·log 2π + log |S|)
+	constant []float64        // for each component: log weight − ½(d·log 2π + log |S|)
 	whiten   []*kernel.Packed // Full, Tied: the inverse of the Cholesky factor of S
 	scale    []float64        // Diagonal, Spherical: 1/σ, k*d
 	lower    []float64        // scratch space for a Cholesky factor
@@ -164,9 +164,9 @@ func (m *mixture) shifted(x []float64, n, c int, t []float64) {
 
 // work is scratch memory for the densities of up to chunk rows. It belongs to one goroutine.
 type work struct {
-	x, t, y []float64 // rows of d
+	x, t, y []float64 // rows of d numbers
 	square  []float64
-	log     []float64 // rows of k
+	log     []float64 // rows of k numbers
 }
 
 // chunk is the number of rows that are processed at a time. They stay in the cache while their

@@ -29,7 +29,7 @@
 // component. Moments are taken about the component's current mean, so that data far from the
 // origin lose no precision. The likelihood never falls, except by rounding and by
 // Regularization. Training ends when the mean log-likelihood rises by at most Tol, or after
-// MaxIter updates. LogLikelihood of the model is that of its final parameters.
+// MaxIter updates. The model's LogLikelihood is the log-likelihood of its final parameters.
 //
 // Which optimum is found depends on the initial components. They come from k-means, from given
 // means, from a column that assigns rows to components, or from a model. With several Restarts,
@@ -47,9 +47,10 @@
 //
 // # Implementation
 //
-// Train adds the operator that checks rows, the queue of their facts, the queues of package
-// kmeans if it computes the initial components, and the queue "gmm". The queue "gmm" reports
-// "log-likelihood", the mean over rows, for each superstep. The files are params.go; density.go
-// and cholesky.go with the arithmetic of the mixture; train.go and em.go with the queue;
-// model.go with the model; file.go with its file; predict.go with prediction in a job.
+// Train adds the operator that checks rows, a queue that finds facts about all rows (package
+// rows), the queues of package kmeans if k-means computes the initial components, and the queue
+// "gmm". The queue "gmm" reports "log-likelihood", the mean over rows, for each superstep. The
+// files are params.go; density.go and cholesky.go with the arithmetic of the mixture; train.go
+// and em.go with the queue; model.go with the model; file.go with its file; predict.go with
+// prediction in a job.
 package gmm

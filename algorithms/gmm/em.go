@@ -65,7 +65,7 @@ type fit struct {
 type em struct {
 	params Params
 	table  rows.Table
-	schema *arrow.Schema // of the points
+	schema *arrow.Schema // schema of the points
 }
 
 func (q em) preallocate(ctx *comqueue.ComContext) error {

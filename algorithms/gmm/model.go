@@ -35,7 +35,7 @@ type Model struct {
 	// weight.
 	Rows   int64   `json:"-"`
 	Weight float64 `json:"-"`
-	// Iterations is the number of updates. Converged tells whether the last update raised the
+	// Iterations is the number of updates. Converged reports whether the last update raised the
 	// mean log-likelihood by at most Tol.
 	Iterations int  `json:"-"`
 	Converged  bool `json:"-"`
@@ -58,7 +58,7 @@ var _ model.Binder = (*Model)(nil)
 // Kind returns "gmm".
 func (m *Model) Kind() string { return Kind }
 
-// Inputs are the columns that the model was trained on.
+// Inputs returns the columns that the model was trained on.
 func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns...) }
 
 // Matrix returns the covariance matrix of a component.
@@ -114,7 +114,8 @@ func (m *Model) Predict(x []float64) (component int, probability float64) {
 
 // Probabilities writes the probability of each component for a point to out, which must have
 // one value for each component. It returns the logarithm of the density at the point. If
-// Predict returns -1, all of these are NaN. Only the first calls allocate.
+// Predict returns -1 for the point, the probabilities and the result are NaN. Only the first
+// calls allocate.
 func (m *Model) Probabilities(x, out []float64) float64 {
 	if len(x) != m.Dim {
 		for c := range m.Weights {
@@ -179,7 +180,7 @@ func (m *Model) fill(to *mixture) {
 	}
 }
 
-// take sets the means and covariances of the model to slices of the mixture from.
+// take makes the means and covariances of the model slices of the memory of the given mixture.
 func (m *Model) take(from *mixture) {
 	for c := range from.k {
 		m.Means = append(m.Means, from.means[c*from.d:(c+1)*from.d])

@@ -99,17 +99,17 @@ func TestPredictEverywhereTheSame(t *testing.T) {
 				for i := range table.N {
 					component, probability := m.Predict(table.Row(i))
 					if int64(component) != rows[i].Component || probability != rows[i].Probabilities[component] {
-						t.Errorf("row %d: %d %v", i, component, rows[i])
+						t.Errorf("row %d: Predict returns component %d, want as in %v", i, component, rows[i])
 					}
 					if density := m.Probabilities(table.Row(i), out); density != rows[i].Density || out[1] != rows[i].Probabilities[1] {
-						t.Errorf("row %d: %v %v", i, density, rows[i])
+						t.Errorf("row %d: Probabilities returns density %v, want as in %v", i, density, rows[i])
 					}
 					cells[0].SetDense(table.Row(i))
 					if i%2 == 0 {
 						cells[0].SetSparse(3, []int32{0, 1, 2}, table.Row(i))
 					}
 					if err := step(cells); err != nil || cells[1].Int != rows[i].Component {
-						t.Errorf("row %d: %v %v", i, err, cells)
+						t.Errorf("row %d: the step returns error %v and cells %v, want the operator's component", i, err, cells)
 					}
 				}
 			})
@@ -126,8 +126,8 @@ func TestPredictEverywhereTheSame(t *testing.T) {
 	require.True(t, math.IsNaN(out[0]))
 }
 
-// TestNamesOfOutputs requires that the model keeps other names given for the columns that it
-// adds.
+// TestNamesOfOutputs requires that the model keeps the names that were given to the columns
+// that it adds.
 func TestNamesOfOutputs(t *testing.T) {
 	table := blobs(4, 60, 2, 2)
 	p := gmm.Params{K: 2, MaxIter: 3, PredictionCol: "part", ProbabilityCol: "p"}

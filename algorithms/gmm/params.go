@@ -23,8 +23,8 @@ type Params struct {
 	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
 	// row weighs 1.
 	WeightCol string
-	// K is the number of components, at least 1. It is required, except that with Means or
-	// Start 0 means their number of components.
+	// K is the number of components, at least 1. It is required, except with Means or Start,
+	// where 0 means the number of their components.
 	K int
 	// Covariance is the shape of the components; the zero value is Full.
 	Covariance Covariance
@@ -34,8 +34,8 @@ type Params struct {
 	// 0 means 1e-6. A negative value means a tolerance of 0: training continues as long as the
 	// mean log-likelihood rises.
 	Tol float64
-	// Regularization is added to all variances, in squared units of the features; 0 means
-	// 1e-6, a negative value means none.
+	// Regularization is added to all variances, in squared units of the features; 0 means 1e-6,
+	// and a negative value means that nothing is added.
 	Regularization float64
 	// Restarts is the number of trainings, each with a k-means of its own. The mixture with the
 	// highest likelihood is returned. 0 means 1.

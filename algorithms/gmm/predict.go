@@ -17,8 +17,8 @@ import (
 
 // PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol or FeatureCols name the columns to read. Empty means the columns that the
-	// mixture was trained on.
+	// VectorCol or FeatureCols name the columns to read. If both are empty, Predict reads the
+	// columns that the mixture was trained on.
 	VectorCol   string
 	FeatureCols []string
 	// ComponentCol names the new int64 column of the most probable component; empty means
@@ -72,7 +72,7 @@ func (o PredictOptions) features() signature.Override {
 	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
 }
 
-// outputs are the columns that Predict adds.
+// outputs returns the columns that Predict adds.
 func (o PredictOptions) outputs() []arrow.Field {
 	fields := []arrow.Field{
 		{Name: o.component(), Type: arrow.PrimitiveTypes.Int64, Nullable: true},
@@ -92,8 +92,8 @@ func (o PredictOptions) names() string {
 	return names
 }
 
-// Bind implements model.Binder. The columns are those given to Predict, or else those of the
-// model.
+// Bind implements model.Binder. Its columns have the names given to Predict or, without these,
+// the names in the model.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	o := m.options
 	in, err := m.columns.Bind(l, o.features(), m.Dim)

@@ -1,6 +1,7 @@
 //go:build !race
 
-// With the race detector, its own allocations would be counted too.
+// This test counts allocations. Under the race detector it would also count the allocations of
+// the detector.
 
 package gmm_test
 
@@ -15,8 +16,8 @@ import (
 )
 
 // TestSuperstepsAllocateNothing requires that a training with many supersteps allocates as much
-// as a training with few. Exceptions are the lists of reported values, which grow, and
-// variations of the Go runtime.
+// as a training with few supersteps. Exceptions are the lists of reported values, which grow,
+// and variations of the Go runtime.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few, many = 10, 50
 	table := blobs(7, 1000, 3, 3)

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestPublishedMixture compares with the two components that are published for these numbers
-// with Spark's GaussianMixture.
+// TestPublishedMixture compares a mixture with the two components that are published for these
+// numbers as results of Spark's GaussianMixture.
 func TestPublishedMixture(t *testing.T) {
 	table := trial.Table{N: 15, D: 1, X: []float64{
 		-5.1971, -2.5359, -3.8220, -5.2211, -5.0602, 4.7118, 6.8989, 3.4592, 4.6322, 5.7048, 4.6567, 5.5026, 4.5605, 5.2043, 6.2734,
@@ -75,7 +75,8 @@ func TestSameAsScikitLearn(t *testing.T) {
 		require.Equal(t, 5, m.Iterations)
 		require.InDelta(t, want.score5, m.LogLikelihood/150, 1e-9, "%v", want.shape)
 
-		// Training that starts from the model must give the same as training that did not stop.
+		// Training that starts from the model must give the same mixture as training that did
+		// not stop.
 		p.MaxIter, p.Means, p.Start = 35, nil, m
 		m = train(t, table, p)
 		require.InDelta(t, want.score40, m.LogLikelihood/150, 1e-9, "%v", want.shape)

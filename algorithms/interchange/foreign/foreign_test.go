@@ -49,8 +49,8 @@ func Example() {
 	// my age <nil>
 }
 
-// TestSingle requires that rounding thresholds to float32 does not change the way of rows of
-// float32.
+// TestSingle requires that rounding thresholds to float32 does not change the leaves that rows
+// of float32 reach.
 func TestSingle(t *testing.T) {
 	r := sharding.NewRandom(1, "thresholds", 0, 0)
 	thresholds := []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.MaxFloat64, -math.MaxFloat64, math.SmallestNonzeroFloat64, -math.SmallestNonzeroFloat64}

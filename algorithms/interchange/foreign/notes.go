@@ -15,11 +15,12 @@ import (
 // key is the name under which files have the notes.
 const key = "superstep"
 
-// Notes has everything about a model except its trees.
+// Notes has the facts about a model except its trees and the summary of its training.
 type Notes struct {
 	// Kind is the kind of the model.
 	Kind string `json:"kind"`
-	// LabelType and Classes are those of the model's classes. Both are empty for a regression.
+	// LabelType and Classes are the type and the texts of the model's classes. Both are empty
+	// for a regression.
 	LabelType string   `json:"label_type,omitempty"`
 	Classes   []string `json:"classes,omitempty"`
 	// Inputs has the columns that the model reads. AbsentIsZero is true if values absent from
@@ -28,7 +29,7 @@ type Notes struct {
 	AbsentIsZero bool          `json:"absent_is_zero,omitempty"`
 	// Categories has the names of the categories of each feature that has names.
 	Categories []Names `json:"categories,omitempty"`
-	// Objective, Parameters and CustomName are those of a model of package gbdt.
+	// Objective, Parameters and CustomName are the fields of gbdt.Model with these names.
 	Objective  string             `json:"objective,omitempty"`
 	Parameters map[string]float64 `json:"parameters,omitempty"`
 	CustomName string             `json:"custom_name,omitempty"`
@@ -43,7 +44,7 @@ type Names struct {
 	Names   []string `json:"names"`
 }
 
-// SetCategories sets Categories from an ensemble.
+// SetCategories sets Categories to the names of categories in an ensemble.
 func (n *Notes) SetCategories(e *tree.Ensemble) {
 	for j, names := range e.Categories {
 		if names != nil {

@@ -27,8 +27,8 @@ func ByOutput(e *tree.Ensemble) ([][]tree.Tree, error) {
 }
 
 // InRounds returns the ensemble with its trees in rounds, as boosting makes them: each round
-// has one tree for each output. If the ensemble averages, leaf values are divided so that sums
-// equal the averages. The trees of each output keep their order.
+// has one tree for each output. If the ensemble averages, the weights of trees are divided so
+// that sums equal the averages. The trees of each output keep their order.
 func InRounds(e *tree.Ensemble) (*tree.Ensemble, error) {
 	of, err := ByOutput(e)
 	if err != nil {
@@ -48,7 +48,7 @@ func InRounds(e *tree.Ensemble) (*tree.Ensemble, error) {
 	return &made, nil
 }
 
-// Scaled returns an ensemble whose outputs are those of e times s.
+// Scaled returns an ensemble whose outputs are the outputs of e multiplied by s.
 func Scaled(e *tree.Ensemble, s float64) *tree.Ensemble {
 	made := *e
 	made.Base, made.Trees = slices.Clone(e.Base), slices.Clone(e.Trees)

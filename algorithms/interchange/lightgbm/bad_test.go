@@ -38,7 +38,7 @@ func TestTruncated(t *testing.T) {
 	end := strings.Index(text, "end of trees") + len("end of trees")
 	for n := range end {
 		_, err := Decode([]byte(text[:n]))
-		require.Error(t, err, "cut to %d bytes", n)
+		require.Error(t, err, "Decode must refuse a file cut to %d bytes", n)
 	}
 	for n := end; n <= len(text); n++ {
 		m, err := Decode([]byte(text[:n]))
@@ -145,8 +145,8 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// chain returns a tree of n splits, each of which is a child of another one. number returns the
-// number of each split in the file.
+// chain returns the text of a tree of n splits, each of which has at most one split as a child.
+// number returns the number that a split gets in the file.
 func chain(n int, number func(int) int) string {
 	left, right, threshold := make([]int, n), make([]int, n), make([]int, n)
 	for i := range n {
@@ -259,9 +259,8 @@ func TestMissingInSets(t *testing.T) {
 	}
 }
 
-// TestThresholdsOfSingle requires, if features are rounded to float32, that the written
-// threshold separates the float64 values exactly: the next larger float64 must go to the other
-// side.
+// TestThresholdsOfSingle requires that the written threshold separates float64 values exactly
+// even if features are rounded to float32: the next larger float64 must go to the other side.
 func TestThresholdsOfSingle(t *testing.T) {
 	for _, threshold := range []float32{0, 1, -1, 1.5, 0.1, 16777216, math.MaxFloat32, -math.MaxFloat32, math.SmallestNonzeroFloat32, float32(math.Inf(1))} {
 		v := atMost(float64(threshold), true)

@@ -50,7 +50,7 @@ type reader struct {
 	ends bool
 }
 
-// next returns the next line without its line end, or false after the last.
+// next returns the next line without its line end. It returns false after the last line.
 func (r *reader) next() (string, bool) {
 	if r.rest == "" {
 		r.ends = true
@@ -62,7 +62,8 @@ func (r *reader) next() (string, bool) {
 	return strings.TrimSuffix(line, "\r"), true
 }
 
-// header has, by their names, the lines before the trees and the numbers of these lines.
+// header has the lines before the trees, and the numbers of these lines. Its keys are the names
+// at the beginning of the lines.
 type header struct {
 	values map[string]string
 	lines  map[string]int

@@ -12,7 +12,7 @@ import (
 )
 
 // TestModelsOfLightGBM requires that models of three versions of LightGBM give the same raw
-// scores, predictions and leaves as in these versions.
+// scores, predictions and leaves in this package as in these versions.
 func TestModelsOfLightGBM(t *testing.T) {
 	all := map[string]expected{}
 	rows := map[string][][]float64{}
@@ -65,8 +65,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestMulticlassOfVersion2 reads a model of version 2 with five classes. It compares
-// predictions with those of LightGBM for 500 rows; see testdata/README.md.
+// TestMulticlassOfVersion2 compares the predictions of a model of version 2 with five classes
+// with the predictions of LightGBM for 500 rows; see testdata/README.md.
 func TestMulticlassOfVersion2(t *testing.T) {
 	m, err := Load("testdata/lgmulticlass.model")
 	require.NoError(t, err)
@@ -91,7 +91,8 @@ func TestMulticlassOfVersion2(t *testing.T) {
 	requireNear(t, flat, allPredictions(m, rows), "predictions")
 }
 
-// TestLeavesOfVersion3 compares the leaves that 57 rows reach in 39 trees.
+// TestLeavesOfVersion3 compares the leaves that 57 rows reach in a model file of version v3
+// with the leaves that LightGBM gives.
 func TestLeavesOfVersion3(t *testing.T) {
 	m, err := Load("testdata/lg_breast_cancer.txt")
 	require.NoError(t, err)

@@ -257,8 +257,8 @@ func (b *block) sets(t *tree.Tree, sets int) []int64 {
 	return bounds
 }
 
-// order moves children after their parents, if the file has them before. It refuses cycles and
-// nodes with several parents.
+// order moves children after their parents if the file has a child before its parent. It
+// refuses cycles and nodes with several parents.
 func (b *block) order(t *tree.Tree, n int) {
 	seen := make([]bool, len(t.Nodes))
 	seen[0] = true

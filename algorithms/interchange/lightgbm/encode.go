@@ -32,9 +32,10 @@ const maxLeaves = 1 << 17
 //     subtree on the side of the set. It is an error if a tree would then have more than
 //     131,072 leaves.
 //   - Blanks in the names of features are replaced by underscores.
-//   - If all categorical features have names of categories, these are written as those of a
-//     data frame. LightGBM in Python then takes either frames whose text columns have pandas'
-//     categorical type, or codes. LightGBM in other languages takes the codes.
+//   - If all categorical features have names of categories, these names are written like the
+//     categories of a data frame (pandas_categorical). LightGBM in Python then takes either
+//     frames whose text columns have pandas' categorical type, or codes. LightGBM in other
+//     languages takes the codes.
 func (m *Model) Encode() ([]byte, error) {
 	b, err := m.encode()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// placed is a tree of the file: a tree of the ensemble, for one of its outputs. If tree is nil,
-// it is a single leaf.
+// placed describes a tree of the file, which is a tree of the ensemble for one of its outputs.
+// If field tree is nil, the tree of the file is a single leaf.
 type placed struct {
 	tree   *tree.Tree
 	number int // number of the tree in the ensemble, for errors
@@ -304,7 +304,7 @@ func (l *layout) decision(w *lines, s *split, n *tree.Node) {
 	w.kinds, w.thresholds = append(w.kinds, kind), append(w.thresholds, threshold)
 }
 
-// set appends the set of a categorical node to w. Category 0 is put into it if and only if
+// set appends the set of a categorical node to w. Category 0 is put into the set if and only if
 // zeros go to the side of the set, because zeros may be treated as missing.
 func (l *layout) set(w *lines, s *split, n *tree.Node) {
 	from := len(w.words)

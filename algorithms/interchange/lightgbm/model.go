@@ -16,8 +16,8 @@ type Model struct {
 	// Ensemble has the trees. Its margins equal LightGBM's raw scores, except for forests
 	// (Average): for these LightGBM's raw scores are sums.
 	Ensemble *tree.Ensemble
-	// Objective is LightGBM's name of the objective, such as "binary"; "" means a function of
-	// the user. The objective determines how margins become predictions; see Transform.
+	// Objective is LightGBM's name of the objective, such as "binary"; "" means a user-defined
+	// function. The objective determines how margins become predictions; see Transform.
 	Objective string
 	// Parameters has the parameters that follow the objective in the file, such as "sigmoid".
 	// The value of "sqrt" is "".
@@ -41,9 +41,9 @@ type Model struct {
 }
 
 // New returns a model of an ensemble. objective is LightGBM's name of the objective, or "".
-// classes is the number of classes for multiclass and multiclassova, and the ensemble must have
-// as many outputs. It is ignored for other objectives. The model keeps a reference to the
-// ensemble.
+// classes is the number of classes for multiclass and multiclassova, and must equal the number
+// of outputs of the ensemble. It is ignored for other objectives. The model keeps a reference
+// to the ensemble.
 func New(e *tree.Ensemble, objective string, classes int) (*Model, error) {
 	o, err := objectiveOf(objective)
 	if err != nil {

@@ -111,8 +111,8 @@ func TestNumbersAreOfTheGraph(t *testing.T) {
 	require.Equal(t, [][]float64{{7, -1}}, m.(*linear.Model).Coefficients)
 }
 
-// TestRewritten requires that files are read that have the same messages but were written again
-// by another library.
+// TestRewritten requires that Import reads files that another library has read and written
+// again, with the same messages.
 func TestRewritten(t *testing.T) {
 	data, err := os.ReadFile("testdata/linear.onnx")
 	require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestDamaged(t *testing.T) {
 	require.NoError(t, err)
 	for n := range whole {
 		_, err := Import(whole[:n])
-		require.Error(t, err, "cut to %d bytes", n)
+		require.Error(t, err, "Import must refuse a file cut to %d bytes", n)
 	}
 	_, err = Import(nil)
 	require.ErrorContains(t, err, "the file is empty")

@@ -32,11 +32,11 @@ type builder struct {
 }
 
 // column is a column of the rows, or a column that a stage makes. Its tensor has one row for
-// each row.
+// each row of the data.
 type column struct {
 	name, tensor string
 	elem         int32
-	width        int // numbers in a row; 0 means known only from the rows
+	width        int // numbers in a row; 0 means that the rows determine it
 	kind         string
 	made, read   bool
 }
@@ -180,7 +180,8 @@ func (b *builder) tensorOf(name string, dims []int64, values []float64) tensor {
 	return t
 }
 
-// narrow returns a number as float32.
+// narrow returns v as float32, and fails if float32 cannot represent it. For the error, v is
+// number i of the tensor or attribute name.
 func (b *builder) narrow(name string, i int, v float64) float32 {
 	w := float32(v)
 	if v != 0 && w == 0 || math.IsInf(float64(w), 0) && !math.IsInf(v, 0) {

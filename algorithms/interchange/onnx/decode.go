@@ -8,11 +8,10 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// These are limits of files. They are far above what Export writes, but low enough that a small
-// file cannot make the reader allocate much memory.
+// These are limits of files.
 const (
 	maxFile  = math.MaxInt32 // the limit of protocol buffers
-	maxDepth = 8             // of nested messages
+	maxDepth = 8             // largest depth of nested messages; not checked, because the decoder does not recurse
 )
 
 func bits32(v float32) uint32 { return math.Float32bits(v) }
@@ -22,7 +21,7 @@ type field struct {
 	number protowire.Number
 	kind   protowire.Type
 	num    uint64 // the value, if it is a varint or a fixed-size number
-	bytes  []byte // the value, if it is of another type: a slice of the message
+	bytes  []byte // the value, if it has the type BytesType: a slice of the message
 }
 
 // eachField calls do with each field of a message. do returns an error for a field that it does
@@ -62,7 +61,7 @@ func (f field) unknown() error {
 	return fmt.Errorf("field %d is none that Export writes", f.number)
 }
 
-// text, integer and the following methods read a field into a variable. They return an error if
+// text, integer and enum store the value of a field in the variable to. They return an error if
 // the field has another type.
 func (f field) text(to *string) error {
 	if f.kind != protowire.BytesType {
@@ -99,7 +98,8 @@ func (f field) mistyped() error {
 	return fmt.Errorf("field %d has a value of another type", f.number)
 }
 
-// integers appends the integers of a packed field, or the integer of a single one, to to.
+// integers appends the integers of a field, which is packed or has a single integer, to the
+// slice to.
 func (f field) integers(to *[]int64) error {
 	if f.kind == protowire.VarintType {
 		*to = append(*to, int64(f.num))
@@ -116,7 +116,8 @@ func (f field) integers(to *[]int64) error {
 	return err
 }
 
-// floats appends the numbers of a packed field, or the number of a single one, to to.
+// floats appends the numbers of a field, which is packed or has a single number, to the slice
+// to.
 func (f field) floats(to *[]float32) error {
 	if f.kind == protowire.Fixed32Type {
 		*to = append(*to, math.Float32frombits(uint32(f.num)))
@@ -133,7 +134,8 @@ func (f field) floats(to *[]float32) error {
 	return err
 }
 
-// sub appends to to the message that is the value of a field, read by read.
+// sub decodes the message that is the value of field f, using the function read, and appends it
+// to the slice to.
 func sub[T any](f field, to *[]T, read func(b []byte, to *T) error) error {
 	b, err := f.message()
 	if err != nil {
@@ -335,7 +337,8 @@ func (f field) within(message string, do func(f field) error) error {
 	return eachField(message, b, do)
 }
 
-// inner does what within does, for a message that may have only fields with the number only.
+// inner does what within does, for a message in which each field must have the number in
+// parameter only.
 func (f field) inner(message string, only protowire.Number, do func(f field) error) error {
 	return f.within(message, func(v field) error {
 		if v.number != only {

@@ -36,7 +36,7 @@
 // have coefficients of float32. Results equal those of the model, except for the runtime's
 // order of additions, exp and square roots. testdata/check.py found onnxruntime 1.31 within a
 // relative 2e-16 of the definitions. Graphs of ExportSingle compute in float32, for runtimes
-// that support nothing else or that require LinearRegressor and LinearClassifier. The relative
+// that support only float32 or that require LinearRegressor and LinearClassifier. The relative
 // error is about 1e-6 (the largest seen was 3e-6), and larger where numbers cancel. Rows at the
 // boundary of a bucket or of a class may get another bucket or class. Numbers that overflow
 // float32, and numeric categories that float32 would round, are errors.

@@ -57,8 +57,8 @@ func (b *builder) regression(m *linearmodel.Model, prediction string) {
 	b.output(cmp.Or(prediction, "prediction"), b.margin(m), b.real, 1, "float64")
 }
 
-// margin returns the only margin of a model. It uses ONNX-ML's operator if that is equally
-// precise.
+// margin returns the only margin of a model. It uses ONNX-ML's operator LinearRegressor if the
+// graph computes in float32, because the coefficients of that operator are float32.
 func (b *builder) margin(m *linearmodel.Model) string {
 	if b.real == typeFloat {
 		return b.regressor(m)
@@ -103,8 +103,8 @@ func (b *builder) svc(m *svm.SVCModel) {
 	b.output(cmp.Or(m.DecisionCol, "decision"), z, b.real, len(m.Coefficients), "vector")
 }
 
-// largest returns the index of the largest number of each row, or of several largest numbers
-// the first.
+// largest returns the index of the largest number of each row. If several numbers are the
+// largest, it returns the index of the first.
 func (b *builder) largest(x string) string {
 	return b.op("ArgMax", []string{x}, intAttr("axis", 1), intAttr("keepdims", 1), intAttr("select_last_index", 0))
 }
@@ -201,7 +201,7 @@ func negated(row []float64) []float64 {
 	return made
 }
 
-// classes adds a column with the labels whose indices are in the tensor at.
+// classes adds a column with the labels whose indices are in the tensor with the name at.
 func (b *builder) classes(name, at, kind string, values []string) {
 	var table string
 	var elem int32
@@ -238,9 +238,9 @@ func (b *builder) classes(name, at, kind string, values []string) {
 	b.output(name, b.op("Gather", []string{table, at}, intAttr("axis", 0)), elem, 1, kind)
 }
 
-// kmeans adds nodes that compute all distances from differences, because formulas with products
-// would lose digits by cancellation. A runtime needs memory for rows · centres · components
-// numbers.
+// kmeans adds nodes that compute the distances of each row to all centres. Euclidean distances
+// are computed from differences, because formulas with products would lose digits by
+// cancellation. For these a runtime needs memory for rows · centres · components numbers.
 func (b *builder) kmeans(m *kmeans.Model) {
 	x := b.numbers(m.VectorCol, m.Dim)
 	var distances string

@@ -73,12 +73,12 @@ func evaluate(t testing.TB, f *file, feed map[string]array) map[string]array {
 	}
 	for _, in := range g.inputs {
 		a, ok := feed[in.name]
-		require.True(t, ok, "input %q", in.name)
+		require.True(t, ok, "there must be values for input %q", in.name)
 		require.Len(t, a.dims, len(in.dims))
 		if in.dims[1].name == "" {
-			require.EqualValues(t, in.dims[1].size, a.dims[1], "input %q", in.name)
+			require.EqualValues(t, in.dims[1].size, a.dims[1], "the values of input %q must have its width", in.name)
 		}
-		require.Equal(t, in.elem == typeString, a.isText, "input %q", in.name)
+		require.Equal(t, in.elem == typeString, a.isText, "the values of input %q must have its type", in.name)
 		values[in.name] = a
 	}
 	for _, n := range g.nodes {
@@ -92,17 +92,17 @@ func evaluate(t testing.TB, f *file, feed map[string]array) map[string]array {
 		require.Len(t, out, len(n.outputs), n.op)
 		for i, name := range n.outputs {
 			require.NotContains(t, values, name)
-			require.True(t, out[i].isText && len(out[i].text) == out[i].size() || len(out[i].num) == out[i].size(), "node %q", n.name)
+			require.True(t, out[i].isText && len(out[i].text) == out[i].size() || len(out[i].num) == out[i].size(), "node %q must give as many values as its dims require", n.name)
 			values[name] = out[i]
 		}
 	}
 	made := map[string]array{}
 	for _, o := range g.outputs {
 		a := values[o.name]
-		require.Equal(t, o.elem == typeString, a.isText, "output %q", o.name)
-		require.Len(t, a.dims, len(o.dims), "output %q", o.name)
+		require.Equal(t, o.elem == typeString, a.isText, "output %q must have the declared type", o.name)
+		require.Len(t, a.dims, len(o.dims), "output %q must have the declared number of dims", o.name)
 		if o.dims[1].name == "" {
-			require.EqualValues(t, o.dims[1].size, a.dims[1], "output %q", o.name)
+			require.EqualValues(t, o.dims[1].size, a.dims[1], "output %q must have the declared width", o.name)
 		}
 		made[o.name] = a
 	}
@@ -149,7 +149,7 @@ func broadcast(t testing.TB, in ...array) (dims []int, at [][]int) {
 	for _, a := range in {
 		for k, d := range a.dims {
 			at := len(dims) - len(a.dims) + k
-			require.True(t, dims[at] == 1 || d == 1 || dims[at] == d, "%v and %v", dims, a.dims)
+			require.True(t, dims[at] == 1 || d == 1 || dims[at] == d, "operands must have compatible dims: %v and %v", dims, a.dims)
 			dims[at] = max(dims[at], d)
 		}
 	}

@@ -91,7 +91,7 @@ func tensorsOf(g *graph) (numbersOf, error) {
 	return all, nil
 }
 
-// take removes a tensor or attribute from all and returns its numbers.
+// take removes a tensor or attribute from the receiver and returns its numbers.
 func (all numbersOf) take(name string) ([]float64, error) {
 	if list, ok := all.list[name]; ok {
 		delete(all.list, name)
@@ -187,7 +187,7 @@ func (all numbersOf) numbers(name string, at map[string]any) (any, error) {
 	return nil, fmt.Errorf("tensor %q has %d numbers, and is read in the shape %v", name, len(values), shape)
 }
 
-// count returns v as an integer of 0 or more, or otherwise if v is absent.
+// count returns v as an integer of 0 or more. If v is absent, it returns its second argument.
 func count(v any, otherwise int) (int, error) {
 	if v == nil {
 		return otherwise, nil

@@ -121,7 +121,7 @@ func requireSame(t testing.TB, m model.Model, f *file, rows []map[string]any, to
 			d := a.dims[1]
 			if err != nil {
 				if !a.isText && a.element != typeInt64 && d > 1 {
-					require.True(t, math.IsNaN(a.num[i*d]), "row %d: %s: %v", i, name, err)
+					require.True(t, math.IsNaN(a.num[i*d]), "row %d: %s must be NaN, because the model refuses the row: %v", i, name, err)
 				}
 				continue
 			}
@@ -129,7 +129,7 @@ func requireSame(t testing.TB, m model.Model, f *file, rows []map[string]any, to
 			if row.Cell(column) == nil {
 				column = name[:len(name)-2] // the column replaced an input
 			}
-			require.NotNil(t, row.Cell(column), "the model adds no column %q", name)
+			require.NotNil(t, row.Cell(column), "the model must add the column %q", name)
 			want := values(row.Cell(column))
 			for j, v := range want {
 				if a.isText {

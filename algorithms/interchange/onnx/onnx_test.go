@@ -177,8 +177,9 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// requireSingle requires the same for float32, within its rounding, and that the imported model
-// is exported to the same file again.
+// requireSingle requires that a graph of ExportSingle gives the same results as its model,
+// within the rounding of float32, and that the imported model is exported to the same file
+// again.
 func requireSingle(t *testing.T, name string, m model.Model) {
 	data, err := ExportSingle(m)
 	if name == "indexer-keep" {
@@ -224,7 +225,7 @@ type run struct {
 	Outputs map[string][]any `json:"outputs"`
 }
 
-// writeRun writes runs to the directory in the environment variable RUNS. They are not
+// writeRun writes runs to the directory in the environment variable RUNS. The files are not
 // committed.
 func writeRun(t *testing.T, name string, m model.Model) {
 	dir := os.Getenv("RUNS")

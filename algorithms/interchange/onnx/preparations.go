@@ -9,7 +9,7 @@ import (
 )
 
 // A graph cannot refuse a row. If a preparation would refuse a value that did not occur in
-// training, the graph gives NaN instead. A graph cannot leave rows out at all.
+// training, the graph gives NaN instead. A graph cannot leave rows out.
 
 // policy checks the policy for unknown values. It returns whether unknown values are kept as a
 // category of their own.

@@ -93,8 +93,8 @@ func (t *treeLists) withSets(x string) string {
 
 // members returns a tensor with a number for each set in keys: 1 or more if the category of
 // feature f is in the set, 0 if it is not, and NaN if the category is missing. All categories
-// are below n. The table has a row for each category, whose bytes have a bit for each set. The
-// first sets use the lowest bit of each byte, the following sets the next bit, and so on.
+// are below n. The table has a row for each category, whose bytes have a bit for each set. Set
+// k uses bit k / bytes of byte k % bytes.
 func (t *treeLists) members(x string, f int, keys []setKey, n, bytes int) string {
 	value := t.gather(x, []int64{int64(f)})
 	most, zero := t.single("most", []int64{1}, float32(n)), t.single("least", []int64{1}, 0)
@@ -134,7 +134,7 @@ func (b *builder) single(want string, dims []int64, values ...float32) string {
 	return name
 }
 
-// fill fills the lists.
+// fill appends the nodes and leaves of all trees to the lists.
 func (t *treeLists) fill() {
 	count := make([]int, t.e.Outputs) // number of trees that add to each output
 	for i := range t.e.Trees {
@@ -156,7 +156,8 @@ func (t *treeLists) fill() {
 	}
 }
 
-// node appends node i of tree k to the lists.
+// node appends node k of tree i to the lists. count has the number of trees that add to each
+// output.
 func (t *treeLists) node(i, k int, tr *tree.Tree, count []int) error {
 	n := &tr.Nodes[k]
 	t.treeIDs, t.nodeIDs = append(t.treeIDs, int64(i)), append(t.nodeIDs, int64(k))
@@ -185,8 +186,8 @@ func (t *treeLists) node(i, k int, tr *tree.Tree, count []int) error {
 	return nil
 }
 
-// leaf appends the values of leaf i of tree k. If the ensemble averages, they are divided by
-// the number of trees.
+// leaf appends the values of node k of tree i, which is a leaf. If the ensemble averages, the
+// value of output o is divided by count[o], the number of trees that add to this output.
 func (t *treeLists) leaf(i, k int, tr *tree.Tree, count []int) error {
 	first, last := int(tr.Output), int(tr.Output)
 	if tr.Values != nil {

@@ -29,7 +29,8 @@ const (
 	linkShares
 )
 
-// grown has the facts about a model of trees that both packages, gbdt and forest, have.
+// grown has the facts about a model of trees that models of packages gbdt and forest have in
+// common.
 type grown struct {
 	ensemble *tree.Ensemble
 	reads    []model.Input

@@ -111,7 +111,7 @@ func TestDamaged(t *testing.T) {
 	require.NoError(t, err)
 	for n := range len(whole) - 1 { // the last byte, a newline, may be missing
 		_, err := Import(whole[:n])
-		require.Error(t, err, "cut to %d bytes", n)
+		require.Error(t, err, "Import must refuse a document cut to %d bytes", n)
 	}
 	_, err = Import([]byte(strings.ReplaceAll(string(whole), "\n", "\r\n  ")))
 	require.NoError(t, err, "white space between elements must be ignored")

@@ -23,7 +23,7 @@ const (
 	// extensionName is the name of the extension, which has the facts about a model that PMML
 	// cannot express, such as how it was trained.
 	extensionName = "superstep.model"
-	// ofModel takes, in the extension, the place of numbers that are in the model's element.
+	// ofModel replaces, in the extension, the numbers that are in the model's element.
 	ofModel = "$model"
 )
 

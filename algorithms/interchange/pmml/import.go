@@ -12,10 +12,11 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Import returns the model, or the *pipeline.Model, in a document that Export wrote. It has the
-// same model file as the exported model. The numbers of regressions and clusters are read from
-// their elements. Import returns an error for a document of another producer, for a damaged
-// document, and for a document that differs from the one that Export makes from its content.
+// Import returns the model, or the *pipeline.Model, in a document that Export wrote. The
+// imported model has the same model file as the exported model. The numbers of regressions and
+// clusters are read from their elements. Import returns an error for a document of another
+// producer, for a damaged document, and for a document that differs from the one that Export
+// makes from its content.
 func Import(data []byte) (model.Model, error) {
 	m, err := read(data)
 	if err != nil {

@@ -153,7 +153,7 @@ func requireSame(t *testing.T, m model.Model, root *element, columns []string, r
 			if refused != nil {
 				for name, v := range fields {
 					if name == column || strings.HasPrefix(name, column+"_2") || strings.HasPrefix(name, column+"[") && rows[i][column] == nil {
-						require.True(t, v == nil || v == rows[i][column] || v == fieldValues(rows[i])[column], "row %d: %s: %v", i, name, refused)
+						require.True(t, v == nil || v == rows[i][column] || v == fieldValues(rows[i])[column], "row %d: %s must be missing or an input, because the model refuses the row: %v", i, name, refused)
 					}
 				}
 				continue

@@ -22,7 +22,8 @@ func (b *builder) policy(u prepare.Unknown) (keep bool) {
 	return u == prepare.Keep
 }
 
-// each derives a field from each of the n fields of a column of numbers.
+// each derives the n fields of the column to from the n fields of the column from, which has
+// numbers.
 func (b *builder) each(from, to string, n int, expression func(j int, x element) element) {
 	fields := b.numbers(from, n)
 	if b.err != nil {
@@ -88,7 +89,8 @@ func (b *builder) imputer(m *prepare.ImputerModel) {
 }
 
 // index returns an expression for the numbers of a column's categories, counted from first.
-// Other values become otherwise. Missing values become absent, or stay missing if absent is "".
+// Values that are not categories become the value of otherwise. Missing values become the value
+// of absent, or remain missing if absent is "".
 func (b *builder) index(name string, values []string, first int, otherwise, absent string) element {
 	c := b.find(name, 1)
 	var options []string

@@ -129,7 +129,8 @@ func indent(b *bytes.Buffer, depth int) {
 	}
 }
 
-// escape writes text in such a form that a reader gets back all of its characters.
+// escape writes text with the characters escaped that XML would otherwise interpret or
+// normalize. It is an error if text has characters that XML cannot represent.
 func escape(b *bytes.Buffer, text string) error {
 	if !utf8.ValidString(text) {
 		return fmt.Errorf("the text %q is not UTF-8", text)

@@ -40,11 +40,11 @@ func TestTruncated(t *testing.T) {
 	text, data := encoded(t)
 	for n := range text {
 		_, err := Decode([]byte(text[:n]))
-		require.Error(t, err, "cut to %d bytes", n)
+		require.Error(t, err, "Decode must refuse a file cut to %d bytes", n)
 	}
 	for n := range data {
 		_, err := Decode(data[:n])
-		require.Error(t, err, "cut to %d bytes", n)
+		require.Error(t, err, "Decode must refuse a file cut to %d bytes", n)
 	}
 	_, err := Decode([]byte(text + "{"))
 	require.ErrorContains(t, err, "follows the object")

@@ -30,7 +30,7 @@ const (
 	maxCategory = 1 << 24
 )
 
-// noParent is the number of the parent in roots and in pruned nodes.
+// noParent is the number that files have for the parent of a root or of a pruned node.
 const noParent = math.MaxInt32
 
 // Load reads a model file, JSON or UBJSON, that Booster.save_model of XGBoost 1.0 to 3.x wrote.

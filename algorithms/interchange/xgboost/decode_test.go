@@ -19,7 +19,7 @@ import (
 )
 
 // TestModelsOfXGBoost requires that models of three versions of XGBoost give the same margins,
-// predictions, leaves, and margins of the first round as in these versions.
+// predictions, leaves, and margins of the first round in this package as in these versions.
 func TestModelsOfXGBoost(t *testing.T) {
 	all, rows := readAll(t)
 	eachModel(t, func(version, name, path string) {
@@ -85,7 +85,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// TestToyOf14 reads a model of XGBoost 1.4 whose splits are all categorical.
+// TestToyOf14 compares the predictions of a model of XGBoost 1.4, whose splits are all
+// categorical, with the predictions of XGBoost.
 func TestToyOf14(t *testing.T) {
 	m, err := Load("testdata/toy_categorical.json")
 	require.NoError(t, err)

@@ -102,7 +102,7 @@ func (m *Model) value() (any, error) {
 	return members{{"learner", learner}, {"version", written}}, nil
 }
 
-// check returns an error about facts, except those about trees, that a file cannot express.
+// check returns an error about facts that a file cannot express, except facts about trees.
 func (m *Model) check(o objective) error {
 	e := m.Ensemble
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// placed is a tree of the file: a tree of the ensemble, for one of its outputs. If tree is nil,
-// it is a single leaf.
+// placed describes a tree of the file, which is a tree of the ensemble for one of its outputs.
+// If field tree is nil, the tree of the file is a single leaf.
 type placed struct {
 	tree   *tree.Tree
 	number int // number of the tree in the ensemble, for errors
@@ -98,8 +98,8 @@ func (m *Model) place(rest []float64) ([]placed, []any, error) {
 	return all, weights, nil
 }
 
-// withRest adds rest, the rest of an output's base, to the leaves of its first tree whose
-// weight is not close to 0. If there is no such tree, it appends one.
+// withRest adds rest, the rest of an output's base, to the leaves of the output's first tree
+// whose weight is not close to 0. If there is no such tree, it appends one.
 func withRest(list []placed, output int, rest float64) []placed {
 	if rest == 0 {
 		return list
@@ -204,7 +204,7 @@ func siblings(nodes []tree.Node) []int32 {
 	return order
 }
 
-// node writes the node numbered from of the tree to the arrays as node i.
+// node writes a node of the tree to the arrays, as node i. from is its number in the tree.
 func (p *placed) node(a *arrays, i, from int, number []int32, e *tree.Ensemble) error {
 	a.left[i], a.right[i] = -1, -1
 	var n tree.Node

@@ -10,7 +10,8 @@ import (
 )
 
 // jsonReader reads JSON as XGBoost writes it: RFC 8259 with the words NaN, Infinity and
-// -Infinity. Numbers with a point or an exponent are float32 values.
+// -Infinity. Numbers with a point or an exponent are rounded to float32; other numbers must be
+// integers of 64 bits.
 type jsonReader struct {
 	text string
 	at   int
@@ -189,7 +190,7 @@ func asNumber(v any) (float64, bool) {
 	return 0, false
 }
 
-// mixed returns numbers as the beginning of a []any.
+// mixed returns numbers as a []any, with room for one more element.
 func mixed(numbers []float64) []any {
 	list := make([]any, len(numbers), len(numbers)+1)
 	for i, v := range numbers {
@@ -271,7 +272,8 @@ func (r *jsonReader) string() (string, error) {
 	return "", errEnd
 }
 
-// whole returns a string that ends at its closing quote, after checking it.
+// whole consumes the closing quote of the string s and returns s, which must be valid UTF-8.
+// The string begins at byte from of the file.
 func (r *jsonReader) whole(from int, s string) (string, error) {
 	if !utf8.ValidString(s) {
 		r.at = from
@@ -384,7 +386,7 @@ func appendInteger[T int | int32 | int64 | uint8](b []byte, v T) []byte {
 	return strconv.AppendInt(b, int64(v), 10)
 }
 
-// appendFloat appends the shortest decimal of a float32, such as 1.5E0.
+// appendFloat appends the shortest decimal that parses to v, with an exponent, such as 1.5E0.
 func appendFloat(b []byte, v float32) []byte {
 	switch {
 	case v != v:

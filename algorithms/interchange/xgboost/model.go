@@ -15,7 +15,7 @@ import (
 // Model is a boosted model in the form of XGBoost's files.
 type Model struct {
 	// Ensemble has the trees. Its margins equal XGBoost's predictions with output_margin.
-	// Ensemble.Base is always a margin, also if base_score in the file is not.
+	// Ensemble.Base is always a margin, even if base_score in the file is not a margin.
 	Ensemble *tree.Ensemble
 	// Objective is XGBoost's name of the objective, such as "binary:logistic". The objective
 	// determines how margins become predictions; see Transform.
@@ -38,9 +38,9 @@ type Model struct {
 }
 
 // New returns a model of an ensemble. objective is XGBoost's name of the objective. classes is
-// the number of classes for multi:softprob and multi:softmax, and the ensemble must have as
-// many outputs. It is ignored for other objectives. The model keeps a reference to the
-// ensemble.
+// the number of classes for multi:softprob and multi:softmax, and must equal the number of
+// outputs of the ensemble. It is ignored for other objectives. The model keeps a reference to
+// the ensemble.
 func New(e *tree.Ensemble, objective string, classes int) (*Model, error) {
 	m := &Model{Ensemble: e, Objective: objective}
 	o, err := objectiveOf(objective)

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// ubjReader reads the part of Universal Binary JSON, draft 12, that models need. High precision
-// numbers, and typed containers of anything but numbers, are not supported. Integers are
-// big-endian. A length that exceeds the rest of the file is an error.
+// ubjReader reads the part of Universal Binary JSON, draft 12, that models need. High-precision
+// numbers, objects with a type or a count, and typed arrays of anything but numbers are not
+// supported. Integers are big-endian. A length that exceeds the rest of the file is an error.
 type ubjReader struct {
 	data []byte
 	at   int
@@ -87,9 +87,9 @@ func number(marker byte, b []byte) float64 {
 	return math.Float64frombits(binary.BigEndian.Uint64(b))
 }
 
-// length reads a length, which consists of the marker of an integer type and the integer. The
-// parameter least is the smallest number of bytes of a counted element. It is an error if the
-// rest of the file is too short for the length.
+// length reads a length, which consists of the marker of an integer type and the integer. Each
+// counted element takes at least least bytes. It is an error if the rest of the file is too
+// short for so many elements.
 func (r *ubjReader) length(least int) (int, error) {
 	c, err := r.marker()
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// member is a member of an object that is written.
+// member is a member of an object, for writing.
 //
 // Values of JSON and UBJSON are read as nil, bool, float64, string, []float64 (an array with
 // only numbers and bools, or without elements), []any and map[string]any. They are written from
-// string, int, float32, bool, []float32, []int32, []int64, []uint8 (these four become typed
-// arrays in UBJSON), []int, []string, []any and members.
+// string, int, float32, []float32, []int32, []int64, []uint8 (these four become typed arrays in
+// UBJSON), []int, []string, []any and members.
 type member struct {
 	name  string
 	value any
@@ -28,7 +28,7 @@ const maxDepth = 32
 
 var errDeep = fmt.Errorf("values are nested more than %d deep", maxDepth)
 
-// node is a value and its position in the file, for errors.
+// node is a value and its path in the file. The path is used in errors.
 type node struct {
 	up    *node
 	key   string
@@ -195,7 +195,7 @@ func (r *reader) numbers(n *node, length int) []float64 {
 	return list
 }
 
-// integers does what numbers does, for integers from least to most.
+// integers does what numbers does, and requires integers from least to most.
 func (r *reader) integers(n *node, length int, least, most float64) []float64 {
 	list := r.numbers(n, length)
 	for i, v := range list {
@@ -207,7 +207,8 @@ func (r *reader) integers(n *node, length int, least, most float64) []float64 {
 	return list
 }
 
-// array returns the elements of an array. It accepts arrays of numbers too.
+// array returns the elements of an array, which must be empty or have an element that is
+// neither a number nor a bool.
 func (r *reader) array(n *node) []any {
 	if r.err != nil {
 		return nil

@@ -2,8 +2,8 @@ package bins
 
 import "math/bits"
 
-// binner finds the bins of a feature's values fast. It looks up a table by the leading bits of
-// the difference between the key of the value and the key of the first cut. The entry of the
+// binner finds the bins of a feature's values quickly. It looks up a table by the leading bits
+// of the difference between the key of the value and the key of the first cut. The entry of the
 // table is the lowest bin of all keys with these leading bits. In most cases this is the bin of
 // the value; otherwise the key is compared with the next few cuts.
 type binner struct {
@@ -16,7 +16,7 @@ type binner struct {
 
 // The table has at most 2^tableBits entries. If it would have fewer than 2^leastBits, no table
 // is made, as it would not pay. Cuts are dense where values are dense, so for most values the
-// entry has no cut inside its range of keys.
+// range of keys of the entry contains no cut.
 const (
 	tableBits = 16
 	leastBits = 8

@@ -46,8 +46,8 @@ type Columns struct {
 	// row is not skipped because a feature is missing.
 	Skip bool
 	// CheckLabel, if set, returns what is wrong with a number as a label. Check calls it only
-	// with Skip: once rows have been left out, the original numbers of the rows after them,
-	// which errors must name, are lost. Without Skip, training checks the labels itself.
+	// with Skip, because an error must give the original number of the row, which is lost when
+	// earlier rows are left out. Without Skip, training checks the labels itself.
 	CheckLabel func(v float64) error
 }
 
@@ -82,7 +82,7 @@ type Facts struct {
 	Declared int
 	Rows     int64
 	Weighing int64   // number of rows whose weight is above 0
-	Weight   float64 // total
+	Weight   float64 // total weight of the rows
 	// Classes are the values of a ClassLabel as text, in ascending order of the values.
 	// ClassWeights has the total weight of each class. LabelType is the type of the label
 	// column, as schemas print it.

@@ -120,7 +120,7 @@ func TestRowsGoAsTheirBinsDo(t *testing.T) {
 		name string
 		o    bins.Options
 		data func(b *engine.Builder) *engine.Dataset
-		of   func(x float64) float64 // the value that binning must use for x; nil: x itself
+		of   func(x float64) float64 // the value that binning must use for x; nil means x itself
 	}{
 		{name: "dense", data: wild.Dataset},
 		{name: "few bins", data: wild.Dataset, o: bins.Options{MaxBins: 4}},
@@ -199,7 +199,7 @@ func TestSameBits(t *testing.T) {
 	r := sharding.NewRandom(4, "thin", 0, 0)
 	for i := range thin.X {
 		if i%30 < 20 && r.Float64() < 0.95 || i%30 >= 20 && i%10 != (i/30)%10 {
-			thin.X[i] = 0 // some features never occur in the same row, others do
+			thin.X[i] = 0 // some pairs of features occur in the same row, and some do not
 		}
 	}
 	thin.Sparse = true
@@ -326,7 +326,7 @@ func TestRowsOfAGroupStandTogether(t *testing.T) {
 	trial.SameBitsOfState(t, build)
 	s := collect(t, trial.Run(t, build, engine.Parallelism(3), engine.BatchRows(5)))
 	require.Len(t, s.Rows, n)
-	where := map[int64]string{} // by value of q: the shard and the group of its rows
+	where := map[int64]string{} // value of q -> the shard and the group of its rows
 	keys := map[string]int64{}
 	last := map[int64]float64{}
 	for _, row := range s.Rows {

@@ -17,11 +17,11 @@ import (
 type bundler struct {
 	plan     *plan
 	features []Feature
-	missing  []int64 // by feature: number of rows in which it is missing
+	missing  []int64 // for each feature, the number of rows in which it is missing
 	parts    []packed
 	rows     int64 // number of rows of the job
 
-	stored     []int64 // by feature: number of rows that store it
+	stored     []int64 // for each feature, the number of rows that store it
 	candidates []int   // indices of the features that may share a column
 	next       int     // the first candidate of the window
 	bundles    [][]int // features of each bundle; some have only one
@@ -34,9 +34,9 @@ const (
 	// openBundles is the largest number of bundles that are tried for a feature.
 	openBundles = 256
 	// A column takes one byte per row, and an entry of Sparse takes 4 bytes. So a column is
-	// used if at least one of denseShare rows stores something in it.
+	// used if at least 1/denseShare of the rows store something in it.
 	denseShare = 4
-	// meetRows is the number of rows that meet reads at a time, which it calls a chunk.
+	// meetRows is the number of rows that meet reads at a time. They are called a chunk.
 	meetRows = 1 << 10
 )
 
@@ -60,7 +60,7 @@ func (b *bundler) countLength() int {
 	return len(b.features)
 }
 
-// count adds, for each feature, the number of the subtask's rows that store it to out.
+// count adds to out, for each feature, the number of the subtask's rows that store it.
 func (b *bundler) count(out []int64) {
 	for i := range out {
 		f := &b.features[i]
@@ -118,18 +118,19 @@ func (b *bundler) done() bool { return b.next >= len(b.candidates) }
 // meetLength returns the length of the matrix of the window, in words.
 func (b *bundler) meetLength() int { return len(b.window()) * words(len(b.window())) }
 
-// meet sets in out the bits of the pairs of features that some row of the subtask stores.
+// meet sets in out the bit of each pair of features of which some row of the subtask stores
+// both.
 func (b *bundler) meet(out []int64) {
 	if len(out) == 0 {
 		return
 	}
 	window := b.window()
 	width := words(len(window))
-	rows := make([]uint64, meetRows*width) // by row of the chunk: bitset of the features that the row stores
+	rows := make([]uint64, meetRows*width) // for each row of the chunk, the bitset of the features that it stores
 	var seen []uint64                      // (feature, row) pairs that the chunk stores
 	for k := range b.parts {
 		p := &b.parts[k]
-		from := make([]int32, len(window)) // by feature: first entry after the chunk
+		from := make([]int32, len(window)) // for each feature, the first entry after the chunk
 		for lo := 0; lo < p.n; lo += meetRows {
 			seen = b.storedIn(p, from, int32(min(lo+meetRows, p.n)), seen[:0])
 			clear(rows)

@@ -25,7 +25,7 @@ type checker struct {
 
 	rows    int            // rows of the current shard so far
 	batches []arrow.Record // batches of the shard, retained
-	skip    [][]bool       // skip[b][i] reports whether row i of batch b is left out; skip[b] is nil if no row is
+	skip    [][]bool       // skip[b][i] reports whether row i of batch b is left out; skip[b] is nil if no row of b is left out
 	skipped int64
 	width   int // length of the shard's ragged vectors; −1 before the first vector
 }

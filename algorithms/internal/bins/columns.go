@@ -13,7 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// layoutKind says how a dataset has its features: in which number and type of columns.
+// layoutKind says whether each feature has its own column or all are in one vector column, and
+// of which type the vectors are.
 type layoutKind = rows.Layout
 
 const (
@@ -35,11 +36,11 @@ type plan struct {
 	vector   int   // index of the vector column
 	features []int // indices of the separate columns
 	text     []bool
-	coded    []bool // by feature: whether its values are integer codes; nil for vectors, for which codedAt is used
+	coded    []bool // for each feature, whether its values are integer codes; nil for vectors, for which codedAt is used
 	codedAt  map[int]bool
 	dim      int // number of features; 0 if it is known only from the data
 
-	labelAt, upperAt, weightAt, groupAt int // −1: none
+	labelAt, upperAt, weightAt, groupAt int // indices of these columns; −1 if there is no such column
 	marginsAt                           []int
 	lenient                             bool // for an evaluation set: invalid codes are missing values
 
@@ -229,8 +230,8 @@ func (p *plan) nameOf(feature int) string {
 	return fmt.Sprintf("f%d", feature)
 }
 
-// describe returns the column, and for a vector the component, of a feature, as messages about
-// a row name it.
+// describe returns the name of a feature's column and, for a vector, also of its component, for
+// messages about rows.
 func (p *plan) describe(feature int) string {
 	if p.kind == separate {
 		return fmt.Sprintf("column %q", p.columns.Features[feature])

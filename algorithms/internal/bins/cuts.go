@@ -23,8 +23,8 @@ import (
 // of pairs (value, weight).
 
 // firstPositions returns positions in the cumulative weight such that every heavy value is at
-// one of them. The positions are ascending. If all values are light, they are 0 and the
-// positions of the cuts.
+// one of them. The positions are ascending. If all values are light, the positions are 0,
+// followed by the positions of the cuts.
 func firstPositions(total int64, bins int) []int64 {
 	at := make([]int64, 0, bins)
 	for i := range bins {
@@ -146,7 +146,7 @@ func cutsBetween(a, b []int64) []float32 {
 	last := int64(-1)
 	for i := range a {
 		if a[i] < 0 || b[i] >= 1<<32 || b[i] == last {
-			continue // there is no value on one side, or the threshold repeats the one before
+			continue // there is no value on one side, or the threshold repeats the previous threshold
 		}
 		last = b[i]
 		cuts = append(cuts, between(valueOf(uint32(a[i])), valueOf(uint32(b[i]))))

@@ -284,7 +284,7 @@ func TestCutsAreTheDefinition(t *testing.T) {
 		for task, own := range features {
 			for j, f := range own {
 				want := referenceCuts(columns[j], weights, most)
-				require.Equal(t, want, f.Cuts, "feature %d on subtask %d", j, task)
+				require.Equal(t, want, f.Cuts, "the cuts of feature %d on subtask %d must equal the reference", j, task)
 				require.LessOrEqual(t, f.Bins, most)
 				seen[fmt.Sprint(j, len(want) == most-1)] = true
 			}
@@ -387,8 +387,8 @@ func TestSortingAsTheLibraryDoes(t *testing.T) {
 			wantPairs := slices.Sorted(slices.Values(pairs))
 			sorted, _ := sortKeys(keys, make([]uint32, n))
 			sortedPairs, _ := sortPairs(pairs, make([]uint64, n))
-			require.True(t, slices.Equal(want, sorted), "%d keys with mask %x", n, mask)
-			require.True(t, slices.Equal(wantPairs, sortedPairs), "%d pairs with mask %x", n, mask) // requires a stable sort
+			require.True(t, slices.Equal(want, sorted), "%d keys with mask %x must be sorted", n, mask)
+			require.True(t, slices.Equal(wantPairs, sortedPairs), "%d pairs with mask %x must be sorted stably", n, mask) // requires a stable sort
 		}
 	}
 }

@@ -1,8 +1,8 @@
 package bins
 
 // Dense bins n rows of d features without a job. x has the rows, row-major. Dense is meant for
-// tests and benchmarks of the growth of trees. The result equals that of a job with these rows
-// as one shard, and does not refer to x.
+// tests and benchmarks of the growth of trees. The result equals the Data of a job with these
+// rows as one shard. It does not refer to x.
 func Dense(x []float64, n, d int, o Options) *Data {
 	p := &plan{kind: denseRows, dim: d, options: o, vector: -1, labelAt: -1, upperAt: -1, weightAt: -1, groupAt: -1}
 	if p.options.MaxBins < 2 || p.options.MaxBins > MaxBins {

@@ -54,7 +54,7 @@ func (c *collector) number(column arrow.Array, i int) int32 {
 }
 
 // sorted returns the dictionary of the values, without weights and with counts of 0. place[n]
-// is the index in it of the value with number n.
+// is the index in the dictionary of the value with number n.
 func (c *collector) sorted() (d dictionary, place []int32) {
 	order := make([]int, len(c.keys))
 	for i := range order {

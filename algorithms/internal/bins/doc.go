@@ -20,8 +20,8 @@
 //
 // With a group column, rows are first partitioned among shards by a hash of the group. Within a
 // shard, the rows of each group are then made adjacent, in the order in which they arrived, and
-// groups are ordered by their first rows. The result depends on the data and the number of
-// shards only.
+// groups are ordered by their first rows. The result depends only on the data and the number of
+// shards.
 //
 // # Values
 //
@@ -34,14 +34,14 @@
 //
 // # Cuts
 //
-// If a feature has at most [MaxBins] distinct values, each value has its own bin, and the cuts
-// are midpoints between neighbouring values. Otherwise the bins have about equal weights, and a
-// value that is heavier than such a bin has its own bin; cuts.go has the definition. The cuts
-// are exact quantiles, not approximations from a sketch. Each subtask sorts its values, for a
-// group of features at a time. A radix selection then finds the quantiles over all subtasks
-// from sums of counts (see finder and search). Counts and weights are integers, so the cuts are
-// a function of the multiset of (value, weight), where weights are rounded to 2^−32 of the
-// largest weight. Rows of weight 0 do not influence cuts.
+// If a feature has at most Options.MaxBins distinct values, each value has its own bin, and the
+// cuts are midpoints between neighbouring values. Otherwise the bins have about equal weights,
+// and a value that is heavier than such a bin has its own bin; cuts.go has the definition. The
+// cuts are exact quantiles, not approximations from a sketch. Each subtask sorts its values,
+// for a group of features at a time. A radix selection then finds the quantiles over all
+// subtasks from sums of counts (see finder and search). Counts and weights are integers, so the
+// cuts are a function of the multiset of (value, weight), where weights are rounded to 2^−32 of
+// the largest weight. Rows of weight 0 do not influence cuts.
 //
 // # Categories
 //

@@ -8,8 +8,8 @@ import (
 )
 
 // finder finds the cuts of features, a group of features at a time. Each subtask has a finder.
-// The methods do not communicate. Between two of them, the caller reduces the numbers that one
-// method returns over all subtasks, and passes the result to the next method:
+// The methods do not communicate. The caller reduces the numbers that one method computes over
+// all subtasks, and passes the result to the next method:
 //
 //	for f.load() {
 //		f.merge(all subtasks' f.distinct())
@@ -26,10 +26,10 @@ import (
 type finder struct {
 	plan     *plan
 	features []Feature
-	missing  []int64 // by feature: number of rows of the job in which it is missing
-	expect   []int64 // by feature: expected number of values on a subtask
+	missing  []int64 // for each feature, the number of rows of the job in which it is missing
+	expect   []int64 // for each feature, the expected number of values on a subtask
 	parts    []packed
-	weights  [][]uint32 // by part and row; nil if every row weighs 1
+	weights  [][]uint32 // weights[part][row]; nil if every row weighs 1
 	weight   int64      // total weight of the parts' rows
 	rows     int64
 
@@ -45,8 +45,8 @@ type finder struct {
 type work struct {
 	feature  int
 	column   column
-	values   []uint32 // keys of the distinct values, if there are at most MaxBins
-	many     bool     // there are more than MaxBins distinct values
+	values   []uint32 // keys of the distinct values, if there are at most Options.MaxBins
+	many     bool     // there are more than Options.MaxBins distinct values
 	total    int64
 	search   *search // nil if there is nothing to search for
 	division division
@@ -64,8 +64,8 @@ const (
 	groupMost    = 256
 )
 
-// load begins the next group of features and sorts the subtask's values of each. It returns
-// false if no feature is left.
+// load begins the next group of features and sorts the subtask's values of each of these
+// features. It returns false if no feature is left.
 func (f *finder) load() bool {
 	f.work = f.work[:0]
 	least, room := groupLeast, int64(groupEntries)
@@ -295,8 +295,8 @@ func (f *finder) setWeights(largest float64, rows int64) {
 }
 
 // distinct returns, for each feature of the group, the number of distinct values on the
-// subtask, followed by the keys of these values. If there are more than MaxBins values, it
-// returns −1 instead.
+// subtask, followed by the keys of these values. If there are more than Options.MaxBins values,
+// it returns −1 instead.
 func (f *finder) distinct() []int32 {
 	var all []int32
 	var values []uint32
@@ -354,8 +354,8 @@ func (f *finder) counts(out []int64) {
 	}
 }
 
-// begin starts the first search of each feature with more than MaxBins distinct values. sums
-// has the results of counts, summed over all subtasks.
+// begin starts the first search of each feature with more than Options.MaxBins distinct values.
+// sums has the results of counts, summed over all subtasks.
 func (f *finder) begin(sums []int64) {
 	for i := range f.work {
 		w := &f.work[i]
@@ -448,8 +448,9 @@ func (f *finder) neighboursLength() int {
 	return n
 }
 
-// neighbours raises out, for each cut, to the key of the subtask's largest value below the cut,
-// and to the negative key of its smallest value that is not below the cut.
+// neighbours updates two maxima in out for each cut: the largest key of the values below the
+// cut, and the largest negated key of the other values. It takes into account the subtask's
+// values.
 func (f *finder) neighbours(out []int64) {
 	for i := range f.work {
 		w := &f.work[i]

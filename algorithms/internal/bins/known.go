@@ -24,8 +24,8 @@ type knownRow struct {
 }
 
 // knownFile is the encoding of known. The cuts of all features are in one byte slice, and so
-// are the codes, since there may be millions. HowMany and HowCodes have the numbers of cuts and
-// of codes of each feature.
+// are the codes, since a job may have millions of them. HowMany and HowCodes have the numbers
+// of cuts and of codes of each feature.
 type knownFile struct {
 	Known    known
 	Cuts     []byte

@@ -48,7 +48,8 @@ func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) {
 	return d, nil
 }
 
-// state returns how many bytes Open and training keep on the heap for the rows of a shard.
+// state returns the number of bytes that Open and training keep on the heap for the rows of a
+// shard.
 func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
 	n, entries, err := sizesOf(rows)
 	if err != nil {
@@ -192,8 +193,8 @@ func blockBytes(rows, stride int) int { return (rows*stride + 63) &^ 63 }
 // small, so that these rows of the block stay in the cache.
 const binRows = 256
 
-// denseFiller returns a function that fills the slice to with the bins of block number block,
-// for the rows of parts[part], which are dense.
+// denseFiller returns a function that writes the bins of one block to its last argument, for
+// the rows of parts[part], which are dense.
 func (d *Data) denseFiller(p *plan, parts []packed) func(block, part int, to []byte) {
 	binners := make([]*binner, len(d.Layout.Columns))
 	for c := range binners {
@@ -236,7 +237,7 @@ func (b *Block) fillPart(all []byte, part *packed, columns []*binner, codes [][]
 }
 
 // fillText does what fill does, for values that are numbers of a shard's own categories. bin
-// has the bin of each of these.
+// has the bin of each of these categories.
 func (b *binner) fillText(to []byte, stride int, values []float32, bin []uint8) {
 	for i, x := range values {
 		if x != x {
@@ -281,11 +282,11 @@ func (p *plan) textDictionary(feature int) int {
 	return n
 }
 
-// sparseFiller returns a function that fills the slice to with the bins of block number block,
-// for the rows of parts[part], which are sparse.
+// sparseFiller returns a function that writes the bins of one block to its last argument, for
+// the rows of parts[part], which are sparse.
 func (d *Data) sparseFiller(p *plan, parts []packed) func(block, part int, to []byte) {
 	of := -1                // the block whose features binners has
-	var binners [][]*binner // by column, then by feature in the column
+	var binners [][]*binner // the binners of each column of the block, one for each feature in the column
 	return func(block, part int, to []byte) {
 		b := &d.Blocks[block]
 		if block != of {

@@ -14,8 +14,8 @@ import (
 )
 
 // packed has the checked rows of a shard. In the dataset it is one row, whose cells are whole
-// columns. So values can be stored by feature, as the search for cuts and the binning read
-// them. The number of features need not be known when the job is built.
+// columns. So values can be stored by feature, which is the order in which the search for cuts
+// and the binning read them. The number of features need not be known when the job is built.
 //
 // Features are stored in one of three ways. If the dataset has a shard's dense rows contiguous
 // in memory, raw is a view of that memory, row-major. Other dense rows are stored in values, by

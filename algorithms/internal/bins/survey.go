@@ -123,8 +123,8 @@ type survey struct {
 	handed bool // whether the sums of the current stage of once have been written to a buffer
 }
 
-// survey adds the queue of the facts to b and returns its output. op is the first word of its
-// name.
+// survey adds the queue of the facts to b and returns its output. op is the first word of the
+// queue's name.
 func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 	or := comqueue.CommutativeOperator("or", int64(0), func(dst, src []int64) {
 		for i, v := range src[:len(dst)] {

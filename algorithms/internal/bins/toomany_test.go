@@ -16,14 +16,14 @@ func TestTooManyCategoriesAndClasses(t *testing.T) {
 	for i := range words {
 		words[i] = strconv.Itoa(i)
 	}
-	codes := make([]int64, bins.MaxCategory+1) // all possible codes: one more than may have bins
+	codes := make([]int64, bins.MaxCategory+1) // all possible codes: one more than MaxCategories
 	for i := range codes {
 		codes[i] = int64(i)
 	}
 	for i := range numbers {
 		numbers[i] = float64(i)
 	}
-	for _, shards := range []int{1, 2} { // the limit is exceeded in one shard, and only in both together
+	for _, shards := range []int{1, 2} { // a single shard exceeds the limit; of two shards, only both together do
 		_, err := trial.Try(t, func(b *engine.Builder) {
 			rec := columnsRecord([]string{"word"}, words)
 			engine.Collect(check(b, dataset(rec)(b), bins.Columns{Features: []string{"word"}}, bins.NoLabel, bins.Options{}), "seen")

@@ -17,8 +17,9 @@ import (
 // maxDepth bounds the nesting of pipelines.
 const maxDepth = 8
 
-// Manifest is the content of a model's file, in which numbers that other parts of the foreign
-// file have are replaced by references. A pipeline has the manifests of its stages instead.
+// Manifest is the content of a model's file. Numbers that are in other parts of the foreign
+// file are replaced by references to these parts. The manifest of a pipeline has the manifests
+// of its stages instead.
 type Manifest struct {
 	Kind    string          `json:"kind"`
 	Single  bool            `json:"single,omitempty"` // set only in the outermost manifest, by onnx.ExportSingle
@@ -30,8 +31,8 @@ type Manifest struct {
 }
 
 // Of returns the manifest of a model. For each model in it that is not a pipeline, Of checks
-// the model and calls add, with the name with which errors about the model begin. Then refer
-// replaces numbers in the model's payload by references.
+// the model and calls add, where name is the text with which errors about the model begin. It
+// then calls refer, which replaces numbers in the model's payload by references.
 func Of(m model.Model, add func(m model.Model, name string) error, refer func(payload any) error) (Manifest, error) {
 	return of(m, m.Kind(), add, refer)
 }
