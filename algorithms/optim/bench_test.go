@@ -16,7 +16,7 @@ import (
 
 // byHand is L-BFGS as a programmer would write it for one thread, with the two-loop recursion
 // on vectors, a backtracking search on cached margins, and one buffer for all shards. It
-// returns the final loss and how many times it read the rows.
+// returns the final loss and the number of times that it read the rows.
 func byHand(e *evaluator, shards int, l2 float64, iterations int) (loss float64, reads int) {
 	n := e.parameters()
 	each := func(out []float64, f func(shard int, out []float64) error) {

@@ -25,10 +25,10 @@ type Minimum struct {
 // parameters without a penalty, losses that are linear in parameters, and second derivatives.
 //
 // loss adds its derivatives to grad, which has n numbers. It must depend on its arguments
-// alone. loss must neither retain row, with its strings and slices, nor modify w. In sums of
-// products, float64(x*y) keeps processors from fusing multiplication and addition, so that the
-// bits are the same everywhere. Rows are read again in each pass and not copied, so the dataset
-// may be larger than memory.
+// alone. loss must neither retain row, with its strings and slices, nor modify w. loss should
+// write float64(x*y) in sums of products: the conversion keeps processors from fusing
+// multiplication and addition, so that the bits are the same on all processors. Rows are read
+// again in each pass and not copied, so the dataset may be larger than memory.
 //
 // By default the method is L-BFGS. Settings may name another method except Newton, which needs
 // second derivatives.

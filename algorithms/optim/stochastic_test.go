@@ -126,7 +126,7 @@ func TestSGDEnds(t *testing.T) {
 	require.Equal(t, optim.GradientSmall, r.Reason)
 	require.Equal(t, 1.0, r.Reads)
 	r = end(optim.Settings{Tol: 0.05, MaxIter: 20, Stochastic: optim.Stochastic{Rate: 1}})
-	require.Equal(t, optim.GradientSmall, r.Reason, "Tol is tested on all rows at the end; gradient norm %v", r.GradientNorm)
+	require.Equal(t, optim.GradientSmall, r.Reason, "Tol must be tested on all rows at the end; gradient norm %v", r.GradientNorm)
 	r = end(optim.Settings{LossTol: 1, MaxIter: 9, Stochastic: optim.Stochastic{Average: true}})
 	require.Equal(t, 5, r.Iterations, "LossTol must not end training before averaging has begun")
 
