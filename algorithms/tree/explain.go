@@ -3,7 +3,7 @@ package tree
 import "fmt"
 
 // An Explainer attributes the score of a row to the features of the row, by Shapley values. Any
-// number of goroutines may use it. It keeps its working memory. So it allocates only when more
+// number of goroutines may use it. It reuses its working memory, and allocates only when more
 // goroutines use it at the same time than ever before.
 //
 // The worth of a set of features is the expected score of a row of which only these features

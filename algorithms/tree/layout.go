@@ -27,10 +27,10 @@ const maxTop = 8
 // categories in the block.
 //
 // Below the top, rows walk from link to link; a single row does so in whole trees. There is a
-// link for each node. It has the index of the link of its left child, which is followed by that
-// of the right child. The link of a leaf is its own left child and sends no row right. So rows
-// that have reached a leaf stay there while other rows walk on, and several walks can advance
-// together.
+// link for each node. It has the index of the link of the node's left child. The link of the
+// right child comes directly after it. The link of a leaf is its own left child and sends no
+// row right. So rows that have reached a leaf stay there while other rows walk on, and several
+// walks can advance together.
 type layout[K key] struct {
 	e *Ensemble
 	// weights has the number of trees that add to each output, if the ensemble averages.
@@ -72,9 +72,9 @@ type layout[K key] struct {
 	words   []uint32
 }
 
-// link is a node in the form that is used for walks. Rows whose key in slot is larger than
-// above go to link left+1, and other rows to link left. If slot is negative, its bitwise
-// complement is a categorical slot, and above is the number of a set.
+// link is a node in the form that is used for walks. Rows whose key in slot is larger than the
+// field above go to link left+1, and other rows go to link left. If slot is negative, its
+// bitwise complement is a categorical slot, and the field above is the number of a set.
 type link[K key] struct {
 	above K
 	slot  int32
@@ -185,7 +185,7 @@ func (l *layout[K]) link(t *Tree, top *top, place map[slot]int32) {
 	}
 }
 
-// append appends the link of a node as that of a leaf.
+// append appends a link for the node with the given number, as if the node were a leaf.
 func (l *layout[K]) append(t *Tree, number int32) {
 	l.links = append(l.links, link[K]{above: ^lowest[K](), left: int32(len(l.links))})
 	l.leaves = append(l.leaves, t.Nodes[number].Value*t.Weight)
@@ -245,8 +245,9 @@ func (l *layout[K]) placeTops(e *Ensemble) {
 	}
 }
 
-// topDepth returns the depth of a tree's top. This is the depth of the tree if it is small, and
-// otherwise the number of levels that are at least a quarter full.
+// topDepth returns the depth of a tree's top. If the tree is small, the top has the depth of
+// the tree. Otherwise it has at most maxTop levels, and levels beyond the fifth are part of it
+// only if they are at least a quarter full.
 func (l *layout[K]) topDepth(root int32, level, next []int32) int32 {
 	level = append(level[:0], root)
 	for depth := int32(0); ; depth++ {

@@ -12,7 +12,7 @@ type source struct {
 	absent Absent
 }
 
-// few is a number of rows. For fewer rows, masks would cost more time than they save.
+// few is the least number of rows for which masks save more time than they cost.
 const few = 12
 
 // onStack is the largest number of slots for which the keys of a single row are stored on the

@@ -17,7 +17,7 @@ type Scorer struct {
 
 // CSR is a block of sparse rows in compressed form: the features and values of row i are Col[p]
 // and Val[p] for p from RowPtr[i] to RowPtr[i+1]−1. Features that the ensemble does not have
-// are ignored. If a feature has several values, the last counts.
+// are ignored. If a feature has several values in a row, the last one is used.
 type CSR struct {
 	RowPtr []int64
 	Col    []int32

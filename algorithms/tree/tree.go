@@ -24,7 +24,8 @@ type Node struct {
 	// Left and Right are the numbers of the children within the tree; 0 at leaves.
 	Left, Right int32
 	// For categorical nodes, Set is the index of the node's first word in Tree.Sets, and
-	// SetWords the number of its words. Category c is in the set if bit c%32 of word c/32 is 1.
+	// SetWords is the number of its words. Category c is in the set if bit c%32 of word c/32 is
+	// 1.
 	Set, SetWords int32
 	Flags         Flags
 	// Threshold is the value below which rows go left.
