@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Norm is a length of vectors.
+// Norm is a definition of the length of a vector.
 type Norm int
 
 const (
@@ -43,7 +43,7 @@ func (n *Norm) UnmarshalText(text []byte) error { return norms.Parse(n, text) }
 type Normalizer struct {
 	// Columns are the vector columns. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the new columns. If it is empty, they replace Columns.
+	// Outputs names the new columns. If Outputs is empty, the new columns replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
 	// Norm is the kind of length; the zero value is L2.
 	Norm Norm `json:"norm"`
@@ -145,7 +145,7 @@ func normalize(x, made []float64, norm Norm) {
 	}
 	length := most
 	switch {
-	case most == 0: // also without components
+	case most == 0: // also if the vector has no components
 		copy(made, x)
 		return
 	case norm == L1 && sum-sum == 0:
