@@ -9,9 +9,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// cholesky computes Newton directions. Only one subtask stores the factor and solves, because
-// the matrix is the same on all subtasks and the resulting direction is small. The other
-// subtasks wait meanwhile, so the factorisation uses as many goroutines as there are subtasks.
+// cholesky computes Newton directions. Only one subtask stores the factor and solves the
+// system, because the matrix is the same on all subtasks and the resulting direction is small.
+// The other subtasks wait meanwhile, so the factorisation uses as many goroutines as there are
+// subtasks.
 type cholesky struct {
 	n                int
 	factor           []float64 // lower triangle, row by row
@@ -19,7 +20,7 @@ type cholesky struct {
 	withoutInfluence []bool    // [i] is true if the loss does not depend on parameter i
 
 	panel   []float64 // columns of the factor, one after the other, each from the row of the first column's diagonal on
-	less    []float64 // factors for the earlier columns
+	less    []float64 // factors by which earlier columns are multiplied when they are subtracted from a column
 	buffers []tileBuffers
 }
 
@@ -59,8 +60,8 @@ func newCholesky(n, workers int, solves bool) *cholesky {
 // and Wright, Numerical Optimization, 2nd ed., algorithm 3.3). D is Marquardt's scaling: the
 // units of parameters may differ so much that the ratio of their second derivatives exceeds the
 // precision of a float64. A parameter without influence, such as the coefficient of a constant
-// feature, does not move. It does not make τ positive, because a positive τ costs the other
-// diagonal elements a few digits.
+// feature, does not move. Such a parameter does not make τ positive, because adding τ·D rounds
+// away a few digits of the other diagonal elements.
 func (c *cholesky) solve(ctx context.Context, packed []float64, weight float64, p *penalty, g, out []float64) error {
 	var largest, shift float64
 	negative := false

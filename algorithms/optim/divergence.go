@@ -13,13 +13,15 @@ import (
 // proportional to the remaining distance, and the loss along the path is a parabola. Without an
 // optimum, each reduction of the gradient by the same factor takes the parameters the same
 // distance further, and the loss along the path falls like an exponential tail. If the path
-// looks like that, the gradient is read once more, ten times as far along the path as the
-// minimum of a parabola would be. If the loss still falls there, there is no optimum.
+// looks as if there were no optimum, the gradient is read once more, ten times as far along the
+// path as the minimum of a parabola would be. If the loss still falls at that point, there is
+// no optimum.
 //
-// Newton's method is examined differently. Near an optimum, its last step makes the gradient
-// vanish. If the last step reduced the gradient only by a moderate factor, training continues
-// for some steps. Then the gradient is read at ten times the length of the last step beyond the
-// last point: along an exponential tail, all steps have about the same length.
+// The path of Newton's method is examined differently. Near an optimum, the last step of
+// Newton's method makes the gradient vanish. If the last step reduced the gradient only by a
+// moderate factor, training continues for some steps. Then the gradient is read at ten times
+// the length of the last step beyond the last point: along an exponential tail, all steps have
+// about the same length.
 
 const (
 	// leastReduction is the least factor by which the gradient must have fallen along the path

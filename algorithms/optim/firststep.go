@@ -18,8 +18,8 @@ import "math"
 // nearSteps are the steps probed around the step of Newton's method, relative to it.
 var nearSteps = [...]float64{0, 0.25, 0.5, 0.8, 1.25, 2, 4, 8}
 
-// farSteps are the steps along the gradient that are probed if the slope does not change its
-// sign among the near steps: 0 and powers of 4.
+// farSteps are the steps along the gradient that are probed if the slope has the same sign at
+// all near steps: 0 and powers of 4.
 var farSteps = func() (steps [42]float64) {
 	for i := 1; i < len(steps); i++ {
 		steps[i] = math.Ldexp(1, 2*(i-21))
@@ -112,9 +112,9 @@ func (w *work) firstStep(sums []float64) error {
 }
 
 // zeroOfSlope returns the step at which the derivative of F would vanish if all rows were like
-// the probed ones. It returns 0 if the derivative does not change its sign among the steps in
-// trials. sums has the derivatives of the probed rows at these steps, and then the total weight
-// of the rows.
+// the probed rows. It returns 0 if the derivative has the same sign at all steps in trials.
+// sums has the derivatives of the probed rows at these steps, and then the total weight of the
+// rows.
 func (p *probing) zeroOfSlope(sums []float64) float64 {
 	weight := sums[len(p.trials)]
 	// Only the change of the derivative since step 0 is taken from the probed rows. At step 0

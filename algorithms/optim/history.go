@@ -8,12 +8,12 @@ import (
 )
 
 // history is the memory of L-BFGS: pairs of a step s and a difference of gradients y (Nocedal
-// and Wright, Numerical Optimization, 2nd ed., section 7.2). The two loops of its algorithm 7.4
-// use only inner products, which are stored (Chen, Wang and Zhou, Large-scale L-BFGS using
-// MapReduce, NIPS 2014). The products of the newest pair with all pairs are then computed in
-// one pass over the pairs, and the direction in another pass. If each subtask has some blocks
-// of the parameters, subtasks therefore communicate only twice per iteration, however long the
-// history is.
+// and Wright, Numerical Optimization, 2nd ed., section 7.2). The two loops of algorithm 7.4 in
+// that book need only inner products, which are stored (Chen, Wang and Zhou, Large-scale L-BFGS
+// using MapReduce, NIPS 2014). The products of the newest pair with all pairs are then computed
+// in one pass over the pairs, and the direction in another pass. If each subtask has some
+// blocks of the parameters, subtasks therefore communicate only twice per iteration, however
+// long the history is.
 type history struct {
 	space *blocks
 	own   sharding.Range // blocks kept on this subtask

@@ -126,7 +126,7 @@ func (s *share) keep(ctx *comqueue.ComContext, x vector, v []float64, place func
 // descentState is the state of a descent that is kept between supersteps, besides vectors. It
 // is the same on every subtask.
 type descentState struct {
-	Starting  bool    // the next superstep evaluates the parameters, and a round begins there
+	Starting  bool    // the next superstep evaluates the parameters and begins a round
 	Steepest  bool    // the next direction is the negative (pseudo-)gradient
 	LastStep  float64 // step of the last iteration, for GD
 	LastSlope float64

@@ -20,13 +20,13 @@ type Objective interface {
 // for fields that are documented as optional. If a field is set without another field that it
 // needs, the first superstep fails with an error that names both.
 //
-// Functions are called on the goroutine of the subtask, one at a time. A function that takes a
-// shard gets one that the subtask owns and that has rows. It adds the sums over this shard to
-// out, which is zeroed before the call. Functions neither change nor retain their other slices.
-// What they add must depend only on their arguments, the rows of the shard, and the shard's
-// Snapshot. Results then have the same bits at any parallelism. Functions allocate nothing
-// after the first superstep, and their errors name the row. Below, n is Dim, and a read is one
-// pass over all features of the rows of the shard.
+// Functions are called on the goroutine of the subtask, one at a time. A shard that is passed
+// to a function is owned by the subtask and has rows. The function adds the sums over this
+// shard to out, which is zeroed before the call. Functions neither change nor retain their
+// other slices. What they add must depend only on their arguments, the rows of the shard, and
+// the shard's Snapshot. Results then have the same bits at any parallelism. Functions allocate
+// nothing after the first superstep, and their errors name the row. Below, n is Dim, and a read
+// is one pass over all features of the rows of the shard.
 type Evaluator struct {
 	// Dim is the number of parameters, the same on every subtask.
 	Dim int
@@ -78,11 +78,12 @@ type Evaluator struct {
 	Smoothing Smoothing
 
 	// Fold sums over several shards at once. It is for evaluators that can do so at less cost
-	// than with a buffer of 1+n numbers for each shard. If Fold is set on any subtask, Evaluate
-	// and, of Margins, Start, Direction and Gradient may get a nil out. They must then store
-	// the sums of the shard for Fold. Fold gets 1+n zeros in out. To these it adds the stored
-	// sums of those shards that have rows, folded up the tree over shards, with the bits that
-	// buffers would give. The shards passed to Fold are those of one node of the tree.
+	// than with a buffer of 1+n numbers for each shard. If Fold is set on any subtask,
+	// Evaluate, Margins.Start, Margins.Direction and Margins.Gradient may get a nil out. They
+	// must then store the sums of the shard for Fold. Fold gets 1+n zeros in out. To these it
+	// adds the stored sums of those shards that have rows, folded up the tree over shards, with
+	// the bits that buffers would give. The shards passed to Fold are the shards of one node of
+	// the tree.
 	Fold func(shards sharding.Range, out []float64) error
 	// Ordered is called once, by all methods but SGD, before any function that takes a vector.
 	// The call promises that functions are called in passes over the shards: within a pass,
@@ -121,9 +122,9 @@ type Margins struct {
 // LatestSteps is the largest number of earlier steps in a Subspace.
 const LatestSteps = 3
 
-// Subspace uses a few rows of a shard, chosen from the shard alone, to estimate how the loss
-// changes in the subspace of a search direction and the latest steps of Advance. It does not
-// change the margins that Margins keeps.
+// Subspace uses a few rows of a shard to estimate how the loss changes in the subspace of a
+// search direction and the latest steps of Advance. The choice of these rows depends only on
+// the shard. It does not change the margins that Margins keeps.
 type Subspace struct {
 	// Hessian sets the direction p, which has n numbers. It adds the second derivatives of Σ
 	// weight·loss over the chosen rows at the current point. The axes are p and then the latest
@@ -168,9 +169,9 @@ type Snapshot struct {
 
 // Smoothing has the functions for minimising losses with kinks through smooth approximations.
 // If Settings.GapTol is set, training has rounds. Each round minimises the approximation,
-// beginning at the result of the previous round. Then Bound and Gap compute how far the
-// parameters are from the minimum of the losses themselves. If that is too far, Refine makes a
-// closer approximation for the next round.
+// beginning at the result of the previous round. Then Bound and Gap compute by how much the
+// objective without approximation exceeds a lower bound of its minimum. If that is too much,
+// Refine makes a closer approximation for the next round.
 type Smoothing struct {
 	// BoundLen is the number of sums of Bound, 1 or more.
 	BoundLen int

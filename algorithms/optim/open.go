@@ -110,8 +110,7 @@ func (e *Evaluator) complete() error {
 // keepsMargins reports whether rows are evaluated through cached margins.
 func (e *Evaluator) keepsMargins() bool { return e.Margins.Start != nil }
 
-// unit returns the size of a large derivative of the mean loss, and the largest first gradient
-// that counts; both follow from GradientUnit.
+// unit returns the values of state.Unit and state.Huge, which it computes from GradientUnit.
 func (e *Evaluator) unit() (unit, huge float64) {
 	if e.GradientUnit > 0 {
 		return e.GradientUnit, mostUnits * e.GradientUnit

@@ -4,12 +4,12 @@ import "math"
 
 // L-BFGS computes a direction from the pairs of the last ten iterations. The curvature changes
 // during these iterations. With logistic losses it changes most in the first iterations, when
-// margins leave 0. So a point that was a minimum along earlier steps is not a minimum any more,
-// and L-BFGS corrects that slowly. A few rows suffice to estimate the current curvature in the
-// plane of the direction and the latest steps, and the gradient in the plane is known from all
-// rows. The minimum over the plane then takes only a system of four equations. For linear
-// models, minimising over the plane takes no read. It saves two of the seven iterations that a
-// precision of 1e-6 takes.
+// margins move away from 0. So a point that was a minimum along earlier steps is not a minimum
+// any more, and L-BFGS corrects that slowly. A few rows suffice to estimate the current
+// curvature in the plane of the direction and the latest steps, and the gradient in the plane
+// is known from all rows. The minimum over the plane then takes only a system of four
+// equations. For linear models, minimising over the plane takes no read. It saves two of the
+// seven iterations that a precision of 1e-6 takes.
 //
 // Related methods: Narkiss and Zibulevsky (Sequential subspace optimization method for
 // large-scale unconstrained problems, Technion CCIT report 559, 2005) minimise over the latest

@@ -18,7 +18,8 @@ const (
 	// separable. It goes to the loss of the rows in the separating plane if classes are
 	// separable except for these rows. With a penalty there is an optimum.
 	Diverging Reason = "diverging"
-	// Overshooting means that SGD ended well above the first loss, as its steps are too long.
+	// Overshooting means that SGD ended with a loss above the first loss, because its steps are
+	// too long.
 	Overshooting Reason = "overshooting"
 )
 
@@ -27,7 +28,8 @@ type Result struct {
 	Method     Method
 	Parameters []float64
 	// Loss is the objective at Parameters, penalty included. With GapTol it is the objective
-	// without approximation, and Gap is an upper bound of the difference to its minimum.
+	// without approximation, and Gap is an upper bound of the difference between Loss and the
+	// minimum of that objective.
 	Loss float64
 	Gap  float64 `json:",omitempty"`
 	// GradientNorm is the largest component of the gradient at Parameters, or of the

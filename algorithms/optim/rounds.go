@@ -91,8 +91,8 @@ func (d descent) refine(ctx *comqueue.ComContext) error {
 	}
 	w.restart(w.factor == nil)
 	// If the gap has hardly fallen, the approximation was not minimised exactly enough. A
-	// closer approximation would be even harder to minimise, so the next round only uses a
-	// smaller Tol.
+	// closer approximation would be even harder to minimise, so the next round keeps the
+	// approximation and uses a smaller Tol.
 	before := w.Gap
 	if w.Gap = s.Gap; w.Gap > before/2 && w.set.Tol > leastTol {
 		w.Tol = max(w.set.Tol/100, leastTol)

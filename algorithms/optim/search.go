@@ -34,7 +34,7 @@ const (
 	armijo    = 1e-4  // c1
 	curvature = 0.9   // c2
 	rounding  = 1e-13 // noise, relative to φ(0)
-	mostSteps = 40    // of one search
+	mostSteps = 40    // largest number of steps that one search evaluates
 )
 
 // searchStatus is the result of evaluating a point.

@@ -44,7 +44,8 @@ type Settings struct {
 	// objective. 0 means one round, and the result is the minimum of the approximation. Rounds
 	// may use a smaller tolerance than Tol.
 	GapTol float64
-	// Start has the first parameters; nil means those of the objective, or zeros.
+	// Start has the first parameters; nil means Evaluator.Initial, or zeros if that is nil,
+	// too.
 	Start []float64
 	// History is the number of steps that LBFGS and OWLQN remember; 0 means 10.
 	History int
@@ -54,9 +55,9 @@ type Settings struct {
 	Information bool
 	// Seed is the seed for the order of rows in SGD; 0 means the seed of the job.
 	Seed uint64
-	// Trials is the number of steps that a line search evaluates at a time where that needs no
-	// read of the rows, 1 to 64; 0 means 1. One step at a time takes the least arithmetic; more
-	// steps at a time take fewer rounds of communication.
+	// Trials is the number of steps, 1 to 64, that a line search evaluates at a time if
+	// evaluating them needs no read of the rows. 0 means 1. One step at a time takes the least
+	// arithmetic; more steps at a time take fewer rounds of communication.
 	Trials int
 	// MaxBytes bounds the memory of the matrix of second derivatives on a subtask, including
 	// all copies; 0 means 4 GiB.
@@ -67,7 +68,7 @@ type Settings struct {
 type Update int
 
 const (
-	// Plain steps follow the gradient, with Momentum if that is set.
+	// Plain takes steps along the negative gradient, with Momentum if that is set.
 	Plain Update = iota
 	// Adam scales steps by running means of gradients and of their squares.
 	Adam
@@ -112,7 +113,7 @@ type Stochastic struct {
 	Power float64
 	// Decay is the factor of Exponential; 0 means 0.95.
 	Decay float64
-	// Momentum is the momentum of Plain, from 0 to below 1. Nesterov selects Nesterov's
+	// Momentum is the momentum of Plain, at least 0 and below 1. Nesterov selects Nesterov's
 	// variant.
 	Momentum float64
 	Nesterov bool

@@ -39,8 +39,8 @@ import (
 
 // splitFromDefault is the least number of parameters that are split. With fewer parameters, a
 // vector takes less than half a megabyte, and a pass over it takes less time than messages
-// between subtasks on several machines. With this number or more, the latest steps are not
-// stored either, however many subtasks there are.
+// between subtasks on several machines. Moreover, LBFGS does not store the latest steps if
+// there are this many parameters or more, however many subtasks there are.
 const splitFromDefault = 1 << 16
 
 // These objects are used if parameters are split.
@@ -89,7 +89,7 @@ func (w *work) splitParameters(ctx *comqueue.ComContext, wide bool) {
 		b := w.space.own(sharding.Split(ctx.TotalShards(), len(lengths), t))
 		lengths[t] = w.space.at(b.Hi).Lo - w.space.at(b.Lo).Lo
 	}
-	lengths[0]++ // the loss comes first
+	lengths[0]++ // subtask 0 also gets the loss, which precedes the gradient
 	readLengths.Put(ctx, lengths)
 	ownReading.Put(ctx, make([]float64, lengths[ctx.TaskID()]))
 }

@@ -16,7 +16,7 @@ type state struct {
 	Unit           float64 // size of a large gradient
 	Huge           float64 // limit of FirstNorm as the reference of Tol, see large
 	Done           bool
-	FarFromOptimum bool // precision was exhausted far from an optimum
+	FarFromOptimum bool // whether training ended as Exhausted although the gradient was still large
 	Reason         Reason
 	Record         []Iteration
 
@@ -27,7 +27,7 @@ type state struct {
 	Growing                int     // number of consecutive iterations in which Size grew and the loss fell
 }
 
-// Thresholds of the tests that end training, besides Settings.
+// Thresholds of the tests that end training, in addition to the tolerances in Settings.
 const (
 	mostStalled      = 5     // number of iterations without a new lowest loss or gradient after which training ends
 	growth           = 1.01  // least factor by which diverging parameters grow in an iteration
@@ -46,7 +46,7 @@ type iterationEnd struct {
 	moved                   float64 // largest relative change of a parameter
 	size                    float64 // largest absolute value of a parameter
 	along                   float64 // derivative of F in the direction of the parameter vector
-	failed                  bool    // no step was found, and no other direction is left
+	failed                  bool    // no step was found, and there is no other direction to try
 }
 
 // endIteration records the start or the end of an iteration, and decides whether training ends.
@@ -115,9 +115,9 @@ func (s *state) observe(a iterationEnd, before float64) {
 	s.Size = a.size
 }
 
-// detectDivergence tests whether parameters diverge. Without a penalty, as with separable
-// classes, the loss goes to 0 while parameters grow without bound, and scaling all of them up
-// lowers the loss. Then there is no optimum, however small the gradient has become.
+// detectDivergence tests whether parameters diverge. If classes are separable and there is no
+// penalty, the loss goes to 0 while parameters grow without bound, and scaling all parameters
+// up lowers the loss. Then there is no optimum, however small the gradient has become.
 func (s *state) detectDivergence(a iterationEnd, set *Settings) {
 	if set.L1 > 0 || set.L2 > 0 || s.Growing < mostGrowing || -a.along < leastScalingFall*a.loss {
 		return

@@ -56,8 +56,8 @@ func (w *work) descend() error {
 func (w *work) takeGradientLength(square, squares float64) error {
 	switch {
 	case w.state.Method == GD && w.LastStep > 0:
-		// The first-order change is assumed to equal that of the last iteration (Nocedal and
-		// Wright, equation 3.60).
+		// The first-order change is assumed to equal the first-order change of the last
+		// iteration (Nocedal and Wright, equation 3.60).
 		return w.beginSearch(w.LastStep*(w.LastSlope/-square), math.Inf(1))
 	case w.Subspace.Hessian != nil && square > 0 && finite(square):
 		w.probe(-square, squares)
@@ -162,8 +162,9 @@ func (w *work) takeRead(sums []float64) error {
 	return w.consider(stepRead)
 }
 
-// judgeStep takes the results of a read from the rows of all blocks: the loss in the first row,
-// the slope, and the first derivative that is not finite.
+// judgeStep judges the point that was read. rows has the numbers of all blocks for the decision
+// stepRead: the loss, the sums for the slope, and the first gradient component that is not
+// finite.
 func (w *work) judgeStep(rows []float64) error {
 	loss := w.pending.loss
 	if w.split {
@@ -196,7 +197,7 @@ func (w *work) judgeStep(rows []float64) error {
 	return nil
 }
 
-// choose takes losses and derivatives at the steps of the trials.
+// choose takes the summed losses and derivatives at the steps that were tried.
 func (w *work) choose(sums []float64) error {
 	for i, t := range w.steps {
 		f, slope := sums[2*i]/w.Weight+w.line.value(t), sums[2*i+1]/w.Weight+w.line.derivative(t)

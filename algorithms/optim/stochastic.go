@@ -183,7 +183,7 @@ type span struct {
 	lo, hi int32
 	rest   int // numerator of the fraction of a row that is carried to the next step; the denominator is Steps
 	whole  int // number of rows that every step takes
-	part   int // number of further rows in an epoch, which are distributed over its steps
+	part   int // number of further rows in an epoch, which are distributed over the steps of the epoch
 }
 
 // setSpans sets the span of each shard according to the number of completed steps of the epoch.
@@ -335,8 +335,8 @@ func (s *sgd) rateAdvice() string {
 func (s *sgd) averaging() bool { return 2*s.Total > s.Steps*s.set.MaxIter }
 
 // endEpoch records an epoch and decides whether it is the last one. The recorded loss is the
-// mean over the steps of the epoch, each at its own parameters. The loss of all rows at the
-// same parameters would need another read.
+// mean over the steps of the epoch, each computed at the parameters of its step. The loss of
+// all rows at the same parameters would need another read.
 func (s *sgd) endEpoch() {
 	last := s.state.Loss
 	it := Iteration{
@@ -372,7 +372,7 @@ func (s *sgd) endEpoch() {
 }
 
 // exact takes the sums of loss and gradient over all rows, and returns the values for the
-// record. Errors name the point with the text what.
+// record. what is the end of the text of errors: it names the point and gives advice.
 func (s *sgd) exact(sums []float64, what string) (iterationEnd, error) {
 	a := iterationEnd{loss: sums[0]/s.Weight + s.penalty.at(s.v), reads: 1}
 	s.penalty.gradient(sums[1:1+s.Dim], s.Weight, s.v, nil, 0, s.gradient)
@@ -409,6 +409,6 @@ func (s *sgd) finish(a iterationEnd) {
 }
 
 // overshoot is the ratio of the last loss to the first loss above which training is reported as
-// Overshooting. It is above 1 because training that starts at an optimum ends a little above
-// it.
+// Overshooting. It is above 1 because training that starts at an optimum ends with a slightly
+// higher loss.
 const overshoot = 1.01

@@ -42,10 +42,10 @@
 //
 // The sum for an output starts with its Base. For each tree, in the order of the trees, the
 // product of the tree's weight and the leaf's value is rounded and added. If Ensemble.Average
-// is true, the sum starts with 0, is divided by the number of trees, and the Base is added
-// last. The order of operations depends neither on the batch to which a row belongs nor on the
-// number of threads, so the score of a row always has the same bits. The same holds for
-// explanations and dependences.
+// is true, the sum starts with 0 and is divided by the number of trees that add to the output,
+// and the Base is added last. The order of operations depends neither on the batch to which a
+// row belongs nor on the number of threads, so the score of a row always has the same bits. The
+// same holds for explanations and dependences.
 //
 // # How prediction is fast
 //

@@ -87,10 +87,11 @@ func (x *Explainer) SparseValues(rows CSR, absent Absent, out []float64, threads
 
 // Interactions writes to out the attributions of one row to pairs of features: for each output
 // a square matrix with a row and a column for each feature, followed by a row and a column for
-// the bias. An entry off the diagonal is half of the interaction of two features: the part of
-// their joint worth that exceeds the worth of each alone. Each matrix row adds up to the value
-// of its feature, and the whole matrix adds up to the score. The row and the column of the bias
-// are 0, except for their common element, which is the bias.
+// the bias. An entry off the diagonal is half of the interaction of two features. The
+// interaction is the part of their joint worth that exceeds the worth of each feature alone.
+// Each matrix row adds up to the value of its feature, and the whole matrix adds up to the
+// score. The row and the column of the bias are 0, except for their common element, which is
+// the bias.
 func (x *Explainer) Interactions(row, out []float64) {
 	x.explain(&source{x64: row}, 0, 1, out, true)
 }

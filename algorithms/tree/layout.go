@@ -19,8 +19,8 @@ const maxTop = 8
 // counted from 1, are at the positions 2i and 2i+1. Blocks of 64 rows pass through the top as
 // bits of words. A cut is a slot and a key. The mask of the cut has the bits of the rows whose
 // key in the slot is above the cut's key. At a node, the rows in the mask go right, and the
-// others left. All nodes with the same cut share its mask. Each mask of a slot contains the
-// masks of the slot's higher cuts, so one binary search per row and one pass over the cuts
+// other rows go left. All nodes with the same cut share its mask. Each mask of a slot contains
+// the masks of the slot's higher cuts, so one binary search per row and one pass over the cuts
 // compute all masks of the slot. A node thus costs a few operations for 64 rows.
 //
 // In categorical slots each set has its own mask, which is computed from the distinct
@@ -56,10 +56,10 @@ type layout[K key] struct {
 	tops []top
 	// masks has the number of the mask for each position in the tops.
 	masks []int32
-	// ends has, for each path through a top, the link at which the path ends. values has the
-	// value of this link, if it is a leaf, times the weight of the tree. values is used for
-	// trees with one output that have no nodes below the top. It has 256 more entries at the
-	// end, so that any byte can be used as an index.
+	// ends has, for each path through a top, the link at which the path ends. values has, if
+	// this link is a leaf, its value times the weight of the tree. values is used for trees
+	// with one output that have no nodes below the top. It has 256 more entries at the end, so
+	// that any byte can be used as an index.
 	ends   []int32
 	values []float64
 
@@ -246,8 +246,8 @@ func (l *layout[K]) placeTops(e *Ensemble) {
 }
 
 // topDepth returns the depth of a tree's top. If the tree is small, the top has the depth of
-// the tree. Otherwise it has at most maxTop levels, and levels beyond the fifth are part of it
-// only if they are at least a quarter full.
+// the tree. Otherwise it has 6 to maxTop levels: the seventh and the eighth level belong to the
+// top only if at least a quarter of their positions are splits.
 func (l *layout[K]) topDepth(root int32, level, next []int32) int32 {
 	level = append(level[:0], root)
 	for depth := int32(0); ; depth++ {

@@ -197,7 +197,7 @@ func (l *layout[K]) block(src *source, from, n int, a *area[K], out []float64, n
 
 // arrive moves rows of a block from the ends of their paths through the top of tree t to their
 // leaves. If count is true, it adds the values of the leaves to sums. If numbers is not nil, it
-// writes the numbers of the leaves to it.
+// writes the numbers of the leaves to numbers.
 func (l *layout[K]) arrive(t int, way []uint8, keys []K, sums []float64, a *area[K], count bool, numbers []int32) {
 	top, at := &l.tops[t], a.at[:len(way)]
 	ends := l.ends[top.first:][:1<<top.depth]

@@ -2,8 +2,8 @@ package tree
 
 // A Scorer computes the scores of rows in a fast way. It does not allocate for a row, and any
 // number of goroutines may use it. All bits of the score of a row depend only on that row and
-// the ensemble. They do not depend on the batch of the row, the number of threads, or whether
-// the row is dense or sparse.
+// the ensemble. They do not depend on the batch to which the row belongs, the number of
+// threads, or whether the row is dense or sparse.
 //
 // A row has the values of the features in the order of the ensemble. Further values in a row
 // are ignored. NaN means a missing feature.

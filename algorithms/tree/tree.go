@@ -8,8 +8,8 @@ const (
 	DefaultLeft Flags = 1 << iota
 	// Categorical marks a node that looks the value up in a set of categories.
 	Categorical
-	// SetRight sends the categories in the set right and all others left. Without it, the
-	// categories in the set go left and all others right.
+	// SetRight sends the categories in the set right and all other categories left. Without it,
+	// the categories in the set go left and all other categories go right.
 	SetRight
 	// ZeroMissing treats values within 1e-35 of zero, and NaN, as missing.
 	ZeroMissing
