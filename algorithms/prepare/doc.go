@@ -21,12 +21,12 @@
 //
 // # What there is
 //
-//	StandardScaler       to mean 0 and deviation 1          numbers, vectors
-//	MinMaxScaler         to given bounds                    numbers, dense vectors
-//	MaxAbsScaler         by the largest absolute value      numbers, vectors
-//	RobustScaler         by median and quantiles            numbers, dense vectors
+//	StandardScaler       scales to mean 0 and deviation 1   numbers, vectors
+//	MinMaxScaler         scales to given bounds             numbers, dense vectors
+//	MaxAbsScaler         divides by largest absolute value  numbers, vectors
+//	RobustScaler         scales by median and quantiles     numbers, dense vectors
 //	Imputer              mean, median, mode, constant       numbers, dense vectors, text, …
-//	StringIndexer        numbers distinct values            text, numbers, bools, dates
+//	StringIndexer        a number per distinct value        text, numbers, bools, dates
 //	OneHotEncoder        a component per distinct value     text, numbers, bools, dates
 //	Bucketizer           buckets between given bounds       numbers
 //	QuantileDiscretizer  buckets of equally many rows       numbers

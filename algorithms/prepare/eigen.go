@@ -28,8 +28,8 @@ func symmetricEigen(ctx context.Context, a []float64, n int) (values []float64, 
 	if most-most != 0 {
 		return nil, nil, fmt.Errorf("the matrix has a component that is no finite number")
 	}
-	// Scaling by a power of two brings the largest entry near 1, so that no square exceeds
-	// float64.
+	// Scaling by a power of two brings the largest entry near 1, so that no square exceeds the
+	// range of float64.
 	_, exponent := math.Frexp(most)
 	for i, v := range a {
 		a[i] = math.Ldexp(v, -exponent)
@@ -159,8 +159,8 @@ func diagonalize(ctx context.Context, diagonal, beside []float64, z [][]float64)
 	return nil
 }
 
-// negligible reports whether an entry beside the diagonal is negligible against the diagonal
-// entries a and b.
+// negligible reports whether e, an entry beside the diagonal, is negligible against the
+// diagonal entries a and b.
 func negligible(e, a, b float64) bool {
 	sum := math.Abs(a) + math.Abs(b)
 	return sum+math.Abs(e) == sum

@@ -122,7 +122,7 @@ func moments(names []string, sparse, needed []bool) pass {
 // deviations returns the pass that sums the squared distances to the means; it runs after
 // moments. The distances of a feature are divided by a power of two near the largest distance,
 // so that no square exceeds or underflows float64. If the squares are in range without the
-// division, it does not change the result.
+// division, the division does not change the result.
 func deviations(names []string) pass {
 	return pass{
 		name: "deviations",

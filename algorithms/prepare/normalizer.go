@@ -127,7 +127,8 @@ func (m *NormalizerModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// Below and above these bounds, squared lengths lose precision or leave the range of float64.
+// leastSquares and mostSquares are bounds of squared lengths. Beyond these bounds, sums of
+// squares lose precision or leave the range of float64.
 const (
 	leastSquares = 0x1p-900
 	mostSquares  = 0x1p900
@@ -153,7 +154,7 @@ func normalize(x, made []float64, norm Norm) {
 	case norm == L2 && squares > leastSquares && squares < mostSquares:
 		length = math.Sqrt(squares)
 	case norm != Max && most-most == 0:
-		// Divided by the largest component, the squares are in the range of float64.
+		// After a division by the largest component, the squares are in the range of float64.
 		sum, squares = 0, 0
 		for j, v := range x {
 			made[j] = v / most

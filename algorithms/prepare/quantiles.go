@@ -14,9 +14,9 @@ import (
 // wanted value, starting with the highest. To do so, a pass takes the values whose higher bits
 // equal the bits determined so far, and counts how often each combination of their next eight
 // bits occurs. A result depends only on the multiset of values, and not on the distribution of
-// the values over shards. With fractional weights it also depends on the tree over shards.
-// Selection takes 8 passes and 256 counters for each distinct prefix, but does not sort the
-// data.
+// the values over shards. With fractional weights, sums are rounded, and a result also depends
+// on the tree over shards. Selection takes 8 passes and 256 counters for each distinct prefix,
+// but does not sort the data.
 
 // target is a wanted order statistic: the value at a rank, counted from 0, among the values of
 // a feature that are not missing. Each value counts with its weight. So the result is the least
