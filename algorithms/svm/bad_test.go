@@ -69,8 +69,8 @@ func TestBadRows(t *testing.T) {
 }
 
 // TestRowsWithLittleInformation requires that training finds the optimum for one row, for
-// constant and collinear columns, for more features than rows, and for separable classes. The
-// default penalty makes the optimum exist in each of these cases.
+// constant and collinear columns, for more features than rows, and for separable classes. With
+// an L2 penalty, there is an optimum in each of these cases.
 func TestRowsWithLittleInformation(t *testing.T) {
 	m := regress(t, trial.TableOf([]float64{7}, []float64{2, 3}), svm.LinearSVR{})
 	require.InDelta(t, 7, m.Predict([]float64{2, 3}), 1e-6)

@@ -41,12 +41,12 @@
 // The rows are a mixture of spherical normal distributions, around means drawn from the
 // standard normal distribution, with a standard deviation of --noise in each feature. By
 // default there are fewer --components than clusters, so that several clusters share a
-// component and the centres move for many passes. To assign a row, its distance to its centre
-// is enough if that distance is less than half the distance from the centre to the nearest
-// other centre. All k distances are needed for any other row. The table has the share of rows
-// for which one distance is enough. With --uniform there is also a table of rows that are
-// uniform in the unit cube. These rows have no clusters, so algorithms that skip distances by
-// bounds skip the fewest. With scikit-learn, the last column has the number of passes that a
+// component and the centres move for many passes. One distance is enough to assign a row if the
+// row is nearer to its centre than half the distance from that centre to the nearest other
+// centre. All k distances are needed for any other row. The table has the share of rows for
+// which one distance is enough. With --uniform there is also a table of rows that are uniform
+// in the unit cube. These rows have no clusters, so algorithms that skip distances by bounds
+// skip the fewest. With scikit-learn, the last column has the number of passes that a
 // contestant makes while the faster algorithm of scikit-learn makes one pass.
 //
 // # Budgets

@@ -18,12 +18,12 @@
 //   - sparse: 200,000 rows of 10,000 features, with 50 nonzero features in a row. Some features
 //     occur more often than others, as words do. The penalty is the same;
 //   - lasso: the sparse rows with the penalty |w|/rows;
-//   - even, even-lasso: the same with all features equally frequent, which is much easier for
-//     solvers that do not scale features;
+//   - even, even-lasso: sparse and lasso with equally frequent features, which is much easier
+//     for solvers that do not scale features;
 //   - sgd: 50 epochs of stochastic gradient descent over a sample of 7,000 rows of HIGGS, with
 //     an intercept, on one thread. SGDClassifier of scikit-learn runs with the same loss,
-//     penalty and schedule, and the table shows how far above the optimum each ends. A step of
-//     Superstep uses 128 rows, and a step of SGDClassifier uses one.
+//     penalty and schedule. The table shows how far above the optimum each library ends. A step
+//     of Superstep uses 128 rows, and a step of SGDClassifier uses one row.
 //
 // Superstep runs at the parallelisms that --threads gives, by default 1 and 2, with the method
 // that it selects by default. scikit-learn runs its solver lbfgs with one and with two threads,
@@ -41,11 +41,11 @@
 //
 //   - find the two classes of the labels, and the sign of each row from its class;
 //   - check that the columns of sparse rows are within bounds, and find means, deviations and
-//     extremes of all columns, in two passes for dense ones;
-//   - choose 4,096 rows, copy them together, and allocate what is kept of all rows;
+//     extremes of all columns, in two passes for dense columns;
+//   - choose 4,096 rows, copy them into one block, and allocate the margins of all rows;
 //   - minimise by L-BFGS over the coefficients of scaled features, with margins kept and step
-//     lengths suggested by the chosen rows. Both need as many steps and as many reads of all
-//     rows.
+//     lengths suggested by the chosen rows. Both need the same number of steps and of reads of
+//     all rows.
 //
 // Both start with numbers in memory. Superstep has checked before that these numbers are
 // finite. Superstep also does more than the loop: it finds any number of classes with labels of
@@ -65,5 +65,5 @@
 // the optimum. The same holds for liblinear's command, which reads the rows from a text file.
 // The clock of the command starts when it closes that file, after it has parsed all rows, and
 // stops when the process exits. The optimum is the lowest objective that any contestant has
-// reached. The table marks contestants that do not come close enough.
+// reached. The table marks contestants that do not come within 1e-6 of the optimum.
 package main

@@ -169,8 +169,8 @@ func peerFlags(q request) []string {
 	return flags
 }
 
-// rawContestant returns the contestant that runs no collective: two processes exchange the same
-// number of bytes.
+// rawContestant returns the contestant that runs no collective. Two processes send each other
+// the number of bytes of the point.
 func rawContestant(c *compareCommand) *contestant {
 	return &contestant{
 		Name: "raw TCP", Transport: overTCP, Baseline: true, needs: []string{c.Superstep},
