@@ -179,8 +179,8 @@ func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
 	return rows
 }
 
-// Dataset adds a dataset to the job that contains the model, like the dataset that Pipeline.Fit
-// returns. Pipeline.Apply takes it.
+// Dataset adds to the job a dataset that contains the model, like the dataset that Pipeline.Fit
+// returns. The dataset can be passed to Pipeline.Apply.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	var parts []*engine.Dataset
 	for _, s := range m.stages {

@@ -8,7 +8,7 @@ import (
 )
 
 // Scorer applies a model to single rows, without a job. It is immutable. Any number of
-// goroutines may use a Scorer, each with its own rows.
+// goroutines may use a Scorer, each with its own Row.
 type Scorer struct {
 	layout *model.Layout
 	step   model.Step

@@ -33,9 +33,9 @@ type Summary = linearmodel.Summary
 
 // Predict returns the index in Classes.Values of the predicted class of a row. With two
 // classes, the second class is predicted if its margin is above 0. With more classes, the class
-// with the largest margin is predicted, and if several margins are equal, the first of their
-// classes. If the row does not have Dim features or contains a NaN, the result is -1. Only the
-// first call allocates.
+// with the largest margin is predicted; if several classes have the largest margin, the first
+// of them is predicted. If the row does not have Dim features or contains a NaN, the result is
+// -1. Only the first call allocates.
 func (m *SVCModel) Predict(x []float64) int {
 	if m.Margins() == 1 {
 		return side(m.Margin(x))
