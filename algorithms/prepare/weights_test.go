@@ -150,7 +150,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 				}
 			}
 			for _, in := range m.Inputs() {
-				require.True(t, in.Column != "w" || name == "weighing", "only the model named weighing may have the column of weights as an input")
+				require.True(t, in.Column != "w" || name == "weighing", "only the scaler that scales the column of weights may have it as an input")
 			}
 			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				engine.Collect(of("w").Fit(operators.FromSlice(b, rows)), "model")
