@@ -54,7 +54,7 @@ func TestBadSettings(t *testing.T) {
 	require.EqualError(t, optim.Settings{Method: optim.SGD, L1: -1, LossTol: nan, MaxIter: -3, Stochastic: optim.Stochastic{Rate: -1, Decay: 2}}.Validate(),
 		"L1 is -1: want a number of 0 or more\nLossTol is NaN: want a number of 0 or more\nMaxIter is -3: want 1 to 2147483647, or 0 for the default\n"+
 			"Stochastic.Rate is -1: want a number above 0, or 0 for the default\nStochastic.Decay is 2: want a number above 0 and at most 1, or 0 for the default")
-	require.NoError(t, optim.Settings{Method: optim.LBFGS, Stochastic: optim.Stochastic{Batch: -1}}.Validate(), "settings of SGD are not checked for another method")
+	require.NoError(t, optim.Settings{Method: optim.LBFGS, Stochastic: optim.Stochastic{Batch: -1}}.Validate(), "settings of SGD must not be checked if another method is selected")
 	require.Equal(t, "Method(17)", optim.Method(17).String())
 }
 
@@ -87,7 +87,7 @@ func constant(loss, slope float64, err error) func(shard int, v, out []float64) 
 	}
 }
 
-// of returns an evaluator of one parameter with the given Evaluate function.
+// of returns an evaluator with one parameter and the given Evaluate function.
 func of(evaluate func(shard int, v, out []float64) error) optim.Evaluator {
 	return optim.Evaluator{Dim: 1, Weight: 1, PenaltyFactors: []float64{1}, Evaluate: evaluate}
 }

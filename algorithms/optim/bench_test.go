@@ -16,7 +16,7 @@ import (
 
 // byHand is L-BFGS as a programmer would write it for one thread, with the two-loop recursion
 // on vectors, a backtracking search on cached margins, and one buffer for all shards. It
-// returns the final loss and how many times it read the rows.
+// returns the final loss and the number of times that it read the rows.
 func byHand(e *evaluator, shards int, l2 float64, iterations int) (loss float64, reads int) {
 	n := e.parameters()
 	each := func(out []float64, f func(shard int, out []float64) error) {
@@ -97,7 +97,7 @@ func byHand(e *evaluator, shards int, l2 float64, iterations int) (loss float64,
 
 // BenchmarkCost compares the time of the queue on one subtask with the time of byHand over the
 // same evaluator. It reports nanoseconds per read of the rows for both, and their ratio. The
-// setup of the job is not measured, and the fastest of several runs counts.
+// setup of the job is not measured, and the times are those of the fastest of several runs.
 func BenchmarkCost(b *testing.B) {
 	const rows, d, iterations, shards = 100_000, 50, 20, 128
 	o := objective{table: noisy(1, rows, d), loss: logistic}

@@ -41,8 +41,8 @@ func TestSameBits(t *testing.T) {
 	trial.SameBitsOfState(t, build(o.table, o, optim.Settings{L1: 0.01}), "minimize")
 }
 
-// TestSameBitsOfWildRows compares results for data whose magnitudes differ so much that another
-// order of summation would change bits.
+// TestSameBitsOfWildRows requires the same bits at any parallelism for data whose magnitudes
+// differ so much that another order of summation would change bits.
 func TestSameBitsOfWildRows(t *testing.T) {
 	o := objective{table: trial.Wild(100, 3), loss: squared}
 	for _, m := range []optim.Method{optim.LBFGS, optim.Newton, optim.GD} {
@@ -51,8 +51,8 @@ func TestSameBitsOfWildRows(t *testing.T) {
 }
 
 // atShards runs a minimisation over the given number of shards at parallelism 1, 2, 3 and 8. It
-// requires that all runs print the same text, and returns it. In every second run, subtasks
-// drop the state that is not kept between supersteps.
+// requires that all runs have the same result, and returns this result as text. In every second
+// run, subtasks drop the state that is not kept between supersteps.
 func atShards(t *testing.T, shards int, build func(b *engine.Builder)) string {
 	var first string
 	forget := false
@@ -70,8 +70,8 @@ func atShards(t *testing.T, shards int, build func(b *engine.Builder)) string {
 	return first
 }
 
-// TestSameBitsOverShards compares parallelisms with few shards, with many shards, and with more
-// subtasks than rows.
+// TestSameBitsOverShards requires the same result at parallelism 1, 2, 3 and 8. It tries few
+// shards, many shards, and more subtasks than rows.
 func TestSameBitsOverShards(t *testing.T) {
 	for _, rows := range []int{1, 40} {
 		o := objective{table: noisy(1, rows, 4), loss: logistic}

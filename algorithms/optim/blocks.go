@@ -8,13 +8,13 @@ import (
 // blocks divides the parameters into pieces. The pieces depend only on the number of parameters
 // and the number of shards. A sum over all parameters is computed as one sum per block; the
 // sums of the blocks are then folded up the aligned tree. The result therefore has the same
-// bits whether one subtask adds all blocks, or each subtask adds the blocks with the numbers of
-// its shards.
+// bits whether one subtask adds all blocks, or each subtask adds the blocks that have the same
+// numbers as its shards.
 type blocks struct {
 	n      int // number of parameters
 	length int // parameters in a block; the last block may have fewer
 	count  int
-	sums   []float64 // working space of dot, one sum per block
+	sums   []float64 // buffer of dot and sum: one partial sum per block
 }
 
 // shortest is the least length of a block. With shorter blocks, folding would cost more than
@@ -33,12 +33,12 @@ func (b *blocks) at(i int) sharding.Range {
 	return sharding.Range{Lo: min(i*b.length, b.n), Hi: min((i+1)*b.length, b.n)}
 }
 
-// own returns the blocks with the same numbers as the shards.
+// own returns the range of the blocks that have the same numbers as the given shards.
 func (b *blocks) own(shards sharding.Range) sharding.Range {
 	return sharding.Range{Lo: min(shards.Lo, b.count), Hi: min(shards.Hi, b.count)}
 }
 
-// dot returns the inner product of x and y, which have all parameters.
+// dot returns the inner product of x and y, which have a component for every parameter.
 func (b *blocks) dot(x, y []float64) float64 {
 	for i := range b.count {
 		r := b.at(i)

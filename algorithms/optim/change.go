@@ -4,16 +4,16 @@ import "github.com/superstep-ml/superstep/comqueue"
 
 // If features correlate, the curvatures of the loss differ greatly. L-BFGS remembers ten steps,
 // and then takes hundreds of iterations where Newton's method takes five. If features do not
-// correlate, L-BFGS also takes about five iterations, and each is several times as fast. Which
-// case it is cannot be known in advance. So Auto begins with L-BFGS, and changes to Newton's
-// method once L-BFGS has taken as long as Newton's method would take in total. Training then
-// takes at most about twice as long as with the better of the two methods. This is the ski
-// rental problem (Karlin, Manasse, Rudolph and Sleator, Competitive snoopy caching,
-// Algorithmica 3, 1988).
+// correlate, L-BFGS also takes about five iterations, and each of them is several times as fast
+// as an iteration of Newton's method. Whether features correlate is not known in advance. So
+// Auto begins with L-BFGS, and changes to Newton's method once L-BFGS has taken as long as
+// Newton's method would take in total. Training then takes at most about twice as long as with
+// the better of the two methods. This is the ski rental problem (Karlin, Manasse, Rudolph and
+// Sleator, Competitive snoopy caching, Algorithmica 3, 1988).
 
 const (
-	// newtonReads is roughly how many reads of the rows, with second derivatives, Newton's
-	// method takes.
+	// newtonReads is roughly the number of times that Newton's method reads the rows. Each read
+	// computes second derivatives.
 	newtonReads = 4
 	// mostChanging is the largest number of parameters for which Auto changes to Newton's
 	// method. With more parameters, factoring the matrix takes long too.

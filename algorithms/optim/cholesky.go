@@ -9,17 +9,18 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// cholesky computes Newton directions. Only one subtask stores the factor and solves, because
-// the matrix is the same on all subtasks and the resulting direction is small. The other
-// subtasks wait meanwhile, so the factorisation uses as many goroutines as there are subtasks.
+// cholesky computes Newton directions. Only one subtask stores the factor and solves the
+// system, because the matrix is the same on all subtasks and the resulting direction is small.
+// The other subtasks wait meanwhile, so the factorisation uses as many goroutines as there are
+// subtasks.
 type cholesky struct {
 	n                int
 	factor           []float64 // lower triangle, row by row
 	scale            []float64 // diagonal of D: the absolute values of H's diagonal, with zeros replaced
-	withoutInfluence []bool    // whether the loss does not depend on the parameter
+	withoutInfluence []bool    // [i] is true if the loss does not depend on parameter i
 
-	panel   []float64 // columns of the factor, stored as rows that begin at the diagonal of the first column
-	less    []float64 // factors for the earlier columns
+	panel   []float64 // columns of the factor, one after the other, each from the row of the first column's diagonal on
+	less    []float64 // factors by which earlier columns are multiplied when they are subtracted from a column
 	buffers []tileBuffers
 }
 
@@ -31,12 +32,12 @@ const (
 	// band is the number of columns of the factor that are computed together.
 	band = 64
 	// A tile has tileRows × tileColumns elements of the matrix. It is updated by one product of
-	// two parts of a panel, which fit in the second-level cache.
+	// two parts of a panel. Both parts fit in the second-level cache.
 	tileRows, tileColumns = 64, 256
 )
 
-// newCholesky returns a cholesky for matrices of n rows. It allocates the factor only if solves
-// is set.
+// newCholesky returns a cholesky for matrices of n rows, which uses the given number of
+// goroutines. It allocates the factor only if solves is set.
 func newCholesky(n, workers int, solves bool) *cholesky {
 	c := &cholesky{n: n}
 	if !solves {
@@ -59,8 +60,8 @@ func newCholesky(n, workers int, solves bool) *cholesky {
 // and Wright, Numerical Optimization, 2nd ed., algorithm 3.3). D is Marquardt's scaling: the
 // units of parameters may differ so much that the ratio of their second derivatives exceeds the
 // precision of a float64. A parameter without influence, such as the coefficient of a constant
-// feature, does not move. It causes no shift, because a shift costs the other diagonal elements
-// a few digits.
+// feature, does not move. Such a parameter does not make τ positive, because adding τ·D rounds
+// away a few digits of the other diagonal elements.
 func (c *cholesky) solve(ctx context.Context, packed []float64, weight float64, p *penalty, g, out []float64) error {
 	var largest, shift float64
 	negative := false
@@ -165,7 +166,8 @@ func (c *cholesky) decompose(ctx context.Context, floor float64) (bool, error) {
 }
 
 // finishColumns completes the columns [lo, hi) of the factor, in the panel and in the triangle.
-// All earlier columns must have been subtracted from them.
+// All earlier columns must have been subtracted from these columns. It reports whether every
+// pivot is above floor times its scale.
 func (c *cholesky) finishColumns(lo, hi int, floor float64) bool {
 	width := c.n - lo
 	column := func(k int) []float64 { return c.panel[(k-lo)*width : (k-lo+1)*width] }
@@ -200,7 +202,7 @@ func (c *cholesky) finishColumns(lo, hi int, floor float64) bool {
 }
 
 // reduce subtracts the columns [lo, hi), which are in the panel, from the elements to the right
-// of these columns. It updates the rows of tiles that belong to worker.
+// of these columns. It updates only the rows of tiles that are assigned to worker.
 func (c *cholesky) reduce(lo, hi, worker int) {
 	w, width, depth := &c.buffers[worker], c.n-lo, hi-lo
 	for first := hi + worker*tileRows; first < c.n; first += len(c.buffers) * tileRows {
@@ -224,8 +226,8 @@ func (c *cholesky) reduce(lo, hi, worker int) {
 	}
 }
 
-// take copies a tile of the triangle to tile. Elements of tile above the diagonal are
-// undefined.
+// take copies the elements of the factor in the given rows and the columns [left, right) to
+// tile. Elements of tile above the diagonal are undefined.
 func (c *cholesky) take(rows sharding.Range, left, right int, tile []float64) {
 	for a := range rows.Len() {
 		i := rows.Lo + a
@@ -235,7 +237,7 @@ func (c *cholesky) take(rows sharding.Range, left, right int, tile []float64) {
 	}
 }
 
-// put copies tile back to the triangle.
+// put copies tile, which take has filled, back to the factor.
 func (c *cholesky) put(rows sharding.Range, left, right int, tile []float64) {
 	for a := range rows.Len() {
 		i := rows.Lo + a

@@ -30,7 +30,8 @@ func gram(n, d int) []float64 {
 	return packed
 }
 
-// TestCholeskySolves compares directions with the solutions of gonum, at sizes around the band.
+// TestCholeskySolves compares directions with the solutions of gonum, for numbers of columns
+// around multiples of band.
 func TestCholeskySolves(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 3, 5, band - 1, band, band + 1, band + 5, 3 * band, 101} {
 		packed := gram(2*n+3, n)

@@ -25,7 +25,7 @@ const (
 	whetherAlignedDescends            // OWLQN: is the aligned direction a descent direction?
 	whetherProjectedDescends          // OWLQN: is the difference from v to the projected point a descent direction?
 	whetherDescends                   // is the direction a descent direction?
-	gradientLength                    // how steep is the gradient?
+	gradientLength                    // what is the length of the gradient?
 	searchStart                       // begins the search along the direction
 	stepRead                          // judges the point that was read
 	pointReached                      // records the iteration after the parameters moved to the accepted point
@@ -33,10 +33,10 @@ const (
 	readBeyondEnd                     // judges the loss and its slope beyond the last point
 )
 
-// Each block has a row: rowSums sums, and then rowMaxima values that are not summed. For most
-// decisions these values are maxima. For stepRead they are the loss, in the row of the first
-// block only, and the index and the value of the block's first derivative that is not finite.
-// For readBeyondEnd there is only the loss, in the row of the first block.
+// Each block has a row of numbers: rowSums sums, and then rowMaxima values that are not summed.
+// For most decisions these values are maxima. For stepRead they are the loss, in the row of the
+// first block only, and the index and the value of the first gradient component in the block
+// that is not finite. For readBeyondEnd, only the loss is set, in the row of the first block.
 const (
 	rowSums   = 6
 	rowMaxima = 3
@@ -77,8 +77,9 @@ func (d descent) decide(ctx *comqueue.ComContext) error {
 	return wrap(ctx, working.Get(ctx).decide(allRows.Get(ctx)))
 }
 
-// consider computes the sums for the decision asks. It must be the last call in a function:
-// what follows the decision is done in work.decide.
+// consider makes asks the pending decision, and computes the sums of this subtask's blocks for
+// it. The caller must return after consider, because the decision may be made later. The
+// consequences of the decision are in work.decide.
 func (w *work) consider(asks decision) error {
 	w.pending.decision = asks
 	for i := w.own.Lo; i < w.own.Hi; i++ {
@@ -146,8 +147,8 @@ func largest(x []float64) float64 {
 	return max(a, b, c, d)
 }
 
-// firstNonFinite returns the number and the value of the first derivative in r that is not
-// finite. The number is −1 if all are finite.
+// firstNonFinite returns the parameter number and the value of the first gradient component in
+// r that is not finite. number is −1 if all components are finite.
 func (w *work) firstNonFinite(r sharding.Range) (number, value float64) {
 	if i := kernel.NonFinite(w.next[r.Lo:r.Hi]); i >= 0 {
 		return float64(w.lo + r.Lo + i), w.next[r.Lo+i]

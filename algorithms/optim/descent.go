@@ -62,7 +62,7 @@ const mostReads = mostSteps + 2
 // supersteps returns the largest number of supersteps.
 func (d descent) supersteps() int { return d.problem.Settings.MaxIter + 1 + d.restarts() }
 
-// addTo adds the stages to q and returns the dataset of the rows from the Closer.
+// addTo adds the stages to q and returns the dataset of the rows that the Closer returns.
 func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 	search := append([]comqueue.Stage{d.gatherIf(d.gathersReadVector, d.offerReadVector)}, d.reads()...)
 	search = append(search,

@@ -9,17 +9,19 @@ import (
 // Without a penalty on the parameters there may be no optimum. Classes may be separable by a
 // plane, or separable except for rows that lie in the plane. The loss then falls along some
 // direction for ever, more and more slowly, and the gradient becomes arbitrarily small. The
-// path of training shows which case it is. Near an optimum, the gradient is proportional to the
-// remaining distance, and the loss along the path is a parabola. Without an optimum, each
-// reduction of the gradient by the same factor takes the parameters the same distance further,
-// and the loss along the path falls like an exponential tail. If the path looks like that, the
-// gradient is read once more, ten times as far along the path as the minimum of a parabola
-// would be. If the loss still falls there, there is no optimum.
+// path of training shows whether there is an optimum. Near an optimum, the gradient is
+// proportional to the remaining distance, and the loss along the path is a parabola. Without an
+// optimum, each reduction of the gradient by the same factor takes the parameters the same
+// distance further, and the loss along the path falls like an exponential tail. If the path
+// looks as if there were no optimum, the gradient is read once more, ten times as far along the
+// path as the minimum of a parabola would be. If the loss still falls at that point, there is
+// no optimum.
 //
-// Newton's method is examined differently. Near an optimum, its last step makes the gradient
-// vanish. If the last step reduced the gradient only by a moderate factor, training continues
-// for some steps. Then the gradient is read at ten times the length of the last step beyond the
-// last point: along an exponential tail, all steps have about the same length.
+// The path of Newton's method is examined differently. Near an optimum, the last step of
+// Newton's method makes the gradient vanish. If the last step reduced the gradient only by a
+// moderate factor, training continues for some steps. Then the gradient is read at ten times
+// the length of the last step beyond the last point: along an exponential tail, all steps have
+// about the same length.
 
 const (
 	// leastReduction is the least factor by which the gradient must have fallen along the path
@@ -36,25 +38,28 @@ const (
 	// newtonReduction is the least factor by which the last step of Newton's method reduces the
 	// gradient near an optimum.
 	newtonReduction = 100
-	// mostExtraIterations bounds the iterations that are added if the reduction is smaller.
+	// mostExtraIterations bounds the iterations that are added if the last step reduced the
+	// gradient by less than newtonReduction.
 	mostExtraIterations = 6
-	// extrapolation is by what factor the distance is multiplied to get the point that is read.
+	// extrapolation is the distance at which the gradient is read, relative to the distance at
+	// which a parabola would have its minimum.
 	extrapolation = 10
-	// shortExtrapolation is how far beyond the last point the gradient is read, as a fraction
-	// of the path, if the slope shows no minimum ahead.
+	// shortExtrapolation is the distance beyond the last point at which the gradient is read if
+	// the slope shows no minimum ahead. It is a fraction of the length of the path.
 	shortExtrapolation = 0.1
 	// roundingChange is the largest relative change of a parameter in the last step that may be
 	// due to rounding.
 	roundingChange = 1e-6
 )
 
-// pathPoint is a point of the path of training. pathNorm has the loss and the gradient norm
-// there.
+// pathPoint is a point of the path of training. pathNorm has the loss and the gradient norm at
+// such a point.
 type pathPoint struct{ v, gradient []float64 }
 type pathNorm struct{ Loss, Norm float64 }
 
 // extendPath stores the current point if the gradient fell enough since the last stored point.
-// Two points are stored, as the gradient may have fallen only a little since the later one.
+// The latest two points are kept, because the gradient may have fallen only a little since the
+// second of them was stored.
 func (w *work) extendPath() {
 	s := w.state
 	if !w.examinesPath || w.failed || s.GradientNorm < negligibleNorm*s.FirstNorm || w.PathPoints > 0 && s.GradientNorm*leastReduction > w.PathNorms[w.LatestPoint].Norm {

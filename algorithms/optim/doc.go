@@ -17,10 +17,10 @@
 // rows:
 //
 //	func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
-//		rows := o.rowsOf(ctx) // of the shards of the subtask
+//		rows := o.rowsOf(ctx) // the rows of the subtask's shards
 //		return optim.Evaluator{
 //			Dim:            rows.parameters,
-//			Weight:         rows.weight,   // of all shards
+//			Weight:         rows.weight,   // total weight of the rows of all shards
 //			PenaltyFactors: rows.factors,  // 1, or 0 for an intercept
 //			Evaluate:       rows.evaluate, // adds loss and gradient of a shard
 //			Hessian:        rows.hessian,  // for Newton
@@ -51,10 +51,10 @@
 //	GD      for comparison
 //	SGD     very many rows, for which one or a few epochs are enough; noisy objectives
 //
-// Auto selects OWLQN with an L1 penalty, Newton for few parameters, and otherwise LBFGS. With
-// up to some hundred parameters, it changes from LBFGS to Newton once LBFGS has taken as long
-// as Newton would. A superstep is an iteration; for SGD it is a step. Superstep 1 evaluates the
-// start.
+// Auto selects OWLQN if there is an L1 penalty. Otherwise it selects Newton for few parameters,
+// and LBFGS for more. With up to some hundred parameters, it changes from LBFGS to Newton once
+// LBFGS has taken as long as Newton would take in total. A superstep is an iteration; for SGD
+// it is a step. Superstep 1 evaluates the start.
 //
 // # Reads of the data
 //
@@ -81,11 +81,11 @@
 //
 // Training ends when the gradient is small (Tol, on by default), when the loss or the
 // parameters change little (LossTol, StepTol), at MaxIter, or when no step lowers the loss any
-// more, which is the optimum to the precision of the sums. [Reason] tells which of these
-// happened. Without a penalty there may be no optimum, as with separable classes: parameters
-// grow without bound and the loss goes to 0. That is reported as [Diverging]. If the steps of
-// SGD are so long that the final loss is higher than the first, that is reported as
-// [Overshooting].
+// more. In the last case the parameters are optimal to the precision of the sums. [Reason]
+// tells which of these happened. Without a penalty there may be no optimum, as with separable
+// classes: parameters grow without bound and the loss goes to 0. That is reported as
+// [Diverging]. If the steps of SGD are so long that the final loss is higher than the first,
+// that is reported as [Overshooting].
 //
 // Losses with kinks are minimised through smooth approximations, in rounds, until the gap to a
 // lower bound of the minimum is closed, see [Smoothing] and Settings.GapTol.
@@ -106,16 +106,18 @@
 // From one superstep to the next, a minimisation keeps the following objects, under keys of
 // package shared: its progress, parameters and gradient; for L-BFGS its pairs and the latest
 // steps; for Newton's method the matrix; for SGD its velocities, squares and means; without a
-// penalty two earlier points; and for the rows the [Snapshot] of the evaluator. Everything else
-// is recomputed by a subtask that does not find it, so that engine.CheckState changes no bit.
+// penalty two earlier points; and for each shard the [Snapshot] of the evaluator. Everything
+// else is recomputed by a subtask that does not find it, so that engine.CheckState changes no
+// bit.
 //
 // # Very many parameters
 //
 // From 65,536 parameters on, LBFGS, OWLQN and GD split the parameters among subtasks by the
-// blocks mentioned above, which changes no bit. The split vectors are parameters, gradients,
-// direction, penalty and history, 5 + 2·(History+1) in all. Every subtask keeps only its share
-// of them. A read of the rows gives each subtask the gradient of its own share. Two vectors are
-// whole on every subtask, and neither is kept between supersteps: the vector with which rows
-// are read, and the vector in which their gradient is summed. SGD, and trainings with
-// Information, keep all vectors whole. With GapTol, the sums of the bound are whole too.
+// blocks mentioned above. Splitting does not change the bits of the results. The split vectors
+// are parameters, gradients, direction, penalty and history, 5 + 2·(History+1) in all. Every
+// subtask keeps only its share of them. A read of the rows gives each subtask the gradient of
+// its own share. Two vectors are whole on every subtask, and neither is kept between
+// supersteps: the vector with which rows are read, and the vector in which their gradient is
+// summed. SGD, and trainings with Information, keep all vectors whole. With GapTol, the sums of
+// the bound are whole too.
 package optim

@@ -86,7 +86,7 @@ func TestSeparableRowsDiverge(t *testing.T) {
 	for _, m := range []optim.Method{optim.LBFGS, optim.Newton, optim.OWLQN} {
 		for _, tol := range []float64{0, 1e-3, -1} {
 			r := ended(t, o, optim.Settings{Method: m, Tol: tol})
-			if tol > 0 { // training ends before divergence can show
+			if tol > 0 { // with a tolerance, training ends before divergence can be detected
 				continue
 			}
 			require.Equal(t, optim.Diverging, r.Reason, "%v with Tol %v: loss %v", m, tol, r.Loss)
@@ -95,7 +95,8 @@ func TestSeparableRowsDiverge(t *testing.T) {
 		r := ended(t, o, optim.Settings{Method: m, L2: 1e-3})
 		require.Equal(t, optim.GradientSmall, r.Reason)
 	}
-	// A loss near 0 is not in itself divergence: here a plane fits all rows exactly.
+	// A loss near 0 alone must not be reported as divergence. Here a plane fits all rows
+	// exactly.
 	exact := trial.Gaussian(4, 30, 6)
 	for i := range exact.N {
 		exact.Label = append(exact.Label, 3*exact.Row(i)[0]-40*exact.Row(i)[5]+7)

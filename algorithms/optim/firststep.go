@@ -2,14 +2,14 @@ package optim
 
 import "math"
 
-// The first gradient gives a direction but no distance: its length says nothing about the
-// length of a step until there is a second gradient to compare it with. The curvature along the
-// gradient gives the distance, and a few rows are enough to estimate it. Without an estimate,
-// the first step is a guess. If labels or features have unusual magnitudes, the guess is wrong
-// by orders of magnitude, and a search takes long to correct it. For directions of L-BFGS the
-// usual step is 1, but the minimum along such a direction is mostly at another step. Going to
-// that minimum, as conjugate gradient methods do, saves about one iteration in six, each of
-// which reads all rows.
+// The first gradient gives a direction but no distance: the length of a gradient says nothing
+// about the length of a step until it can be compared with a second gradient. The curvature
+// along the gradient gives the distance, and a few rows are enough to estimate it. Without an
+// estimate, the first step is a guess. If labels or features have unusual magnitudes, the guess
+// is wrong by orders of magnitude, and a search takes long to correct it. For directions of
+// L-BFGS the usual step is 1, but the minimum along such a direction is mostly at another step.
+// Going to that minimum, as conjugate gradient methods do, saves about one iteration in six,
+// and thus a read of all rows each time.
 //
 // So a few rows are probed before all rows are read. The first probe measures the curvature,
 // which gives the step of Newton's method. The second probe measures slopes around that step,
@@ -18,8 +18,8 @@ import "math"
 // nearSteps are the steps probed around the step of Newton's method, relative to it.
 var nearSteps = [...]float64{0, 0.25, 0.5, 0.8, 1.25, 2, 4, 8}
 
-// farSteps are the steps along the gradient that are probed if the slope does not change its
-// sign among the near steps: 0 and powers of 4.
+// farSteps are the steps along the gradient that are probed if the slope has the same sign at
+// all near steps: 0 and powers of 4.
 var farSteps = func() (steps [42]float64) {
 	for i := 1; i < len(steps); i++ {
 		steps[i] = math.Ldexp(1, 2*(i-21))
@@ -37,7 +37,7 @@ type probeKind int
 const (
 	noProbe        probeKind = iota
 	probeCurvature           // second derivatives in the plane of the direction and the latest steps
-	probeSlopes              // derivatives along the mixture of direction and latest steps, at the trials
+	probeSlopes              // derivatives along the mixture of direction and latest steps, at the steps in trials
 )
 
 // probing is the search for the first step along a direction.
@@ -46,7 +46,7 @@ type probing struct {
 	kind             probeKind
 	trials           []float64
 	scaled           [len(nearSteps)]float64
-	far              bool    // the trials are the far steps
+	far              bool    // whether trials has the far steps
 	slope, curvature float64 // along the mixture: the first derivative of F, and the second derivative of the penalty
 }
 
@@ -62,7 +62,8 @@ func (p *probing) length() int {
 }
 
 // probe starts the probes along the direction with the probe of the curvature. slope is the
-// slope of F along the direction, and squares is Σ (f·direction)² as the penalty needs it.
+// slope of F along the direction, and squares is Σ (f·direction)², from which the curvature of
+// the penalty is computed.
 func (w *work) probe(slope, squares float64) {
 	p := &w.probing
 	p.kind, p.far = probeCurvature, false
@@ -76,7 +77,8 @@ func (w *work) firstStep(sums []float64) error {
 		whole := p.solve(sums[:triangle(p.dim)], sums[triangle(p.dim)])
 		p.kind, p.trials, p.scaled = probeSlopes, p.scaled[:], nearSteps
 		if w.Steepest {
-			// The direction is the gradient itself, so the step has to carry the scale.
+			// The direction is the negative gradient, whose length means nothing. The steps are
+			// therefore scaled by the step of Newton's method.
 			for i := range p.scaled {
 				p.scaled[i] *= p.mix[0]
 			}
@@ -110,14 +112,14 @@ func (w *work) firstStep(sums []float64) error {
 }
 
 // zeroOfSlope returns the step at which the derivative of F would vanish if all rows were like
-// the probed ones. It returns 0 if the derivative does not change its sign among the trials.
-// sums has the derivatives of the probed rows at the trials, and then the total weight of these
+// the probed rows. It returns 0 if the derivative has the same sign at all steps in trials.
+// sums has the derivatives of the probed rows at these steps, and then the total weight of the
 // rows.
 func (p *probing) zeroOfSlope(sums []float64) float64 {
 	weight := sums[len(p.trials)]
 	// Only the change of the derivative since step 0 is taken from the probed rows. At step 0
-	// the derivative over all rows is known, and it may be much smaller than that over a few
-	// rows.
+	// the derivative over all rows is known, and it may be much smaller than the derivative
+	// over a few rows.
 	derivative := func(i int) float64 {
 		return p.slope + (sums[i]-sums[0])/weight + float64(p.trials[i]*p.curvature)
 	}
@@ -132,9 +134,10 @@ func (p *probing) zeroOfSlope(sums []float64) float64 {
 	return 0
 }
 
-// root returns a step between b and c at which the derivative is about 0; it changes its sign
-// between b and c. The step is the zero of the inverse parabola through a, b and c, if that
-// lies between b and c, and otherwise the zero of the straight line through b and c.
+// root returns a step between b and c at which the derivative is about 0. The derivative must
+// change its sign between b and c. The step is the zero of the inverse parabola through a, b
+// and c if that zero lies between b and c. Otherwise it is the zero of the straight line
+// through b and c.
 func root(a, b, c point) float64 {
 	if !finite(c.d) {
 		return b.t

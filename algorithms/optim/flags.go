@@ -25,5 +25,6 @@ var Flags = []model.Flag{
 	{Name: "average", Param: "Stochastic.Average", Tag: `of:"method=sgd" help:"Of sgd: return the mean of the parameters of the last half of the steps."`},
 }
 
-// StepFlag is the flag for estimators whose training may end when parameters move little.
+// StepFlag is the additional flag of estimators whose training may end when parameters move
+// little.
 var StepFlag = model.Flag{Name: "step-tol", Param: "StepTol", Tag: `want:"0.." placeholder:"SIZE" help:"Training ends, too, when no parameter moves more than this (default: it does not)."`}

@@ -8,12 +8,12 @@ import (
 )
 
 // history is the memory of L-BFGS: pairs of a step s and a difference of gradients y (Nocedal
-// and Wright, Numerical Optimization, 2nd ed., section 7.2). The two loops of its algorithm 7.4
-// use only inner products, which are stored (Chen, Wang and Zhou, Large-scale L-BFGS using
-// MapReduce, NIPS 2014). One pass over the pairs then computes the products of the newest pair
-// with all pairs, and another pass computes the direction. If each subtask has some blocks of
-// the parameters, subtasks therefore communicate only twice per iteration, however long the
-// history is.
+// and Wright, Numerical Optimization, 2nd ed., section 7.2). The two loops of algorithm 7.4 in
+// that book need only inner products, which are stored (Chen, Wang and Zhou, Large-scale L-BFGS
+// using MapReduce, NIPS 2014). The products of the newest pair with all pairs are then computed
+// in one pass over the pairs, and the direction in another pass. If each subtask has some
+// blocks of the parameters, subtasks therefore communicate only twice per iteration, however
+// long the history is.
 type history struct {
 	space *blocks
 	own   sharding.Range // blocks kept on this subtask
@@ -21,22 +21,23 @@ type history struct {
 	size  int            // number of pairs to remember
 	slots int            // size+1: the newest pair occupies one slot until it is admitted
 
-	// pairs has the vectors, block after block. Within a block, row 2k is s of slot k, and row
-	// 2k+1 is y of slot k.
+	// pairs has the vectors, block after block. Within a block, row 2k has s of slot k, and row
+	// 2k+1 has y of slot k.
 	pairs []float64
 	*historyState
 
 	sg, yg []float64 // s_i·g and y_i·g
 	gg     float64
 
-	partial []float64 // products of each block kept on this subtask, width numbers per block
+	partial []float64 // products of each block kept on this subtask, width() numbers per block
 	alpha   []float64
 	usable  []int     // slots that the direction uses, oldest first
 	masked  []float64 // y of a block, with 0 for parameters that are held
 	coef    []float64 // coefficients of the rows, then of g
 }
 
-// historyState is what is kept of the history between supersteps, besides the pairs.
+// historyState is the part of the history that is kept between supersteps in addition to the
+// pairs.
 type historyState struct {
 	Order  []int     // slots in use, oldest first
 	Newest int       // slot of the pair that is not yet admitted; -1 for none
@@ -48,9 +49,9 @@ type historyState struct {
 // ≥ ε·|g|·|s|²; this is their rule with α = 1.
 const cautious = 1e-10
 
-// newHistory returns a history of up to size pairs for the blocks own, which continues from r.
-// If holds is set, iterations may hold some parameters at 0, see products. The caller sets
-// pairs.
+// newHistory returns a history of up to size pairs for the blocks own. It continues from the
+// kept state r. If holds is set, iterations may hold some parameters at 0, see products. The
+// caller sets the field pairs.
 func newHistory(space *blocks, own sharding.Range, size int, holds bool, r *historyState) *history {
 	h := &history{space: space, own: own, first: space.at(own.Lo).Lo, size: size, slots: size + 1, historyState: r}
 	rows := 2 * h.slots
@@ -68,7 +69,7 @@ func newHistory(space *blocks, own sharding.Range, size int, holds bool, r *hist
 	return h
 }
 
-// width returns the number of products of a block. In a block, they are in this order:
+// width returns the number of products of a block. The products of a block are in this order:
 //
 //	with g       of g with all rows, then g·g
 //	with newest  of s and y of the newest slot with all rows
@@ -81,14 +82,14 @@ func (h *history) width() int {
 	return w
 }
 
-// parts splits the products of a block into these groups.
+// parts splits the products of a block, out, into the groups that width lists.
 func (h *history) parts(out []float64) (withG []float64, gg *float64, withS, withY, withEach []float64) {
 	rows := 2 * h.slots
 	return out[:rows], &out[rows], out[rows+1 : 2*rows+1], out[2*rows+1 : 3*rows+1], out[3*rows+1:]
 }
 
-// place returns the range of block i in pairs. Every block has the room of a block of full
-// length.
+// place returns the range of block i in pairs. A block that is shorter than others occupies as
+// much memory as they do.
 func (h *history) place(i int) sharding.Range {
 	stride := 2 * h.slots * h.space.length
 	return sharding.Range{Lo: (i - h.own.Lo) * stride, Hi: (i - h.own.Lo + 1) * stride}
@@ -101,9 +102,9 @@ func (h *history) block(i int) (rows []float64, r sharding.Range) {
 	return h.pairs[h.place(i).Lo:][:2*h.slots*r.Len()], sharding.Range{Lo: r.Lo - h.first, Hi: r.Hi - h.first}
 }
 
-// push stores the pair of a step as the newest: s = step·direction, y = next - previous. The
-// vectors passed to push and to the methods below have only the parameters of the blocks kept
-// on this subtask.
+// push stores the pair of a step as the newest pair: s = step·direction, y = next - previous.
+// previous and next are the gradients before and after the step. The vectors passed to push and
+// to the methods below have only the parameters of the blocks kept on this subtask.
 func (h *history) push(step float64, direction, previous, next []float64) {
 	h.Newest = h.free()
 	for i := h.own.Lo; i < h.own.Hi; i++ {
@@ -144,11 +145,11 @@ func (h *history) rows() int {
 }
 
 // products returns the inner products of the blocks kept on this subtask, block after block. If
-// the history holds parameters, held tells which: they are 0 and stay 0. The direction is then
-// computed from the other parameters alone, and the held parameters are left out of the
-// products of pairs (as in Byrd, Chin, Nocedal and Oztoprak, A family of second-order methods
-// for convex l1-regularized optimization, Math. Program. 159, 2016). g must be 0 for held
-// parameters.
+// the history holds parameters, held reports whether parameter i is 0 and stays 0. The
+// direction is then computed from the other parameters alone, and the held parameters are left
+// out of the products of pairs (as in Byrd, Chin, Nocedal and Oztoprak, A family of
+// second-order methods for convex l1-regularized optimization, Math. Program. 159, 2016). g
+// must be 0 for held parameters.
 func (h *history) products(g []float64, held func(i int) bool) []float64 {
 	width, rows := h.width(), h.rows()
 	for i := h.own.Lo; i < h.own.Hi; i++ {
@@ -180,8 +181,8 @@ func (h *history) products(g []float64, held func(i int) bool) []float64 {
 	return h.partial
 }
 
-// update takes the products of all blocks. It admits the newest pair if it is suitable, and
-// computes the coefficients of the direction.
+// update takes the products of all blocks. It admits the newest pair if that pair is suitable,
+// and computes the coefficients of the direction.
 func (h *history) update(all []float64) {
 	foldRows(all, h.space.count, h.width())
 	withG, gg, withS, withY, withEach := h.parts(all[:h.width()])
@@ -227,7 +228,8 @@ func (h *history) admits(ss, sy, yy float64) bool {
 		!math.IsInf(sy, 0) && !math.IsInf(yy, 0) && sy*sy/yy > 0
 }
 
-// erase fills a slot that was not admitted with zeros, as its rows are still multiplied, by 0.
+// erase fills the rows of a slot whose pair was not admitted with zeros. direction still
+// multiplies these rows by 0, which would give NaN if they were not finite.
 func (h *history) erase(slot int) {
 	for i := h.own.Lo; i < h.own.Hi; i++ {
 		rows, r := h.block(i)

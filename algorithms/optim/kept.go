@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// The following objects are kept under keys. How a minimisation continues from one superstep to
-// the next depends on them alone:
+// The following objects are kept under keys between supersteps. The course of a minimisation
+// depends on nothing else from earlier supersteps:
 //
 //	progress          the state of training
 //	one vector each   the parameters, and the earlier gradients, steps and matrices that are
@@ -25,7 +25,8 @@ import (
 //
 // The structs training, work and sgd point to these objects, so that keeping them takes no
 // copies. All other fields of the structs are set up again in every superstep, or by a subtask
-// that does not find the struct. They follow from the settings, the rows and the kept objects.
+// that does not find the struct. They are computed from the settings, the rows and the kept
+// objects.
 
 // vector has the keys of a vector that is kept either whole or in blocks.
 type vector struct {
@@ -56,11 +57,12 @@ var (
 	meanOfPoints = shared.Replicated("optim mean of parameters", shared.Float64s())
 )
 
-// found is the result. It is kept, because the queue may be closed by other subtasks than those
-// that trained.
+// found is the result. It is kept between supersteps, because the subtasks that close the queue
+// may be other subtasks than those that trained.
 var found = shared.PerShard("optim result", shared.Msgpack[*Result]())
 
-// keepResult returns the last stage, which keeps the result after the last superstep.
+// keepResult returns the last stage of a superstep. In the superstep for which last returns
+// true, the stage keeps the result.
 func keepResult(last func(ctx *comqueue.ComContext, t *training) bool) comqueue.Stage {
 	return comqueue.Named("keep result", comqueue.Do(func(ctx *comqueue.ComContext) error {
 		if t := trained.Get(ctx); ctx.TaskID() == 0 && last(ctx, t) {
@@ -81,7 +83,7 @@ func recall(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) []float6
 	return v
 }
 
-// share tells which blocks of the parameters a subtask keeps.
+// share describes which blocks of the parameters a subtask keeps.
 type share struct {
 	own     sharding.Range // blocks kept on this subtask
 	lo, hi  int            // range of the parameters in these blocks
@@ -124,20 +126,20 @@ func (s *share) keep(ctx *comqueue.ComContext, x vector, v []float64, place func
 // descentState is the state of a descent that is kept between supersteps, besides vectors. It
 // is the same on every subtask.
 type descentState struct {
-	Starting  bool    // the next superstep evaluates the parameters, and a round begins there
+	Starting  bool    // the next superstep evaluates the parameters and begins a round
 	Steepest  bool    // the next direction is the negative (pseudo-)gradient
 	LastStep  float64 // step of the last iteration, for GD
 	LastSlope float64
 
-	ChangeFrom    float64 // number of reads after which Auto changes to Newton's method, see change.go; 0 means never
+	ChangeFrom    float64 // number of reads from which on Auto changes to Newton's method, see change.go; 0 means never
 	MatrixPending bool    // a matrix is being read for the first time
 
-	ExtraIterations int     // number of iterations by which training was prolonged, see continueTraining
+	ExtraIterations int     // number of iterations added to training, see continueTraining
 	Rounds          int     // number of completed rounds
 	Gap             float64 // gap at the end of the last round
-	Tol             float64 // Tol of the settings, or a smaller one that rounds need
+	Tol             float64 // Tol of the settings, or a smaller value that rounds need
 
-	PathNorms   [2]pathNorm // of the stored points of the path, see divergence.go
+	PathNorms   [2]pathNorm // losses and gradient norms of the stored points of the path, see divergence.go
 	LatestPoint int         // index of the point stored last
 	PathPoints  int         // number of points stored
 
@@ -157,7 +159,7 @@ func (c *descentState) restart(steepest bool) {
 // keptRows is what the evaluator keeps for a shard: its live state, or a snapshot of that
 // state.
 type keptRows struct {
-	append   func(shard int, dst []byte) ([]byte, error) // nil for a snapshot
+	append   func(shard int, dst []byte) ([]byte, error) // encodes the live state; nil for a snapshot
 	shard    int
 	snapshot []byte
 }

@@ -18,7 +18,7 @@ type Problem struct {
 	Settings  Settings
 	// Start returns the first parameters if they depend on the data. It replaces
 	// Settings.Start. It is called once on each subtask, after the objective is open, and must
-	// return the same on all subtasks. The result is copied.
+	// return the same parameters on all subtasks. The result is copied.
 	Start func(ctx *comqueue.ComContext) ([]float64, error)
 	// Closer returns the queue's rows after the last superstep, on subtask 0. It calls
 	// ResultOf.
@@ -42,8 +42,9 @@ var (
 	sgdOf      = shared.Scratch[*sgd]("optim steps")
 )
 
-// Minimize adds a queue that minimises an objective, and returns the dataset of the rows from
-// the Closer. If the problem has an error, building the job reports it with the caller's line.
+// Minimize adds a queue that minimises an objective, and returns the dataset of the rows that
+// the Closer returns. If the problem is invalid, building the job fails with an error that
+// names the caller's line.
 func Minimize(b *engine.Builder, p Problem) *engine.Dataset {
 	if err := p.validate(); err != nil {
 		b.Errorf("minimize %q: %w", p.Name, err)

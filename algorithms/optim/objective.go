@@ -5,7 +5,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Objective is a sum over rows that is to be minimised. One value is used by all subtasks.
+// Objective is a sum over rows that is to be minimised. All subtasks of a process use the same
+// Objective value.
 type Objective interface {
 	// Open is called once on each subtask, in the first superstep of the queue or when the
 	// subtask joins later. Its result must not depend on the time of the call.
@@ -19,14 +20,13 @@ type Objective interface {
 // for fields that are documented as optional. If a field is set without another field that it
 // needs, the first superstep fails with an error that names both.
 //
-// Functions are called on the goroutine of the subtask, one at a time. A function that takes a
-// shard gets one that the subtask owns and that has rows. It adds the sums over this shard to
-// out, which is zeroed before the call. Functions neither change nor retain their other slices.
-// What they add must depend only on their arguments, the rows of the shard, and its Snapshot.
-// Results then have the same bits at any parallelism. Functions allocate nothing after the
-// first superstep, and their errors name the row. Below, n is Dim, and a read is one pass over
-// all features of
-// the rows of the shard.
+// Functions are called on the goroutine of the subtask, one at a time. A shard that is passed
+// to a function is owned by the subtask and has rows. The function adds the sums over this
+// shard to out, which is zeroed before the call. Functions neither change nor retain their
+// other slices. What they add must depend only on their arguments, the rows of the shard, and
+// the shard's Snapshot. Results then have the same bits at any parallelism. Functions allocate
+// nothing after the first superstep, and their errors name the row. Below, n is Dim, and a read
+// is one pass over all features of the rows of the shard.
 type Evaluator struct {
 	// Dim is the number of parameters, the same on every subtask.
 	Dim int
@@ -39,22 +39,22 @@ type Evaluator struct {
 	// It takes one read.
 	Evaluate func(shard int, v, out []float64) error
 
-	// Initial has the n first parameters for the case that neither Settings nor Problem gives
-	// any. It is the same on every subtask; nil means zeros. The slice is copied.
+	// Initial has the n parameters with which training starts if neither Settings nor Problem
+	// gives any. It is the same on every subtask; nil means zeros. The slice is copied.
 	Initial []float64
 	// GradientUnit is the size of a large derivative of the mean loss. It is for losses that
-	// have a unit, such as the square of the labels' unit. If it is set, a first gradient counts
-	// for at most 1000 units in the reference of Tol. 0 means a unit of 1; then a first gradient
-	// counts in full.
+	// have a unit, such as the square of the labels' unit. If it is set, the first gradient is
+	// limited to 1000 times GradientUnit in the reference of Settings.Tol. 0 means a unit of 1
+	// and no such limit.
 	GradientUnit float64
-	// NewtonUpTo is the largest number of parameters for which Auto takes Newton, if there is a
-	// Hessian. 0 means 32, and a negative number means never.
+	// NewtonUpTo is the largest number of parameters for which Auto selects Newton if Hessian
+	// is set. 0 means 32, and a negative number means never.
 	NewtonUpTo int
 	// HessianCost is roughly the time of a read with second derivatives divided by the time of
-	// a read without. It is the same on every subtask. If it is set, Auto may change from LBFGS
-	// to Newton; 0 means that it does not. It needs Margins.Hessian.
+	// a read without them. It is the same on every subtask. If it is set, Auto may change from
+	// LBFGS to Newton; 0 means that it does not. It needs Margins.Hessian.
 	HessianCost float64
-	// NearlyNonsmooth tells that second derivatives may be valid only in a small neighbourhood,
+	// NearlyNonsmooth is true if second derivatives may be valid only in a small neighbourhood,
 	// as for a loss that is linear except close to its minimum. Then Auto does not select
 	// Newton, and LBFGS does not use the latest steps, see Subspace.
 	NearlyNonsmooth bool
@@ -77,12 +77,13 @@ type Evaluator struct {
 	// approximation. Settings.GapTol needs it, and it needs Snapshot.
 	Smoothing Smoothing
 
-	// Fold sums over several shards at once, for evaluators in which that costs less than a
-	// buffer of 1+n numbers for each shard. If it is set on any subtask, Evaluate and, of
-	// Margins, Start, Direction and Gradient may get a nil out. They must then store the sums
-	// of the shard for Fold. Fold gets 1+n zeros in out. To these it adds the stored sums of
-	// those shards that have rows, folded up the tree over shards, with the bits that buffers
-	// would give. The shards passed to Fold are those of one node of the tree.
+	// Fold sums over several shards at once. It is for evaluators that can do so at less cost
+	// than with a buffer of 1+n numbers for each shard. If Fold is set on any subtask,
+	// Evaluate, Margins.Start, Margins.Direction and Margins.Gradient may get a nil out. They
+	// must then store the sums of the shard for Fold. Fold gets 1+n zeros in out. To these it
+	// adds the stored sums of those shards that have rows, folded up the tree over shards, with
+	// the bits that buffers would give. The shards passed to Fold are the shards of one node of
+	// the tree.
 	Fold func(shards sharding.Range, out []float64) error
 	// Ordered is called once, by all methods but SGD, before any function that takes a vector.
 	// The call promises that functions are called in passes over the shards: within a pass,
@@ -111,29 +112,29 @@ type Margins struct {
 	Gradient func(shard int, step float64, out []float64) error
 	// Advance moves the current point by step times the direction. It takes no read.
 	Advance func(shard int, step float64) error
-	// Hessian, which is optional, tells that Start, Direction and Gradient can also add second
+	// Hessian, which is optional, is true if Start, Direction and Gradient can also add second
 	// derivatives. They do so if out has 1+n+n(n+1)/2 numbers, in the layout of
-	// Evaluator.Hessian, which must be set. A Newton step that is rejected can then be
-	// shortened without a read. If it is not set, Newton does not use margins.
+	// Evaluator.Hessian. That function must be set, too. A Newton step that is rejected can
+	// then be shortened without a read. If Hessian is false, Newton does not use margins.
 	Hessian bool
 }
 
 // LatestSteps is the largest number of earlier steps in a Subspace.
 const LatestSteps = 3
 
-// Subspace uses a few rows of a shard, chosen from the shard alone, to estimate how the loss
-// changes in the subspace of a search direction and the latest steps of Advance. It does not
-// change the margins that Margins keeps.
+// Subspace uses a few rows of a shard to estimate how the loss changes in the subspace of a
+// search direction and the latest steps of Advance. The choice of these rows depends only on
+// the shard. It does not change the margins that Margins keeps.
 type Subspace struct {
 	// Hessian sets the direction p, which has n numbers. It adds the second derivatives of Σ
-	// weight·loss over these rows at the current point. The axes are p and then the latest
+	// weight·loss over the chosen rows at the current point. The axes are p and then the latest
 	// steps, the most recent step first. latest is the number of steps, at most LatestSteps.
 	// With k = 1+latest, the lower triangle goes to out[:k(k+1)/2] row by row, and Σ weight
 	// follows it. Advance was called at least latest times since Start.
 	Hessian func(shard int, p []float64, latest int, out []float64) error
 	// Slopes takes the combination of mix[0] times the direction that Hessian has set and
 	// mix[i] times the i-th latest step. For each t = steps[i] along this combination, it adds
-	// the derivative by t of Σ weight·loss over these rows to out[i]. It adds Σ weight to
+	// the derivative by t of Σ weight·loss over the chosen rows to out[i]. It adds Σ weight to
 	// out[len(steps)].
 	Slopes func(shard int, mix, steps, out []float64) error
 }
@@ -149,8 +150,8 @@ type Minibatch struct {
 	// Fold, which is optional, evaluates rows of many shards together, for steps that take few
 	// rows of each shard. shards are ascending and below one node of the tree over shards. Fold
 	// gets 2+n zeros in out. To these it adds the results of Evaluate for the rows of each
-	// shard, folded up that tree, with the same bits. It may also decline: then it returns
-	// false and does not change out.
+	// shard, folded up that tree, with the same bits. Fold may also return false without
+	// changing out; Evaluate is then called for each shard.
 	Fold func(shards []int, rows [][]int32, v, out []float64) (bool, error)
 }
 
@@ -166,11 +167,11 @@ type Snapshot struct {
 	Restore func(shard int, src []byte) error
 }
 
-// Smoothing has the functions that are needed to minimise losses with kinks through smooth
-// approximations. If Settings.GapTol is set, training has rounds. Each round minimises the
-// approximation, beginning where the round before ended. Then Bound and Gap compute how far the
-// parameters are from the minimum of the losses themselves. If that is too far, Refine makes a
-// closer approximation for the next round.
+// Smoothing has the functions for minimising losses with kinks through smooth approximations.
+// If Settings.GapTol is set, training has rounds. Each round minimises the approximation,
+// beginning at the result of the previous round. Then Bound and Gap compute by how much the
+// objective without approximation exceeds a lower bound of its minimum. If that is too much,
+// Refine makes a closer approximation for the next round.
 type Smoothing struct {
 	// BoundLen is the number of sums of Bound, 1 or more.
 	BoundLen int

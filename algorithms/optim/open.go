@@ -66,7 +66,7 @@ func (e *Evaluator) startable(v []float64) error {
 	return nil
 }
 
-// field is a field that an evaluator may have.
+// field is an optional field of an evaluator. set reports whether the evaluator has it.
 type field struct {
 	name string
 	set  bool
@@ -110,8 +110,7 @@ func (e *Evaluator) complete() error {
 // keepsMargins reports whether rows are evaluated through cached margins.
 func (e *Evaluator) keepsMargins() bool { return e.Margins.Start != nil }
 
-// unit returns the size of a large derivative of the mean loss, and the largest first gradient
-// that counts; both follow from GradientUnit.
+// unit returns the values of state.Unit and state.Huge, which it computes from GradientUnit.
 func (e *Evaluator) unit() (unit, huge float64) {
 	if e.GradientUnit > 0 {
 		return e.GradientUnit, mostUnits * e.GradientUnit
@@ -126,8 +125,8 @@ func triangle(n int) int { return n * (n + 1) / 2 }
 // subtask with the given number of shards may use.
 func (p Problem) allowMatrix(shards, n int) error {
 	one := int64(1+n+triangle(n)) * 8
-	// There is one buffer for each level of the tree over the subtask's shards and one that is
-	// being filled, the result, and the copy that is factored.
+	// There is one buffer for each level of the tree over the subtask's shards. In addition
+	// there are the buffer that is being filled, the result, and the copy that is factored.
 	copies := int64(4)
 	for ; shards > 1; shards = (shards + 1) / 2 {
 		copies++

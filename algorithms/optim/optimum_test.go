@@ -262,8 +262,8 @@ func TestCollinearColumns(t *testing.T) {
 	}
 }
 
-// TestFewerRowsThanParameters requires the unique optimum that a penalty gives with more
-// parameters than rows.
+// TestFewerRowsThanParameters requires that training with more parameters than rows and with a
+// penalty finds the unique optimum.
 func TestFewerRowsThanParameters(t *testing.T) {
 	table := trial.Gaussian(8, 12, 100)
 	for i := range table.N {

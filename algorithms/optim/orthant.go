@@ -13,11 +13,12 @@ import (
 // pseudo-gradient. The implementation differs from the paper in two ways.
 //
 // First, in the paper every component of the direction whose sign differs from that of the
-// negative pseudo-gradient becomes 0. That is necessary only for parameters that are 0. Other
-// parameters may move in either direction, and removing their components spoils the direction.
-// So at first only the components of parameters that are 0 are aligned. All components are
-// aligned if the result is not a descent direction. For the same reason, parameters that are 0
-// and stay 0 are left out of the pairs of the history, see history.products.
+// negative pseudo-gradient becomes 0. Setting components to 0 is necessary only for parameters
+// that are 0. Other parameters may move in either direction, and removing their components
+// spoils the direction. So at first only the components of parameters that are 0 are aligned.
+// All components are aligned if the result is not a descent direction. For the same reason,
+// parameters that are 0 and stay 0 are left out of the pairs of the history, see
+// history.products.
 //
 // Second, in the paper the search follows the path of points projected onto the orthant. That
 // path is not linear in the step, so each trial would be a read. Here the direction is replaced
@@ -26,8 +27,9 @@ import (
 // search goes back along the straight line to v, without a read. The whole line lies in the
 // closed orthant, where F is smooth and margins are linear.
 
-// aligned takes the slope along the direction, after the components of parameters that are 0
-// were aligned. It replaces the direction by the difference from v to the projected point.
+// aligned is called after the components of parameters that are 0 were aligned. slope is the
+// slope along the direction. aligned replaces the direction by the difference from v to the
+// projected point. If the direction does not descend, it aligns all components first.
 func (w *work) aligned(slope float64) error {
 	if !(slope < 0) {
 		return w.alignAll()
@@ -44,7 +46,7 @@ func (w *work) alignAll() error {
 }
 
 // align removes the components whose sign is not that of the negative pseudo-gradient. It does
-// so for all parameters, or, if all is false, only for those that are 0.
+// so for all parameters, or, if all is false, only for parameters that are 0.
 func (w *work) align(all bool) {
 	for i, p := range w.direction {
 		if w.penalised(i) && (all || w.v[i] == 0) && !(p*w.pseudo[i] < 0) {

@@ -98,8 +98,9 @@ func TestOWLQNEqualsCoordinateDescent(t *testing.T) {
 	}
 }
 
-// TestOWLQNChangesSigns compares optima from distant starts and with weak penalties, where
-// parameters must change their signs on the way.
+// TestOWLQNChangesSigns requires that training from a distant start, from which parameters must
+// change their signs, reaches the same optimum as training from zeros. The same parameters must
+// be 0.
 func TestOWLQNChangesSigns(t *testing.T) {
 	o := objective{table: sparseTruth(1, 80), loss: squared}
 	s := optim.Settings{L1: 0.05, Tol: 1e-10, MaxIter: 400}

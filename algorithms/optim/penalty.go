@@ -25,7 +25,8 @@ func (p *penalty) at(v []float64) float64 {
 		}))
 }
 
-// of returns the penalty, given the sums of absoluteIn and squaresIn over all parameters.
+// of returns the penalty. absolute and squares are the results of absoluteIn and squaresIn,
+// summed over all parameters.
 func (p *penalty) of(absolute, squares float64) float64 {
 	return float64(p.l1*absolute) + float64(float64(p.l2*squares)/2)
 }
@@ -116,7 +117,7 @@ type line struct {
 }
 
 // along returns the penalty along v + t·q. sums has the three sums of squaresIn for v and q,
-// then the sums of absoluteIn for v and for v+q.
+// then the sum of absoluteIn for v, and then the sum of absoluteIn for v+q.
 func (p *penalty) along(sums []float64) line {
 	l := line{at: float64(float64(p.l2*sums[0]) / 2), slope: float64(p.l2 * sums[1]), curvature: float64(p.l2 * sums[2])}
 	if p.l1 > 0 {
@@ -128,7 +129,7 @@ func (p *penalty) along(sums []float64) line {
 	return l
 }
 
-// value returns the penalty at a step, and derivative its derivative.
+// value returns the penalty at step t, and derivative returns its derivative by t.
 func (l line) value(t float64) float64 {
 	return l.at + float64(t*(l.slope+float64(float64(t*l.curvature)/2)))
 }

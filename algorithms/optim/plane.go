@@ -2,13 +2,14 @@ package optim
 
 import "math"
 
-// A direction of L-BFGS is made from pairs of the last ten iterations. The curvature changes
-// meanwhile, with logistic losses most in the first iterations, when margins leave 0. So a
-// point that was a minimum along earlier steps is no longer one, and L-BFGS corrects that
-// slowly. A few rows suffice to estimate the current curvature in the plane of the direction
-// and the latest steps, and the gradient in the plane is known from all rows. The minimum over
-// the plane then takes only a system of four equations. For linear models this costs no read,
-// and saves two of seven iterations to a precision of 1e-6.
+// L-BFGS computes a direction from the pairs of the last ten iterations. The curvature changes
+// during these iterations. With logistic losses it changes most in the first iterations, when
+// margins move away from 0. So a point that was a minimum along earlier steps is not a minimum
+// any more, and L-BFGS corrects that slowly. A few rows suffice to estimate the current
+// curvature in the plane of the direction and the latest steps, and the gradient in the plane
+// is known from all rows. The minimum over the plane then takes only a system of four
+// equations. For linear models, minimising over the plane takes no read. It saves two of the
+// seven iterations that a precision of 1e-6 takes.
 //
 // Related methods: Narkiss and Zibulevsky (Sequential subspace optimization method for
 // large-scale unconstrained problems, Technion CCIT report 559, 2005) minimise over the latest
@@ -22,26 +23,26 @@ const mostPlane = 1 + LatestSteps
 // plane is spanned by a direction and the latest steps. It has slopes and curvatures of F along
 // them.
 type plane struct {
-	steps [LatestSteps][]float64 // nil if they are not kept
+	steps [LatestSteps][]float64 // nil if the latest steps are not kept
 	*ring
 
 	dim        int
 	axis       [mostPlane][]float64                     // the direction, then the steps, the most recent first
 	slopes     [mostPlane]float64                       // slope of F along each axis
 	curvatures [mostPlane * (mostPlane + 1) / 2]float64 // second derivatives of the penalty
-	squares    []float64                                // by block, the products of pairs of axes that the penalty needs
+	squares    []float64                                // for each block, the products of pairs of axes that the penalty needs
 	factor     [mostPlane * (mostPlane + 1) / 2]float64
 	mix        [mostPlane]float64 // coefficients of the axes at the approximate minimum of F
 }
 
-// ring tells where the latest steps are stored.
+// ring describes which elements of plane.steps are in use.
 type ring struct {
-	Next  int // place of the next step
+	Next  int // index in plane.steps at which the next step is stored
 	Count int // number of steps
 }
 
-// prepare sets the memory for the latest steps: steps has room for LatestSteps vectors of all
-// parameters, one after the other.
+// prepare sets the memory for the latest steps. steps has the memory of LatestSteps vectors of
+// all parameters, one after the other.
 func (p *plane) prepare(space *blocks, steps []float64) {
 	for i := range p.steps {
 		p.steps[i] = steps[i*space.n : (i+1)*space.n]
@@ -65,17 +66,18 @@ func (p *plane) push(step float64, direction []float64) {
 // reset drops the steps.
 func (r *ring) reset() { r.Count = 0 }
 
-// drop removes all steps; no further steps are stored.
+// drop removes all steps. After drop, push stores no steps.
 func (p *plane) drop() {
 	p.reset()
 	p.steps = [LatestSteps][]float64{}
 }
 
-// past returns the number of steps in the plane.
+// past returns the number of latest steps among the axes of the plane.
 func (p *plane) past() int { return p.dim - 1 }
 
 // span sets the axes: the direction, and the stored steps if steps is set. slope is the slope
-// of F along the direction, and bend the second derivative of the penalty along it.
+// of F along the direction, and bend is the second derivative of the penalty along the
+// direction.
 func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	p.axis[0], p.dim = w.direction, 1
 	if steps {
@@ -102,13 +104,13 @@ func (p *plane) span(w *work, steps bool, slope, bend float64) {
 }
 
 // leastPivot is the least fraction of the curvature along an axis that must remain after the
-// earlier axes are eliminated. A smaller rest is due to rounding.
+// earlier axes are eliminated. If a smaller fraction remains, it is due to rounding.
 const leastPivot = 1e-8
 
 // solve computes the mixture of the axes that minimises F, by Cholesky's method. sums has the
 // second derivatives of the losses over rows with the given total weight. An axis that depends
-// linearly on earlier axes is left out. If there is no such mixture, or it is no descent
-// direction, the mixture is the direction alone, and solve returns false.
+// linearly on earlier axes is left out. If F has no minimum over the plane, or the mixture is
+// no descent direction, solve sets the mixture to the direction alone and returns false.
 func (p *plane) solve(sums []float64, weight float64) bool {
 	row := func(i int) []float64 { return p.factor[triangle(i) : triangle(i)+i+1] }
 	clear(p.mix[:])

@@ -74,7 +74,7 @@ func TestPlaneIsLeast(t *testing.T) {
 		if !p.solve(sums, 3) {
 			// The minimum over the plane lies where the coefficient of the direction is not
 			// positive.
-			require.Positive(t, steps, "a direction alone always has a minimum")
+			require.Positive(t, steps, "without latest steps, solve must find a minimum")
 			require.Equal(t, [mostPlane]float64{1}, p.mix)
 			return
 		}

@@ -2,7 +2,7 @@ package optim
 
 import "slices"
 
-// Reason says why training ended.
+// Reason is the reason why training ended.
 type Reason string
 
 // The reasons.
@@ -15,10 +15,11 @@ const (
 	GapClosed     Reason = "gap"                // the objective is as close to its lower bound as GapTol requires
 	// Diverging means that there is no optimum: without a penalty, parameters grow without
 	// bound while the loss falls more and more slowly. The loss goes to 0 if classes are
-	// separable. It goes to the loss of the rows in the plane if classes are separable except
-	// for these. With a penalty there is an optimum.
+	// separable. It goes to the loss of the rows in the separating plane if classes are
+	// separable except for these rows. With a penalty there is an optimum.
 	Diverging Reason = "diverging"
-	// Overshooting means that SGD ended well above the first loss, as its steps are too long.
+	// Overshooting means that SGD ended with a loss above the first loss, because its steps are
+	// too long.
 	Overshooting Reason = "overshooting"
 )
 
@@ -27,7 +28,8 @@ type Result struct {
 	Method     Method
 	Parameters []float64
 	// Loss is the objective at Parameters, penalty included. With GapTol it is the objective
-	// without approximation, and Gap is an upper bound of the difference to its minimum.
+	// without approximation, and Gap is an upper bound of the difference between Loss and the
+	// minimum of that objective.
 	Loss float64
 	Gap  float64 `json:",omitempty"`
 	// GradientNorm is the largest component of the gradient at Parameters, or of the
@@ -36,7 +38,7 @@ type Result struct {
 	Iterations   int
 	// Reads is the total number of times that the rows were read.
 	Reads float64
-	// Converged tells that Parameters are an optimum, within the tolerances of Settings and
+	// Converged is true if Parameters are an optimum, within the tolerances of Settings and
 	// floating point. If Reason is Exhausted, it is true only if the gradient is at most 1e-4
 	// of the first gradient.
 	Converged bool
@@ -44,7 +46,7 @@ type Result struct {
 	// Record has an entry for the start and for every iteration.
 	Record []Iteration
 	// Information is the lower triangle, row by row, of the matrix of second derivatives of the
-	// mean loss, without the penalty. It is set if Settings.Information is.
+	// mean loss, without the penalty. It is nil unless Settings.Information is set.
 	Information []float64
 }
 
@@ -55,13 +57,13 @@ func (r *Result) clone() *Result {
 	return &c
 }
 
-// Summary is the part of a result that is written to a model's file.
+// Summary is the part of a Result that is written to the file of a model.
 type Summary struct {
 	Rows   int64   `json:"rows"`
 	Weight float64 `json:"weight"`
 	Method string  `json:"method"`
-	// Loss is the mean weighted loss with the penalty, and GradientNorm the largest component
-	// of its gradient.
+	// Loss is the mean weighted loss with the penalty, and GradientNorm is the largest
+	// component of the gradient of Loss.
 	Loss         float64 `json:"loss"`
 	GradientNorm float64 `json:"gradient_norm"`
 	Iterations   int     `json:"iterations"`
@@ -81,7 +83,7 @@ func (r *Result) Summary(rows int64, weight float64) Summary {
 	}
 }
 
-// Iteration is the record of an iteration, made when it ends.
+// Iteration is the record of an iteration. It is made when the iteration ends.
 type Iteration struct {
 	Loss         float64 `json:"loss"`
 	GradientNorm float64 `json:"gradient_norm"`

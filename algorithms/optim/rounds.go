@@ -5,10 +5,12 @@ import (
 )
 
 // mostRounds is the largest number of rounds over smooth approximations. If each approximation
-// is ten times closer than the one before, the last is beyond the precision of a float64.
+// is ten times closer than the approximation of the previous round, the last one is closer than
+// the precision of a float64.
 const mostRounds = 40
 
-// leastTol is the least Tol that rounds use if they need a smaller one than Settings.Tol.
+// leastTol is the least tolerance that rounds use if they need a smaller tolerance than
+// Settings.Tol.
 const leastTol = 1e-13
 
 // restarts returns the largest number of additional supersteps that begin a round.
@@ -89,8 +91,8 @@ func (d descent) refine(ctx *comqueue.ComContext) error {
 	}
 	w.restart(w.factor == nil)
 	// If the gap has hardly fallen, the approximation was not minimised exactly enough. A
-	// closer approximation would be even harder to minimise, so the next round only uses a
-	// smaller Tol.
+	// closer approximation would be even harder to minimise, so the next round keeps the
+	// approximation and uses a smaller Tol.
 	before := w.Gap
 	if w.Gap = s.Gap; w.Gap > before/2 && w.set.Tol > leastTol {
 		w.Tol = max(w.set.Tol/100, leastTol)

@@ -43,7 +43,7 @@ type distances struct {
 	shards map[int]*proxDistance
 }
 
-const apart = 41 // rows
+const apart = 41 // number of rows of the test
 
 // maximizer returns the maximising α of row i, r, and whether α is inside its bounds.
 func (s *proxDistance) maximizer(i int, v float64) (alpha, r float64, inside bool) {

@@ -26,9 +26,10 @@ type Minimum struct {
 //
 // loss adds its derivatives to grad, which has n numbers. It must depend on its arguments
 // alone. loss must neither retain row, with its strings and slices, nor modify w. In sums of
-// products, float64(x*y) keeps processors from fusing multiplication and addition, so that the
-// bits are the same everywhere. Rows are read again in each pass and not copied, so the dataset
-// may be larger than memory.
+// products, loss should convert each product, as in float64(x*y): the conversion keeps
+// processors from fusing multiplication and addition, so that the bits are the same on all
+// processors. Rows are read again in each pass and not copied, so the dataset may be larger
+// than memory.
 //
 // By default the method is L-BFGS. Settings may name another method except Newton, which needs
 // second derivatives.
@@ -98,7 +99,7 @@ func (o rowsObjective[R]) Open(ctx *comqueue.ComContext) (Evaluator, error) {
 // rowsEvaluator reads the rows of a subtask one by one.
 type rowsEvaluator[R any] struct {
 	rowsObjective[R]
-	reader map[int]*comqueue.RowReader[R] // by shard
+	reader map[int]*comqueue.RowReader[R] // shard -> reader of its rows
 	row    R
 }
 

@@ -77,8 +77,8 @@ func minimized(t *testing.T, rows []plot, s optim.Settings, options ...engine.Op
 	return found[0]
 }
 
-// TestMinimizeRows compares least squares with a penalty with its closed form, for every
-// method. It requires the same bits at any parallelism.
+// TestMinimizeRows compares the result of penalised least squares with the closed form, for
+// every method. It requires the same bits at any parallelism.
 func TestMinimizeRows(t *testing.T) {
 	rows := plots(500)
 	for _, test := range []struct {

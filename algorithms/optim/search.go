@@ -9,20 +9,20 @@ import "math"
 //
 // by bracketing and zooming with safeguarded cubic interpolation (Nocedal and Wright, Numerical
 // Optimization, 2nd ed., algorithms 3.5 and 3.6). The noise bounds the effect of rounding on φ:
-// without it, the first condition becomes random near the optimum (Hager and Zhang, A new
-// conjugate gradient method with guaranteed descent and an efficient line search, SIAM J.
-// Optim. 16, 2005, have a similar term). Several steps may be evaluated at a time; then they
-// divide the bracket into several parts.
+// without this term, it depends on rounding near the optimum whether the first condition holds
+// (Hager and Zhang, A new conjugate gradient method with guaranteed descent and an efficient
+// line search, SIAM J. Optim. 16, 2005, have a similar term). Several steps may be evaluated at
+// a time; then they divide the bracket into several parts.
 type search struct {
 	f0, d0     float64
 	noise      float64
 	limit      float64 // largest step
-	backtracks bool    // whether the first condition is enough for a shortened step, or for the limit
+	backtracks bool    // whether a shortened step, or a step at the limit, needs to meet only the first condition
 	bracketed  bool    // the bracket is known
-	lo, hi     point   // ends of the bracket, lo the better one; without a bracket, lo is the latest point
+	lo, hi     point   // ends of the bracket; φ is lower at lo. Without a bracket, lo is the latest point
 	before     point   // without a bracket, the point before lo
 	wide       float64 // width of the bracket two points ago
-	width      float64 // width one point ago
+	width      float64 // width of the bracket one point ago
 	tried      int
 	best       point // the lowest point that meets the first condition, at t > 0
 }
@@ -34,7 +34,7 @@ const (
 	armijo    = 1e-4  // c1
 	curvature = 0.9   // c2
 	rounding  = 1e-13 // noise, relative to φ(0)
-	mostSteps = 40    // of one search
+	mostSteps = 40    // largest number of steps that one search evaluates
 )
 
 // searchStatus is the result of evaluating a point.
@@ -46,7 +46,8 @@ const (
 	fails                         // the search has failed; best is the only usable point
 )
 
-// begin starts a search along a direction with φ(0) = f0 and φ'(0) = d0 < 0.
+// begin starts a search along a direction with φ(0) = f0 and φ'(0) = d0 < 0. limit is the
+// largest step, and backs is the value of the field backtracks.
 func (s *search) begin(f0, d0, limit float64, backs bool) {
 	*s = search{
 		f0: f0, d0: d0, noise: rounding * math.Abs(f0), limit: limit, backtracks: backs,
@@ -70,7 +71,7 @@ func (s *search) acceptable(p point) bool {
 	return math.Abs(p.d) <= -curvature*s.d0
 }
 
-// add takes φ(t) and φ'(t). Points outside of the bracket are ignored.
+// add takes the point t with f = φ(t) and d = φ'(t). Points outside of the bracket are ignored.
 func (s *search) add(t, f, d float64) searchStatus {
 	if s.bracketed && !(min(s.lo.t, s.hi.t) < t && t < max(s.lo.t, s.hi.t)) || !s.bracketed && t <= s.lo.t {
 		return searching
@@ -166,7 +167,8 @@ func (s *search) within(steps []float64) {
 	}
 }
 
-// cut returns one step inside the bracket.
+// cut returns the step inside the bracket that is evaluated next if one step is evaluated at a
+// time.
 func (s *search) cut() float64 {
 	lo, hi := s.lo.t, s.hi.t
 	w := hi - lo

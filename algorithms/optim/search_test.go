@@ -29,8 +29,8 @@ func run(s *search, phi func(t float64) (f, d float64), first float64, batch int
 	return v, at, rounds
 }
 
-// TestStrongWolfe requires that the step found meets both conditions if a smooth function falls
-// at 0 and is bounded below.
+// TestStrongWolfe requires that the step found meets both conditions, for smooth functions that
+// fall at 0 and are bounded below.
 func TestStrongWolfe(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := rapid.Float64Range(0.01, 100).Draw(r, "bend")
@@ -59,8 +59,8 @@ func TestStrongWolfe(t *testing.T) {
 	})
 }
 
-// TestBacking requires, if only the first condition is needed, that the step found meets it and
-// is not longer than the limit.
+// TestBacking requires that the step found meets the first condition and is not longer than the
+// limit, for searches that need only the first condition.
 func TestBacking(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		a := rapid.Float64Range(0.01, 1e6).Draw(r, "bend")

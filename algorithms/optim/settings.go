@@ -4,9 +4,9 @@ package optim
 type Method int
 
 const (
-	// Auto selects OWLQN with an L1 penalty, Newton if the parameters are few and second
-	// derivatives are known, and otherwise LBFGS, from which it changes to Newton if LBFGS is
-	// slow. The result names the method used last.
+	// Auto selects OWLQN if there is an L1 penalty. Otherwise it selects Newton if the
+	// parameters are few and second derivatives are known, and LBFGS in all other cases. If
+	// LBFGS is slow, Auto changes to Newton. Result.Method is the method used last.
 	Auto Method = iota
 	// LBFGS keeps a history of gradients and steps in place of second derivatives.
 	LBFGS
@@ -20,7 +20,8 @@ const (
 	SGD
 )
 
-// Settings say how to minimise. The zero value is the default of every field.
+// Settings are the settings of a minimisation. In every field, the zero value selects the
+// default.
 type Settings struct {
 	Method Method
 	// L1 and L2 are the strengths of the penalty, 0 or more.
@@ -39,11 +40,12 @@ type Settings struct {
 	// larger of its size and 1; 0 turns the test off.
 	StepTol float64
 	// GapTol minimises an objective with Smoothing in rounds, until the objective without
-	// approximation exceeds a lower bound of its minimum by at most GapTol, relatively. 0 means
-	// one round, and the result is the minimum of the approximation. Rounds may use a smaller
-	// Tol than the given one.
+	// approximation exceeds a lower bound of its minimum by at most GapTol, relative to the
+	// objective. 0 means one round, and the result is the minimum of the approximation. Rounds
+	// may use a smaller tolerance than Tol.
 	GapTol float64
-	// Start has the first parameters; nil means those of the objective, or zeros.
+	// Start has the first parameters; nil means Evaluator.Initial, or zeros if that is nil,
+	// too.
 	Start []float64
 	// History is the number of steps that LBFGS and OWLQN remember; 0 means 10.
 	History int
@@ -53,9 +55,9 @@ type Settings struct {
 	Information bool
 	// Seed is the seed for the order of rows in SGD; 0 means the seed of the job.
 	Seed uint64
-	// Trials is the number of steps that a line search evaluates at a time where that needs no
-	// read of the rows, 1 to 64; 0 means 1. With 1 there is the least arithmetic; with more
-	// there are fewer rounds of communication.
+	// Trials is the number of steps, 1 to 64, that a line search evaluates at a time if
+	// evaluating them needs no read of the rows. 0 means 1. One step at a time takes the least
+	// arithmetic; more steps at a time take fewer rounds of communication.
 	Trials int
 	// MaxBytes bounds the memory of the matrix of second derivatives on a subtask, including
 	// all copies; 0 means 4 GiB.
@@ -66,7 +68,7 @@ type Settings struct {
 type Update int
 
 const (
-	// Plain steps follow the gradient, with Momentum if that is set.
+	// Plain takes steps along the negative gradient, with Momentum if that is set.
 	Plain Update = iota
 	// Adam scales steps by running means of gradients and of their squares.
 	Adam
@@ -84,20 +86,20 @@ const (
 	Constant
 	// Exponential multiplies the rate by Decay after every epoch.
 	Exponential
-	// Optimal is 1/(L2·(t0+t)), with t0 such that the first step has Rate. It is for convex
-	// losses with an L2 penalty.
+	// Optimal is 1/(L2·(t0+t)). t0 is chosen so that the first step has the learning rate Rate.
+	// It is for convex losses with an L2 penalty.
 	Optimal
 )
 
-// Stochastic are the settings of SGD. The zero value is the default of every field.
+// Stochastic are the settings of SGD. In every field, the zero value selects the default.
 type Stochastic struct {
 	// Batch is the approximate number of rows in a step; 0 means one row of each shard.
 	Batch    int
 	Update   Update
 	Schedule Schedule
 	// Rate is the first learning rate. 0 means a default for features with a standard deviation
-	// of 1 and steps of 128 rows. With it each schedule ends within 1e-3 of the optimum in 50
-	// epochs of some thousand rows:
+	// of 1. For steps of 128 rows, the default is in the table below. With these rates each
+	// schedule ends within 1e-3 of the optimum in 50 epochs of some thousand rows:
 	//
 	//	         InverseScaling  Constant  Exponential  Optimal
 	//	Plain    1               0.1       0.3          0.1
@@ -111,7 +113,7 @@ type Stochastic struct {
 	Power float64
 	// Decay is the factor of Exponential; 0 means 0.95.
 	Decay float64
-	// Momentum is the momentum of Plain, from 0 to below 1. Nesterov selects Nesterov's
+	// Momentum is the momentum of Plain, at least 0 and below 1. Nesterov selects Nesterov's
 	// variant.
 	Momentum float64
 	Nesterov bool

@@ -9,38 +9,38 @@ import (
 )
 
 // If there are at least splitFromDefault parameters, they are split among subtasks by ranges.
-// Of the following vectors, each subtask keeps only the blocks with the numbers of its shards:
-// the parameters, the current and the previous gradient, the pseudo-gradient, the direction,
-// the factors of the penalty, the history, and the kept points of the path. With n parameters
-// on p subtasks, a subtask stores
+// Of the following vectors, each subtask keeps only the blocks that have the same numbers as
+// its shards: the parameters, the current and the previous gradient, the pseudo-gradient, the
+// direction, the factors of the penalty, the history, and the kept points of the path. With n
+// parameters on p subtasks, a subtask stores
 //
 //	5 + 2·(History+1) vectors of n/p, one more with L1, one more if margins are not cached,
 //	and 4 more without any penalty.
 //
-// Two vectors of n numbers are whole on each subtask; neither is kept between supersteps. The
+// Each subtask stores two whole vectors of n numbers; neither is kept between supersteps. The
 // first is the vector with which rows are read: the direction, or the point if margins are not
 // cached. The second holds the sum of the rows' gradients, with a copy for each tree node that
 // covers the subtask's shards.
 //
-// A read of the rows sends each block only to the subtask that keeps it, without zeros while
-// that needs fewer bytes: at most 8·(n − n/p) bytes for each node. A new direction is sent
-// once, 8·n/p bytes to each other subtask. Decisions send some hundred bytes per block, see
-// decisions.go. A search along a direction with cached margins sends nothing else. At the end
-// of a round, parameters are sent like a direction, for the bound. They are sent again when the
-// next round begins, as the gathered vector is not kept. At the end of training they are sent
-// once to subtask 0, for the model.
+// A read of the rows sends each block of the gradient only to the subtask that keeps the block.
+// Zeros are omitted if that needs fewer bytes. A read sends at most 8·(n − n/p) bytes for each
+// node of the tree. A new direction is sent once, 8·n/p bytes to each other subtask. Decisions
+// send some hundred bytes per block, see decisions.go. A search along a direction with cached
+// margins sends nothing else. At the end of a round, parameters are sent like a direction, for
+// the bound. They are sent again when the next round begins, as the gathered vector is not
+// kept. At the end of training they are sent once to subtask 0, for the model.
 //
 // The vectors that are kept between supersteps (see kept.go) are stored by block, each under
 // the key of the shard with its number, even if one subtask has all blocks. How they are kept
 // thus does not depend on parallelism.
 //
-// Short vectors are whole on every subtask. They need little memory, and exchanging their sums
-// would take more time than computing them everywhere.
+// If there are fewer parameters, vectors are whole on every subtask. They need little memory,
+// and exchanging their sums would take more time than computing them everywhere.
 
 // splitFromDefault is the least number of parameters that are split. With fewer parameters, a
 // vector takes less than half a megabyte, and a pass over it takes less time than messages
-// between subtasks on several machines. With this number or more, the latest steps are not
-// stored either, however many subtasks there are.
+// between subtasks on several machines. Moreover, LBFGS does not store the latest steps if
+// there are this many parameters or more, however many subtasks there are.
 const splitFromDefault = 1 << 16
 
 // These objects are used if parameters are split.
@@ -49,9 +49,9 @@ var (
 	readLengths = shared.Scratch[[]int]("optim lengths of blocks")
 )
 
-// splitParameters restricts the subtask to the blocks of its shards if wide is set. At the
-// beginning of a minimisation it takes the subtask's part of the first parameters, which are
-// whole.
+// splitParameters restricts the vectors of the subtask to the blocks of its shards if wide is
+// set. w.v has all parameters before the call, and at the beginning of a minimisation,
+// splitParameters takes the subtask's part from it.
 func (w *work) splitParameters(ctx *comqueue.ComContext, wide bool) {
 	shards := sharding.Range{Lo: 0, Hi: ctx.TotalShards()}
 	w.blocked, w.split = wide, wide && ctx.NumTask() > 1
@@ -89,7 +89,7 @@ func (w *work) splitParameters(ctx *comqueue.ComContext, wide bool) {
 		b := w.space.own(sharding.Split(ctx.TotalShards(), len(lengths), t))
 		lengths[t] = w.space.at(b.Hi).Lo - w.space.at(b.Lo).Lo
 	}
-	lengths[0]++ // the loss comes first
+	lengths[0]++ // subtask 0 also gets the loss, which precedes the gradient
 	readLengths.Put(ctx, lengths)
 	ownReading.Put(ctx, make([]float64, lengths[ctx.TaskID()]))
 }
@@ -100,8 +100,8 @@ func (w *work) local(i int) sharding.Range {
 	return sharding.Range{Lo: r.Lo - w.lo, Hi: r.Hi - w.lo}
 }
 
-// full returns a vector of all parameters: x, or if parameters are split, the vector that was
-// gathered last.
+// full returns a vector with a component for every parameter: x, or if parameters are split,
+// the vector that was gathered last.
 func (t *training) full(x []float64) []float64 {
 	if t.split {
 		return t.whole
@@ -109,8 +109,8 @@ func (t *training) full(x []float64) []float64 {
 	return x
 }
 
-// gatherIf returns a stage that gathers a vector on every subtask if the condition when holds.
-// offer puts the subtask's part of that vector.
+// gatherIf returns a stage that gathers a vector on every subtask if when returns true. offer
+// puts the subtask's part of that vector.
 func (d descent) gatherIf(when func(*comqueue.ComContext) (bool, error), offer func(*comqueue.ComContext) error) comqueue.Stage {
 	return comqueue.While(1, when, comqueue.Named("offer", comqueue.Do(offer)), comqueue.AllGather(ownPart, whole))
 }
@@ -146,13 +146,13 @@ func (d descent) offerParameters(ctx *comqueue.ComContext) error {
 func (d descent) isWhole(ctx *comqueue.ComContext) (bool, error) { return !working.Get(ctx).split, nil }
 func (d descent) isSplit(ctx *comqueue.ComContext) (bool, error) { return working.Get(ctx).split, nil }
 
-// ends reports whether the superstep is the last and the parameters are split.
+// ends reports whether the superstep is the last one and the parameters are split.
 func (d descent) ends(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
 	return w.split && d.isLast(ctx, w.training), nil
 }
 
-// isLast reports whether the superstep is the last.
+// isLast reports whether the superstep is the last one.
 func (d descent) isLast(ctx *comqueue.ComContext, t *training) bool {
 	return t.state.Done || ctx.StepNo() == d.supersteps()
 }

@@ -30,9 +30,9 @@ func splitFrom(from int, table trial.Table, o optim.Objective, s optim.Settings)
 	}
 }
 
-// TestSplitParametersHaveTheSameBits compares split with whole parameters. It covers every
-// method, with and without cached margins, diverging trainings whose path is examined, rounds,
-// and subtasks that have no parameter.
+// TestSplitParametersHaveTheSameBits requires the same bits with split parameters as with whole
+// parameters. It covers every method, with and without cached margins, diverging trainings
+// whose path is examined, rounds, and subtasks that have no parameter.
 func TestSplitParametersHaveTheSameBits(t *testing.T) {
 	const n = 200
 	table := trial.Gaussian(3, 24, n)
@@ -96,9 +96,9 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestSplitParametersAreChecked runs engine.Check, which compares kept objects between
-// parallelisms. Parameters that may be split are kept in blocks at any parallelism, even if one
-// subtask has all blocks.
+// TestSplitParametersAreChecked requires that engine.Check finds no difference. engine.Check
+// compares kept objects between parallelisms. Parameters that may be split are kept in blocks
+// at any parallelism, even if one subtask has all blocks.
 func TestSplitParametersAreChecked(t *testing.T) {
 	table := trial.Gaussian(3, 24, 100)
 	for i := range table.N {

@@ -14,29 +14,29 @@ type state struct {
 	FirstNorm      float64
 	Reads          float64
 	Unit           float64 // size of a large gradient
-	Huge           float64 // largest size of a gradient that counts
+	Huge           float64 // limit of FirstNorm as the reference of Tol, see large
 	Done           bool
-	FarFromOptimum bool // precision was exhausted far from an optimum
+	FarFromOptimum bool // whether training ended as Exhausted although the gradient was still large
 	Reason         Reason
 	Record         []Iteration
 
 	LowestLoss, LowestNorm float64
-	Stalled                int     // iterations since LowestLoss or LowestNorm last fell
+	Stalled                int     // number of iterations since LowestLoss or LowestNorm last fell
 	Gap                    float64 // gap to the lower bound, if there are rounds
 	Size                   float64 // largest absolute value of a parameter
-	Growing                int     // consecutive iterations in which Size grew and the loss fell
+	Growing                int     // number of consecutive iterations in which Size grew and the loss fell
 }
 
-// Thresholds of the tests that end training, besides Settings.
+// Thresholds of the tests that end training, in addition to the tolerances in Settings.
 const (
-	mostStalled      = 5     // iterations in which neither loss nor gradient fell
+	mostStalled      = 5     // number of iterations without a new lowest loss or gradient after which training ends
 	growth           = 1.01  // least factor by which diverging parameters grow in an iteration
-	largestLossRatio = 0.9   // largest factor of the loss in such an iteration
+	largestLossRatio = 0.9   // largest ratio of the loss after such an iteration to the loss before it
 	mostGrowing      = 3     // number of consecutive iterations with such growth
-	smallLoss        = 1e-3  // fraction of the first loss: below it, growing parameters are called diverging
-	vanishedLoss     = 1e-10 // fraction of the first loss: below it, training ends as diverging
-	farNorm          = 1e-4  // fraction of the first gradient: with a larger gradient, training has not converged
-	mostUnits        = 1e3   // largest number of units that a first gradient may count for
+	smallLoss        = 1e-3  // fraction of the first loss below which growing parameters are reported as diverging
+	vanishedLoss     = 1e-10 // fraction of the first loss below which training ends as diverging
+	farNorm          = 1e-4  // fraction of the first gradient; if the last gradient is larger, training has not converged
+	mostUnits        = 1e3   // limit of the first gradient as the reference of Tol, in units of GradientUnit
 	leastScalingFall = 1.0   // least value of -d log F / d log scale for parameters that diverge
 )
 
@@ -46,7 +46,7 @@ type iterationEnd struct {
 	moved                   float64 // largest relative change of a parameter
 	size                    float64 // largest absolute value of a parameter
 	along                   float64 // derivative of F in the direction of the parameter vector
-	failed                  bool    // no step was found, and no other direction is left
+	failed                  bool    // no step was found, and there is no other direction to try
 }
 
 // endIteration records the start or the end of an iteration, and decides whether training ends.
@@ -91,8 +91,8 @@ func (s *state) beginRound(a iterationEnd, set *Settings) {
 }
 
 // large returns the reference for gradient norms: the first norm, or the objective's unit if
-// training began near an optimum. A first gradient may exceed the unit by orders of magnitude,
-// as with exponential losses far from the optimum. It is then limited to Huge.
+// training began near an optimum. The first norm may exceed the unit by orders of magnitude, as
+// with exponential losses far from the optimum. It is therefore limited to Huge.
 func (s *state) large() float64 { return max(s.Unit, min(s.FirstNorm, s.Huge)) }
 
 // end ends training for a reason.
@@ -115,9 +115,9 @@ func (s *state) observe(a iterationEnd, before float64) {
 	s.Size = a.size
 }
 
-// detectDivergence tests whether parameters diverge. Without a penalty, as with separable
-// classes, the loss goes to 0 while parameters grow without bound, and scaling all of them up
-// lowers the loss. Then there is no optimum, however small the gradient has become.
+// detectDivergence tests whether parameters diverge. If classes are separable and there is no
+// penalty, the loss goes to 0 while parameters grow without bound, and scaling all parameters
+// up lowers the loss. Then there is no optimum, however small the gradient has become.
 func (s *state) detectDivergence(a iterationEnd, set *Settings) {
 	if set.L1 > 0 || set.L2 > 0 || s.Growing < mostGrowing || -a.along < leastScalingFall*a.loss {
 		return

@@ -1,6 +1,6 @@
 //go:build !race
 
-// With the race detector, its own allocations would be counted too.
+// This file is not built with the race detector, whose own allocations would be counted too.
 
 package optim_test
 

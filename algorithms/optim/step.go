@@ -11,7 +11,7 @@ import (
 // completeDirection completes the direction. It requests the first step, or a probe to find it.
 func (w *work) completeDirection() error {
 	if w.history != nil && len(w.history.Order) == 0 {
-		w.Steepest = true // an empty history gives the same direction, but not a first step
+		w.Steepest = true // an empty history gives the same direction, but no estimate of the first step
 	}
 	w.probing.kind = noProbe
 	switch {
@@ -24,7 +24,8 @@ func (w *work) completeDirection() error {
 	return w.consider(whetherDescends)
 }
 
-// takeSlope takes the slope along the direction, and Σ (f·direction)² as the penalty needs it.
+// takeSlope takes the slope along the direction, and squares = Σ (f·direction)² for the
+// penalty.
 func (w *work) takeSlope(slope, squares float64) error {
 	if !(slope < 0) || !finite(slope) {
 		w.useGradient()
@@ -50,13 +51,13 @@ func (w *work) descend() error {
 	return w.consider(gradientLength)
 }
 
-// takeGradientLength takes the squared norm of the gradient, and Σ (f·direction)² as the
-// penalty needs it.
+// takeGradientLength takes square, the squared norm of the gradient, and squares = Σ
+// (f·direction)² for the penalty.
 func (w *work) takeGradientLength(square, squares float64) error {
 	switch {
 	case w.state.Method == GD && w.LastStep > 0:
-		// The first-order change is assumed to equal that of the last iteration (Nocedal and
-		// Wright, equation 3.60).
+		// The first-order change is assumed to equal the first-order change of the last
+		// iteration (Nocedal and Wright, equation 3.60).
 		return w.beginSearch(w.LastStep*(w.LastSlope/-square), math.Inf(1))
 	case w.Subspace.Hessian != nil && square > 0 && finite(square):
 		w.probe(-square, squares)
@@ -65,14 +66,15 @@ func (w *work) takeGradientLength(square, squares float64) error {
 	return w.guessStep(square)
 }
 
-// guessStep takes a guessed first step along the gradient. The length of the step is at most 1,
-// unless the loss is so large that only a longer step could bring it to 0 at the present slope.
-// That happens if the magnitude of labels is far from 1.
+// guessStep guesses the first step along the gradient and begins the search with it. square is
+// the squared norm of the gradient. The length of the step is at most 1, unless the loss is so
+// large that only a longer step could bring it to 0 at the present slope. That happens if the
+// magnitude of labels is far from 1.
 func (w *work) guessStep(square float64) error {
 	return w.stepAlongGradient(min(1, max(1/math.Sqrt(square), w.state.Loss/square)))
 }
 
-// stepAlongGradient takes a first step along the gradient.
+// stepAlongGradient begins the search along the gradient with the given first step.
 func (w *work) stepAlongGradient(step float64) error {
 	if w.state.Method == OWLQN {
 		w.project(step)
@@ -81,8 +83,8 @@ func (w *work) stepAlongGradient(step float64) error {
 	return w.beginSearch(step, math.Inf(1))
 }
 
-// untilCrossing as a limit means the step at which the first parameter changes its sign, or 1
-// if that step is shorter.
+// untilCrossing is a special value of work.limit. The limit is then the step at which the first
+// parameter changes its sign, but at least 1.
 const untilCrossing = -1
 
 // beginSearch begins the search along the direction, with the given first step and limit.
@@ -120,7 +122,7 @@ func (w *work) useGradient() {
 // fail ends the search of the superstep without a step.
 func (w *work) fail() { w.failed, w.searchDone, w.readKind = true, true, noRead }
 
-// requestRead requests a read at a step.
+// requestRead requests a read of the kind what at a step.
 func (w *work) requestRead(what readKind, step float64) {
 	w.readKind, w.step = what, step
 	if w.keepsMargins() {
@@ -132,8 +134,9 @@ func (w *work) requestRead(what readKind, step float64) {
 	}
 }
 
-// moved returns parameter i after a move by the given amount. With L1 no parameter changes its
-// sign in a move, as the pseudo-gradient is valid in one orthant only.
+// moved returns parameter i after a move by the given amount. With an L1 penalty, a parameter
+// that would change its sign becomes 0, because the pseudo-gradient is valid in one orthant
+// only.
 func (w *work) moved(i int, by float64) float64 {
 	to := w.v[i] + by
 	if w.penalised(i) && (w.v[i] > 0 && to < 0 || w.v[i] < 0 && to > 0) {
@@ -159,8 +162,9 @@ func (w *work) takeRead(sums []float64) error {
 	return w.consider(stepRead)
 }
 
-// judgeStep takes the results of a read from the rows of all blocks: the loss in the first row,
-// the slope, and the first derivative that is not finite.
+// judgeStep judges the point that was read. rows has the numbers of all blocks for the decision
+// stepRead: the loss, the sums for the slope, and the first gradient component that is not
+// finite.
 func (w *work) judgeStep(rows []float64) error {
 	loss := w.pending.loss
 	if w.split {
@@ -193,7 +197,7 @@ func (w *work) judgeStep(rows []float64) error {
 	return nil
 }
 
-// choose takes losses and derivatives at the steps of the trials.
+// choose takes the summed losses and derivatives at the steps that were tried.
 func (w *work) choose(sums []float64) error {
 	for i, t := range w.steps {
 		f, slope := sums[2*i]/w.Weight+w.line.value(t), sums[2*i+1]/w.Weight+w.line.derivative(t)
@@ -209,7 +213,8 @@ func (w *work) choose(sums []float64) error {
 	return nil
 }
 
-// accept accepts a step of the trials. If its gradient is not known, it is read next.
+// accept accepts one of the steps that were tried. If the gradient at this step is not known,
+// it is read next.
 func (w *work) accept(step float64) {
 	w.trialsDue = false
 	if step == w.step {
@@ -270,7 +275,7 @@ func (w *work) moveToAccepted(ctx *comqueue.ComContext) error {
 	return w.consider(pointReached)
 }
 
-// derive computes the vector from which directions are made.
+// derive computes pseudo, the vector from which directions are computed.
 func (w *work) derive() {
 	if w.set.L1 > 0 {
 		w.penalty.pseudo(w.v, w.gradient, w.pseudo)
@@ -279,8 +284,9 @@ func (w *work) derive() {
 	}
 }
 
-// recordIteration records the end of the iteration. sums has the parts of the penalty and the
-// derivative along the parameters; most has the largest derivative, parameter and move.
+// recordIteration records the end of the iteration. sums has the parts of the penalty, and the
+// derivative along the parameters. most has the largest derivative, the largest parameter and
+// the largest relative change of a parameter.
 func (w *work) recordIteration(sums [rowSums]float64, most [rowMaxima]float64) {
 	s := w.state
 	a := iterationEnd{reads: w.reads, loss: s.Loss, norm: most[0], size: most[1], moved: most[2], along: sums[2]}
@@ -339,5 +345,5 @@ func largestChange(v, p []float64, step float64) float64 {
 	return max(a, b, c, d)
 }
 
-// relative returns by divided by the larger of |to| and 1.
+// relative returns |by| / max(1, |to|), the size of a change by relative to the new value to.
 func relative(by, to float64) float64 { return math.Abs(by) / max(1, math.Abs(to)) }

@@ -29,15 +29,15 @@ type sgd struct {
 	update
 
 	first int       // first shard of the subtask
-	order [][]int32 // by shard of the subtask: its rows in the order of the epoch
-	spans []span    // by shard of the subtask: the part of order that the step takes
+	order [][]int32 // for each shard of the subtask: its rows in the order of the epoch
+	spans []span    // for each shard of the subtask: the part of order that the step takes
 
-	stepShards []int     // shards with rows for the step
+	stepShards []int     // numbers of the shards that have rows for the step
 	stepRows   [][]int32 // the rows of each of these shards
 
 	gradient []float64
 	before   []float64 // parameters at the end of the last epoch, if StepTol needs them
-	mean     []float64 // mean of the parameters, if Average asks for it
+	mean     []float64 // mean of the parameters, if Average is set
 }
 
 // sgdState is the progress of SGD. It is the same on every subtask.
@@ -46,10 +46,10 @@ type sgdState struct {
 	First   float64 // the first rate: Rate of the settings, or the default for the number of rows in a step
 	Rows    int     // number of rows of all shards
 	Steps   int     // number of steps in an epoch
-	Epoch   int     // the current epoch, from 0
+	Epoch   int     // number of the current epoch, counted from 0
 	Done    int     // number of completed steps of this epoch
 	Total   int     // number of completed steps of all epochs
-	Means   int     // number of steps in mean
+	Means   int     // number of steps over which sgd.mean is the mean
 	Losses  float64 // loss summed over the rows read in this epoch
 	Seen    float64 // number of rows read in this epoch
 	Norm    float64 // norm of the latest gradient
@@ -58,7 +58,7 @@ type sgdState struct {
 
 var sgdKey = shared.Replicated("optim SGD", shared.Msgpack[*sgdState]())
 
-// phase is what a superstep of SGD does.
+// phase is the phase of training to which a superstep of SGD belongs.
 type phase int
 
 const (
@@ -67,7 +67,7 @@ const (
 	atEnd
 )
 
-// addTo adds the stages to q and returns the dataset of the rows from the Closer.
+// addTo adds the stages to q and returns the dataset of the rows that the Closer returns.
 func (d stochastic) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 	q = q.
 		Add(comqueue.Named("draw", comqueue.Do(d.draw))).
@@ -81,7 +81,8 @@ func (d stochastic) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Exec()
 }
 
-// Positions after loss and gradient in the buffer of a superstep.
+// Offsets of further sums in the buffer of a superstep, counted from the end of loss and
+// gradient.
 const (
 	weightAt = iota // weight of the rows read
 	countAt         // number of the rows read
@@ -159,7 +160,8 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// readRows evaluates those rows of a shard that the superstep takes.
+// readRows evaluates those rows of a shard that belong to the step of the superstep, or all
+// rows in the first and the last superstep.
 func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := sgdOf.Get(ctx)
 	order := s.order[shard-s.first]
@@ -181,10 +183,10 @@ type span struct {
 	lo, hi int32
 	rest   int // numerator of the fraction of a row that is carried to the next step; the denominator is Steps
 	whole  int // number of rows that every step takes
-	part   int // number of further rows in an epoch, which are distributed over its steps
+	part   int // number of further rows in an epoch, which are distributed over the steps of the epoch
 }
 
-// setSpans sets the position of each shard from the number of completed steps of the epoch.
+// setSpans sets the span of each shard according to the number of completed steps of the epoch.
 // Before step t, (t·rows + offset) / steps rows of a shard have been taken, so that each shard
 // contributes its share to every step. The offsets differ between shards, so that shards with
 // fewer rows than steps do not all skip the same steps.
@@ -287,7 +289,8 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 }
 
 // takeStep moves along the gradient of the rows of a step. The gradient is divided by the mean
-// weight of all rows, not by that of the step's rows, so that it is unbiased for any weights.
+// weight of all rows, and not by the mean weight of the step's rows, so that it is unbiased for
+// any weights.
 func (s *sgd) takeStep(sums []float64) error {
 	count := sums[1+s.Dim+countAt]
 	s.Done++
@@ -317,9 +320,9 @@ func (s *sgd) takeStep(sums []float64) error {
 	return nil
 }
 
-// rateAdvice returns advice for the error that loss or parameters are no longer finite because
-// steps were too long. In most cases the cause is features with large or very different
-// spreads.
+// rateAdvice returns the advice in the error that is returned if steps were so long that the
+// loss or the parameters are no longer finite. In most cases the cause is features with large
+// or very different spreads.
 func (s *sgd) rateAdvice() string {
 	other := ""
 	if s.set.Stochastic.Update != Adam {
@@ -331,9 +334,9 @@ func (s *sgd) rateAdvice() string {
 // averaging reports whether training is in the last half of its steps.
 func (s *sgd) averaging() bool { return 2*s.Total > s.Steps*s.set.MaxIter }
 
-// endEpoch records an epoch and decides whether it is the last. The recorded loss is the mean
-// over the steps of the epoch, each at its own parameters: the objective itself would need
-// another read.
+// endEpoch records an epoch and decides whether it is the last one. The recorded loss is the
+// mean over the steps of the epoch, each computed at the parameters of its step. The loss of
+// all rows at the same parameters would need another read.
 func (s *sgd) endEpoch() {
 	last := s.state.Loss
 	it := Iteration{
@@ -369,7 +372,7 @@ func (s *sgd) endEpoch() {
 }
 
 // exact takes the sums of loss and gradient over all rows, and returns the values for the
-// record.
+// record. what is the end of the text of errors: it names the point and gives advice.
 func (s *sgd) exact(sums []float64, what string) (iterationEnd, error) {
 	a := iterationEnd{loss: sums[0]/s.Weight + s.penalty.at(s.v), reads: 1}
 	s.penalty.gradient(sums[1:1+s.Dim], s.Weight, s.v, nil, 0, s.gradient)
@@ -388,7 +391,8 @@ func (s *sgd) exact(sums []float64, what string) (iterationEnd, error) {
 	return a, nil
 }
 
-// finish ends training. The record of the last epoch gets the objective over all rows.
+// finish ends training. In the record of the last epoch, it replaces the mean loss of the steps
+// by the objective over all rows.
 func (s *sgd) finish(a iterationEnd) {
 	last := &s.state.Record[len(s.state.Record)-1]
 	last.Loss, last.GradientNorm = a.loss, a.norm
@@ -404,7 +408,7 @@ func (s *sgd) finish(a iterationEnd) {
 	s.state.Done = true
 }
 
-// overshoot is the least ratio of the last loss to the first loss for which the steps are
-// called too long. It is above 1 because training that starts at an optimum ends a little above
-// it.
+// overshoot is the ratio of the last loss to the first loss above which training is reported as
+// Overshooting. It is above 1 because training that starts at an optimum ends with a slightly
+// higher loss.
 const overshoot = 1.01

@@ -126,7 +126,7 @@ func TestSGDEnds(t *testing.T) {
 	require.Equal(t, optim.GradientSmall, r.Reason)
 	require.Equal(t, 1.0, r.Reads)
 	r = end(optim.Settings{Tol: 0.05, MaxIter: 20, Stochastic: optim.Stochastic{Rate: 1}})
-	require.Equal(t, optim.GradientSmall, r.Reason, "Tol is tested on all rows at the end; gradient norm %v", r.GradientNorm)
+	require.Equal(t, optim.GradientSmall, r.Reason, "Tol must be tested on all rows at the end; gradient norm %v", r.GradientNorm)
 	r = end(optim.Settings{LossTol: 1, MaxIter: 9, Stochastic: optim.Stochastic{Average: true}})
 	require.Equal(t, 5, r.Iterations, "LossTol must not end training before averaging has begun")
 
@@ -140,8 +140,8 @@ func TestSGDEnds(t *testing.T) {
 	require.False(t, math.IsNaN(r.Loss))
 }
 
-// TestSGDOfParametersThatAreNoNumbers requires an error that names the parameters if they are
-// no longer finite, because the rate is huge and slopes are bounded.
+// TestSGDOfParametersThatAreNoNumbers requires an error that names the parameters if a huge
+// rate makes them infinite or NaN while the slopes of the loss are still finite.
 func TestSGDOfParametersThatAreNoNumbers(t *testing.T) {
 	o := classes(9, 60, 3)
 	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1.7e308, Schedule: optim.Constant, Momentum: 0.9}}), "steps with the learning rate 1.7e+308 are too long: standardise the features, or lower the rate")

@@ -9,12 +9,12 @@ import (
 // Time has the duration of a superstep and the bytes sent in it, both measured on subtask 0.
 type Time struct {
 	Elapsed time.Duration
-	Bytes   int64 // sent to other subtasks
+	Bytes   int64 // bytes sent to other subtasks
 }
 
 // Times returns the Time of each superstep of a queue in a finished run, or nil if the run has
-// no queue of that name. Index 0 is the start, and index i is iteration i, or for SGD step i.
-// Times are not part of a Result, because a Result is the same in every run.
+// no queue of that name. Element 0 belongs to the start, and element i to iteration i, or for
+// SGD to step i. Times are not part of a Result, because a Result is the same in every run.
 func Times(result *engine.Result, queue string) []Time {
 	report := result.Queue(queue)
 	if report == nil {

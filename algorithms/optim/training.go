@@ -14,15 +14,16 @@ type training struct {
 	penalty     penalty
 	space       blocks
 	state       *state
-	v           []float64 // parameters; if they are split, those of the blocks kept on this subtask
+	v           []float64 // parameters; if they are split, only the parameters of the blocks kept on this subtask
 	joins       bool      // whether the subtask joined a minimisation that had begun before
 	split       bool
 	whole       []float64 // if parameters are split, the vector that was gathered last
 	information []float64 // buffer for second derivatives, if Settings.Information is set
 }
 
-// begin opens the objective on a subtask. It puts the objects that all methods share, except
-// the parameters. If the minimisation has begun before, it continues from the kept objects.
+// begin opens the objective on a subtask. It puts the shared objects that all methods use,
+// except the parameters. If the minimisation has begun in an earlier superstep, it continues
+// from the kept objects.
 func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 	ev, err := p.open(ctx)
 	if err != nil {
@@ -55,7 +56,7 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 	return t, nil
 }
 
-// start puts the first parameters.
+// start sets t.v to the first parameters.
 func (p Problem) start(ctx *comqueue.ComContext, t *training) error {
 	switch {
 	case p.Start != nil:

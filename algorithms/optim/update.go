@@ -24,7 +24,8 @@ type update struct {
 	squares  []float64 // running mean or sum of squared gradients
 }
 
-// updateScalars are the values of an update that are kept besides vectors.
+// updateScalars are the values of an update, other than vectors, that are kept between
+// supersteps.
 type updateScalars struct {
 	Rate           float64 // rate of the latest step
 	Decay1, Decay2 float64 // beta1^t and beta2^t
@@ -38,7 +39,8 @@ const (
 	epsilon = 1e-8
 )
 
-// newUpdate returns an update that continues from the kept scalars p and the kept vectors.
+// newUpdate returns an update of n parameters that continues from the kept scalars p and the
+// kept vectors.
 func newUpdate(ctx *comqueue.ComContext, set *Settings, n int, p *updateScalars) update {
 	u := update{updateScalars: p}
 	s := &set.Stochastic
@@ -55,10 +57,11 @@ func newUpdate(ctx *comqueue.ComContext, set *Settings, n int, p *updateScalars)
 const referenceBatch = 128
 
 // rate returns the default of Rate for steps of batch rows. If batch is halved, an epoch has
-// twice as many steps, and the variance of a gradient doubles. With a constant rate, a rate
-// proportional to batch compensates for both. If the rate falls with t^-Power, it is
-// proportional to batch^(1−Power). Adam divides steps by the root of the variance, and AdaGrad
-// also by the root of the number of steps, so their exponents are smaller by ½ and 1.
+// twice as many steps, and the variance of a gradient doubles. If the rate is constant, making
+// it proportional to batch compensates for both. If the rate falls with t^-Power, the first
+// rate is proportional to batch^(1−Power). Adam divides steps by the root of the variance, and
+// AdaGrad also by the root of the number of steps, so their exponents of batch are smaller by ½
+// and by 1, respectively.
 func (s Stochastic) rate(batch int) float64 {
 	rates := [...][4]float64{
 		Plain:   {InverseScaling: 1, Constant: 0.1, Exponential: 0.3, Optimal: 0.1},
@@ -115,7 +118,8 @@ func (u *update) move(set *Settings, t, epoch int, g, v []float64, p *penalty) {
 		}
 	default:
 		// With momentum, a gradient moves a parameter 1/(1−Momentum) times as far in total as
-		// without. The penalty is therefore weighed with the rate multiplied by that factor.
+		// without momentum. The penalty is therefore weighed with the rate multiplied by that
+		// factor.
 		pull := u.Rate / (1 - s.Momentum)
 		for i, d := range g {
 			if u.velocity != nil {

@@ -89,7 +89,7 @@ func (s Stochastic) problems(l2 float64) (errs []error) {
 	return errs
 }
 
-// withDefaults replaces fields that are 0 by their defaults.
+// withDefaults returns s with each field that is 0 replaced by its default.
 func (s Settings) withDefaults() Settings {
 	s.MaxIter, s.History, s.Trials = cmp.Or(s.MaxIter, 100), cmp.Or(s.History, 10), cmp.Or(s.Trials, 1)
 	s.Tol, s.MaxBytes = cmp.Or(s.Tol, 1e-6), cmp.Or(s.MaxBytes, 4<<30)

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
-// work is the state of a minimisation by descent on a subtask. Vectors have the blocks of
-// parameters that the subtask keeps, see split.go; everything else is the same on every
+// work is the state of a minimisation by descent on a subtask. Vectors have only the blocks of
+// parameters that the subtask keeps, see split.go. Everything else is the same on every
 // subtask. The descent state and the first group of fields are kept between supersteps, see
 // kept.go. The other fields are derived from them or set up again in each superstep.
 type work struct {
@@ -25,9 +25,9 @@ type work struct {
 	direction []float64
 	point     []float64 // parameters of the point to read, if margins are not cached
 
-	stale   bool // whether the vector for reading rows is not yet gathered
+	stale   bool // whether the vector with which rows are read has changed since it was gathered
 	pending blockSums
-	moves   []float64 // by block of the subtask, the largest relative change of a parameter
+	moves   []float64 // for each block of the subtask, the largest relative change of a parameter
 	limit   float64   // largest step along the direction
 
 	factor           *cholesky
@@ -41,9 +41,9 @@ type work struct {
 	step             float64 // the step that is requested or accepted
 	line             line
 	search           search
-	steps            []float64 // steps to try next
+	steps            []float64 // steps to be tried next
 	trialsDue        bool      // whether steps are to be tried without a read
-	final            bool      // whether the point that is read was accepted already
+	final            bool      // whether the point that is being read has already been accepted
 	searchDone       bool
 	failed           bool    // whether no step was found
 	losses           float64 // mean loss at the last point read
@@ -54,11 +54,11 @@ type work struct {
 
 	sums     []float64 // sums of the bound over all shards
 	advance  func(shard int) error
-	keepPart func(shard int) error // makes an evaluator with Fold store the sums of a shard
+	keepPart func(shard int) error // makes an evaluator that has Fold store the sums of a shard
 	held     func(i int) bool      // reports whether parameter i is 0 and stays 0 in this iteration
 }
 
-// readKind tells what the reads of a superstep compute.
+// readKind is what the next read of the rows computes.
 type readKind int
 
 const (
@@ -94,7 +94,8 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	if from == 0 {
 		from = splitFromDefault
 	}
-	// Splitting is not worth it then: second derivatives take much more memory than it saves.
+	// Parameters are not split if there is a matrix of second derivatives, because the matrix
+	// takes much more memory than splitting saves.
 	matrix := w.state.Method == Newton || p.Settings.Information
 	w.splitParameters(ctx, n >= from && !matrix)
 	kept := len(w.v)
@@ -161,7 +162,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 // fewParameters is the largest number of parameters for which Auto selects Newton's method,
 // unless the evaluator sets NewtonUpTo. Newton's method needs about half as many reads as LBFGS
 // to come within 1e-6 of the optimum. With 50 dense parameters, a read with second derivatives
-// takes three to four times as long as a read without.
+// takes three to four times as long as a read without them.
 const fewParameters = 32
 
 // chooseMethod replaces Auto by Newton or LBFGS.
@@ -180,11 +181,11 @@ func (w *work) chooseMethod(ctx *comqueue.ComContext, p Problem) {
 	}
 }
 
-// readShard evaluates a shard as readKind requests, with second derivatives if out has room for
-// them.
+// readShard evaluates a shard as readKind requests, with second derivatives if out is long
+// enough for them.
 func (w *work) readShard(shard int, out []float64) error {
 	switch w.readKind {
-	case readPointBeyondEnd: // second derivatives are not asked for there
+	case readPointBeyondEnd: // second derivatives are not needed beyond the end
 		return w.Evaluate(shard, w.full(w.point), out[:min(len(out), 1+w.Dim)])
 	case readDirection:
 		return w.Margins.Direction(shard, w.full(w.direction), w.step, out)

@@ -1,5 +1,5 @@
-// Package pipeline chains preparations and an estimator. The chain is trained, saved and
-// applied as a unit.
+// Package pipeline combines preparations and an estimator into a pipeline, which is trained,
+// saved and applied as a unit.
 //
 //	p := pipeline.Pipeline{Stages: []model.Stage{
 //		prepare.Imputer{Columns: []string{"age"}, Strategy: prepare.Median},
@@ -24,7 +24,7 @@
 // job. A Scorer is created once and may be used by any number of goroutines. Each goroutine
 // needs its own Row, which it reuses without allocating memory:
 //
-//	s, err := m.Scorer("age", "sex")           // the columns that the caller will set
+//	s, err := m.Scorer("age", "sex")           // names the columns that the caller sets
 //	row := s.NewRow()                          // one for each goroutine
 //	row.Input(0).SetFloat(31)
 //	row.Input(1).SetText("female")
@@ -36,7 +36,7 @@
 // The file of a pipeline has the format of package model, with the kind "pipeline" and the
 // payload
 //
-//	{"stages": [{…}, {…}]}                     the files of the stages' models, in order
+//	{"stages": [{…}, {…}]}                     the model files of the stages, in order
 //
 // The file of each stage has its own kind, version and checksum.
 package pipeline

@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// TestEstimatorsInPipelines requires that estimators can be the last stage of a pipeline, and
-// that a job that only applies the model, and a Scorer, give the same columns as the job that
+// TestEstimatorsInPipelines requires that estimators can be the last stage of a pipeline. A job
+// that only applies the model, and a Scorer, must compute the same columns as the job that
 // trained the pipeline.
 func TestEstimatorsInPipelines(t *testing.T) {
 	for name, estimator := range map[string]model.Stage{

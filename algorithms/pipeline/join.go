@@ -14,9 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// The dataset of a pipeline's model has one row. It has the file in model.Column. It also has
-// the further columns of the datasets of the stages' models, such as the column that carries
-// the type of a classifier's labels. Column c of stage i is named "i.c".
+// The dataset of a pipeline's model has one row. Its column model.Column has the model's file.
+// It also has the further columns of the datasets of the stages' models, such as the column
+// that carries the type of a classifier's labels. Column c of stage i is named "i.c".
 
 // besides returns the name that a further column of a stage's dataset has in the pipeline's
 // dataset.
@@ -49,8 +49,8 @@ func join(b *engine.Builder, models []*engine.Dataset) *engine.Dataset {
 	})
 }
 
-// joiner is the operator that join adds. It receives the model of the first stage as rows, and
-// the other models by broadcast.
+// joiner is the operator that join adds. Its main input is the model of the first stage. The
+// models of the other stages are side inputs, which are broadcast.
 type joiner struct {
 	engine.BaseOperator
 	schema *arrow.Schema
@@ -147,7 +147,7 @@ func part(trained *engine.Dataset, stage, stages int) *engine.Dataset {
 type parter struct {
 	engine.BaseOperator
 	schema        *arrow.Schema
-	at            []int // indices in the input of the columns of schema; the first is not used
+	at            []int // at[i] is the index in the input of column i of schema; at[0] is not used
 	stage, stages int
 }
 

@@ -26,12 +26,12 @@ const (
 	maxDepth = 8
 )
 
-// payload is the member payload of the file.
+// payload is the content of the member "payload" of the model's file.
 type payload struct {
 	Stages []json.RawMessage `json:"stages"`
 }
 
-// summary is the member summary of the file.
+// summary is the content of the member "summary" of the model's file.
 type summary struct {
 	Kinds []string `json:"kinds"`
 }
@@ -50,8 +50,8 @@ func NewModel(stages ...model.Model) (*Model, error) {
 	return &Model{stages: slices.Clone(stages), inputs: inputsOf(stages)}, nil
 }
 
-// newModel returns the pipeline whose stages have the given files. depth is the depth at which
-// the pipeline is nested in others.
+// newModel returns the pipeline whose stages have the given files. depth is the number of
+// pipelines in which this pipeline is nested.
 func newModel(files [][]byte, depth int) (*Model, error) {
 	var stages []model.Model
 	for i, file := range files {
@@ -64,7 +64,8 @@ func newModel(files [][]byte, depth int) (*Model, error) {
 	return NewModel(stages...)
 }
 
-// inputsOf returns the columns that some stage reads and no earlier stage computes.
+// inputsOf returns the columns that at least one stage reads and that no earlier stage
+// computes.
 func inputsOf(stages []model.Model) []model.Input {
 	layout := model.NewLayout()
 	var inputs []model.Input
@@ -75,8 +76,9 @@ func inputsOf(stages []model.Model) []model.Input {
 				inputs = append(inputs, in)
 			}
 		}
-		// Bind adds the stage's columns to the layout for the next stages. A stage that cannot
-		// compute single rows adds none here; NewScorer returns an error for it.
+		// Bind adds the columns that the stage computes to the layout. An error is ignored
+		// here: a stage that cannot be applied to single rows adds no columns, and NewScorer
+		// returns the error for it.
 		_, _ = catalog.Bind(s, layout)
 	}
 	return inputs
@@ -88,7 +90,7 @@ func (m *Model) Stages() []model.Model { return slices.Clone(m.stages) }
 // Kind returns "pipeline".
 func (m *Model) Kind() string { return Kind }
 
-// Inputs returns the columns that some stage reads and no earlier stage computes.
+// Inputs returns the columns that at least one stage reads and that no earlier stage computes.
 func (m *Model) Inputs() []model.Input { return slices.Clone(m.inputs) }
 
 // Encode returns the model's file. It returns the same bytes for the same model.
@@ -177,8 +179,8 @@ func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
 	return rows
 }
 
-// Dataset adds a dataset to the job that contains the model, like the dataset that Pipeline.Fit
-// returns. Pipeline.Apply takes it.
+// Dataset adds to the job a dataset that contains the model, like the dataset that Pipeline.Fit
+// returns. The dataset can be passed to Pipeline.Apply.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	var parts []*engine.Dataset
 	for _, s := range m.stages {

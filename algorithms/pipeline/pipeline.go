@@ -43,9 +43,10 @@ func (p Pipeline) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Fit adds the training of all stages to the job, each on the output of the stages before it.
-// It returns the model of the pipeline as a dataset of one row. Errors in a stage, when the job
-// is built or when it runs, name the stage's index, from 0, and its kind.
+// Fit adds the training of all stages to the job. Each stage is trained on the output of the
+// stages before it. Fit returns the model of the pipeline as a dataset of one row. If a stage
+// fails, when the job is built or when it runs, the error names the index of the stage, counted
+// from 0, and its kind.
 func (p Pipeline) Fit(rows *engine.Dataset) *engine.Dataset {
 	const op = "pipeline.Fit"
 	b := model.BuilderOf(op, rows)
@@ -90,7 +91,7 @@ func (p Pipeline) Apply(rows, trained *engine.Dataset) *engine.Dataset {
 	return rows
 }
 
-// stageName returns the name of a stage in messages: its index, from 0, and its kind.
+// stageName returns the name of a stage in messages: its index, counted from 0, and its kind.
 func stageName(i int, s interface{ Kind() string }) string {
 	return fmt.Sprintf("stage %d (%s)", i, s.Kind())
 }

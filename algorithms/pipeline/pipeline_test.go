@@ -192,7 +192,8 @@ func TestPipelineTellsWhatIsWrong(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {
 		engine.Collect(small().Fit(operators.FromSlice(b, []person(nil))), "made")
 	}, "no rows")
-	// The model is applied to rows that lack its columns, or have them with other types.
+	// Applying the model to rows that lack its columns, or that have columns with other types,
+	// must fail.
 	m := trained(t, small())
 	trial.Fails(t, func(b *engine.Builder) { m.Transform(operators.Select(people(b), "age")) }, `"city"`)
 	trial.Fails(t, func(b *engine.Builder) {

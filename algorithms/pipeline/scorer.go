@@ -8,7 +8,7 @@ import (
 )
 
 // Scorer applies a model to single rows, without a job. It is immutable. Any number of
-// goroutines may use a Scorer, each with its own rows.
+// goroutines may use a Scorer, each with its own Row.
 type Scorer struct {
 	layout *model.Layout
 	step   model.Step
@@ -25,7 +25,7 @@ type Row struct {
 }
 
 // Scorer returns a Scorer for rows with the named columns, which must include the model's
-// Inputs. If no columns are named, rows have the columns of Inputs, in their order.
+// Inputs. If no columns are named, rows have the columns of Inputs, in the same order.
 func (m *Model) Scorer(columns ...string) (*Scorer, error) { return NewScorer(m, columns...) }
 
 // NewScorer does what Model.Scorer does, for a model of any kind.
@@ -54,8 +54,9 @@ func NewScorer(m model.Model, columns ...string) (*Scorer, error) {
 // NewRow returns a row whose cells are null.
 func (s *Scorer) NewRow() *Row { return &Row{s, s.layout.NewRow()} }
 
-// Score computes the cells of the model's columns in a row. Errors name the column that cannot
-// be used. model.ErrSkip means that the model leaves the row out.
+// Score computes the cells of the columns that the model adds to a row. An error names the
+// column whose value cannot be used. The error model.ErrSkip means that the model leaves the
+// row out.
 func (s *Scorer) Score(r *Row) error {
 	if r.scorer != s {
 		return fmt.Errorf("the row is another scorer's")
@@ -64,7 +65,7 @@ func (s *Scorer) Score(r *Row) error {
 }
 
 // Input returns the i-th cell that the caller sets. These cells are in the order of the columns
-// that were passed to Scorer or NewScorer. For i beyond them, Input returns nil.
+// that were passed to Scorer or NewScorer. If i is too large, Input returns nil.
 func (r *Row) Input(i int) *model.Cell {
 	if i >= r.scorer.inputs {
 		return nil

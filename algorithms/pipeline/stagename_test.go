@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestFailuresNameTheStage requires that messages name the stage that failed, for every stage,
-// for errors in columns and in rows, in training and in prediction.
+// TestFailuresNameTheStage requires that errors name the stage that failed. It lets every stage
+// fail because of columns and because of rows, in training and in prediction.
 func TestFailuresNameTheStage(t *testing.T) {
 	age := func(v float64) *float64 { return &v }
 	rows := func(ages ...*float64) func(b *engine.Builder) *engine.Dataset {

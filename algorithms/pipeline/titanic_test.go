@@ -33,9 +33,9 @@ func passengers() pipeline.Pipeline {
 	}}
 }
 
-// TestTitanic compares features with scikit-learn 1.9.1, which computed them from the same
-// columns by SimpleImputer(median) and StandardScaler, and by SimpleImputer(most_frequent) and
-// OneHotEncoder.
+// TestTitanic compares features with the features that scikit-learn 1.9.1 computed from the
+// same columns. It used SimpleImputer(median) and StandardScaler for numbers, and
+// SimpleImputer(most_frequent) and OneHotEncoder for text.
 func TestTitanic(t *testing.T) {
 	r := trial.Run(t, func(b *engine.Builder) {
 		rows := titanic(b)

@@ -16,15 +16,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Form says how an assembler writes vectors.
+// Form is the form in which a VectorAssembler writes vectors.
 type Form int
 
 const (
-	// Automatic means Sparse where one of the columns is sparse, otherwise Dense.
+	// Automatic means Sparse if at least one of the columns is sparse, and otherwise Dense.
 	Automatic Form = iota
 	// Dense vectors have all components.
 	Dense
-	// Sparse vectors have the components that are not zero.
+	// Sparse vectors have only the components that are not zero.
 	Sparse
 )
 
@@ -40,10 +40,10 @@ func (f Form) MarshalText() ([]byte, error) { return forms.Text(f) }
 func (f *Form) UnmarshalText(text []byte) error { return forms.Parse(f, text) }
 
 // VectorAssembler combines columns of numbers, bools and vectors into one vector column. The
-// components come in the order of Columns. Where the type of a vector column has no size, Fit
+// components come in the order of Columns. If the type of a vector column has no size, Fit
 // learns the size from the rows.
 type VectorAssembler struct {
-	// Columns are the columns to put together. Required.
+	// Columns are the columns to combine. Required.
 	Columns []string `json:"columns"`
 	// Output names the vector column; empty means "features".
 	Output string `json:"output,omitempty"`
@@ -51,7 +51,7 @@ type VectorAssembler struct {
 	Form Form `json:"form"`
 	// Unknown says what happens to nulls. Keep makes their components NaN.
 	Unknown Unknown `json:"unknown"`
-	// NullMissing makes the vector null where a column is null or has a NaN, whatever
+	// NullMissing makes the vector null if any of the columns is null or has a NaN, whatever
 	// Unknown says.
 	NullMissing bool `json:"null_missing,omitempty"`
 }
@@ -74,8 +74,8 @@ func (p VectorAssembler) Validate() error {
 	return errors.Join(errs...)
 }
 
-// form returns whether the vectors made of columns are sparse, and their number of components.
-// size is 0 where the type of a column does not give its size.
+// form reports whether the output vectors are sparse, and returns their number of components.
+// size is 0 if the type of a column does not give the size of the column.
 func (p VectorAssembler) form(fields []arrow.Field) (sparse bool, size int) {
 	sparse = p.Form == Sparse
 	open := false
@@ -91,8 +91,8 @@ func (p VectorAssembler) form(fields []arrow.Field) (sparse bool, size int) {
 	return sparse, size
 }
 
-// sizeOfType returns the number of components of a column of type dt, or 0 where the type does
-// not give it.
+// sizeOfType returns the number of components of a column of type dt, or 0 if the type does not
+// give that number.
 func sizeOfType(dt arrow.DataType) int {
 	if batch.IsVector(dt) {
 		return batch.VectorDim(dt)
@@ -110,8 +110,8 @@ func (p VectorAssembler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	return []arrow.Field{{Name: p.output(), Type: dt, Nullable: p.NullMissing}}, err
 }
 
-// vectorType returns the type of vectors with size components. A size of 0 leaves the size
-// open.
+// vectorType returns the type of vectors with size components. If size is 0, the type has no
+// size.
 func vectorType(sparse bool, size int) (arrow.DataType, error) {
 	switch {
 	case sparse:
@@ -122,7 +122,7 @@ func vectorType(sparse bool, size int) (arrow.DataType, error) {
 	return batch.VectorType(size)
 }
 
-// Fit learns the sizes of the vector columns whose types leave the size open.
+// Fit learns the sizes of the vector columns whose types do not give a size.
 func (p VectorAssembler) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		fields, _ := find(arrowrows.Arrow(rows.Schema()), p.Columns, numberColumns|vectorColumns, "") // fit has checked them
@@ -137,9 +137,9 @@ func (p VectorAssembler) Fit(rows *engine.Dataset) *engine.Dataset {
 }
 
 // learnSizes returns the dataset of a model that depends only on the sizes of columns. It reads
-// rows only where a type leaves the size open. A column may have vectors of 0 components if
-// another column has components: OneHotEncoder with DropLast makes such vectors for a column
-// with a single value.
+// rows only if a type does not give the size of its column. A column may have vectors of 0
+// components if another column has components: OneHotEncoder with DropLast makes such vectors
+// for a column with a single value.
 func learnSizes(p parameters, rows *engine.Dataset, fields []arrow.Field, finish func(f *facts, inputs []model.Input) (preparation, error)) *engine.Dataset {
 	known := &facts{}
 	var columns []string
@@ -176,11 +176,11 @@ func (p VectorAssembler) Apply(rows, m *engine.Dataset) *engine.Dataset {
 type AssemblerModel struct {
 	Learned `json:"-"`
 	Params  VectorAssembler `json:"params"`
-	Sizes   []int           `json:"sizes"`  // components of each column
-	Sparse  bool            `json:"sparse"` // whether the vectors made are sparse
+	Sizes   []int           `json:"sizes"`  // number of components of each column
+	Sparse  bool            `json:"sparse"` // whether the output vectors are sparse
 }
 
-// Size returns how many components the vectors have.
+// Size returns the number of components of the output vectors.
 func (m *AssemblerModel) Size() int {
 	size := 0
 	for _, n := range m.Sizes {
@@ -353,7 +353,7 @@ func putSparse(c *model.Cell, at, size int, indices []int32, values []float64) i
 	return n
 }
 
-// putDense writes the components of a cell to a slice.
+// putDense writes the components of a cell to the slice to.
 func putDense(c *model.Cell, to []float64) {
 	switch c.Kind {
 	case model.NullCell:

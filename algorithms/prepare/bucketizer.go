@@ -18,13 +18,14 @@ import (
 type Bucketizer struct {
 	// Columns are the columns of numbers. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the columns of buckets. If it is empty, they replace Columns.
+	// Outputs names the columns of buckets. If Outputs is empty, the columns of buckets replace
+	// Columns.
 	Outputs []string `json:"outputs,omitempty"`
 	// Bounds has one list of bounds for each column, or a single list for all columns. The
 	// bounds of a list are finite and increasing. Required.
 	Bounds [][]float64 `json:"bounds"`
 	// Unknown says what happens to null and NaN. Keep puts them into an additional bucket after
-	// the last.
+	// the last bucket.
 	Unknown Unknown `json:"unknown"`
 }
 
@@ -94,7 +95,7 @@ type BucketModel struct {
 	Learned `json:"-"`
 	Columns []string    `json:"columns"`
 	Outputs []string    `json:"outputs"`
-	Bounds  [][]float64 `json:"bounds"` // by column, increasing
+	Bounds  [][]float64 `json:"bounds"` // a list of increasing bounds for each column
 	Unknown Unknown     `json:"unknown"`
 }
 

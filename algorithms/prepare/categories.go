@@ -12,7 +12,7 @@ import (
 
 // categories counts the distinct values of columns.
 type categories struct {
-	Columns [][]category // by column, in order of text
+	Columns [][]category // for each column, its categories in the order of their texts
 }
 
 // category is a distinct value, as text written by Cell.Category, with the total weight of its
@@ -22,8 +22,8 @@ type category struct {
 	Count float64
 }
 
-// countCategories counts the distinct values of the columns c with wanted[c] in the rows of a
-// shard. Null and NaN are not counted. Text that is not UTF-8 is an error.
+// countCategories counts, in the rows of a shard, the distinct values of each column c for
+// which wanted[c] is true. Null and NaN are not counted. Text that is not UTF-8 is an error.
 func countCategories(w *work, wanted []bool) (*categories, error) {
 	counts := make([]map[string]*float64, len(w.names))
 	for c := range counts {
@@ -88,8 +88,8 @@ func categoryOf(c *model.Cell) (text []byte, ok bool) {
 	return c.Category()
 }
 
-// mergeCategories returns the categories of two sets of shards together. The weights of equal
-// values are added.
+// mergeCategories returns the union of the categories of two sets of shards. The weights of
+// equal values are added.
 func mergeCategories(left, right *categories) *categories {
 	merged := &categories{}
 	for c := range left.Columns {
@@ -112,8 +112,8 @@ func mergeCategories(left, right *categories) *categories {
 }
 
 // compareValues returns the function that orders the texts of a column's values. If number is
-// set, it compares the numbers that the texts stand for, otherwise bytes. By bytes, "false"
-// comes before "true".
+// set, the function compares the numbers that the texts represent. Otherwise it compares the
+// bytes of the texts, so that "false" comes before "true".
 func compareValues(number bool) func(a, b string) int {
 	if !number {
 		return cmp.Compare[string]

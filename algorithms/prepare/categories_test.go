@@ -151,8 +151,8 @@ func TestOneHotEncoder(t *testing.T) {
 	require.Len(t, column(t, r, "city"), 7)
 	fails(t, samples(false), prepare.OneHotEncoder{Columns: []string{"city"}}, `column "city": it is null`)
 
-	// Of 7 rows with a city, 1 has Bern, 2 have Oslo, 1 has Paris and 3 have Rome. Rome has
-	// no component.
+	// Of 7 rows with a city, 1 has Bern, 2 have Oslo, 1 has Paris and 3 have Rome. Because of
+	// DropLast, Rome has no component.
 	m, r = try(t, rows, prepare.OneHotEncoder{Columns: []string{"city"}, DropLast: true, Unknown: prepare.Shares})
 	require.Equal(t, []float64{1.0 / 7, 2.0 / 7, 1.0 / 7, 3.0 / 7}, m.(*prepare.OneHotModel).Shares[0])
 	require.Equal(t, "[1:1] [] [] [0:0.14285714285714285 1:0.2857142857142857 2:0.14285714285714285] [0:1] [1:1] [] [2:1]", strings.Join(column(t, r, "city"), " "))

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// text returns a text that shows every bit of the value of a cell, except that all NaNs have
-// the same text.
+// text returns the value of a cell as a text. Values with different bits have different texts,
+// except that all NaNs have the same text.
 func text(c model.Cell) string {
 	switch c.Kind {
 	case model.NullCell:

@@ -20,21 +20,22 @@ import (
 type preparation interface {
 	model.Binder
 	head() *Learned
-	// check returns what is inconsistent in a model that was read from a file.
+	// check returns an error if the model is inconsistent. It is called for models read from
+	// files.
 	check() error
 	// outputs returns the columns that the model adds to rows with the given schema. It returns
 	// an error if the input columns are missing or have wrong types.
 	outputs(schema *arrow.Schema) ([]arrow.Field, error)
 }
 
-// Learned is what the models of all preparations have in common.
+// Learned has the parts and methods that the models of all preparations have in common.
 type Learned struct {
 	kind   string
 	inputs []model.Input
 	rows   int64
 }
 
-// Kind names the preparation, as in the file.
+// Kind returns the name of the preparation, as in the model's file.
 func (l *Learned) Kind() string { return l.kind }
 
 // Inputs returns the columns that the model reads.
@@ -59,7 +60,7 @@ func encode(m preparation) ([]byte, error) {
 	return model.EncodeWhole(m.check(), m.Kind(), version, m.Inputs(), summary{m.head().rows}, m)
 }
 
-// decodeInto reads a file into a model of its kind.
+// decodeInto decodes the content of a file into m, a model of the given kind.
 func decodeInto(file []byte, kind string, m preparation) error {
 	var s summary
 	f, err := model.DecodeParts(file, kind, version, &s, m)
@@ -102,8 +103,9 @@ func fit(p parameters, rows *engine.Dataset, learn func() *engine.Dataset) *engi
 	return learn()
 }
 
-// apply adds the operator that applies the model in the dataset m to rows. While the model is
-// not known, outputs is the method of the parameters; otherwise it is the method of the model.
+// apply adds the operator that applies the model in the dataset m to rows. outputs is the
+// method of the model if the model is known when the job is built, and otherwise the method of
+// the parameters.
 func apply(p any, kind string, rows, m *engine.Dataset, outputs func(*arrow.Schema) ([]arrow.Field, error)) *engine.Dataset {
 	caller := callerOf(p)
 	b := model.BuilderOf(caller, rows)
@@ -195,7 +197,7 @@ func kindOf(dt arrow.DataType) columnKind {
 }
 
 // find returns the named columns of a schema. It returns an error if a column is missing or its
-// kind is not in want; help names the wanted kinds in that message.
+// kind is not in want. help names the wanted kinds in the error.
 func find(schema *arrow.Schema, columns []string, want columnKind, help string) ([]arrow.Field, error) {
 	fields := make([]arrow.Field, 0, len(columns))
 	for _, name := range columns {
@@ -230,8 +232,8 @@ func float64Like(dt arrow.DataType) arrow.DataType {
 	return arrow.PrimitiveTypes.Float64
 }
 
-// bindColumns returns the positions of the input cells in l and of the output cells, which it
-// adds.
+// bindColumns adds the output cells to l. It returns the positions of the input cells and of
+// the output cells.
 func bindColumns(l *model.Layout, columns, outputs []string) (in, out []int, err error) {
 	for _, name := range columns {
 		cell, err := l.Find(name)
@@ -249,11 +251,11 @@ func bindColumns(l *model.Layout, columns, outputs []string) (in, out []int, err
 // columnError adds the name of the column to an error.
 func columnError(column string, err error) error { return fmt.Errorf("column %q: %w", column, err) }
 
-// checkEnum returns an error for a value that is not a constant of the package.
+// checkEnum returns an error if v is not one of the constants of its type.
 func checkEnum(v encoding.TextMarshaler) error {
 	_, err := v.MarshalText()
 	return err
 }
 
-// wrong is fmt.Errorf for messages that begin with the name of a field.
+// wrong returns an error with a formatted message that begins with the name of a field.
 func wrong(format string, a ...any) error { return fmt.Errorf(format, a...) }

@@ -11,15 +11,15 @@ import (
 )
 
 // symmetricEigen returns the eigenvalues of a symmetric matrix in descending order, and their
-// eigenvectors, of length 1, as rows. a is n×n, row-major, and is overwritten. Each eigenvector
-// is signed so that its component of the largest absolute value is positive; if several
-// components have that absolute value, the first of them is.
+// eigenvectors, which have length 1, as rows. a is n×n, row-major, and is overwritten. The sign
+// of each eigenvector is chosen so that its component of the largest absolute value is
+// positive. If several components have that absolute value, the first of them is positive.
 //
 // The matrix is brought to tridiagonal form by Householder reflections. Implicit QL steps
 // with Wilkinson's shift then diagonalise it (Martin, Reinsch and Wilkinson, Numerische
-// Mathematik 11, 1968; Bowdler, Martin, Reinsch and Wilkinson, the same; Golub and Van Loan,
-// Matrix Computations, §8.3). It takes about 10·n³ operations in an order that depends on
-// the numbers alone, and no functions but square roots.
+// Mathematik 11, 1968; Bowdler, Martin, Reinsch and Wilkinson, in the same volume; Golub and
+// Van Loan, Matrix Computations, §8.3). It takes about 10·n³ operations, in an order that
+// depends only on the numbers in a. It calls no mathematical functions except square roots.
 func symmetricEigen(ctx context.Context, a []float64, n int) (values []float64, vectors [][]float64, err error) {
 	most := 0.0
 	for _, v := range a {
@@ -28,8 +28,8 @@ func symmetricEigen(ctx context.Context, a []float64, n int) (values []float64, 
 	if most-most != 0 {
 		return nil, nil, fmt.Errorf("the matrix has a component that is no finite number")
 	}
-	// Scaling by a power of two brings the largest entry near 1, so that no square exceeds
-	// float64.
+	// Scaling by a power of two brings the largest entry near 1, so that no square exceeds the
+	// range of float64.
 	_, exponent := math.Frexp(most)
 	for i, v := range a {
 		a[i] = math.Ldexp(v, -exponent)
@@ -86,7 +86,7 @@ func tridiagonalize(ctx context.Context, a []float64, n int) (diagonal, beside [
 		diagonal[k] = a[k*n+k]
 		v := row(k)[k+1:]
 		if kernel.Dot(v[1:], v[1:]) == 0 {
-			beside[k] = v[0] // tridiagonal already
+			beside[k] = v[0] // the column is already in tridiagonal form
 			continue
 		}
 		length := math.Sqrt(kernel.Dot(v, v))
@@ -143,7 +143,7 @@ func diagonalize(ctx context.Context, diagonal, beside []float64, z [][]float64)
 			return err
 		}
 		for step := 0; ; step++ {
-			last := first // end of the block that does not decouple
+			last := first // last row of the block that begins at first and does not decouple
 			for last < n-1 && !negligible(beside[last], diagonal[last], diagonal[last+1]) {
 				last++
 			}
@@ -159,8 +159,8 @@ func diagonalize(ctx context.Context, diagonal, beside []float64, z [][]float64)
 	return nil
 }
 
-// negligible reports whether an entry beside the diagonal is negligible against the diagonal
-// entries a and b.
+// negligible reports whether e, an entry beside the diagonal, is negligible against the
+// diagonal entries a and b.
 func negligible(e, a, b float64) bool {
 	sum := math.Abs(a) + math.Abs(b)
 	return sum+math.Abs(e) == sum

@@ -97,7 +97,7 @@ func TestSymmetricEigen(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// BenchmarkSymmetricEigen compares the solver with gonum's on the same matrix.
+// BenchmarkSymmetricEigen measures symmetricEigen and gonum's solver on the same matrix.
 func BenchmarkSymmetricEigen(b *testing.B) {
 	for _, n := range []int{50, 500} {
 		draws := sharding.NewRandom(5, "matrix", 0, 0)

@@ -14,18 +14,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// FeatureHasher makes one sparse vector of a fixed size from columns. It learns nothing from
-// rows. A number is added to the component that the hash of its column's name selects. For any
-// other value, 1 is added to the component that the hash of column name and value selects. One
-// bit of the hash decides whether the value is added or subtracted, so that on average
-// collisions cancel out (Weinberger, Dasgupta, Langford, Smola and Attenberg, Feature hashing
-// for large scale multitask learning, ICML 2009). Null and NaN add nothing.
+// FeatureHasher computes one sparse vector of a fixed size from the columns of a row. It learns
+// nothing from rows. A number is added to the component that the hash of its column's name
+// selects. For any other value, 1 is added to the component that the hash of column name and
+// value selects. One bit of the hash decides whether the value is added or subtracted, so that
+// on average collisions cancel out (Weinberger, Dasgupta, Langford, Smola and Attenberg,
+// Feature hashing for large scale multitask learning, ICML 2009). Null and NaN add nothing.
 //
 // The hash is the 64-bit xxh3 of the value's text (see model.Cell.Category), or of the empty
 // text for numbers. The seed of that hash is the xxh3 of the column's name. The lowest bit of
 // the hash gives the sign. The other bits, modulo Size, give the component.
 type FeatureHasher struct {
-	// Columns are numbers, bools, text and dates. Required.
+	// Columns are columns of numbers, bools, text and dates. Required.
 	Columns []string `json:"columns"`
 	// Output names the vector column; empty means "features".
 	Output string `json:"output,omitempty"`
@@ -160,7 +160,7 @@ func (m *HasherModel) Bind(l *model.Layout) (model.Step, error) {
 			}
 			n = insert(indices, values, n, int32((hash>>1)%uint64(size)), add)
 		}
-		// Drop components that cancel out.
+		// Drop components that are 0 because values cancelled out.
 		kept := 0
 		for k := range n {
 			if values[k] != 0 {

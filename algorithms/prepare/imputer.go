@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Strategy says what an imputer puts in place of missing values.
+// Strategy is the rule by which an Imputer chooses the value that replaces missing values.
 type Strategy int
 
 const (
@@ -25,9 +25,9 @@ const (
 	// Median is the median of the values that are not missing; for an even number of values, it
 	// is the mean of the middle two. The column becomes float64.
 	Median
-	// Mode is the most frequent value. Of several equally frequent values it is the least:
-	// numbers are ordered by value, text by bytes, and false comes before true. The column
-	// keeps its type.
+	// Mode is the most frequent value. If several values are equally frequent, it is the least
+	// of them: numbers are ordered by value, text by bytes, and false comes before true. The
+	// column keeps its type.
 	Mode
 	// Constant is a value given in Values. The column keeps its type.
 	Constant
@@ -50,19 +50,21 @@ func (s *Strategy) UnmarshalText(text []byte) error { return strategies.Parse(s,
 type Imputer struct {
 	// Columns are the columns to fill. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the filled columns. If it is empty, they replace Columns.
+	// Outputs names the filled columns. If Outputs is empty, the filled columns replace
+	// Columns.
 	Outputs []string `json:"outputs,omitempty"`
 	// Strategy is the strategy of all columns if Strategies is empty.
 	Strategy Strategy `json:"strategy"`
 	// Strategies, if not empty, has one strategy for each column and overrides Strategy.
 	Strategies []Strategy `json:"strategies,omitempty"`
 	// Values are the constants for the strategy Constant as text, such as "0", "unknown" or
-	// "true". There is either a single value for all columns, or one for each column, which is
-	// empty where the column has another strategy. Dates are given as days since 1970,
-	// timestamps as microseconds since 1970.
+	// "true". There is either a single value for all columns, or one value for each column. The
+	// value of a column with another strategy must then be empty. Dates are given as days since
+	// 1970, timestamps as microseconds since 1970.
 	Values []string `json:"values,omitempty"`
-	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
-	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	// WeightCol names a column of row weights, numbers of 0 or more. A weight says how often
+	// its row counts; rows of weight 0 are ignored. If WeightCol is empty, every row counts
+	// once.
 	WeightCol string `json:"weight_col,omitempty"`
 }
 
@@ -229,7 +231,7 @@ func (p Imputer) Apply(rows, m *engine.Dataset) *engine.Dataset {
 type ImputerModel struct {
 	Learned `json:"-"`
 	Params  Imputer `json:"params"`
-	Fills   []Fill  `json:"fills"` // by column
+	Fills   []Fill  `json:"fills"` // one for each column
 }
 
 // Fill is the value that replaces the missing values of one column.

@@ -46,12 +46,13 @@ func (o *Order) UnmarshalText(text []byte) error { return orders.Parse(o, text) 
 type StringIndexer struct {
 	// Columns are the columns to number. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the columns of numbers. If it is empty, they replace Columns.
+	// Outputs names the columns of numbers. If Outputs is empty, the columns of numbers replace
+	// Columns.
 	Outputs []string `json:"outputs,omitempty"`
 	// Order is the order in which the values are numbered.
 	Order Order `json:"order"`
 	// Unknown says what happens to null, to NaN and to values that did not occur in training.
-	// Keep gives all of them the same number, which follows the last number in use.
+	// Keep gives all of them the same number, which is the number of distinct values.
 	Unknown Unknown `json:"unknown"`
 }
 
@@ -217,11 +218,12 @@ func (m *IndexerModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// exactInt is the bound up to which float64 holds all integers.
+// exactInt is the number up to which float64 can represent all integers exactly.
 const exactInt = 1 << 53
 
-// CategoryNumber returns the number that stands for a category of a column of a type, as models
-// write types, where columns are held as float64.
+// CategoryNumber returns the float64 by which a category is represented where all columns are
+// stored as float64. category is a category of a column whose type has the name kind in model
+// files.
 func CategoryNumber(kind, category string) (float64, error) {
 	switch {
 	case kind == "bool" && category == "true":

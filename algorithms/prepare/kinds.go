@@ -7,8 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// kindOfModel is a kind of model file, with the function that makes an empty model of that
-// kind.
+// kindOfModel describes a kind of model file. empty returns an empty model of that kind.
 type kindOfModel struct {
 	name, about string
 	empty       func() preparation
@@ -47,7 +46,7 @@ func Kinds() []model.Kind {
 	return all
 }
 
-// decode reads a model of a kind of this package.
+// decode decodes a file that contains a model of the given kind.
 func decode(file []byte, kind string) (model.Binder, error) {
 	for _, k := range kinds() {
 		if k.name == kind {
@@ -61,7 +60,7 @@ func decode(file []byte, kind string) (model.Binder, error) {
 	return nil, fmt.Errorf("model of kind %q: it is none of package prepare", kind)
 }
 
-// Decode reads the file of any model of this package.
+// Decode decodes a file that contains any model of this package.
 func Decode(file []byte) (model.Binder, error) {
 	kind, err := model.KindOf(file)
 	if err != nil {

@@ -185,7 +185,8 @@ func names(schema *arrow.Schema) []string {
 	return all
 }
 
-// column returns the values of a column as texts that show every bit.
+// column returns the values of a column as texts that distinguish all values with different
+// bits.
 func column(t *testing.T, r *engine.Result, name string) []string {
 	t.Helper()
 	rec := record(t, r, "made")
@@ -251,8 +252,8 @@ func fails(t *testing.T, rows []sample, s model.Stage, texts ...string) {
 	}, texts...)
 }
 
-// golden compares a model with a committed file that an earlier version of the program wrote.
-// Decoding the file must give the same model.
+// golden requires that decoding a committed file, which an earlier version of the program
+// wrote, gives the same model.
 func golden(t *testing.T, m model.Binder) {
 	t.Helper()
 	path := filepath.Join("testdata", m.Kind()+".v1.json")
@@ -264,7 +265,7 @@ func golden(t *testing.T, m model.Binder) {
 	require.Equal(t, old, m)
 }
 
-// failsTo calls trial.Fails.
+// failsTo requires that the job fails with an error that contains each of the texts.
 func failsTo(t *testing.T, build func(b *engine.Builder), texts ...string) {
 	t.Helper()
 	trial.Fails(t, build, texts...)

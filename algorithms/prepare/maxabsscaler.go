@@ -13,10 +13,12 @@ import (
 type MaxAbsScaler struct {
 	// Columns are the columns to scale. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the scaled columns. If it is empty, they replace Columns.
+	// Outputs names the scaled columns. If Outputs is empty, the scaled columns replace
+	// Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
-	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	// WeightCol names a column of row weights, numbers of 0 or more. A weight says how often
+	// its row counts; rows of weight 0 are ignored. If WeightCol is empty, every row counts
+	// once.
 	WeightCol string `json:"weight_col,omitempty"`
 }
 

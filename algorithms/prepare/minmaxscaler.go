@@ -15,15 +15,17 @@ import (
 type MinMaxScaler struct {
 	// Columns are the columns to scale. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the scaled columns. If it is empty, they replace Columns.
+	// Outputs names the scaled columns. If Outputs is empty, the scaled columns replace
+	// Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// Min and Max are the new bounds; 0 for both means 0 and 1.
+	// Min and Max are the new bounds. If both are 0, the bounds are 0 and 1.
 	Min float64 `json:"min,omitempty"`
 	Max float64 `json:"max,omitempty"`
 	// Clip replaces results below Min by Min and results above Max by Max.
 	Clip bool `json:"clip,omitempty"`
-	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
-	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	// WeightCol names a column of row weights, numbers of 0 or more. A weight says how often
+	// its row counts; rows of weight 0 are ignored. If WeightCol is empty, every row counts
+	// once.
 	WeightCol string `json:"weight_col,omitempty"`
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// featureName returns the name of a feature for messages: its column, and its component in a
-// vector.
+// featureName returns the name of a feature for messages: the name of its column and, for a
+// vector column, the number of its component.
 func (f *facts) featureName(feature int, names []string) string {
 	c := f.columnOf(feature)
 	if f.Size[c] == 1 {
@@ -27,9 +27,9 @@ func (f *facts) columnOf(feature int) int {
 	return c
 }
 
-// absent returns, for each feature, the number of rows whose sparse vector does not list it;
-// the feature is 0 in these rows. It also sets the weight of these rows. That weight is exactly
-// 0 where there are no such rows, even if sums of weights were rounded.
+// absent returns, for each feature, the number of rows whose sparse vector does not list the
+// feature; the feature is 0 in these rows. It also sets f.Zeros to the weight of these rows.
+// That weight is exactly 0 if there are no such rows, even if sums of weights were rounded.
 func (f *facts) absent(sparse []bool, listed, weight []float64) []float64 {
 	zeros := make([]float64, f.Dim)
 	f.Zeros = make([]float64, f.Dim)
@@ -46,9 +46,9 @@ func (f *facts) absent(sparse []bool, listed, weight []float64) []float64 {
 	return zeros
 }
 
-// moments is the pass for counts, means, and least and largest values. sparse says which
-// columns have sparse vectors. needed says which columns must have a value; if it is nil, all
-// must.
+// moments returns the pass that computes counts, means, and least and largest values. sparse[c]
+// is true if column c has sparse vectors. needed[c] is true if column c must have a value; if
+// needed is nil, all columns must.
 func moments(names []string, sparse, needed []bool) pass {
 	return pass{
 		name: "moments",
@@ -119,10 +119,10 @@ func moments(names []string, sparse, needed []bool) pass {
 	}
 }
 
-// deviations is the pass for the squared distances to the means; it runs after moments. The
-// distances of a feature are divided by a power of two near the largest distance, so that no
-// square exceeds or underflows float64. Where the plain squares are in range, this division
-// does not change the result.
+// deviations returns the pass that sums the squared distances to the means; it runs after
+// moments. The distances of a feature are divided by a power of two near the largest distance,
+// so that no square exceeds or underflows float64. If the squares are in range without the
+// division, the division does not change the result.
 func deviations(names []string) pass {
 	return pass{
 		name: "deviations",
@@ -167,7 +167,8 @@ func unitOf(distance float64) float64 {
 // the order of the rows.
 const covarianceRows = 64
 
-// covariance is the pass for the products of the distances to the means; it runs after moments.
+// covariance returns the pass that sums the products of the distances to the means; it runs
+// after moments.
 func covariance(names []string) pass {
 	return pass{
 		name: "covariance",
@@ -231,7 +232,7 @@ func center(row []model.Cell, size []int, mean, x []float64, names []string) err
 	return nil
 }
 
-// flatten writes the components of a cell to a slice. A missing value is an error.
+// flatten writes the components of a cell to the slice to. A missing value is an error.
 func flatten(c *model.Cell, to []float64) error {
 	switch c.Kind {
 	case model.DenseCell:

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Norm is a length of vectors.
+// Norm is a definition of the length of a vector.
 type Norm int
 
 const (
@@ -43,7 +43,7 @@ func (n *Norm) UnmarshalText(text []byte) error { return norms.Parse(n, text) }
 type Normalizer struct {
 	// Columns are the vector columns. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the new columns. If it is empty, they replace Columns.
+	// Outputs names the new columns. If Outputs is empty, the new columns replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
 	// Norm is the kind of length; the zero value is L2.
 	Norm Norm `json:"norm"`
@@ -127,7 +127,8 @@ func (m *NormalizerModel) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// Below and above these bounds, squared lengths lose precision or leave the range of float64.
+// leastSquares and mostSquares are bounds of squared lengths. Beyond these bounds, sums of
+// squares lose precision or leave the range of float64.
 const (
 	leastSquares = 0x1p-900
 	mostSquares  = 0x1p900
@@ -145,7 +146,7 @@ func normalize(x, made []float64, norm Norm) {
 	}
 	length := most
 	switch {
-	case most == 0: // also without components
+	case most == 0: // also if the vector has no components
 		copy(made, x)
 		return
 	case norm == L1 && sum-sum == 0:
@@ -153,7 +154,7 @@ func normalize(x, made []float64, norm Norm) {
 	case norm == L2 && squares > leastSquares && squares < mostSquares:
 		length = math.Sqrt(squares)
 	case norm != Max && most-most == 0:
-		// Divided by the largest component, the squares are in the range of float64.
+		// After a division by the largest component, the squares are in the range of float64.
 		sum, squares = 0, 0
 		for j, v := range x {
 			made[j] = v / most

@@ -22,7 +22,8 @@ import (
 type OneHotEncoder struct {
 	// Columns are the columns to encode. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the vector columns. If it is empty, they replace Columns.
+	// Outputs names the vector columns. If Outputs is empty, the vector columns replace
+	// Columns.
 	Outputs []string `json:"outputs,omitempty"`
 	// DropLast leaves out the component of the last value, so that the vector of that value is
 	// all zeros. The components are then not collinear with an intercept.
@@ -30,15 +31,15 @@ type OneHotEncoder struct {
 	// Unknown says what happens to null, to NaN and to values that did not occur in training.
 	// Keep gives all of them component 0 and shifts the components of the known values by 1.
 	// Zeros makes their vector all zeros, which with DropLast is also the vector of the last
-	// value. Shares sets every component to the share of training rows with its value. A
-	// function that is linear in the components then gives its average over the training rows,
-	// with and without DropLast. If a column has more than 1,000 values, only the 1,000 most
-	// frequent have a share.
+	// value. Shares sets each component to the share of training rows that have the value of
+	// the component. A function that is linear in the components then gives its average over
+	// the training rows, with and without DropLast. If a column has more than 1,000 values,
+	// only the 1,000 most frequent values have a share.
 	Unknown Unknown `json:"unknown"`
 	// RefuseMissing makes null and NaN errors, even if Unknown accepts unknown values.
 	RefuseMissing bool `json:"refuse_missing,omitempty"`
-	// NullMissing makes the vector null where the value is null or NaN, whatever Unknown says.
-	// It cannot be combined with RefuseMissing.
+	// NullMissing makes the vector null if the value is null or NaN, whatever Unknown says. It
+	// cannot be combined with RefuseMissing.
 	NullMissing bool `json:"null_missing,omitempty"`
 	// WeightCol names a column of row weights, numbers of 0 or more: how often each row counts
 	// for Shares. The values of rows of weight 0 are not learned. Empty means that every row
@@ -46,8 +47,8 @@ type OneHotEncoder struct {
 	WeightCol string `json:"weight_col,omitempty"`
 }
 
-// maxShared is the maximum number of values with a share, and so of entries in a vector under
-// Shares.
+// maxShared is the maximum number of values that have a share. It is thus the maximum number of
+// entries in the vector for an unknown value if Unknown is Shares.
 const maxShared = 1000
 
 // Kind returns "one-hot-encoder".
@@ -105,12 +106,13 @@ type OneHotModel struct {
 	Params  OneHotEncoder `json:"params"`
 	// Values are the distinct values of each column as text, in ascending order.
 	Values [][]string `json:"values"`
-	// Shares are the shares of the values among the training rows, where Unknown is Shares.
+	// Shares has, for each column, the shares of its values among the training rows. It is set
+	// if Unknown is Shares.
 	Shares [][]float64 `json:"shares,omitempty"`
 }
 
 // sharesOf returns the shares of the values of each column. The shares of a column sum to 1. If
-// there are more than maxShared values, only the most frequent have a share.
+// there are more than maxShared values, only the most frequent values have a share.
 func sharesOf(columns [][]category, values [][]string) [][]float64 {
 	all := make([][]float64, len(values))
 	for i, list := range columns {
@@ -132,7 +134,7 @@ func sharesOf(columns [][]category, values [][]string) [][]float64 {
 	return all
 }
 
-// Size returns how many components the vectors of a column have.
+// Size returns the number of components of the vectors for a column.
 func (m *OneHotModel) Size(column int) int {
 	n := len(m.Values[column])
 	if m.Params.Unknown == Keep {
@@ -177,8 +179,8 @@ func (m *OneHotModel) check() error {
 	return nil
 }
 
-// average returns the entries of the vector for an unknown value of a column under Shares, in
-// the order of their indices.
+// average returns the entries of the vector for an unknown value of a column, in the order of
+// their indices. It returns no entries unless Unknown is Shares.
 func (m *OneHotModel) average(column int) (indices []int32, values []float64) {
 	if m.Params.Unknown != Shares {
 		return nil, nil

@@ -14,17 +14,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// PCA makes a dense vector of the K principal components of each row. They are the coordinates
-// of the row, relative to the mean, along the directions of largest variance. Each direction is
-// signed so that its component of the largest absolute value is positive; if several components
-// have that absolute value, the first of them is. Missing values are an error: use an Imputer
-// before PCA.
+// PCA computes a dense vector with the first K principal components of each row. They are the
+// coordinates of the row, relative to the mean, along the directions of largest variance. The
+// sign of each direction is chosen so that its component of the largest absolute value is
+// positive. If several components have that absolute value, the first of them is positive.
+// Missing values are an error: use an Imputer before PCA.
 //
 // For d features, one pass over the rows computes the means, and another computes the d·(d+1)/2
-// numbers of the covariance matrix. One subtask computes its eigenvectors in about 10·d³
-// operations.
+// numbers of the covariance matrix. One subtask then computes the eigenvectors of the matrix in
+// about 10·d³ operations.
 type PCA struct {
-	// Columns are numbers and vectors, whose components are taken in this order. Required.
+	// Columns are columns of numbers and of vectors. Their components are taken in this order.
+	// Required.
 	Columns []string `json:"columns"`
 	// Output names the vector column; empty means "components".
 	Output string `json:"output,omitempty"`
@@ -33,8 +34,9 @@ type PCA struct {
 	// Whiten divides each component by its standard deviation. A component with deviation 0
 	// becomes 0.
 	Whiten bool `json:"whiten,omitempty"`
-	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
-	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	// WeightCol names a column of row weights, numbers of 0 or more. A weight says how often
+	// its row counts; rows of weight 0 are ignored. If WeightCol is empty, every row counts
+	// once.
 	WeightCol string `json:"weight_col,omitempty"`
 }
 
@@ -163,11 +165,12 @@ func (p PCA) Apply(rows, m *engine.Dataset) *engine.Dataset {
 type PCAModel struct {
 	Learned    `json:"-"`
 	Params     PCA         `json:"params"`
-	Sizes      []int       `json:"sizes"` // components of each column
+	Sizes      []int       `json:"sizes"` // number of components of each column
 	Mean       []float64   `json:"mean"`
 	Components [][]float64 `json:"components"` // directions, of length 1
-	// Variance is the variance along each direction, with the number of rows minus 1, or their
-	// weight minus 1, as the divisor. Ratio is its share of the variance along all directions.
+	// Variance is the variance along each direction. Its divisor is the number of rows minus 1,
+	// or with weights the total weight minus 1. Ratio is the share of each Variance in the sum
+	// of the variances along all directions.
 	Variance []float64 `json:"variance"`
 	Ratio    []float64 `json:"ratio"`
 }

@@ -36,7 +36,7 @@ func TestPCA(t *testing.T) {
 }
 
 // TestPCAOfManyComponents compares variances and directions for many rows and components with
-// those of gonum's solver.
+// the results of gonum's solver.
 func TestPCAOfManyComponents(t *testing.T) {
 	const n, d = 300, 40
 	table := trial.Gaussian(3, n, d)

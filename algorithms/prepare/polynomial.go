@@ -11,13 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// PolynomialFeatures makes a dense vector of all products of up to Degree components of
+// PolynomialFeatures computes a dense vector with all products of up to Degree components of
 // columns. For components a and b and degree 2, these are a, b, a², ab, b². Products of fewer
 // factors come first; products with the same number of factors are in the lexicographic order
 // of their factors. Factors are multiplied from the first to the last.
 type PolynomialFeatures struct {
-	// Columns are numbers, bools and dense vectors, whose components are taken in this
-	// order. Required. Nulls are errors; NaN stays NaN.
+	// Columns are columns of numbers, bools and dense vectors. Their components are taken in
+	// this order. Required. Nulls are errors; NaN stays NaN.
 	Columns []string `json:"columns"`
 	// Output names the vector column; empty means "features".
 	Output string `json:"output,omitempty"`
@@ -54,10 +54,10 @@ func (p PolynomialFeatures) Validate() error {
 	return err
 }
 
-// product is a component of the result: the product at index before, times a component of the
-// input.
+// product describes a component of the result. It is the product at index before, times the
+// component of the input at index factor.
 type product struct {
-	before int // -1: the component alone
+	before int // -1 if the product is the component of the input alone
 	factor int
 }
 
@@ -118,7 +118,7 @@ func (p PolynomialFeatures) outputs(schema *arrow.Schema) ([]arrow.Field, error)
 	return []arrow.Field{{Name: p.output(), Type: dt}}, err
 }
 
-// Fit learns the sizes of the vectors whose types leave the size open.
+// Fit learns the sizes of the vector columns whose types do not give a size.
 func (p PolynomialFeatures) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		fields, _ := find(arrowrows.Arrow(rows.Schema()), p.Columns, numberColumns|denseColumns, "") // fit has checked them
@@ -139,7 +139,7 @@ func (p PolynomialFeatures) Apply(rows, m *engine.Dataset) *engine.Dataset {
 type PolynomialModel struct {
 	Learned `json:"-"`
 	Params  PolynomialFeatures `json:"params"`
-	Sizes   []int              `json:"sizes"` // components of each column
+	Sizes   []int              `json:"sizes"` // number of components of each column
 }
 
 func (m *PolynomialModel) dim() int {
@@ -150,8 +150,8 @@ func (m *PolynomialModel) dim() int {
 	return d
 }
 
-// Powers returns a slice for each component of the result. The slice has the power of each
-// component of the input.
+// Powers returns a slice for each component of the result. The slice has the exponent of each
+// component of the input in the product.
 func (m *PolynomialModel) Powers() [][]int {
 	d := m.dim()
 	all, _ := m.Params.products(d) // cannot fail: check has called it

@@ -17,15 +17,17 @@ import (
 type QuantileDiscretizer struct {
 	// Columns are the columns of numbers. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the columns of buckets. If it is empty, they replace Columns.
+	// Outputs names the columns of buckets. If Outputs is empty, the columns of buckets replace
+	// Columns.
 	Outputs []string `json:"outputs,omitempty"`
 	// Buckets is the number of buckets, at least 2; 0 means 10.
 	Buckets int `json:"buckets,omitempty"`
 	// Unknown says what happens to null and NaN. Keep puts them into an additional bucket after
-	// the last.
+	// the last bucket.
 	Unknown Unknown `json:"unknown"`
-	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
-	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	// WeightCol names a column of row weights, numbers of 0 or more. A weight says how often
+	// its row counts; rows of weight 0 are ignored. If WeightCol is empty, every row counts
+	// once.
 	WeightCol string `json:"weight_col,omitempty"`
 }
 

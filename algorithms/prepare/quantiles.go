@@ -11,22 +11,23 @@ import (
 
 // This file finds exact order statistics by radix selection. Numbers are mapped to unsigned
 // integers of the same order. Each of eight passes determines the next eight bits of each
-// wanted value, starting with the highest. To do so, a pass counts the next eight bits of all
-// values whose higher bits equal those determined so far. A result depends on the multiset of
-// values alone, not on their distribution over shards. With fractional weights it also depends
+// wanted value, starting with the highest. To do so, a pass takes the values whose higher bits
+// equal the bits determined so far, and counts how often each combination of their next eight
+// bits occurs. A result depends only on the multiset of values, and not on the distribution of
+// the values over shards. With fractional weights, sums are rounded, and a result also depends
 // on the tree over shards. Selection takes 8 passes and 256 counters for each distinct prefix,
 // but does not sort the data.
 
 // target is a wanted order statistic: the value at a rank, counted from 0, among the values of
 // a feature that are not missing. Each value counts with its weight. So the result is the least
-// value such that the weight of all values up to and including it exceeds the rank.
+// value x for which the total weight of the values up to and including x exceeds the rank.
 type target struct {
 	Feature int
-	Rank    float64 // among the values with the prefix
-	Prefix  uint64  // bits determined so far; after the last pass the whole key
+	Rank    float64 // rank among the values that have the prefix
+	Prefix  uint64  // the bits determined so far; after the last pass, the whole key
 }
 
-// group is a prefix that one or more targets of a feature have.
+// group is a prefix of one or more targets of a feature.
 type group struct {
 	Feature int
 	Prefix  uint64
@@ -146,7 +147,8 @@ func quantileRanks(count, p float64) (lo, hi, between float64) {
 
 // quantile returns a quantile by linear interpolation between the values at the two ranks
 // around (count-1)·p (type 7 of Hyndman and Fan, Sample quantiles in statistical packages, The
-// American Statistician 50, 1996). The passes for quantileTargets must have run.
+// American Statistician 50, 1996). The passes that find the targets of quantileTargets must
+// have run. index is the index of the quantile in probabilities.
 func (f *facts) quantile(feature, index int, probabilities []float64) float64 {
 	at, _ := slices.BinarySearchFunc(f.Targets, feature, func(t target, feature int) int { return cmp.Compare(t.Feature, feature) })
 	at += 2 * index

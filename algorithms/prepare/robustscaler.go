@@ -10,24 +10,26 @@ import (
 
 // RobustScaler subtracts the median and divides by the distance between two quantiles, by
 // default the quartiles. Outliers hardly change median and quartiles. RobustScaler accepts
-// numbers and dense vectors. Each component of a vector is scaled separately. Where the two
+// numbers and dense vectors. Each component of a vector is scaled separately. If the two
 // quantiles are equal, values are centred but not divided. Quantiles are exact, with linear
 // interpolation. Missing values are ignored in Fit and stay missing.
 type RobustScaler struct {
 	// Columns are the columns to scale. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the scaled columns. If it is empty, they replace Columns.
+	// Outputs names the scaled columns. If Outputs is empty, the scaled columns replace
+	// Columns.
 	Outputs []string `json:"outputs,omitempty"`
-	// Lower and Upper are the probabilities of the two quantiles. 0 for both means 0.25 and
-	// 0.75.
+	// Lower and Upper are the probabilities of the two quantiles. If both are 0, the
+	// probabilities are 0.25 and 0.75.
 	Lower float64 `json:"lower,omitempty"`
 	Upper float64 `json:"upper,omitempty"`
 	// NoCenter means that the median is not subtracted.
 	NoCenter bool `json:"no_center,omitempty"`
 	// NoScale means that values are not divided by the distance of the quantiles.
 	NoScale bool `json:"no_scale,omitempty"`
-	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
-	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	// WeightCol names a column of row weights, numbers of 0 or more. A weight says how often
+	// its row counts; rows of weight 0 are ignored. If WeightCol is empty, every row counts
+	// once.
 	WeightCol string `json:"weight_col,omitempty"`
 }
 

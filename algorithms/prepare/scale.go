@@ -22,8 +22,8 @@ type ScalerModel struct {
 	Learned `json:"-"`
 	Columns []string    `json:"columns"`
 	Outputs []string    `json:"outputs"`
-	Shift   [][]float64 `json:"shift"` // by column and component
-	Scale   [][]float64 `json:"scale"` // by column and component; never 0
+	Shift   [][]float64 `json:"shift"` // for each column, the shift s of each component
+	Scale   [][]float64 `json:"scale"` // for each column, the scale c of each component; never 0
 	Width   float64     `json:"width"`
 	Low     float64     `json:"low"`
 	// Clip replaces results below Low by Low, and results above Low + Width by Low + Width.
@@ -128,8 +128,9 @@ func (m *ScalerModel) value(v, shift, scale float64) float64 {
 	return v
 }
 
-// learnScale adds the queue that learns a scaler. The function of returns shift and scale of a
-// feature; its argument sparse says whether the feature is a component of a sparse vector.
+// learnScale adds the queue that learns a scaler. The function of returns the shift and the
+// scale of a feature. Its argument sparse is true if the feature is a component of a sparse
+// vector.
 func learnScale(p parameters, rows *engine.Dataset, columns, outputs []string, weight string, m ScalerModel, passes []pass, of func(f *facts, feature int, sparse bool) (shift, scale float64)) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		fields, _ := find(arrowrows.Arrow(rows.Schema()), columns, numberColumns|vectorColumns, "") // fit has checked them

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Reference values are those of scikit-learn 1.9.1 on the same rows:
+// Reference values were computed by scikit-learn 1.9.1 from the same rows:
 // StandardScaler().fit_transform, RobustScaler().fit_transform and so on.
 
 var absent = math.NaN()
@@ -93,7 +93,7 @@ func TestStandardScalerOfAConstant(t *testing.T) {
 		rows[i] = samples(false)[0]
 	}
 	sum := 0.0
-	for range 125 { // one shard
+	for range 125 { // 125 rows are in one shard
 		sum += rows[0].Same
 	}
 	require.NotEqual(t, 0.1, sum/125)
@@ -112,7 +112,7 @@ func TestScalersOfOneRow(t *testing.T) {
 	near(t, r, "vector", 0, 0, 0)
 }
 
-// TestQuantilesAreExact compares quantiles with those found by sorting.
+// TestQuantilesAreExact compares quantiles with quantiles computed from the sorted values.
 func TestQuantilesAreExact(t *testing.T) {
 	wild := trial.Wild(501, 1)
 	sorted := append([]float64(nil), wild.X...)

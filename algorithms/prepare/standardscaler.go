@@ -7,21 +7,24 @@ import (
 )
 
 // StandardScaler scales columns to mean 0 and standard deviation 1. The variance is the sum of
-// squares divided by the number of values, or by their weight. StandardScaler accepts numbers
-// and vectors. Each component of a vector is scaled separately. Sparse vectors are divided by
-// the deviation, but the mean is not subtracted. A constant component is centred but not
-// divided. Missing values, null and NaN, are ignored in Fit and stay missing.
+// the squared distances to the mean, divided by the number of values, or with weights by the
+// total weight of the values. StandardScaler accepts numbers and vectors. Each component of a
+// vector is scaled separately. Sparse vectors are divided by the deviation, but the mean is not
+// subtracted. A constant component is centred but not divided. Missing values, null and NaN,
+// are ignored in Fit and stay missing.
 type StandardScaler struct {
 	// Columns are the columns to scale. Required.
 	Columns []string `json:"columns"`
-	// Outputs names the scaled columns. If it is empty, they replace Columns.
+	// Outputs names the scaled columns. If Outputs is empty, the scaled columns replace
+	// Columns.
 	Outputs []string `json:"outputs,omitempty"`
 	// NoCenter means that the mean is not subtracted.
 	NoCenter bool `json:"no_center,omitempty"`
 	// NoScale means that values are not divided by the deviation.
 	NoScale bool `json:"no_scale,omitempty"`
-	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
-	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	// WeightCol names a column of row weights, numbers of 0 or more. A weight says how often
+	// its row counts; rows of weight 0 are ignored. If WeightCol is empty, every row counts
+	// once.
 	WeightCol string `json:"weight_col,omitempty"`
 }
 

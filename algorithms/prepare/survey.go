@@ -25,7 +25,7 @@ import (
 //
 // The columns together make a list of features: a scalar column is one feature, and each
 // component of a vector column is one feature. Null and NaN are missing values; an infinity is
-// an error unless lax is set.
+// an error unless survey.lax is set.
 
 // Objects of the queue.
 var (
@@ -40,43 +40,45 @@ var (
 
 // facts are the results of the passes of a survey done so far. They are equal on all subtasks.
 type facts struct {
-	Pass          int       // passes done so far
-	Rows          int64     // in all shards, without rows of weight 0
-	Weight        float64   // weight of these rows; without weights, their number
-	Present       []int64   // by column: number of rows that are not null
-	PresentWeight []float64 // by column: weight of the rows that are not null
-	Size          []int     // by column: number of components; 1 for a scalar
-	Offset        []int     // by column: index of its first feature
+	Pass          int       // number of passes done so far
+	Rows          int64     // number of rows in all shards, without rows of weight 0
+	Weight        float64   // total weight of these rows; without weights, their number
+	Present       []int64   // for each column: number of rows that are not null
+	PresentWeight []float64 // for each column: weight of the rows that are not null
+	Size          []int     // for each column: number of components; 1 for a scalar
+	Offset        []int     // for each column: index of its first feature
 	Dim           int       // number of features
 
-	Count     []float64 // by feature: number of values that are not missing
-	Total     []float64 // by feature: weight of the values that are not missing
-	Zeros     []float64 // by feature: weight of the entries that sparse vectors do not list
+	Count     []float64 // for each feature: number of values that are not missing
+	Total     []float64 // for each feature: weight of the values that are not missing
+	Zeros     []float64 // for each feature: weight of the entries that sparse vectors do not list
 	Mean      []float64
-	Unit      []float64 // by feature: unit of the distances to the mean before they are squared
-	Deviation []float64 // by feature: standard deviation
+	Unit      []float64 // for each feature: the number by which distances to the mean are divided before they are squared
+	Deviation []float64 // for each feature: standard deviation
 	Least     []float64
 	Most      []float64
 
 	Targets    []target  // order statistics wanted
-	Groups     []group   // prefixes that the targets still have
+	Groups     []group   // distinct prefixes of the targets
 	Covariance []float64 // upper triangle by rows: weighted sums of products of distances to the means
 
 	Categories *categories
 }
 
-// pass is one superstep of a survey. All subtasks call its functions, at the same time, so the
-// functions must not keep state.
+// pass is one superstep of a survey. All subtasks call the functions of a pass at the same
+// time, so the functions must not keep state.
 type pass struct {
 	name string
 	// size returns the number of sums and the number of maxima that the pass computes.
 	size func(f *facts) (sums, maxima int)
-	// sum adds the rows of a shard to the sums; most adds them to the maxima. sum is nil if the
-	// pass computes no sums, and most is nil if it computes no maxima.
+	// sum adds the values of a shard's rows to the sums, and most updates the maxima with these
+	// values; both write to out. sum is nil if the pass computes no sums, and most is nil if
+	// the pass computes no maxima.
 	sum, most func(w *work, out []float64) error
 	// finish stores the results in the facts.
 	finish func(f *facts, sums, most []float64) error
-	// count says for each column whether the pass counts its categories; nil means for none.
+	// count[c] is true if the pass counts the categories of column c. A nil count means that it
+	// counts none.
 	count []bool
 }
 
@@ -84,10 +86,10 @@ type pass struct {
 type work struct {
 	facts    *facts
 	names    []string
-	dense    []bool // by column: all components are visited, including those that are not listed
+	dense    []bool // for each column: true unless the column has sparse vectors
 	reader   *model.Reader
 	row      []model.Cell // cells of the columns, followed by the weight if there is one
-	weightAt int          // index of the weight in row; -1: every row has weight 1
+	weightAt int          // index of the weight in row; -1 if there are no weights, so that every row has weight 1
 	weights  rows.Checker // checks the column of weights
 	weight   float64      // weight of the current row
 	frame    arrow.Record
@@ -96,11 +98,11 @@ type work struct {
 
 // survey describes a queue that learns a preparation.
 type survey struct {
-	name    string // of the queue
-	lax     bool   // infinities are permitted
+	name    string // name of the queue
+	lax     bool   // whether infinities are permitted
 	columns []string
-	weight  string // column of row weights; empty: every row has weight 1
-	passes  []pass // after shapes
+	weight  string // name of the column of row weights; "" means that every row has weight 1
+	passes  []pass // the passes that follow shapes
 	finish  func(ctx context.Context, f *facts, inputs []model.Input) (model.Model, error)
 }
 
@@ -153,7 +155,7 @@ func (s survey) weights() rows.Column {
 	return c
 }
 
-// inputsOf returns the columns of a schema as a model's file describes them.
+// inputsOf returns the columns of a schema as they are described in a model's file.
 func inputsOf(schema *arrow.Schema) []model.Input {
 	var inputs []model.Input
 	for _, c := range batch.Columns(schema) {
@@ -293,8 +295,8 @@ func (w *work) each(visit func(row []model.Cell) error) error {
 	return nil
 }
 
-// values calls visit with the feature and the value of every value in the shard that is not
-// missing. Entries that sparse vectors do not list are not visited.
+// values calls visit for every value in the shard that is not missing, with the index of its
+// feature. Entries that sparse vectors do not list are not visited.
 func (w *work) values(visit func(feature int, v float64)) error {
 	return w.each(func(row []model.Cell) error {
 		for c := range row {
@@ -383,7 +385,7 @@ func shapes(schema *arrow.Schema, lax bool) pass {
 	}
 }
 
-// checkFinite refuses infinities.
+// checkFinite returns an error if a cell has an infinity.
 func checkFinite(c *model.Cell) error {
 	switch c.Kind {
 	case model.FloatCell:

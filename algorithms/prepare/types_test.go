@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// narrow is a row whose columns have types other than float64, and with a vector that may be
-// null.
+// narrow is a row whose columns have types other than float64, and which has a vector that may
+// be null.
 type narrow struct {
 	Byte  uint8      `column:"byte"`
 	Float float32    `column:"float"`
@@ -56,8 +56,8 @@ func TestOtherTypes(t *testing.T) {
 	}, `column "maybe": it is null`)
 }
 
-// TestModelsOnOtherTables requires that building a job fails if a table lacks columns of the
-// model or has them with other types.
+// TestModelsOnOtherTables requires that building a job fails if the table to which a model is
+// applied lacks columns of the model or has columns with other types.
 func TestModelsOnOtherTables(t *testing.T) {
 	for _, s := range []model.Stage{
 		prepare.StandardScaler{Columns: []string{"rooms"}},

@@ -6,7 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 )
 
-// Unknown says what happens to rows with an unknown value. Unknown values are null, NaN, and
+// Unknown is the rule for rows that have an unknown value. Unknown values are null, NaN, and
 // values that did not occur in training.
 type Unknown int
 
@@ -14,15 +14,15 @@ const (
 	// Refuse makes an unknown value an error that names column and value. The error ends the
 	// run, or is returned by the step that scores the row.
 	Refuse Unknown = iota
-	// Keep represents unknown values by a number or component of their own. The documentation
-	// of each preparation says which.
+	// Keep represents unknown values by a number or component that no known value has. The
+	// documentation of each preparation says which number or component that is.
 	Keep
 	// Skip leaves the row out. A step that scores a single row returns model.ErrSkip.
 	Skip
 	// Zeros makes all components 0. It is for OneHotEncoder only.
 	Zeros
-	// Shares sets each component to the share of training rows with its value. It is for
-	// OneHotEncoder only.
+	// Shares sets each component to the share of training rows that have the value of the
+	// component. It is for OneHotEncoder only.
 	Shares
 )
 
@@ -45,7 +45,7 @@ func (u Unknown) encoders() error {
 	return nil
 }
 
-// skips reports whether p, a preparation or a model, may leave rows out.
+// skips reports whether p may leave rows out. p is a preparation or a model.
 func skips(p any) bool {
 	has, ok := p.(interface{ unknown() Unknown })
 	return ok && has.unknown() == Skip

@@ -149,7 +149,7 @@ func TestNormalizer(t *testing.T) {
 	near(t, r, "n", 1.0, 0.0, 0.0, 1.0, -1.0, 0.16666666666666666, 1.0, 0.00025, 0.7142857142857143, 1.0, 0.8571428571428571, -1.0, 0.0, 0.0, 1.0, 1.0)
 	require.Equal(t, "[0:0.25 3:-1] []", strings.Join(column(t, r, "s")[:2], " "))
 	golden(t, m)
-	// The squares of these lengths exceed or underflow float64.
+	// The squares of these lengths overflow or underflow float64.
 	far := samples(false)[:2]
 	far[0].Ragged, far[1].Ragged = []float64{3e200, -4e200}, []float64{3e-200, 4e-200}
 	_, r = quick(t, table(far), prepare.Normalizer{Columns: []string{"ragged"}})

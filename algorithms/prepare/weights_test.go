@@ -23,7 +23,8 @@ type weighted struct {
 }
 
 // weightedRows returns rows with the weights 0 to 4. The numbers in rows of weight 0 are far
-// from those in other rows, so that they would change any result that included them.
+// from the numbers in other rows, so that they would change any result in which they were
+// included.
 func weightedRows() []weighted {
 	var rows []weighted
 	for i := range 90 {
@@ -149,7 +150,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 				}
 			}
 			for _, in := range m.Inputs() {
-				require.True(t, in.Column != "w" || name == "weighing", "models need no weights")
+				require.True(t, in.Column != "w" || name == "weighing", "only the scaler that scales the column of weights may have it as an input")
 			}
 			trial.SameBitsOfState(t, func(b *engine.Builder) {
 				engine.Collect(of("w").Fit(operators.FromSlice(b, rows)), "model")
@@ -162,10 +163,11 @@ func TestWeightsAreRepetitions(t *testing.T) {
 	require.Equal(t, want, learn(t, rows, mode).(*prepare.ImputerModel).Fills)
 }
 
-// TestWeightsThatAreNoWholeNumbers compares with StandardScaler().fit(x, sample_weight=w) of
-// scikit-learn 1.9.1, for x = 1, 2, 4, 8, 16 and w = 0.5, 0.25, 2, 0.125, 0.75. It also
-// compares medians and quantiles with values computed by hand: the values occupy the ranks from
-// 0, 0.5, 0.75, 2.75 and 2.875 on, and the last one ends at rank 3.625.
+// TestWeightsThatAreNoWholeNumbers compares a StandardScaler with StandardScaler().fit(x,
+// sample_weight=w) of scikit-learn 1.9.1, for x = 1, 2, 4, 8, 16 and w = 0.5, 0.25, 2, 0.125,
+// 0.75. It also compares medians and quantiles with values computed by hand. The five values
+// occupy the ranks from 0, 0.5, 0.75, 2.75 and 2.875 on, and the largest value ends at rank
+// 3.625.
 func TestWeightsThatAreNoWholeNumbers(t *testing.T) {
 	var rows []weighted
 	for i, w := range []float64{0.5, 0.25, 2, 0.125, 0.75} {
@@ -188,7 +190,7 @@ func TestWeightsThatAreNoWholeNumbers(t *testing.T) {
 		*rows[i].W /= 16
 	}
 	robust := learn(t, rows, prepare.RobustScaler{Columns: []string{"x"}, WeightCol: "w"})
-	require.Equal(t, [][]float64{{1}, {1}}, numbersIn(robust), "all quantiles are the least value")
+	require.Equal(t, [][]float64{{1}, {1}}, numbersIn(robust), "if the total weight is below 1, all quantiles must be the least value")
 }
 
 func TestScalersOfWildWeights(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Options are the options of CrossValidate. Metrics are required; the zero value of each other
-// field means its default.
+// Options are the options of CrossValidate. Metrics are required; in all other fields, the zero
+// value selects the default.
 type Options struct {
 	// Metrics are computed for every candidate and fold. Candidates are ranked by the first
 	// metric.
@@ -26,12 +26,12 @@ type Options struct {
 	Stratify string
 	// Seed is the seed of the division into folds; 0 means the seed of the job.
 	Seed uint64
-	// Folds, if not nil, are used instead of K random folds. A result of Split can be one of
-	// them.
+	// Folds, if not nil, are used instead of K random folds. The results of Split can be used
+	// as Folds.
 	Folds []Fold
 	// Refit makes Comparison.Best the best candidate, trained on all rows in the same job. The
-	// best candidate is known only at the end, so every candidate is trained on all rows, which
-	// takes 1/(K-1) of the time of all folds.
+	// best candidate is known only at the end. So every candidate is trained on all rows, which
+	// takes 1/(K-1) times as long as the training on all folds.
 	Refit bool
 	// AtOnce is the largest number of candidates that are trained at the same time; 0 means
 	// all. Other candidates wait until earlier candidates have been measured. Their rows are
@@ -72,15 +72,16 @@ type Comparison struct {
 	Scores *engine.Dataset
 	// Best has the encoded model of the best candidate, trained on all rows, like the dataset
 	// that Fit of its stage returns. It is nil without Refit. If candidates are of several
-	// kinds, model.KindOf returns the kind of the best. The dataset has only the column of the
-	// model if the candidates' datasets differ in their other columns.
+	// kinds, model.KindOf returns the kind of the best candidate's model. If the datasets of
+	// the candidates' models differ in their other columns, Best has only the column of the
+	// model.
 	Best *engine.Dataset
 }
 
-// CrossValidate compares candidates, all in one job: for every fold, each is trained on the
-// fold's training rows and measured on its held-out rows. The rows are read once. Candidates
-// are ranked by the mean of the first metric over the folds. If several candidates have the
-// best mean, the first of them is the best.
+// CrossValidate compares candidates, all in one job. For every fold, each candidate is trained
+// on the fold's training rows and measured on its held-out rows. The rows are read once.
+// Candidates are ranked by the mean of the first metric over the folds. If several candidates
+// have the best mean, the first of them is the best.
 //
 // If the training of a candidate fails, the job fails. The message names the candidate, the
 // fold and, in a pipeline, the stage.
@@ -147,13 +148,14 @@ type comparing struct {
 	folds      []Fold
 	candidates []Candidate
 
-	evaluations []*engine.Dataset // in the order in which they are added
-	read        []reportReader    // by evaluation
-	done        []*engine.Dataset // by candidate: complete when the candidate has been measured
-	refitted    []*engine.Dataset // by candidate: its model of all rows
+	evaluations []*engine.Dataset // the datasets of the evaluations, in the order in which they are added
+	read        []reportReader    // one for each evaluation
+	done        []*engine.Dataset // for each candidate: a dataset that is complete when the candidate has been measured
+	refitted    []*engine.Dataset // for each candidate: its model, trained on all rows
 }
 
-// reportReader says which metrics the result of an evaluation has, and in which columns.
+// reportReader describes which metrics the result of an evaluation has, and in which columns
+// they are.
 type reportReader struct {
 	candidate, fold int
 	metrics         []int // indices in Options.Metrics
@@ -198,15 +200,15 @@ func (c *comparing) addCandidate(i int, rows *engine.Dataset) bool {
 	return true
 }
 
-// place returns the name in messages of the training of a candidate on the given rows. The name
-// of a candidate from Grid includes its parameters.
+// place returns the text by which messages name the training of a candidate on the given rows,
+// such as "all rows". The name of a candidate from Grid includes its parameters.
 func (c *comparing) place(candidate int, rows string) string {
 	return fmt.Sprintf("candidate %q, %s", c.candidates[candidate].Name, rows)
 }
 
 // addEvaluations adds the evaluations of a candidate on the held-out rows of a fold. applied
-// has these rows with the candidate's predictions. It returns false after an error, which it
-// has reported.
+// has the held-out rows with the candidate's predictions. It returns false after an error,
+// which it has reported.
 func (c *comparing) addEvaluations(candidate, fold int, applied *engine.Dataset) bool {
 	if applied == nil || applied.Poisoned() {
 		return false
@@ -238,8 +240,8 @@ func (c *comparing) addEvaluations(candidate, fold int, applied *engine.Dataset)
 	return true
 }
 
-// after returns a dataset that passes rows on once other is complete. If other is nil, it
-// returns rows.
+// after returns a dataset with the same rows that does not start before the dataset other is
+// complete. If other is nil, it returns rows.
 func after(rows, other *engine.Dataset) *engine.Dataset {
 	if other == nil || rows.Poisoned() {
 		return rows
@@ -251,8 +253,8 @@ func after(rows, other *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// waitOperator passes rows on. It waits for its side input, because the engine opens an
-// operator only when its side inputs are complete.
+// waitOperator passes rows on unchanged. It delays them until its side input is complete,
+// because the engine opens an operator only when its side inputs are complete.
 type waitOperator struct{ engine.BaseOperator }
 
 func (waitOperator) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {
@@ -302,7 +304,7 @@ func (c *comparing) addScores() *engine.Dataset {
 type gatherer struct {
 	engine.BaseOperator
 	*comparing
-	values [][][]float64 // by candidate, metric and fold
+	values [][][]float64 // indexed by candidate, metric and fold
 	rows   int
 }
 
@@ -349,8 +351,8 @@ type encoded struct {
 }
 
 // addBest adds the operator that picks the model of the best candidate. The dataset of a model
-// may have other columns, such as one with the type of the labels. These columns are kept if
-// the datasets of all candidates have the same columns.
+// may have other columns, such as one with the type of the labels. The other columns are kept
+// if the datasets of all candidates have the same columns.
 func (c *comparing) addBest(ranked *engine.Dataset) *engine.Dataset {
 	inputs := []engine.Port{}
 	schema := c.refitted[0].Schema()

@@ -187,7 +187,7 @@ type flower struct {
 	Species string
 }
 
-// iris returns the rows of Fisher's iris data in testdata.
+// iris returns the rows of Fisher's iris data from the data of examples/kmeans.
 func iris(t testing.TB) []flower {
 	t.Helper()
 	f, err := os.Open("../../examples/kmeans/data/iris.csv")

@@ -1,4 +1,4 @@
-// Package selection compares estimators and their parameters: it divides rows into folds, and
+// Package selection compares estimators and their parameters. It divides rows into folds, and
 // cross-validates any number of candidates in one job.
 //
 //	candidates := selection.Grid(kmeans.Params{VectorCol: "x"}, stageOf,
@@ -25,8 +25,8 @@
 //
 // # One job
 //
-// The source of the rows is read once, and each row is assigned to its part once; every fold
-// then picks its rows. The trainings of all folds and candidates run concurrently, and each
-// holds its own training rows. Options.AtOnce limits the number of candidates that are trained
-// at the same time. Results do not depend on it.
+// The source of the rows is read once, and each row is assigned to a part once. Every fold then
+// selects its rows by their parts. The trainings of all folds and candidates run concurrently,
+// and each holds its own training rows. Options.AtOnce limits the number of candidates that are
+// trained at the same time. Results do not depend on it.
 package selection

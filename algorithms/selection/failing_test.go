@@ -40,7 +40,7 @@ func TestFailuresNameTheCandidate(t *testing.T) {
 	from := func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, rows) }
 	trial.Fails(t, of(from, plain, options), `candidate "columns=[a b]", fold `, ": operator ", `"b"`, "NaN")
 	trial.Fails(t, of(from, chained, options), `candidate "columns=[a b]", fold `, ", stage 1 (linear): operator ", `"b"`, "NaN")
-	// A missing column fails when the job is built.
+	// If a column is missing, building the job must fail.
 	missing := selection.Grid(params, func(p linear.Params) model.Stage { return p },
 		selection.Over("columns", func(p *linear.Params, names []string) { p.FeatureCols = names }, []string{"a"}, []string{"c"}))
 	trial.Fails(t, of(from, missing, options), `candidate "columns=[c]", fold 0: linear.Train: `, `"c"`)

@@ -23,16 +23,16 @@ type Fold struct {
 // KFold divides rows at random into k parts whose sizes differ by at most one, and returns k
 // folds. Each fold tests on one part and trains on the other parts. Rows keep their shards and
 // their order. A seed of 0 means the seed of the job. Two calls with the same dataset, k and
-// seed divide it in the same way. Divisions of other datasets are independent of it, even if
-// these datasets are from one of the folds.
+// seed divide it in the same way. Divisions of other datasets are independent of this division,
+// even if those datasets are computed from one of its folds.
 func KFold(rows *engine.Dataset, k int, seed uint64) []Fold {
 	return folds("selection.KFold", rows, "", k, seed)
 }
 
 // Stratified does what KFold does, and also divides the rows of each label evenly: the numbers
-// of rows with a label differ by at most one between parts, and so do the sizes of the parts. A
-// label with fewer than k rows is missing in some parts. The column label may have any scalar
-// type; null counts as a label.
+// of rows with the same label differ by at most one between parts. The sizes of the parts
+// differ by at most one, too. A label with fewer than k rows is missing in some parts. The
+// column label may have any scalar type; null counts as a label.
 func Stratified(rows *engine.Dataset, label string, k int, seed uint64) []Fold {
 	const op = "selection.Stratified"
 	if label == "" {
@@ -42,7 +42,7 @@ func Stratified(rows *engine.Dataset, label string, k int, seed uint64) []Fold {
 	return folds(op, rows, label, k, seed)
 }
 
-// SplitOptions are the options of Split. The zero value of each field means its default.
+// SplitOptions are the options of Split. In every field, the zero value selects the default.
 type SplitOptions struct {
 	// Test is the share of the rows to test on, between 0 and 1; 0 means 0.25. If there are at
 	// least two rows, both Train and Test get at least one.
@@ -51,8 +51,8 @@ type SplitOptions struct {
 	// to one row. Empty means that rows are not stratified.
 	Stratify string
 	// Seed is the seed of the random draws; 0 means the seed of the job. Two splits of the same
-	// dataset with the same options are equal. Splits of other datasets are independent of it,
-	// even if these datasets are from Train or Test.
+	// dataset with the same options are equal. Splits of other datasets are independent of this
+	// split, even if those datasets are computed from Train or Test.
 	Seed uint64
 }
 
@@ -157,19 +157,20 @@ func divide(op string, rows *engine.Dataset, d division) []Fold {
 	return list
 }
 
-// testPart is the number of the part to test on, if rows are divided by proportion. The part to
-// train on is 0.
+// testPart is the number of the part to test on if rows are divided by the field test of
+// division. The part to train on is then part 0.
 const testPart = 1
 
-// division says how rows are divided. If parts is not 0, they are divided into that number of
-// parts. Otherwise the share test of the rows is assigned to testPart, and the rest to part 0.
+// division describes how rows are divided. If parts is not 0, rows are divided into that number
+// of parts. Otherwise the share test of the rows is assigned to testPart, and the rest to part
+// 0.
 type division struct {
 	stratify string
-	column   int // index of the column stratify; -1: all rows are in one class
+	column   int // index of the column stratify; -1 if all rows are in one class
 	parts    int
 	test     float64
 	seed     uint64
-	purpose  string // purpose of the random draws
+	purpose  string // name that makes the random draws independent of draws with other names
 }
 
 // maxClasses is the largest number of classes. It is limited because every subtask holds the
@@ -249,12 +250,12 @@ type divider struct {
 	schema *arrow.Schema
 
 	ids    map[string]int
-	starts map[int][]int64 // by shard: number of rows of each class in earlier shards
-	orders []permutation   // by class: the order of its rows
-	offset []int64         // by class: number of rows of earlier classes; balances the sizes of parts
-	tests  []int64         // by class: number of rows to test on
+	starts map[int][]int64 // shard -> number of rows of each class in earlier shards
+	orders []permutation   // for each class: the order of its rows
+	offset []int64         // for each class: number of rows of earlier classes; it balances the sizes of parts
+	tests  []int64         // for each class: number of rows to test on
 
-	next []int64 // by class: number of rows before the next row
+	next []int64 // for each class: number of rows before the next row
 	text []byte
 }
 
@@ -293,8 +294,8 @@ func (o *divider) Open(c *engine.Context) error {
 	return nil
 }
 
-// plan sets ids, orders, offset and tests for the classes names, which ascend. rows has the
-// number of rows of each class, and total the number of all rows.
+// plan sets ids, orders, offset and tests for the classes in names, which are in ascending
+// order. rows has the number of rows of each class, and total is the number of all rows.
 func (o *divider) plan(names []string, rows map[string]int64, total int64) {
 	o.ids = make(map[string]int, len(names))
 	tests := int64(math.Round(float64(o.test * float64(total))))
@@ -358,8 +359,8 @@ func (o *divider) EndShard(*engine.Context, int, engine.Output) error {
 	return nil
 }
 
-// partOperator keeps the rows of a part or, with others, of all other parts. It drops the
-// column of part numbers.
+// partOperator keeps the rows of one part, or if others is set, the rows of all other parts. It
+// drops the column of part numbers.
 type partOperator struct {
 	engine.BaseOperator
 	schema *arrow.Schema

@@ -23,8 +23,8 @@ type labelled struct {
 	Part  float64
 }
 
-// labelledRows returns n rows. Every third row is of class a, every eleventh has no class, and
-// the other rows are of class b.
+// labelledRows returns n rows. Every third row is of class a, every eleventh row has no class,
+// and the other rows are of class b.
 func labelledRows(n int) []labelled {
 	a, b := "a", "b"
 	rows := make([]labelled, n)

@@ -14,7 +14,7 @@ import (
 // Metric is a measure of the quality of predictions.
 type Metric struct {
 	Name string // name of the metric and of its column in the result of Evaluation
-	// LessIsBetter means that lower values are better; otherwise higher values are.
+	// LessIsBetter is true if lower values are better, and false if higher values are better.
 	LessIsBetter bool
 	Evaluation   *Evaluation
 }
@@ -22,8 +22,8 @@ type Metric struct {
 // Evaluation computes metrics. Metrics with the same pointer to an Evaluation are computed
 // together.
 type Evaluation struct {
-	// Evaluate is passed rows with the columns that a model has added. It returns a dataset of
-	// one row with a float64 column for each metric, as the functions of package evaluate do.
+	// Evaluate takes rows to which a model has added its columns. It returns a dataset of one
+	// row with a float64 column for each metric, as the functions of package evaluate do.
 	Evaluate func(applied *engine.Dataset) *engine.Dataset
 }
 
@@ -101,8 +101,8 @@ func (m Metric) check() error {
 	return nil
 }
 
-// columnOf returns the index of the metric's column in the result of its evaluation, which has
-// the schema row.
+// columnOf returns the index of the metric's column in the result of its evaluation. row is the
+// schema of that result.
 func (m Metric) columnOf(row *arrow.Schema) (int, error) {
 	at := row.FieldIndices(m.Name)
 	if len(at) != 1 || row.Field(at[0]).Type.ID() != arrow.FLOAT64 {

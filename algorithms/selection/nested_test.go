@@ -14,7 +14,8 @@ import (
 
 // classed is a row of one of many small classes. Since classes are small, the i-th row of a
 // class in a part of the dataset is often also the i-th row of the class in the dataset. So
-// draws that depended on this position alone would be correlated.
+// random draws that depended only on the position of a row within its class would be
+// correlated.
 type classed struct {
 	ID    int64
 	Class int64
@@ -70,7 +71,7 @@ func TestDivisionsAreIndependent(t *testing.T) {
 	}
 	chi := 0.0
 	for first, row := range nested {
-		require.Zero(t, row[first], "a row must not be held out by both divisions")
+		require.Zero(t, row[first], "the inner division must not hold out a row that the outer division holds out")
 		sum := row[0] + row[1] + row[2] + row[3]
 		for second, n := range row {
 			if second != first {

@@ -17,8 +17,8 @@ type permutation struct {
 	r    sharding.Random
 }
 
-// permutationRounds is larger than the four rounds that theory requires, because for small n
-// each half has only one or two bits.
+// permutationRounds is the number of rounds of the network. It is larger than the four rounds
+// that theory requires, because for small n each half has only one or two bits.
 const permutationRounds = 8
 
 // newPermutation returns a permutation of 0..n-1. It is a function of the seed, the purpose and
@@ -43,8 +43,8 @@ func (p *permutation) at(i int64) int64 {
 	}
 }
 
-// share returns t·upTo/n, rounded, for upTo ≤ n. If t rows are distributed evenly over n, this
-// is the number of them among the first upTo.
+// share returns t·upTo/n, rounded, for upTo ≤ n. If t of n rows are selected at even distances,
+// this is the number of selected rows among the first upTo rows.
 func share(t, upTo, n int64) int64 {
 	hi, lo := bits.Mul64(uint64(t), uint64(upTo))
 	lo, carry := bits.Add64(lo, uint64(n)/2, 0)

@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestCrossValidationOfPipelines compares pipelines, and applies the model of the best pipeline
-// in the same job.
+// TestCrossValidationOfPipelines requires that pipelines can be candidates, and that the model
+// of the best pipeline can be applied in the same job.
 func TestCrossValidationOfPipelines(t *testing.T) {
 	rows := iris(t)
 	stageOf := func(p logistic.Params) model.Stage {

@@ -15,7 +15,7 @@ type Score struct {
 	Candidate string  `column:"candidate" json:"candidate"`
 	Index     int64   `column:"index" json:"index"` // index of the candidate, from 0
 	Metric    string  `column:"metric" json:"metric"`
-	Fold      int64   `column:"fold" json:"fold"` // from 0
+	Fold      int64   `column:"fold" json:"fold"` // number of the fold, from 0
 	Value     float64 `column:"value" json:"value"`
 	// Mean and Std are the mean and the standard deviation of the metric over the folds. Std
 	// divides by the number of folds.

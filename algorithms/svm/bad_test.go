@@ -68,8 +68,9 @@ func TestBadRows(t *testing.T) {
 	trial.Fails(t, trainsSVC(trial.TableOf([]float64{1}, []float64{2}), svm.LinearSVC{}), "two classes")
 }
 
-// TestRowsThatTellLittle trains on one row, on constant and collinear columns, on more features
-// than rows, and on separable classes. With the default penalty, each of these has an optimum.
+// TestRowsWithLittleInformation requires that training finds the optimum for one row, for
+// constant and collinear columns, for more features than rows, and for separable classes. With
+// an L2 penalty, there is an optimum in each of these cases.
 func TestRowsWithLittleInformation(t *testing.T) {
 	m := regress(t, trial.TableOf([]float64{7}, []float64{2, 3}), svm.LinearSVR{})
 	require.InDelta(t, 7, m.Predict([]float64{2, 3}), 1e-6)

@@ -48,14 +48,15 @@ func (j *joint) of(part int, v []float64) []float64 {
 	return v[part*j.width : (part+1)*j.width]
 }
 
-// order implements Ordered of optim.Evaluator.
+// order implements optim.Evaluator.Ordered.
 func (j *joint) order() {
 	for _, e := range j.parts {
 		e.Ordered()
 	}
 }
 
-// zeros returns n zeros, in the memory of j.room.
+// zeros returns a slice of n zeros in the memory of j.room. The slice is valid until the next
+// call.
 func (j *joint) zeros(n int) []float64 {
 	j.room = kernel.Sized(j.room, n)
 	clear(j.room)
@@ -83,29 +84,29 @@ func (j *joint) add(part int, own, out []float64) {
 	}
 }
 
-// evaluate implements Evaluate of optim.Evaluator.
+// evaluate implements optim.Evaluator.Evaluate.
 func (j *joint) evaluate(shard int, v, out []float64) error {
 	return j.each(out, func(k int, e *optim.Evaluator, out []float64) error { return e.Evaluate(shard, j.of(k, v), out) })
 }
 
-// start implements Start of optim.Margins.
+// start implements optim.Margins.Start.
 func (j *joint) start(shard int, v, out []float64) error {
 	return j.each(out, func(k int, e *optim.Evaluator, out []float64) error { return e.Margins.Start(shard, j.of(k, v), out) })
 }
 
-// direction implements Direction of optim.Margins.
+// direction implements optim.Margins.Direction.
 func (j *joint) direction(shard int, p []float64, step float64, out []float64) error {
 	return j.each(out, func(k int, e *optim.Evaluator, out []float64) error {
 		return e.Margins.Direction(shard, j.of(k, p), step, out)
 	})
 }
 
-// gradient implements Gradient of optim.Margins.
+// gradient implements optim.Margins.Gradient.
 func (j *joint) gradient(shard int, step float64, out []float64) error {
 	return j.each(out, func(_ int, e *optim.Evaluator, out []float64) error { return e.Margins.Gradient(shard, step, out) })
 }
 
-// trials implements Trials of optim.Margins.
+// trials implements optim.Margins.Trials.
 func (j *joint) trials(shard int, steps, out []float64) error {
 	for _, e := range j.parts {
 		if err := e.Margins.Trials(shard, steps, out); err != nil {
@@ -115,7 +116,7 @@ func (j *joint) trials(shard int, steps, out []float64) error {
 	return nil
 }
 
-// advance implements Advance of optim.Margins.
+// advance implements optim.Margins.Advance.
 func (j *joint) advance(shard int, step float64) error {
 	for _, e := range j.parts {
 		if err := e.Margins.Advance(shard, step); err != nil {
@@ -125,8 +126,8 @@ func (j *joint) advance(shard int, step float64) error {
 	return nil
 }
 
-// appendSnapshot implements Append of optim.Snapshot. For each part it appends the length of
-// the part's snapshot (8 bytes, little-endian), followed by the snapshot.
+// appendSnapshot implements optim.Snapshot.Append. For each part it appends the length of the
+// part's snapshot (8 bytes, little-endian), followed by the snapshot.
 func (j *joint) appendSnapshot(shard int, dst []byte) ([]byte, error) {
 	out := dst
 	for _, e := range j.parts {
@@ -141,7 +142,7 @@ func (j *joint) appendSnapshot(shard int, dst []byte) ([]byte, error) {
 	return out, nil
 }
 
-// restoreSnapshot implements Restore of optim.Snapshot.
+// restoreSnapshot implements optim.Snapshot.Restore.
 func (j *joint) restoreSnapshot(shard int, src []byte) error {
 	for k, e := range j.parts {
 		var n uint64
@@ -160,7 +161,7 @@ func (j *joint) restoreSnapshot(shard int, src []byte) error {
 	return nil
 }
 
-// hessian implements Hessian of optim.Evaluator. Parts share no parameters, so the matrix is
+// hessian implements optim.Evaluator.Hessian. Parts share no parameters, so the matrix is
 // block-diagonal: its blocks are the matrices of the parts.
 func (j *joint) hessian(shard int, v, out []float64) error {
 	n, all := j.width, j.parameters()
@@ -182,7 +183,7 @@ func (j *joint) hessian(shard int, v, out []float64) error {
 	return nil
 }
 
-// evaluateRows implements Evaluate of optim.Minibatch.
+// evaluateRows implements optim.Minibatch.Evaluate.
 func (j *joint) evaluateRows(shard int, indices []int32, v, out []float64) error {
 	for k, e := range j.parts {
 		own := j.zeros(2 + j.width)
@@ -197,7 +198,7 @@ func (j *joint) evaluateRows(shard int, indices []int32, v, out []float64) error
 	return nil
 }
 
-// bound implements Bound of optim.Smoothing.
+// bound implements optim.Smoothing.Bound.
 func (j *joint) bound(shard int, v, out []float64) error {
 	n := j.parts[0].Smoothing.BoundLen
 	for k, e := range j.parts {
@@ -208,7 +209,8 @@ func (j *joint) bound(shard int, v, out []float64) error {
 	return nil
 }
 
-// gap implements Gap of optim.Smoothing. The sum of the parts' bounds is a bound of the sum.
+// gap implements optim.Smoothing.Gap. The sum of the lower bounds of the parts is a lower bound
+// of the minimum of their sum.
 func (j *joint) gap(v, sums []float64, l1, l2 float64) (objective, bound float64) {
 	n := j.parts[0].Smoothing.BoundLen
 	for k, e := range j.parts {
@@ -219,7 +221,7 @@ func (j *joint) gap(v, sums []float64, l1, l2 float64) (objective, bound float64
 	return objective, bound
 }
 
-// refine implements Refine of optim.Smoothing.
+// refine implements optim.Smoothing.Refine.
 func (j *joint) refine(shard int) error {
 	for _, e := range j.parts {
 		if err := e.Smoothing.Refine(shard); err != nil {

@@ -43,7 +43,7 @@ func svrColumns(table trial.Table, p svm.LinearSVR) svm.LinearSVR {
 	return p
 }
 
-// several returns n rows of d features in k classes that overlap, with weights.
+// several returns n weighted rows of d features in k overlapping classes.
 func several(n, d, k int) trial.Table {
 	table := trial.Gaussian(uint64(n+k), n, d)
 	for i := range n {
@@ -88,7 +88,8 @@ func scikit(t testing.TB) map[string]fit {
 	return trial.JSON[map[string]fit](t, "scikit-learn.json")
 }
 
-// loss returns the textbook loss of a margin. s is -1 or +1 for classes, and 0 for numbers.
+// loss returns the textbook loss of a margin. s is -1 or +1 if labels are classes, and 0 if
+// labels are numbers.
 func loss(s, y, margin, epsilon float64, squared bool) float64 {
 	v := math.Max(0, math.Abs(margin-y)-epsilon)
 	if s != 0 {
@@ -101,7 +102,8 @@ func loss(s, y, margin, epsilon float64, squared bool) float64 {
 }
 
 // objective returns the mean weighted loss plus the penalty of coefficients of unscaled
-// features, for one class against the rest. A class of -1 means numbers.
+// features, for one class against the rest. If class is -1, labels are numbers instead of
+// classes.
 func objective(table trial.Table, class int, classOf func(i int) int, w []float64, c, epsilon float64, squared bool, l2 float64) float64 {
 	var sum, total float64
 	for i := range table.N {
@@ -130,5 +132,5 @@ func objective(table trial.Table, class int, classOf func(i int) int, w []float6
 	return sum
 }
 
-// trim returns the text of a label in the format of classes.
+// trim returns a label as a text, in the format of Classes.Values.
 func trim(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

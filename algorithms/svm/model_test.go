@@ -25,9 +25,9 @@ var (
 	_ model.Stage  = svm.LinearSVR{}
 )
 
-// TestOperatorRowsAndCellsHaveTheSameBits compares the bits of predictions by the operator, by
-// the in-process calls on dense and on sparse rows, and by the step that pipelines run. The
-// calls and the step must allocate nothing.
+// TestOperatorRowsAndCellsHaveTheSameBits requires the same bits of predictions from the
+// operator, from the in-process methods for dense and for sparse rows, and from the step that
+// pipelines run. The methods and the step must allocate nothing.
 func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 	for _, table := range []trial.Table{trial.Heart(t), trial.Iris(t)} {
 		m := classify(t, table, svm.LinearSVC{})
@@ -111,8 +111,9 @@ func TestPredictConcurrently(t *testing.T) {
 	trial.Concurrently(t, classify(t, table, svm.LinearSVC{}), svm.DecodeSVC, table)
 }
 
-// TestPredictRowsThatCannotBe requires that a row with a null has a null prediction. A row with
-// an infinity must give an error that names row and column, or be skipped.
+// TestPredictRowsThatCannotBe requires that the prediction for a row with a null is null. For a
+// row with an infinity, it requires an error that names row and column, or with Skip a null
+// prediction.
 func TestPredictRowsThatCannotBe(t *testing.T) {
 	m := classify(t, trial.TableOf([]float64{0, 0, 1, 1}, []float64{1}, []float64{2}, []float64{3}, []float64{4}), svm.LinearSVC{})
 	column := array.NewFloat64Builder(memory.NewGoAllocator())
@@ -165,7 +166,7 @@ func TestModelFiles(t *testing.T) {
 	trial.ModelFile(t, m, svm.LoadSVR, svm.DecodeSVR, `"features":`, `"features":1`)
 }
 
-// TestModelsOfVersion1 requires that files written by version 1 can still be read.
+// TestModelsOfVersion1 requires that files in version 1 of the format can still be read.
 func TestModelsOfVersion1(t *testing.T) {
 	m, err := svm.LoadSVC("testdata/svc_v1.json")
 	require.NoError(t, err)
@@ -190,8 +191,7 @@ func TestModelsOfVersion1(t *testing.T) {
 	require.InDelta(t, fresh.Predict(trial.Abalone(t, 200).Row(3)), r.Predict(trial.Abalone(t, 200).Row(3)), 0.01)
 }
 
-// TestModelsThatDoNotHoldTogether requires that models that are not valid are refused when they
-// are encoded.
+// TestModelsThatDoNotHoldTogether requires that Encode refuses models that are not valid.
 func TestModelsThatDoNotHoldTogether(t *testing.T) {
 	trained := classify(t, trial.Heart(t), svm.LinearSVC{})
 	for what, change := range map[string]func(m *svm.SVCModel){

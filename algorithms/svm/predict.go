@@ -12,18 +12,18 @@ import (
 // PredictOptions are options of PredictSVC and PredictSVR.
 type PredictOptions struct {
 	// VectorCol, FeatureCols and, for PredictSVR, OffsetCol name the columns to read. If they
-	// are empty, the columns are those that the model was trained on.
+	// are empty, the columns that the model was trained on are read.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
-	// PredictionCol names the new column of predictions: classes in the type of the labels, or
-	// float64. Empty means "prediction".
+	// PredictionCol names the new column of predictions. PredictSVC writes classes in the type
+	// of the labels, and PredictSVR writes float64 values. Empty means "prediction".
 	PredictionCol string
 	// DecisionCol names the new vector column of margins that PredictSVC adds; empty means
 	// "decision".
 	DecisionCol string
-	// Replace allows the new columns to replace columns of the same names. Without Replace such
-	// columns are an error.
+	// Replace allows the new columns to replace columns of the same names. Without Replace it
+	// is an error if such columns exist.
 	Replace bool
 	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
 	// an error. For rows that contain a null the prediction is null in either case.
@@ -41,7 +41,7 @@ func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return linearmodel.PredictClass(op, "LinearSVCPredict", d, made, o.number(), cmp.Or(o.DecisionCol, defaultDecision), DecodeSVC, (*SVCModel).scores)
 }
 
-// number returns the options without DecisionCol.
+// number returns the options of PredictSVR: all except DecisionCol.
 func (o PredictOptions) number() linearmodel.PredictOptions {
 	return linearmodel.PredictOptions{
 		VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, PredictionCol: o.PredictionCol, Replace: o.Replace, Skip: o.Skip,

@@ -12,9 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
-// TestClassifiersAreScikitLearns compares coefficients, and the textbook's objective, with
-// models of scikit-learn that do not penalise the intercept. These are LinearSVC without an
-// intercept or with a large intercept_scaling, and otherwise SVC with the linear kernel.
+// TestClassifiersAreScikitLearns compares coefficients, and the value of the textbook
+// objective, with models of scikit-learn that do not penalise the intercept. These models are
+// LinearSVC without an intercept or with a large intercept_scaling, and in the other cases SVC
+// with the linear kernel.
 func TestClassifiersAreScikitLearns(t *testing.T) {
 	tables := map[string]trial.Table{"heart": trial.Heart(t), "cancer": trial.Cancer(t), "iris": trial.Iris(t)}
 	for name, want := range scikit(t) {
@@ -118,7 +119,8 @@ func TestRegressionsAreScikitLearns(t *testing.T) {
 	}
 }
 
-// tolFor returns a small Tol if training ends only by the size of the gradient.
+// tolFor returns a small Tol if the loss is squared. Then only the size of the gradient ends
+// training.
 func tolFor(squared bool) float64 {
 	if squared {
 		return 1e-9

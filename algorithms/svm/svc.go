@@ -13,17 +13,17 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// LinearSVC has the parameters of TrainSVC, for a linear support vector classifier. The zero
-// value of a field means its default. Only LabelCol has no default.
+// LinearSVC has the parameters of TrainSVC, for a linear support vector classifier. In every
+// field except LabelCol, the zero value selects the default.
 type LinearSVC struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
 	// number columns instead, which are joined in the given order. If both are empty, the
 	// features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of the labels, of any type. The classes are its distinct values
-	// in ascending order: numbers by value, text by bytes, false before true. LabelCol is
-	// required.
+	// LabelCol names the column of the labels, which may have any type. The classes are the
+	// distinct labels in ascending order: numbers by value, text by bytes, false before true.
+	// LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// weighs 1.
@@ -37,9 +37,10 @@ type LinearSVC struct {
 
 	// Squared selects the squared hinge loss.
 	Squared bool
-	// ClassWeights has factors for the weights of rows. The keys are classes as texts; rows of
-	// other classes keep their weights. Balanced gives all classes the same total weight
-	// instead. Neither changes the standard deviations by which features are scaled.
+	// ClassWeights has, for each class, the factor by which the weights of its rows are
+	// multiplied. The keys are classes as texts; rows of classes without a key keep their
+	// weights. Balanced instead chooses factors that give all classes the same total weight.
+	// Class weights do not change the standard deviations by which features are scaled.
 	ClassWeights map[string]float64
 	Balanced     bool
 
@@ -60,9 +61,9 @@ type LinearSVC struct {
 	// 0 means 1000 iterations or 100 epochs.
 	MaxIter int
 	// Tol ends training, or a round of training without Squared, when the largest component of
-	// the gradient with respect to standardised coefficients is at most Tol·max(1, that
-	// component at the start). 0 means 1e-6; a negative value turns the test off. A round uses
-	// a smaller Tol if the gap needs it.
+	// the gradient with respect to standardised coefficients is at most Tol·max(1, g), where g
+	// is the largest component at the start. 0 means 1e-6; a negative value turns the test off.
+	// A round uses a smaller Tol if the gap needs it.
 	Tol float64
 	// GapTol ends training without Squared when the objective exceeds a lower bound of its
 	// minimum by at most GapTol, relative to the objective; 0 means 1e-6.
@@ -86,7 +87,7 @@ const (
 	defaultDecision = "decision"
 )
 
-// common returns those of the parameters that all linear models share.
+// common returns the parameters that all linear models have.
 func (p LinearSVC) common() linearmodel.Params {
 	return withDefaults(linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, Skip: p.Skip,
@@ -107,7 +108,8 @@ func (p LinearSVC) Validate() error {
 	return errors.Join(errs...)
 }
 
-// losses returns one loss for two classes, or one loss per class for more.
+// losses returns one loss if there are two classes, and one loss for each class if there are
+// more.
 func (p LinearSVC) losses(f *rows.Facts) ([]objective.Loss, error) {
 	first, k := 0, len(f.Classes)
 	if err := rows.TwoClasses(p.LabelCol, f.Classes); err != nil {
@@ -129,8 +131,8 @@ func (p LinearSVC) losses(f *rows.Facts) ([]objective.Loss, error) {
 
 // TrainSVC fits a linear support vector classifier and returns the model as a dataset of one
 // row. Its column "model" holds the bytes that SVCModel.Encode returns. Collect the dataset and
-// read it with SVCModelOf, or pass it to PredictSVC. A second column, which is null, tells the
-// type of the labels.
+// read it with SVCModelOf, or pass it to PredictSVC. The dataset has a second column, whose
+// value is null and whose type is the type of the labels.
 //
 // The training queue is named "linear-svc". For the start and every iteration it reports
 // "loss", which is the objective of the round, "gradient norm", "step" and "reads". At the end

@@ -13,8 +13,9 @@ import (
 // SVCModel is a trained classifier. Use it through a pointer, and do not change it after the
 // first prediction. Any number of goroutines may use the same model.
 //
-// For two classes, Coefficients has one row and Intercepts one value, for the second class. For
-// more classes there is one of each for every class. Both apply to unscaled features.
+// For two classes, Coefficients has one row and Intercepts one value; they give the margin of
+// the second class. For more classes, Coefficients has a row and Intercepts a value for every
+// class. Both apply to unscaled features.
 type SVCModel struct {
 	linearmodel.Model `json:"-"`
 	// Classes has the classes in ascending order, and the type of the label column.
@@ -31,9 +32,10 @@ type SVCModel struct {
 type Summary = linearmodel.Summary
 
 // Predict returns the index in Classes.Values of the predicted class of a row. With two
-// classes, the second is predicted if its margin is above 0. With more classes, the class with
-// the largest margin is predicted, and the first one if several are equal. If the row does not
-// have Dim features or contains a NaN, the result is -1. Only the first call allocates.
+// classes, the second class is predicted if its margin is above 0. With more classes, the class
+// with the largest margin is predicted; if several classes have the largest margin, the first
+// of them is predicted. If the row does not have Dim features or contains a NaN, the result is
+// -1. Only the first call allocates.
 func (m *SVCModel) Predict(x []float64) int {
 	if m.Margins() == 1 {
 		return side(m.Margin(x))
@@ -51,10 +53,10 @@ func (m *SVCModel) PredictSparse(indices []int32, values []float64) int {
 	return m.SparseLargest(indices, values)
 }
 
-// Decision writes the margins of a row to dst, which must have one value for each. Two classes
-// have one margin, which is above 0 for the second class. More classes have one margin each.
-// Decision returns false and does not change dst if dst has another length or the row does not
-// have Dim features. Only the first call allocates.
+// Decision writes the margins of a row to dst, whose length must be the number of margins. Two
+// classes have one margin, which is above 0 for the second class. More classes have one margin
+// each. Decision returns false and does not change dst if dst has another length or the row
+// does not have Dim features. Only the first call allocates.
 func (m *SVCModel) Decision(x, dst []float64) bool { return m.MarginsTo(x, dst) }
 
 // DecisionSparse does what Decision does, for a sparse row.

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// LinearSVR has the parameters of TrainSVR, for a linear support vector regression. The zero
-// value of a field means its default. Only LabelCol has no default.
+// LinearSVR has the parameters of TrainSVR, for a linear support vector regression. In every
+// field except LabelCol, the zero value selects the default.
 type LinearSVR struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
 	// number columns instead, which are joined in the given order. If both are empty, the
@@ -69,7 +69,7 @@ type LinearSVR struct {
 
 const kindSVR = "linear-svr"
 
-// common returns those of the parameters that all linear models share.
+// common returns the parameters that all linear models have.
 func (p LinearSVR) common() linearmodel.Params {
 	return withDefaults(linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol, Skip: p.Skip,

@@ -14,7 +14,7 @@ import (
 // Measures of fit in Summary.Measures.
 const (
 	// DualityGap is the difference between the objective and a lower bound of its minimum. It
-	// is defined without Squared, and not for SGD.
+	// is not computed with Squared or with the method SGD.
 	DualityGap = "duality_gap"
 	// RelativeDualityGap is DualityGap divided by the objective.
 	RelativeDualityGap = "relative_duality_gap"
@@ -27,9 +27,9 @@ const (
 	defaultMaxIter = 1000
 )
 
-// shrink is the divisor of the smoothing from each round to the next. With 3 the total number
-// of iterations is smaller than with the 10 of package objective, because each round begins
-// closer to its optimum.
+// shrink is the factor by which the smoothing is reduced from each round to the next. With a
+// factor of 3 the total number of iterations is smaller than with 10, the default of package
+// objective, because each round begins closer to its optimum.
 const shrink = 3
 
 // kinked returns the loss that method m minimises: l itself for SGD, and otherwise l smoothed.
@@ -75,7 +75,7 @@ func validate(p linearmodel.Params, squared bool, gapTol float64) []error {
 }
 
 // training returns the training that both TrainSVC and TrainSVR add to a job. losses returns
-// the losses of the parts for the facts of the rows.
+// the loss of each part, given facts about the rows.
 func training(op, queue string, p linearmodel.Params, squared bool, gapTol float64, losses func(f *rows.Facts) ([]objective.Loss, error)) linearmodel.Training {
 	return linearmodel.Training{
 		Op: op, Queue: queue, Params: p, GapTol: gapTolOf(gapTol, squared, p.Method), LossesOf: losses,

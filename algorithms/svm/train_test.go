@@ -113,8 +113,8 @@ func TestL1MakesZeros(t *testing.T) {
 	require.NotZero(t, m.Coefficients[0][0])
 }
 
-// TestWeightsAreRepetitions requires that a row of weight 2 counts as two rows, and likewise a
-// row of a class of weight 2.
+// TestWeightsAreRepetitions requires that a row of weight 2, or a row of a class of weight 2,
+// counts as two rows.
 func TestWeightsAreRepetitions(t *testing.T) {
 	table := several(60, 2, 2)
 	table.Weight = nil
@@ -149,8 +149,8 @@ func TestSVRIsNotLeastSquares(t *testing.T) {
 	require.Equal(t, optim.GapClosed, wide.Summary.Reason)
 }
 
-// TestOffset requires that training with an offset gives the model of the labels minus the
-// offset.
+// TestOffset requires that training with an offset gives the same model as training on the
+// labels minus the offset.
 func TestOffset(t *testing.T) {
 	table := target(80, 2)
 	table.Weight = nil
@@ -175,7 +175,8 @@ func TestOffset(t *testing.T) {
 	}
 }
 
-// TestStart requires that training that starts at the optimum ends without further iterations.
+// TestStart requires that training that starts at the optimum takes at most one iteration, and
+// that a model with other features or classes is refused as the start.
 func TestStart(t *testing.T) {
 	table := several(100, 3, 3)
 	p := svm.LinearSVC{Squared: true, Method: optim.LBFGS, Tol: 1e-8}
@@ -194,7 +195,8 @@ func TestStart(t *testing.T) {
 	require.LessOrEqual(t, regress(t, numbers, q).Summary.Iterations, 1)
 }
 
-// TestStochastic requires that SGD, which does not smooth the loss, comes near to its minimum.
+// TestStochastic requires that SGD, which does not smooth the loss, comes near to the minimum
+// of the loss.
 func TestStochastic(t *testing.T) {
 	table := several(150, 3, 3)
 	best := classify(t, table, svm.LinearSVC{L2: 0.05})

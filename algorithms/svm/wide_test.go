@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// TestSparseRowsOfManyFeatures requires that, if few of very many features occur, the model is
-// the same as for those features alone, for two classes and for more.
+// TestSparseRowsOfManyFeatures trains on rows in which few of very many features occur. It
+// requires the same model as for the occurring features alone, for two classes and for more.
 func TestSparseRowsOfManyFeatures(t *testing.T) {
 	const size, used, n = 2_000_000, 60, 80
 	for _, classes := range []int{2, 3} {

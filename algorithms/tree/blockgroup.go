@@ -7,8 +7,8 @@ import "unsafe"
 // trees. Then they pass through the rest of one tree after the other, so that the nodes of a
 // tree stay in the cache while all rows use them.
 
-// These are limits of a group: the number of its blocks, and the number of bytes of its rows'
-// keys.
+// groupBlocks and groupBytes limit a group: the number of its blocks, and the number of bytes
+// of the keys of its rows.
 const (
 	groupBlocks = 16
 	groupBytes  = 256 << 10

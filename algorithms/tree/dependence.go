@@ -50,8 +50,9 @@ func (x *Explainer) Expect(row []float64, known []bool, out []float64) {
 
 // Dependence computes partial dependence from covers instead of rows. points has a value for
 // each of the given features, point after point. For each point, Dependence writes to out what
-// Expect writes for the point. It is far faster than Scorer.Dependence, but assumes that the
-// features on a path are independent. The points are divided among threads goroutines.
+// Expect writes for a row with the values of the point, of which only the given features are
+// known. It is far faster than Scorer.Dependence, but assumes that the features on a path are
+// independent. The points are divided among threads goroutines.
 func (x *Explainer) Dependence(features []int, points, out []float64, threads int) {
 	if len(features) == 0 {
 		return

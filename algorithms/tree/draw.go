@@ -157,8 +157,8 @@ func (t *Tree) leavesBelow(node int32) int {
 	return leaves
 }
 
-// outline has, for each level of a subtree from its root down, how far its boxes extend to the
-// left and to the right of the middle of the root.
+// outline has, for each level of a subtree from its root down, how far the boxes of the level
+// extend to the left and to the right of the middle of the root.
 type outline struct{ left, right []int }
 
 // place sets the positions of the boxes. Boxes are stored after their parents, so a backward
@@ -205,8 +205,10 @@ func (d *drawing) place() {
 }
 
 // side returns how far two neighbouring subtrees together extend to one side of the middle
-// between them, at a level. If near has the level, this is near's extent, moved by half to that
-// side. Otherwise it is far's extent, moved by half to the other side.
+// between their roots, at a level. near has the extents of the subtree on that side by level,
+// and far has those of the other subtree. If near has the level, the result is its extent,
+// moved by half to that side. Otherwise the result is the extent in far, moved by half to the
+// other side.
 func side(near, far []int, level, half, sign int) int {
 	if level < len(near) {
 		return near[level] + sign*half

@@ -132,7 +132,7 @@ func TestBoxes(t *testing.T) {
 		d, err := e.drawing(0, DrawOptions{Depth: 7})
 		require.NoError(t, err, name)
 		ends := map[int]int{}
-		for i := range d.boxes { // boxes are stored depth first, so those of a level are in the order from left to right
+		for i := range d.boxes { // boxes are stored depth first, so the boxes of a level are in the order from left to right
 			b := &d.boxes[i]
 			if end, ok := ends[b.y]; ok {
 				require.GreaterOrEqual(t, b.x-b.w/2, end+boxGap, name)

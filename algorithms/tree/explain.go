@@ -3,7 +3,7 @@ package tree
 import "fmt"
 
 // An Explainer attributes the score of a row to the features of the row, by Shapley values. Any
-// number of goroutines may use it. It keeps its working memory. So it allocates only when more
+// number of goroutines may use it. It reuses its working memory, and allocates only when more
 // goroutines use it at the same time than ever before.
 //
 // The worth of a set of features is the expected score of a row of which only these features
@@ -87,10 +87,11 @@ func (x *Explainer) SparseValues(rows CSR, absent Absent, out []float64, threads
 
 // Interactions writes to out the attributions of one row to pairs of features: for each output
 // a square matrix with a row and a column for each feature, followed by a row and a column for
-// the bias. An entry off the diagonal is half of the interaction of two features: the part of
-// their joint worth that exceeds the worth of each alone. Each matrix row adds up to the value
-// of its feature, and the whole matrix adds up to the score. The row and the column of the bias
-// are 0, except for their common element, which is the bias.
+// the bias. An entry off the diagonal is half of the interaction of two features. The
+// interaction is the part of their joint worth that exceeds the worth of each feature alone.
+// Each matrix row adds up to the value of its feature, and the whole matrix adds up to the
+// score. The row and the column of the bias are 0, except for their common element, which is
+// the bias.
 func (x *Explainer) Interactions(row, out []float64) {
 	x.explain(&source{x64: row}, 0, 1, out, true)
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // worth returns the expected score of a row of which only the features in the set known are
-// known. This is the game of tree SHAP values, by its definition.
+// known. It is computed from the definition of the game whose Shapley values are the tree SHAP
+// values.
 func worth(e *Ensemble, row []float64, known uint, output int) float64 {
 	sum, trees := 0.0, 0.0
 	for t := range e.Trees {

@@ -19,7 +19,7 @@ type work[K key] struct {
 	change   []float64
 }
 
-// state is the state of a feature on a path: hot says whether o is 1, and share is z.
+// state is the state of a feature on a path: hot is true if o is 1, and share is z.
 type state struct {
 	hot   bool
 	share float64
@@ -163,8 +163,8 @@ func (x *explained[K]) turn(keys []K, at int32) int32 {
 	return 0
 }
 
-// child visits a child of a node that splits on feature f, and adds the up of the child to that
-// of the node.
+// child visits a child of a node that splits on feature f, and adds the up of the child to the
+// up of the node.
 func (w *walker[K]) child(f, at int32, hot bool, depth int, down, up []float64) {
 	was, first := state{hot: true, share: 1}, true
 	since := w.since[f]
@@ -172,7 +172,7 @@ func (w *walker[K]) child(f, at int32, hot bool, depth int, down, up []float64) 
 		was, first = w.states[since-1], false
 	}
 	now := state{hot: was.hot && hot, share: float64(was.share * w.shares[at])}
-	if !now.hot && now.share == 0 { // no part of the row gets there, whether f is known or not
+	if !now.hot && now.share == 0 { // the child adds nothing, whether f is known or not
 		return
 	}
 	w.states[depth] = now

@@ -103,8 +103,8 @@ func (l *layout[K]) fillSparseBlock(src *source, from, n int, a *area[K]) {
 	}
 }
 
-// hold sets the bit of row i in the mask of slot s that belongs to key k. It replaces an
-// earlier key of the row.
+// hold sets the bit of row i in the mask of slot s that belongs to key k. If the row had
+// another key in this slot, hold replaces that key.
 func (l *layout[K]) hold(s int32, i int, k K, a *area[K]) {
 	own := a.masks[l.start[s]:l.start[s+1]]
 	row := uint64(1) << i

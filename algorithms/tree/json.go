@@ -239,10 +239,10 @@ func (t *Tree) adjacent() bool {
 	return true
 }
 
-// UnmarshalJSON reads strictly the format that MarshalJSON writes. The following are errors:
-// unknown, repeated or missing members, null, numbers out of range, lists of different lengths,
-// and an ensemble that fails Validate. Memory use is in proportion to the length of text. After
-// an error the ensemble is unchanged.
+// UnmarshalJSON reads the format that MarshalJSON writes, and no other. The following are
+// errors: unknown, repeated or missing members, null, numbers out of range, lists of different
+// lengths, and an ensemble that fails Validate. Memory use is in proportion to the length of
+// text. After an error the ensemble is unchanged.
 func (e *Ensemble) UnmarshalJSON(text []byte) error {
 	if !json.Valid(text) {
 		return errors.New("tree: the ensemble is not JSON")

@@ -38,8 +38,8 @@ func (r *reader) pass(c byte) bool {
 	return true
 }
 
-// object reads an object that has only the given members, each at most once, and at least the
-// first required ones. It calls read to read the value of each member.
+// object reads a JSON object, and calls read to read the value of each member. An unknown
+// member, a repeated member, or the lack of any of the first `required` members is an error.
 func (r *reader) object(members []string, required int, read func(member string) error) error {
 	if !r.pass('{') {
 		return r.unexpected("an object")
@@ -129,7 +129,7 @@ func (r *reader) token() []byte {
 	return r.text[from:r.at]
 }
 
-// float reads a number.
+// float reads a number, or one of the strings "inf" and "-inf".
 func (r *reader) float() (float64, error) {
 	if r.next() == '"' {
 		s, err := r.string()
@@ -179,9 +179,9 @@ func (r *reader) unexpected(wanted string) error {
 	return fmt.Errorf("byte %d: %s was expected", r.at, wanted)
 }
 
-// EachTree calls f with each tree of a list that Writer.AppendTrees wrote, in their order. It
-// stops if f returns an error. It does not validate trees; Writer.Add does. Memory use is in
-// proportion to the length of the text of one tree.
+// EachTree calls f with each tree of a list that Writer.AppendTrees wrote, in the order of the
+// list. It stops if f returns an error. It does not validate trees; Writer.Add does. Memory use
+// is in proportion to the length of the text of one tree.
 func EachTree(text []byte, f func(t *Tree) error) error {
 	if !json.Valid(text) {
 		return errors.New("tree: the list of trees is not JSON")

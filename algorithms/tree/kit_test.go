@@ -21,7 +21,7 @@ type shape struct {
 }
 
 // random returns a random ensemble, made by splitting randomly chosen leaves. The covers of
-// children add up to that of their parent, and all nodes have values.
+// children add up to the cover of their parent, and all nodes have values.
 func random(seed uint64, s shape) *Ensemble {
 	r := rand.New(rand.NewPCG(seed, 1))
 	e := &Ensemble{Outputs: s.outputs, Single: s.single, Average: s.average}

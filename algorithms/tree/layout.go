@@ -19,18 +19,18 @@ const maxTop = 8
 // counted from 1, are at the positions 2i and 2i+1. Blocks of 64 rows pass through the top as
 // bits of words. A cut is a slot and a key. The mask of the cut has the bits of the rows whose
 // key in the slot is above the cut's key. At a node, the rows in the mask go right, and the
-// others left. All nodes with the same cut share its mask. Each mask of a slot contains the
-// masks of the slot's higher cuts, so one binary search per row and one pass over the cuts
+// other rows go left. All nodes with the same cut share its mask. Each mask of a slot contains
+// the masks of the slot's higher cuts, so one binary search per row and one pass over the cuts
 // compute all masks of the slot. A node thus costs a few operations for 64 rows.
 //
 // In categorical slots each set has its own mask, which is computed from the distinct
 // categories in the block.
 //
 // Below the top, rows walk from link to link; a single row does so in whole trees. There is a
-// link for each node. It has the index of the link of its left child, which is followed by that
-// of the right child. The link of a leaf is its own left child and sends no row right. So rows
-// that have reached a leaf stay there while other rows walk on, and several walks can advance
-// together.
+// link for each node. It has the index of the link of the node's left child. The link of the
+// right child comes directly after it. The link of a leaf is its own left child and sends no
+// row right. So rows that have reached a leaf stay there while other rows walk on, and several
+// walks can advance together.
 type layout[K key] struct {
 	e *Ensemble
 	// weights has the number of trees that add to each output, if the ensemble averages.
@@ -56,10 +56,10 @@ type layout[K key] struct {
 	tops []top
 	// masks has the number of the mask for each position in the tops.
 	masks []int32
-	// ends has, for each path through a top, the link at which the path ends. values has the
-	// value of this link, if it is a leaf, times the weight of the tree. values is used for
-	// trees with one output that have no nodes below the top. It has 256 more entries at the
-	// end, so that any byte can be used as an index.
+	// ends has, for each path through a top, the link at which the path ends. values has, if
+	// this link is a leaf, its value times the weight of the tree. values is used for trees
+	// with one output that have no nodes below the top. It has 256 more entries at the end, so
+	// that any byte can be used as an index.
 	ends   []int32
 	values []float64
 
@@ -72,9 +72,9 @@ type layout[K key] struct {
 	words   []uint32
 }
 
-// link is a node in the form that is used for walks. Rows whose key in slot is larger than
-// above go to link left+1, and other rows to link left. If slot is negative, its bitwise
-// complement is a categorical slot, and above is the number of a set.
+// link is a node in the form that is used for walks. Rows whose key in slot is larger than the
+// field above go to link left+1, and other rows go to link left. If slot is negative, its
+// bitwise complement is a categorical slot, and the field above is the number of a set.
 type link[K key] struct {
 	above K
 	slot  int32
@@ -185,7 +185,7 @@ func (l *layout[K]) link(t *Tree, top *top, place map[slot]int32) {
 	}
 }
 
-// append appends the link of a node as that of a leaf.
+// append appends a link for the node with the given number, as if the node were a leaf.
 func (l *layout[K]) append(t *Tree, number int32) {
 	l.links = append(l.links, link[K]{above: ^lowest[K](), left: int32(len(l.links))})
 	l.leaves = append(l.leaves, t.Nodes[number].Value*t.Weight)
@@ -245,8 +245,9 @@ func (l *layout[K]) placeTops(e *Ensemble) {
 	}
 }
 
-// topDepth returns the depth of a tree's top. This is the depth of the tree if it is small, and
-// otherwise the number of levels that are at least a quarter full.
+// topDepth returns the depth of a tree's top. If the tree is small, the top has the depth of
+// the tree. Otherwise it has 6 to maxTop levels: the seventh and the eighth level belong to the
+// top only if at least a quarter of their positions are splits.
 func (l *layout[K]) topDepth(root int32, level, next []int32) int32 {
 	level = append(level[:0], root)
 	for depth := int32(0); ; depth++ {

@@ -12,7 +12,7 @@ type source struct {
 	absent Absent
 }
 
-// few is a number of rows. For fewer rows, masks would cost more time than they save.
+// few is the least number of rows for which masks save more time than they cost.
 const few = 12
 
 // onStack is the largest number of slots for which the keys of a single row are stored on the
@@ -197,7 +197,7 @@ func (l *layout[K]) block(src *source, from, n int, a *area[K], out []float64, n
 
 // arrive moves rows of a block from the ends of their paths through the top of tree t to their
 // leaves. If count is true, it adds the values of the leaves to sums. If numbers is not nil, it
-// writes the numbers of the leaves to it.
+// writes the numbers of the leaves to numbers.
 func (l *layout[K]) arrive(t int, way []uint8, keys []K, sums []float64, a *area[K], count bool, numbers []int32) {
 	top, at := &l.tops[t], a.at[:len(way)]
 	ends := l.ends[top.first:][:1<<top.depth]

@@ -7,7 +7,7 @@ import "math"
 const tiny = float64(float32(1e-35))
 
 // missing applies the flags about missing values to the value x of a feature. It returns the
-// value to compare, and whether it is missing.
+// value to compare, and true if the value is missing.
 func (f Flags) missing(x float64) (float64, bool) {
 	if x != x && f&NaNIsZero != 0 {
 		x = 0
@@ -19,7 +19,7 @@ func (f Flags) missing(x float64) (float64, bool) {
 }
 
 // SingleThreshold returns the least float32 that is not below the threshold. The same float32
-// values are below both.
+// values are below the result and below the threshold.
 func (n *Node) SingleThreshold() float32 {
 	w := float32(n.Threshold)
 	if float64(w) < n.Threshold {

@@ -2,8 +2,8 @@ package tree
 
 // A Scorer computes the scores of rows in a fast way. It does not allocate for a row, and any
 // number of goroutines may use it. All bits of the score of a row depend only on that row and
-// the ensemble. They do not depend on the batch of the row, the number of threads, or whether
-// the row is dense or sparse.
+// the ensemble. They do not depend on the batch to which the row belongs, the number of
+// threads, or whether the row is dense or sparse.
 //
 // A row has the values of the features in the order of the ensemble. Further values in a row
 // are ignored. NaN means a missing feature.
@@ -17,7 +17,7 @@ type Scorer struct {
 
 // CSR is a block of sparse rows in compressed form: the features and values of row i are Col[p]
 // and Val[p] for p from RowPtr[i] to RowPtr[i+1]−1. Features that the ensemble does not have
-// are ignored. If a feature has several values, the last counts.
+// are ignored. If a feature has several values in a row, the last one is used.
 type CSR struct {
 	RowPtr []int64
 	Col    []int32

@@ -17,7 +17,8 @@ func allBits(x []float64) []uint64 {
 	return all
 }
 
-// TestScores compares every way to predict with walking from node to node, bit for bit.
+// TestScores compares the results of all methods that predict with the results of walking from
+// node to node, bit for bit.
 func TestScores(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +27,7 @@ func TestScores(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 2))
 				n := 64 + 64 + 13 + int(seed)
 				if seed == 0 {
-					n += groupBlocks * lanes // more rows than one group has
+					n += groupBlocks * lanes // so that there are more rows than in one group
 				}
 				x := make([]float64, n*s.features)
 				var want []float64
@@ -128,7 +129,8 @@ func TestSparse(t *testing.T) {
 	valid(t, 1, shapes["small"]).Scorer().Sparse(CSR{}, AbsentIsZero, nil, 4)
 }
 
-// TestFloat32 requires that rows of float32 have the same scores as the same values as float64.
+// TestFloat32 requires that rows of float32 have the same scores as rows with the same values
+// as float64.
 func TestFloat32(t *testing.T) {
 	for name, s := range shapes {
 		e := valid(t, 1, s)
@@ -152,7 +154,8 @@ func TestFloat32(t *testing.T) {
 	}
 }
 
-// TestEmpty scores with no trees, and with no rows.
+// TestEmpty requires that an ensemble without trees has its Base as scores, and that zero rows
+// can be scored.
 func TestEmpty(t *testing.T) {
 	e := &Ensemble{Features: []string{"a"}, Outputs: 2, Base: []float64{1, 2}}
 	for _, average := range []bool{false, true} {

@@ -31,7 +31,7 @@ const (
 	missingCategory = -2
 )
 
-// way returns the slot that a node with children compares.
+// way returns the slot whose keys a node with children compares.
 func (n *Node) way() slot {
 	f := n.Flags &^ SetRight
 	if f&ZeroMissing != 0 { // NaN is missing, whether it is replaced by 0 first or not

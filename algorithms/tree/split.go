@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// split divides 0…n-1 into ranges, each with a multiple of block numbers except perhaps the
-// last, and calls f for each range from threads goroutines, of which the caller's is one. A
-// panic of f is passed on to the caller.
+// split divides the numbers 0…n-1 into ranges and calls f for each range from threads
+// goroutines, of which the caller's is one. The length of each range, except perhaps the last,
+// is a multiple of block. A panic of f is passed on to the caller.
 func split(n, block, threads int, f func(from, to int)) {
 	blocks := (n + block - 1) / block
 	threads = min(threads, blocks)

@@ -8,8 +8,8 @@ const (
 	DefaultLeft Flags = 1 << iota
 	// Categorical marks a node that looks the value up in a set of categories.
 	Categorical
-	// SetRight sends the categories in the set right and all others left. Without it, the
-	// categories in the set go left and all others right.
+	// SetRight sends the categories in the set right and all other categories left. Without it,
+	// the categories in the set go left and all other categories go right.
 	SetRight
 	// ZeroMissing treats values within 1e-35 of zero, and NaN, as missing.
 	ZeroMissing
@@ -24,7 +24,8 @@ type Node struct {
 	// Left and Right are the numbers of the children within the tree; 0 at leaves.
 	Left, Right int32
 	// For categorical nodes, Set is the index of the node's first word in Tree.Sets, and
-	// SetWords the number of its words. Category c is in the set if bit c%32 of word c/32 is 1.
+	// SetWords is the number of its words. Category c is in the set if bit c%32 of word c/32 is
+	// 1.
 	Set, SetWords int32
 	Flags         Flags
 	// Threshold is the value below which rows go left.

@@ -57,8 +57,8 @@ func TestValidateRefuses(t *testing.T) {
 	}
 }
 
-// TestDeep requires that a tree of the largest depth is accepted and works, and that a deeper
-// one is refused.
+// TestDeep requires that all functions accept a tree of the depth MaxDepth, and that a deeper
+// tree is refused.
 func TestDeep(t *testing.T) {
 	require.ErrorContains(t, chain(MaxDepth+1).Validate(), "it is 65536 splits below the root, and splits")
 	e := chain(MaxDepth)
@@ -75,8 +75,8 @@ func TestDeep(t *testing.T) {
 	}
 }
 
-// TestTooLongToExplain requires an error for a tree with a very long path on which every split
-// is on another feature.
+// TestTooLongToExplain requires an error for a tree with a very long path on which all splits
+// are on different features.
 func TestTooLongToExplain(t *testing.T) {
 	e := chain(20000)
 	e.Features = make([]string, 20000)

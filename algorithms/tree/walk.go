@@ -224,7 +224,7 @@ func (l *layout[K]) fillSets(sets, keys []K, own []uint64) {
 }
 
 // fold completes the masks of a slot. Before the call, each row is only in the mask of the
-// highest cut that is below its key, or in own[0] if no cut is.
+// highest cut that is below its key, or in own[0] if no cut is below its key.
 func fold(own []uint64) {
 	var rows uint64
 	for c := len(own) - 1; c > 0; c-- {
@@ -235,8 +235,8 @@ func fold(own []uint64) {
 }
 
 // cuts has the keys of the cuts of a slot as a complete search tree. The smaller keys of entry
-// i, counted from 1, are in the subtree of entry 2i, and the larger keys in that of 2i+1.
-// Unused entries have the largest key, which no other key exceeds.
+// i, counted from 1, are in the subtree of entry 2i, and the larger keys are in the subtree of
+// entry 2i+1. Unused entries have the largest key, which no other key exceeds.
 type cuts[K key] struct {
 	tree  []K
 	depth int

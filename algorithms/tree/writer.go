@@ -65,9 +65,9 @@ const (
 )
 
 // reserve reserves memory for a tree with the given number of nodes. If new memory is needed,
-// it also reserves memory for all expected trees. Pages that are never written to cost no
-// memory, but a slice that is replaced by a larger one takes memory until it is garbage
-// collected.
+// it also reserves memory for all expected trees. Reserving too much is cheap, because pages
+// that are never written to cost no memory. Reserving too little is not: a slice that is
+// replaced by a larger slice takes memory until it is garbage collected.
 func (w *Writer) reserve(nodes int) {
 	if w.added == 0 {
 		return

@@ -21,7 +21,7 @@ func TestWriter(t *testing.T) {
 			for _, total := range []int{0, len(e.Trees), 1 << 20} {
 				w, err := NewWriter(&empty, total)
 				require.NoError(t, err)
-				var scratch Tree // it is overwritten after each Add, which is allowed
+				var scratch Tree // overwritten after each Add, to require that Add does not retain it
 				for i := range e.Trees {
 					from := &e.Trees[i]
 					scratch.Nodes, scratch.Sets, scratch.Values = append(scratch.Nodes[:0], from.Nodes...), slices.Clone(from.Sets), slices.Clone(from.Values)
@@ -37,7 +37,7 @@ func TestWriter(t *testing.T) {
 }
 
 // TestWriterLarge requires a correct text if the text before the trees exceeds the memory that
-// is reserved for it, and if trees are larger than those before.
+// is reserved for it, and if later trees are larger than earlier trees.
 func TestWriterLarge(t *testing.T) {
 	e := one()
 	trees := e.Trees
@@ -62,8 +62,8 @@ func TestWriterLarge(t *testing.T) {
 	require.Equal(t, string(want), string(got))
 }
 
-// TestWriterGoesOn requires that written trees can be read back one by one, and that another
-// Writer that starts with them produces the same text as the first one would have.
+// TestWriterGoesOn requires that written trees can be read back one by one. A second Writer to
+// which they are added first must then produce the same text as the first Writer would produce.
 func TestWriterGoesOn(t *testing.T) {
 	for name, s := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -144,8 +144,8 @@ func TestWriterRefuses(t *testing.T) {
 	require.Len(t, back.Trees, 2)
 }
 
-// TestWriterTakesMemoryOnce requires that the second tree allocates the memory for all expected
-// trees, and little more.
+// TestWriterTakesMemoryOnce requires that adding the second tree allocates the memory for all
+// expected trees, and little more.
 func TestWriterTakesMemoryOnce(t *testing.T) {
 	e := one()
 	trees := e.Trees

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fakeVariable is the environment variable that makes this program stand in for the command
-// superstep, or for Java with Alink. Its value is what the fake Alink predicts: the distance
-// for k-means, else the probability of the true class. With "none", the fake Alink saves no
-// model.
+// fakeVariable is the environment variable that makes this program act as the command
+// superstep, or as Java with Alink. Its value is the number that the fake Alink predicts: a
+// distance for k-means, and the probability of the true class for the other problems. If the
+// value is "none", the fake Alink saves no model.
 const fakeVariable = "SUPERSTEP_BENCH_ALINK_TEST"
 
 func TestMain(m *testing.M) {
@@ -32,9 +32,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeTrainer acts as the command superstep or as Alink, depending on args. To train, it saves
-// prediction as the model. To predict, it writes the same prediction for every row. The fake
-// superstep always uses 0.8 as prediction.
+// fakeTrainer acts as the command superstep or as Alink, depending on args. If args request a
+// training, it saves prediction as the model. If args request predictions, it writes prediction
+// for every row. The fake superstep always uses 0.8 as prediction.
 func fakeTrainer(prediction string, args []string) error {
 	csv, model, output := "", "", ""
 	if at := slices.Index(args, alinkProgram); at >= 0 {
@@ -152,7 +152,7 @@ kmeans, round 2 of 2: superstep, 1
 	require.Equal(t, 1.0, tables[1].Lines[2].Ratio.Wall)
 }
 
-// TestUnlike requires that no times are printed if the models differ in quality.
+// TestUnlike requires that compare fails and prints no times if the models differ in quality.
 func TestUnlike(t *testing.T) {
 	o := fakeOptions(t, "0.9")
 	var out bytes.Buffer

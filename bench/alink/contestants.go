@@ -23,8 +23,8 @@ type work struct {
 	output  string
 }
 
-// contestant is one of the libraries that are compared. train and predict return commands,
-// which run in processes of their own.
+// contestant is one of the libraries that are compared. train and predict return the commands
+// that do the task; each runs in a process of its own.
 type contestant interface {
 	name() string
 	train(w work) *exec.Cmd
@@ -34,8 +34,8 @@ type contestant interface {
 	columns(p *problem) []string
 }
 
-// contestants returns the contestants that take part, Superstep first. Unless o.Superstep names
-// the command superstep, it builds the command in dir.
+// contestants returns the contestants that take part, Superstep first. Unless the flag
+// o.Superstep names the executable of the command superstep, it builds the command in dir.
 func (o *options) contestants(dir string) ([]contestant, error) {
 	command := o.Superstep
 	if command == "" {
@@ -72,7 +72,7 @@ func (w work) train(c contestant) (outcome, error) {
 	return out, nil
 }
 
-// run runs child until it exits. If child fails, the error contains what it printed.
+// run runs child until it exits. If child fails, the error contains the output of child.
 func run(child *exec.Cmd) error {
 	var said bytes.Buffer
 	child.Stdout, child.Stderr = &said, &said

@@ -19,15 +19,15 @@ type rowFunc func(draw *sharding.Random, x []float64) (label int)
 // Columns of the CSV files.
 const (
 	labelColumn    = "label"
-	distanceColumn = "distance" // in predictions: the distance to the nearest centre
+	distanceColumn = "distance" // a column of predictions only: the distance to the nearest centre
 )
 
 // featureColumn returns the name of a feature's column.
 func featureColumn(j int) string { return "x" + strconv.Itoa(j) }
 
-// writeRows draws the rows of problem p and writes them to a CSV file: a header, then values
-// with six significant digits. A row depends only on the problem, the seed and the number of
-// the row.
+// writeRows draws the rows of problem p and writes them to a CSV file, which has a header and
+// values with six significant digits. A row depends only on the problem, the seed and the
+// number of the row.
 func writeRows(file string, p *problem, seed uint64) (err error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -63,7 +63,8 @@ func writeRows(file string, p *problem, seed uint64) (err error) {
 	return out.Flush()
 }
 
-// components is the number of normal distributions that the rows of k-means come from.
+// components is the number of normal distributions from which the rows of the problem kmeans
+// are drawn.
 const components = 8
 
 // mixture returns a function that draws rows from normal distributions whose means lie close

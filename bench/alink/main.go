@@ -49,8 +49,8 @@ func main() {
 	})
 }
 
-// compare runs the comparisons that o selects. It prints each table when it is complete, or all
-// tables at the end if o.JSON is set.
+// compare runs the comparisons that o selects. It prints each table as soon as the table is
+// complete, or, if o.JSON is set, all tables at the end.
 func compare(o *options, out, progress io.Writer) (err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {
@@ -117,8 +117,8 @@ func (t *table) measure(o *options, dir string, progress io.Writer) error {
 	return os.Remove(csv)
 }
 
-// alike returns an error if a quality of a line differs from the first line's by more than the
-// problem allows.
+// alike returns an error if a quality of a line differs from that quality of the first line by
+// more than the problem allows.
 func (t *table) alike() error {
 	var wrong []string
 	for i, figure := range t.qualities {

@@ -10,16 +10,16 @@ import (
 // quality is a measure of a model on the rows that it was trained on.
 type quality struct {
 	name   string
-	within float64 // largest relative difference from Superstep's figure at which models count as equally good
+	within float64 // largest relative difference from Superstep's figure that is accepted
 }
 
-// problem is a training for which a table is printed. Its parameters are repeated for Alink in
-// AlinkTraining.java, and must be the same there.
+// problem is a training for which a table is printed. AlinkTraining.java repeats its parameters
+// for Alink; they must be the same in both places.
 type problem struct {
 	Name       string `json:"problem"`
 	Rows       int    `json:"rows"`
 	Features   int    `json:"features"`
-	Iterations int    `json:"iterations"` // updates of the centres for k-means, trees for boosting
+	Iterations int    `json:"iterations"` // number of iterations of L-BFGS, of updates of the centres for k-means, or of trees for boosting
 	Labelled   bool   `json:"-"`          // whether rows have a label, 0 or 1
 
 	rows      func(draw *sharding.Random, features int) rowFunc
@@ -48,7 +48,7 @@ var problems = []problem{
 	},
 }
 
-// what returns a description of the training, such as "20 trees of depth 6".
+// what returns a description of the length of the training, such as "20 trees of depth 6".
 func (p *problem) what() string { return fmt.Sprintf("%d %s", p.Iterations, p.of) }
 
 // arguments returns the arguments of the command superstep for training.

@@ -16,14 +16,15 @@ import (
 )
 
 // Columns of predicted classes. probabilityColumn has the probability of class 1. detailColumn
-// has a JSON object with the probability of each class, and the classes as keys.
+// has a JSON object whose keys are the classes and whose values are the probabilities of the
+// classes.
 const (
 	probabilityColumn = "probability_1"
 	detailColumn      = "detail"
 )
 
-// quality runs contestant c to predict the rows with its saved model. It returns the qualities
-// of the predictions, in the order of w.problem.qualities.
+// quality makes contestant c predict the rows with its saved model. It returns the qualities of
+// the predictions, in the order of w.problem.qualities.
 func (w work) quality(c contestant) ([]float64, error) {
 	if err := os.RemoveAll(w.output); err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The race detector would find nothing here: all training runs in processes of the command
-// superstep, which is built without it.
+// This file is not built with the race detector, which would find nothing here: all training
+// runs in processes of the command superstep, which is built without the race detector.
 
 package main
 

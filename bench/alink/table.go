@@ -25,8 +25,8 @@ type line struct {
 	Quality    []float64 `json:"quality"` // qualities of the model; table.Figures has their names
 	Rounds     []outcome `json:"rounds"`
 	Median     outcome   `json:"median"` // medians over the rounds
-	// Ratio has, for each figure, the median over rounds of its ratio to Superstep's figure in
-	// the same round, with the same number of threads.
+	// Ratio has, for each figure, the median over rounds of the ratio of this contestant's
+	// figure to Superstep's figure in the same round, with the same number of threads.
 	Ratio outcome `json:"ratio"`
 }
 

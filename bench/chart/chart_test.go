@@ -10,7 +10,7 @@ import (
 )
 
 // fakeOptions returns options that name all files of invented figures in testdata. out is the
-// picture.
+// path of the picture.
 func fakeOptions(out string) options {
 	return options{
 		Alink: "testdata/invented-alink.json", KMeans: "testdata/invented-kmeans.json", Trees: "testdata/invented-trees.json",
@@ -42,8 +42,8 @@ func TestBars(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestRefused requires that files without another library or without valid figures are refused,
-// and also options without files or with an unknown kind of picture.
+// TestRefused requires that files without another library or without valid figures are refused.
+// Options without files, or with an unknown kind of picture, must be refused, too.
 func TestRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"no peers":   `[{"shape": {"Components": 8}, "lines": [{"contestant": "engine", "threads": 2, "rounds": [{"pass": 1}]}]}]`,

@@ -8,11 +8,12 @@
 //	    --alink bench/results/alink.json --out docs/peers.svg
 //
 // Each bar is the median over rounds of the library's time divided by Superstep's time in the
-// same round, both with --threads threads. The colour of a bar says what the times measure:
+// same round, both with --threads threads. There are three comparisons, which measure different
+// times. The colour of a bar shows whether its times include reading a file:
 //
 //   - Alink: the whole process, from a CSV file to a saved model;
 //   - scikit-learn: one pass of k-means over rows in memory, by the faster of its algorithms
-//     lloyd and elkan in each round. The rows are those of the first table in the file whose
+//     lloyd and elkan in each round. The figures are from the first table in the file whose
 //     rows are a mixture;
 //   - XGBoost, LightGBM: training on rows in memory, for the problem "dense".
 //

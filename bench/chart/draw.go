@@ -76,7 +76,8 @@ func save(pic *plot.Plot, width, height vg.Length, path string) error {
 // margin is the width of the empty border of a picture.
 const margin = 10
 
-// rows is a plotter that draws one bar in each row, and its multiple as a number beside it.
+// rows is a plotter that draws one bar in each row of the picture, and beside the bar its
+// length as a number.
 type rows struct {
 	bars  []bar
 	label text.Style
@@ -108,9 +109,9 @@ func multiple(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// DataRange implements plot.DataRanger. In x, the range is from the power of ten at or below 1
-// and all bars to the power of ten above all bars, with space for a number beside the longest
-// bar. In y, it has space for the legend below the bars.
+// DataRange implements plot.DataRanger. The x range begins at the largest power of ten that is
+// at most 1 and at most the length of every bar. It ends at a power of ten that leaves space
+// for a number beside the longest bar. The y range has space for the legend below the bars.
 func (r rows) DataRange() (xmin, xmax, ymin, ymax float64) {
 	least, most := 1.0, 1.0
 	for _, b := range r.bars {
@@ -120,8 +121,8 @@ func (r rows) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return math.Pow(10, math.Floor(math.Log10(least))), most, -0.8 - numTimes/2.0, float64(len(r.bars)) - 0.5 + half
 }
 
-// powers returns ticks from lo to hi: at powers of ten with labels, and at 2 to 9 times these
-// without labels.
+// powers returns ticks from lo to hi. Ticks at powers of ten have labels. Ticks at 2 to 9 times
+// a power of ten have none.
 func powers(lo, hi float64) (ticks []plot.Tick) {
 	for power := math.Pow(10, math.Floor(math.Log10(lo))); power <= hi; power *= 10 {
 		for k := 1.0; k < 10; k++ {

@@ -79,7 +79,7 @@ func alinkBars(text []byte, threads int) (all []bar, err error) {
 }
 
 // kmeansBars returns a bar for scikit-learn, from the first table whose rows are a mixture of
-// normal distributions. In each round it takes the faster algorithm of scikit-learn.
+// normal distributions. In each round it uses the time of the faster algorithm of scikit-learn.
 func kmeansBars(text []byte, threads int) ([]bar, error) {
 	var tables []struct {
 		Shape struct{ Components int }
@@ -142,7 +142,7 @@ func treesBars(text []byte, threads int) (all []bar, err error) {
 				train = append(train, r.Train)
 			}
 			if name := libraries[l.Library]; l.Library == "" {
-				ours = train // this line comes before the other libraries' lines with the same number of threads
+				ours = train // Superstep's line comes before the other libraries' lines with the same number of threads
 			} else if name != "" && len(train) == len(ours) {
 				all = append(all, bar{name, titles["gbdt"], rounds.MedianRatio(train, ours), inMemory})
 			}

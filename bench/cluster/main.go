@@ -4,10 +4,10 @@
 //	bin/superstep dev --taskmanagers 4 --slots 1
 //	go run ./bench/cluster --superstep bin/superstep --cluster localhost:6123 supersteps
 //
-// The command "supersteps" measures the time of a superstep over four worker processes and, in
-// turn, the time of the same AllReduce in the collective benchmark. The superstep computes
-// nothing and reduces eight float64. It is measured without and with a termination criterion,
-// whose result must reach all subtasks.
+// The command "supersteps" measures the time of a superstep over four worker processes. The
+// superstep computes nothing and reduces eight float64. It is measured without and with a
+// termination criterion, whose result must reach all subtasks. In turn with these measurements,
+// the command measures the time of the same AllReduce in the collective benchmark.
 //
 // The command "start" measures the time from the submission of a job to the start of all its
 // subtasks. By default it needs 200 slots, for example those of superstep dev --taskmanagers 20
@@ -86,8 +86,9 @@ type superstepsCommand struct {
 	Rounds  int `default:"5" help:"Rounds; the figures are medians."`
 }
 
-// Run measures the AllReduce and the supersteps in turn. It prints the medians over the rounds
-// of the times, and of the ratios of supersteps to the AllReduce.
+// Run measures the AllReduce and the supersteps in turn. It prints medians over the rounds: the
+// medians of the times, and the medians of the ratios of the time of a superstep to the time of
+// the AllReduce.
 func (s *superstepsCommand) Run(f *flags) error {
 	var plain, judged, reduce, ratio, judgedRatio []float64
 	for range s.Rounds {

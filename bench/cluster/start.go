@@ -60,7 +60,7 @@ var wide = engine.Define("bench-start", func(b *engine.Builder, _ struct{}) erro
 })
 
 // Run measures the start of a job with an executable that is new to the cluster, and with an
-// executable that the cluster has from an earlier job.
+// executable that the cluster has received with an earlier job.
 func (s *startCommand) Run(f *flags) error {
 	dir, err := os.MkdirTemp("", "superstep-bench-")
 	if err != nil {
@@ -92,8 +92,8 @@ func (s *startCommand) Run(f *flags) error {
 }
 
 // once runs the job with the executable program. It returns the seconds from the submission of
-// the job to the start of all its subtasks, and to its end, by the clock of the job manager. An
-// executable is uploaded before the submission.
+// the job to the start of all its subtasks, and from the submission to the end of the job, by
+// the clock of the job manager. An executable is uploaded before the submission.
 func (s *startCommand) once(f *flags, program string) (started, ended float64, err error) {
 	r, err := engine.Run(context.Background(), wide, struct{}{}, engine.Cluster(f.Cluster),
 		engine.Parallelism(s.Slots), engine.Shards(s.Shards), engine.WorkerBinary(program))
@@ -137,8 +137,8 @@ func copySelf(to string) error {
 	return out.Close()
 }
 
-// makeDifferent changes an executable file without changing what it does: it appends bytes,
-// which are ignored after the last section.
+// makeDifferent changes an executable file without changing the program's behaviour. It appends
+// bytes after the last section, where the operating system ignores them.
 func makeDifferent(path string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {

@@ -1,7 +1,8 @@
 //go:build !race
 
-// The comparison runs dozens of processes, one for each contestant. Other tests run the same
-// code where the race detector sees it.
+// This file is not built with the race detector, because the comparison runs dozens of
+// processes, one for each contestant. Other tests run the same code in the test process, where
+// the race detector can observe it.
 
 package main
 
@@ -14,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCompare runs the command on few rows, with contestants in processes of their own.
+// TestCompare requires that the command runs on few rows, with each contestant in a process of
+// its own, and prints its tables.
 func TestCompare(t *testing.T) {
 	o := options{Rows: 4000, Features: 4, Clusters: 3, Components: 2, Iterations: 3, Noise: []float64{0.3, 1}, Rounds: 2, Seed: 1, Dir: t.TempDir()}
 	require.NoError(t, o.Validate())

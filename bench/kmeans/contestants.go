@@ -20,16 +20,16 @@ type outcome struct {
 	Pass           float64     `json:"pass"`    // seconds per pass over the rows
 	CPU            float64     `json:"cpu"`     // seconds of processor time per pass; 0 if unknown
 	Total          float64     `json:"total"`   // seconds from the first byte read to the model
-	Peak           int64       `json:"peak"`    // largest resident size of its process, in bytes; 0 if unknown
-	SingleDistance float64     `json:"settled"` // share of rows that need only one distance; for loops only
-	Emptied        bool        `json:"emptied"` // whether a cluster of a loop became empty; loops leave it empty
+	Peak           int64       `json:"peak"`    // largest resident size of the contestant's process, in bytes; 0 if unknown
+	SingleDistance float64     `json:"settled"` // share of rows for which one distance is enough to assign them; for loops only
+	Emptied        bool        `json:"emptied"` // whether a cluster became empty; for loops only, which leave it empty
 	Inertia        float64     `json:"inertia"`
 	Centers        [][]float64 `json:"centers"`
 }
 
 // task is the task of a contestant.
 type task struct {
-	Contestant string // one of the kinds
+	Contestant string // kind of the contestant, one of the constants below
 	Threads    int
 	Dir        string
 	Shape      shape
@@ -44,7 +44,7 @@ const (
 	elkanKind   = "scikit-learn elkan"
 )
 
-// run runs a loop or the engine in this process.
+// run runs the contestant, which is a loop or the engine, in this process.
 func (t task) run() (outcome, error) {
 	switch t.Contestant {
 	case engineKind:
@@ -119,7 +119,7 @@ func runEngine(t task, precision kmeans.Precision) (outcome, error) {
 	}, nil
 }
 
-// runLoop does the same as the engine, without the engine.
+// runLoop does the same work as runEngine, but without the engine.
 func runLoop(t task) (outcome, error) {
 	s := t.Shape
 	began := time.Now()
@@ -193,7 +193,8 @@ func splitPass(s shape, threads int) passFunc {
 	}
 }
 
-// divide writes the mean of each cluster that has rows, and returns whether a cluster has none.
+// divide sets means to the mean of each cluster that has rows, and returns true if a cluster
+// has no rows.
 func divide(sums []float64, s shape, means []float64) (empty bool) {
 	d := s.Features
 	for a := range s.Clusters {
@@ -209,9 +210,9 @@ func divide(sums []float64, s shape, means []float64) (empty bool) {
 	return empty
 }
 
-// singleDistanceShare returns the share of rows that are closer to their centre than half the
-// distance from it to the nearest other centre. Such rows need no other distance, since no
-// other centre can be nearer.
+// singleDistanceShare returns the share of rows whose distance to their centre is less than
+// half the distance from that centre to the nearest other centre. For such rows no other
+// distance is needed, because no other centre can be nearer.
 func singleDistanceShare(x []float64, s shape, centers []float64, assign []int32) float64 {
 	d := s.Features
 	reach := make([]float64, s.Clusters)
@@ -232,7 +233,7 @@ func singleDistanceShare(x []float64, s shape, centers []float64, assign []int32
 	return float64(n) / float64(s.Rows)
 }
 
-// asRows cuts a matrix into its rows, without a copy.
+// asRows returns the rows of a row-major matrix with d columns. The rows share the memory of m.
 func asRows(m []float64, d int) [][]float64 {
 	rows := make([][]float64, len(m)/d)
 	for i := range rows {

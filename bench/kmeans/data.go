@@ -12,18 +12,18 @@ type shape struct {
 	Rows     int
 	Features int
 	Clusters int
-	// Components is the number of normal distributions that the rows come from. With 0 they are
-	// uniform in the unit cube, without clusters.
+	// Components is the number of normal distributions from which the rows are drawn. If it is
+	// 0, rows are drawn uniformly from the unit cube and have no clusters.
 	Components int
 	// Moves is the number of times that the centres are moved. One more pass evaluates the last
 	// centres.
 	Moves int
 }
 
-// bytes is the size of the rows.
+// bytes returns the size of the rows in bytes.
 func (s shape) bytes() int64 { return int64(s.Rows) * int64(s.Features) * 8 }
 
-// passes is the number of times that all rows are assigned.
+// passes returns the number of times that all rows are assigned.
 func (s shape) passes() int { return s.Moves + 1 }
 
 // layout returns the layout of the files of rows.
@@ -31,8 +31,9 @@ func (s shape) layout() rawrows.Layout {
 	return rawrows.Layout{Rows: s.Rows, Features: s.Features, Unlabelled: true}
 }
 
-// generateRows writes the rows of a mixture, or uniform ones. A row is a function of seed and
-// index.
+// generateRows writes rows drawn from a mixture, or uniform rows if s.Components is 0. noise is
+// the standard deviation in each feature. A row depends only on the seed and the index of the
+// row.
 func generateRows(dir string, s shape, noise float64, seed uint64) (err error) {
 	out, err := rawrows.Create(dir)
 	if err != nil {

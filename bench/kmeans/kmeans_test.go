@@ -38,8 +38,8 @@ func valuesOf(t testing.TB, dir string, s shape) []float64 {
 	return rows.Values
 }
 
-// TestContestantsAgree requires that the loops and the engine end with the centres and the
-// inertia of lloyd.
+// TestContestantsAgree requires that the loops and the engine compute the same centres and the
+// same inertia as lloyd.
 func TestContestantsAgree(t *testing.T) {
 	s := shape{Rows: 5003, Features: 5, Clusters: 4, Components: 3, Moves: 6}
 	dir := rowsOf(t, s, 0.6)
@@ -115,8 +115,8 @@ func lloyd(t *testing.T, dir string, s shape) (centers [][]float64, inertia, clo
 	}
 }
 
-// TestGenerateRows requires that rows depend on the seed alone and have the requested standard
-// deviation.
+// TestGenerateRows requires that the rows of a shape depend only on the seed, and that they
+// have the requested standard deviation.
 func TestGenerateRows(t *testing.T) {
 	s := shape{Rows: 20000, Features: 3, Clusters: 2, Components: 1}
 	dir := t.TempDir()
@@ -176,8 +176,8 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// TestBudgets requires that a ratio or a memory size beyond its budget is reported, and that a
-// contestant with a different result is reported too.
+// TestBudgets requires that a ratio or a memory size that exceeds its budget is reported, and
+// that a contestant with a different result is reported, too.
 func TestBudgets(t *testing.T) {
 	o := options{Rows: 1000, Features: 10, Clusters: 2, Components: 1, Iterations: 1, Python: "python", Noise: []float64{1}}
 	made := func(change func(l *line)) *table {
@@ -199,7 +199,7 @@ func TestBudgets(t *testing.T) {
 	require.Equal(t, 1.0, tab.Lines[0].Best)
 	require.Equal(t, int64(2), tab.Lines[0].Peak)
 	require.Equal(t, 1.0, tab.Lines[7].Ratio)
-	require.Zero(t, tab.Lines[7].RatioCPU, "without processor times there is no ratio of them")
+	require.Zero(t, tab.Lines[7].RatioCPU, "without processor times, the ratio of processor times must be 0")
 	require.Equal(t, int64(1.3*80_000+100e6), tab.Budgets.Peak)
 
 	of := func(kind string, change func(r *outcome)) func(*line) {
@@ -227,10 +227,10 @@ func TestBudgets(t *testing.T) {
 			}
 		}
 	})
-	require.NoError(t, emptied.sum(), "if a cluster of a loop is empty, the engine's inertia counts")
+	require.NoError(t, emptied.sum(), "if a cluster of a loop is empty, inertias must be compared with the engine's inertia")
 	tab = made(of(elkanKind, func(r *outcome) { r.Pass /= 2 }))
 	require.NoError(t, tab.sum())
-	require.InDelta(t, 0.5, tab.relativeSpeed(tab.Lines[5]), 1e-12, "the faster algorithm of scikit-learn counts")
+	require.InDelta(t, 0.5, tab.relativeSpeed(tab.Lines[5]), 1e-12, "the relative speed must be relative to the faster algorithm of scikit-learn")
 	tab = made(of(engineKind, func(r *outcome) { r.Peak = 101e6 }))
 	require.NoError(t, tab.sum())
 	require.False(t, tab.within())
@@ -255,8 +255,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// BenchmarkPass compares a pass over the rows by the engine and by the loop on as many
-// goroutines, in turn.
+// BenchmarkPass compares the time of a pass of the engine with the time of a pass of the loop
+// on as many goroutines. Both run in turn.
 func BenchmarkPass(b *testing.B) {
 	s := shape{Rows: 200_000, Features: 16, Clusters: 10, Components: 8, Moves: 20}
 	for _, noise := range []float64{0.5, 0.7} {

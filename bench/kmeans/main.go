@@ -54,13 +54,14 @@ func (o *options) Validate() error {
 	return err
 }
 
-// problem is the subject of a table.
+// problem describes the rows for which a table is printed.
 type problem struct {
 	shape
-	noise float64 // for a mixture
+	noise float64 // standard deviation of the features in each component of a mixture
 }
 
-// problems lists the tables: every shape with every noise, and uniform rows.
+// problems returns the problems for which tables are printed: every shape with every noise, and
+// with o.Uniform every shape with uniform rows.
 func (o *options) problems() (all []problem, err error) {
 	shapes := []shape{{o.Rows, o.Features, o.Clusters, o.Components, o.Iterations}}
 	if len(o.Shapes) > 0 {
@@ -103,8 +104,8 @@ func main() {
 	}, tasks...)
 }
 
-// compare runs all comparisons and prints their tables. It returns whether the engine kept all
-// budgets.
+// compare runs all comparisons and prints their tables. It reports whether the engine stayed
+// within all budgets.
 func compare(o *options, out, progress io.Writer) (within bool, err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {
@@ -136,7 +137,7 @@ func compare(o *options, out, progress io.Writer) (within bool, err error) {
 	return within, nil
 }
 
-// compareAt makes one table.
+// compareAt runs the comparison on one problem and returns its table.
 func compareAt(o *options, p problem, dir string, progress io.Writer) (*table, error) {
 	if err := generateRows(dir, p.shape, p.noise, o.Seed); err != nil {
 		return nil, err

@@ -16,11 +16,13 @@ const (
 	passBudget   = 1.05
 	memoryFactor = 1.3
 	memoryExtra  = 100_000_000
-	// agreement is the largest relative difference of a sum of squared distances from the
-	// loop's. Rows are added in other orders, and each order rounds centres differently.
+	// agreement is the largest relative difference between a contestant's sum of squared
+	// distances and the loop's sum that is accepted. Contestants add rows in different orders,
+	// and each order gives centres with other rounding errors.
 	agreement = 1e-9
-	// agreementSingle is the same for single precision. Single precision rounds distances, so
-	// that a row with two almost equally near centres may be assigned to the other centre.
+	// agreementSingle replaces agreement for contestants in single precision. Rounding of
+	// distances to single precision may assign a row to a centre that is slightly farther away
+	// than the nearest.
 	agreementSingle = 1e-4
 )
 
@@ -30,15 +32,15 @@ type line struct {
 	Threads    int       `json:"threads"`
 	Rounds     []outcome `json:"rounds"`
 
-	// Medians over the rounds.
+	// Pass, Total and Peak are medians over the rounds.
 	Pass  float64 `json:"pass"`
 	Total float64 `json:"total"`
 	Peak  int64   `json:"peak"`
 	// Best is the smallest Pass of a round.
 	Best float64 `json:"best"`
 	CPU  float64 `json:"cpu"`
-	// Ratio is the median of the ratios of Pass to that of the loop with as many threads in the
-	// same round. RatioCPU is the same for processor time.
+	// Ratio is the median over the rounds of this contestant's Pass divided by the Pass of the
+	// loop with as many threads in the same round. RatioCPU is the same ratio for CPU.
 	Ratio    float64 `json:"ratio"`
 	RatioCPU float64 `json:"ratio_cpu"`
 }
@@ -65,8 +67,8 @@ type table struct {
 	CPUs int `json:"cpus"`
 }
 
-// newTable lists the contestants. The loop comes before the contestants with as many threads
-// that are compared with it.
+// newTable returns a table with the lines of all contestants, without results. For each number
+// of threads, the line of the loop comes before the lines that are compared with it.
 func newTable(o *options, p problem) *table {
 	t := &table{Shape: p.shape, Noise: p.noise, Seed: o.Seed, CPUs: runtime.NumCPU()}
 	t.Budgets.Ratio = passBudget
@@ -86,7 +88,8 @@ func newTable(o *options, p problem) *table {
 	return t
 }
 
-// sum computes the medians, and refuses contestants with another result.
+// sum computes the medians. It returns an error if a contestant has a different sum of squared
+// distances.
 func (t *table) sum() error {
 	for _, l := range t.Lines {
 		yard := t.find(loopKind, l.Threads)
@@ -122,7 +125,7 @@ func (t *table) sum() error {
 	return nil
 }
 
-// peers says whether scikit-learn took part.
+// peers reports whether scikit-learn took part.
 func (t *table) peers() bool { return t.find(sklearnKind, 1) != nil }
 
 // find returns the line of a contestant with the given number of threads.
@@ -135,9 +138,9 @@ func (t *table) find(kind string, threads int) *line {
 	return nil
 }
 
-// relativeSpeed returns how many passes a contestant makes while the faster algorithm of
-// scikit-learn makes one. It is the median over the rounds, and compares runs with the same
-// number of threads in the same round.
+// relativeSpeed returns the number of passes that a contestant makes while the faster algorithm
+// of scikit-learn makes one pass. It is the median over the rounds, and compares runs with the
+// same number of threads in the same round.
 func (t *table) relativeSpeed(l *line) float64 {
 	lloyd, elkan := t.find(sklearnKind, l.Threads), t.find(elkanKind, l.Threads)
 	var ratios []float64
@@ -147,7 +150,7 @@ func (t *table) relativeSpeed(l *line) float64 {
 	return rounds.Median(ratios)
 }
 
-// within reports whether the engine kept its budgets.
+// within reports whether the engine stayed within its budgets.
 func (t *table) within() bool {
 	for _, l := range t.Lines {
 		if l.Contestant == engineKind && (l.Ratio > t.Budgets.Ratio || l.Peak > t.Budgets.Peak) {
@@ -157,7 +160,7 @@ func (t *table) within() bool {
 	return true
 }
 
-// data describes the rows.
+// data returns a description of the rows.
 func (t *table) data() string {
 	if t.Shape.Components == 0 {
 		return "uniform"

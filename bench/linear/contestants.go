@@ -17,15 +17,15 @@ import (
 type outcome struct {
 	// Trace has the objective after each step, with the seconds since the start.
 	Trace []point `json:"trace"`
-	// Total is the time until the model is complete, in seconds, for Superstep and the loop. It
-	// includes reading the rows only in task.run.
+	// Total is the time until the model is complete, in seconds. It is set for Superstep and
+	// the loop. Only Superstep's Total, which task.run measures, includes reading the rows.
 	Total float64 `json:"total"`
-	// Survey is the time spent on statistics of the columns, in seconds, for Superstep and the
-	// loop.
+	// Survey is the time spent on statistics of the columns, in seconds. It is set for
+	// Superstep and the loop.
 	Survey float64 `json:"survey"`
-	Reads  float64 `json:"reads"` // passes over the rows, 0 if unknown
+	Reads  float64 `json:"reads"` // number of passes over the rows; 0 if unknown
 	Method string  `json:"method"`
-	Peak   int64   `json:"peak"` // largest resident size in bytes, 0 if unknown
+	Peak   int64   `json:"peak"` // largest resident size in bytes; 0 if unknown
 }
 
 type point struct {
@@ -34,7 +34,7 @@ type point struct {
 }
 
 // until returns the time and the number of steps after which the objective was within tolerance
-// of the optimum. ok is false if it never was.
+// of the optimum. ok is false if the objective never was.
 func (o outcome) until(optimum float64) (seconds float64, steps int, ok bool) {
 	for i, p := range o.Trace {
 		if p.Objective <= optimum+tolerance*abs(optimum) {
@@ -58,8 +58,8 @@ type task struct {
 	Method   optim.Method
 }
 
-// run trains with algorithms/logistic. Its tolerances are small, so that training goes on until
-// after the clock stops.
+// run trains with algorithms/logistic. Its tolerances are so small that training does not end
+// before an objective within tolerance of the optimum is reached.
 func (t task) run() (outcome, error) {
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		rows, err := rawrows.Dataset(b, t.Dir, t.Shape.Layout)

@@ -12,10 +12,11 @@ import (
 // shape is the size of a problem.
 type shape struct {
 	rawrows.Layout
-	Even bool // every feature of sparse rows is as likely as any other
+	Even bool // whether all features of sparse rows are equally likely to be nonzero
 }
 
-// generate writes the files of a problem. A row depends only on the seed and its number.
+// generate writes the files of a problem. A row depends only on the seed and the number of the
+// row.
 func generate(dir string, s shape, seed uint64) (err error) {
 	out, err := rawrows.Create(dir)
 	if err != nil {
@@ -54,9 +55,9 @@ func generate(dir string, s shape, seed uint64) (err error) {
 	return nil
 }
 
-// columns draws the columns of a row, ascending. Column j of sparse rows is drawn roughly in
-// proportion to (j+1)^(−2/3), as words occur in a text; with Even, all columns are equally
-// likely.
+// columns sets columns to the columns of a row, in ascending order. For sparse rows they are
+// drawn. The probability of column j is roughly proportional to (j+1)^(−2/3), similar to the
+// frequencies of words in a text. With Even, all columns are equally likely.
 func (s shape) columns(draw *sharding.Random, columns []int) {
 	for p := range columns {
 		columns[p] = p
@@ -74,7 +75,8 @@ func (s shape) columns(draw *sharding.Random, columns []int) {
 	slices.Sort(columns)
 }
 
-// scale is the standard deviation of a dense column, from 0.1 to 3.
+// scale returns the standard deviation of dense column j, from 0.1 for the first column to 3
+// for the last.
 func (s shape) scale(j int) float64 {
 	return 0.1 * math.Pow(30, float64(j)/float64(max(1, s.Features-1)))
 }

@@ -18,50 +18,52 @@
 //   - sparse: 200,000 rows of 10,000 features, with 50 nonzero features in a row. Some features
 //     occur more often than others, as words do. The penalty is the same;
 //   - lasso: the sparse rows with the penalty |w|/rows;
-//   - even, even-lasso: the same with all features equally frequent, which is much easier for
-//     solvers that do not scale features;
+//   - even, even-lasso: sparse and lasso with equally frequent features, which is much easier
+//     for solvers that do not scale features;
 //   - sgd: 50 epochs of stochastic gradient descent over a sample of 7,000 rows of HIGGS, with
 //     an intercept, on one thread. SGDClassifier of scikit-learn runs with the same loss,
-//     penalty and schedule, and the table shows how far above the optimum each ends. A step of
-//     Superstep uses 128 rows, and a step of SGDClassifier uses one.
+//     penalty and schedule. The table shows how far above the optimum each library ends. A step
+//     of Superstep uses 128 rows, and a step of SGDClassifier uses one row.
 //
-// Superstep runs at the parallelisms of --threads, by default 1 and 2, with the method that it
-// chooses itself. scikit-learn runs its lbfgs with one and two threads, and liblinear, which
-// has only one. liblinear's own command (-s 0, with L1 -s 6) runs if it is installed. Spark
-// MLlib runs in local mode if asked for. Each runs in a process of its own. All take turns, and
-// every second round goes backwards, so that a busy machine treats them alike.
+// Superstep runs at the parallelisms that --threads gives, by default 1 and 2, with the method
+// that it selects by default. scikit-learn runs its solver lbfgs with one and with two threads,
+// and its solver liblinear, which has only one thread. The training command of liblinear itself
+// runs if it is installed, with the option -s 0, or -s 6 if the penalty is L1. With --spark,
+// Spark MLlib runs in local mode. Each contestant runs in a process of its own. The contestants
+// take turns, and every second round has the reverse order, so that other load on the machine
+// affects all of them alike.
 //
-// Without an L1 penalty there is also a hand-written loop on one goroutine. It is what a
-// programmer would write who has the kernels but no engine. Below the table, the program prints
-// how many times as long Superstep takes at parallelism 1, which is the cost of the engine (the
-// COST of McSherry, Isard and Murray, HotOS 2015). Superstep and the loop both do the following
-// while the clock runs:
+// In problems without an L1 penalty, a hand-written loop on one goroutine takes part, too. A
+// programmer who has the kernels but no engine would write it. Below the table, the program
+// prints Superstep's time at parallelism 1 divided by the loop's time. This ratio is the cost
+// of the engine (the COST of McSherry, Isard and Murray, HotOS 2015). Superstep and the loop
+// both do the following while the clock runs:
 //
 //   - find the two classes of the labels, and the sign of each row from its class;
 //   - check that the columns of sparse rows are within bounds, and find means, deviations and
-//     extremes of all columns, in two passes for dense ones;
-//   - choose 4,096 rows, copy them together, and allocate what is kept of all rows;
+//     extremes of all columns, in two passes for dense columns;
+//   - choose 4,096 rows, copy them into one block, and allocate the margins of all rows;
 //   - minimise by L-BFGS over the coefficients of scaled features, with margins kept and step
-//     lengths suggested by the chosen rows. Both need as many steps and as many reads of all
-//     rows.
+//     lengths suggested by the chosen rows. Both need the same number of steps and of reads of
+//     all rows.
 //
-// Both begin with numbers in memory. Superstep has already checked that they are finite.
-// Superstep does more than the loop: it finds any number of classes with labels of any type,
-// and supports weights and offsets. It sums losses and gradients for each shard, and adds the
-// sums of shards in a tree that does not depend on the parallelism. Every process makes the
-// same decisions. A job can be cancelled after any chunk, and keeps a record of each superstep.
-// The loop has all rows in one block and one accumulator. Both use the same kernels and chunks
-// of the same size.
+// Both start with numbers in memory. Superstep has checked before that these numbers are
+// finite. Superstep also does more than the loop: it finds any number of classes with labels of
+// any type, and supports weights and offsets. It sums losses and gradients for each shard, and
+// adds the sums of shards in a tree that does not depend on the parallelism. Every process
+// makes the same decisions. A job can be cancelled after any chunk, and it records each
+// superstep. The loop has all rows in one block, and one accumulator. Both use the same kernels
+// and chunks of the same size.
 //
 // # The clock
 //
 // The time of reading the rows does not count. For Superstep and the loop, the clock starts
-// with the survey of the columns, and stops with the first superstep or iteration that is close
-// enough. For lbfgs it starts with fit, and stops with the first iteration that is close
-// enough, which a callback observes. liblinear is fitted with one tolerance after the other,
-// and the time of the first fit that is close enough counts. The same holds for its command,
-// which reads the rows from a text file. The clock of the command starts when it closes that
-// file, after it has parsed all rows, and stops when the process exits. The optimum is the
-// lowest value that any contestant has reached. The table marks contestants that do not come
-// close enough.
+// with the survey of the columns, and stops with the first superstep or iteration whose
+// objective is within 1e-6 of the optimum. For lbfgs it starts with the call of fit, and stops
+// with the first such iteration, which a callback observes. liblinear is fitted with one
+// tolerance after the other, and its figure is the time of the first fit that is within 1e-6 of
+// the optimum. The same holds for liblinear's command, which reads the rows from a text file.
+// The clock of the command starts when it closes that file, after it has parsed all rows, and
+// stops when the process exits. The optimum is the lowest objective that any contestant has
+// reached. The table marks contestants that do not come within 1e-6 of the optimum.
 package main

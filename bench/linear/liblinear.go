@@ -21,7 +21,8 @@ import (
 // commandSolver is the line.Solver of the command of liblinear.
 const commandSolver = "liblinear command"
 
-// textFile holds the rows in the format of the command, in the directory of the other files.
+// textFile is the name of the file with the rows in the format of the command. It is in the
+// directory of the other files.
 const textFile = "rows.txt"
 
 // commandTolerances are the tolerances for the command, tried one after the other.
@@ -36,10 +37,10 @@ type commandTask struct {
 }
 
 // run trains at one tolerance after the other until the result no longer changes. The command
-// reports neither when training begins nor enough digits of the objective. The clock of a run
-// therefore begins when the command has closed the file of the rows, which it has parsed by
-// then, and ends with the process. The objective is computed from the coefficients that it
-// writes.
+// does not report when training begins, and prints too few digits of the objective. The clock
+// of a run therefore starts when the command closes the file of the rows, after parsing them,
+// and stops when the process exits. The objective is computed from the coefficients that the
+// command writes.
 func (t commandTask) run() (outcome, error) {
 	rows, err := readRows(t.Dir, t.Shape.Layout)
 	if err != nil {
@@ -76,10 +77,10 @@ func (t commandTask) run() (outcome, error) {
 const look = 500 * time.Microsecond
 
 // timed runs a command. It returns the seconds from the moment at which the command closes
-// file, which it must open only once, to the end of its process. It finds open files in Linux's
-// /proc.
+// file, which it must open only once, to the end of its process. timed looks up the open files
+// of the process in Linux's /proc.
 func timed(command *exec.Cmd, file string) (float64, error) {
-	file, err := filepath.EvalSymlinks(file) // the name in /proc
+	file, err := filepath.EvalSymlinks(file) // the name that /proc shows
 	if err != nil {
 		return 0, err
 	}
@@ -115,7 +116,7 @@ func timed(command *exec.Cmd, file string) (float64, error) {
 	}
 }
 
-// holds says whether a process has a file open.
+// holds reports whether a process has a file open.
 func holds(pid int, file string) bool {
 	folder := fmt.Sprintf("/proc/%d/fd", pid)
 	list, err := os.ReadDir(folder)
@@ -131,8 +132,8 @@ func holds(pid int, file string) bool {
 }
 
 // coefficients reads a model of two classes that the command has written, and returns the
-// coefficients for class 1. The file has the coefficients for the class that it lists first, so
-// for class 0 or −1 their signs are changed.
+// coefficients for class 1. The file has the coefficients for the class that it lists first. If
+// that class is 0 or −1, coefficients changes their signs.
 func coefficients(path string, features int) ([]float64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -168,7 +169,7 @@ func readRows(dir string, l rawrows.Layout) (rawRows, error) {
 	return rawRows{t}, err
 }
 
-// row returns a row. indices is nil for dense rows.
+// row returns the indices and the values of row i. indices is nil for dense rows.
 func (r rawRows) row(i int) (indices []int32, values []float64) {
 	w := r.Width()
 	if r.Indices != nil {
@@ -177,7 +178,8 @@ func (r rawRows) row(i int) (indices []int32, values []float64) {
 	return indices, r.Values[i*w : (i+1)*w]
 }
 
-// objective returns the mean loss plus the penalty for coefficients.
+// objective returns the mean loss plus the penalty for the coefficients w. The penalty is L1 if
+// lasso is set, and L2 otherwise.
 func (r rawRows) objective(w []float64, lasso bool) float64 {
 	var loss, penalty float64
 	for i, y := range r.Labels {

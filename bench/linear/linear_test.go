@@ -75,9 +75,9 @@ func TestRows(t *testing.T) {
 	require.InDelta(t, 3, s.scale(39), 1e-12)
 }
 
-// TestRowsOfTheCommand requires that the text file contains the rows, that objective returns
-// the objective computed here from that file, and that coefficients reads a model of
-// liblinear's command.
+// TestRowsOfTheCommand requires that the text file for liblinear's command contains the rows,
+// that objective returns the same value as the test computes from that file, and that
+// coefficients reads a model of the command.
 func TestRowsOfTheCommand(t *testing.T) {
 	for name, s := range map[string]shape{"dense": {Layout: rawrows.Layout{Rows: 200, Features: 5}}, "sparse": {Layout: rawrows.Layout{Rows: 200, Features: 60, PerRow: 4}}} {
 		dir := t.TempDir()
@@ -118,11 +118,11 @@ func TestRowsOfTheCommand(t *testing.T) {
 	}
 }
 
-// TestTimed requires that timed notices when a process closes a file, and that the error of a
-// command that fails says why.
+// TestTimed requires that timed detects when a process closes a file. If the command fails, the
+// error must contain the reason.
 func TestTimed(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		return // there is no /proc
+		return // only Linux has the /proc that timed needs
 	}
 	file := filepath.Join(t.TempDir(), "rows")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

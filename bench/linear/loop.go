@@ -13,22 +13,23 @@ import (
 // loopSolver is the line.Solver of the hand-written loop.
 const loopSolver = "loop"
 
-// loopTask is a training without the engine, as a programmer would write it who has the kernels
-// and the method of package optim. All rows are in one block in memory with one accumulator,
-// and one goroutine processes them.
+// loopTask is a training without the engine. A programmer who has the kernels, and who knows
+// the method of package optim, would write it. All rows are in one block in memory with one
+// accumulator, and one goroutine processes them.
 type loopTask struct {
 	Dir   string
 	Shape shape
 	L2    float64
 }
 
-// run trains until after the clock stops. The clock starts with the survey of the columns.
+// run trains until an iteration lowers the objective by at most a relative 1e-10. The clock
+// starts with the survey of the columns.
 func (t loopTask) run() (outcome, error) {
 	raw, err := readRows(t.Dir, t.Shape.Layout)
 	if err != nil {
 		return outcome{}, err
 	}
-	runtime.GC() // the loop must not pay for garbage from reading
+	runtime.GC() // so that the time of the loop does not include collecting garbage from reading
 	began := time.Now()
 	l, err := newLoop(raw, t.L2)
 	if err != nil {
@@ -52,7 +53,7 @@ type block struct {
 	n, d   int
 	dense  []float64 // n×d
 	sparse kernel.CSR
-	minus  []float64 // -1 for the higher label and 1 for the lower one: the sign of margins in the loss
+	minus  []float64 // sign of the margin in the loss: -1 for rows with the higher label, 1 for rows with the lower label
 }
 
 // newBlock returns rows in the layout of the kernels. The labels may be any two numbers.
@@ -69,7 +70,7 @@ func newBlock(r rawRows) (block, error) {
 	}
 	middle := lower/2 + higher/2
 	for i, y := range r.Labels {
-		// There is no branch that depends on the class, since the processor would mispredict it
+		// No branch depends on the class, because the processor would mispredict such a branch
 		// half of the time.
 		if (y-lower)*(higher-y) != 0 || lower == higher {
 			return b, fmt.Errorf("row %d: the label %v beside %v and %v: want two classes", i, y, lower, higher)
@@ -88,7 +89,7 @@ func newBlock(r rawRows) (block, error) {
 	return b, nil
 }
 
-// cut returns the rows from lo to hi.
+// cut returns the rows [lo, hi). They share the memory of b.
 func (b *block) cut(lo, hi int) block {
 	part := block{n: hi - lo, d: b.d, minus: b.minus[lo:hi]}
 	if b.dense != nil {
@@ -137,9 +138,9 @@ func (b *block) addTo(coef, out []float64) {
 }
 
 // deviations returns the standard deviations of the columns, and their largest absolute values.
-// Dense rows take two passes, the second one corrected (Chan, Golub and LeVeque, 1983). Sparse
-// rows take one pass, which is exact enough because their means are small compared with their
-// deviations.
+// For dense rows it makes two passes; the second pass has the correction of Chan, Golub and
+// LeVeque (1983). For sparse rows it makes one pass, which is exact enough because the means of
+// sparse columns are small compared with the deviations.
 func (b *block) deviations() (std, top []float64) {
 	std, top = make([]float64, b.d), make([]float64, b.d)
 	n := float64(b.n)
@@ -185,8 +186,9 @@ func (b *block) deviations() (std, top []float64) {
 	return std, top
 }
 
-// chunkRows returns the number of rows in a chunk, which is as in Superstep: a chunk of sparse
-// rows fills most of a first-level cache, a chunk of dense rows a part of a second-level cache.
+// chunkRows returns the number of rows in a chunk, which is the same as in Superstep. A chunk
+// of sparse rows fills most of a first-level cache, and a chunk of dense rows fills a part of a
+// second-level cache.
 func (b *block) chunkRows() int {
 	if b.dense == nil {
 		return min(max(36<<10/(12*(len(b.sparse.Val)/b.n+1))&^3, 4), 256)

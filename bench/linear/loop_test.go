@@ -10,8 +10,8 @@ import (
 )
 
 // TestLoop requires that the loop reaches the same optimum as Superstep, with the same number
-// of iterations and reads. The objective that the loop reports must be that of its
-// coefficients.
+// of iterations and reads. The objective that the loop reports must equal the objective
+// computed from its coefficients.
 func TestLoop(t *testing.T) {
 	for name, s := range map[string]shape{
 		"dense":  {Layout: rawrows.Layout{Rows: 3000, Features: 12}},

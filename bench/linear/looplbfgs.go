@@ -10,25 +10,26 @@ import (
 // loop minimises the mean logistic loss with an L2 penalty as package optim does: by L-BFGS
 // with ten pairs (Nocedal and Wright, Numerical Optimization, 2nd ed., algorithm 7.4) over the
 // coefficients of features scaled by their deviations. It keeps the margins of all rows, so
-// that an iteration reads the rows once. A sample of 4,096 rows suggests the first step length,
-// and a share of the latest steps to add to the direction. If the line search needs further
-// points, it doubles or bisects the step, which is simpler than the search of package optim.
+// that an iteration reads the rows once. A sample of 4,096 rows is used to estimate the first
+// step length, and the multiples of the latest steps that are added to the direction. If the
+// line search needs further points, it doubles or bisects the step, which is simpler than the
+// search of package optim.
 type loop struct {
 	rows, sample block
 	picked       []int     // rows of the sample
-	chunk        int       // number of rows taken at a time
+	chunk        int       // number of rows processed at a time
 	inverse      []float64 // inverses of the deviations
 	ridge        []float64 // second derivatives of the penalty
 	reads        float64
 
 	v, p      []float64 // parameters and direction
-	g, next   []float64 // gradients: at v, and at the last point read
+	g, next   []float64 // gradients at v and at the last point read
 	beta      []float64 // buffer for the coefficients of the unscaled features
-	m, q      []float64 // margins of all rows: at v, and along the direction
+	m, q      []float64 // margins of all rows at v and along the direction
 	pairs     []pair    // oldest first
 	steps     [][]float64
-	past      [][]float64 // margins of the sample along the latest steps, the last one first
-	sm, sq    []float64   // margins of the sample: at v, and along the direction
+	past      [][]float64 // margins of the sample along the latest steps, the most recent step first
+	sm, sq    []float64   // margins of the sample at v and along the direction
 	work      []float64   // buffer for the margins of a chunk or of the sample
 	loss, low []float64   // buffers of the same length for losses and slopes
 }
@@ -84,8 +85,9 @@ func newLoop(raw rawRows, l2 float64) (*loop, error) {
 	return l, nil
 }
 
-// slopes writes the slopes of the losses of some rows at margins m + t·q to l.low. It also
-// writes to l.work the values whose softplus are the losses.
+// slopes writes to l.low, and returns, the slopes of the losses of some rows at the margins m +
+// t·q. It also writes to l.work the values whose softplus are the losses. minus has the signs
+// of the rows, see block.minus.
 func (l *loop) slopes(minus, m, q []float64, t float64) []float64 {
 	work, low := l.work[:len(minus)], l.low[:len(minus)]
 	kernel.MovedTo(work, m, t, q)
@@ -95,7 +97,7 @@ func (l *loop) slopes(minus, m, q []float64, t float64) []float64 {
 	return low
 }
 
-// losses returns sum plus the losses of the n rows of the last call of slopes.
+// losses returns sum plus the losses of the n rows that were passed to the last call of slopes.
 func (l *loop) losses(n int, sum float64) float64 {
 	kernel.SoftplusTo(l.loss[:n], l.work[:n])
 	for _, v := range l.loss[:n] {
@@ -104,15 +106,15 @@ func (l *loop) losses(n int, sum float64) float64 {
 	return sum
 }
 
-// coefficients returns the coefficients of the unscaled features.
+// coefficients returns the coefficients of the unscaled features for parameters v.
 func (l *loop) coefficients(v []float64) []float64 {
 	copy(l.beta, v)
 	kernel.ProdTo(l.beta, l.inverse)
 	return l.beta
 }
 
-// read sets l.next to the gradient at v + t·p and returns the mean loss there. If fresh is set,
-// the direction is new, and read first computes the margins along it.
+// read sets l.next to the gradient at v + t·p and returns the mean loss at that point. If fresh
+// is set, the direction is new, and read first computes the margins along it.
 func (l *loop) read(t float64, fresh bool) float64 {
 	var beta []float64
 	if fresh {
@@ -138,7 +140,8 @@ func (l *loop) read(t float64, fresh bool) float64 {
 	return sum / n
 }
 
-// try returns mean loss and derivative at v + t·p from the kept margins.
+// try returns the mean loss and its derivative by t at v + t·p, computed from the stored
+// margins.
 func (l *loop) try(t float64) (f, slope float64) {
 	for lo := 0; lo < l.rows.n; lo += l.chunk {
 		hi := min(lo+l.chunk, l.rows.n)
@@ -150,7 +153,7 @@ func (l *loop) try(t float64) (f, slope float64) {
 }
 
 // minimise reports the objective at the start and after each iteration. It ends when goOn
-// returns false or the line search finds no lower objective.
+// returns false or when the line search finds no lower objective. goOn gets the objective.
 func (l *loop) minimise(goOn func(value float64) bool) {
 	value := l.read(0, false)
 	l.g, l.next = l.next, l.g
@@ -193,7 +196,8 @@ func (l *loop) minimise(goOn func(value float64) bool) {
 	}
 }
 
-// penalty returns the inner product of two vectors in the metric of the penalty.
+// penalty returns the inner product of two vectors that is defined by the second derivatives of
+// the penalty.
 func (l *loop) penalty(x, y []float64) (sum float64) {
 	for j, r := range l.ridge {
 		sum += float64(r * x[j] * y[j])
@@ -221,9 +225,9 @@ func (l *loop) computeDirection() {
 	}
 }
 
-// pace replaces the direction by a combination of it and the latest steps, with weights from
-// second derivatives on the sample. It returns the first step length and the derivative along
-// the direction.
+// pace replaces the direction by a combination of the direction and the latest steps. The
+// weights of the combination are computed from second derivatives on the sample. It returns the
+// first step length and the derivative along the direction.
 func (l *loop) pace() (t, slope float64) {
 	axes, at := append([][]float64{l.p}, l.steps...), append([][]float64{l.sq}, l.past...)
 	l.sample.times(l.coefficients(l.p), l.sq)
@@ -314,8 +318,8 @@ func solve(h [loopSteps + 1][loopSteps + 1]float64, b [loopSteps + 1]float64, n 
 	return b
 }
 
-// move adds t times the direction to the parameters and margins, and keeps the pair of this
-// step.
+// move adds t times the direction to the parameters and the margins, and stores the pair of
+// this step.
 func (l *loop) move(t float64) {
 	kernel.Axpy(t, l.q, l.m)
 	kernel.Axpy(t, l.p, l.v)

@@ -213,8 +213,9 @@ func optimum(all []*line) float64 {
 	return least
 }
 
-// print writes the table: medians and bests over the rounds, and the median of the ratios to
-// the first line in the same round. By default, that line is Superstep with one subtask.
+// print writes the table. It has the medians and the lowest values over the rounds, and the
+// median of the ratios to the figure of the first line in the same round. By default, the first
+// line is Superstep with one subtask.
 func print(w io.Writer, p problem, all []*line) error {
 	least := optimum(all)
 	fmt.Fprintf(w, "%s: %d rows × %d features, optimum %.9g; seconds to within %g of it, medians of %d rounds on %d CPUs\n\n",
@@ -249,8 +250,9 @@ func print(w io.Writer, p problem, all []*line) error {
 	return err
 }
 
-// costs says how many times as long as the loop Superstep takes with one thread, in all and
-// without the survey. It gives the medians of the ratios in the same round.
+// costs returns a text with Superstep's time with one thread divided by the time of the loop,
+// for the whole training and without the survey. Each is the median over the rounds of the
+// ratio in the same round.
 func costs(all []*line, least float64) string {
 	at := slices.IndexFunc(all, func(l *line) bool { return l.Solver == loopSolver })
 	if at < 0 || all[0].Threads != 1 {

@@ -33,8 +33,9 @@ const (
 )
 
 // schedules has the schedules of learning rates that both libraries support. Superstep uses its
-// default rate. rate is the rate of SGDClassifier, chosen so that it ends near the optimum; its
-// schedule "optimal" ignores the rate.
+// default rate. rate is the learning rate of SGDClassifier, which is chosen so that
+// SGDClassifier ends near the optimum. The schedule "optimal" of SGDClassifier ignores the
+// rate.
 var schedules = []struct {
 	ours   optim.Schedule
 	theirs string
@@ -56,7 +57,7 @@ type sgdTask struct {
 	Layout   rawrows.Layout
 	Epochs   int
 	Schedule optim.Schedule
-	Exact    bool // whether to train by Newton's method to the optimum instead
+	Exact    bool // whether to train to the optimum by Newton's method instead of SGD
 }
 
 // run trains on one thread. The time includes the survey and all epochs.
@@ -94,8 +95,9 @@ func (t sgdTask) run() (outcome, error) {
 	return out, nil
 }
 
-// writeSample writes the files for a table of tab-separated numbers with the label first.
-// Features are scaled to mean 0 and deviation 1, which SGDClassifier needs.
+// writeSample writes the files of rows for the table at path, which has tab-separated numbers
+// with the label first. It scales features to mean 0 and standard deviation 1, which
+// SGDClassifier needs.
 func writeSample(path, dir string) (l rawrows.Layout, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -154,7 +156,8 @@ func writeSample(path, dir string) (l rawrows.Layout, err error) {
 	return l, out.Close()
 }
 
-// compareStochastic makes the table of SGD. Every second round goes backwards.
+// compareStochastic runs the comparison of SGD and prints its table. Every second round runs
+// the contestants in reverse order.
 func (o *options) compareStochastic(out, progress io.Writer) (err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {
@@ -174,7 +177,7 @@ func (o *options) compareStochastic(out, progress io.Writer) (err error) {
 		title string
 		run   func() (outcome, error)
 		times []float64
-		gap   float64 // the largest
+		gap   float64 // the largest relative distance from the optimum
 	}
 	var all []*contestant
 	for _, s := range schedules {

@@ -1,7 +1,8 @@
 //go:build !race
 
-// The comparison runs each contestant in a process of its own. Other tests run the same code
-// where the race detector sees it.
+// This file is not built with the race detector, because the comparison runs each contestant in
+// a process of its own. Other tests run the same code in the test process, where the race
+// detector can observe it.
 
 package main
 
@@ -13,7 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTable runs the whole comparison on few rows, without scikit-learn.
+// TestTable requires that the whole comparison runs on few rows, without scikit-learn, and
+// prints its table.
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
 	o := options{Problem: []string{"dense"}, Methods: []string{"Newton"}, Threads: []int{1, 2}, Rounds: 2, Scale: 0.002, Seed: 1, Dir: t.TempDir()}

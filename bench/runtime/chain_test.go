@@ -13,11 +13,11 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// scale computes what every operator of the chains computes for a row.
+// scale returns what every operator of the chains computes for a row.
 func scale(r row) row { return row{r.Key, r.X*0.5 + r.Y, r.Y} }
 
-// scaleBatch computes scale for a batch: it makes a new column x and shares the two other
-// columns.
+// scaleBatch returns scale of every row of a batch. It makes a new column x and shares the two
+// other columns with the input.
 func scaleBatch(c *engine.Context, rows engine.Batch) (engine.Batch, error) {
 	return arrowrows.Batch(scaled(c.Allocator, arrowrows.Record(rows))), nil
 }
@@ -39,16 +39,17 @@ func scaled(mem memory.Allocator, rows arrow.Record) arrow.Record {
 }
 
 // BenchmarkChain moves rows through chains of operators at parallelism 1. There are three kinds
-// of operators: some compute nothing, some compute a column for each batch, and some compute
-// row by row. The yardstick is a loop that computes the same from the same rows, over slices
-// for batches and over structs for rows.
+// of operators: operators that compute nothing, operators that compute a column for each batch,
+// and operators that compute row by row. The yardstick is a loop that computes the same from
+// the same rows. It processes slices for the operators on batches, and structs for the
+// operators on rows.
 func BenchmarkChain(b *testing.B) {
 	rec, rows := someRows()
 	kinds := []struct {
 		name    string
-		batches int // per shard
+		batches int // number of batches per shard
 		add     func(d *engine.Dataset) *engine.Dataset
-		plain   func(operators int) // the yardstick for one batch
+		plain   func(operators int) // runs the yardstick for one batch
 	}{
 		{"pass", 800, func(d *engine.Dataset) *engine.Dataset {
 			return d.Builder().Add(engine.Spec{Op: "Pass", Schema: d.Schema(), Inputs: []engine.Port{{From: d}},
@@ -83,7 +84,8 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// plainPass calls one function value for each operator.
+// plainPass returns the yardstick for operators that compute nothing. It calls one function
+// value for each operator.
 func plainPass(rec arrow.Record) func(operators int) {
 	var sum int64
 	step := func(rows arrow.Record) arrow.Record {
@@ -99,7 +101,8 @@ func plainPass(rec arrow.Record) func(operators int) {
 	}
 }
 
-// plainBatch makes one new slice for each operator.
+// plainBatch returns the yardstick for operators on batches. It makes one new slice for each
+// operator.
 func plainBatch(rec arrow.Record) func(operators int) {
 	x0, y := rec.Column(1).(*array.Float64).Float64Values(), rec.Column(2).(*array.Float64).Float64Values()
 	return func(operators int) {
@@ -115,7 +118,8 @@ func plainBatch(rec arrow.Record) func(operators int) {
 	}
 }
 
-// plainRows calls one function value for each operator and row.
+// plainRows returns the yardstick for operators on rows. It calls one function value for each
+// operator and row.
 func plainRows(rows []row) func(operators int) {
 	out := make([]row, len(rows))
 	step := scale

@@ -1,12 +1,12 @@
-// Package runtime measures the engine itself: rows per second through chains and
+// Package runtime has benchmarks of the engine itself: rows per second through chains and
 // exchanges, and the latency of supersteps.
 //
 //	go test -run '^$' -bench . -benchtime 7x ./bench/runtime
 //
-// Most benchmarks compare the engine with simpler code, the yardstick. They run both in turn,
-// and report the median of the ratios and the medians of both times. A ratio is the time of the
-// measured code divided by the time of the yardstick, so lower is better. A speedup is the
-// inverse.
+// Most benchmarks compare the engine with simpler code, which is called the yardstick. They run
+// the engine and the yardstick in turn, and report the median of the ratios and the medians of
+// both times. A ratio is the time of the measured code divided by the time of the yardstick, so
+// lower is better. A speedup is the inverse.
 //
 //	BenchmarkChain      chained operators, compared with a loop over the same rows
 //	BenchmarkExchange   each exchange, compared with one goroutine that partitions the rows

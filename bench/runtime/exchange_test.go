@@ -21,7 +21,8 @@ func partitionByKey(in engine.Batch, _ int, _ int64, shards int, dst []int32) er
 	return nil
 }
 
-// cuts assigns keys to partitions by ranges, as splitters from a sample would.
+// cuts is a partition function that assigns ranges of keys to partitions, as a partitioning by
+// sampled quantiles would.
 func cuts(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
 	rows := arrowrows.Record(in)
 	const largest = 7919 * batchRows
@@ -31,14 +32,14 @@ func cuts(in engine.Batch, _ int, _ int64, shards int, dst []int32) error {
 	return nil
 }
 
-// exchanges are the ways in which rows reach the next operator. moves says that rows move to
+// exchanges are the ways in which rows reach the next operator. moves is true if rows move to
 // other shards and are therefore copied.
 var exchanges = []struct {
 	name  string
 	moves bool
 	add   func(d *engine.Dataset) *engine.Dataset
 }{
-	// A second input keeps the operators from being chained.
+	// Operators with a second input are not chained.
 	{"forward", false, func(d *engine.Dataset) *engine.Dataset {
 		none := d.Builder().Add(engine.Spec{Op: "NoRows", Schema: d.Schema(), Source: func() engine.Source { return noRows{} }})
 		return through(d, false, engine.Port{From: d}, engine.Port{From: none})
@@ -65,9 +66,9 @@ func through(d *engine.Dataset, single bool, ports ...engine.Port) *engine.Datas
 }
 
 // BenchmarkExchange moves rows through each exchange, from sources that cost almost nothing.
-// Where rows move to other shards, the yardstick is one goroutine that appends the same rows,
-// as structs, to one slice for each destination, and then reads the slices. Where rows stay in
-// their shard, batches are passed by reference.
+// For exchanges that move rows to other shards, the yardstick is one goroutine that appends the
+// same rows, as structs, to one slice for each destination, and then reads the slices. For
+// other exchanges there is no yardstick, as they pass batches by reference.
 func BenchmarkExchange(b *testing.B) {
 	rec, rows := someRows()
 	for _, x := range exchanges {
@@ -146,10 +147,11 @@ func BenchmarkBroadcast(b *testing.B) {
 	}
 }
 
-// BenchmarkScaling has a hash exchange after sources that take about 200 ns for each row, and
-// compares parallelism 2 with 1. Beside it, the speedup of the machine is measured: the same
-// arithmetic on one goroutine and divided between two. If the job's speedup is below 1.6 where
-// the machine reaches 2, the exchange slows down its sources.
+// BenchmarkScaling measures the speedup from parallelism 1 to 2 of a hash exchange after
+// sources that take about 200 ns for each row. It also measures the speedup of the machine: the
+// time of arithmetic on one goroutine, divided by the time of the same arithmetic on two
+// goroutines. If the speedup of the job is below 1.6 although the speedup of the machine is 2,
+// the exchange slows down its sources.
 func BenchmarkScaling(b *testing.B) {
 	rec, _ := someRows()
 	const batches, work = 8, 160
@@ -177,7 +179,8 @@ func BenchmarkScaling(b *testing.B) {
 	})
 }
 
-// burnCPUOn divides arithmetic among goroutines.
+// burnCPUOn divides the given number of steps of burnCPU among goroutines, and returns the time
+// that they take.
 func burnCPUOn(goroutines, steps int) time.Duration {
 	return since(func() {
 		var all sync.WaitGroup

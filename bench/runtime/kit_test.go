@@ -50,8 +50,8 @@ func someRows() (arrow.Record, []row) {
 // The benchmark then measures only what happens to the rows after the source.
 type readySource struct {
 	rows    arrow.Record
-	batches int // per shard
-	work    int // steps of arithmetic per row
+	batches int // number of batches per shard
+	work    int // number of steps of burnCPU per row
 }
 
 func (*readySource) Open(*engine.Context) error { return nil }
@@ -67,8 +67,8 @@ func (s *readySource) ReadShard(_ *engine.Context, shard int, out engine.Output)
 	return nil
 }
 
-// burnCPU keeps a processor busy with a chain of dependent multiplications, which take about 1
-// to 2 ns each.
+// burnCPU keeps a processor busy with a chain of dependent multiplications. There is one per
+// step, and it takes about 1 to 2 ns.
 func burnCPU(steps int) {
 	x := uint64(steps)
 	for range steps {
@@ -150,7 +150,7 @@ func rowsDropped(r *engine.Result) (n int64) {
 	return n
 }
 
-// since returns the duration of a call of a function.
+// since calls f and returns the duration of the call.
 func since(f func()) time.Duration {
 	began := time.Now()
 	f()

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The race detector needs additional memory for everything that it observes. That would hide
-// the memory measured here.
+// This file is not built with the race detector, which needs additional memory for everything
+// that it observes. The tests here measure memory.
 
 package runtime
 
@@ -24,16 +24,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// spillJob is a shuffle of far more rows than the memory budget holds. It runs in its own
-// process.
+// spillJob describes a job that shuffles far more rows than fit into its memory budget. The job
+// runs in a process of its own.
 type spillJob struct {
 	Parallelism int
-	Batches     int // per shard
+	Batches     int // number of batches per shard
 	Budget      int64
 	SpillDir    string
 }
 
-// spillRun is what the process of a spillJob reports.
+// spillRun is the result that the process of a spillJob prints.
 type spillRun struct {
 	Elapsed time.Duration
 	Spilled int64
@@ -119,10 +119,10 @@ func (j spillJob) check(t testing.TB, r spillRun) {
 	t.Helper()
 	require.Positive(t, r.Spilled)
 	require.LessOrEqual(t, r.Held, j.Budget)
-	require.LessOrEqual(t, r.Peak, j.Budget+overhead, "bytes resident with a budget of %d", j.Budget)
+	require.LessOrEqual(t, r.Peak, j.Budget+overhead, "largest resident size with a budget of %d bytes", j.Budget)
 	left, err := os.ReadDir(j.SpillDir)
 	require.NoError(t, err)
-	require.Empty(t, left, "temporary files are left over")
+	require.Empty(t, left, "no temporary files may be left after the run")
 }
 
 // wideRows returns a batch of keys and vectors.
@@ -144,15 +144,16 @@ func wideRows() (arrow.Record, error) {
 	return array.NewRecord(schema, []arrow.Array{keys.NewArray(), batch.WrapVectorArray(values, wide)}, batchRows), nil
 }
 
-// TestSpillKeepsToBudget shuffles 285 MB with a memory budget of 8 MiB for sorted runs.
+// TestSpillKeepsToBudget requires that a process that shuffles 285 MB, with a memory budget of
+// 8 MiB for sorted runs, does not exceed that budget by more than overhead.
 func TestSpillKeepsToBudget(t *testing.T) {
 	j := spillJob{Parallelism: 2, Batches: 16, Budget: 8 << 20, SpillDir: t.TempDir()}
-	require.Greater(t, j.rows()*wideRow, 2*(j.Budget+overhead), "the limit is to mean something")
+	require.Greater(t, j.rows()*wideRow, 2*(j.Budget+overhead), "the data must exceed the limit by a factor of two, or the test proves nothing")
 	j.check(t, j.run(t))
 }
 
-// BenchmarkSpill shuffles 570 MB, with 8 MiB of memory for sorted runs and with enough memory
-// for all of them.
+// BenchmarkSpill compares two shuffles of 570 MB: one with 8 MiB of memory for sorted runs, and
+// one with enough memory for all runs.
 func BenchmarkSpill(b *testing.B) {
 	for _, parallelism := range []int{1, 2} {
 		b.Run(fmt.Sprintf("p=%d", parallelism), func(b *testing.B) {

@@ -29,12 +29,12 @@ var valueSchema = arrow.NewSchema([]arrow.Field{{Name: "value", Type: arrow.Prim
 // queueRun is the cost of one run of a queue.
 type queueRun struct {
 	perStep time.Duration
-	allocs  float64 // per superstep, summed over all subtasks
+	allocs  float64 // allocations per superstep, summed over all subtasks
 }
 
 // measureQueue runs a queue with the given stages for steps supersteps. It returns the mean
-// time of a superstep in subtask 0, and the number of allocations per superstep. The
-// allocations come from the heap statistics at the tenth and at the last superstep.
+// time of a superstep in subtask 0, and the number of allocations per superstep. It computes
+// the allocations from the heap statistics at the tenth and at the last superstep.
 func measureQueue(b *testing.B, subtasks, steps int, stages func(q *comqueue.IterativeComQueue)) queueRun {
 	b.Helper()
 	var before, after runtime.MemStats
@@ -111,8 +111,9 @@ func median[T int64 | float64 | time.Duration](values []T) T {
 	return values[len(values)/2]
 }
 
-// BenchmarkSuperstep compares a superstep with a bare barrier of the same number of goroutines.
-// The superstep is empty in one case and has an AllReduce in the other.
+// BenchmarkSuperstep compares the time of a superstep with the time of a bare barrier of the
+// same number of goroutines. The superstep is empty, or has an AllReduce of the given number of
+// values.
 func BenchmarkSuperstep(b *testing.B) {
 	buffer := shared.Scratch[[]float64]("buffer")
 	for _, subtasks := range []int{1, 2, 4, 8} {

@@ -34,7 +34,7 @@ type task struct {
 	Threads int
 	Trees   int
 	Policy  string
-	Budget  int64 // memory budget in bytes; 0 for the default
+	Budget  int64 // memory budget in bytes; 0 selects the default
 }
 
 // train adds the training to a job.
@@ -155,7 +155,7 @@ func predictor(result *engine.Result, t task) (func(x *table) []float64, error) 
 // table has rows in memory.
 type table struct {
 	*rawrows.Table
-	starts []int64 // of sparse rows
+	starts []int64 // for sparse rows: the index of each row's first value, as in tree.CSR.RowPtr
 }
 
 // readTable reads the files of a table.

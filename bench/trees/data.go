@@ -14,7 +14,8 @@ import (
 // testDir is the name of the folder of test rows, within the folder of training rows.
 const testDir = "test"
 
-// generate writes a table. A row depends only on the seed, the purpose and its number.
+// generate writes a table. A row depends only on the seed, the purpose and the number of the
+// row.
 func generate(dir string, l rawrows.Layout, seed uint64, purpose string) (err error) {
 	out, err := rawrows.Create(dir)
 	if err != nil {
@@ -59,7 +60,7 @@ func drawColumns(draw *sharding.Random, l rawrows.Layout, columns []int) {
 	slices.Sort(columns)
 }
 
-// drawValue draws a value. From column to column, values are in turn normal, log-normal, whole
+// drawValue draws a value. The distributions of columns take turns: normal, log-normal, whole
 // numbers, and normal but at least −0.5. In sparse rows, every third column has only the value
 // 1.
 func drawValue(draw *sharding.Random, l rawrows.Layout, j int) float64 {

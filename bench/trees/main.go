@@ -80,7 +80,7 @@ type line struct {
 type comparison struct {
 	problem
 	Trees int     `json:"trees"`
-	How   string  `json:"how"` // what is special about the runs
+	How   string  `json:"how"` // unusual options of the runs, as text
 	CPUs  int     `json:"cpus"`
 	Lines []*line `json:"lines"`
 }
@@ -163,7 +163,7 @@ func (o *options) lines(p problem) []*line {
 	return all
 }
 
-// compareOn compares on one problem.
+// compareOn runs the comparison on one problem and returns its results.
 func (o *options) compareOn(p problem, progress io.Writer) (t *comparison, err error) {
 	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
 	if err != nil {
@@ -186,7 +186,8 @@ func (o *options) compareOn(p problem, progress io.Writer) (t *comparison, err e
 	})
 }
 
-// dropFileCache has the system write out its cached files and drop them.
+// dropFileCache makes the operating system write its cached files to disk and drop them from
+// memory.
 func dropFileCache() error {
 	if out, err := exec.Command("sync").CombinedOutput(); err != nil {
 		return fmt.Errorf("sync: %w: %s", err, out)
@@ -229,7 +230,7 @@ func (o *options) runLine(l *line, p problem, dir string) (got outcome, err erro
 	return rounds.Outcome[outcome](child)
 }
 
-// how says what is special about the runs.
+// how returns a description of unusual options of the runs, or "" if there are none.
 func (o *options) how() (text string) {
 	if o.Beyond > 0 {
 		text += fmt.Sprintf(", %g times beyond memory", o.Beyond)
@@ -240,7 +241,7 @@ func (o *options) how() (text string) {
 	return text
 }
 
-// print writes the table: the medians over the rounds, and the median of the ratios to
+// print writes the table. It has the medians over the rounds, and the median of the ratios to
 // Superstep's time with the same number of threads in the same round.
 func (t *comparison) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %d rows × %d features, %d trees%s; medians of %d rounds on %d CPUs\n\n",

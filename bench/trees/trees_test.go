@@ -52,7 +52,8 @@ func TestContestants(t *testing.T) {
 	}
 }
 
-// TestTable runs a comparison on few rows, without other libraries.
+// TestTable requires that a comparison runs on few rows, without other libraries, and prints
+// its table.
 func TestTable(t *testing.T) {
 	var out bytes.Buffer
 	o := options{Problem: []string{"forest"}, Rounds: 2, Trees: 3, Threads: []int{1}, Scale: 0.005, Seed: 1, Dir: t.TempDir()}

@@ -24,7 +24,7 @@ const fakeVariable = "SUPERSTEP_BENCH_FAKE"
 // variable says so.
 func TestMain(m *testing.M) {
 	if os.Getenv(commandVariable) != "" {
-		exitOn(os.Unsetenv(commandVariable)) // the child processes of the command are contestants
+		exitOn(os.Unsetenv(commandVariable)) // so that the child processes of the command act as contestants
 		main()
 		return
 	}
@@ -67,8 +67,8 @@ func TestReadResults(t *testing.T) {
 	}
 }
 
-// fake returns a contestant that does what text says; see fakePeer. For each request, it
-// appends its name and the requested configurations to asked.
+// fake returns a contestant that does what text says; see fakePeer. For each request, the
+// contestant appends its name and the requested configurations to asked.
 func fake(t *testing.T, name string, ours bool, text string, asked *[]string) *contestant {
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ func TestTurns(t *testing.T) {
 }
 
 // rounds returns a cell with one result in each round, for the configuration config. times has
-// the median times in seconds.
+// the median times of the rounds in seconds.
 func rounds(config string, times ...float64) *cell {
 	c := &cell{}
 	for _, v := range times {
@@ -152,7 +152,8 @@ func TestRatios(t *testing.T) {
 	require.Equal(t, 2.0, quick.P50)
 }
 
-// TestCommands requires that the command lines of the contestants say what to measure.
+// TestCommands requires that the command lines of the contestants contain the parameters of the
+// request.
 func TestCommands(t *testing.T) {
 	c := &compareCommand{Superstep: "bin/superstep", Peers: "build", Mpirun: "mpirun", Algorithm: []string{"ring"}}
 	lines := map[string]string{}

@@ -24,32 +24,32 @@ const (
 	inMemory = "memory"
 )
 
-// contestant is a library set up in one way.
+// contestant is a library with one set of options.
 type contestant struct {
 	Name      string `json:"name"`
 	Transport string `json:"transport"`
 	Ours      bool   `json:"ours"`
-	Baseline  bool   `json:"yardstick"` // not a collective but a lower bound; it is in no ratio
+	Baseline  bool   `json:"yardstick"` // the contestant runs no collective: it measures a lower bound, and is not used in ratios
 
 	// IdleCPU is the processor time in seconds that a rank uses while it waits for one second;
-	// −1 if not measured.
+	// −1 if it was not measured.
 	IdleCPU float64 `json:"idle_cpu"`
 
 	needs []string // programs that must exist
-	// commands returns the commands for a request, which are to be run one after the other. If
-	// the contestant does not support the point, it returns none.
+	// commands returns the commands for a request, which are run one after the other. If the
+	// contestant does not support the point, it returns no commands.
 	commands func(q request) [][]string
 	env      []string
 
-	timedOut bool // a run exceeded the time limit
+	timedOut bool // whether a run exceeded the time limit
 }
 
-// request says what a contestant is to measure.
+// request describes what a contestant is to measure.
 type request struct {
 	point
 	seconds    float64  // approximate time for a configuration
 	configs    []string // names of the configurations to run; nil for all
-	untilEnded bool     // run until the process is killed instead
+	untilEnded bool     // run until the process is killed, whatever seconds is
 }
 
 // wants reports whether a request includes a configuration.
@@ -77,7 +77,7 @@ func allContestants(c *compareCommand) []*contestant {
 	)
 }
 
-// ourNames maps collectives to their names in the command superstep, where these differ.
+// ourNames maps collectives to their names in the command superstep, if these names differ.
 var ourNames = map[string]string{"reduce_scatter": "reduce-scatter", "alltoall": "all-to-all"}
 
 // Configurations of Superstep.
@@ -149,8 +149,8 @@ func mpiContestant(c *compareCommand, name, transport, btl string) *contestant {
 }
 
 // peerFlags returns the flags for a request that gloo_bench and mpi_bench have in common. Both
-// programs run a barrier of their library before each operation, as Superstep does. Their own
-// time limit is off, since the comparison enforces its limit itself.
+// programs run a barrier of their library before each operation, as Superstep does. The time
+// limit of these programs is turned off, because the comparison enforces a limit itself.
 func peerFlags(q request) []string {
 	most := 100_000
 	if q.untilEnded {
@@ -169,8 +169,8 @@ func peerFlags(q request) []string {
 	return flags
 }
 
-// rawContestant returns the contestant that runs no collective: two processes exchange the same
-// number of bytes.
+// rawContestant returns the contestant that runs no collective. Two processes send each other
+// the number of bytes of the point.
 func rawContestant(c *compareCommand) *contestant {
 	return &contestant{
 		Name: "raw TCP", Transport: overTCP, Baseline: true, needs: []string{c.Superstep},

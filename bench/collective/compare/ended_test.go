@@ -26,7 +26,7 @@ import (
 // fakePeer acts as a contestant in the way that text says. For "fail", it exits with an error.
 // For "stay at ADDRESS" or "hang at ADDRESS", it prints a result, starts a child process, and
 // connects to the address until it is terminated; the child does the same. With "hang", both
-// ignore SIGTERM. Any other text it prints.
+// processes ignore SIGTERM. If text is anything else, fakePeer prints it.
 func fakePeer(text string) {
 	word, address, _ := strings.Cut(text, " at ")
 	switch word {
@@ -48,7 +48,8 @@ func fakePeer(text string) {
 	}
 }
 
-// wait connects to an address and reads until the process is terminated: nothing is ever sent.
+// wait connects to an address and reads until the process is terminated. The other end never
+// sends anything.
 func wait(word, address string) {
 	if strings.HasSuffix(word, "hang") {
 		signal.Ignore(syscall.SIGTERM)
@@ -95,11 +96,12 @@ func requireGone(t *testing.T, conns [2]net.Conn) {
 	}
 }
 
-// TestWhoHangsIsGivenUp requires that a contestant that hangs is killed with its process group
-// and is not run again at any later point. The other contestants must continue.
+// TestWhoHangsIsGivenUp requires that a contestant that hangs is killed together with its
+// process group, and is not run again at any later point of measurement. The other contestants
+// must continue.
 func TestWhoHangsIsGivenUp(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // the system has no process groups
+		return // Windows has no process groups
 	}
 	for _, partly := range []bool{false, true} {
 		h := newHangingServer(t)
@@ -142,11 +144,12 @@ func TestWhoHangsIsGivenUp(t *testing.T) {
 // compare.
 const commandVariable = "SUPERSTEP_BENCH_COMPARE"
 
-// TestSignalsLeaveWhatWasMeasured runs the command as a user would, and sends it a signal when
-// Gloo has been measured and Open MPI hangs.
+// TestSignalsLeaveWhatWasMeasured runs the command as a user would, and sends it a signal after
+// Gloo has been measured and while Open MPI hangs. It requires that all results received before
+// the signal are printed, and that the processes of Open MPI end.
 func TestSignalsLeaveWhatWasMeasured(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		return // the system has no such signals
+		return // Windows has no such signals
 	}
 	for _, end := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		h := newHangingServer(t)

@@ -15,7 +15,7 @@ import (
 
 // Times for the measurement of waiting.
 const (
-	startupTime = 1500 * time.Millisecond // time after which a contestant that was started runs barriers
+	startupTime = 1500 * time.Millisecond // time from the start of a contestant after which it is assumed to run barriers
 	waiting     = time.Second
 	tick        = 10 * time.Millisecond // unit of processor time in /proc of Linux
 	idleRanks   = 2
@@ -65,7 +65,7 @@ func (c *comparison) idleCPU(ctx context.Context, k *contestant, line []string) 
 	if len(family) == 0 {
 		return 0, errors.New("it has no process of its own for a rank, or ended early")
 	}
-	// A process without children is a rank. The one with the highest id is stopped.
+	// A process without children is a rank. The rank with the highest process id is stopped.
 	stopped := 0
 	for _, pid := range family {
 		if pid > stopped && len(descendants(pid)) == 0 {
@@ -88,7 +88,7 @@ func (c *comparison) idleCPU(ctx context.Context, k *contestant, line []string) 
 	return used, nil
 }
 
-// pause waits for d. It returns an error if ctx ends before.
+// pause waits for d. It returns an error if ctx ends earlier.
 func pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

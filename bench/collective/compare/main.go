@@ -75,9 +75,9 @@ type comparison struct {
 	*report
 	progress io.Writer
 
-	// bound returns a context for one run of a contestant. It ends with the cause errTooLong if
-	// the run takes too long. The process group then gets SIGTERM, and is killed if its first
-	// process has not exited after grace.
+	// bound returns a context for one run of a contestant. If the run takes too long, the
+	// context ends with the cause errTooLong. The process group then gets SIGTERM, and is
+	// killed if its first process has not exited after the time grace.
 	bound func(context.Context) (context.Context, context.CancelFunc)
 	grace time.Duration
 }
@@ -135,7 +135,8 @@ func exitOn(err error) {
 	}
 }
 
-// contestants returns the contestants whose programs exist, and reports the others on progress.
+// contestants returns the contestants whose programs exist. It writes the names of the other
+// contestants to progress.
 func (c *compareCommand) contestants(progress io.Writer) ([]*contestant, error) {
 	var found []*contestant
 	for _, k := range allContestants(c) {

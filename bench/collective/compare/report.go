@@ -15,22 +15,23 @@ type report struct {
 	Rounds      int           `json:"rounds"`
 	Contestants []*contestant `json:"contestants"`
 	Rows        []*row        `json:"rows"`
-	Ended       string        `json:"ended,omitempty"` // why not everything was measured; empty if everything was
+	Ended       string        `json:"ended,omitempty"` // why measuring ended early; "" if everything was measured
 }
 
 // row has the results at a point; Cells has one for each contestant.
 type row struct {
 	point
 	Cells  []*cell  `json:"cells"`
-	Ratios []*ratio `json:"ratios"` // one over TCP and one in memory; nil if Superstep has no figure there
+	Ratios []*ratio `json:"ratios"` // one over TCP and one in memory; an element is nil if Superstep has no figure for the transport
 }
 
 // cell is the result of a contestant at a point.
 type cell struct {
 	Rounds [][]result `json:"rounds"`
 
-	// Config is the fastest configuration. P50 and P99 are the medians over its rounds of the
-	// 50th and 99th percentile in seconds. They are 0 if the contestant has no figure.
+	// Config is the fastest configuration. P50 and P99 are the 50th and the 99th percentile of
+	// its times in seconds, each as the median over the rounds. They are 0 if the contestant
+	// has no figure.
 	Config string  `json:"config"`
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
@@ -48,14 +49,14 @@ type cell struct {
 // ratio compares the first contestant of Superstep over a transport with the best peers.
 type ratio struct {
 	Transport string  `json:"transport"`
-	Best      float64 `json:"best"`      // Superstep's time divided by the best peer's; 0 if unknown
+	Best      float64 `json:"best"`      // Superstep's time divided by the time of the best peer; 0 if unknown
 	BestPeer  string  `json:"best_peer"` // name of the best peer
-	Quiet     float64 `json:"quiet"`     // Superstep's time divided by that of the best peer that does not poll; 0 if unknown
+	Quiet     float64 `json:"quiet"`     // Superstep's time divided by the time of the best peer that does not poll; 0 if unknown
 	QuietPeer string  `json:"quiet_peer"`
 }
 
-// configs returns the names of the configurations in all rounds, without duplicates, in order
-// of appearance.
+// configs returns the names of the configurations in all rounds, without duplicates, in the
+// order in which they first occur.
 func (c *cell) configs() []string {
 	var names []string
 	for _, round := range c.Rounds {
@@ -68,7 +69,7 @@ func (c *cell) configs() []string {
 	return names
 }
 
-// values returns one figure of a configuration from each round with a result of the
+// values returns the given figure of a configuration, for each round that has a result of the
 // configuration.
 func (c *cell) values(config string, figure func(result) float64) []float64 {
 	var all []float64
@@ -107,8 +108,8 @@ func (r *report) sum() {
 }
 
 // sum finds the configuration with the best median, and sets the fields of c for it. It
-// considers only the configurations with the most rounds, so that a configuration that was
-// dropped after the first round does not win by its single figure.
+// considers only the configurations with the most rounds, so that the single figure of a
+// configuration that was dropped after the first round cannot be chosen.
 func (c *cell) sum() {
 	names, most := c.configs(), 0
 	for _, name := range names {
@@ -129,7 +130,7 @@ func (c *cell) sum() {
 }
 
 // ratio compares the first contestant of Superstep over a transport with the best peers in a
-// row. It returns nil if that contestant has no figure.
+// row. It returns nil if the contestant of Superstep has no figure.
 func (r *report) ratio(row *row, transport string) *ratio {
 	i := slices.IndexFunc(r.Contestants, func(k *contestant) bool { return k.Ours && k.Transport == transport })
 	if i < 0 || row.Cells[i].P50 == 0 {

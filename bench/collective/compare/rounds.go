@@ -34,7 +34,7 @@ func (c *compareCommand) points() []point {
 
 // measure runs the rounds. A contestant that has no result in a round is left out of the later
 // rounds at that point, so that a fault in one library does not lose the figures of the others.
-// The error is the cause of the context's end.
+// measure returns an error only if the context ends. The error is then the cause of the end.
 func (c *comparison) measure(ctx context.Context) error {
 	for _, p := range c.points() {
 		row := &row{point: p, Cells: make([]*cell, len(c.Contestants))}
@@ -69,7 +69,7 @@ func (c *comparison) runOnce(ctx context.Context, k *contestant, at *cell, p poi
 	var results []result
 	for _, line := range k.commands(request{point: p, seconds: c.Seconds, configs: at.best(c.Keep)}) {
 		more, err := c.execute(ctx, k, line)
-		results = append(results, more...) // results that were printed before an error count, too
+		results = append(results, more...) // results that were printed before an error are used, too
 		if ctx.Err() != nil {
 			break
 		}
@@ -115,7 +115,7 @@ func (c *comparison) execute(ctx context.Context, k *contestant, line []string) 
 }
 
 // command returns a command that runs in its own process group. When the context ends, the
-// group receives a signal to end. The caller must call endGroup.
+// group receives SIGTERM. The caller must call endGroup.
 func (c *comparison) command(ctx context.Context, k *contestant, line []string) *exec.Cmd {
 	child := exec.CommandContext(ctx, line[0], line[1:]...)
 	child.Env = append(os.Environ(), k.env...)
@@ -128,7 +128,7 @@ func (c *comparison) command(ctx context.Context, k *contestant, line []string) 
 type result struct {
 	Config    string  `json:"config"`
 	Algorithm string  `json:"algorithm"` // algorithm that Superstep chose
-	P50       float64 `json:"p50"`       // in seconds, as all times here
+	P50       float64 `json:"p50"`       // median time in seconds
 	P99       float64 `json:"p99"`
 	Min       float64 `json:"min"`
 	Mean      float64 `json:"mean"`
@@ -148,7 +148,7 @@ func readResults(r io.Reader) ([]result, error) {
 			return fmt.Errorf("%d wrong elements", l.Errors)
 		}
 		config := l.Config
-		if config == "" { // a line of Superstep
+		if config == "" { // Superstep's lines have no configuration
 			config = outOfPlace
 			if l.InPlace {
 				config = inPlace

@@ -42,8 +42,9 @@ func (c *choiceCommand) Run(out io.Writer) error {
 // medianRound returns the median of the medians of the rounds of a line.
 func medianRound(l *benchresult.Line) float64 { return benchresult.Median(rounds(l)) }
 
-// evaluatedChoice has the run of a chosen algorithm, the fastest run at the same point of an
-// algorithm that the group could have chosen, and the fastest run of any algorithm.
+// evaluatedChoice has three runs at the same point: the run of the chosen algorithm, the
+// fastest run of an algorithm that the group could have chosen, and the fastest run of any
+// algorithm.
 type evaluatedChoice struct{ chosen, competitor, best *simulate.Sample }
 
 // ratio returns the time of the choice divided by the time of another run.
@@ -91,20 +92,20 @@ func evaluateChoices(m *measurements) ([]evaluatedChoice, error) {
 	return choices, nil
 }
 
-// samePoint says whether two runs have the same collective, number of ranks, size and size of
-// elements.
+// samePoint reports whether two runs have the same collective, number of ranks, size and size
+// of elements.
 func samePoint(a, b *simulate.Sample) bool {
 	return a.Algorithm.Collective == b.Algorithm.Collective && a.Params.P == b.Params.P &&
 		a.Bytes == b.Bytes && a.Elem == b.Elem
 }
 
-// competes says whether a group may choose the algorithm of a run.
+// competes reports whether a group may choose the algorithm of a run.
 func competes(r *simulate.Sample) bool {
 	return !r.Algorithm.Collective.Reduces() || canonical(r.Algorithm, r.Params.P)
 }
 
-// reportChoices prints how close the choices are to the best runs, and returns whether enough
-// of them are within the limit.
+// reportChoices prints how close the times of the choices are to the times of the best runs. It
+// reports whether enough choices are within the limit.
 func reportChoices(out io.Writer, choices []evaluatedChoice) bool {
 	fmt.Fprintf(out, "| collective | ranks | bytes | chosen | took | best it competes with | took | ratio | best of all | ratio |\n"+
 		"|---|---:|---:|---|---:|---|---:|---:|---|---:|\n")

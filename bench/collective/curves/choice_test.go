@@ -28,8 +28,8 @@ func TestChoice(t *testing.T) {
 	_, err := run(false)
 	require.ErrorContains(t, err, "nothing was chosen")
 
-	// The time of the choice is the median over its own rounds and those of the same algorithm
-	// by its name: the median of 90, 13.4, 11 and 13 is 13.2.
+	// The time of the choice is the median over the rounds of the choice and the rounds in
+	// which the same algorithm ran by its name: the median of 90, 13.4, 11 and 13 is 13.2.
 	text.WriteString(`{"collective":"allreduce","algorithm":"direct","chosen":true,"ranks":4,"bytes":8,"p50_us":50,"round_p50_us":[90,13.4,11]}` + "\n")
 	add("direct", false, 4, 8, 13)
 	add("ring", false, 4, 8, 10)   // it folds in another order, so it does not compete

@@ -67,12 +67,13 @@ func (c *compareCommand) Run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// measurements has the samples that a network is fitted to (probes), the runs of algorithms by
-// name, and the runs of algorithms that a group chose. A chosen algorithm may run with another
-// size of segments than the same algorithm by name.
+// measurements has the samples to which a network is fitted (probes), the runs of algorithms
+// that were requested by name (runs), and the runs of algorithms that a group chose (chosen). A
+// chosen algorithm may run with another size of segments than the same algorithm requested by
+// name.
 type measurements struct {
 	probes, runs, chosen []simulate.Sample
-	// The medians of the rounds of each of runs and chosen, in microseconds.
+	// For each element of runs and of chosen, the medians of its rounds, in microseconds.
 	runRounds, chosenRounds [][]float64
 }
 
@@ -90,13 +91,13 @@ func openMeasurements(path string, time func(*benchresult.Line) float64) (*measu
 	return m, nil
 }
 
-// readMeasurements reads lines of JSON. time returns the time to use for a line, in
-// microseconds.
+// readMeasurements reads lines of JSON. time returns the time in microseconds that is used for
+// a line.
 func readMeasurements(r io.Reader, time func(*benchresult.Line) float64) (*measurements, error) {
 	m := new(measurements)
 	err := benchresult.Read(r, func(l *benchresult.Line) error {
 		if l.Kind == "" && l.Algorithm == "" {
-			return nil // for example the raw rate of the link
+			return nil // such a line may have the raw rate of the link
 		}
 		s, err := sample(l, time(l))
 		switch {
@@ -158,8 +159,8 @@ func sample(l *benchresult.Line, us float64) (simulate.Sample, error) {
 	return s, s.Algorithm.Supports(s.Params)
 }
 
-// report prints how close prices are to measurements, and returns whether they are within the
-// limits.
+// report prints how close prices are to measurements, and reports whether the errors are within
+// the limits.
 func report(out io.Writer, runs []simulate.Sample, prices []float64) bool {
 	good := true
 	fmt.Fprintf(out, "| collective | algorithm | bytes | measured | priced | error |\n|---|---|---:|---:|---:|---:|\n")
@@ -192,10 +193,10 @@ func report(out io.Writer, runs []simulate.Sample, prices []float64) bool {
 	return good
 }
 
-// orders counts the pairs of runs with the same collective, number of ranks and size, but
-// different programs, whose measured times differ by more than the factor apart. ordered is the
-// number of pairs that prices put in the measured order. wrong has a table row for each of the
-// other pairs.
+// orders returns the number of pairs of runs with the same collective, number of ranks and
+// size, but different programs, whose measured times differ by more than a factor of apart (the
+// constant). ordered is the number of these pairs whose prices have the same order as the
+// measured times. wrong has a table row for each of the other pairs.
 func orders(runs []simulate.Sample, prices []float64) (ordered, pairs int, wrong []string) {
 	order := make([]int, len(runs))
 	for i := range order {
@@ -230,8 +231,8 @@ func orders(runs []simulate.Sample, prices []float64) (ordered, pairs int, wrong
 	return ordered, pairs, wrong
 }
 
-// sameProgram says whether the algorithms of two runs generate the same programs, as many do
-// for two ranks. The order of such runs says nothing about prices.
+// sameProgram reports whether the algorithms of two runs generate the same programs, as many
+// algorithms do for two ranks. The order of such runs says nothing about prices.
 func sameProgram(a, b *simulate.Sample) bool {
 	for rank := range a.Params.P {
 		_, one, _ := strings.Cut(a.Algorithm.Generate(a.Params, rank).String(), "\n")

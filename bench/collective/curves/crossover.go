@@ -15,18 +15,19 @@ import (
 // sizeRange is a range of sizes in which one algorithm is the cheapest.
 type sizeRange struct {
 	name string
-	upTo int // bytes: the first size at which the next algorithm is cheaper; 0 for the last range
+	upTo int // the first size in bytes at which the next algorithm is cheaper; 0 for the last range
 }
 
-// lead is the hysteresis of the table: another algorithm replaces the current one only if its
-// price is below lead times the price of the current one. Without it, curves that run close
-// together would fill the table with changes.
+// lead is the hysteresis of the table: another algorithm replaces the current algorithm only if
+// its price is below lead times the price of the current algorithm. Without hysteresis, the
+// table would be full of changes where two curves are close to each other.
 const lead = 0.97
 
-// crossovers returns the cheapest algorithms for sizes from 8 bytes to most, in order of size.
-// takes selects the algorithms; nil selects all. If the cheapest algorithm changes between two
-// powers of two, bisection finds the size of the change to 2 per cent. An algorithm that is the
-// cheapest only for some sizes between two neighbouring powers of two may be missed.
+// crossovers returns the cheapest algorithms for sizes from 8 bytes to most bytes, in order of
+// size. It considers the algorithms for which takes returns true, or all algorithms if takes is
+// nil. If the cheapest algorithm changes between two powers of two, bisection finds the size of
+// the change to 2 per cent. An algorithm that is the cheapest only for some sizes between two
+// neighbouring powers of two may be missed.
 func (p *pricer) crossovers(ranks, most int, takes func(a *algorithm.Algorithm, ranks int) bool) ([]sizeRange, error) {
 	var found []sizeRange
 	last, err := p.cheapest(ranks, elem, takes, "")
@@ -41,7 +42,7 @@ func (p *pricer) crossovers(ranks, most int, takes func(a *algorithm.Algorithm, 
 		lo := bytes / 2
 		for last != next {
 			hi := bytes
-			first := next // the cheapest at hi
+			first := next // the cheapest algorithm at hi
 			for hi-lo > max(elem, lo/50) {
 				mid := (lo + hi) / 2 / elem * elem
 				at, err := p.cheapest(ranks, mid, takes, last)
@@ -64,11 +65,11 @@ func (p *pricer) crossovers(ranks, most int, takes func(a *algorithm.Algorithm, 
 	return append(found, sizeRange{name: last}), nil
 }
 
-// cheapest returns the name of the algorithm with the lowest price. Among equal prices it takes
-// the algorithm that was registered first. It assumes that more bytes never cost less, so it
-// does not price an algorithm whose price for fewer bytes was clearly above the lowest price.
-// holder is the cheapest algorithm for fewer bytes, or empty. cheapest returns holder unless
-// the lowest price is at most lead times the price of holder.
+// cheapest returns the name of the algorithm with the lowest price. If several algorithms have
+// that price, it returns the algorithm that was registered first. It assumes that more bytes
+// never cost less, so it does not price an algorithm whose price for fewer bytes was clearly
+// above the lowest price. holder is the cheapest algorithm for fewer bytes, or empty. cheapest
+// returns holder unless the lowest price is at most lead times the price of holder.
 func (p *pricer) cheapest(ranks, bytes int, takes func(*algorithm.Algorithm, int) bool, holder string) (string, error) {
 	type candidate struct {
 		a     *algorithm.Algorithm
@@ -104,7 +105,7 @@ func (p *pricer) cheapest(ranks, bytes int, takes func(*algorithm.Algorithm, int
 	return best, nil
 }
 
-// floor returns the highest known price for at most the given number of bytes.
+// floor returns the highest known price of an algorithm for at most the given number of bytes.
 func (p *pricer) floor(name string, ranks, bytes int) float64 {
 	floor := 0.0
 	for _, k := range p.prices[series{name, ranks}] {
@@ -115,8 +116,8 @@ func (p *pricer) floor(name string, ranks, bytes int) float64 {
 	return floor
 }
 
-// printCrossovers prints two tables of the cheapest algorithms on a network: among all
-// algorithms, and among those that fold in the canonical order.
+// printCrossovers prints two tables of the cheapest algorithms on a network: one among all
+// algorithms, and one among the algorithms that fold in the canonical order.
 func (p *pricer) printCrossovers(out io.Writer, ranks []int, most int) error {
 	for _, table := range []struct {
 		title string

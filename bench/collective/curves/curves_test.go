@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// TestCrossoversAgreeWithExhaustiveSearch compares crossovers with those found by pricing every
-// algorithm at every size.
+// TestCrossoversAgreeWithExhaustiveSearch compares crossovers with the crossovers found by
+// pricing every algorithm at every size.
 func TestCrossoversAgreeWithExhaustiveSearch(t *testing.T) {
 	net, err := simulate.Named("10gbe")
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestDraw(t *testing.T) {
 	require.ErrorContains(t, c.Run(t.Context(), &out), `no network "token-ring"`)
 }
 
-// TestCompare compares the report with errors that were computed by hand.
+// TestCompare compares the errors in the report with errors that were computed by hand.
 func TestCompare(t *testing.T) {
 	net, err := simulate.Preset("loopback")
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestCompare(t *testing.T) {
 	}
 	add("direct", 2, 1<<20, 0.8) // priced 25 % too high
 	add("ring", 2, 1<<22, 1)     // exact
-	add("ring", 2, 1<<10, 100)   // too small to count
+	add("ring", 2, 1<<10, 100)   // too few bytes to be considered
 	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
 
 	var out strings.Builder
@@ -202,8 +202,9 @@ func TestThePageIsTrue(t *testing.T) {
 	}
 }
 
-// alwaysCanonical returns what the page must say of an algorithm's order: "yes" if the
-// algorithm folds in the canonical order for every number of ranks up to 64, otherwise nothing.
+// alwaysCanonical returns the text in the page's column about the order of an algorithm: "yes"
+// if the algorithm folds in the canonical order for every number of ranks up to 64, and
+// otherwise "".
 func alwaysCanonical(a *algorithm.Algorithm) string {
 	for p := 1; p <= 64; p++ {
 		if !canonical(a, p) {

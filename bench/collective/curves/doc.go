@@ -13,8 +13,8 @@
 // at --at ranks, and time against the number of ranks for a short and a long vector. The tables
 // on standard output, in Markdown, give the cheapest algorithm for each size. Bisection finds
 // the sizes at which the cheapest algorithm changes. An algorithm counts as the cheapest until
-// another is 3 per cent cheaper. One table is for all algorithms, and one for the algorithms
-// that fold in the canonical order, whose results are equal in every bit.
+// another algorithm is 3 per cent cheaper. One table is for all algorithms, and one for the
+// algorithms that fold in the canonical order, whose results are equal in every bit.
 //
 // On networks with racks, algorithms that take dimensions get dimensions that follow the racks,
 // as a tuner would set them.
@@ -32,21 +32,23 @@
 // such lines the network is used as it is. All runs are priced on the network. Lines with
 // neither a kind nor an algorithm are skipped. The report has the errors of the prices at 2
 // ranks for sizes from 1 MiB up. It also considers the pairs of runs with the same number of
-// ranks and size, but different programs, whose measured times differ by more than 20 per cent,
-// and has the share of these pairs that prices put in the measured order. With --check the exit
-// code is 1 if an error exceeds 30 per cent or the share is below 80 per cent.
+// ranks and size, but different programs, whose measured times differ by more than 20 per cent.
+// It has the share of these pairs whose prices have the same order as the measured times. With
+// --check the exit code is 1 if an error exceeds 30 per cent or the share is below 80 per cent.
 //
 // # Choice
 //
 // The choice command needs measurements in which the algorithm that the group chooses and all
 // algorithms by name take turns (--algorithm chosen,all --rounds 31). For each number of ranks
-// and size it reports how many times as long the chosen algorithm took as the best algorithm
-// that a group may choose, and as the best of all algorithms. The time of a line is the median
-// of the medians of its rounds. The least time would be a matter of luck: where the system may
-// place two ranks on one core or on two, one round of a program takes up to nine times as long
-// as the next. Rounds in which the chosen algorithm ran by its name count for the choice, too.
+// and size it reports two ratios: the time of the chosen algorithm divided by the time of the
+// best algorithm that a group may choose, and divided by the time of the best of all
+// algorithms. The time of a line is the median of the medians of its rounds. The least time
+// would depend on chance: if the system may place two ranks on one core or on two cores, one
+// round of a program takes up to nine times as long as the next. The time of the choice is
+// computed from its own rounds and from the rounds in which the same algorithm ran by its name.
 // A group chooses among the algorithms that fold in the canonical order for that number of
-// ranks, since the choice must not change any bit of the result. For collectives that do not
+// ranks, because the choice must not change any bit of the result. For collectives that do not
 // fold, it chooses among all algorithms. With --check the exit code is 1 if fewer than 90 per
-// cent of the choices take at most 1.2 times as long as the best that the group may choose.
+// cent of the choices take at most 1.2 times as long as the best algorithm that the group may
+// choose.
 package main

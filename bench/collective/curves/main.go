@@ -103,8 +103,8 @@ type priced struct {
 	seconds float64
 }
 
-// pricer prices AllReduces on a network. It keeps the prices, so that each is computed only
-// once.
+// pricer prices AllReduces on a network. It stores the prices, so that each price is computed
+// only once.
 type pricer struct {
 	ctx    context.Context
 	net    *simulate.Network

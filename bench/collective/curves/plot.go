@@ -16,7 +16,8 @@ import (
 )
 
 // colours is the palette of Okabe and Ito, which people with any colour vision can tell apart.
-// Further curves repeat the colours with other dashes and shapes.
+// If there are more curves than colours, further curves use the same colours with other dashes
+// and other shapes of points.
 var (
 	colours = []color.RGBA{
 		{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
@@ -99,8 +100,7 @@ func (p *pricer) picture(path, title, xLabel string, xs []int, ticks plot.Ticker
 	return nil
 }
 
-// sizeTicks returns ticks at powers of eight, in bytes. rankTicks returns ticks at powers of
-// two.
+// sizeTicks returns ticks at powers of eight bytes. rankTicks returns ticks at powers of two.
 func sizeTicks(lo, hi float64) []plot.Tick {
 	var ticks []plot.Tick
 	for v := 8; float64(v) <= hi; v *= 8 {
@@ -121,8 +121,8 @@ func rankTicks(lo, hi float64) []plot.Tick {
 	return ticks
 }
 
-// timeTicks returns ticks at powers of ten, in seconds, with labels, and at 2 to 9 times these
-// without labels.
+// timeTicks returns ticks for times in seconds. Ticks at powers of ten have labels. Ticks at 2
+// to 9 times a power of ten have none.
 func timeTicks(lo, hi float64) []plot.Tick {
 	names := []string{"1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s", "10 s", "100 s", "1000 s"}
 	var ticks []plot.Tick

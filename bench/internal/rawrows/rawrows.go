@@ -1,5 +1,5 @@
 // Package rawrows stores generated rows in binary files. All contestants of a benchmark read
-// them without parsing, so that the figures include no parser.
+// these files without parsing text, so that the figures do not include the time of a parser.
 package rawrows
 
 import (
@@ -26,7 +26,7 @@ type Layout struct {
 	Rows     int
 	Features int
 	PerRow   int // number of nonzero features in a row; 0 means dense rows
-	// Unlabelled rows have no labels.
+	// Unlabelled is true if rows have no labels.
 	Unlabelled bool `json:",omitempty"`
 }
 
@@ -124,7 +124,7 @@ func (w *Writer) Close() error {
 type Table struct {
 	Layout
 	Values  []float64
-	Indices []int32 // of sparse rows
+	Indices []int32 // the columns of Values, for sparse rows only
 	Labels  []float64
 }
 
@@ -144,8 +144,8 @@ func (l Layout) table(rows int, old Table) Table {
 
 func resize[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
-// raw returns the memory for the contents of one of the files, and the number of its bytes for
-// each row.
+// raw returns the memory into which the file of the given name is read, and the number of bytes
+// that each row takes in this file.
 func (t *Table) raw(name string) (raw []byte, perRow int) {
 	switch name {
 	case ValuesFile:
@@ -156,8 +156,8 @@ func (t *Table) raw(name string) (raw []byte, perRow int) {
 	return arrow.Float64Traits.CastToBytes(t.Labels), 8
 }
 
-// Read reads the rows of a table. If the layout has fewer rows than the files, it reads the
-// first of them.
+// Read reads the rows of a table. If the layout has fewer rows than the files, Read reads the
+// first rows of the files.
 func Read(dir string, l Layout) (*Table, error) {
 	s := source{dir: dir, layout: l}
 	err := s.Open(nil)
@@ -192,7 +192,7 @@ type source struct {
 	layout Layout
 	schema *arrow.Schema
 	files  map[string]*os.File
-	rows   Table // of one batch
+	rows   Table // the rows of one batch
 }
 
 func (r *source) Open(*engine.Context) error {
@@ -225,7 +225,7 @@ func (r *source) ReadShard(c *engine.Context, shard int, out engine.Output) erro
 	return nil
 }
 
-// read fills raw with bytes of a file, starting at the given element.
+// read reads the rows [lo, hi) of the table into r.rows.
 func (r *source) read(lo, hi int) error {
 	r.rows = r.layout.table(hi-lo, r.rows)
 	for _, name := range r.layout.files() {

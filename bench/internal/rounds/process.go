@@ -9,17 +9,18 @@ import (
 	"strings"
 )
 
-// variable is the environment variable with the task of a process that Self started, preceded
-// by the name of the task's type.
+// variable is the environment variable that tells a process started by Self what to do. Its
+// value is the name of the task's type, followed by the task.
 const variable = "SUPERSTEP_BENCH_TASK"
 
-// Task is the work of a process that Self starts.
+// Task is a kind of work that a process started by Self can do.
 type Task struct {
 	name string
 	run  func(text string) (outcome any, err error)
 }
 
-// TaskOf returns the Task for values of type T.
+// TaskOf returns the Task that calls run with a value of type T. Self passes the value to the
+// process.
 func TaskOf[T, O any](run func(T) (O, error)) Task {
 	return Task{fmt.Sprintf("%T", *new(T)), func(text string) (any, error) {
 		var t T
@@ -30,9 +31,9 @@ func TaskOf[T, O any](run func(T) (O, error)) Task {
 	}}
 }
 
-// Main is the main function of a program. In a process that Self started, it does the task and
-// prints the outcome as JSON. In any other process, it runs the program. An error ends the
-// process with status 1.
+// Main is the main function of a program. In a process that Self started, it does the process's
+// task, which must be of one of the given tasks' types, and prints the outcome as JSON. In any
+// other process, it runs the program. An error ends the process with status 1.
 func Main(name string, program func() error, tasks ...Task) {
 	if err := runMain(program, tasks); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
@@ -57,7 +58,8 @@ func runMain(program func() error, tasks []Task) error {
 	return fmt.Errorf("there is no task %s", name)
 }
 
-// Self returns a command that runs this program to do a task.
+// Self returns a command that runs this program in a new process, where Main does the given
+// task.
 func Self(task any) (*exec.Cmd, error) {
 	path, err := os.Executable()
 	if err != nil {

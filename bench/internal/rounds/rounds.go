@@ -21,8 +21,9 @@ func Order[T any](all []T, round int) []T {
 	return order
 }
 
-// Play runs all contestants in turn, for the given number of rounds. It prints what is
-// compared, and the contestant that is running.
+// Play runs all contestants in turn, for the given number of rounds. Before each run it writes
+// to progress the text on, which names what is compared, the number of the round, and the title
+// of the contestant.
 func Play[T any](all []T, count int, on string, progress io.Writer, title func(T) string, run func(round int, contestant T) error) error {
 	for round := range count {
 		for _, c := range Order(all, round) {
@@ -35,8 +36,8 @@ func Play[T any](all []T, count int, on string, progress io.Writer, title func(T
 	return nil
 }
 
-// Median returns the middle value. Of an even number of values it returns the lower of the two
-// middle ones, and NaN if there are no values.
+// Median returns the middle value. If the number of values is even, it returns the lower of the
+// two middle values. If there are no values, it returns NaN.
 func Median(all []float64) float64 {
 	if len(all) == 0 {
 		return math.NaN()
@@ -44,8 +45,8 @@ func Median(all []float64) float64 {
 	return slices.Sorted(slices.Values(all))[(len(all)-1)/2]
 }
 
-// MedianRatio returns the median, over the rounds, of the ratio of a contestant's figure to
-// another contestant's figure in the same round.
+// MedianRatio returns the median of of[i]/to[i] over the rounds i. of and to have the figures
+// of two contestants in each round.
 func MedianRatio(of, to []float64) float64 {
 	ratios := make([]float64, len(of))
 	for i := range of {

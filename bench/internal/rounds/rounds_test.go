@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	}, TaskOf(sum.add), TaskOf(func(string) (int, error) { return 0, errors.New("no number") }))
 }
 
-// sum is a task.
+// sum is a task for the tests: the process adds two numbers.
 type sum struct{ A, B float64 }
 
 func (s sum) add() (sum, error) { return sum{A: s.A + s.B}, nil }
@@ -30,7 +30,7 @@ func TestSelf(t *testing.T) {
 	got, err := Outcome[sum](child)
 	require.NoError(t, err)
 	require.InDelta(t, 0.3, got.A, 1e-15)
-	for _, task := range []any{"a", 7} { // the first task fails, and the type of the second is unknown
+	for _, task := range []any{"a", 7} { // "a" makes the task fail, and Main knows no task of the type of 7
 		child, err := Self(task)
 		require.NoError(t, err)
 		_, err = Outcome[int](child)

@@ -22,9 +22,9 @@ func PeakRSS() (int64, error) {
 }
 
 // PeakOf returns the largest resident size, in bytes, of a child process that has ended, or 0
-// if it is unknown. The system's figure for a child includes the resident size of this process
-// when it started the child. If the figure is no larger than that, the peak of the child is
-// unknown.
+// if it is unknown. The system's figure for a child is at least the resident size that this
+// process had when it started the child. PeakOf therefore returns 0 if the figure does not
+// exceed the largest resident size of this process.
 func PeakOf(ended *os.ProcessState) int64 {
 	peak := peakOf(ended)
 	if own, err := PeakRSS(); err == nil && peak <= own {

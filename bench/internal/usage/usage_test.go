@@ -41,7 +41,7 @@ func allocate(n int) {
 // this process, and unknown otherwise.
 func TestPeakOf(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Log("what this system tells is not known")
+		t.Log("what this system reports is not known")
 		return
 	}
 	allocate(64 << 20)
@@ -87,8 +87,8 @@ func TestPeakRSS(t *testing.T) {
 	require.Greater(t, after, before+size/2)
 }
 
-// TestCPU requires that one busy goroutine uses about as much processor time as wall time, and
-// never more than all processors have.
+// TestCPU requires that the processor time of one busy goroutine is close to the wall time, and
+// never larger than the wall time multiplied by the number of processors.
 func TestCPU(t *testing.T) {
 	before, began := CPU(), time.Now()
 	x := uint64(1)
@@ -100,7 +100,7 @@ func TestCPU(t *testing.T) {
 	used, passed := CPU()-before, time.Since(began)
 	runtime.KeepAlive(x)
 	if used == 0 {
-		t.Log("this system does not tell processor time")
+		t.Log("this system does not report processor time")
 		return
 	}
 	require.Positive(t, used)
