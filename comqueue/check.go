@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// checks find two mistakes of user functions: modified rows that others share, and replicated
-// objects that differ among subtasks. The checks are made after the verdict of each superstep,
-// if the job enables them.
+// checks find two mistakes of user functions: rows that were modified although other subtasks,
+// queues or operators share them, and replicated objects that differ among subtasks. The checks
+// are made after the verdict of each superstep, if the job enables them.
 type checks struct {
 	broadcast map[string]bool // names of the broadcast inputs
 	watched   [][]watched     // by subtask: its partitioned rows
@@ -68,10 +68,10 @@ func (c *checks) begin(subtask, step int, objects *shared.Objects) error {
 
 func (c *checks) isBroadcast(name string) bool { return c.broadcast[name] }
 
-// check returns an error if rows that others share were modified in a superstep, or if the
-// subtasks did not hold the same replicated objects when the superstep began. All subtasks call
-// it. The first subtask of each process checks the rows while the others wait, so that no
-// function runs meanwhile.
+// check returns an error if shared rows were modified in a superstep, or if the subtasks did
+// not hold the same replicated objects when the superstep began. All subtasks call it. The
+// first subtask of each process checks the rows while the others wait, so that no function runs
+// meanwhile.
 func (b *body) check(step int) error {
 	ctx := b.context.Context()
 	if b.acrossProcesses() { // in one process all subtasks have waited for the verdict
@@ -98,7 +98,7 @@ func (b *body) check(step int) error {
 // cannot read. A file whose rows a function has modified looks damaged too; a modifiedError is
 // therefore returned without a look at the files.
 func (b *body) checkRowsOfAll(step int) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // for the files of other subtasks
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // so that a fault in a file of another subtask is a panic
 	var found modifiedError
 	failed := b.guard(func() error {
 		if err = b.checkRows(step); errors.As(err, &found) {
@@ -112,7 +112,7 @@ func (b *body) checkRowsOfAll(step int) (err error) {
 	return err
 }
 
-// modifiedError says that a function has modified rows that others share.
+// modifiedError says that a function has modified shared rows.
 type modifiedError string
 
 // Error implements error.

@@ -26,15 +26,16 @@
 //
 // # Rows
 //
-// A queue is given its rows under keys, shard by shard or broadcast, and reads them by column.
-// A column is made beside its key, and name and type are checked when the job is built:
+// A queue gets its rows under keys, either partitioned by shard or broadcast, and reads them by
+// column. A column is made from its key when the queue is described. Its name and type are
+// checked when the job is built:
 //
 //	edges := comqueue.PartitionedRows("edges")
 //	src   := edges.Ints("src")
 //	...
 //	for i, from := range src.Get(ctx, shard) { ... }
 //
-// The key's own Get returns the rows as a Frame. It is for code that learns only at run time
+// The key's own Get returns the rows as a Frame. Get is for code that learns only at run time
 // which columns exist.
 //
 // # What happens
@@ -50,10 +51,10 @@
 // # Objects
 //
 // Stages share objects through typed keys of package shared. An object belongs to one subtask
-// of one queue, and is released when the queue ends, whether it succeeds or fails. Replicated
-// keys hold the same value on every subtask, PerShard keys belong to a shard, Scratch keys are
-// disposable. Reading a key that was never put fails the subtask with an error that names the
-// key.
+// of one queue, and is released when the queue ends, whether it succeeds or fails. A Replicated
+// key has the same value on every subtask. A PerShard key has a value for each shard. The
+// values of a Scratch key may be dropped between supersteps. Reading a key that was never put
+// fails the subtask with an error that names the key.
 //
 // State that a later superstep needs must be kept: under Replicated and PerShard keys, or in
 // the snapshots of stages that AddNew makes. A subtask that joins later finds only this state.
@@ -70,13 +71,13 @@
 // is three stages), and the plan counts its calls, bytes and seconds:
 //
 //	AllReduce(buffer)                    every subtask gets the fold of all buffers
-//	ReduceScatter(from, into)            ... and its own block of it only
-//	Broadcast(buffer), BroadcastObject   every subtask gets that of subtask 0, or of the Root
-//	AllGather(from, into)                every subtask gets all buffers, one behind the other
-//	Gather(from, into)                   ... subtask 0 only, or the Root
-//	AllReduceObject, -ShardObjects       objects of any type, by a codec and a function that merges
+//	ReduceScatter(from, into)            every subtask gets one block of the fold of all buffers
+//	Broadcast(buffer), BroadcastObject   every subtask gets the buffer of subtask 0, or of the Root
+//	AllGather(from, into)                every subtask gets all buffers, concatenated
+//	Gather(from, into)                   subtask 0, or the Root, gets all buffers, concatenated
+//	AllReduceObject, -ShardObjects       AllReduce of objects of any type, with a codec and a merge function
 //	AllReduceShardSparse                 sums of vectors that are mostly zero
-//	Barrier()                            nobody passes before all have come
+//	Barrier()                            no subtask passes before all have arrived
 //
 // All subtasks run these stages in the same order. If the lengths of the subtasks' buffers or
 // their operators do not fit together, the error names two subtasks. A stage does not change
@@ -101,8 +102,8 @@
 // ring, fold the parts of each subtask first. Then the result depends on parallelism too, and
 // the plan says so.
 //
-// A function given to Do is shared by all subtasks of a process and must not keep state. Stages
-// with state are added with AddNew, one instance per subtask.
+// A function given to Do is shared by all subtasks of a process and must not keep state. A
+// stage with state is added with AddNew, which makes one instance of it per subtask.
 //
 // # Several processes
 //

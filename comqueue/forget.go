@@ -4,7 +4,7 @@ import "fmt"
 
 // Snapshotter must be implemented by an instance of a stage added by AddNew if results depend
 // on fields that the instance has set in an earlier superstep. Snapshots are kept with the
-// objects of the queue, and restored on the subtask of the same number. A queue with a
+// objects of the queue, and restored on the subtask with the same number. A queue with a
 // Snapshotter cannot continue at another parallelism. State under keys of package shared does
 // not have that limitation.
 type Snapshotter interface {

@@ -45,10 +45,10 @@ func (q *IterativeComQueue) Begin(f func(ctx *ComContext) error) *IterativeComQu
 	return q.addOpening(opening{begins: true, name: openingName(f), f: f, identity: f})
 }
 
-// Init adds a function that is called on every subtask before its first superstep. That is a
-// later superstep of the queue if the subtask joins later. The function makes scratch: buffers,
-// and data computed from rows and from kept objects. It must not put a kept object. StepNo
-// returns 0 in the function, as scratch must not depend on the superstep.
+// Init adds a function that is called on every subtask before its first superstep. If the
+// subtask joins later, that is not the first superstep of the queue. The function makes
+// scratch: buffers, and data computed from rows and from kept objects. It must not put a kept
+// object. StepNo returns 0 in the function, as scratch must not depend on the superstep.
 func (q *IterativeComQueue) Init(f func(ctx *ComContext) error) *IterativeComQueue {
 	return q.addOpening(opening{name: openingName(f), f: f, identity: f})
 }

@@ -201,7 +201,8 @@ func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {
 	return []engine.Stage{{Node: begin, Repeat: loop}}, nil
 }
 
-// producer is a stage that fills a forest for a buffer. reducer is a stage that reduces it.
+// producer is a stage that fills a forest for a buffer. reducer is a stage that reduces such a
+// buffer.
 type producer interface{ fills() shared.AnyKey }
 type reducer interface {
 	reduces() shared.AnyKey
@@ -221,7 +222,7 @@ type layout struct {
 // whose ForEachShard it looks for.
 type open struct {
 	position int
-	loop     *repeat // innermost loop around it, nil for none
+	loop     *repeat // innermost loop around the stage, nil for none
 	key      shared.AnyKey
 	function string // AllReduce or ReduceScatter; "" for a ForEachShard
 }

@@ -17,15 +17,15 @@ import (
 // the stage after which the objects differ. As they take several times as long as checks, they
 // are made only in a second run, after a run has failed.
 //
-// A subtask writes to its fingerprints of the superstep's parity. In check, subtask 0 reads
-// those of the previous superstep while the other subtasks wait.
+// A subtask stores only its own fingerprints, by the parity of the superstep. In check, subtask
+// 0 reads the fingerprints of the previous superstep while the other subtasks wait.
 type traces struct {
 	stages []engine.StageSpec // of the queue, as in the plan
 	held   [][2][]stagePrints // by subtask, parity and stage
 }
 
-// stagePrints are the fingerprints after a stage. For a stage in an inner loop they are those
-// after the last round.
+// stagePrints are the fingerprints after a stage. For a stage in an inner loop they are the
+// fingerprints after the last round.
 type stagePrints struct {
 	ran  bool
 	held []shared.Fingerprint
