@@ -52,7 +52,8 @@ func (s *clientSink) newOperator() Operator {
 	return s.operator()
 }
 
-// Begin, Commit and Abort call the sink if this process writes the output, and else do nothing.
+// Begin, Commit and Abort call the sink if this process writes the output, and otherwise do
+// nothing.
 
 func (s *clientSink) Begin() error {
 	if s.remote() {

@@ -2,7 +2,7 @@ package engine
 
 import "strings"
 
-// The states of a job on a cluster that are shown differently from others.
+// The states of a job on a cluster that are shown differently from other states.
 const (
 	uploadingState  = "uploading"
 	runningState    = "running"

@@ -59,7 +59,7 @@ func runOnCluster[A any](ctx context.Context, job *Job[A], args A, c *config) (*
 		r.store.release()
 		var ended *JobError
 		if errors.As(err, &ended) {
-			return nil, err // it names the job
+			return nil, err // err already names the job
 		}
 		return nil, fmt.Errorf("%s: %w", jobTitle(job.name), err)
 	}

@@ -15,8 +15,8 @@ import (
 // operator has the origin of its input.
 type origins struct {
 	of       []uint64          // origin of each node
-	sameKind map[uint64]uint64 // number of nodes of the same kind with the same inputs, by their hash
-	drawn    map[string]uint64 // number of calls of OwnDrawPurpose, by the result of DrawPurpose
+	sameKind map[uint64]uint64 // hash of a kind and of inputs -> number of nodes that have them
+	drawn    map[string]uint64 // result of DrawPurpose -> number of calls of OwnDrawPurpose
 }
 
 // add computes the origin of the next node.

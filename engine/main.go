@@ -46,10 +46,10 @@ const (
 // Hooks such as AfterRun write results to standard output. Progress, logs and errors go to
 // standard error, without colours if NO_COLOR is set.
 //
-// The first interrupt cancels the run. A second one ends the process at once, unless it comes
-// within a quarter of a second, as one key press may send two. While the job is being built, the
-// first interrupt ends the process at once, as nothing has started. While hooks run, interrupts
-// have the default effect.
+// The first interrupt cancels the run. A second interrupt ends the process at once. It is
+// ignored if it comes within a quarter of a second, as one key press may send two. While the
+// job is being built, the first interrupt ends the process at once, as nothing has started.
+// While hooks run, interrupts have the default effect.
 //
 // With --cluster the job runs on a cluster, see Cluster. Everything else is the same, except
 // that with --detach Main prints the job's name on standard output and calls no hooks.
@@ -106,7 +106,7 @@ func AfterRun[A any](f func(args A, r *Result) error) MainOption {
 	hook := afterRun{site: userSite(), args: reflect.TypeFor[A]()}
 	if f != nil {
 		hook.call = func(args any, r *Result) error {
-			a, _ := args.(A) // the method of has checked the type; args is nil if A is an interface and its value is nil
+			a, _ := args.(A) // the method named of has checked the type; args is nil if A is an interface and its value is nil
 			return f(a, r)
 		}
 	}
@@ -313,7 +313,7 @@ func (p *program) clusterHooks(screen *display, began func()) clusterHooks {
 }
 
 // sayDetached prints the name of a job that was left to its cluster on standard output, for
-// programs. For people it says which commands there are for the job.
+// programs. For people it also says which commands there are for the job.
 func (p *program) sayDetached(screen *display, job string) error {
 	if screen.mode != progressOff {
 		fmt.Fprintf(screen, "%s: the cluster has the job; `superstep show %s` shows its state, `superstep logs %s` what it writes, `superstep cancel %s` ends it\n", p.name, job, job, job)

@@ -37,7 +37,7 @@ type interrupts struct {
 	mu        sync.Mutex              // held while the process exits, so that no run begins
 	cancel    context.CancelCauseFunc // cancels the run; nil after a signal
 	signalled bool                    // a signal has cancelled the run
-	at        time.Time               // when it did
+	at        time.Time               // time of the signal that cancelled the run
 }
 
 // interrupts begins to handle signals.

@@ -16,8 +16,8 @@ var modulePath = strings.TrimSuffix(reflect.TypeFor[Builder]().PkgPath(), "/engi
 // is reported with the source line of their caller.
 var library = []string{"engine", "operators", "comqueue", "algorithms", "collective", "shared", "internal"}
 
-// commands is the package of the built-in jobs. It is not user code either, as their users
-// have a command line and no source lines.
+// commands is the package of the built-in jobs. It is not user code either, as the users of
+// built-in jobs have a command line and no source lines.
 const commands = "cmd/internal/builtin"
 
 // userSite returns the position, such as "file.go:31", of the innermost frame of the

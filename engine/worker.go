@@ -74,8 +74,8 @@ func registerJobs(jobs []Runnable) {
 	}
 }
 
-// usable reports whether a job can run in another process. Why other jobs cannot is reported when
-// they are run.
+// usable reports whether a job can run in another process. If it cannot, the reason is reported
+// when the job is run.
 func usable(j Runnable) bool { return j != nil && j.check() == nil && j.Name() != "" }
 
 // checkOffered returns an error if this program, started as a worker, would not know the job.
@@ -125,7 +125,8 @@ type workerEnv struct {
 const (
 	// beatEvery is the default time between heartbeats.
 	beatEvery = 500 * time.Millisecond
-	// stopTimeout is the default of how long user code may continue after it was told to end.
+	// stopTimeout is the default time for which user code may continue after the worker was
+	// told to end.
 	stopTimeout = 10 * time.Second
 	// drainGrace is how long the task manager may take to read the remaining messages.
 	drainGrace = 5 * time.Second

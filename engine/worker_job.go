@@ -188,8 +188,8 @@ func (j *workerJob) memory() int64 {
 	return d.Memory
 }
 
-// rebuild builds the job from the client's facts and compares the graphs. A worker with another
-// graph must not run.
+// rebuild builds the job from the client's facts and compares the graphs. A worker whose graph
+// differs must not run.
 func rebuild(job Runnable, d *wire.Deployment, c *config) (*Builder, error) {
 	theirs, err := plan.DecodeGraph(d.Spec.Graph)
 	if err != nil {

@@ -174,7 +174,7 @@ func (w *worker) hear(m *wire.ToWorker) {
 	w.step(w.eventOf(m))
 }
 
-// eventOf returns the event of a message, which is hearNonsense if the message is not for this
+// eventOf returns the event of a message, which is hearInvalid if the message is not for this
 // worker.
 func (w *worker) eventOf(m *wire.ToWorker) workerEvent {
 	first := w.job != nil && w.job.deployment.Worker == 0
