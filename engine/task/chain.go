@@ -18,7 +18,7 @@ type link struct {
 	task    *subtask
 	node    *plan.Node
 	context *Context
-	port    int // the operator's input that the parent feeds
+	port    int // input of the operator that the previous link feeds
 
 	operator Operator // either operator or source is set; in queues neither is
 	source   Source
@@ -26,12 +26,12 @@ type link struct {
 	closer   func() error // closes the Loop of a queue; set for the queue's first node
 	shardOf  func() int   // returns the shard at work, on any goroutine; set for the nodes of queues
 
-	next []*link // operators chained behind
+	next []*link // links chained behind this link
 	outs []chainOutput
 
 	borrowed borrowed // rows of the current shard, if rows are checked
 
-	schema *arrow.Schema // schema of the last rows, which is as the node declares
+	schema *arrow.Schema // schema of the last rows; it equals the schema that the node declares
 	whole  []int         // columns of schema that must not have nulls
 	given  arrow.Record  // the operator's last input of this shard, whose schema is checked already
 
@@ -45,7 +45,7 @@ type side struct {
 	borrowed borrowed // if rows are checked
 }
 
-// chainOutput is an output, with a link for the node to which failures to place rows are attributed.
+// chainOutput is an output with the link to which failures to place rows are attributed.
 type chainOutput struct {
 	output
 	to *link // represents the receiving node in this subtask

@@ -70,8 +70,8 @@ func (c *Context) ChecksRows() bool { return c.checked }
 
 // HoldSide counts n more bytes as memory of the side input at port, such as for a copy of its
 // rows. They are counted until no subtask of the process needs the input any more. For memory
-// that all subtasks share, it is called once, before the memory is allocated. It fails if the
-// side inputs of the run together would exceed the run's memory budget.
+// that all subtasks share, HoldSide is called once, before the memory is allocated. It fails if
+// the side inputs of the run together would exceed the run's memory budget.
 func (c *Context) HoldSide(port int, n int64) error {
 	s := c.inputs[port]
 	if err := s.memory.hold(s, n); err != nil {

@@ -62,10 +62,11 @@
 // receiving ends of an edge in a process share one record of the source shards that have ended.
 // The cost of an exchange is thus proportional to its rows and its shards: nothing is sent or
 // kept for pairs of shards, or of subtasks, that exchange no rows. A sender waits only until
-// earlier messages are stored, which credits ensure. So the rows that operators see, and their
-// order, do not depend on timing, parallelism or memory. No graph can deadlock: a waiting
-// subtask waits for a source shard to end, the senders are earlier in the topological order, and
-// the first of them does not wait.
+// earlier messages are stored; credits limit how many are not stored yet. So the rows that
+// operators see, and their order, do not depend on timing, parallelism or memory. No graph can
+// deadlock: a subtask that waits for rows waits for a source shard to end. The senders of these
+// rows are earlier in the topological order, and the first subtasks in that order read no rows,
+// so they do not wait.
 //
 // The disadvantage is that there is no back-pressure: rows that a slow reader has not read are
 // held in memory and then spilled. This package therefore treats the pipelined and the
@@ -98,7 +99,7 @@
 // worker.go has the steps of a worker; build.go makes its subtasks, and run.go runs them.
 // sinks.go begins and commits sinks. outcome.go has the result of a worker. subtask.go and
 // chain.go call operators. output.go and inbox.go are the two ends of an exchange, ends.go
-// records which of its source shards have ended, and spill.go is its file. side.go has broadcast
-// inputs. superstep.go has the loop of queues, and gang.go their state. cut.go and regroup.go
-// continue a queue with another gang. record.go makes the report.
+// records which source shards of an edge have ended, and spill.go has the file of an inbox.
+// side.go has broadcast inputs. superstep.go has the loop of queues, and gang.go their state.
+// cut.go and regroup.go continue a queue with another gang. record.go makes the report.
 package task

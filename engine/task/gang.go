@@ -39,8 +39,8 @@ type gang struct {
 	cuts, left atomic.Int32
 	to         int
 
-	// Only the goroutine of member 0 uses these while it runs. Except for ended, they cover the
-	// whole queue, including earlier gangs.
+	// Only the goroutine of member 0 uses the following fields while it runs. Except for ended,
+	// they cover the whole queue, including earlier gangs.
 	steps       int
 	done        bool // no superstep follows
 	stopped     bool

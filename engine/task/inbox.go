@@ -56,7 +56,7 @@ type inbox struct {
 	sorted pieceQueue // pieces of shard
 
 	shard int // destination shard being read, -1 before the first; changes under both mutexes
-	need  int // the value of until that the reader waits for; under the mutex of ends
+	need  int // the reader waits until ends.until has reached this value; under the mutex of ends
 
 	// Only the reader's goroutine uses these.
 	pieces []*piece
@@ -69,7 +69,7 @@ type piece struct {
 	source int   // shard
 	number int64 // counts the pieces of the inbox in the order of arrival
 	size   int64 // bytes of its rows
-	lo, hi int   // range of rows in the message; from 0 in the file
+	lo, hi int   // range of rows in the message; in the file lo is 0
 	at     disk.Block
 	next   *piece
 }
@@ -327,7 +327,7 @@ func (in *inbox) discard(p *piece) {
 //
 // Small pieces that have already arrived are joined into batches of about batchRows rows and at
 // most joinBytes bytes, so that operators get few batches even from many small source shards.
-// next does not wait for more rows than the first ones.
+// next waits only for the first rows of a batch, and not for rows to join with them.
 func (in *inbox) next(ctx context.Context, shard int, waited *time.Duration) (arrow.Record, error) {
 	if shard != in.shard {
 		in.begin(shard)

@@ -49,7 +49,8 @@ type Loop interface {
 	// superstep was the last of the gang: the queue ends, or is cut. After may call
 	// collectives, the same on every subtask. If all subtasks are in one process, all have
 	// finished the stages of the superstep, and After may read the results of other subtasks.
-	// If they are in several processes it must not, as others may be in another superstep.
+	// If they are in several processes it must not, as other subtasks may be in another
+	// superstep.
 	After(step int, last bool) error
 	// Cut is called instead of the next superstep or of Finish. It returns that state of the
 	// subtask on which the result depends, so that a gang of the given number of subtasks can
@@ -92,8 +93,8 @@ type Stage struct {
 type Repeat struct {
 	// Max is the largest number of rounds, at least 1.
 	Max int
-	// Begin, if set, is called before each round, numbered from 1, and before its While. It is
-	// called with 0 when the last round has ended.
+	// Begin, if set, is called before each round, and before the While of that round, with the
+	// number of the round, from 1. It is called with 0 when the last round has ended.
 	Begin func(round int)
 	// While, if set, is evaluated by every subtask before each round, and must return the same
 	// on all of them. false ends the rounds, even before the first.

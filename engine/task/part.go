@@ -57,9 +57,9 @@ type JointSink interface {
 	// Written describes what this worker wrote to the temporary place, for Complete. It is
 	// called when all subtasks of the worker have succeeded.
 	Written() ([]byte, error)
-	// Leave releases what this process holds, and does not change files. It is called on a
-	// worker other than 0 after Join, as worker 0 removes the temporary output, and after a
-	// resumed commit has failed.
+	// Leave releases what this process holds, and does not change files. It is called on
+	// workers other than 0 after Join, as only worker 0 removes the temporary output. It is
+	// also called after a resumed commit has failed.
 	Leave() error
 	// Aside returns the directory to which the output is written before it is visible. The
 	// directory identifies the output among the outputs of a run. It is known after Begin. It is
@@ -77,8 +77,8 @@ type JointSink interface {
 	// TakeBack undoes what Place has done, if anything. It is called on all sinks on which
 	// Complete was called, beginning with the first sink of the set.
 	TakeBack() error
-	// Finish removes the files that only Place and TakeBack needed. The output stays. Files
-	// that cannot be removed are left to the next run.
+	// Finish removes the files that only Place and TakeBack needed. The output remains visible.
+	// Files that cannot be removed are left to the next run.
 	Finish()
 	// Settle is called after Finish, once no process will resume the commit any more. It removes
 	// the record that says that the commit is finished.

@@ -61,7 +61,7 @@ func (m *member) handOver(to int) error {
 }
 
 // leave is called when the member has ended. A member that failed aborts the group; its failure
-// is already recorded in the run. The last member starts the next gang if all were cut.
+// is already recorded in the run. The last member starts the next gang if all members were cut.
 func (m *member) leave() error {
 	var cause error
 	if m.err != nil {

@@ -59,7 +59,7 @@ func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env En
 	return report, nil
 }
 
-// also joins a later error more to err. It returns err unchanged if more is nil.
+// also joins more, a later error, to err. It returns err unchanged if more is nil.
 func also(err, more error) error {
 	if more == nil {
 		return err
@@ -80,8 +80,8 @@ type run struct {
 	began        time.Time
 
 	budget  *Budget   // of the run
-	slots   []*Budget // the share of budget of each index in mine
-	runs    []*Budget // the share of each slot that exchanges may hold
+	slots   []*Budget // the share of budget of each subtask index in subtaskRange
+	runs    []*Budget // the part of each slot's budget that exchanges may hold
 	transit transit
 	spilled atomic.Int64
 
@@ -287,8 +287,8 @@ func (r *run) abandoned() bool {
 }
 
 // closeGroups ends the goroutines of the groups of queues. The members have ended and their
-// results are final, so an error is only logged. There may be one, as other processes may leave
-// a group much later.
+// results are final, so an error is only logged. An error is possible because other processes
+// may leave a group much later.
 func (r *run) closeGroups() {
 	if r.abandoned() {
 		return // members still use them; the process is about to end

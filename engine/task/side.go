@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// sideInput is the process's one copy of the rows of a side edge. Subtasks wait for done and
-// then share records.
+// sideInput holds the process's only copy of the rows of a side edge. Subtasks wait for done
+// and then share records.
 type sideInput struct {
 	name    string      // of the sender, for errors
 	memory  *sideMemory // of the whole run
@@ -33,7 +33,7 @@ type sideInput struct {
 	// Only the methods of memory use these, under its mutex.
 	held  int64 // bytes held
 	over  int64 // bytes of all rows received so far if they did not fit and none are kept, else 0
-	freed int64 // bytes held until the input was released, if another input did not fit by then
+	freed int64 // bytes that were held when the input was released, if another input had failed to fit before
 }
 
 var _ transport.Receiver = (*sideInput)(nil)
