@@ -495,6 +495,6 @@ func TestRowsLeaveTheBudget(t *testing.T) {
 		_, result, err := runOnce(t, build, append(options, engine.Parallelism(1), engine.Shards(16))...)
 		require.NoError(t, err)
 		require.Greater(t, result.Report.PeakMemory, int64(8*n))
-		require.Less(t, result.Report.PeakMemory, int64(4*8*n), "of %d queues", queues)
+		require.Less(t, result.Report.PeakMemory, int64(4*8*n), "the rows of %d queues must not all count at the same time", queues)
 	}
 }

@@ -42,7 +42,7 @@ func TestDamageIsFoundOnce(t *testing.T) {
 	sound, damaged, ended := gangOf(t.Context()), gangOf(t.Context()), gangOf(ctx)
 	require.Equal(t, failure, fails(sound.bodies[0]))
 	block[3] ^= 1
-	require.Equal(t, failure, fails(sound.bodies[1]), "the files are not verified again")
+	require.Equal(t, failure, fails(sound.bodies[1]), "the files must not be verified again")
 	require.ErrorContains(t, fails(damaged.bodies[1]), "rows, kept beyond the memory budget: the file ")
 	require.Equal(t, 7, damaged.bodies[1].context.currentShard())
 	block[3] ^= 1
@@ -73,7 +73,8 @@ func TestDamageIsFoundOnce(t *testing.T) {
 	}))
 	require.Equal(t, 3, b.context.currentShard())
 
-	// Damage of blocks of other subtasks is found too, and the function's own errors stay.
+	// Damage of blocks of other subtasks is found too, and the errors of the function itself
+	// are kept.
 	block[3] ^= 1
 	g := gangOf(t.Context())
 	g.bodies[2].rowsOnDisk, g.bodies[2].made.onDisk = nil, g.bodies[2].rowsOnDisk

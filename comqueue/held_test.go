@@ -143,7 +143,7 @@ func TestRowsThatNoFileHolds(t *testing.T) {
 type holder struct {
 	bytes       int64
 	held, taken chan struct{}
-	used        *func() int64 // of the slot's memory
+	used        *func() int64 // returns how many bytes of the slot's memory are in use
 }
 
 func (h holder) Open(c *engine.Context) error {
@@ -203,7 +203,7 @@ func TestRowsBesideOthers(t *testing.T) {
 type crowding struct {
 	bytes             int64
 	when, held, taken chan struct{}
-	used              *func() int64 // of the slot's memory
+	used              *func() int64 // returns how many bytes of the slot's memory are in use
 }
 
 func (h crowding) Close() error { return nil }
@@ -228,7 +228,7 @@ func (h crowding) ReadShard(c *engine.Context, shard int, _ engine.Output) error
 	return nil
 }
 
-// TestRowsWhileOthersCrowd requires that each shard is moved to disk once, even if another
+// TestRowsWhileOthersUseMemory requires that each shard is moved to disk once, even if another
 // source temporarily takes more memory than the budget has.
 func TestRowsWhileOthersUseMemory(t *testing.T) {
 	const per, budget = 40_000, 4 << 20 // shards of 320 kB, each in its own file
@@ -311,7 +311,7 @@ func TestRowsThatChangeWhileTheQueueCloses(t *testing.T) {
 				default:
 					require.NoError(t, err)
 				}
-				if !damaged { // damage is found at the end, when rows may have left
+				if !damaged { // damage is found at the end, when rows may already have been emitted
 					require.Equal(t, !perShard && fails == nil, emitted.Load())
 				}
 			}

@@ -499,8 +499,8 @@ func TestLostRowsFailTheJob(t *testing.T) {
 
 // TestFailuresOfDamagedRows requires that damage is reported as the cause if a function fails
 // because of it: a stage, a function of WithState, or a function of Init that is called again.
-// In the cases whose field says is not empty, the failure of the function must also be part of
-// the error.
+// In the cases whose field "says" is not empty, the failure of the function must also be part
+// of the error.
 func TestFailuresOfDamagedRows(t *testing.T) {
 	check := func(f *comqueue.Frame) error {
 		for _, v := range f.Floats("value") {
