@@ -204,7 +204,7 @@ func TestNoDeadlock(t *testing.T) {
 		require.NoError(t, err)
 		choose := lcg(rapid.Uint64().Draw(t, "schedule"))
 		x := newExecution(p, func(VertexID) bool { return choose(2) == 0 })
-		require.Empty(t, x.run(choose), "these vertices wait for ever in the plan\n%s", p.Text())
+		require.Empty(t, x.run(choose), "no vertex may wait for ever in the plan\n%s", p.Text())
 	})
 }
 

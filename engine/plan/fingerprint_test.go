@@ -50,10 +50,10 @@ func TestFingerprintCoversEverything(t *testing.T) {
 			}
 			return
 		case reflect.Slice:
-			require.Equal(t, 1, v.Len(), "%s is not set", path)
+			require.Equal(t, 1, v.Len(), "%s must be set by full", path)
 			walk(path+"[0]", func(g *Graph) reflect.Value { return get(g).Index(0) })
 		}
-		require.False(t, v.IsZero(), "%s is not set", path)
+		require.False(t, v.IsZero(), "%s must be set by full", path)
 		g := full()
 		switch v := get(g); v.Kind() {
 		case reflect.String:
@@ -100,7 +100,7 @@ func TestFingerprintBoundaries(t *testing.T) {
 		(&Graph{Facts: []Fact{{"a", "b"}}}).Fingerprint(),
 	} {
 		first, taken := seen[f]
-		require.False(t, taken, "%d and %d", first, i)
+		require.False(t, taken, "graphs %d and %d must have different fingerprints", first, i)
 		seen[f] = i
 	}
 }
