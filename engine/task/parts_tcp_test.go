@@ -42,7 +42,7 @@ func joinTCP(dir string) func(worker int) joinFunc {
 	}
 }
 
-// overTCP returns a together whose workers connect over TCP, as separate processes do.
+// overTCP returns a partsRun whose workers connect over TCP, as separate processes do.
 func overTCP(t testing.TB, workers int) *partsRun {
 	all, addresses := make([]*remote.Network, workers), make([]string, workers)
 	for w := range all {
