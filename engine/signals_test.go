@@ -138,7 +138,7 @@ func TestMainSignalsAtOnce(t *testing.T) {
 		}), "x")
 		return nil
 	})
-	w := programEnv{listen: hears(signals), now: func() time.Time { return at }, exit: func(int) { t.Error("the run is left before it has ended") }}
+	w := programEnv{listen: hears(signals), now: func() time.Time { return at }, exit: func(int) { t.Error("the program must not exit before the run has ended") }}
 	got := runIn(t, job, w, "--progress off --parallelism 1")
 	require.Equal(t, outcome{exitFailed, "", "prog: cancelled\n"}, got)
 }
