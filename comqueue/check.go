@@ -70,8 +70,8 @@ func (c *checks) isBroadcast(name string) bool { return c.broadcast[name] }
 
 // check returns an error if shared rows were modified in a superstep, or if the subtasks did
 // not hold the same replicated objects when the superstep began. All subtasks call it. The
-// first subtask of each process checks the rows while the others wait, so that no function runs
-// meanwhile.
+// first subtask of each process checks the rows while the other subtasks wait, so that no
+// function runs meanwhile.
 func (b *body) check(step int) error {
 	ctx := b.context.Context()
 	if b.acrossProcesses() { // in one process all subtasks have waited for the verdict

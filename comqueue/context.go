@@ -43,8 +43,8 @@ func (c *ComContext) Shards() sharding.Range { return c.task.Range }
 // TotalShards returns S, the number of shards of the job.
 func (c *ComContext) TotalShards() int { return c.task.Shards }
 
-// Context returns a context that ends when the job is cancelled or fails in another function.
-// Functions that may run long or block must watch it.
+// Context returns a context that ends when the job is cancelled or when another part of it
+// fails. Functions that may run long or block must watch it.
 func (c *ComContext) Context() context.Context { return c.task.Context }
 
 // Objects returns the subtask's objects, for the keys of package shared.

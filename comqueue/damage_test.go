@@ -16,9 +16,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
 
-// TestDamageIsFoundOnce requires that, if several subtasks fail, the first verifies the files
-// of all and the others use its result. A subtask whose run has ended in the meantime leaves no
-// result.
+// TestDamageIsFoundOnce requires that, if several subtasks fail, the first of them verifies the
+// files of all subtasks and the other subtasks use its result. A subtask whose run has ended in
+// the meantime leaves no result.
 func TestDamageIsFoundOnce(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	files := mapped.NewFiles(disk.OS(), t.TempDir())

@@ -42,7 +42,7 @@
 //
 // Supersteps count from 1. In each superstep every subtask runs the stages in the order in
 // which they were added, even if its shards hold no rows. After the last stage the criterion
-// runs on subtask 0 alone and its verdict is broadcast, so that every subtask takes the same
+// runs on subtask 0 only, and its verdict is broadcast, so that every subtask takes the same
 // branch. The queue also ends after the number of supersteps given by SetMaxIter. Exec refuses
 // a queue that has neither a criterion nor a maximum. Then CloseOnNode0 emits the result rows
 // once, or CloseWith emits rows per shard, in shard order. Exec does not change the queue:

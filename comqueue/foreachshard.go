@@ -37,10 +37,11 @@ type ShardOption[T Number] struct {
 // that are 0 nearly everywhere.
 //
 // fold is called once for each node of the tree over shards to which the subtask contributes a
-// buffer: the fewest aligned nodes that cover its shards, without those that have no rows. It
-// must add to out the same bits as folding, up the tree, the parts that f gives for the shards
-// with rows; otherwise the result depends on parallelism. It returns true if it has done so. It
-// may return false without having changed out, and f is then called for these shards.
+// buffer. These are the fewest aligned nodes that cover its shards, without nodes that have no
+// rows. It must add to out the same bits as folding, up the tree, the parts that f gives for
+// the shards with rows; otherwise the result depends on parallelism. It returns true if it has
+// done so. It may return false without having changed out, and f is then called for these
+// shards.
 func FoldedBy[T Number](fold func(ctx *ComContext, shards sharding.Range, out []T) (bool, error)) ShardOption[T] {
 	return ShardOption[T]{fold}
 }
@@ -149,8 +150,8 @@ func (s *forEachShard[T]) runNode(c *ComContext, fo *forest[T], shards sharding.
 	return c.ForShardsWithin(shards, perShard)
 }
 
-// forest folds the buffers of one subtask's shards and reuses them. It needs about as many
-// buffers as the tree is high.
+// forest folds the buffers of one subtask's shards and reuses them. The number of buffers that
+// it needs is about the height of the tree.
 type forest[T Number] struct {
 	op     operator[T]
 	shards sharding.Range

@@ -61,8 +61,8 @@ func (i *instance) restore(snapshot []byte) error {
 // bufferHolder holds buffers across supersteps. forget drops them.
 type bufferHolder interface{ forget() }
 
-// forget drops those of the subtask's objects, instances and buffers that a subtask joining now
-// would not have. It keeps the rows, encodes and decodes the kept objects, and makes new
+// forget drops the objects, instances and buffers of the subtask that a new subtask, joining
+// now, would not have. It keeps the rows, encodes and decodes the kept objects, and makes new
 // instances from their snapshots.
 func (b *body) forget() error {
 	saved, err := b.save()

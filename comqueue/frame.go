@@ -127,9 +127,9 @@ type (
 	Vectors = columnar.Vectors
 	// Bools are the values of a column of bools.
 	Bools = columnar.Bools
-	// Nulls says which values of a column are null.
+	// Texts are the values of a column of text.
 	Texts = columnar.Texts
-	// Nulls says which values of a column are missing.
+	// Nulls says which values of a column are null.
 	Nulls = columnar.Nulls
 )
 

@@ -185,7 +185,8 @@ func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Sch
 // replaces an existing frame. full is the error with which the budget refused to reserve memory
 // for the batches. If files cannot be mapped, toDisk changes nothing and returns
 // mapped.ErrUnsupported. Offsets of text and vectors stay on the heap: they are used as indices
-// long before the file's checksum is verified, so a damaged offset would do harm.
+// long before the file's checksum is verified, so a damaged offset could cause an access out of
+// bounds.
 func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.Record, full error) error {
 	if in.noFiles {
 		return mapped.ErrUnsupported

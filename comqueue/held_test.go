@@ -165,7 +165,7 @@ func (h holder) Close() error { return nil }
 
 // TestRowsBesideOthers requires that, if files cannot be mapped, rows are accepted even if
 // other operators temporarily hold so much memory that the rows do not fit. Rows that would not
-// fit in the budget alone must be refused.
+// fit in a budget that nothing else uses must be refused.
 func TestRowsBesideOthers(t *testing.T) {
 	const n, budget = 20_000, 256 << 10 // rows of 160 kB
 	for state, want := range map[int64]string{0: "", 64 << 10: "", 160 << 10: "what the queue keeps for its rows: out of memory: "} {

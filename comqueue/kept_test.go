@@ -390,7 +390,7 @@ func TestRefusalDoesNotWaitForQueues(t *testing.T) {
 }
 
 // TestRowsOfSubtask0AreVerified requires that the job fails if files with rows change while the
-// close function on subtask 0 emits rows of them.
+// close function on subtask 0 emits rows of these files.
 func TestRowsOfSubtask0AreVerified(t *testing.T) {
 	var watched watchedFiles
 	first := make(chan struct{})
@@ -425,9 +425,9 @@ func TestRowsOfSubtask0AreVerified(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), "is damaged"))
 }
 
-// TestFirstFailureOfACloseStays requires that the failure of a later shard, which comes after the
-// run has ended, does not take the place of the first. Functions of further shards must not be
-// called.
+// TestFirstFailureOfACloseStays requires that the failure of a later shard, which comes after
+// the run has ended, does not replace the first failure. Functions of further shards must not
+// be called.
 func TestFirstFailureOfACloseStays(t *testing.T) {
 	for _, budget := range []int64{0, 64 << 10} {
 		var late atomic.Int32

@@ -88,8 +88,8 @@ func (s *staged) toDisk(full error) error {
 	return nil
 }
 
-// end is called after the last batch. It copies the batches on the heap to a file if the budget
-// has no room for the copy of them that a frame makes.
+// end is called after the last batch. A frame will copy the batches. If the budget has no room
+// for that copy, end copies the batches on the heap to a file instead.
 func (s *staged) end() error {
 	if s.heap <= s.most || len(s.inHeap)+len(s.pieces) < 2 || s.never {
 		return nil

@@ -25,7 +25,8 @@ import (
 const leastStaged = 64 << 10
 
 // keeping returns a function that builds a queue that sums rows in three supersteps. The queue
-// declares each bytes of state per row and counts the shards that are on disk.
+// declares the given number of bytes of state per row, each, and counts the shards that are on
+// disk.
 func keeping(n int, each int64, onDisk *atomic.Int32, meddle func(step int, rows *comqueue.Frame) error) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		state := func(_ *comqueue.ComContext, rows *comqueue.Frame) int64 { return each * int64(rows.Rows()) }

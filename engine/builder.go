@@ -400,7 +400,7 @@ func (b *Builder) Within(part string, build func()) {
 }
 
 // unusable reports whether b is nil or the job's function has returned. Operators and mistakes
-// that were recorded then would be lost.
+// that are added to an unusable builder are lost.
 func (b *Builder) unusable() bool { return b == nil || b.sealed }
 
 // opTitle returns the name of an operator for the start of a message.

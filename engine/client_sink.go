@@ -72,8 +72,8 @@ func (s *clientSink) Commit() error {
 // Resume does nothing: only the client writes the output, and it does so once it has the rows.
 func (s *clientSink) Resume() error { return nil }
 
-// Held reports whether another process writes the output. The commit alone then does not make
-// the output visible.
+// Held reports whether another process writes the output. If it does, the commit in this
+// process does not make the output visible.
 func (s *clientSink) Held() bool { return s.remote() }
 
 func (s *clientSink) Abort() error {

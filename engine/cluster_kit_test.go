@@ -38,7 +38,7 @@ type fakeCluster struct {
 	cancelled chan string                        // the reasons of all requests to cancel
 	build     func() *plan.Plan                  // the plan of a job submitted without a graph
 	resolved  []byte                             // the graph of such a job, as a worker built it
-	report    func(*plan.Plan) ([][]byte, error) // returns the outcomes of the workers; nil means those of squares
+	report    func(*plan.Plan) ([][]byte, error) // returns the outcomes of the workers; nil means the outcomes of the job squares
 }
 
 const fakeJob = "20260102-150405-job-7f3a"

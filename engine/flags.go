@@ -236,9 +236,9 @@ func ownFlags(args any) ([]*kong.Flag, error) {
 	return parser.Model.Flags, nil
 }
 
-// jobSeed returns the job's own flag --seed, or nil if it has none. As the value of this flag is
-// also the seed of the run, it must be an integer. Callers may use only the flag's name and type,
-// as it does not belong to the struct into which words are parsed.
+// jobSeed returns the job's own flag --seed, or nil if it has none. As the value of this flag
+// is also the seed of the run, it must be an integer. Callers may use only the flag's name and
+// type, as the flag does not belong to the struct into which words are parsed.
 func jobSeed(own []*kong.Flag) (*kong.Flag, error) {
 	for _, f := range own {
 		if f.Name != "seed" {

@@ -47,9 +47,9 @@ const (
 // standard error, without colours if NO_COLOR is set.
 //
 // The first interrupt cancels the run. A second interrupt ends the process at once. It is
-// ignored if it comes within a quarter of a second, as one key press may send two. While the
-// job is being built, the first interrupt ends the process at once, as nothing has started.
-// While hooks run, interrupts have the default effect.
+// ignored if it comes within a quarter of a second, as one key press may send two interrupts.
+// While the job is being built, the first interrupt ends the process at once, as nothing has
+// started. While hooks run, interrupts have the default effect.
 //
 // With --cluster the job runs on a cluster, see Cluster. Everything else is the same, except
 // that with --detach Main prints the job's name on standard output and calls no hooks.
@@ -78,7 +78,7 @@ type MainOption interface{ setMain(c *mainConfig) }
 // setMain makes an Option an option of Main.
 func (o Option) setMain(c *mainConfig) { c.options = append(c.options, o) }
 
-// mainSetting is an option of Main alone.
+// mainSetting is an option of Main that Run does not have.
 type mainSetting func(*mainConfig)
 
 func (f mainSetting) setMain(c *mainConfig) { f(c) }
@@ -87,7 +87,7 @@ type mainConfig struct {
 	after   []afterRun
 	options []Option
 	finally []func()
-	line    []string // the program's name and arguments; nil means those of the process
+	line    []string // the program's name and arguments; nil means the name and arguments of the process
 	words   func(message string) string
 }
 
@@ -100,8 +100,8 @@ type afterRun struct {
 
 // AfterRun sets a function that Main calls after the job has succeeded, to print or plot its
 // results. If it returns an error, the program fails. Several functions are called in the order
-// in which they were given; the result is released after the last one. If the type A is not that
-// of the job's arguments, Main fails before anything runs.
+// in which they were given; the result is released after the last one. If A is not the type of
+// the job's arguments, Main fails before anything runs.
 func AfterRun[A any](f func(args A, r *Result) error) MainOption {
 	hook := afterRun{site: userSite(), args: reflect.TypeFor[A]()}
 	if f != nil {

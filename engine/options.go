@@ -189,11 +189,11 @@ func BatchRows(n int) Option { return func(c *config) { c.batchRows = n } }
 
 // MemoryBudget sets the number of bytes that exchanges and operators of the run may hold. The
 // collected results, which are needed after the run, may take the same number of bytes in
-// addition. So may the rows in transit from one subtask to another. The rows that operators are
-// working on are not counted; a budget should be at least some tens of batches for each slot.
-// 0, the default, means half of GOMEMLIMIT if that is set, otherwise a quarter of the machine's
-// memory. Rows beyond the budget are spilled to disk if that is possible, as for the rows of
-// queues; otherwise the run fails.
+// addition. The rows in transit between subtasks may take that number of bytes too. The rows
+// that operators are working on are not counted; a budget should be at least some tens of
+// batches for each slot. 0, the default, means half of GOMEMLIMIT if that is set, otherwise a
+// quarter of the machine's memory. Rows beyond the budget are spilled to disk if that is
+// possible, as for the rows of queues; otherwise the run fails.
 func MemoryBudget(bytes int64) Option { return func(c *config) { c.memory = bytes } }
 
 // SpillDir sets the directory in which the run makes a directory of its own for

@@ -215,8 +215,8 @@ func (w *queueWriter) stage(s StageSpec) plan.NodeID {
 	return w.last
 }
 
-// add adds a node. The first node has ports, which are the queue's inputs; the others
-// have the edge in, from the node before.
+// add adds a node. The first node has ports, which are the queue's inputs; every other node has
+// the edge in, which comes from the previous node.
 func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema, ports []Port, in ...plan.Input) {
 	op := stageOps[kind]
 	if kind == plan.Communicate {

@@ -121,8 +121,9 @@ func TestMainSecondSignal(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 }
 
-// TestMainSignalsAtOnce requires that a program counts equal signals within a moment as one.
-// timeout(1) sends such signals: it signals the process and then its process group.
+// TestMainSignalsAtOnce requires that a program treats two signals that arrive nearly at the
+// same time as one signal. timeout(1) sends such signals: it signals the process and then its
+// process group.
 func TestMainSignalsAtOnce(t *testing.T) {
 	signals := make(chan os.Signal) // a send returns after the program has handled the previous signals
 	begin := time.Unix(0, 0)

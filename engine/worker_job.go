@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// workerJob is a job that a worker was told to run. Its methods are not called concurrently.
+// workerJob is the job that a worker runs. Its methods are not called concurrently.
 type workerJob struct {
 	worker     *worker
 	deployment *wire.Deployment

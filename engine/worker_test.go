@@ -269,7 +269,7 @@ func TestWorkerTellsOfAbandonedFunctions(t *testing.T) {
 	})
 }
 
-// TestWorkerLeftAlone requires that a worker exits at once when its task manager is gone,
+// TestWorkerLeftAlone requires that a worker exits at once when its task manager has ended,
 // whatever the worker is doing.
 func TestWorkerLeftAlone(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)

@@ -209,8 +209,8 @@ func TestNoDeadlock(t *testing.T) {
 }
 
 // TestDeadlockIsSeen requires that waitingCycle and execution detect deadlocks. It makes all
-// edges of two diamonds pipelined. The first has a broadcast on one branch. In the second the
-// branches are read one after the other.
+// edges of two diamonds pipelined. The first diamond has a broadcast on one branch. In the
+// second diamond the branches are read one after the other.
 func TestDeadlockIsSeen(t *testing.T) {
 	broadcast := &Graph{Shards: 1, Nodes: []Node{
 		{ID: 0, Op: "Range"},

@@ -125,7 +125,7 @@ func TestFingerprintLongText(t *testing.T) {
 
 // TestDiffRandom compares random graphs. Diff must find a difference if and only if the
 // fingerprints differ. The result of lineDiff, applied to the lines of one graph, must give the
-// lines of the other.
+// lines of the other graph.
 func TestDiffRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := randomGraph(t)

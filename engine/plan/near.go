@@ -7,9 +7,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// didYouMean returns the last part of an error message about a name that does not exist. It
-// suggests those of the existing names, have, that are spelled similarly. If no existing name
-// is similar, it lists them all, unless there are none or more than 8.
+// didYouMean returns the last part of an error message about a name that does not exist. have
+// lists the names that exist. The text suggests names of have that are spelled similarly. If
+// there are none, it lists all names of have, unless have is empty or has more than 8 names.
 func didYouMean(name string, have []string) string {
 	if near := spelling.Near(name, have); len(near) > 0 {
 		return "; did you mean " + quoteList(near, "or") + "?"

@@ -114,7 +114,8 @@ func (c *checker) checkQueue(q *Queue, nodes []int) {
 		if isRepeat && inner == 0 {
 			c.misuse(i, "the inner loop has no feedback edge from its %s", RepeatEnd)
 		}
-		// The criterion comes after all inner loops, so it is not the repeat-end of one.
+		// The criterion comes after all inner loops, so it is not the repeat-end of an inner
+		// loop.
 		if i == first && outer == 0 && q.HasCriterion {
 			c.misuse(i, "the criterion of queue %q has no feedback edge to its first stage", clip(q.Name, 60))
 		}

@@ -100,7 +100,7 @@ func (l *link) Emit(shard int, emitted columnar.Batch) error {
 }
 
 // declared returns an error if the columns of rows differ from those that the operator's node
-// declares, or if there are nulls in a column that is declared to have none.
+// declares, or if there are nulls in a column that is declared without nulls.
 func (l *link) declared(rows arrow.Record) error {
 	if schema := rows.Schema(); schema != l.schema && (l.schema == nil || !schema.Equal(l.schema)) {
 		has, wants := batch.Columns(schema), l.node.Schema

@@ -68,7 +68,7 @@ func operatorName(n *plan.Node) string {
 // PanicError is a panic of user code on the subtask's goroutine.
 type PanicError struct {
 	Value any
-	// Frames are the innermost calls, "function (file:line)", beginning with the one that
+	// Frames are the innermost calls, "function (file:line)", beginning with the call that
 	// panicked.
 	Frames []string
 }

@@ -31,7 +31,7 @@ import (
 // Two goroutines use an inbox: the transport's goroutine calls Receive, and the subtask's
 // goroutine calls the other methods. Receive may wait for the disk, but never for the subtask.
 type inbox struct {
-	dst       sharding.Range // destination shards: those of the subtask
+	dst       sharding.Range // destination shards, which are the shards of the subtask
 	ends      *ends          // of the edge
 	batchRows int
 	joinBytes int64 // maximum number of bytes of the rows that next joins
@@ -382,10 +382,10 @@ func (in *inbox) await() bool {
 	return in.waiting
 }
 
-// gather appends to in.pieces the pieces to return next: those that have arrived from source
-// shards up to until, as far as they fit in a batch. It returns the value that until must reach
-// before more can be returned: the lowest source shard of the pieces that are left, or the end
-// of all source shards.
+// gather appends to in.pieces the pieces to return next: pieces of source shards not above
+// until, as many as fit in a batch. It returns the value that until must reach before more
+// pieces can be returned. This is the lowest source shard of the remaining pieces or, if no
+// piece remains, the end of the range of source shards.
 func (in *inbox) gather(until int) (need int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -97,7 +97,7 @@ type Repeat struct {
 	// number of the round, from 1. It is called with 0 when the last round has ended.
 	Begin func(round int)
 	// While, if set, is evaluated by every subtask before each round, and must return the same
-	// on all of them. false ends the rounds, even before the first.
+	// value on all subtasks. false ends the rounds, even before the first.
 	While func() (bool, error)
 	// Until, if set, is evaluated on subtask 0 after the stages of each round; the
 	// loop broadcasts the verdict, and true ends the rounds.

@@ -48,7 +48,7 @@ type Operator interface {
 // does not implement.
 type BaseOperator struct{}
 
-// Open does nothing, as the other methods do.
+// Open does nothing. The other methods do nothing either.
 func (BaseOperator) Open(*Context) error                  { return nil }
 func (BaseOperator) EndShard(*Context, int, Output) error { return nil }
 func (BaseOperator) Finish(*Context, Output) error        { return nil }

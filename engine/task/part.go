@@ -38,17 +38,17 @@ type Group interface {
 // other Sinks are called only on worker 0; the other workers only run their operators.
 //
 // When all subtasks have succeeded, the sinks of a run go through these steps on worker 0, each
-// step on all of them before the next begins:
+// step on all sinks before the next step begins:
 //
 //	Complete   the output is complete and durable, but not yet visible
 //	Decide     a record on disk says that all outputs become visible, unless the caller has one
 //	Place      the output is visible
 //	Finish     files that only the previous steps needed are removed
 //
-// Sinks that are not JointSinks commit after Place. If one of them or a step before Finish fails,
-// TakeBack undoes Place, and then Abort is called. If the process ends before Decide, nothing
-// becomes visible. If it ends later, the next run that writes any of the outputs finishes the
-// commit.
+// Sinks that are not JointSinks commit after Place. If such a commit or a step before Finish
+// fails, TakeBack undoes Place, and then Abort is called. If the process ends before Decide,
+// nothing becomes visible. If it ends later, the next run that writes any of the outputs
+// finishes the commit.
 type JointSink interface {
 	Sink
 	// Join is called on every worker other than 0, in place of Begin. Begin has then
@@ -87,7 +87,7 @@ type JointSink interface {
 
 // Completion tells Complete how to complete a JointSink.
 type Completion struct {
-	// Written[i] is the description that Written returned on worker i, including this one.
+	// Written[i] is the description that Written returned on worker i, including this worker.
 	// Written is nil if the run is in one part.
 	Written [][]byte
 	// Set lists the directories Aside of all sinks of the run. The first directory belongs to

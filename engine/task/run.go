@@ -150,8 +150,8 @@ func (r *run) fail(err error) {
 	}
 }
 
-// begin makes the context of the subtasks. The context ends at once if there was a failure
-// already, as rows may be received before begin.
+// begin makes the context of the subtasks. Rows may be received before begin. If that has
+// failed already, the context ends at once.
 func (r *run) begin(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

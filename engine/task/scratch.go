@@ -97,7 +97,7 @@ func (s *scratch) remove() error {
 
 func (s *scratch) removeMade() {
 	for _, dir := range s.made {
-		_ = os.Remove(dir) // fails if others use it
+		_ = os.Remove(dir) // fails if the directory has other contents
 	}
 }
 

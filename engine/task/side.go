@@ -220,12 +220,12 @@ func (m *sideMemory) release(s *sideInput) {
 // size returns the size of an input for errors, in bytes; memory's mutex is held.
 func (s *sideInput) size() int64 { return s.held + s.over + s.freed }
 
-// SideError says that a side input does not fit in memory together with the others.
+// SideError says that a side input does not fit in memory together with the other side inputs.
 type SideError struct {
 	Size        int64  // bytes of the input
-	Together    int64  // bytes of all side inputs that were held while this one did not fit
+	Together    int64  // bytes of all side inputs that were held when this input did not fit
 	Limit       int64  // budget of this process
-	Largest     string // sender of the largest side input, if that is not this one
+	Largest     string // sender of the largest side input, if that is another input
 	LargestSize int64  // its bytes
 	Enough      int64  // bytes of memory for the whole job that would suffice for what was counted
 }

@@ -19,8 +19,9 @@ type member struct {
 	tail   *link // for queue-close, which emits
 	stages []*boundStage
 
-	// between and criterion are the links to which failures between stages are attributed, which
-	// have no shard: criterion gets failures of the criterion, and between gets all others.
+	// between and criterion are the links to which failures between stages are attributed. Such
+	// failures have no shard. criterion gets failures of the criterion, and between gets all
+	// other failures.
 	between, criterion *link
 
 	cut bool // the member has handed over its state
@@ -79,8 +80,9 @@ func (m *member) main() error {
 }
 
 // bind checks stages and connects them with their nodes in the plan. If turns is true and
-// Env.Turns is set, members take turns in stages that compute. They take no turns in inner loops
-// that each member ends by its own While: a member that ended early would make others wait.
+// Env.Turns is set, members take turns in stages that compute. They take no turns in inner
+// loops that each member ends by its own While: a member that ended early would make the other
+// members wait.
 func (m *member) bind(stages []Stage, turns bool) ([]*boundStage, error) {
 	bound := make([]*boundStage, len(stages))
 	for i, s := range stages {

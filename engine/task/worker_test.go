@@ -220,8 +220,8 @@ func TestFollowsPeer(t *testing.T) {
 	require.False(t, FollowsPeer(&collective.MismatchError{}))
 }
 
-// TestOwnFailureComesFirst requires that a worker reports its own failure and not the failure of
-// a peer, even if that came first.
+// TestOwnFailureComesFirst requires that a worker reports its own failure and not the failure
+// of a peer, even if the peer failed first.
 func TestOwnFailureComesFirst(t *testing.T) {
 	f := failures{errs: []*TaskError{
 		{Shard: -1, Err: &collective.PeerError{Rank: 3}}, {Shard: 5, Err: errBoom}, {Shard: 7, Err: errBoom},
