@@ -22,8 +22,8 @@ import (
 // on the number of subtasks are reported before the first superstep.
 func Algorithm(name string) AlgorithmOption { return AlgorithmOption{name: name} }
 
-// AlgorithmOption is an option of the communicate functions of buffers, not of Barrier nor of
-// the functions for objects and sparse vectors.
+// AlgorithmOption is an option of the communicate functions of buffers. Barrier and the
+// functions for objects and sparse vectors do not take it.
 type AlgorithmOption struct{ name string }
 
 func (a AlgorithmOption) applyReduce(c *reduceConfig) { c.by = &a }
@@ -86,8 +86,8 @@ func (a *AlgorithmOption) serves(c program.Collective, p, root int, operator str
 	return nil
 }
 
-// needsEveryone reports whether the algorithm first folds the forest of each of p subtasks into
-// one whole buffer, so that every subtask must contribute such a buffer.
+// needsEveryone reports whether the algorithm first folds, on each of p subtasks, the parts of
+// its shards into one whole buffer, so that every subtask must contribute such a buffer.
 func (a *AlgorithmOption) needsEveryone(c program.Collective, p, shards int) bool {
 	by, dims, err := a.find(c)
 	if err != nil || by == nil {
@@ -105,7 +105,7 @@ func keepsOrder(by *algorithm.Algorithm, p int) bool { return by.RankOrder != ni
 
 // misusedBy returns why an algorithm cannot be used with an operator, or nil if it can be used
 // for some number of subtasks above two. One and two subtasks do not count, as every algorithm
-// keeps their order, and the job should run with any number.
+// keeps their order, and the job should run with any number of subtasks.
 func misusedBy(by *algorithm.Algorithm, operator string, commutes bool) error {
 	if by == nil || commutes {
 		return nil

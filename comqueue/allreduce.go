@@ -51,8 +51,8 @@ func (o Op) applyReduce(c *reduceConfig) { c.op, c.user = o, nil }
 
 // Operator makes a user-defined operator. f combines element by element, dst[i] = dst[i] op
 // src[i], where dst holds the left operand. f may be called on any piece of the buffers, and
-// must be associative up to rounding. identity fills the buffers of ForEachShard. name appears
-// in the plan and in errors.
+// must be associative up to rounding. ForEachShard fills its buffers with identity. name
+// appears in the plan and in errors.
 func Operator[T Number](name string, identity T, f func(dst, src []T)) ReduceOption {
 	return userOperator{name: name, op: operator[T]{collective.UserOp(name, false, f).WithIdentity(identity), f}}
 }
@@ -130,7 +130,7 @@ func (c reduceConfig) attrs() []engine.Attr {
 	return attrs
 }
 
-// misuseOf returns what is wrong with the options if collective by reduces buffers of T.
+// misuseOf returns what is wrong with the options for the collective by on buffers of T.
 func misuseOf[T Number](c reduceConfig, by program.Collective) error {
 	if c.length != nil {
 		if err := c.length.Err(); err != nil {

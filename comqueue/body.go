@@ -28,7 +28,7 @@ type gang struct {
 	from    *engine.Cut // state from which the queue continues; nil if it begins
 
 	reports  *reports
-	subtasks int            // of the queue, in all processes
+	subtasks int            // number of the queue's subtasks in all processes
 	here     sharding.Range // the queue's subtasks in this process
 	alive    atomic.Int32   // number of bodies that have not been closed
 	cut      atomic.Int32   // number of bodies that have handed over their state
@@ -100,13 +100,13 @@ type body struct {
 	context        ComContext
 	comm           *collective.Comm
 	forests        map[int]bufferHolder // *forest[T] by position of its ForEachShard
-	used           int                  // nodes bound so far
+	used           int                  // number of nodes bound so far
 	stages         []engine.Stage
 	reportExchange reportExchange // reports sent between processes
 
 	files      *mapped.Files
-	rowsOnDisk []*onDisk // rows of its shards that are in files
-	made       holdings  // blocks that stages have made of rows
+	rowsOnDisk []*onDisk // rows of the subtask's shards that are in files
+	made       holdings  // blocks that stages have computed from rows
 
 	instances []*instance // instances of stages that are made for each subtask
 }

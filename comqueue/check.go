@@ -15,7 +15,7 @@ import (
 // are made after the verdict of each superstep, if the job enables them.
 type checks struct {
 	broadcast map[string]bool // names of the broadcast inputs
-	watched   [][]watched     // by subtask: its partitioned rows
+	watched   [][]watched     // partitioned rows of each subtask
 
 	// replicas are the fingerprints of the replicated objects at the beginning of a superstep,
 	// by subtask and by parity of the superstep. No lock is needed: subtask 0 reads the
@@ -202,8 +202,8 @@ func replicasDiffer(held [][]shared.Fingerprint, step int) *engine.ReplicaError 
 	return nil
 }
 
-// compareReplicas is checkReplicas for subtasks in several processes. All subtasks call it. It
-// returns the error on the lowest subtask that differs from subtask 0.
+// compareReplicas does the same as checkReplicas, for subtasks in several processes. All
+// subtasks call it. It returns the error on the lowest subtask that differs from subtask 0.
 func (b *body) compareReplicas(step int) error {
 	mine := []replicas{{b.subtask, b.checks.replicas[b.subtask][step&1]}}
 	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]replicas]{

@@ -154,8 +154,8 @@ func newColumn[V any](d *declared, name string, kind viewKind, view func(c *colu
 	return columnOf[V]{w, d.add(w), view}
 }
 
-// makeNullable declares that the column may have nulls, instead of the declaration without
-// nulls.
+// makeNullable replaces the declaration that the column has no nulls by a declaration that it
+// may have nulls.
 func (c *columnOf[V]) makeNullable(d *declared) {
 	d.withdraw(c.plain)
 	c.nullable = true

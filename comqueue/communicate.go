@@ -211,7 +211,7 @@ func (barrier) bind(b *body, _ int) ([]engine.Stage, error) {
 		Program: func() string {
 			d := b.comm.Describe()
 			d.Algorithm = "meeting"
-			if d.Executor == "messages" { // another stage ran so; a barrier within one process uses memory
+			if d.Executor == "messages" { // this describes another stage; a barrier within one process uses memory
 				d.Executor = "shared memory"
 			}
 			return d.String()

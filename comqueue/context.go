@@ -16,7 +16,7 @@ type ComContext struct {
 	session string
 	objects *shared.Objects
 	step    int
-	shard   atomic.Int32 // being worked on, -1 for none; atomic, as other goroutines read it for errors
+	shard   atomic.Int32 // shard being worked on, -1 for none; atomic, as other goroutines read it for errors
 	data    []PartitionedData
 	made    *holdings
 	reports *reports
@@ -107,7 +107,7 @@ func (c *ComContext) report(name string, f fold, shard int, value float64) {
 // currentShard returns the current shard. Any goroutine may call it at any time.
 func (c *ComContext) currentShard() int { return int(c.shard.Load()) }
 
-// takeMisuse returns err, the error of a stage's function, or if that is nil the recorded
+// takeMisuse returns err, the error of a stage's function, or, if err is nil, the recorded
 // misuse of reports.
 func (c *ComContext) takeMisuse(err error) error {
 	if err == nil {

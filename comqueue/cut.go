@@ -187,8 +187,8 @@ func (b *body) rejoin() error {
 	return nil
 }
 
-// moved returns frame, which the previous gang left in the session, or an error if there is
-// false.
+// moved returns frame, which the previous gang left in the session. If there is false, the
+// session does not have it, and moved returns an error.
 func moved(frame *Frame, there bool) (*Frame, error) {
 	if !there {
 		return nil, errors.New("the rows that the queue continues with are not in this process")

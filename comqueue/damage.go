@@ -43,7 +43,7 @@ type damage struct {
 	verifying sync.Mutex // held while all files are verified, and while files are added or released
 	known     bool
 	err       error // nil if all files hold what was written to them
-	shard     int32 // of the damaged file
+	shard     int32 // shard of the damaged file
 }
 
 // findDamage verifies the files of all subtasks in this process, as a function may fail because

@@ -14,13 +14,13 @@
 //	model := comqueue.New(b, "kmeans").
 //		InitWithPartitionedData(points, rows).   // each subtask holds the shards it owns
 //		InitWithBroadcastData(initial, start).   // one immutable copy per process
-//		Begin(firstCentres).                     // state, once: func(*comqueue.ComContext) error
-//		Init(room).                              // scratch, whenever a subtask joins
+//		Begin(firstCentres).                     // makes state, once: func(*comqueue.ComContext) error
+//		Init(room).                              // makes scratch, whenever a subtask joins
 //		Add(comqueue.ForEachShard(sums, assign)).// assign(ctx, shard, out) fills one buffer per shard
 //		Add(comqueue.AllReduce(sums)).           // every subtask gets the sum over all shards
 //		Do(update).                              // update(ctx), on every subtask
-//		SetCompareCriterionOfNode0(converged).   // true stops
-//		CloseOnNode0(comqueue.Output(result)).   // rows of the queue, once
+//		SetCompareCriterionOfNode0(converged).   // true stops the queue
+//		CloseOnNode0(comqueue.Output(result)).   // makes the rows of the queue, once
 //		SetMaxIter(50).
 //		Exec()                                   // *engine.Dataset
 //
@@ -44,9 +44,9 @@
 // which they were added, even if its shards hold no rows. After the last stage the criterion
 // runs on subtask 0 only, and its verdict is broadcast, so that every subtask takes the same
 // branch. The queue also ends after the number of supersteps given by SetMaxIter. Exec refuses
-// a queue that has neither a criterion nor a maximum. Then CloseOnNode0 emits the result rows
-// once, or CloseWith emits rows per shard, in shard order. Exec does not change the queue:
-// called twice, it adds two queues.
+// a queue that has neither a criterion nor a maximum. When the queue has ended, CloseOnNode0
+// emits the result rows once, or CloseWith emits rows per shard, in shard order. Exec does not
+// change the queue: called twice, it adds two queues.
 //
 // # Objects
 //
@@ -67,8 +67,8 @@
 //
 // # Communicate functions
 //
-// Collectives run between compute functions. Each is a stage of its own in the plan (AllReduce
-// is three stages), and the plan counts its calls, bytes and seconds:
+// Collectives run between compute functions. Each collective is a stage of its own in the plan
+// (AllReduce is three stages), and the plan counts its calls, bytes and seconds:
 //
 //	AllReduce(buffer)                    every subtask gets the fold of all buffers
 //	ReduceScatter(from, into)            every subtask gets one block of the fold of all buffers

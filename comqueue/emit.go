@@ -94,8 +94,8 @@ func bufferBorrowed(b *memory.Buffer) bool {
 }
 
 // keepsMemory reports whether the buffer holds a reference to its memory: an allocator made it,
-// or it is a slice of a buffer that an allocator made. A buffer that wraps a Go slice holds
-// none.
+// or it is a slice of a buffer that an allocator made. A buffer that wraps a Go slice holds no
+// such reference.
 func keepsMemory(b *memory.Buffer) bool {
 	for b.Parent() != nil {
 		b = b.Parent()

@@ -123,7 +123,7 @@ type (
 	Matrix = columnar.Matrix
 	// Sparse is a matrix in compressed sparse row form.
 	Sparse = columnar.Sparse
-	// Vectors are vectors of any sizes.
+	// Vectors are vectors whose sizes may differ.
 	Vectors = columnar.Vectors
 	// Bools are the values of a column of bools.
 	Bools = columnar.Bools
@@ -326,8 +326,8 @@ func (d PartitionedData) Get(ctx *ComContext, shard int) *Frame { return d.key.G
 // Name returns the key's name.
 func (d PartitionedData) Name() string { return d.key.Name() }
 
-// BroadcastData is the key of rows of which every subtask sees all. There is one copy per
-// process, which must not be modified.
+// BroadcastData is the key of a dataset in a queue: every subtask sees all of its rows. There
+// is one copy per process, which must not be modified.
 type BroadcastData struct {
 	key      shared.Key[*Frame]
 	declared *declared

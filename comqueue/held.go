@@ -40,11 +40,11 @@ type inputReader struct {
 type progress struct {
 	in            engine.Input
 	port, shard   int
-	bytes         int64 // of rows so far, including other ports
+	bytes         int64 // bytes of the rows that were read so far, including other ports
 	others, state int64 // bytes of rows, and of state, of the ports that were read before
 }
 
-// inputShard is the rows of a shard that an inputReader has read.
+// inputShard holds the rows of a shard that an inputReader has read.
 type inputShard struct {
 	what  string
 	shard int
@@ -54,7 +54,7 @@ type inputShard struct {
 	copied int64 // bytes on the heap that the rows are copied from, if the budget does not count them otherwise
 }
 
-// onDisk is the rows of a shard, or a block, in a file.
+// onDisk is a file with the rows of a shard, or with a block.
 type onDisk struct {
 	what   string
 	shard  int // -1 if the file belongs to no shard
@@ -290,7 +290,7 @@ func (in *inputReader) makeRoom(c *engine.Context, bytes int64) error {
 }
 
 // moveLast moves to disk the rows in memory that were read last. It reports false if there are
-// none or files cannot be mapped.
+// no such rows or files cannot be mapped.
 func (in *inputReader) moveLast(c *engine.Context, full error) (bool, error) {
 	if len(in.inMemory) == 0 || in.noFiles {
 		return false, nil
@@ -320,7 +320,7 @@ func (in *inputReader) open(input engine.Input, port, shard int) {
 	in.at.shard = shard
 }
 
-// refuse returns the error of bytes that do not fit. The error advises how much memory would
+// refuse returns the error for bytes that do not fit. The error advises how much memory would
 // suffice, also for the state of the port's remaining shards. If rows is true, rows stay in
 // memory, so the advice includes the rows of the remaining shards and of later ports. The
 // advice also includes what other queues keep now. State is assumed to grow in proportion to
@@ -377,8 +377,8 @@ func (p *progress) rest(c *engine.Context) (bytes int64) {
 	return bytes
 }
 
-// prepareDiskRows prepares the current goroutine for rows in files: a fault when it reads a mapped
-// file becomes a panic. It logs at its first call in a goroutine that rows are in files.
+// prepareDiskRows prepares the current goroutine for rows in files: a fault when it reads a
+// mapped file becomes a panic. At its first call in a goroutine it logs that rows are in files.
 func prepareDiskRows(c *engine.Context) {
 	if debug.SetPanicOnFault(true) { // so a page that cannot be read fails the subtask, not the process
 		return

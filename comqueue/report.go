@@ -47,7 +47,7 @@ type reports struct {
 	// Only subtask 0's goroutine uses the following fields.
 	names   []string
 	entries []sharding.Entry[float64]
-	plain   []plainReport           // values of Report in supersteps that settle has not passed yet
+	plain   []plainReport           // values of Report that settle has not dropped yet
 	folded  map[string]foldedReport // name -> latest superstep in which shards reported values
 }
 

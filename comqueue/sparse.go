@@ -139,8 +139,8 @@ func (l *lengths) agree(comm *collective.Comm, own int) (int, error) {
 	return int(l.all[first]), nil
 }
 
-// sumSparse sums the vectors of a request and puts the sum. own is the length of this subtask's
-// vectors, or −1 if it has none.
+// sumSparse sums the vectors of a request and puts the sum under into. own is the length of
+// this subtask's vectors, or −1 if it has none.
 func sumSparse[T float64 | float32](c *ComContext, comm *collective.Comm, l *lengths, own int, request *collective.SparseReduction[T], into shared.Key[SparseVector[T]]) error {
 	length, err := l.agree(comm, own)
 	if err != nil {

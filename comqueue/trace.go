@@ -74,8 +74,8 @@ type stageHash struct {
 	Hash  uint64
 }
 
-// of returns the fingerprints of the object key after the stages of a superstep, in the order
-// of stages.
+// of returns the fingerprints of the object under key after the stages of a superstep, in the
+// order of stages.
 func (t *traces) of(subtask, step int, key string) []stageHash {
 	var hashes []stageHash
 	for i, s := range t.held[subtask][step&1] {
@@ -93,9 +93,9 @@ func (t *traces) of(subtask, step int, key string) []stageHash {
 	return hashes
 }
 
-// firstDifference returns the name of the first stage from which on an object differed until
-// the end of the superstep. Differences that later stages have removed, such as by a broadcast,
-// do not count.
+// firstDifference returns the name of the first stage after which an object differed and
+// remained different until the end of the superstep. Differences that later stages have
+// removed, such as by a broadcast, do not count.
 func (t *traces) firstDifference(first, other []stageHash) string {
 	behind := "what follows the stages, the criterion for one"
 	for i := len(first) - 1; i >= 0; i-- {

@@ -18,8 +18,8 @@ type Given struct {
 	to func(b *engine.Builder, q *comqueue.IterativeComQueue) error
 }
 
-// Rows returns the rows of partitioned data, given as structs whose fields are columns. The
-// rows are divided into shards as by operators.FromSlice: in order, and as evenly as possible.
+// Rows returns a Given with the rows of partitioned data. The fields of T are columns. The rows
+// are divided into shards as by operators.FromSlice: in order, and as evenly as possible.
 func Rows[T any](key comqueue.PartitionedData, rows []T) Given {
 	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
 		d, err := dataset(b, func(shard int) []T {
@@ -33,8 +33,8 @@ func Rows[T any](key comqueue.PartitionedData, rows []T) Given {
 	}}
 }
 
-// ShardRows returns the rows of partitioned data, given by shard. A shard that is not in the
-// map has no rows.
+// ShardRows returns a Given with the rows of partitioned data by shard. A shard that is not in
+// rows is empty.
 func ShardRows[T any](key comqueue.PartitionedData, rows map[int][]T) Given {
 	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
 		for _, shard := range slices.Sorted(maps.Keys(rows)) {
@@ -50,7 +50,7 @@ func ShardRows[T any](key comqueue.PartitionedData, rows map[int][]T) Given {
 	}}
 }
 
-// BroadcastRows returns the rows of broadcast data, given as structs whose fields are columns.
+// BroadcastRows returns a Given with the rows of broadcast data. The fields of T are columns.
 func BroadcastRows[T any](key comqueue.BroadcastData, rows []T) Given {
 	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
 		d, err := dataset(b, func(shard int) []T {
@@ -64,9 +64,9 @@ func BroadcastRows[T any](key comqueue.BroadcastData, rows []T) Given {
 	}}
 }
 
-// Object returns one object per subtask, which make makes. For a replicated key, make is called
-// once per subtask, before the first superstep, and must return equal objects on all subtasks.
-// For a scratch key, make is called whenever a subtask joins.
+// Object returns a Given with one object per subtask, which the function make returns. For a
+// replicated key, make is called once per subtask, before the first superstep, and must return
+// equal objects on all subtasks. For a scratch key, make is called whenever a subtask joins.
 func Object[T any](key shared.Key[T], make func(subtask int) T) Given {
 	return Given{func(_ *engine.Builder, q *comqueue.IterativeComQueue) error {
 		if make == nil {
@@ -85,7 +85,7 @@ func Object[T any](key shared.Key[T], make func(subtask int) T) Given {
 	}}
 }
 
-// ShardObject returns one object per shard, which make makes.
+// ShardObject returns a Given with one object per shard, which the function make returns.
 func ShardObject[T any](key shared.ShardKey[T], make func(shard int) T) Given {
 	return Given{func(_ *engine.Builder, q *comqueue.IterativeComQueue) error {
 		if make == nil {
