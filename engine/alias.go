@@ -17,7 +17,7 @@ type (
 )
 
 // The types of an operator. They are declared here too, so that operators need not import the
-// packages that run them.
+// packages that run operators.
 type (
 	// Source produces the rows of shards; see task.Source.
 	Source = task.Source

@@ -35,9 +35,9 @@ type Builder struct {
 	sealed  bool              // the job's function has returned
 	results map[string]string // name of a Collect → its site
 	store   *resultStore
-	outputs []*clientSink // written by the program that called Run
+	outputs []*clientSink // outputs that the program that called Run writes
 	claims  []outputClaim
-	uses    map[plan.NodeID][]ColumnUse // by node, then by port
+	uses    map[plan.NodeID][]ColumnUse // column uses, by node and then by port
 	// neededColumns returns, for each node, which of its columns are read. It is called after
 	// the job's function has returned.
 	neededColumns func() [][]bool
@@ -91,8 +91,8 @@ func (b *Builder) CheckBroadcasts() bool { return b.config.checkBroadcasts }
 // keep; see the option CheckState.
 func (b *Builder) CheckState() bool { return b.config.checkState }
 
-// TracesReplicas reports whether queues find the stage that made replicated objects differ. Only
-// queues that verify shared objects can find it.
+// TracesReplicas reports whether queues find the stage that made replicated objects differ.
+// Only queues that verify shared objects can find this stage.
 func (b *Builder) TracesReplicas() bool { return b.config.traceReplicas }
 
 // Advise sets a function that returns the advice to show with a failure about a row, or "" for

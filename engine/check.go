@@ -11,7 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 )
 
-// Settings of the second run of Check, unless the options give a larger parallelism.
+// Settings of the second run of Check. The options can give a larger parallelism and another
+// number of workers.
 const (
 	checkParallelism = 7
 	checkWorkers     = 2

@@ -17,7 +17,7 @@ import (
 // clusterRun is one run of a job on a cluster, as its client sees it.
 type clusterRun struct {
 	c    *config
-	name string // of the job
+	name string // name of the job
 	args []byte
 	// graph is nil if the client cannot read the files on which its facts depend. The cluster
 	// then resolves the facts, and the plan says which results are collected.

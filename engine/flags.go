@@ -48,7 +48,8 @@ type clusterFlags struct {
 	WaitTimeout  time.Duration `placeholder:"TIME" help:"Give up a job that has waited for slots this long, such as 10m (default: wait for ever)."`
 }
 
-// fromEnvironment sets flags that the command line has not set from environment variables.
+// fromEnvironment sets, from environment variables, the flags that the command line has not
+// set.
 func (c *clusterFlags) fromEnvironment(getenv func(string) string) {
 	for name, flag := range map[string]*string{
 		"SUPERSTEP_CLUSTER": &c.Cluster, "SUPERSTEP_TLS_CA": &c.TLSCA,

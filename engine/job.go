@@ -16,7 +16,7 @@ type Job[A any] struct {
 	name  string
 	about string
 	build func(b *Builder, args A) error
-	fresh func() A // nil: the zero value
+	fresh func() A // returns new arguments; nil means the zero value
 }
 
 // Define returns a job with a name and a function. The name should say what the job

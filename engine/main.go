@@ -100,8 +100,8 @@ type afterRun struct {
 
 // AfterRun sets a function that Main calls after the job has succeeded, to print or plot its
 // results. If it returns an error, the program fails. Several functions are called in the order
-// in which they were given; the result is released after the last one. If A is not the type of
-// the job's arguments, Main fails before anything runs.
+// in which they were given; the result is released after the last function. If A is not the
+// type of the job's arguments, Main fails before anything runs.
 func AfterRun[A any](f func(args A, r *Result) error) MainOption {
 	hook := afterRun{site: userSite(), args: reflect.TypeFor[A]()}
 	if f != nil {
@@ -145,7 +145,7 @@ func InWords(words func(message string) string) MainOption {
 
 // programEnv holds what a program uses of its process. Tests replace it.
 type programEnv struct {
-	name           string // of the program
+	name           string // name of the program
 	args           []string
 	stdout, stderr io.Writer
 	getenv         func(string) string
@@ -297,8 +297,8 @@ func runHere[A any](ctx context.Context, job *Job[A], args A, c *config, begin f
 	return ready.run(ctx, c)
 }
 
-// clusterHooks returns the hooks of a program whose job runs on a cluster. began is called at
-// the time from which signals must cancel the run and not end the process.
+// clusterHooks returns the hooks of a program whose job runs on a cluster. The hooks call began
+// when signals must begin to cancel the run instead of ending the process.
 func (p *program) clusterHooks(screen *display, began func()) clusterHooks {
 	return clusterHooks{
 		began:   began,
@@ -313,7 +313,7 @@ func (p *program) clusterHooks(screen *display, began func()) clusterHooks {
 }
 
 // sayDetached prints the name of a job that was left to its cluster on standard output, for
-// programs. For people it also says which commands there are for the job.
+// programs. For people it also prints the commands that can be used with the job.
 func (p *program) sayDetached(screen *display, job string) error {
 	if screen.mode != progressOff {
 		fmt.Fprintf(screen, "%s: the cluster has the job; `superstep show %s` shows its state, `superstep logs %s` what it writes, `superstep cancel %s` ends it\n", p.name, job, job, job)
@@ -353,10 +353,10 @@ func askOn(in io.Reader, out io.Writer, question string) bool {
 // for its own objects, rows in flight and stacks.
 const heapMargin = 64 << 20
 
-// limitHeap makes the garbage collector keep the heap near granted bytes, the value of --memory.
-// Without a limit, garbage may grow to the size of the live heap. A GOMEMLIMIT that the user has
-// set takes precedence. Only Main sets the limit: a program that calls Run controls its own
-// process.
+// limitHeap makes the garbage collector keep the size of the heap near granted, which is the
+// value of --memory in bytes. Without a limit, garbage may grow to the size of the live heap. A
+// GOMEMLIMIT that the user has set takes precedence. Only Main sets the limit: a program that
+// calls Run controls its own process.
 func limitHeap(granted int64, getenv func(string) string) {
 	if granted > 0 && getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(granted + heapMargin)

@@ -103,7 +103,7 @@ type watch struct {
 	of     []string       // for each vertex, the queue whose stages it runs, or ""
 	aside  []bool         // for each vertex, whether it only emits rows of side inputs
 	rate   rate
-	steps  []rate    // by queue
+	steps  []rate    // rate of supersteps of each queue
 	news   []jobNews // states and plans that are not yet reported
 }
 

@@ -235,7 +235,8 @@ func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema
 	n.Inputs = append(n.Inputs, in...)
 }
 
-// feedback adds a feedback edge from the last node to node to, the first of a loop.
+// feedback adds a feedback edge from the last node to the node to, which is the first node of a
+// loop.
 func (w *queueWriter) feedback(to plan.NodeID) {
 	n := &w.b.graph.Nodes[to]
 	n.Inputs = append(n.Inputs, plan.Input{From: w.last, Partitioner: plan.Forward, Role: plan.Feedback})

@@ -185,8 +185,8 @@ func build[A any](job *Job[A], args A, c *config, f facts) (*Builder, error) {
 	return b, nil
 }
 
-// validateError turns an error of plan.Graph.Validate into a BuildError, as it is returned for
-// mistakes in single operators.
+// validateError turns an error of plan.Graph.Validate into a BuildError, which is also the
+// error for mistakes in single operators.
 func validateError(job string, err error) error {
 	found := plan.Misuses(err)
 	if len(found) == 0 {

@@ -41,9 +41,9 @@ func WorkerMain(jobs ...Runnable) {
 		fmt.Fprintf(os.Stderr, "the environment says by %s that this process is a worker, but no task manager started it (%v): unset the variable\n", wire.WorkerEnv, err)
 		os.Exit(exitFailed)
 	}
-	// The client and the task manager handle an interrupt of the terminal and end their workers.
-	// The worker receives the signal and does nothing. If it ignored the signal instead, processes
-	// that the job starts would inherit this.
+	// The client and the task manager handle an interrupt of the terminal and end their
+	// workers. The worker receives the signal and does nothing. If it ignored the signal
+	// instead, processes that the job starts would ignore it too.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	os.Exit(runWorker(workerEnv{
 		version: version, jobs: jobs, in: in, out: out, stderr: os.Stderr,
@@ -51,8 +51,9 @@ func WorkerMain(jobs ...Runnable) {
 	}))
 }
 
-// registeredJobs holds the names of the jobs that this program can run as a worker. It is nil until
-// WorkerMain is called. Run with the option Cluster checks it before anything is uploaded.
+// registeredJobs holds the names of the jobs that this program can run as a worker. It is nil
+// until WorkerMain is called. Run with the option Cluster looks for the job in it before
+// anything is uploaded.
 var registeredJobs atomic.Pointer[[]string]
 
 // registerJobs adds the names of jobs to registeredJobs.
@@ -119,7 +120,7 @@ type workerEnv struct {
 	// allocator allocates the memory of all rows; nil means the default.
 	allocator   memory.Allocator
 	beat        time.Duration // time between heartbeats; 0 means beatEvery
-	stopTimeout time.Duration // see stopTimeout; 0 means stopTimeout
+	stopTimeout time.Duration // how long work may continue after it was told to end; 0 means the constant stopTimeout
 }
 
 const (

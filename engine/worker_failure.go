@@ -101,7 +101,7 @@ func kindOf(err error) wire.FailureKind {
 }
 
 // damaged reports whether bytes were corrupted in transit. All networks of a worker return the
-// same error for it.
+// same error for such damage.
 func damaged(err error) bool { return errors.Is(err, collective.ErrDamaged) }
 
 // maxFailure limits the length of the message of a failure, in bytes.

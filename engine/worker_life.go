@@ -75,7 +75,7 @@ const (
 	hearCommit
 	hearCancel
 	hearExit
-	// hearInvalid is any other message, or one that is not for this worker.
+	// hearInvalid is any other message, or a message that is not for this worker.
 	hearInvalid
 	// workDone: the work that was under way has succeeded.
 	workDone

@@ -111,7 +111,7 @@ type worker struct {
 	commit      *wire.Commit     // the message that doCommit handles
 	answer      *wire.FromWorker // the outcome of the latest work
 	failure     *wire.Failure    // why the worker fails
-	cause       error            // the error of failure
+	cause       error            // the error from which failure was made
 }
 
 // workOutcome is the outcome of a piece of work.
@@ -284,7 +284,8 @@ func (w *worker) enterEnding(before workerState) {
 	}
 }
 
-// begin starts a piece of work on a goroutine of its own. worked is called when it has ended.
+// begin starts a piece of work on a goroutine of its own. When it has ended, its outcome is
+// sent to w.work.
 func (w *worker) begin(what string, f func(ctx context.Context) workOutcome) {
 	w.busy, w.doing = true, what
 	go func() { w.work <- f(w.context) }()

@@ -41,7 +41,7 @@ type workersRun struct {
 	client *Builder
 	graph  []byte // the client's graph as JSON, as a client sends it to a cluster
 	plan   *plan.Plan
-	slots  []sharding.Range // by worker
+	slots  []sharding.Range // slots of each worker
 }
 
 // runAsWorkers runs a job with several workers in this process.
