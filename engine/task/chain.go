@@ -24,7 +24,7 @@ type link struct {
 	source   Source
 	sides    []side
 	closer   func() error // closes the Loop of a queue; set for the queue's first node
-	shardOf  func() int   // returns the shard at work, on any goroutine; set for the nodes of queues
+	shardOf  func() int   // returns the shard being worked on, on any goroutine; set for the nodes of queues
 
 	next []*link // links chained behind this link
 	outs []chainOutput
@@ -33,7 +33,7 @@ type link struct {
 
 	schema *arrow.Schema // schema of the last rows; it equals the schema that the node declares
 	whole  []int         // columns of schema that must not have nulls
-	given  arrow.Record  // the operator's last input of this shard, whose schema is checked already
+	given  arrow.Record  // last batch that the operator got in this shard; its schema has been checked
 
 	rowsIn, rowsOut int64
 }
@@ -42,7 +42,7 @@ type link struct {
 type side struct {
 	port     int
 	input    *sideInput
-	borrowed borrowed // if rows are checked
+	borrowed borrowed // its rows, if rows are checked
 }
 
 // chainOutput is an output with the link to which failures to place rows are attributed.

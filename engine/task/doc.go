@@ -12,13 +12,13 @@
 //
 //  1. The bindings are compared with the plan. None of the bound functions is called yet.
 //  2. A private directory for temporary files is made, and directories that killed runs left
-//     beside it are removed. The receiving ends of all edges are made, and listen.
+//     beside it are removed. The receiving ends of all edges are made and begin to listen.
 //  3. Sinks begin, in node order.
 //  4. The rest is built: a gang for each queue, and for each other vertex its subtasks with their
 //     operators and sending ends.
 //  5. All subtasks run at the same time, on one goroutine each.
 //  6. When every subtask has succeeded, the sinks commit together; see JointSink. If a subtask
-//     or a commit fails, they are aborted.
+//     or a commit fails, the sinks are aborted.
 //
 // # Parts
 //

@@ -30,7 +30,7 @@ type ends struct {
 // sourceState counts, for a source shard, the messages that have rows, and the rows.
 type sourceState struct {
 	stored sent
-	sent   sent // known once ended
+	sent   sent // what the source shard has sent; known once it has ended
 	ended  bool
 }
 

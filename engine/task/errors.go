@@ -23,7 +23,7 @@ type TaskError struct {
 	Within      string      // the part of the job that the operator is in, may be empty
 	Vertex      plan.VertexID
 	Subtask     int
-	Parallelism int // of the vertex
+	Parallelism int // parallelism of the vertex
 	Shard       int // shard that the operator worked on, -1 for none
 	Err         error
 
@@ -157,7 +157,7 @@ type CommitError struct {
 	Err error
 }
 
-// Error says why the commit failed. It does not say what is visible, as Outputs does.
+// Error says why the commit failed. Outputs says which outputs are visible.
 func (e *CommitError) Error() string { return e.Err.Error() }
 
 // Unwrap returns why the commit failed.

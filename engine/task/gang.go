@@ -234,7 +234,7 @@ func (g *gang) closeUnstarted() error {
 }
 
 // abortOn arranges that the group's collectives are aborted when the run ends. stop cancels
-// this, or waits for the abort to finish if it has begun.
+// this arrangement. If the abort has begun, stop waits until it has finished.
 func (g *gang) abortOn(ctx context.Context) (stop func()) {
 	aborted := make(chan struct{})
 	forget := context.AfterFunc(ctx, func() {

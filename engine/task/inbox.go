@@ -58,7 +58,7 @@ type inbox struct {
 	shard int // destination shard being read, -1 before the first; changes under both mutexes
 	need  int // the reader waits until ends.until has reached this value; under the mutex of ends
 
-	// Only the reader's goroutine uses these.
+	// Only the reader's goroutine uses the following fields.
 	pieces []*piece
 	rows   []arrow.Record
 }
@@ -66,7 +66,7 @@ type inbox struct {
 // piece is the part of a message that goes to one destination shard.
 type piece struct {
 	of     *held // the message, nil if the rows are in the file
-	source int   // shard
+	source int   // source shard
 	number int64 // counts the pieces of the inbox in the order of arrival
 	size   int64 // bytes of its rows
 	lo, hi int   // range of rows in the message; in the file lo is 0
@@ -77,7 +77,7 @@ type piece struct {
 // held is a message in memory whose pieces are not all read yet.
 type held struct {
 	rows arrow.Record
-	size int64 // bytes reserved for it
+	size int64 // bytes reserved for the message
 	left int   // number of pieces not read; only the reader uses it once the pieces are in lists
 }
 

@@ -22,7 +22,8 @@ type GangSpec struct {
 	// Sessions is the session store of the process. It holds the queue's session under the names
 	// Job and Queue, and keeps it between one gang and the next.
 	Sessions *shared.Store
-	// Subtasks is the number of all subtasks of the queue, and Here are those in this process.
+	// Subtasks is the number of all subtasks of the queue, and Here is the range of the
+	// subtasks in this process.
 	Subtasks int
 	Here     sharding.Range
 	// From is the Cut from which the queue continues, or nil if it begins. In the first case the
@@ -34,16 +35,16 @@ type GangSpec struct {
 // Loop is what one subtask of a queue runs. Its methods are called from the goroutine of the
 // subtask. The exceptions are Shard and, if the run fails before the subtask starts, Close.
 type Loop interface {
-	// Open takes the queue's inputs. Data ports are read through in, shard by
-	// shard; side ports through Context.Side.
+	// Open takes the queue's inputs. Data ports are read through the Input in, shard by shard.
+	// Side ports are read through Context.Side.
 	Open(c *Context, in Input, comm *collective.Comm) error
-	// Stages returns the stages of a superstep in order; called once after Open.
+	// Stages returns the stages of a superstep in order. It is called once, after Open.
 	Stages() []Stage
 	// Begin is called before the first stage of each superstep. Supersteps are numbered from 1,
 	// and their numbers continue after a Cut.
 	Begin(step int) error
-	// Stop evaluates the criterion; called on subtask 0 only, after the last
-	// stage. The engine broadcasts the verdict.
+	// Stop evaluates the criterion. It is called on subtask 0 only, after the last stage. The
+	// engine broadcasts the verdict.
 	Stop(step int) (bool, error)
 	// After is called once the subtask knows the verdict on a superstep. last says that the
 	// superstep was the last of the gang: the queue ends, or is cut. After may call

@@ -41,7 +41,7 @@ type Group interface {
 // step on all sinks before the next step begins:
 //
 //	Complete   the output is complete and durable, but not yet visible
-//	Decide     a record on disk says that all outputs become visible, unless the caller has one
+//	Decide     a record on disk says that all outputs become visible, unless the caller has such a record
 //	Place      the output is visible
 //	Finish     files that only the previous steps needed are removed
 //
@@ -54,8 +54,8 @@ type JointSink interface {
 	// Join is called on every worker other than 0, in place of Begin. Begin has then
 	// returned on worker 0.
 	Join() error
-	// Written describes what this worker wrote to the temporary place, for Complete. It is
-	// called when all subtasks of the worker have succeeded.
+	// Written returns a description of the temporary output that this worker wrote, for
+	// Complete. It is called when all subtasks of the worker have succeeded.
 	Written() ([]byte, error)
 	// Leave releases what this process holds, and does not change files. It is called on
 	// workers other than 0 after Join, as only worker 0 removes the temporary output. It is
@@ -95,8 +95,8 @@ type Completion struct {
 	// Recorded is true, as Decide is not needed then.
 	Set []string
 	// Recorded says that the caller has recorded that the run commits, and lets another process
-	// finish the commit if this one is lost. The subtasks' output is then already on disk, as
-	// Written describes it.
+	// finish the commit if this process is lost. The subtasks' output is then already on disk,
+	// as Written describes it.
 	Recorded bool
 	// Resumed says that this process finishes the commit of another process, and has neither
 	// begun nor joined the sink. Complete continues at the step that the other process had
@@ -114,7 +114,7 @@ type ResumeSink interface {
 	Resume() error
 }
 
-// HeldSink is a Sink whose output may be invisible after its commit, such as one that keeps
+// HeldSink is a Sink whose output may be invisible after its commit, such as a Sink that keeps
 // rows for the caller of the run.
 type HeldSink interface {
 	Sink

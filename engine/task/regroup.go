@@ -128,7 +128,7 @@ func atParallelism(v *plan.Vertex, p, shards int) *plan.Vertex {
 	return &other
 }
 
-// start starts the members of next, the gang that follows before.
+// start starts the members of the gang next, which continues the queue after the gang before.
 func (r *run) start(before, next *gang) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -110,7 +110,7 @@ type run struct {
 	broken   *networkError // the network failed on its own
 }
 
-// vertexProgress counts over the subtasks of a vertex.
+// vertexProgress counts rows and shards over the subtasks of a vertex.
 type vertexProgress struct {
 	rows   atomic.Int64
 	shards atomic.Int32
@@ -150,8 +150,8 @@ func (r *run) fail(err error) {
 	}
 }
 
-// begin makes the context of the subtasks. Rows may be received before begin. If that has
-// failed already, the context ends at once.
+// begin makes the context of the subtasks. If the run has failed already, as receiving rows may
+// fail before begin, the context ends at once.
 func (r *run) begin(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +210,7 @@ func (r *run) makeBudgets() {
 }
 
 // wait waits for all subtasks. Once the run has ended it waits at most AbandonAfter, and
-// returns the places of the subtasks that are still running.
+// returns descriptions of the subtasks that are still running.
 func (r *run) wait() (abandoned []string) {
 	done := make(chan struct{})
 	go func() {
@@ -317,8 +317,8 @@ func (r *run) closeUnstarted() error {
 }
 
 // guard calls user code outside of subtasks and waits for it. It turns a panic and the end of
-// the goroutine into an error. The code runs on a goroutine of its own: if it ends its goroutine,
-// the goroutine of Run must still abort the sinks and remove the files.
+// the goroutine into an error. The code runs on a goroutine of its own: if it ends that
+// goroutine, the goroutine of Run must still abort the sinks and remove the files.
 func guard(f func() error) error {
 	err := error(errGoexit)
 	done := make(chan struct{})

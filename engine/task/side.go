@@ -15,7 +15,7 @@ import (
 // sideInput holds the process's only copy of the rows of a side edge. Subtasks wait for done
 // and then share records.
 type sideInput struct {
-	name    string      // of the sender, for errors
+	name    string      // name of the sender, for errors
 	memory  *sideMemory // of the whole run
 	fail    func(err error)
 	readers atomic.Int32 // number of subtasks that have not called leave
@@ -30,7 +30,7 @@ type sideInput struct {
 	open    int    // number of source shards that have not ended
 	dropped bool
 
-	// Only the methods of memory use these, under its mutex.
+	// Only the methods of memory use the following fields, under its mutex.
 	held  int64 // bytes held
 	over  int64 // bytes of all rows received so far if they did not fit and none are kept, else 0
 	freed int64 // bytes that were held when the input was released, if another input had failed to fit before
@@ -131,8 +131,8 @@ func (s *sideInput) forget() {
 }
 
 // sideMemory accounts for all memory that the side inputs of a run hold. Their rows cannot
-// spill, as operators access them at random. They may make exchanges spill, but must fit in the
-// run's memory together.
+// spill, as operators access them at random. Side inputs may make exchanges spill, but together
+// they must fit in the run's memory.
 //
 // If rows of an input do not fit, all its rows are dropped, and further rows are only counted,
 // so that the error can say what budget suffices. The counting comes to an end, as the senders
@@ -226,7 +226,7 @@ type SideError struct {
 	Together    int64  // bytes of all side inputs that were held when this input did not fit
 	Limit       int64  // budget of this process
 	Largest     string // sender of the largest side input, if that is another input
-	LargestSize int64  // its bytes
+	LargestSize int64  // bytes of the largest side input
 	Enough      int64  // bytes of memory for the whole job that would suffice for what was counted
 }
 

@@ -21,8 +21,8 @@ type boundSink struct {
 	Sink
 	joint      JointSink // the same sink, if it is a JointSink
 	node       *plan.Node
-	held       bool // it has begun or was joined, and was not committed, aborted or left
-	done       bool // it was committed and not settled
+	held       bool // the sink has begun or was joined, and was not committed, aborted or left
+	done       bool // the sink was committed and not settled
 	visibility visibility
 }
 

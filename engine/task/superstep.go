@@ -38,8 +38,8 @@ type boundStage struct {
 	inner []*boundStage // the stages of an inner loop
 
 	calls   int64
-	busy    time.Duration // without waiting
-	waiting time.Duration // for other members
+	busy    time.Duration // time spent in the stage, without waiting
+	waiting time.Duration // time spent waiting for other members
 	waited  time.Duration // last value of Waited
 	bytes   int64
 	program string
@@ -286,8 +286,8 @@ func verdictOf(word int64) verdict { return verdict{stop: word&1 != 0, to: int(w
 // the queue is cut, and broadcasts the result.
 //
 // If all members are in one process, they always synchronize here: none continues before all
-// have finished the stages. After relies on this, as it reads the results of other members. It
-// costs about a microsecond.
+// have finished the stages. After relies on this, as it reads the results of other members. The
+// synchronization costs about a microsecond.
 //
 // Between processes a synchronization costs as much as an AllReduce. If there is a criterion,
 // the broadcast of its verdict synchronizes the members. Without a criterion there is nothing to

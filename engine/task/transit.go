@@ -41,8 +41,8 @@ func newTransit(p *plan.Plan, budget int64, slots, workers, credits int) transit
 		credits = transport.DefaultCredits
 	}
 	exchanges = max(exchanges, 1)
-	// Other processes may together have credits messages in flight to each inbox, and each may
-	// have at least two.
+	// credits is the number of messages that other processes may together have in flight to
+	// each inbox, but each process may have at least two.
 	incoming := int64(max(credits, 2*(workers-1)))
 	slot := budget / int64(max(slots, 1))
 	t := transit{
