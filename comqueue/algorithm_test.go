@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// reduced is the result, on subtask 0, of a queue with two reductions: one of the buffers of
-// shards, and one of a whole buffer per subtask.
+// reduced holds the results, on subtask 0, of a queue with two reductions. The first reduces
+// the buffers of shards, and the second reduces a whole buffer per subtask.
 type reduced struct {
 	shards, whole []uint64
 	result        *engine.Result

@@ -236,7 +236,7 @@ func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 	from, into := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("into")
 	for name, c := range map[string]struct {
 		stage              comqueue.Stage
-		fromLo, fromHi, to int // indices of 9 elements
+		fromLo, fromHi, to int // indices in a buffer of 9 elements
 	}{
 		"gather":         {comqueue.AllGather(from, into), 6, 9, 0},
 		"scatter":        {comqueue.ReduceScatter(from, into), 0, 9, 3},

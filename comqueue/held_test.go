@@ -139,7 +139,7 @@ func TestRowsThatNoFileHolds(t *testing.T) {
 }
 
 // holder is a source without rows that takes memory of its slot when it opens and never
-// releases the memory. The source ends when taken is closed.
+// releases the memory. The source ends when the channel taken is closed.
 type holder struct {
 	bytes       int64
 	held, taken chan struct{}
@@ -198,8 +198,8 @@ func TestRowsBesideOthers(t *testing.T) {
 }
 
 // crowding is a source that takes more memory than the budget has. It takes the memory when its
-// channel `when` is closed, and releases it when taken is closed, which is when the queue has
-// read its rows.
+// channel `when` is closed, and releases it when its channel taken is closed, which happens
+// when the queue has read its rows.
 type crowding struct {
 	bytes             int64
 	when, held, taken chan struct{}

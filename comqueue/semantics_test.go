@@ -94,8 +94,8 @@ func bitsOf(rows []row) []uint64 {
 	return bits(values)
 }
 
-// requireSameReport requires that two reports of a queue are equal in all that does not depend
-// on the processes that ran its subtasks.
+// requireSameReport requires that two reports of a queue are equal in everything that does not
+// depend on the processes that ran its subtasks.
 func requireSameReport(t *testing.T, want, got *task.QueueReport) {
 	t.Helper()
 	require.Equal(t, []any{want.Name, want.Supersteps, want.Stopped}, []any{got.Name, got.Supersteps, got.Stopped})

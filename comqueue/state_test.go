@@ -121,7 +121,7 @@ func TestAdviceIsEnough(t *testing.T) {
 		return struct{ disk.File }{f}, err
 	}}
 	for _, test := range []struct {
-		p, runs int // subtasks, and the run that must succeed at the latest
+		p, runs int // number of subtasks, and number of the run that must succeed at the latest
 		spread  func(i, shards int) int
 		disk    disk.FS
 		most    int64 // bytes that may be advised at most; they are rounded up to a MiB
