@@ -62,7 +62,7 @@ func TestWorkerLifeEnds(t *testing.T) {
 				}
 				step := s.step(e)
 				if step.do == doAbort || step.to == workerAborting || s == workerSealing && e == workDone || s == workerFinished && e == hearExit {
-					undone = false // they are aborted or committed, or closing the job ends them
+					undone = false // the sinks are aborted or committed, or closing the job ends them
 				}
 				s = step.to
 			}

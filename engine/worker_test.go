@@ -79,7 +79,7 @@ func TestWorkerBeats(t *testing.T) {
 	})
 }
 
-// TestWorkerEndsEarly requires that a worker ends in order if it fails, is cancelled or gets an
+// TestWorkerEndsEarly requires that a worker ends properly if it fails, is cancelled or gets an
 // unexpected message, in each of its states.
 func TestWorkerEndsEarly(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)

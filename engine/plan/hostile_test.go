@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// exercise calls every function of this package on an arbitrary graph. None may panic. If
-// Validate accepts the graph, Compile must return a plan that passes all checks.
+// exercise calls every function of this package on an arbitrary graph. No function may panic.
+// If Validate accepts the graph, Compile must return a plan that passes all checks.
 func exercise(t require.TestingT, g *Graph, parallelism int) {
 	valid := g.Validate()
 	require.NotEmpty(t, g.Text()+g.DOT()+g.Fingerprint()+Diff(g, &Graph{Job: g.Job + "'"}))

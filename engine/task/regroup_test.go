@@ -248,7 +248,7 @@ func TestCutsAreData(t *testing.T) {
 	require.Equal(t, &c, got)
 	require.Equal(t, 2, got.Subtasks())
 	for i := range data {
-		_, _ = DecodeCut(data[:i]) // no panic
+		_, _ = DecodeCut(data[:i]) // must not panic
 	}
 	for want, damage := range map[string]func(c *Cut){
 		"superstep 0":          func(c *Cut) { c.Step = 0 },

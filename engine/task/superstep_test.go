@@ -433,8 +433,8 @@ func TestQueueCancel(t *testing.T) {
 	})
 }
 
-// TestQueueBindings requires that a missing OpenLoops, a failing one and one that returns a wrong
-// number of loops are reported, and that the loops that it returned are closed.
+// TestQueueBindings requires that an OpenLoops that is missing, fails or returns a wrong number
+// of loops is reported, and that the loops that it returned are closed.
 func TestQueueBindings(t *testing.T) {
 	g := queueGraph(8, 9, false, plan.Compute)
 	gang := &testGang{loop: func(i int) *testLoop {
@@ -458,7 +458,7 @@ func TestQueueBindings(t *testing.T) {
 }
 
 // TestSuperstepsAllocateNothing requires that a run of 3,100 supersteps makes hardly more
-// allocations than a run of 100.
+// allocations than a run of 100 supersteps.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	measure := func(steps int) float64 {
 		g := queueGraph(8, steps, true, plan.Compute)
