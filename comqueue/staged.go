@@ -89,7 +89,7 @@ func (s *staged) toDisk(full error) error {
 }
 
 // end is called after the last batch. A frame will copy the batches. If the budget has no room
-// for that copy, end copies the batches on the heap to a file instead.
+// for that copy, end copies the batches on the heap to a file.
 func (s *staged) end() error {
 	if s.heap <= s.most || len(s.inHeap)+len(s.pieces) < 2 || s.never {
 		return nil

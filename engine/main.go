@@ -297,8 +297,8 @@ func runHere[A any](ctx context.Context, job *Job[A], args A, c *config, begin f
 	return ready.run(ctx, c)
 }
 
-// clusterHooks returns the hooks of a program whose job runs on a cluster. The hooks call began
-// when signals must begin to cancel the run instead of ending the process.
+// clusterHooks returns the hooks of a program whose job runs on a cluster. began is called when
+// signals must begin to cancel the run instead of ending the process.
 func (p *program) clusterHooks(screen *display, began func()) clusterHooks {
 	return clusterHooks{
 		began:   began,
