@@ -22,8 +22,8 @@ import (
 // on the number of subtasks are reported before the first superstep.
 func Algorithm(name string) AlgorithmOption { return AlgorithmOption{name: name} }
 
-// AlgorithmOption is an option of the communicate functions of buffers, not of Barrier nor of
-// the functions for objects and sparse vectors.
+// AlgorithmOption is an option of the communicate functions of buffers. Barrier and the
+// functions for objects and sparse vectors do not take it.
 type AlgorithmOption struct{ name string }
 
 func (a AlgorithmOption) applyReduce(c *reduceConfig) { c.by = &a }
@@ -38,7 +38,7 @@ func (a *AlgorithmOption) asked() string {
 }
 
 // find returns the algorithm and its dimensions, or nil for both if a is nil. It returns an
-// error if the option is wrong whatever the number of subtasks.
+// error if the option is wrong for every number of subtasks.
 func (a *AlgorithmOption) find(c program.Collective) (*algorithm.Algorithm, []int, error) {
 	if a == nil {
 		return nil, nil, nil
@@ -67,10 +67,11 @@ func (a *AlgorithmOption) find(c program.Collective) (*algorithm.Algorithm, []in
 	return by, dims, nil
 }
 
-// maxRanks is larger than any number of subtasks. There are at most as many subtasks as shards.
+// maxRanks is larger than the number of subtasks of any job, which is at most its number of
+// shards.
 const maxRanks = 1 << 20
 
-// serves returns why the requested algorithm cannot serve p subtasks, or nil.
+// serves returns an error if the requested algorithm cannot run on p subtasks.
 func (a *AlgorithmOption) serves(c program.Collective, p, root int, operator string, commutes bool) error {
 	by, dims, err := a.find(c)
 	if err != nil || by == nil {
@@ -85,8 +86,8 @@ func (a *AlgorithmOption) serves(c program.Collective, p, root int, operator str
 	return nil
 }
 
-// needsEveryone reports whether the algorithm first folds the forest of each of p subtasks into
-// one whole buffer, so that every subtask must contribute such a buffer.
+// needsEveryone reports whether the algorithm first folds, on each of p subtasks, the parts of
+// its shards into one whole buffer, so that every subtask must contribute such a buffer.
 func (a *AlgorithmOption) needsEveryone(c program.Collective, p, shards int) bool {
 	by, dims, err := a.find(c)
 	if err != nil || by == nil {
@@ -102,9 +103,9 @@ func (a *AlgorithmOption) needsEveryone(c program.Collective, p, shards int) boo
 // keepsOrder reports whether an algorithm keeps the order of p subtasks.
 func keepsOrder(by *algorithm.Algorithm, p int) bool { return by.RankOrder != nil && by.RankOrder(p) }
 
-// misusedBy returns why an algorithm cannot be used with an operator, or nil if it can be for
-// some number of subtasks above two. One and two subtasks do not count, as every algorithm
-// keeps their order, and the job should run with any number.
+// misusedBy returns why an algorithm cannot be used with an operator, or nil if it can be used
+// for some number of subtasks above two. One and two subtasks do not count, as every algorithm
+// keeps their order, and the job should run with any number of subtasks.
 func misusedBy(by *algorithm.Algorithm, operator string, commutes bool) error {
 	if by == nil || commutes {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// reduced is the result, on subtask 0, of a queue with two reductions: one of the buffers of
-// shards, and one of a whole buffer per subtask.
+// reduced holds the results, on subtask 0, of a queue with two reductions. The first reduces
+// the buffers of shards, and the second reduces a whole buffer per subtask.
 type reduced struct {
 	shards, whole []uint64
 	result        *engine.Result
@@ -147,7 +147,8 @@ func TestEachStageSaysWhatRan(t *testing.T) {
 }
 
 // TestIntegerSumsDoNotDependOnParallelism requires that built-in operators on integers give the
-// same result at any parallelism and by any algorithm, and that the plan does not mark them.
+// same result at any parallelism and by any algorithm, and that the plan does not mark their
+// results.
 func TestIntegerSumsDoNotDependOnParallelism(t *testing.T) {
 	sums := shared.Scratch[[]int64]("sums")
 	for _, stage := range []comqueue.Stage{comqueue.AllReduce(sums, comqueue.Algorithm("ring")), comqueue.AllReduce(sums, comqueue.Prod, comqueue.Algorithm("double-tree"))} {
@@ -202,7 +203,7 @@ func TestReduceScatterOfShards(t *testing.T) {
 					do(func(ctx *comqueue.ComContext) { hist.Put(ctx, make([]float64, n)) }),
 					comqueue.ForEachShard(hist, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 						if n > 0 && shard == ctx.Shards().Lo && (by == "") != (&out[0] == &hist.Get(ctx)[0]) {
-							return fmt.Errorf("by %q: whether the first part of subtask %d is in the buffer under the key is wrong", by, ctx.TaskID())
+							return fmt.Errorf("by %q: subtask %d must lend the buffer under the key for its first part if and only if the stage chooses the algorithm", by, ctx.TaskID())
 						}
 						for i := range out {
 							out[i] = float64((shard*13+i*7)%101-50) * pow2((shard*29+i)%80-40)

@@ -18,7 +18,7 @@ type Number interface{ float64 | float32 | int64 }
 // ReduceOption changes an AllReduce or a ReduceScatter.
 type ReduceOption interface{ applyReduce(*reduceConfig) }
 
-// Op is one of the element-wise operators.
+// Op is a built-in element-wise operator of a reduction.
 type Op int
 
 const (
@@ -51,8 +51,8 @@ func (o Op) applyReduce(c *reduceConfig) { c.op, c.user = o, nil }
 
 // Operator makes a user-defined operator. f combines element by element, dst[i] = dst[i] op
 // src[i], where dst holds the left operand. f may be called on any piece of the buffers, and
-// must be associative up to rounding. identity fills the buffers of ForEachShard. name appears
-// in plan and errors.
+// must be associative up to rounding. ForEachShard fills its buffers with identity. name
+// appears in the plan and in errors.
 func Operator[T Number](name string, identity T, f func(dst, src []T)) ReduceOption {
 	return userOperator{name: name, op: operator[T]{collective.UserOp(name, false, f).WithIdentity(identity), f}}
 }
@@ -71,8 +71,8 @@ type userOperator struct {
 
 func (u userOperator) applyReduce(c *reduceConfig) { c.user = &u }
 
-// Length reduces only the first n elements of the buffer, where n is the value under key. Every
-// subtask must have put the same n before the stage runs.
+// Length makes a stage reduce only the first n elements of the buffer, where n is the value
+// under key. Every subtask must have put the same n before the stage runs.
 func Length(key shared.Key[int]) ReduceOption { return lengthOption{key} }
 
 type lengthOption struct{ key shared.Key[int] }
@@ -130,7 +130,7 @@ func (c reduceConfig) attrs() []engine.Attr {
 	return attrs
 }
 
-// misuseOf returns what is wrong with the options if collective by reduces buffers of T.
+// misuseOf returns what is wrong with the options for the collective by on buffers of T.
 func misuseOf[T Number](c reduceConfig, by program.Collective) error {
 	if c.length != nil {
 		if err := c.length.Err(); err != nil {
@@ -153,8 +153,8 @@ func misuseOf[T Number](c reduceConfig, by program.Collective) error {
 	return misusedBy(a, c.opName(), c.commutes())
 }
 
-// orderOf returns the tree on which the bits of a reduction of T depend: that over shards or
-// that over subtasks. Built-in operators on integers give the same result in any order.
+// orderOf returns the tree on which the bits of a reduction of T depend: the tree over shards
+// or the tree over subtasks. Built-in operators on integers give the same result in any order.
 func orderOf[T Number](c reduceConfig, by program.Collective, perShard bool) engine.Reduction {
 	if !perShard {
 		if c.exact {
@@ -218,14 +218,14 @@ func resolve[T Number](c reduceConfig) (operator[T], error) {
 
 // AllReduce combines a buffer of all subtasks element by element and gives every subtask the
 // result, in place, under the same key. It runs as three stages: AllReduceSend sends the
-// subtask's part, AllReduceSum reduces the piece that the subtask owns, AllReduceRecv gathers
-// the reduced pieces.
+// subtask's part, AllReduceSum reduces the piece that the subtask owns, and AllReduceRecv
+// gathers the reduced pieces.
 //
 // A buffer filled by ForEachShard is reduced up the tree over shards, so that the result is the
-// same at any parallelism. An Algorithm that does not accept parts of shards is the exception.
-// Any other buffer is taken as one operand per subtask, and reduced in the fold tree over
-// subtasks. The plan marks such results "depends on parallelism". If buffers have different
-// lengths, the error names two subtasks.
+// same at any parallelism. This does not hold with an Algorithm that does not accept parts of
+// shards. Any other buffer is taken as one operand per subtask, and reduced in the fold tree
+// over subtasks. The plan marks such results "depends on parallelism". If buffers have
+// different lengths, the error names two subtasks.
 func AllReduce[T Number](key shared.Key[[]T], options ...ReduceOption) Stage {
 	s := &allReduce[T]{key: key}
 	s.config, s.err = newReduceConfig(fmt.Sprintf("AllReduce(%q)", key.Name()), options)
@@ -282,7 +282,7 @@ func (s *allReduce[T]) bind(b *body, position int) ([]engine.Stage, error) {
 	}, nil
 }
 
-// reduction is an AllReduce on one subtask.
+// reduction runs an AllReduce on one subtask.
 type reduction[T Number] struct {
 	ctx     *ComContext
 	comm    *collective.Comm
@@ -297,7 +297,7 @@ type reduction[T Number] struct {
 	nothing  []T
 	alone    [1]sharding.Entry[[]T]
 
-	ran                   collective.Description // of the latest call
+	ran                   collective.Description // description of the latest call
 	sumWaited, recvWaited time.Duration
 }
 

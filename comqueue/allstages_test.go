@@ -62,8 +62,8 @@ func local(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// everything adds a queue with all communicate functions. They are at the beginning of its
-// superstep, in an inner loop, and at the end.
+// everything adds a queue with all communicate functions. The functions are called at the
+// beginning of the superstep, in an inner loop, and at the end.
 func everything(b *engine.Builder) *engine.Dataset {
 	value := func(i int) float64 { return float64(i%37-18) * pow2(i*29%70-35) }
 	return comqueue.New(b, "everything").

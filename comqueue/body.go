@@ -23,24 +23,24 @@ type gang struct {
 	queue   *IterativeComQueue
 	layout  *layout
 	nodes   []engine.NodeID
-	specs   []engine.StageSpec // of the nodes
+	specs   []engine.StageSpec // descriptions of the queue's nodes in the plan
 	session *shared.Session
-	from    *engine.Cut // where the queue continues, nil if it begins
+	from    *engine.Cut // state from which the queue continues; nil if it begins
 
 	reports  *reports
-	subtasks int            // of the queue, in all processes
+	subtasks int            // number of the queue's subtasks in all processes
 	here     sharding.Range // the queue's subtasks in this process
 	alive    atomic.Int32   // number of bodies that have not been closed
 	cut      atomic.Int32   // number of bodies that have handed over their state
 
-	bodies []*body // of this process
-	damage damage  // of the bodies' files
+	bodies []*body // of the subtasks in this process
+	damage damage  // result of verifying the files of the bodies
 
 	broadcasts []broadcast // by input
 	checks     *checks     // nil if not requested
 }
 
-// broadcast is the one copy of a broadcast input.
+// broadcast holds the only copy of a broadcast input in this process.
 type broadcast struct {
 	once  sync.Once
 	frame *Frame
@@ -48,7 +48,7 @@ type broadcast struct {
 	err   error
 }
 
-// openGang makes the gang of a queue and its bodies, as engine.OpenLoops does.
+// openGang returns an engine.OpenLoops that makes the gang of a queue and its bodies.
 func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []engine.StageSpec) engine.OpenLoops {
 	return func(s engine.GangSpec) ([]engine.Loop, error) {
 		g := &gang{
@@ -100,13 +100,13 @@ type body struct {
 	context        ComContext
 	comm           *collective.Comm
 	forests        map[int]bufferHolder // *forest[T] by position of its ForEachShard
-	used           int                  // nodes bound so far
+	used           int                  // number of nodes bound so far
 	stages         []engine.Stage
 	reportExchange reportExchange // reports sent between processes
 
 	files      *mapped.Files
-	rowsOnDisk []*onDisk // rows of its shards that are in files
-	made       holdings  // blocks that stages have made of rows
+	rowsOnDisk []*onDisk // rows of the subtask's shards that are in files
+	made       holdings  // blocks that stages have computed from rows
 
 	instances []*instance // instances of stages that are made for each subtask
 }
@@ -188,7 +188,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 	b.rowsOnDisk = onDisk
 	b.gang.damage.verifying.Unlock()
 	if len(b.rowsOnDisk) > 0 {
-		debug.SetPanicOnFault(true) // as in prepareDiskRows, which another goroutine may have called
+		debug.SetPanicOnFault(true) // prepareDiskRows may have set it for another goroutine only
 	}
 	return nil
 }
@@ -404,7 +404,7 @@ func (b *body) Close() error {
 		b.made.close(c)
 		b.files.Close()
 	}
-	b.stages, b.forests, b.instances = nil, nil, nil // frees them, as the run keeps the body for its report
+	b.stages, b.forests, b.instances = nil, nil, nil // so that they are freed now, although the run keeps the body for its report
 	if b.alive.Add(-1) > 0 || int(b.cut.Load()) == b.here.Len() {
 		return nil
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// checks find two mistakes of user functions: modified rows that others share, and replicated
-// objects that differ among subtasks. The checks are made after the verdict of each superstep,
-// if the job enables them.
+// checks find two mistakes of user functions: rows that were modified although other subtasks,
+// queues or operators share them, and replicated objects that differ among subtasks. The checks
+// are made after the verdict of each superstep, if the job enables them.
 type checks struct {
 	broadcast map[string]bool // names of the broadcast inputs
-	watched   [][]watched     // by subtask: its partitioned rows
+	watched   [][]watched     // partitioned rows of each subtask
 
 	// replicas are the fingerprints of the replicated objects at the beginning of a superstep,
 	// by subtask and by parity of the superstep. No lock is needed: subtask 0 reads the
@@ -68,9 +68,9 @@ func (c *checks) begin(subtask, step int, objects *shared.Objects) error {
 
 func (c *checks) isBroadcast(name string) bool { return c.broadcast[name] }
 
-// check returns an error if rows that others share were modified in a superstep, or if the
-// subtasks did not hold the same replicated objects when the superstep began. All subtasks call
-// it. The first subtask of each process checks the rows while the others wait, so that no
+// check returns an error if shared rows were modified in a superstep, or if the subtasks did
+// not hold the same replicated objects when the superstep began. All subtasks call it. The
+// first subtask of each process checks the rows while the other subtasks wait, so that no
 // function runs meanwhile.
 func (b *body) check(step int) error {
 	ctx := b.context.Context()
@@ -98,7 +98,7 @@ func (b *body) check(step int) error {
 // cannot read. A file whose rows a function has modified looks damaged too; a modifiedError is
 // therefore returned without a look at the files.
 func (b *body) checkRowsOfAll(step int) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // for the files of other subtasks
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // so that a fault in a file of another subtask is a panic
 	var found modifiedError
 	failed := b.guard(func() error {
 		if err = b.checkRows(step); errors.As(err, &found) {
@@ -112,7 +112,7 @@ func (b *body) checkRowsOfAll(step int) (err error) {
 	return err
 }
 
-// modifiedError says that a function has modified rows that others share.
+// modifiedError says that a function has modified shared rows.
 type modifiedError string
 
 // Error implements error.
@@ -202,8 +202,8 @@ func replicasDiffer(held [][]shared.Fingerprint, step int) *engine.ReplicaError 
 	return nil
 }
 
-// compareReplicas is checkReplicas for subtasks in several processes. All subtasks call it. It
-// returns the error on the lowest subtask that differs from subtask 0.
+// compareReplicas does the same as checkReplicas, for subtasks in several processes. All
+// subtasks call it. It returns the error on the lowest subtask that differs from subtask 0.
 func (b *body) compareReplicas(step int) error {
 	mine := []replicas{{b.subtask, b.checks.replicas[b.subtask][step&1]}}
 	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]replicas]{

@@ -28,13 +28,13 @@ type closer struct {
 	start func(t *engine.Context) (emit func(ctx *ComContext, shard int, out func(arrow.Record) error) error, release func())
 }
 
-// Output returns a Closer that makes rows of the structs that f returns. The fields of the
+// Output returns a Closer that makes rows from the structs that f returns. The fields of the
 // structs are columns.
 func Output[T any](f func(ctx *ComContext) ([]T, error)) Closer {
 	return structOutput[T]{function: f, rows: func(ctx *ComContext, _ int) ([]T, error) { return f(ctx) }, isNil: f == nil}
 }
 
-// ShardOutput returns a ShardCloser that makes the rows of a shard of the structs that f
+// ShardOutput returns a ShardCloser that makes the rows of a shard from the structs that f
 // returns. The fields of the structs are columns.
 func ShardOutput[T any](f func(ctx *ComContext, shard int) ([]T, error)) ShardCloser {
 	return structOutput[T]{function: f, rows: f, isNil: f == nil}
@@ -86,16 +86,16 @@ func emitOwned(rows arrow.Record, out func(arrow.Record) error) error {
 	return out(rows)
 }
 
-// OutputBatches returns a Closer that makes rows of batches of a schema. f calls emit for each
-// batch. emit does not take ownership: f must release the batch. If emit returns an error, the
-// job fails, whatever f returns.
+// OutputBatches returns a Closer that makes rows from batches that have the given schema. f
+// calls emit for each batch. emit does not take ownership: f must release the batch. If emit
+// returns an error, the job fails, whatever f returns.
 func OutputBatches(schema engine.Schema, f func(ctx *ComContext, emit func(engine.Batch) error) error) Closer {
 	return batchOutput{schema: schema, function: f, isNil: f == nil,
 		rows: func(ctx *ComContext, _ int, emit func(engine.Batch) error) error { return f(ctx, emit) }}
 }
 
-// ShardOutputBatches returns a ShardCloser that makes the rows of a shard of batches of a
-// schema. See OutputBatches.
+// ShardOutputBatches returns a ShardCloser that makes the rows of a shard from batches that
+// have the given schema. See OutputBatches.
 func ShardOutputBatches(schema engine.Schema, f func(ctx *ComContext, shard int, emit func(engine.Batch) error) error) ShardCloser {
 	return batchOutput{schema: schema, function: f, isNil: f == nil, rows: f}
 }

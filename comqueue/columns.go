@@ -12,8 +12,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// ShardColumn identifies a column of partitioned data by name and type. Make a column where its
-// key is made: when the job is built, a queue checks the columns that were made of its keys.
+// ShardColumn identifies a column of partitioned data by name and type. Make a ShardColumn
+// where its key is made: when the job is built, a queue checks the columns that were made of
+// its keys.
 type ShardColumn[V any] struct {
 	data   PartitionedData
 	column columnOf[V]
@@ -25,8 +26,8 @@ func (c ShardColumn[V]) Get(ctx *ComContext, shard int) V {
 	return c.column.of(c.data.Get(ctx, shard))
 }
 
-// Nullable returns the column as one that may have nulls. The column must have numbers, bools
-// or text.
+// Nullable returns the same column with nulls allowed. The column must have numbers, bools or
+// text.
 func (c ShardColumn[V]) Nullable() NullableShardColumn[V] {
 	c.column.makeNullable(c.data.declared)
 	return NullableShardColumn[V](c)
@@ -42,8 +43,8 @@ func (c NullableShardColumn[V]) Get(ctx *ComContext, shard int) (V, Nulls) {
 	return c.column.of(f), f.nulls(c.column.name)
 }
 
-// BroadcastColumn identifies a column of broadcast data, as ShardColumn does one of partitioned
-// data.
+// BroadcastColumn identifies a column of broadcast data by name and type, as ShardColumn does
+// for partitioned data.
 type BroadcastColumn[V any] struct {
 	data   BroadcastData
 	column columnOf[V]
@@ -52,7 +53,7 @@ type BroadcastColumn[V any] struct {
 // Get returns the values of all rows, as ShardColumn.Get does for a shard.
 func (c BroadcastColumn[V]) Get(ctx *ComContext) V { return c.column.of(c.data.Get(ctx)) }
 
-// Nullable returns the column as one that may have nulls, as ShardColumn.Nullable does.
+// Nullable returns the same column with nulls allowed, as ShardColumn.Nullable does.
 func (c BroadcastColumn[V]) Nullable() NullableBroadcastColumn[V] {
 	c.column.makeNullable(c.data.declared)
 	return NullableBroadcastColumn[V](c)
@@ -67,74 +68,76 @@ func (c NullableBroadcastColumn[V]) Get(ctx *ComContext) (V, Nulls) {
 	return c.column.of(f), f.nulls(c.column.name)
 }
 
-// Ints is a column of int64.
+// Ints returns the int64 column of the given name.
 func (d PartitionedData) Ints(name string) ShardColumn[[]int64] {
 	return ShardColumn[[]int64]{d, newColumn(d.declared, name, intsView, func(c *column) []int64 { return c.ints })}
 }
 
-// Floats is a column of float64.
+// Floats returns the float64 column of the given name.
 func (d PartitionedData) Floats(name string) ShardColumn[[]float64] {
 	return ShardColumn[[]float64]{d, newColumn(d.declared, name, floatsView, func(c *column) []float64 { return c.floats })}
 }
 
-// Bools is a column of bools.
+// Bools returns the bool column of the given name.
 func (d PartitionedData) Bools(name string) ShardColumn[Bools] {
 	return ShardColumn[Bools]{d, newColumn(d.declared, name, boolsView, func(c *column) Bools { return c.bools })}
 }
 
-// Texts is a column of text.
+// Texts returns the text column of the given name.
 func (d PartitionedData) Texts(name string) ShardColumn[Texts] {
 	return ShardColumn[Texts]{d, newColumn(d.declared, name, textsView, func(c *column) Texts { return c.texts })}
 }
 
-// Matrix is a column of vectors of one size: either the column's type contains the size, as for
-// columns made by Vectorize, or all rows of the shard have the same size.
+// Matrix returns the column of the given name, whose vectors must have one size. Either the
+// column's type contains the size, as for columns made by Vectorize, or all rows of the shard
+// have the same size.
 func (d PartitionedData) Matrix(name string) ShardColumn[Matrix] {
 	return ShardColumn[Matrix]{d, newColumn(d.declared, name, matrixView, func(c *column) Matrix { return c.matrix })}
 }
 
-// Vectors is a column of vectors of any sizes.
+// Vectors returns the column of the given name, whose vectors may have different sizes.
 func (d PartitionedData) Vectors(name string) ShardColumn[Vectors] {
 	return ShardColumn[Vectors]{d, newColumn(d.declared, name, vectorsView, func(c *column) Vectors { return c.vectors })}
 }
 
-// Sparse is a column of sparse vectors.
+// Sparse returns the column of the given name, which must have sparse vectors.
 func (d PartitionedData) Sparse(name string) ShardColumn[Sparse] {
 	return ShardColumn[Sparse]{d, newColumn(d.declared, name, sparseView, func(c *column) Sparse { return c.sparse })}
 }
 
-// Ints is a column of int64.
+// Ints returns the int64 column of the given name.
 func (d BroadcastData) Ints(name string) BroadcastColumn[[]int64] {
 	return BroadcastColumn[[]int64]{d, newColumn(d.declared, name, intsView, func(c *column) []int64 { return c.ints })}
 }
 
-// Floats is a column of float64.
+// Floats returns the float64 column of the given name.
 func (d BroadcastData) Floats(name string) BroadcastColumn[[]float64] {
 	return BroadcastColumn[[]float64]{d, newColumn(d.declared, name, floatsView, func(c *column) []float64 { return c.floats })}
 }
 
-// Bools is a column of bools.
+// Bools returns the bool column of the given name.
 func (d BroadcastData) Bools(name string) BroadcastColumn[Bools] {
 	return BroadcastColumn[Bools]{d, newColumn(d.declared, name, boolsView, func(c *column) Bools { return c.bools })}
 }
 
-// Texts is a column of text.
+// Texts returns the text column of the given name.
 func (d BroadcastData) Texts(name string) BroadcastColumn[Texts] {
 	return BroadcastColumn[Texts]{d, newColumn(d.declared, name, textsView, func(c *column) Texts { return c.texts })}
 }
 
-// Matrix is a column of vectors of one size: either the column's type contains the size, as for
-// columns made by Vectorize, or all rows have the same size.
+// Matrix returns the column of the given name, whose vectors must have one size. Either the
+// column's type contains the size, as for columns made by Vectorize, or all rows have the same
+// size.
 func (d BroadcastData) Matrix(name string) BroadcastColumn[Matrix] {
 	return BroadcastColumn[Matrix]{d, newColumn(d.declared, name, matrixView, func(c *column) Matrix { return c.matrix })}
 }
 
-// Vectors is a column of vectors of any sizes.
+// Vectors returns the column of the given name, whose vectors may have different sizes.
 func (d BroadcastData) Vectors(name string) BroadcastColumn[Vectors] {
 	return BroadcastColumn[Vectors]{d, newColumn(d.declared, name, vectorsView, func(c *column) Vectors { return c.vectors })}
 }
 
-// Sparse is a column of sparse vectors.
+// Sparse returns the column of the given name, which must have sparse vectors.
 func (d BroadcastData) Sparse(name string) BroadcastColumn[Sparse] {
 	return BroadcastColumn[Sparse]{d, newColumn(d.declared, name, sparseView, func(c *column) Sparse { return c.sparse })}
 }
@@ -151,8 +154,8 @@ func newColumn[V any](d *declared, name string, kind viewKind, view func(c *colu
 	return columnOf[V]{w, d.add(w), view}
 }
 
-// makeNullable declares that the column may have nulls, instead of the declaration without
-// nulls.
+// makeNullable replaces the declaration that the column has no nulls by a declaration that it
+// may have nulls.
 func (c *columnOf[V]) makeNullable(d *declared) {
 	d.withdraw(c.plain)
 	c.nullable = true

@@ -69,7 +69,7 @@ func (m moveConfig) attrs() (attrs []engine.Attr) {
 	return attrs
 }
 
-// fits returns why the options do not fit p subtasks, or nil.
+// fits returns an error if the options do not fit p subtasks.
 func (m moveConfig) fits(c program.Collective, p int) error {
 	if m.root >= p {
 		return fmt.Errorf("the root is subtask %d, and there are %d", m.root, p)
@@ -124,7 +124,7 @@ type communication struct {
 	comm   *collective.Comm
 	bytes  int64
 	waited time.Duration
-	ran    collective.Description // of the latest call
+	ran    collective.Description // description of the latest call
 	runs   int64
 	dense  int64 // number of runs with a dense AllReduce
 }
@@ -153,7 +153,7 @@ func (c *communication) program() string {
 }
 
 // communicate returns a stage that calls collectives. program names their algorithm and
-// executor; nil means the description of the latest call.
+// executor; if it is nil, the description of the latest call names them.
 func (b *body) communicate(run func() error, program func(*communication) string) []engine.Stage {
 	c := &communication{comm: b.comm}
 	s := engine.Stage{
@@ -211,7 +211,7 @@ func (barrier) bind(b *body, _ int) ([]engine.Stage, error) {
 		Program: func() string {
 			d := b.comm.Describe()
 			d.Algorithm = "meeting"
-			if d.Executor == "messages" { // left by another stage: a barrier within one process uses memory
+			if d.Executor == "messages" { // this describes another stage; a barrier within one process uses memory
 				d.Executor = "shared memory"
 			}
 			return d.String()

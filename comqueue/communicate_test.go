@@ -28,7 +28,8 @@ func supersteps(t *testing.T, p, n int, stages ...comqueue.Stage) (*engine.Resul
 	return superstepsWith(t, p, n, true, stages...)
 }
 
-// superstepsWith is supersteps with the check of replicated objects enabled if checked is true.
+// superstepsWith does the same as supersteps, with the check of replicated objects enabled if
+// checked is true.
 func superstepsWith(t *testing.T, p, n int, checked bool, stages ...comqueue.Stage) (*engine.Result, error) {
 	t.Helper()
 	build := func(b *engine.Builder) *engine.Dataset {
@@ -235,7 +236,7 @@ func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 	from, into := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("into")
 	for name, c := range map[string]struct {
 		stage              comqueue.Stage
-		fromLo, fromHi, to int // indices of 9 elements
+		fromLo, fromHi, to int // indices in a buffer of 9 elements
 	}{
 		"gather":         {comqueue.AllGather(from, into), 6, 9, 0},
 		"scatter":        {comqueue.ReduceScatter(from, into), 0, 9, 3},
@@ -315,7 +316,7 @@ func TestBarrierLetsNobodyPassBeforeAllHaveCome(t *testing.T) {
 			comqueue.Repeat(2, nil, comqueue.Barrier()),
 			comqueue.Do(func(ctx *comqueue.ComContext) error {
 				if n := came.Load() % int64(100*p); n != int64(p*ctx.StepNo()%(100*p)) { // number of arrivals in this run
-					return fmt.Errorf("%d came, want %d", n, p*ctx.StepNo())
+					return fmt.Errorf("%d subtasks have arrived, want %d", n, p*ctx.StepNo())
 				}
 				return nil
 			}),
@@ -414,5 +415,5 @@ func TestSteadySuperstepsAllocateNothing(t *testing.T) {
 		comqueue.AllGather(part, all), comqueue.Gather(part, node0), comqueue.Broadcast(model), comqueue.ReduceScatter(model, block),
 		comqueue.AllReduce(model), comqueue.Barrier())
 	require.NoError(t, err)
-	require.Less(t, after.Mallocs-before.Mallocs, uint64(1000), "allocations of 1000 supersteps")
+	require.Less(t, after.Mallocs-before.Mallocs, uint64(1000), "1000 supersteps must make fewer than 1000 allocations")
 }

@@ -16,7 +16,7 @@ type ComContext struct {
 	session string
 	objects *shared.Objects
 	step    int
-	shard   atomic.Int32 // being worked on, -1 for none; atomic, as other goroutines read it for errors
+	shard   atomic.Int32 // shard being worked on, -1 for none; atomic, as other goroutines read it for errors
 	data    []PartitionedData
 	made    *holdings
 	reports *reports
@@ -43,8 +43,8 @@ func (c *ComContext) Shards() sharding.Range { return c.task.Range }
 // TotalShards returns S, the number of shards of the job.
 func (c *ComContext) TotalShards() int { return c.task.Shards }
 
-// Context ends when the job is cancelled or has failed elsewhere. Functions that
-// may run long or block must watch it.
+// Context returns a context that ends when the job is cancelled or when another part of it
+// fails. Functions that may run long or block must watch it.
 func (c *ComContext) Context() context.Context { return c.task.Context }
 
 // Objects returns the subtask's objects, for the keys of package shared.
@@ -53,7 +53,8 @@ func (c *ComContext) Objects() *shared.Objects { return c.objects }
 // Rand returns the random numbers for a purpose and a shard in this superstep and, in an inner
 // loop, in this round. They depend only on the job's seed, the queue's name, the purpose, the
 // shard, the superstep, the rounds of the inner loops and the index of the number. Stages of a
-// queue that name the same purpose draw the same numbers; other queues of the job draw others.
+// queue that name the same purpose draw the same numbers; other queues of the job draw other
+// numbers.
 func (c *ComContext) Rand(purpose string, shard int) sharding.Random {
 	return sharding.NewRandom(c.rounds.seed(), purpose, shard, c.step)
 }
@@ -90,7 +91,7 @@ func (c *ComContext) ReportSum(name string, shard int, value float64) {
 	c.report(name, foldSum, shard, value)
 }
 
-// ReportMax is ReportSum with the maximum in place of the sum.
+// ReportMax does the same as ReportSum, with the maximum in place of the sum.
 func (c *ComContext) ReportMax(name string, shard int, value float64) {
 	c.report(name, foldMax, shard, value)
 }
@@ -106,7 +107,7 @@ func (c *ComContext) report(name string, f fold, shard int, value float64) {
 // currentShard returns the current shard. Any goroutine may call it at any time.
 func (c *ComContext) currentShard() int { return int(c.shard.Load()) }
 
-// takeMisuse returns err, the error of a stage's function, or if that is nil the recorded
+// takeMisuse returns err, the error of a stage's function, or, if err is nil, the recorded
 // misuse of reports.
 func (c *ComContext) takeMisuse(err error) error {
 	if err == nil {
@@ -129,7 +130,7 @@ func (c *ComContext) ForShards(f func(shard int) error) error {
 	return c.ForShardsWithin(c.task.Range, f)
 }
 
-// ForShardsWithin is ForShards for the subtask's shards within r.
+// ForShardsWithin does the same as ForShards, but only for the subtask's shards within r.
 func (c *ComContext) ForShardsWithin(r sharding.Range, f func(shard int) error) error {
 	for shard := max(r.Lo, c.task.Range.Lo); shard < min(r.Hi, c.task.Range.Hi); shard++ {
 		if c.Empty(shard) {

@@ -10,9 +10,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// When a queue is cut, its subtasks hand over their encoded objects and the snapshots of their
-// instances, which determine the queue's result. Other subtasks continue from this state: each
-// gets the objects of the shards that it owns now, and the replicated objects of subtask 0.
+// A queue is cut when it stops between two supersteps so that other subtasks can continue it.
+// Its subtasks then hand over their encoded objects and the snapshots of their instances, which
+// determine the queue's result. Other subtasks continue from this state: each gets the objects
+// of the shards that it owns now, and the replicated objects of subtask 0.
 //
 // The rows stay in the session. The session passes the frame of a shard, with its share of the
 // budget and its file, to the shard's new owner, and broadcast rows to all subtasks. The
@@ -26,9 +27,9 @@ type instanceStates [][]byte
 
 var statesCodec = shared.Msgpack[instanceStates]()
 
-// foldsCodec encodes which reported series are sums or maxima over shards in the superstep, as
-// the close of the queue must not report these in another way. Subtask 0 hands the encoding
-// over with the objects, under the name "", which no key has.
+// foldsCodec encodes which reported series are sums or maxima over shards in the superstep,
+// because the close function must not use Report under the names of these series. Subtask 0
+// hands the encoding over with the objects, under the name "", which no key has.
 var foldsCodec = shared.Msgpack[map[string]fold]()
 
 // save encodes the kept objects of the subtask.
@@ -186,7 +187,8 @@ func (b *body) rejoin() error {
 	return nil
 }
 
-// moved returns a frame that the previous gang left in the session, or an error.
+// moved returns frame, which the previous gang left in the session. If there is false, the
+// session does not have it, and moved returns an error.
 func moved(frame *Frame, there bool) (*Frame, error) {
 	if !there {
 		return nil, errors.New("the rows that the queue continues with are not in this process")

@@ -111,8 +111,8 @@ func resumes(at map[int]int) (options []engine.Option) {
 }
 
 // TestCutQueuesHaveTheSameBits requires the same bits if other subtasks continue a queue, at
-// any parallelism. The queue is cut after the first superstep, after a later one, after every
-// one, or after the last one. It ends by the criterion or by the maximum.
+// any parallelism. The queue is cut after the first superstep, after a later superstep, after
+// every superstep, or after the last superstep. It ends by the criterion or by the maximum.
 func TestCutQueuesHaveTheSameBits(t *testing.T) {
 	for _, n := range []int{0, 3, 200} { // rows, in 16 shards
 		for _, until := range []int{4, 0} {
@@ -138,8 +138,8 @@ func TestCutQueuesHaveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestCutQueuesInARow cuts queues whose rows go to other queues, and queues that run at the
-// same time, each after a superstep of its own.
+// TestCutQueuesInARow requires the same bits if queues are cut after different supersteps:
+// queues whose rows go to other queues, and queues that run at the same time.
 func TestCutQueuesInARow(t *testing.T) {
 	build := func(b *engine.Builder) *engine.Dataset {
 		first := walking("first", dataset(b, 60, spread), 0).Exec().Named("value")
@@ -226,7 +226,8 @@ func TestCutMovesRows(t *testing.T) {
 }
 
 // TestCutInstances requires that instances with a snapshot continue at the same parallelism and
-// refuse any other, and that instances without a snapshot are created again at any parallelism.
+// refuse any other parallelism, and that instances without a snapshot are created again at any
+// parallelism.
 func TestCutInstances(t *testing.T) {
 	kept := func() comqueue.Compute { return &keptCaller{} }
 	want, _, err := runOnce(t, descending(room, idle, kept), engine.Parallelism(2), engine.Shards(8))
@@ -475,7 +476,7 @@ func TestResumeRefuses(t *testing.T) {
 
 // TestRowsLeaveTheBudget requires that rows count in the budget until their queue ends, even if
 // other subtasks continue it. In a chain of queues, only the rows of one queue and the input of
-// the next count at a time.
+// the next queue count at a time.
 func TestRowsLeaveTheBudget(t *testing.T) {
 	const n, queues = 1 << 17, 5
 	pass := func(d *engine.Dataset) *engine.Dataset {
@@ -495,6 +496,6 @@ func TestRowsLeaveTheBudget(t *testing.T) {
 		_, result, err := runOnce(t, build, append(options, engine.Parallelism(1), engine.Shards(16))...)
 		require.NoError(t, err)
 		require.Greater(t, result.Report.PeakMemory, int64(8*n))
-		require.Less(t, result.Report.PeakMemory, int64(4*8*n), "of %d queues", queues)
+		require.Less(t, result.Report.PeakMemory, int64(4*8*n), "the rows of %d queues must not all count at the same time", queues)
 	}
 }

@@ -43,7 +43,7 @@ type damage struct {
 	verifying sync.Mutex // held while all files are verified, and while files are added or released
 	known     bool
 	err       error // nil if all files hold what was written to them
-	shard     int32 // of the damaged file
+	shard     int32 // shard of the damaged file
 }
 
 // findDamage verifies the files of all subtasks in this process, as a function may fail because
@@ -62,8 +62,8 @@ func (b *body) findDamage() error {
 	return d.err
 }
 
-// verifyAll verifies the files of all subtasks in this process until one is damaged. It returns
-// false if the run ends before.
+// verifyAll verifies the files of all subtasks in this process until it finds a damaged file.
+// It returns done as false if the run ends first.
 func (b *body) verifyAll() (damaged error, done bool) {
 	all := slices.Concat(b.rowsOnDisk, b.made.onDisk)
 	for _, other := range b.bodies {
@@ -100,7 +100,7 @@ func (b *body) guard(f func() error) (err error) {
 			panic(damage) // replaces the current panic
 		}
 		var found *disk.DamagedError
-		if errors.As(err, &found) { // damage found by f, perhaps of another file
+		if errors.As(err, &found) { // f itself found damage, perhaps of another file
 			b.context.shard.Store(shard)
 			return
 		}
@@ -112,7 +112,7 @@ func (b *body) guard(f func() error) (err error) {
 }
 
 // because returns the error of a function that failed, or should have failed, because of cause.
-// The text of cause is in it once.
+// The text of the returned error contains the text of cause once.
 func because(cause, err error) error {
 	if err == nil {
 		return cause

@@ -16,9 +16,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/mapped"
 )
 
-// TestDamageIsFoundOnce requires that, if several subtasks fail, the first verifies the files
-// of all and the others use its result. A subtask whose run has ended in the meantime leaves no
-// result.
+// TestDamageIsFoundOnce requires that, if several subtasks fail, the first of them verifies the
+// files of all subtasks and the other subtasks use its result. A subtask whose run has ended in
+// the meantime leaves no result.
 func TestDamageIsFoundOnce(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	files := mapped.NewFiles(disk.OS(), t.TempDir())
@@ -42,7 +42,7 @@ func TestDamageIsFoundOnce(t *testing.T) {
 	sound, damaged, ended := gangOf(t.Context()), gangOf(t.Context()), gangOf(ctx)
 	require.Equal(t, failure, fails(sound.bodies[0]))
 	block[3] ^= 1
-	require.Equal(t, failure, fails(sound.bodies[1]), "the files are not verified again")
+	require.Equal(t, failure, fails(sound.bodies[1]), "the files must not be verified again")
 	require.ErrorContains(t, fails(damaged.bodies[1]), "rows, kept beyond the memory budget: the file ")
 	require.Equal(t, 7, damaged.bodies[1].context.currentShard())
 	block[3] ^= 1
@@ -73,7 +73,8 @@ func TestDamageIsFoundOnce(t *testing.T) {
 	}))
 	require.Equal(t, 3, b.context.currentShard())
 
-	// Damage of blocks of other subtasks is found too, and the function's own errors stay.
+	// Damage of blocks of other subtasks is found too, and the errors of the function itself
+	// are kept.
 	block[3] ^= 1
 	g := gangOf(t.Context())
 	g.bodies[2].rowsOnDisk, g.bodies[2].made.onDisk = nil, g.bodies[2].rowsOnDisk

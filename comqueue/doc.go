@@ -14,46 +14,47 @@
 //	model := comqueue.New(b, "kmeans").
 //		InitWithPartitionedData(points, rows).   // each subtask holds the shards it owns
 //		InitWithBroadcastData(initial, start).   // one immutable copy per process
-//		Begin(firstCentres).                     // state, once: func(*comqueue.ComContext) error
-//		Init(room).                              // scratch, whenever a subtask joins
+//		Begin(firstCentres).                     // makes state, once: func(*comqueue.ComContext) error
+//		Init(room).                              // makes scratch, whenever a subtask joins
 //		Add(comqueue.ForEachShard(sums, assign)).// assign(ctx, shard, out) fills one buffer per shard
 //		Add(comqueue.AllReduce(sums)).           // every subtask gets the sum over all shards
 //		Do(update).                              // update(ctx), on every subtask
-//		SetCompareCriterionOfNode0(converged).   // true stops
-//		CloseOnNode0(comqueue.Output(result)).   // rows of the queue, once
+//		SetCompareCriterionOfNode0(converged).   // true stops the queue
+//		CloseOnNode0(comqueue.Output(result)).   // makes the rows of the queue, once
 //		SetMaxIter(50).
 //		Exec()                                   // *engine.Dataset
 //
 // # Rows
 //
-// A queue is given its rows under keys, shard by shard or broadcast, and reads them by column.
-// A column is made beside its key, and name and type are checked when the job is built:
+// A queue gets its rows under keys, either partitioned by shard or broadcast, and reads them by
+// column. A column is made from its key when the queue is described. Its name and type are
+// checked when the job is built:
 //
 //	edges := comqueue.PartitionedRows("edges")
 //	src   := edges.Ints("src")
 //	...
 //	for i, from := range src.Get(ctx, shard) { ... }
 //
-// The key's own Get returns the rows as a Frame. It is for code that learns only at run time
+// The key's own Get returns the rows as a Frame. Get is for code that learns only at run time
 // which columns exist.
 //
 // # What happens
 //
 // Supersteps count from 1. In each superstep every subtask runs the stages in the order in
 // which they were added, even if its shards hold no rows. After the last stage the criterion
-// runs on subtask 0 alone and its verdict is broadcast, so that every subtask takes the same
+// runs on subtask 0 only, and its verdict is broadcast, so that every subtask takes the same
 // branch. The queue also ends after the number of supersteps given by SetMaxIter. Exec refuses
-// a queue that has neither a criterion nor a maximum. Then CloseOnNode0 emits the result rows
-// once, or CloseWith emits rows per shard, in shard order. Exec does not change the queue:
-// called twice, it adds two queues.
+// a queue that has neither a criterion nor a maximum. When the queue has ended, CloseOnNode0
+// emits the result rows once, or CloseWith emits rows per shard, in shard order. Exec does not
+// change the queue: called twice, it adds two queues.
 //
 // # Objects
 //
 // Stages share objects through typed keys of package shared. An object belongs to one subtask
-// of one queue, and is released when the queue ends, whether it succeeds or fails. Replicated
-// keys hold the same value on every subtask, PerShard keys belong to a shard, Scratch keys are
-// disposable. Reading a key that was never put fails the subtask with an error that names the
-// key.
+// of one queue, and is released when the queue ends, whether it succeeds or fails. A Replicated
+// key has the same value on every subtask. A PerShard key has a value for each shard. The
+// values of a Scratch key may be dropped between supersteps. Reading a key that was never put
+// fails the subtask with an error that names the key.
 //
 // State that a later superstep needs must be kept: under Replicated and PerShard keys, or in
 // the snapshots of stages that AddNew makes. A subtask that joins later finds only this state.
@@ -66,17 +67,17 @@
 //
 // # Communicate functions
 //
-// Collectives run between compute functions. Each is a stage of its own in the plan (AllReduce
-// is three stages), and the plan counts its calls, bytes and seconds:
+// Collectives run between compute functions. Each collective is a stage of its own in the plan
+// (AllReduce is three stages), and the plan counts its calls, bytes and seconds:
 //
 //	AllReduce(buffer)                    every subtask gets the fold of all buffers
-//	ReduceScatter(from, into)            ... and its own block of it only
-//	Broadcast(buffer), BroadcastObject   every subtask gets that of subtask 0, or of the Root
-//	AllGather(from, into)                every subtask gets all buffers, one behind the other
-//	Gather(from, into)                   ... subtask 0 only, or the Root
-//	AllReduceObject, -ShardObjects       objects of any type, by a codec and a function that merges
+//	ReduceScatter(from, into)            every subtask gets one block of the fold of all buffers
+//	Broadcast(buffer), BroadcastObject   every subtask gets the buffer of subtask 0, or of the Root
+//	AllGather(from, into)                every subtask gets all buffers, concatenated
+//	Gather(from, into)                   subtask 0, or the Root, gets all buffers, concatenated
+//	AllReduceObject, -ShardObjects       AllReduce of objects of any type, with a codec and a merge function
 //	AllReduceShardSparse                 sums of vectors that are mostly zero
-//	Barrier()                            nobody passes before all have come
+//	Barrier()                            no subtask passes before all have arrived
 //
 // All subtasks run these stages in the same order. If the lengths of the subtasks' buffers or
 // their operators do not fit together, the error names two subtasks. A stage does not change
@@ -101,8 +102,8 @@
 // ring, fold the parts of each subtask first. Then the result depends on parallelism too, and
 // the plan says so.
 //
-// A function given to Do is shared by all subtasks of a process and must not keep state. Stages
-// with state are added with AddNew, one instance per subtask.
+// A function given to Do is shared by all subtasks of a process and must not keep state. A
+// stage with state is added with AddNew, which makes one instance of it per subtask.
 //
 // # Several processes
 //

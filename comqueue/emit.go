@@ -14,11 +14,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/offheap"
 )
 
-// closeRows emits the rows that the close function gives: of each shard, or as a whole on
-// subtask 0. Files are verified before, as other operators compute with the emitted rows, and
-// afterwards, as the close function may have read them. No sink makes rows of a failed job
-// visible. If another operator fails while the close function runs, its failure ends the run,
-// and files are not verified again.
+// closeRows emits the rows that the close function gives, either per shard or once on subtask
+// 0. Files are verified before the close function runs, as other operators compute with the
+// emitted rows. They are verified again afterwards, as the close function may have read them.
+// No sink makes rows of a failed job visible. If another operator fails while the close
+// function runs, its failure ends the run, and files are not verified again.
 func (b *body) closeRows(c *engine.Context, out engine.Output) error {
 	if err := b.verifyRows(); err != nil {
 		return err
@@ -73,9 +73,10 @@ func sendCopy(c *engine.Context, out engine.Output, shard int, rows arrow.Record
 	return out.Emit(shard, arrowrows.Batch(own))
 }
 
-// borrowed reports whether rows must be copied before they leave the queue. That is so if they
-// are in files of a queue, which are not verified after the queue ends, or in memory that is
-// freed when the queue ends although the rows do not hold a reference to it.
+// borrowed reports whether rows must be copied before they leave the queue. Rows in files of a
+// queue must be copied because these files are not verified after the queue ends. Rows that
+// hold no reference to their memory must be copied because the memory may be freed when the
+// queue ends.
 func borrowed(rows arrow.Record) bool {
 	return slices.ContainsFunc(rows.Columns(), func(column arrow.Array) bool { return arrayBorrowed(column.Data()) })
 }
@@ -93,8 +94,8 @@ func bufferBorrowed(b *memory.Buffer) bool {
 }
 
 // keepsMemory reports whether the buffer holds a reference to its memory: an allocator made it,
-// or it is a slice of a buffer that an allocator made. A buffer that wraps a Go slice holds
-// none.
+// or it is a slice of a buffer that an allocator made. A buffer that wraps a Go slice holds no
+// such reference.
 func keepsMemory(b *memory.Buffer) bool {
 	for b.Parent() != nil {
 		b = b.Parent()

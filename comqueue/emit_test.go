@@ -17,7 +17,7 @@ import (
 // in memory of the system to which the buffer holds no reference. It is not built for the race
 // detector, under which all memory is on the Go heap.
 func TestBorrowed(t *testing.T) {
-	const n = 1 << 18 // numbers of 8 bytes, so many that the allocator takes memory from the system
+	const n = 1 << 18 // number of 8-byte values; enough that the allocator takes memory from the system
 	mem := offheap.NewAllocator(memory.NewGoAllocator())
 	own := memory.NewResizableBuffer(mem)
 	own.Resize(8 * n)

@@ -43,7 +43,7 @@ func TestFoldedBy(t *testing.T) {
 			do(func(ctx *comqueue.ComContext) { sums.Put(ctx, make([]float64, n)) }),
 			comqueue.ForEachShard(sums, func(ctx *comqueue.ComContext, shard int, out []float64) error {
 				if folds(sharding.Range{Lo: shard, Hi: shard}) {
-					return errors.New("a shard is asked for that was folded")
+					return errors.New("the part of a shard must not be computed after fold has folded it")
 				}
 				for i := range out {
 					out[i] += part(shard, i)

@@ -12,8 +12,8 @@ import (
 
 // ForEachShard calls f once for each shard of the subtask that has rows. The buffer out is as
 // long as the buffer under key, and filled with the identity of the operator of the AllReduce
-// or ReduceScatter that follows on key: with zeros for a sum. f adds the shard's part to out,
-// and must not keep out. The buffers are folded up the tree over shards, in which a shard
+// or ReduceScatter that follows on key. For a sum these are zeros. f adds the shard's part to
+// out, and must not keep out. The buffers are folded up the tree over shards, in which a shard
 // without rows is absent.
 //
 // The key's own buffer, which a compute function has put before, determines the length and
@@ -32,15 +32,16 @@ type ShardOption[T Number] struct {
 	fold func(ctx *ComContext, shards sharding.Range, out []T) (bool, error)
 }
 
-// FoldedBy makes ForEachShard call fold, which folds the parts of several shards itself. It
-// pays if fold is faster than filling and folding a buffer for each shard, such as for parts
-// that are 0 nearly everywhere.
+// FoldedBy makes ForEachShard call fold, which folds the parts of several shards itself.
+// FoldedBy pays if fold is faster than filling and folding a buffer for each shard, such as for
+// parts that are 0 nearly everywhere.
 //
 // fold is called once for each node of the tree over shards to which the subtask contributes a
-// buffer: the fewest aligned nodes that cover its shards, without those that have no rows. It
-// must add to out the same bits as folding, up the tree, the parts that f gives for the shards
-// with rows; otherwise the result depends on parallelism. It returns true if it has done so. It
-// may return false without having changed out, and f is then called for these shards.
+// buffer. These are the fewest aligned nodes that cover its shards, without nodes that have no
+// rows. fold must add to out the same bits as folding, up the tree, the parts that f gives for
+// the shards with rows; otherwise the result depends on parallelism. fold returns true if it
+// has done so. It may return false without having changed out, and f is then called for these
+// shards.
 func FoldedBy[T Number](fold func(ctx *ComContext, shards sharding.Range, out []T) (bool, error)) ShardOption[T] {
 	return ShardOption[T]{fold}
 }
@@ -149,8 +150,8 @@ func (s *forEachShard[T]) runNode(c *ComContext, fo *forest[T], shards sharding.
 	return c.ForShardsWithin(shards, perShard)
 }
 
-// forest folds the buffers of one subtask's shards and reuses them. It needs about as many
-// buffers as the tree is high.
+// forest folds the buffers of one subtask's shards and reuses them. The number of buffers that
+// it needs is about the height of the tree.
 type forest[T Number] struct {
 	op     operator[T]
 	shards sharding.Range
@@ -171,7 +172,7 @@ func newForest[T Number](op operator[T], shards sharding.Range) *forest[T] {
 	return f
 }
 
-// reset begins a superstep, and makes the buffers of the previous superstep free.
+// reset begins a superstep, and makes the buffers of the previous superstep available again.
 func (f *forest[T]) reset(length int) {
 	for _, e := range f.folder.Forest() {
 		f.free = append(f.free, e.Value)
@@ -188,8 +189,8 @@ func (f *forest[T]) forget() {
 	f.free, f.lent, f.cut, f.length = nil, nil, nil, -1
 }
 
-// borrow makes take return buffer, which the caller owns, at its next call. It removes the
-// buffer that was borrowed for the previous superstep. It is called after reset.
+// borrow lends buffer, which the caller owns, to the forest: the next call of take returns it.
+// It removes the buffer that was borrowed for the previous superstep. It is called after reset.
 func (f *forest[T]) borrow(buffer []T) {
 	if len(buffer) == 0 {
 		return

@@ -4,7 +4,7 @@ import "fmt"
 
 // Snapshotter must be implemented by an instance of a stage added by AddNew if results depend
 // on fields that the instance has set in an earlier superstep. Snapshots are kept with the
-// objects of the queue, and restored on the subtask of the same number. A queue with a
+// objects of the queue, and restored on the subtask with the same number. A queue with a
 // Snapshotter cannot continue at another parallelism. State under keys of package shared does
 // not have that limitation.
 type Snapshotter interface {
@@ -61,8 +61,8 @@ func (i *instance) restore(snapshot []byte) error {
 // bufferHolder holds buffers across supersteps. forget drops them.
 type bufferHolder interface{ forget() }
 
-// forget drops those of the subtask's objects, instances and buffers that a subtask joining now
-// would not have. It keeps the rows, encodes and decodes the kept objects, and makes new
+// forget drops the objects, instances and buffers of the subtask that a new subtask, joining
+// now, would not have. It keeps the rows, encodes and decodes the kept objects, and makes new
 // instances from their snapshots.
 func (b *body) forget() error {
 	saved, err := b.save()

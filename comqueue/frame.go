@@ -26,7 +26,7 @@ type Frame struct {
 	// they do not fit in memory; see held.go.
 	memory   budget
 	bytes    int64 // bytes of the slot's memory that count as kept
-	rowBytes int64 // of rows in memory that could move to a file
+	rowBytes int64 // bytes of rows in memory that could move to a file
 	file     *onDisk
 }
 
@@ -80,7 +80,7 @@ func (k viewKind) wants() string {
 // scalar reports whether the view is of single values, which may have nulls.
 func (k viewKind) scalar() bool { return k >= floatsView }
 
-// cure returns advice about nulls in a column of this view.
+// cure returns advice on what to do about nulls in a column of this view.
 func (k viewKind) cure() string {
 	if k.scalar() {
 		return "read it as Nullable, or leave such rows out"
@@ -123,13 +123,13 @@ type (
 	Matrix = columnar.Matrix
 	// Sparse is a matrix in compressed sparse row form.
 	Sparse = columnar.Sparse
-	// Vectors are vectors of any sizes.
+	// Vectors are vectors whose sizes may differ.
 	Vectors = columnar.Vectors
 	// Bools are the values of a column of bools.
 	Bools = columnar.Bools
 	// Texts are the values of a column of text.
 	Texts = columnar.Texts
-	// Nulls says which values of a column are missing.
+	// Nulls says which values of a column are null.
 	Nulls = columnar.Nulls
 )
 
@@ -207,9 +207,9 @@ func viewOf[V columnar.View](rows engine.Batch, name string) V {
 func (f *Frame) Rows() int { return f.rows }
 
 // OnDisk reports whether the rows are in a file, because the memory budget was used up. A file
-// that the disk has damaged is found only when the queue ends. So code that would access memory
-// out of bounds by a wrong value, such as an index in assembly, must check the value at each
-// use.
+// that the disk has damaged is found only when the queue ends. So code in which a wrong value
+// would cause an access out of bounds, such as assembly that uses it as an index, must check
+// the value at each use.
 func (f *Frame) OnDisk() bool { return f.file != nil }
 
 // Batch returns the rows as a batch, borrowed from the frame.
@@ -310,24 +310,24 @@ func PartitionedRows(name string) PartitionedData {
 }
 
 // WithState returns the key with a function that returns how many bytes the queue's stages keep
-// on the heap for the rows of a shard, beside the rows, such as for margins. The memory budget
-// reserves these bytes, and moves rows to disk if necessary. bytes is called once for each
-// shard, on the subtask that owns it, when broadcast data are available. It must not keep views
-// of the rows, as the rows may still move to disk.
+// on the heap for the rows of a shard in addition to the rows themselves, for example for
+// margins. The memory budget reserves these bytes, and moves rows to disk if necessary. bytes
+// is called once for each shard, on the subtask that owns it, when broadcast data are
+// available. It must not keep views of the rows, as the rows may still move to disk.
 func (d PartitionedData) WithState(bytes func(ctx *ComContext, rows *Frame) int64) PartitionedData {
 	d.state = bytes
 	return d
 }
 
-// Get returns the rows of a shard the subtask owns. The rows are valid until the queue ends,
-// and may be in a file. Copy data that is needed after the queue.
+// Get returns the rows of a shard that the subtask owns. The rows are valid until the queue
+// ends, and may be in a file. Copy data that is needed after the queue.
 func (d PartitionedData) Get(ctx *ComContext, shard int) *Frame { return d.key.Get(ctx, shard) }
 
 // Name returns the key's name.
 func (d PartitionedData) Name() string { return d.key.Name() }
 
-// BroadcastData is the key of rows that every subtask sees completely. There is one copy per
-// process, which must not be modified.
+// BroadcastData is the key of a dataset in a queue: every subtask sees all of its rows. There
+// is one copy per process, which must not be modified.
 type BroadcastData struct {
 	key      shared.Key[*Frame]
 	declared *declared

@@ -22,8 +22,8 @@ func AllGather[T Element](from, into shared.Key[[]T], options ...MoveOption) Sta
 	return newGathering(program.AllGather, "AllGather", from, into, options)
 }
 
-// Gather is AllGather to subtask 0 alone, or to the subtask given by Root. The other subtasks
-// get nothing under into, so the key cannot be replicated.
+// Gather does the same as AllGather, but only subtask 0, or the subtask given by Root, gets the
+// result. The other subtasks get nothing under into, so the key cannot be replicated.
 func Gather[T Element](from, into shared.Key[[]T], options ...MoveOption) Stage {
 	return newGathering(program.Gather, "Gather", from, into, options)
 }

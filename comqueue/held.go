@@ -31,7 +31,7 @@ type inputReader struct {
 	own      int64         // bytes of the slot's memory that this inputReader keeps
 	ownRows  int64         // bytes of the reader's rows in memory that could move to files
 	inMemory []*inputShard // rows that may still move to disk
-	later    []int         // ports that are read after the current one, without those whose rows another queue makes
+	later    []int         // ports that are read after the current one, except those whose rows another queue makes
 	at       progress
 }
 
@@ -40,11 +40,11 @@ type inputReader struct {
 type progress struct {
 	in            engine.Input
 	port, shard   int
-	bytes         int64 // of rows so far, including other ports
+	bytes         int64 // bytes of the rows that were read so far, including other ports
 	others, state int64 // bytes of rows, and of state, of the ports that were read before
 }
 
-// inputShard is the rows of a shard that an inputReader has read.
+// inputShard holds the rows of a shard that an inputReader has read.
 type inputShard struct {
 	what  string
 	shard int
@@ -54,7 +54,7 @@ type inputShard struct {
 	copied int64 // bytes on the heap that the rows are copied from, if the budget does not count them otherwise
 }
 
-// onDisk is the rows of a shard, or a block, in a file.
+// onDisk is a file with the rows of a shard, or with a block.
 type onDisk struct {
 	what   string
 	shard  int // -1 if the file belongs to no shard
@@ -182,10 +182,11 @@ func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Sch
 }
 
 // toDisk copies borrowed batches of a shard to a file. The copy becomes the shard's frame and
-// replaces an existing frame. full is the error of the budget that has no room for the batches.
-// If files cannot be mapped, toDisk changes nothing and returns mapped.ErrUnsupported. Offsets
-// of text and vectors stay on the heap: they are used as indices long before the file's
-// checksum is verified, so a damaged offset would do harm.
+// replaces an existing frame. full is the error with which the budget refused to reserve memory
+// for the batches. If files cannot be mapped, toDisk changes nothing and returns
+// mapped.ErrUnsupported. Offsets of text and vectors stay on the heap: they are used as indices
+// long before the file's checksum is verified, so a damaged offset could cause an access out of
+// bounds.
 func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.Record, full error) error {
 	if in.noFiles {
 		return mapped.ErrUnsupported
@@ -212,7 +213,7 @@ func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.
 	frame.file = &onDisk{what: t.what, shard: t.shard, region: region}
 	if t.frame == nil {
 		t.frame = frame
-	} else { // others have the address of the frame, so it is overwritten
+	} else { // t.frame may already be in use, so the frame is replaced in place
 		frame.bytes += t.frame.bytes
 		t.frame.record.Release()
 		*t.frame = *frame
@@ -253,17 +254,17 @@ func sameRows(what string, record arrow.Record, batches []arrow.Record) error {
 	return nil
 }
 
-// keep takes bytes of the slot's memory even if others use so much of it now that they do not
-// fit. It reports false if what the inputReader holds would exceed the slot's memory, or if what all
-// queues of the slot keep would exceed twice the slot's memory. Rows in memory count as kept if
-// files cannot be mapped.
+// keep takes bytes of the slot's memory even if they do not fit now because other users of the
+// slot have taken too much. It reports false if what the inputReader holds would exceed the
+// slot's memory, or if what all queues of the slot keep would exceed twice the slot's memory.
+// Rows in memory count as kept if files cannot be mapped.
 func (in *inputReader) keep(c *engine.Context, bytes int64) bool {
 	return bytes <= c.Memory.Limit()-in.own-in.ownRows && c.Memory.Keep(bytes, in.noFiles)
 }
 
 // makeRoom reserves bytes of the slot's memory for state, and moves rows to disk if necessary.
-// There are no views of these rows yet. If no further rows can move, it takes the bytes
-// nevertheless if keep allows it.
+// There are no views of these rows yet. If no further rows can move, it calls keep, which may
+// take the bytes although they do not fit.
 func (in *inputReader) makeRoom(c *engine.Context, bytes int64) error {
 	in.state += bytes
 	for {
@@ -289,13 +290,13 @@ func (in *inputReader) makeRoom(c *engine.Context, bytes int64) error {
 }
 
 // moveLast moves to disk the rows in memory that were read last. It reports false if there are
-// none or files cannot be mapped.
+// no such rows or files cannot be mapped.
 func (in *inputReader) moveLast(c *engine.Context, full error) (bool, error) {
 	if len(in.inMemory) == 0 || in.noFiles {
 		return false, nil
 	}
 	last := in.inMemory[len(in.inMemory)-1]
-	in.inMemory = in.inMemory[:len(in.inMemory)-1] // before toDisk, which calls makeRoom for offsets and thus moveLast
+	in.inMemory = in.inMemory[:len(in.inMemory)-1] // must precede toDisk, which calls moveLast again when it makes room for offsets
 	c.Memory.GiveUpRows(last.bytes)
 	last.frame.rowBytes = 0
 	in.ownRows -= last.bytes
@@ -319,12 +320,12 @@ func (in *inputReader) open(input engine.Input, port, shard int) {
 	in.at.shard = shard
 }
 
-// refuse returns the error of bytes that do not fit. The error advises how much memory would
+// refuse returns the error for bytes that do not fit. The error advises how much memory would
 // suffice, also for the state of the port's remaining shards. If rows is true, rows stay in
-// memory, so the advice includes the rows of the remaining shards and of later ports. It
-// includes what other queues keep now. State is assumed to grow in proportion to the bytes of
-// rows. refuse reads the remaining shards to measure their bytes, as the number of rows does
-// not determine them.
+// memory, so the advice includes the rows of the remaining shards and of later ports. The
+// advice also includes what other queues keep now. State is assumed to grow in proportion to
+// the bytes of rows. refuse reads the remaining shards to measure their bytes, as the number of
+// rows does not determine them.
 func (in *inputReader) refuse(c *engine.Context, bytes int64, rows bool) error {
 	used := c.Memory.Used()
 	read, total, ofPort := in.at.bytes-in.at.others, in.state, in.state-in.at.state
@@ -376,8 +377,8 @@ func (p *progress) rest(c *engine.Context) (bytes int64) {
 	return bytes
 }
 
-// prepareDiskRows prepares the current goroutine for rows in files: a fault when it reads a mapped
-// file becomes a panic. It logs at its first call in a goroutine that rows are in files.
+// prepareDiskRows prepares the current goroutine for rows in files: a fault when it reads a
+// mapped file becomes a panic. At its first call in a goroutine it logs that rows are in files.
 func prepareDiskRows(c *engine.Context) {
 	if debug.SetPanicOnFault(true) { // so a page that cannot be read fails the subtask, not the process
 		return
@@ -430,7 +431,7 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 	return b, true, nil
 }
 
-// noRoomError returns the error to report if the memory has no room, by the error full, and writing
+// noRoomError returns the error to report if reserving memory has failed with full and writing
 // to a file has failed with err.
 func noRoomError(c *engine.Context, full, err error) error {
 	var room *mapped.RoomError
@@ -475,18 +476,18 @@ func (a *counted) Allocate(n int) []byte {
 	return a.Allocator.Allocate(n)
 }
 
-// HoldBlock returns a block of bytes that is valid as long as the subtask is in the queue. It
-// is for data that the subtask computes from its rows once and reads in every superstep, such
-// as binned features. pieces has the sizes of the pieces that the block consists of. fill is
-// called for one piece after the other. It writes b, the zeroed bytes of the piece, and must
+// HoldBlock returns a block of bytes that is valid until the subtask leaves the queue. It is
+// for data that the subtask computes from its rows once and reads in every superstep, such as
+// binned features. pieces has the sizes in bytes of the pieces that the block consists of. fill
+// is called for one piece after the other. It writes b, the zeroed bytes of the piece, and must
 // not keep b. The block must not be changed afterwards.
 //
 // Like rows, a block is in memory if the budget of the subtask's slot has room. Otherwise, on
-// Linux, it is in a mapped file that is verified when the queue ends; onDisk says so. A piece
-// is completely in memory while it is filled. If the block is in a file, damage is found only
-// when the queue ends. So code that would access memory out of bounds by a wrong value, such as
-// an index in assembly, must check the value at each use. what names the block in errors. Call
-// HoldBlock in Init.
+// Linux, it is in a mapped file that is verified when the queue ends, and onDisk is true. A
+// piece is completely in memory while it is filled. If the block is in a file, damage is found
+// only when the queue ends. So code in which a wrong value would cause an access out of bounds,
+// such as assembly that uses it as an index, must check the value at each use. what names the
+// block in errors. Call HoldBlock in Init.
 func (c *ComContext) HoldBlock(what string, pieces []int, fill func(piece int, b []byte) error) (block []byte, onDisk bool, err error) {
 	block, onDisk, err = c.made.block(c.task, what, pieces, fill)
 	if err != nil {

@@ -139,11 +139,11 @@ func TestRowsThatNoFileHolds(t *testing.T) {
 }
 
 // holder is a source without rows that takes memory of its slot when it opens and never
-// releases the memory. The source ends when taken is closed.
+// releases the memory. The source ends when the channel taken is closed.
 type holder struct {
 	bytes       int64
 	held, taken chan struct{}
-	used        *func() int64 // of the slot's memory
+	used        *func() int64 // returns how many bytes of the slot's memory are in use
 }
 
 func (h holder) Open(c *engine.Context) error {
@@ -165,7 +165,7 @@ func (h holder) Close() error { return nil }
 
 // TestRowsBesideOthers requires that, if files cannot be mapped, rows are accepted even if
 // other operators temporarily hold so much memory that the rows do not fit. Rows that would not
-// fit in the budget alone must be refused.
+// fit in a budget that nothing else uses must be refused.
 func TestRowsBesideOthers(t *testing.T) {
 	const n, budget = 20_000, 256 << 10 // rows of 160 kB
 	for state, want := range map[int64]string{0: "", 64 << 10: "", 160 << 10: "what the queue keeps for its rows: out of memory: "} {
@@ -198,12 +198,12 @@ func TestRowsBesideOthers(t *testing.T) {
 }
 
 // crowding is a source that takes more memory than the budget has. It takes the memory when its
-// channel `when` is closed, and releases it when taken is closed, which is when the queue has
-// read its rows.
+// channel `when` is closed, and releases it when its channel taken is closed, which happens
+// when the queue has read its rows.
 type crowding struct {
 	bytes             int64
 	when, held, taken chan struct{}
-	used              *func() int64 // of the slot's memory
+	used              *func() int64 // returns how many bytes of the slot's memory are in use
 }
 
 func (h crowding) Close() error { return nil }
@@ -228,7 +228,7 @@ func (h crowding) ReadShard(c *engine.Context, shard int, _ engine.Output) error
 	return nil
 }
 
-// TestRowsWhileOthersCrowd requires that each shard is moved to disk once, even if another
+// TestRowsWhileOthersUseMemory requires that each shard is moved to disk once, even if another
 // source temporarily takes more memory than the budget has.
 func TestRowsWhileOthersUseMemory(t *testing.T) {
 	const per, budget = 40_000, 4 << 20 // shards of 320 kB, each in its own file
@@ -311,7 +311,7 @@ func TestRowsThatChangeWhileTheQueueCloses(t *testing.T) {
 				default:
 					require.NoError(t, err)
 				}
-				if !damaged { // damage is found at the end, when rows may have left
+				if !damaged { // damage is found at the end, when rows may already have been emitted
 					require.Equal(t, !perShard && fails == nil, emitted.Load())
 				}
 			}

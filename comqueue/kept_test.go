@@ -390,7 +390,7 @@ func TestRefusalDoesNotWaitForQueues(t *testing.T) {
 }
 
 // TestRowsOfSubtask0AreVerified requires that the job fails if files with rows change while the
-// close function on subtask 0 emits rows of them.
+// close function on subtask 0 emits rows of these files.
 func TestRowsOfSubtask0AreVerified(t *testing.T) {
 	var watched watchedFiles
 	first := make(chan struct{})
@@ -425,9 +425,9 @@ func TestRowsOfSubtask0AreVerified(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), "is damaged"))
 }
 
-// TestFirstFailureOfACloseStays requires that the failure of a later shard, which comes after the
-// run has ended, does not take the place of the first. Functions of further shards must not be
-// called.
+// TestFirstFailureOfACloseStays requires that the failure of a later shard, which comes after
+// the run has ended, does not replace the first failure. Functions of further shards must not
+// be called.
 func TestFirstFailureOfACloseStays(t *testing.T) {
 	for _, budget := range []int64{0, 64 << 10} {
 		var late atomic.Int32
@@ -499,8 +499,8 @@ func TestLostRowsFailTheJob(t *testing.T) {
 
 // TestFailuresOfDamagedRows requires that damage is reported as the cause if a function fails
 // because of it: a stage, a function of WithState, or a function of Init that is called again.
-// In the cases whose field says is not empty, the failure of the function must also be part of
-// the error.
+// In the cases whose field "says" is not empty, the failure of the function must also be part
+// of the error.
 func TestFailuresOfDamagedRows(t *testing.T) {
 	check := func(f *comqueue.Frame) error {
 		for _, v := range f.Floats("value") {

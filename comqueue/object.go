@@ -15,11 +15,12 @@ import (
 // without an object contributes nothing. If no subtask has an object, there is no result. The
 // result replaces a subtask's own object, which is released if it has a Release method.
 //
-// merge folds two values; left comes from the subtasks with lower numbers. Both are copies that
-// merge may change and keep, and its result must depend on them alone. All subtasks gather all
-// objects, so AllReduceObject is for objects of moderate size. The objects are merged in the
-// fold tree over subtasks; a subtask without an object is an absent leaf of the tree. So the
-// result depends on parallelism, and the plan says so. AllReduceShardObjects avoids this.
+// merge folds two values; left comes from the subtasks with lower numbers. Both are copies,
+// which merge may change and keep. The result of merge must depend only on left and right. All
+// subtasks gather all objects, so AllReduceObject is for objects of moderate size. The objects
+// are merged in the fold tree over subtasks; a subtask without an object is an absent leaf of
+// the tree. So the result depends on parallelism, and the plan says so. AllReduceShardObjects
+// avoids this.
 func AllReduceObject[V any](key shared.Key[V], merge func(left, right V) V) Stage {
 	return &reduceObject[V]{key: key, merge: merge}
 }

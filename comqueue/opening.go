@@ -24,7 +24,7 @@ func (o opening) String() string {
 	return "Init"
 }
 
-// refuses returns why the function must not put objects of a kind, or "" if it may.
+// refuses returns why the function must not put objects of a kind, or "" if it may put them.
 func (o opening) refuses(kind shared.Kind) string {
 	switch kept := kind != shared.KindScratch; {
 	case o.begins && !kept:
@@ -40,15 +40,15 @@ func (o opening) refuses(kind shared.Kind) string {
 // shards. It must not put scratch. StepNo returns 0 in the function.
 //
 // The functions of Begin and Init are called in the order in which they were added, so a
-// function may use what an earlier one has put.
+// function may use what an earlier function has put.
 func (q *IterativeComQueue) Begin(f func(ctx *ComContext) error) *IterativeComQueue {
 	return q.addOpening(opening{begins: true, name: openingName(f), f: f, identity: f})
 }
 
-// Init adds a function that is called on every subtask before its first superstep. That is a
-// later superstep of the queue if the subtask joins later. The function makes scratch: buffers,
-// and data computed from rows and from kept objects. It must not put a kept object. StepNo
-// returns 0 in the function, as scratch must not depend on the superstep.
+// Init adds a function that is called on every subtask before its first superstep. If the
+// subtask joins later, that is not the first superstep of the queue. The function makes
+// scratch: buffers, and data computed from rows and from kept objects. It must not put a kept
+// object. StepNo returns 0 in the function, as scratch must not depend on the superstep.
 func (q *IterativeComQueue) Init(f func(ctx *ComContext) error) *IterativeComQueue {
 	return q.addOpening(opening{name: openingName(f), f: f, identity: f})
 }

@@ -92,8 +92,9 @@ func idle(*comqueue.ComContext) error { return nil }
 
 func room(ctx *comqueue.ComContext) error { errorsOf.Put(ctx, make([]float64, 2)); return nil }
 
-// TestForgetfulQueuesHaveTheSameBits requires that a queue that keeps all state on which its
-// result depends gives the same bits with CheckState, at any parallelism and number of workers.
+// TestQueuesFromKeptStateHaveTheSameBits requires that a queue that keeps all state on which
+// its result depends gives the same bits with CheckState, at any parallelism and number of
+// workers.
 func TestQueuesFromKeptStateHaveTheSameBits(t *testing.T) {
 	kept := func() comqueue.Compute { return &keptCaller{} }
 	var want []row
@@ -107,8 +108,8 @@ func TestQueuesFromKeptStateHaveTheSameBits(t *testing.T) {
 			require.Equal(t, want, rows, "parallelism %d, checked: %v", p, check)
 		}
 	}
-	require.Equal(t, float64(1+2+3+4+5), want[1].Value, "the sum over supersteps of the calls of the instance")
-	require.Equal(t, float64(0+1+2+3+4+5+6+7+8*5), want[2].Value, "the sum over supersteps of the visits of shards")
+	require.Equal(t, float64(1+2+3+4+5), want[1].Value, "the value must be the number of calls of the instance, summed over supersteps")
+	require.Equal(t, float64(0+1+2+3+4+5+6+7+8*5), want[2].Value, "the value must be the number of visits of shards, summed over supersteps")
 }
 
 // TestForgottenStateShows requires that CheckState changes the result of a queue that depends

@@ -88,7 +88,7 @@ func (q *IterativeComQueue) addInput(in input, err error) *IterativeComQueue {
 		q.misuse("the dataset for %q belongs to another job or to an earlier build of this one; a job function must not keep datasets between calls", in.name())
 	case slices.ContainsFunc(q.inputs, func(i input) bool { return i.name() == in.name() }):
 		q.misuse("the key %q is given two datasets", in.name())
-	case in.data.Poisoned(): // the builder has the cause already
+	case in.data.Poisoned(): // the mistake is already recorded
 		q.failed = true
 	default:
 		if err := in.columns().check(in.schema()); err != nil {
@@ -100,8 +100,8 @@ func (q *IterativeComQueue) addInput(in input, err error) *IterativeComQueue {
 	return q
 }
 
-// Add appends a stage, which ForEachShard, Repeat, or a communicate function such as AllReduce
-// has made.
+// Add appends a stage that was made by ForEachShard, by Repeat, or by a communicate function
+// such as AllReduce.
 func (q *IterativeComQueue) Add(stage Stage) *IterativeComQueue {
 	if err := checkStage(stage); err != nil {
 		q.misuse("%v", err)
@@ -117,8 +117,8 @@ func (q *IterativeComQueue) Do(f func(ctx *ComContext) error) *IterativeComQueue
 
 // AddNew appends a compute stage of which every subtask has its own instance, made by new. If
 // results depend on fields that the instance has set in an earlier superstep, the instance must
-// be a Snapshotter. An instance that is no Snapshotter may be replaced by a new one between
-// supersteps, and must then compute its fields again.
+// be a Snapshotter. An instance that is no Snapshotter may be replaced by a new instance
+// between supersteps, and must then compute its fields again.
 func (q *IterativeComQueue) AddNew(new func() Compute) *IterativeComQueue {
 	if new == nil {
 		q.misuse("AddNew: the factory is nil")
@@ -151,7 +151,7 @@ func (q *IterativeComQueue) SetMaxIter(n int) *IterativeComQueue {
 
 // CloseOnNode0 sets the Closer, which makes the queue's rows once, on subtask 0. The Closer
 // must make them from kept objects and from what Init makes, as a subtask that joined after the
-// last superstep has run none.
+// last superstep has run no superstep.
 func (q *IterativeComQueue) CloseOnNode0(rows Closer) *IterativeComQueue {
 	if rows == nil {
 		q.misuse("CloseOnNode0: nil")
@@ -203,7 +203,7 @@ func (q *IterativeComQueue) Exec() *engine.Dataset {
 		}
 	}
 	for _, in := range q.inputs {
-		if err := in.columns().check(in.schema()); !q.failed && err != nil { // columns may have been added since
+		if err := in.columns().check(in.schema()); !q.failed && err != nil { // columns may have been added since the input was added
 			q.misuse("the dataset for %q: %v", in.name(), err)
 		}
 	}

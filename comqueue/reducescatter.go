@@ -17,13 +17,13 @@ import (
 // of a histogram.
 //
 // A buffer filled by ForEachShard is reduced up the tree over shards, so that each element is
-// the same at any parallelism. An Algorithm that does not accept parts of shards is the
-// exception. The buffer under from is working memory, to which parts of shards are added. Each
-// subtask sends every other subtask its parts of that subtask's block, one for each node of the
-// tree; results are not sent. Any other buffer is taken as one operand per subtask, is not
-// changed, and is reduced in the fold tree over subtasks. The plan marks the result "depends on
-// parallelism". The buffer under into is overwritten, and grown if it is too short. As subtasks
-// hold different blocks, into cannot be replicated.
+// the same at any parallelism. This does not hold with an Algorithm that does not accept parts
+// of shards. The buffer under from is working memory, to which parts of shards are added. Each
+// subtask sends every other subtask the parts that it has of the other's block, one for each
+// node of the tree; results are not sent. Any other buffer is taken as one operand per subtask,
+// is not changed, and is reduced in the fold tree over subtasks. The plan marks the result
+// "depends on parallelism". The buffer under into is overwritten, and grown if it is too short.
+// As subtasks hold different blocks, into cannot be replicated.
 func ReduceScatter[T Number](from, into shared.Key[[]T], options ...ReduceOption) Stage {
 	s := &reduceScatter[T]{from: from, into: into}
 	s.config, s.err = newReduceConfig("ReduceScatter", options)

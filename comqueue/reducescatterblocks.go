@@ -7,11 +7,11 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Blocks sets the block lengths of a ReduceScatter, in place of about equal lengths: element r
-// of the slice under lengths is the number of elements that subtask r gets. So elements that
-// belong together, such as the bins of a feature, can go to one subtask. Every subtask must
-// have put the same slice before the stage runs. The slice has one length per subtask, and
-// their sum is the length of the buffer, or the value of Length.
+// Blocks sets the block lengths of a ReduceScatter, which are about equal without this option:
+// element r of the slice under lengths is the number of elements that subtask r gets. So
+// elements that belong together, such as the bins of a feature, can go to one subtask. Every
+// subtask must have put the same slice before the stage runs. The slice has one length per
+// subtask, and their sum is the length of the buffer, or the value of Length.
 func Blocks(lengths shared.Key[[]int]) ReduceOption { return blocksOption{lengths} }
 
 type blocksOption struct{ lengths shared.Key[[]int] }

@@ -47,8 +47,8 @@ type reports struct {
 	// Only subtask 0's goroutine uses the following fields.
 	names   []string
 	entries []sharding.Entry[float64]
-	plain   []plainReport           // values of Report in supersteps that settle has not passed yet
-	folded  map[string]foldedReport // by name, the latest superstep with values of shards
+	plain   []plainReport           // values of Report that settle has not dropped yet
+	folded  map[string]foldedReport // name -> latest superstep in which shards reported values
 }
 
 // plainReport is a value that subtask 0 reported directly.
@@ -57,7 +57,7 @@ type plainReport struct {
 	step int
 }
 
-// foldedReport says in which superstep, and how, values of shards were folded.
+// foldedReport says in which superstep values of shards were folded, and by which operation.
 type foldedReport struct {
 	step int
 	fold fold
@@ -73,7 +73,7 @@ type reporter struct {
 type reported struct {
 	name   string
 	fold   fold
-	last   int // shard that was added last, -1 if none was
+	last   int // shard whose value was added last; -1 if no value was added
 	folder *sharding.Folder[float64]
 }
 

@@ -15,19 +15,19 @@ import (
 
 // reportExchange sends the values that subtasks report per shard to subtask 0, if the subtasks
 // are in several processes. Subtask 0 folds them up the tree over shards, as reports does
-// within one process, so the results are the same but some supersteps late. The exchange
-// happens in rounds. As a round costs two collectives even if nothing was reported, rounds are
-// about roundTime apart, but at least one superstep and at most maxLag supersteps. So reports
-// of slow supersteps are shown at once, and fast supersteps are not slowed down. Subtask 0
-// measures the time and announces in each round when the next round is. The first and the last
-// superstep always have a round.
+// within one process, so the results are the same, but they arrive some supersteps later. The
+// exchange happens in rounds. As a round costs two collectives even if nothing was reported,
+// rounds are about roundTime apart, but at least one superstep and at most maxLag supersteps.
+// So reports of slow supersteps are shown at once, and fast supersteps are not slowed down.
+// Subtask 0 measures the time and announces in each round when the next round is. The first and
+// the last superstep always have a round.
 type reportExchange struct {
-	waiting []shardReport // of this subtask, not yet sent
+	waiting []shardReport // reports of this subtask that are not yet sent
 	due     int           // superstep of the next round
 	last    int           // superstep of the latest round
 
 	// Only subtask 0 uses the following fields.
-	since   time.Time // of the latest round
+	since   time.Time // time of the latest round
 	arrived []shardReport
 	entries []sharding.Entry[float64]
 }

@@ -55,8 +55,8 @@ func TestMailHasOneNaN(t *testing.T) {
 }
 
 // TestReportsAreThoseOfTheirShards requires that the reports of shards in a superstep are
-// folded up the tree, within one process and over several. A series without reports in a
-// superstep must have no value there: neither 0 nor the value of another superstep.
+// folded up the tree, within one process and over several processes. A series without reports
+// in a superstep must have no value there: neither 0 nor the value of another superstep.
 func TestReportsAreThoseOfTheirShards(t *testing.T) {
 	const shards, steps = 8, 6
 	series := map[string]fold{"loss": foldSum, "most": foldMax}

@@ -81,7 +81,8 @@ func runOnce(t *testing.T, build func(b *engine.Builder) *engine.Dataset, option
 	return rows, result, nil
 }
 
-// runs returns how many times run runs the first job of a test, given its slots.
+// runs returns how often the function run runs the first job of a test if that job has the
+// given number of slots.
 func runs(slots int) int { return 1 + len(asWorkers(slots)) }
 
 // bitsOf returns the bits of rows, so that NaNs can be compared.
@@ -93,8 +94,8 @@ func bitsOf(rows []row) []uint64 {
 	return bits(values)
 }
 
-// requireSameReport requires that two reports of a queue are equal in all that does not depend
-// on the processes that ran its subtasks.
+// requireSameReport requires that two reports of a queue are equal in everything that does not
+// depend on the processes that ran its subtasks.
 func requireSameReport(t *testing.T, want, got *task.QueueReport) {
 	t.Helper()
 	require.Equal(t, []any{want.Name, want.Supersteps, want.Stopped}, []any{got.Name, got.Supersteps, got.Stopped})
@@ -209,7 +210,7 @@ func TestOperators(t *testing.T) {
 		}
 		rows, _, err := run(t, build, engine.Parallelism(p), engine.Shards(64))
 		require.NoError(t, err)
-		require.Equal(t, slices.Repeat(c.want, 8), rows, "every subtask gets the result")
+		require.Equal(t, slices.Repeat(c.want, 8), rows, "every subtask must get the result")
 	}
 }
 
@@ -299,7 +300,7 @@ func TestRepeatIsALoopWithinTheSuperstep(t *testing.T) {
 	}
 	_, result, err := run(t, build, engine.Parallelism(3))
 	require.NoError(t, err)
-	require.Equal(t, int64(runs(3)*(2+5)), rounds.Load(), "the criterion runs on subtask 0 only")
+	require.Equal(t, int64(runs(3)*(2+5)), rounds.Load(), "the criterion must run on subtask 0 only")
 	calls := map[string]int64{}
 	for _, s := range result.Report.Queues[0].Stages {
 		calls[s.Name] += s.Calls

@@ -22,9 +22,9 @@ type SparseVector[T float64 | float32] = collective.SparseVector[T]
 //
 // Absent elements and −0 are replaced by +0, and all NaNs by the same NaN. So the sum has the
 // same bits whether the vectors are gathered and merged or, if that moves less data, reduced as
-// dense vectors. The sum is dense if that takes fewer bytes than indices and values of its
-// elements other than zero. The vectors must have the same length; otherwise the error names
-// two shards or subtasks.
+// dense vectors. The sum is dense if that takes fewer bytes than the indices and values of its
+// nonzero elements. The vectors must have the same length; otherwise the error names two shards
+// or subtasks.
 func AllReduceShardSparse[T float64 | float32](from shared.ShardKey[SparseVector[T]], into shared.Key[SparseVector[T]]) Stage {
 	return &reduceShardSparse[T]{from: from, into: into}
 }
@@ -139,8 +139,8 @@ func (l *lengths) agree(comm *collective.Comm, own int) (int, error) {
 	return int(l.all[first]), nil
 }
 
-// sumSparse sums the vectors of a request and puts the sum. own is the length of this subtask's
-// vectors, or −1 if it has none.
+// sumSparse sums the vectors of a request and puts the sum under into. own is the length of
+// this subtask's vectors, or −1 if it has none.
 func sumSparse[T float64 | float32](c *ComContext, comm *collective.Comm, l *lengths, own int, request *collective.SparseReduction[T], into shared.Key[SparseVector[T]]) error {
 	length, err := l.agree(comm, own)
 	if err != nil {

@@ -112,18 +112,18 @@ func (s invalidStage) describe(*layout, int) []engine.StageSpec { return nil }
 func (s invalidStage) bind(*body, int) ([]engine.Stage, error)  { return nil, s.err }
 
 // Repeat runs its stages again and again within one superstep, at most max times, until the
-// criterion returns true. It is an inner loop, such as a line search. The criterion until runs
-// on subtask 0 after the last of the stages, and its verdict is broadcast. If until is nil, the
-// stages run max times.
+// criterion returns true. It is an inner loop, such as a line search. until, the criterion,
+// runs on subtask 0 after the last of the stages, and its verdict is broadcast. If until is
+// nil, the stages run max times.
 func Repeat(max int, until func(ctx *ComContext) (bool, error), stages ...Stage) Stage {
 	return newRepeat(&repeat{name: "Repeat", max: max, until: until}, stages)
 }
 
 // While runs its stages again and again within one superstep, at most max times, as long as the
-// condition holds. The condition holds is evaluated before each round, so there may be no round
-// at all. Every subtask evaluates it for itself, without communication, so a While without
-// rounds costs nothing. The condition must depend only on values that are the same on all
-// subtasks, and must not change any object. If subtasks disagree, stages that communicate
+// condition holds. holds, the condition, is evaluated before each round, so there may be no
+// round at all. Every subtask evaluates it for itself, without communication, so a While
+// without rounds costs nothing. The condition must depend only on values that are the same on
+// all subtasks, and must not change any object. If subtasks disagree, stages that communicate
 // report it. With a max of 1, While makes stages conditional.
 func While(max int, holds func(ctx *ComContext) (bool, error), stages ...Stage) Stage {
 	if holds == nil {
@@ -138,7 +138,7 @@ func newRepeat(s *repeat, stages []Stage) Stage {
 }
 
 type repeat struct {
-	name         string // of the function that made the loop
+	name         string // name of the function that made the loop
 	max          int
 	until, while func(ctx *ComContext) (bool, error)
 	stages       []Stage
@@ -201,7 +201,8 @@ func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {
 	return []engine.Stage{{Node: begin, Repeat: loop}}, nil
 }
 
-// producer is a stage that fills a forest for a buffer. reducer is a stage that reduces it.
+// producer is a stage that fills a forest for a buffer. reducer is a stage that reduces such a
+// buffer.
 type producer interface{ fills() shared.AnyKey }
 type reducer interface {
 	reduces() shared.AnyKey
@@ -221,7 +222,7 @@ type layout struct {
 // whose ForEachShard it looks for.
 type open struct {
 	position int
-	loop     *repeat // innermost loop around it, nil for none
+	loop     *repeat // innermost loop around the stage, nil for none
 	key      shared.AnyKey
 	function string // AllReduce or ReduceScatter; "" for a ForEachShard
 }

@@ -12,10 +12,10 @@ import (
 )
 
 // staged holds the batches of a shard that is being read, before they become a frame. It
-// accounts for the batches, as the exchange no longer does when they have been read. Up to most
-// bytes are on the heap even if the budget has no room, so small shards never go to a file
-// here. Beyond that, batches are on the heap while the budget has room; when it has none, the
-// batches on the heap are copied to a file.
+// accounts for the batches, because the exchange stops doing so when they have been read. The
+// field most is the number of bytes that may be on the heap even if the budget has no room, so
+// small shards never go to a file here. Further batches are on the heap while the budget has
+// room. When it has none, the batches on the heap are copied to a file.
 type staged struct {
 	task   *engine.Context
 	files  *mapped.Files // not shared, so that release frees the disk space
@@ -63,8 +63,8 @@ func (s *staged) add(rows arrow.Record) error {
 	return s.toDisk(full)
 }
 
-// toDisk copies the batches on the heap to a file. full is the error of the budget that has no
-// room.
+// toDisk copies the batches on the heap to a file. full is the error with which the budget
+// refused to reserve memory.
 func (s *staged) toDisk(full error) error {
 	if len(s.inHeap) == 0 {
 		return nil
@@ -88,8 +88,8 @@ func (s *staged) toDisk(full error) error {
 	return nil
 }
 
-// end is called after the last batch. It copies the batches on the heap to a file if the budget
-// has no room for the copy of them that a frame makes.
+// end is called after the last batch. A frame will copy the batches. If the budget has no room
+// for that copy, end copies the batches on the heap to a file.
 func (s *staged) end() error {
 	if s.heap <= s.most || len(s.inHeap)+len(s.pieces) < 2 || s.never {
 		return nil
@@ -122,8 +122,9 @@ func (s *staged) releaseReserved() int64 {
 	return n
 }
 
-// guard calls f, which reads the pieces, and then verifies the pieces. If one is damaged, guard
-// returns that error in place of an error or panic of f, of which the damage may be the cause.
+// guard calls f, which reads the pieces, and then verifies the pieces. If a piece is damaged,
+// guard reports the damage in place of an error or panic of f, because the damage may have
+// caused it.
 func (s *staged) guard(f func() error) (err error) {
 	returned := false
 	defer func() {

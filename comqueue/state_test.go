@@ -25,7 +25,8 @@ import (
 const leastStaged = 64 << 10
 
 // keeping returns a function that builds a queue that sums rows in three supersteps. The queue
-// declares each bytes of state per row and counts the shards that are on disk.
+// declares the given number of bytes of state per row, each, and counts the shards that are on
+// disk.
 func keeping(n int, each int64, onDisk *atomic.Int32, meddle func(step int, rows *comqueue.Frame) error) func(b *engine.Builder) *engine.Dataset {
 	return func(b *engine.Builder) *engine.Dataset {
 		state := func(_ *comqueue.ComContext, rows *comqueue.Frame) int64 { return each * int64(rows.Rows()) }
@@ -120,7 +121,7 @@ func TestAdviceIsEnough(t *testing.T) {
 		return struct{ disk.File }{f}, err
 	}}
 	for _, test := range []struct {
-		p, runs int // run number runs, at the latest, must succeed
+		p, runs int // number of subtasks, and number of the run that must succeed at the latest
 		spread  func(i, shards int) int
 		disk    disk.FS
 		most    int64 // bytes that may be advised at most; they are rounded up to a MiB

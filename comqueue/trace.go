@@ -17,15 +17,15 @@ import (
 // the stage after which the objects differ. As they take several times as long as checks, they
 // are made only in a second run, after a run has failed.
 //
-// A subtask writes to its fingerprints of the superstep's parity. In check, subtask 0 reads
-// those of the previous superstep while the other subtasks wait.
+// A subtask stores only its own fingerprints, by the parity of the superstep. In check, subtask
+// 0 reads the fingerprints of the previous superstep while the other subtasks wait.
 type traces struct {
 	stages []engine.StageSpec // of the queue, as in the plan
 	held   [][2][]stagePrints // by subtask, parity and stage
 }
 
-// stagePrints are the fingerprints after a stage. For a stage in an inner loop they are those
-// after the last round.
+// stagePrints are the fingerprints after a stage. For a stage in an inner loop they are the
+// fingerprints after the last round.
 type stagePrints struct {
 	ran  bool
 	held []shared.Fingerprint
@@ -74,8 +74,8 @@ type stageHash struct {
 	Hash  uint64
 }
 
-// of returns the fingerprints of the object key after the stages of a superstep, in the order
-// of stages.
+// of returns the fingerprints of the object under key after the stages of a superstep, in the
+// order of stages.
 func (t *traces) of(subtask, step int, key string) []stageHash {
 	var hashes []stageHash
 	for i, s := range t.held[subtask][step&1] {
@@ -93,9 +93,9 @@ func (t *traces) of(subtask, step int, key string) []stageHash {
 	return hashes
 }
 
-// firstDifference returns the name of the first stage from which on an object differed until
-// the end of the superstep. Differences that later stages have removed, such as by a broadcast,
-// do not count.
+// firstDifference returns the name of the first stage after which an object differed and
+// remained different until the end of the superstep. Differences that later stages have
+// removed, such as by a broadcast, do not count.
 func (t *traces) firstDifference(first, other []stageHash) string {
 	behind := "what follows the stages, the criterion for one"
 	for i := len(first) - 1; i >= 0; i-- {

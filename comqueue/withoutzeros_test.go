@@ -42,12 +42,12 @@ func TestWithoutZeros(t *testing.T) {
 		own := sharding.Split(n, ctx.NumTask(), ctx.TaskID())
 		for i, got := range sparse.Get(ctx) {
 			if math.Float64bits(got) != math.Float64bits(want[i]) {
-				return fmt.Errorf("element %d is %v, with zeros %v", i, got, want[i])
+				return fmt.Errorf("element %d is %v, and %v without the option", i, got, want[i])
 			}
 		}
 		for i, got := range part.Get(ctx) {
 			if math.Float64bits(got) != math.Float64bits(want[own.Lo+i]) {
-				return fmt.Errorf("element %d of the part is %v, with zeros %v", i, got, want[own.Lo+i])
+				return fmt.Errorf("element %d of the part is %v, and %v without the option", i, got, want[own.Lo+i])
 			}
 		}
 		return nil

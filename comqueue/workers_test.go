@@ -4,7 +4,7 @@ import "github.com/superstep-ml/superstep/internal/testsize"
 
 // everyRun determines which jobs of a test also run on workers: the first, and then every
 // everyRun-th. It has no factor in common with the number of parallelisms, so that each
-// parallelism is repeated at times.
+// parallelism is repeated from time to time.
 var everyRun = testsize.Of[int64](13, 1)
 
 // asWorkers returns the numbers of workers on which a job with the given slots runs.

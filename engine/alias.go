@@ -17,7 +17,7 @@ type (
 )
 
 // The types of an operator. They are declared here too, so that operators need not import the
-// packages that run them.
+// packages that run operators.
 type (
 	// Source produces the rows of shards; see task.Source.
 	Source = task.Source
@@ -43,7 +43,8 @@ type (
 	RowsOf = task.RowsOf
 	// Cure says what could be done about rows that are refused; see task.Cure.
 	Cure = task.Cure
-	// Locator is a Source that can find the place of a row in what it reads; see task.Locator.
+	// Locator is a Source that can say where a row is in the files that it reads; see
+	// task.Locator.
 	Locator = task.Locator
 	// Partition computes the destination shard of every row of a batch; see task.Partition.
 	Partition = task.Partition
@@ -91,7 +92,8 @@ const (
 
 // The types of a graph that operators use.
 type (
-	// NodeID is the number of an operator of a graph, in the order in which they were added.
+	// NodeID is the number of an operator of a graph. Operators are numbered in the order in
+	// which they were added.
 	NodeID = plan.NodeID
 	// Attr is one printable parameter of an operator.
 	Attr = plan.Attr

@@ -18,7 +18,7 @@ func encodeArgs(args any) ([]byte, error) {
 }
 
 // decodeArgs is the inverse of encodeArgs. It refuses fields that the type does not have, as
-// they must have been written by another build of the program.
+// only another build of the program can have encoded them.
 func decodeArgs(data []byte, into any) error {
 	d := msgpack.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields(true)

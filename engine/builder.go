@@ -35,9 +35,9 @@ type Builder struct {
 	sealed  bool              // the job's function has returned
 	results map[string]string // name of a Collect → its site
 	store   *resultStore
-	outputs []*clientSink // written by the program that called Run
+	outputs []*clientSink // outputs that the program that called Run writes
 	claims  []outputClaim
-	uses    map[plan.NodeID][]ColumnUse // by node, then by port
+	uses    map[plan.NodeID][]ColumnUse // column uses, by node and then by port
 	// neededColumns returns, for each node, which of its columns are read. It is called after
 	// the job's function has returned.
 	neededColumns func() [][]bool
@@ -91,13 +91,13 @@ func (b *Builder) CheckBroadcasts() bool { return b.config.checkBroadcasts }
 // keep; see the option CheckState.
 func (b *Builder) CheckState() bool { return b.config.checkState }
 
-// TracesReplicas reports whether queues find the stage that made replicated objects differ. Only
-// queues that verify shared objects can find it.
+// TracesReplicas reports whether queues find the stage that made replicated objects differ.
+// Only queues that verify shared objects can find this stage.
 func (b *Builder) TracesReplicas() bool { return b.config.traceReplicas }
 
-// Advise sets a function that returns the advice in a failure about a row, which replaces the
-// error's own Advice, or "" for no advice. It is for programs whose users know flags and not the
-// fields of a package. advise is called in the process that failed.
+// Advise sets a function that returns the advice to show with a failure about a row, or "" for
+// no advice. It replaces the error's own Advice. Advise is for programs whose users know flags
+// and not the fields of a package. advise is called in the process that failed.
 func (b *Builder) Advise(advise func(e *RowError) string) { b.advise = advise }
 
 // Port is one input of an operator.
@@ -114,8 +114,8 @@ type Port struct {
 	// Partition computes the destination shards for Custom and Range. For Hash it is optional
 	// and replaces the documented hash.
 	Partition Partition
-	// Func is the user's function behind Partition, if any; its symbol and line
-	// become part of the fingerprint.
+	// Func is the user's function that Partition calls, if any. Its symbol and line become part
+	// of the fingerprint.
 	Func any
 	// Use says which columns of From the operator reads; the zero value means all.
 	Use ColumnUse
@@ -134,11 +134,11 @@ type Spec struct {
 	// with methods, its type becomes part of the fingerprint.
 	Func  any
 	Funcs []any // further user functions
-	// Single makes one subtask, owning every shard, run the operator.
+	// Single makes the operator run in one subtask, which owns every shard.
 	Single bool
 	// RowByRow says that row i of a shard of the output comes from row i of the same shard of
 	// the input. The operator must have exactly one input that is not a side input. Failures
-	// can then name the place of a row in the files that were read; see RowError.
+	// can then say where a row is in the files that were read; see RowError.
 	RowByRow bool
 	// Order says how the operator reduces floating-point values.
 	Order Reduction
@@ -146,7 +146,7 @@ type Spec struct {
 	// of them must be set. It is called once per subtask, possibly concurrently.
 	Source   func() Source
 	Operator func() Operator
-	// Sink, with Operator, commits what the subtasks wrote.
+	// Sink commits what the subtasks wrote. If Sink is set, Operator must be set too.
 	Sink Sink
 	// AtClient makes Operator and Sink run in the program that called Run, even if the job runs
 	// on a cluster. The operator must have one input, whose rows are then held in memory until
@@ -230,7 +230,7 @@ func (b *Builder) addNode(n plan.Node, schema *arrow.Schema, ports []Port) plan.
 	return n.ID
 }
 
-// columns returns a schema as plain data.
+// columns returns the columns of a schema for the graph.
 func columns(schema *arrow.Schema) []plan.Column {
 	if schema == nil {
 		return nil
@@ -348,9 +348,10 @@ func poisonedInput(ports []Port) bool {
 	return false
 }
 
-// Poisoned returns a poisoned dataset, on which every operator does nothing. An operator of kind
-// op returns it after it has recorded a misuse. If no misuse is recorded, the job is refused
-// nevertheless, as it would run without the operator; the message names the first such op.
+// Poisoned returns a poisoned dataset, on which every operator does nothing. An operator of
+// kind op returns it after it has recorded a misuse. If no misuse is recorded, the job is
+// refused nevertheless, as it would run without the operator. The message then names the op of
+// the first such call.
 func (b *Builder) Poisoned(op string) *Dataset {
 	b.MustBuild(op, aDataset)
 	if !b.unusable() && b.refused == "" {
@@ -377,9 +378,9 @@ func (b *Builder) Errorf(format string, a ...any) {
 // longestPart is the maximum length of a part's name in bytes. Within cuts longer names.
 const longestPart = 200
 
-// Within calls build, and gives everything that build adds the name part, such as "stage 2
-// (kmeans)". Messages about mistakes and failures in it begin with that name. In nested calls of
-// Within the outer name comes first. Within has no other effect.
+// Within calls build. Messages about mistakes and failures in the operators that build adds
+// begin with part, a name such as "stage 2 (kmeans)". In nested calls of Within the outer name
+// comes first. Within has no other effect.
 func (b *Builder) Within(part string, build func()) {
 	if b.unusable() {
 		build()
@@ -399,7 +400,7 @@ func (b *Builder) Within(part string, build func()) {
 }
 
 // unusable reports whether b is nil or the job's function has returned. Operators and mistakes
-// that were recorded then would be lost.
+// that are added to an unusable builder are lost.
 func (b *Builder) unusable() bool { return b == nil || b.sealed }
 
 // opTitle returns the name of an operator for the start of a message.

@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// keep returns the Spec of a valid operator on d. Tests make it invalid.
+// keep returns the Spec of a valid operator on d. Tests change it so that it is invalid.
 func keep(d *Dataset) Spec {
 	return Spec{
 		Op: "Keep", Schema: arrowrows.Schema(numberSchema), Inputs: []Port{{From: d}},

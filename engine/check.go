@@ -11,7 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 )
 
-// Settings of the second run of Check, unless the options give a larger parallelism.
+// Settings of the second run of Check. The options can give a larger parallelism and another
+// number of workers.
 const (
 	checkParallelism = 7
 	checkWorkers     = 2
@@ -25,11 +26,11 @@ const (
 // on the order of a map, on a variable that it captures and changes, on math/rand or on the
 // clock. Check is for tests of jobs. The flag --check does the same.
 //
-// To reveal captured variables at any timing, subtasks take turns: in ascending order in the
-// first run, in descending order in the second. The second run uses two workers, or the number
-// given with the option Workers. The workers do not share anything that the job's function
-// makes. In the first run an operator fails if its function changes the rows that it is given,
-// including those of side inputs.
+// To reveal captured variables whatever the timing, subtasks take turns: in ascending order in
+// the first run, in descending order in the second. The second run uses two workers, or the
+// number given with the option Workers. The workers do not share anything that the job's
+// function makes. In the first run an operator fails if its function changes the rows that it
+// is given, including those of side inputs.
 //
 // Nothing is written or collected: the rows of sinks are dropped, and existing outputs are
 // ignored. The runs are made in this process, one after the other. If two runs differ, a third

@@ -16,10 +16,10 @@ const ClientPath = "client:"
 // detachedOutputs is the error of a detached job with an output at ClientPath.
 const detachedOutputs = "--detach leaves before the job has ended, and outputs at \"" + ClientPath + "\" are written by the client when it has: give them paths of the workers, or stay"
 
-// addClientSink replaces the sink of a specification by a sink whose output is written by the program
-// that called Run. If the job runs in that process, nothing changes. On a cluster the workers
-// send the rows to the program, as they do for Collect. When the job has finished, writeOutputs
-// writes them there in a second run, which has only the outputs.
+// addClientSink replaces the sink of a specification by a sink whose output is written by the
+// program that called Run. If the job runs in that process, nothing changes. On a cluster the
+// workers send the rows to the program, as they do for Collect. When the job has finished,
+// writeOutputs writes them in the program, in a second run that has only the outputs.
 func (b *Builder) addClientSink(node plan.NodeID, spec *Spec) {
 	out := &clientSink{
 		held: b.store.add(node, "", spec.Inputs[0].From.schema, b.config.shards),
@@ -52,7 +52,8 @@ func (s *clientSink) newOperator() Operator {
 	return s.operator()
 }
 
-// Begin, Commit and Abort call the sink if this process writes the output, and else do nothing.
+// Begin, Commit and Abort call the sink if this process writes the output, and otherwise do
+// nothing.
 
 func (s *clientSink) Begin() error {
 	if s.remote() {
@@ -71,8 +72,8 @@ func (s *clientSink) Commit() error {
 // Resume does nothing: only the client writes the output, and it does so once it has the rows.
 func (s *clientSink) Resume() error { return nil }
 
-// Held reports whether another process writes the output. The commit alone then does not make
-// the output visible.
+// Held reports whether another process writes the output. If it does, the commit in this
+// process does not make the output visible.
 func (s *clientSink) Held() bool { return s.remote() }
 
 func (s *clientSink) Abort() error {

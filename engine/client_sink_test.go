@@ -118,8 +118,9 @@ func (lateSink) Place() error              { return errors.New("no place") }
 func (lateSink) TakeBack() error           { return nil }
 func (lateSink) Abort() error              { return nil }
 
-// TestBringBackTogether requires that a sink that cannot be undone commits after all JointSinks
-// are in place, whatever the order of the sinks, and does not commit if one of them fails.
+// TestBringBackTogether requires that a sink that cannot be undone commits after Place has
+// succeeded on all JointSinks, whatever the order of the sinks, and does not commit if one of
+// them fails.
 func TestBringBackTogether(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	_, err := Run(t.Context(), Anonymous(func(b *Builder) error {

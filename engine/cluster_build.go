@@ -21,7 +21,7 @@ import (
 // executable is the program file to upload.
 type executable struct {
 	path     string
-	name     string // the name that people are shown
+	name     string // name that is shown to people
 	platform wire.Platform
 	build    string // version of the build
 	aside    string // directory that was made for the file, or ""

@@ -129,7 +129,7 @@ func TestCrossBuildForACluster(t *testing.T) {
 
 	asked, began := false, false
 	r := &clusterRun{c: &config{}}
-	require.Nil(t, r.confirmBuild(), "without hooks there is nobody to ask")
+	require.Nil(t, r.confirmBuild(), "without hooks, confirmBuild must return nil")
 	r.c.cluster.hooks = clusterHooks{
 		confirm: func(string) bool { asked = true; require.False(t, began); return true },
 		began:   func() { began = true },

@@ -2,7 +2,7 @@ package engine
 
 import "strings"
 
-// The states of a job on a cluster that are shown differently from others.
+// The states of a job on a cluster that are shown differently from other states.
 const (
 	uploadingState  = "uploading"
 	runningState    = "running"
@@ -11,8 +11,8 @@ const (
 	detachedState = "detached"
 )
 
-// runs reports whether there are rows and supersteps to show. This is always so for a job
-// in this process, and on a cluster once the job runs there.
+// runs reports whether there are rows and supersteps to show. That is always the case for a job
+// in this process, and for a job on a cluster once it runs there.
 func runs(p Progress) bool {
 	return p.State == "" || p.State == runningState && len(p.Vertices) > 0
 }

@@ -26,8 +26,8 @@ type Failure struct {
 	// TaskManager names the task manager on which the worker ran.
 	Worker      int
 	TaskManager string
-	// ExitCode is the exit code of the worker's process. It is -1 if the process was running, or
-	// if a signal ended it, which Signal then names.
+	// ExitCode is the exit code of the worker's process. It is -1 if the process was still
+	// running, or if a signal ended it. Signal names that signal.
 	ExitCode int
 	Signal   string
 	// LastLines are the last lines of the worker's output.

@@ -132,8 +132,8 @@ func (r *clusterRun) resolved(data []byte) error {
 	return tryOutputs(r.outputs)
 }
 
-// infer derives the collected results from the plan, and a graph without facts. It is for job
-// managers that do not send the graph.
+// infer derives both the collected results and a graph without facts from the plan. It is for
+// job managers that do not send the graph.
 func (r *clusterRun) infer(p *plan.Plan) error {
 	for i := range p.Nodes {
 		for _, a := range p.Nodes[i].Attrs {

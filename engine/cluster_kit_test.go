@@ -33,12 +33,12 @@ type fakeCluster struct {
 	missing   bool                               // whether the executable must still be uploaded
 	uploaded  int64                              // number of bytes
 	specs     []wire.JobSpec                     // the specifications of the submitted jobs
-	attached  []bool                             // of each request to follow a job: whether it attaches to it
+	attached  []bool                             // for each request to follow a job: whether the client attaches to the job
 	reason    string                             // the reason of the cancellation that awaitCancel received
 	cancelled chan string                        // the reasons of all requests to cancel
 	build     func() *plan.Plan                  // the plan of a job submitted without a graph
 	resolved  []byte                             // the graph of such a job, as a worker built it
-	report    func(*plan.Plan) ([][]byte, error) // returns the outcomes of the workers; nil means those of squares
+	report    func(*plan.Plan) ([][]byte, error) // returns the outcomes of the workers; nil means the outcomes of the job squares
 }
 
 const fakeJob = "20260102-150405-job-7f3a"

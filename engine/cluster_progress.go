@@ -67,7 +67,7 @@ func (w *watch) made(p *plan.Plan) {
 }
 
 // cluster merges the progress of a job on a cluster into the state. Counts may be older than
-// known ones, as in event.
+// the known counts, as in event.
 func (w *watch) cluster(p *wire.Progress) {
 	if w == nil {
 		return

@@ -17,7 +17,7 @@ import (
 // clusterRun is one run of a job on a cluster, as its client sees it.
 type clusterRun struct {
 	c    *config
-	name string // of the job
+	name string // name of the job
 	args []byte
 	// graph is nil if the client cannot read the files on which its facts depend. The cluster
 	// then resolves the facts, and the plan says which results are collected.
@@ -59,7 +59,7 @@ func runOnCluster[A any](ctx context.Context, job *Job[A], args A, c *config) (*
 		r.store.release()
 		var ended *JobError
 		if errors.As(err, &ended) {
-			return nil, err // it names the job
+			return nil, err // err already names the job
 		}
 		return nil, fmt.Errorf("%s: %w", jobTitle(job.name), err)
 	}

@@ -215,7 +215,7 @@ func TestClusterSeesWhatTheClientCannot(t *testing.T) {
 
 	_, err = Run(t.Context(), absent, true, f.options()...)
 	var built *BuildError
-	require.ErrorAs(t, err, &built, "the other mistake must be reported, because it is one wherever the file is")
+	require.ErrorAs(t, err, &built, "the other mistake must be reported, because it does not depend on the file")
 	require.Len(t, f.specs, 1)
 }
 

@@ -40,7 +40,7 @@ type display struct {
 	live    string        // line on the screen that will be overwritten, or ""
 	printed time.Duration // elapsed time of the run when the last plain line was printed
 	ended   map[string]bool
-	state   string // state of a job on a cluster that was last shown in a line that stays
+	state   string // state of a job on a cluster that was last shown in a line that is not overwritten
 }
 
 func newDisplay(mode progressMode, out io.Writer, width func() int) *display {

@@ -44,7 +44,7 @@ func TestLine(t *testing.T) {
 	p.Queues[1] = QueueProgress{Name: "next", Superstep: 1}
 	require.Equal(t, "iris-kmeans · 3.2s · 12.3M rows, 4.5M/s · next 1", renderLine(p, 100))
 
-	require.Equal(t, "0.0s", renderLine(Progress{}, 100), "line before anything is known")
+	require.Equal(t, "0.0s", renderLine(Progress{}, 100), "the line must have only the time before anything is known")
 	p = Progress{Job: "bad\x1b[2J\nname"}
 	require.Equal(t, "bad?[2J?name · 0.0s", renderLine(p, 100))
 }
@@ -341,7 +341,7 @@ func TestRate(t *testing.T) {
 	for i := 31; i <= 40; i++ {
 		r.at(time.Duration(i)*100*time.Millisecond, 300)
 	}
-	require.Zero(t, r.at(4100*time.Millisecond, 300), "no rows came lately")
+	require.Zero(t, r.at(4100*time.Millisecond, 300), "the rate must be 0 if no rows came in the last second")
 }
 
 func TestSummary(t *testing.T) {

@@ -36,13 +36,13 @@
 // # Building twice
 //
 // Every process of a run builds the graph for itself, by calling the job's function with the
-// same arguments. In this way the functions that operators call, closures included, exist in all
-// processes. So the job's function must depend on its arguments alone. What operators learn from
-// outside, such as the list of files that match a pattern, is called a fact. A fact is resolved
-// once, recorded in the graph and replayed in later builds. Run builds the graph twice before it
-// runs the job. It refuses a job whose builds differ, with an error that shows the difference.
-// Functions are compared by symbol and line, so a closure that captures another value in each
-// build, such as the time, is not detected.
+// same arguments. In this way the functions that operators call, closures included, exist in
+// all processes. So the job's function must depend on its arguments alone. What operators learn
+// from outside, such as the list of files that match a pattern, is called a fact. A fact is
+// resolved once, recorded in the graph and replayed in later builds. Run builds the graph twice
+// before it runs the job. It refuses a job whose builds differ, with an error that shows the
+// difference. Functions are compared by symbol and line, so a closure that captures a different
+// value in each build, such as the time, is not detected.
 //
 // # Mistakes
 //

@@ -8,15 +8,15 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// origins identifies the positions of nodes in a graph, for random draws. The origin of a node is
-// computed from its kind and from the origins of its inputs. It does not depend on the node's
-// number, so that operators elsewhere in the job do not change it. Operators of the same kind
-// with the same inputs have different origins, by the order in which they were added. A RowByRow
-// operator has the origin of its input.
+// origins identifies the positions of nodes in a graph, for random draws. The origin of a node
+// is computed from its kind and from the origins of its inputs. It does not depend on the
+// node's number, so that operators elsewhere in the job do not change it. Operators of the same
+// kind with the same inputs have different origins, which depend on the order in which they
+// were added. A RowByRow operator has the origin of its input.
 type origins struct {
 	of       []uint64          // origin of each node
-	sameKind map[uint64]uint64 // number of nodes of the same kind with the same inputs, by their hash
-	drawn    map[string]uint64 // number of calls of OwnDrawPurpose, by the result of DrawPurpose
+	sameKind map[uint64]uint64 // hash of a kind and of inputs -> number of nodes that have them
+	drawn    map[string]uint64 // result of DrawPurpose -> number of calls of OwnDrawPurpose
 }
 
 // add computes the origin of the next node.

@@ -48,7 +48,8 @@ type clusterFlags struct {
 	WaitTimeout  time.Duration `placeholder:"TIME" help:"Give up a job that has waited for slots this long, such as 10m (default: wait for ever)."`
 }
 
-// fromEnvironment sets flags that the command line has not set from environment variables.
+// fromEnvironment sets, from environment variables, the flags that the command line has not
+// set.
 func (c *clusterFlags) fromEnvironment(getenv func(string) string) {
 	for name, flag := range map[string]*string{
 		"SUPERSTEP_CLUSTER": &c.Cluster, "SUPERSTEP_TLS_CA": &c.TLSCA,
@@ -236,9 +237,9 @@ func ownFlags(args any) ([]*kong.Flag, error) {
 	return parser.Model.Flags, nil
 }
 
-// jobSeed returns the job's own flag --seed, or nil if it has none. As the value of this flag is
-// also the seed of the run, it must be an integer. Callers may use only the flag's name and type,
-// as it does not belong to the struct into which words are parsed.
+// jobSeed returns the job's own flag --seed, or nil if it has none. As the value of this flag
+// is also the seed of the run, it must be an integer. Callers may use only the flag's name and
+// type, as the flag does not belong to the struct into which words are parsed.
 func jobSeed(own []*kong.Flag) (*kong.Flag, error) {
 	for _, f := range own {
 		if f.Name != "seed" {

@@ -16,18 +16,17 @@ type Job[A any] struct {
 	name  string
 	about string
 	build func(b *Builder, args A) error
-	fresh func() A // nil: the zero value
+	fresh func() A // returns new arguments; nil means the zero value
 }
 
 // Define returns a job with a name and a function. The name should say what the job
 // does, in lower case with hyphens, such as "iris-kmeans"; it appears in plans, logs
 // and messages. A wrong name or a nil function is reported when the job is run.
 //
-// Two builds are compared by what they add: operators with their parameters,
-// schemas and facts, and functions by symbol and line. A closure that captures
-// another value in each build has the same symbol and line, so the difference is
-// not detected. Captured values must therefore follow from the arguments and facts,
-// too.
+// Two builds are compared by what they add: operators with their parameters, schemas and facts,
+// and functions by symbol and line. A closure that captures a different value in each build has
+// the same symbol and line, so the difference is not detected. Captured values must therefore
+// follow from the arguments and facts, too.
 func Define[A any](name string, build func(b *Builder, args A) error) *Job[A] {
 	return &Job[A]{name: name, build: build}
 }

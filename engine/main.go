@@ -46,10 +46,10 @@ const (
 // Hooks such as AfterRun write results to standard output. Progress, logs and errors go to
 // standard error, without colours if NO_COLOR is set.
 //
-// The first interrupt cancels the run. A second one ends the process at once, unless it comes
-// within a quarter of a second, as one key press may send two. While the job is being built, the
-// first interrupt ends the process at once, as nothing has started. While hooks run, interrupts
-// have the default effect.
+// The first interrupt cancels the run. A second interrupt ends the process at once. It is
+// ignored if it comes within a quarter of a second, as one key press may send two interrupts.
+// While the job is being built, the first interrupt ends the process at once, as nothing has
+// started. While hooks run, interrupts have the default effect.
 //
 // With --cluster the job runs on a cluster, see Cluster. Everything else is the same, except
 // that with --detach Main prints the job's name on standard output and calls no hooks.
@@ -78,7 +78,7 @@ type MainOption interface{ setMain(c *mainConfig) }
 // setMain makes an Option an option of Main.
 func (o Option) setMain(c *mainConfig) { c.options = append(c.options, o) }
 
-// mainSetting is an option of Main alone.
+// mainSetting is an option of Main that Run does not have.
 type mainSetting func(*mainConfig)
 
 func (f mainSetting) setMain(c *mainConfig) { f(c) }
@@ -87,7 +87,7 @@ type mainConfig struct {
 	after   []afterRun
 	options []Option
 	finally []func()
-	line    []string // the program's name and arguments; nil means those of the process
+	line    []string // the program's name and arguments; nil means the name and arguments of the process
 	words   func(message string) string
 }
 
@@ -100,13 +100,13 @@ type afterRun struct {
 
 // AfterRun sets a function that Main calls after the job has succeeded, to print or plot its
 // results. If it returns an error, the program fails. Several functions are called in the order
-// in which they were given; the result is released after the last one. If the type A is not that
-// of the job's arguments, Main fails before anything runs.
+// in which they were given; the result is released after the last function. If A is not the
+// type of the job's arguments, Main fails before anything runs.
 func AfterRun[A any](f func(args A, r *Result) error) MainOption {
 	hook := afterRun{site: userSite(), args: reflect.TypeFor[A]()}
 	if f != nil {
 		hook.call = func(args any, r *Result) error {
-			a, _ := args.(A) // the method of has checked the type; args is nil if A is an interface and its value is nil
+			a, _ := args.(A) // the method named of has checked the type; args is nil if A is an interface and its value is nil
 			return f(a, r)
 		}
 	}
@@ -145,7 +145,7 @@ func InWords(words func(message string) string) MainOption {
 
 // programEnv holds what a program uses of its process. Tests replace it.
 type programEnv struct {
-	name           string // of the program
+	name           string // name of the program
 	args           []string
 	stdout, stderr io.Writer
 	getenv         func(string) string
@@ -297,8 +297,8 @@ func runHere[A any](ctx context.Context, job *Job[A], args A, c *config, begin f
 	return ready.run(ctx, c)
 }
 
-// clusterHooks returns the hooks of a program whose job runs on a cluster. began is called at
-// the time from which signals must cancel the run and not end the process.
+// clusterHooks returns the hooks of a program whose job runs on a cluster. began is called when
+// signals must begin to cancel the run instead of ending the process.
 func (p *program) clusterHooks(screen *display, began func()) clusterHooks {
 	return clusterHooks{
 		began:   began,
@@ -313,7 +313,7 @@ func (p *program) clusterHooks(screen *display, began func()) clusterHooks {
 }
 
 // sayDetached prints the name of a job that was left to its cluster on standard output, for
-// programs. For people it says which commands there are for the job.
+// programs. For people it also prints the commands that can be used with the job.
 func (p *program) sayDetached(screen *display, job string) error {
 	if screen.mode != progressOff {
 		fmt.Fprintf(screen, "%s: the cluster has the job; `superstep show %s` shows its state, `superstep logs %s` what it writes, `superstep cancel %s` ends it\n", p.name, job, job, job)
@@ -353,10 +353,10 @@ func askOn(in io.Reader, out io.Writer, question string) bool {
 // for its own objects, rows in flight and stacks.
 const heapMargin = 64 << 20
 
-// limitHeap makes the garbage collector keep the heap near granted bytes, the value of --memory.
-// Without a limit, garbage may grow to the size of the live heap. A GOMEMLIMIT that the user has
-// set takes precedence. Only Main sets the limit: a program that calls Run controls its own
-// process.
+// limitHeap makes the garbage collector keep the size of the heap near granted, which is the
+// value of --memory in bytes. Without a limit, garbage may grow to the size of the live heap. A
+// GOMEMLIMIT that the user has set takes precedence. Only Main sets the limit: a program that
+// calls Run controls its own process.
 func limitHeap(granted int64, getenv func(string) string) {
 	if granted > 0 && getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(granted + heapMargin)

@@ -72,8 +72,8 @@ func runIn[A any](t *testing.T, job *Job[A], w programEnv, line string, opts ...
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// slowly returns a clock that advances by a second at each reading, so that signals are as far
-// apart as those that a person sends.
+// slowly returns a clock that advances by a second at each reading, so that two signals are as
+// far apart as two key presses of a person.
 func slowly() func() time.Time {
 	at := time.Unix(0, 0)
 	return func() time.Time {

@@ -151,8 +151,8 @@ func (o *observations) difference(other *observations) *CheckError {
 	return nil
 }
 
-// sumsDiffer returns the difference between accumulated values in the first shard and, within
-// it, of the first name, or nil.
+// sumsDiffer returns the first difference between accumulated values, or nil. Values are
+// compared in the order of shards and, within a shard, of names.
 func sumsDiffer(n *plan.Node, a, b map[sumPlace]float64) *CheckError {
 	places := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.SortFunc(places, func(p, q sumPlace) int { return cmp.Or(p.shard-q.shard, cmp.Compare(p.name, q.name)) })
@@ -168,8 +168,9 @@ func sumsDiffer(n *plan.Node, a, b map[sumPlace]float64) *CheckError {
 	return nil
 }
 
-// seriesDiffer returns the difference between reported values in the first superstep and, within
-// it, of the first name, or nil. A missing value is NaN.
+// seriesDiffer returns the first difference between reported values, or nil. Values are
+// compared in the order of supersteps and, within a superstep, of names. A missing value is
+// NaN.
 func seriesDiffer(n *plan.Node, a, b map[string][]float64) *CheckError {
 	names := slices.Sorted(maps.Keys(a))
 	for name := range b {
@@ -206,8 +207,8 @@ func sameValue(x, y float64) bool {
 	return math.Float64bits(x) == math.Float64bits(y) || x != x && y != y
 }
 
-// valueText returns a text for a value, which differs between different values. there is false
-// for a value that does not exist.
+// valueText returns v as text, or another text if there is false, which means that there is no
+// value. Different values have different texts.
 func valueText(v float64, there bool) string {
 	if !there {
 		return "nothing"
@@ -215,7 +216,7 @@ func valueText(v float64, there bool) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// objectsDiffer returns the difference after the first superstep after which a replicated object
+// objectsDiffer returns the difference for the first superstep after which a replicated object
 // differs, or nil.
 func objectsDiffer(n *plan.Node, a, b [][]shared.Fingerprint) *CheckError {
 	e := &CheckError{Operator: fmt.Sprintf("queue %q", n.Queue), Site: n.Site, Shard: -1, within: n.Within}

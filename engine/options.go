@@ -188,12 +188,12 @@ func Seed(s uint64) Option { return func(c *config) { c.seed = s } }
 func BatchRows(n int) Option { return func(c *config) { c.batchRows = n } }
 
 // MemoryBudget sets the number of bytes that exchanges and operators of the run may hold. The
-// collected results, which are needed after the run, may take as many bytes again. So may the
-// rows in transit from one subtask to another. The rows that operators are working on are not
-// counted; a budget should be at least some tens of batches for each slot. 0, the default, means
-// half of GOMEMLIMIT if that is set, otherwise a quarter of the machine's memory. Rows beyond the
-// budget are spilled to disk if that is possible, as for the rows of queues; otherwise the run
-// fails.
+// collected results, which are needed after the run, may take the same number of bytes in
+// addition. The rows in transit between subtasks may take that number of bytes too. The rows
+// that operators are working on are not counted; a budget should be at least some tens of
+// batches for each slot. 0, the default, means half of GOMEMLIMIT if that is set, otherwise a
+// quarter of the machine's memory. Rows beyond the budget are spilled to disk if that is
+// possible, as for the rows of queues; otherwise the run fails.
 func MemoryBudget(bytes int64) Option { return func(c *config) { c.memory = bytes } }
 
 // SpillDir sets the directory in which the run makes a directory of its own for
@@ -237,13 +237,13 @@ func CheckBroadcasts(on bool) Option { return func(c *config) { c.checkBroadcast
 // superstep.
 func CheckState(on bool) Option { return func(c *config) { c.checkState = on } }
 
-// CheckResume stops every queue after a superstep, if the queue gets that far, and resumes it in
-// the same run at another parallelism, from 1 to the number of shards. Objects that the queue's
-// keys keep are passed to the new subtasks, encoded by their codecs. Shards go to their new
-// owners with their rows. Everything else is made anew, as with CheckState. The result must have
-// the same bits as without CheckResume. If it has not, the queue does not keep everything on
-// which its result depends. If a queue is stopped after its last superstep, the new subtasks only
-// close it. The option may be given several times, for several supersteps.
+// CheckResume stops every queue after a superstep, if the queue gets that far, and resumes it
+// in the same run at another parallelism, from 1 to the number of shards. Objects that the
+// queue's keys keep are passed to the new subtasks, encoded by their codecs. Shards go to their
+// new owners with their rows. Everything else is made anew, as with CheckState. The result must
+// have the same bits as without CheckResume. If the bits differ, the queue does not keep
+// everything on which its result depends. If a queue is stopped after its last superstep, the
+// new subtasks only close it. The option may be given several times, for several supersteps.
 //
 // Some queues can be resumed only at their own parallelism: queues whose plan says that they
 // depend on parallelism, and queues with snapshots of stages that are made for each subtask.

@@ -95,7 +95,7 @@ type watch struct {
 	// The outcome of the run, set before quit is closed.
 	report  *task.Report
 	outcome error
-	err     error // the error of tell, after which it is not called; read only once gone is closed
+	err     error // error of tell, which is not called again after an error; read only once gone is closed
 
 	mu     sync.Mutex
 	state  Progress
@@ -103,7 +103,7 @@ type watch struct {
 	of     []string       // for each vertex, the queue whose stages it runs, or ""
 	aside  []bool         // for each vertex, whether it only emits rows of side inputs
 	rate   rate
-	steps  []rate    // by queue
+	steps  []rate    // rate of supersteps of each queue
 	news   []jobNews // states and plans that are not yet reported
 }
 

@@ -215,8 +215,8 @@ func (w *queueWriter) stage(s StageSpec) plan.NodeID {
 	return w.last
 }
 
-// add adds a node. The first node has ports, which are the queue's inputs; the others
-// have the edge in, from the node before.
+// add adds a node. The first node has ports, which are the queue's inputs; every other node has
+// the edge in, which comes from the previous node.
 func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema, ports []Port, in ...plan.Input) {
 	op := stageOps[kind]
 	if kind == plan.Communicate {
@@ -235,7 +235,8 @@ func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema
 	n.Inputs = append(n.Inputs, in...)
 }
 
-// feedback adds a feedback edge from the last node to node to, the first of a loop.
+// feedback adds a feedback edge from the last node to the node to, which is the first node of a
+// loop.
 func (w *queueWriter) feedback(to plan.NodeID) {
 	n := &w.b.graph.Nodes[to]
 	n.Inputs = append(n.Inputs, plan.Input{From: w.last, Partitioner: plan.Forward, Role: plan.Feedback})

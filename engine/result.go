@@ -27,7 +27,7 @@ type Result struct {
 	JobID string
 	// Executable is the SHA-256, in hexadecimal, of the program that all workers of a cluster
 	// ran, or "" if the job ran in this process. Two builds of the same version may compute
-	// different numbers. Two executables with the same hash do not.
+	// different numbers. Two executables with the same hash compute the same numbers.
 	Executable string
 
 	store    *resultStore

@@ -185,8 +185,8 @@ func build[A any](job *Job[A], args A, c *config, f facts) (*Builder, error) {
 	return b, nil
 }
 
-// validateError turns an error of plan.Graph.Validate into a BuildError, as it is returned for
-// mistakes in single operators.
+// validateError turns an error of plan.Graph.Validate into a BuildError, which is also the
+// error for mistakes in single operators.
 func validateError(job string, err error) error {
 	found := plan.Misuses(err)
 	if len(found) == 0 {
@@ -225,7 +225,7 @@ func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	watch := startWatch(r.plan, c, cancel)
 	report, err := task.Run(ctx, r.plan, r.graph, r.bind, newEnv(c, r, watch))
 	if undelivered := watch.stop(report, err); undelivered != nil && !errors.Is(err, undelivered) {
-		err = errors.Join(err, undelivered) // if err is untold, the failure of OnProgress has ended the run
+		err = errors.Join(err, undelivered) // err lacks this failure of OnProgress, which may have ended the run
 	}
 	if err != nil {
 		r.store.release()

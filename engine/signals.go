@@ -16,16 +16,17 @@ import (
 // errInterrupted is the cause with which a signal cancels a run.
 var errInterrupted = errors.New("cancelled")
 
-// listen returns a channel of the signals SIGINT and SIGTERM, and a function that stops them.
+// listen returns a channel of the signals SIGINT and SIGTERM, and a function that stops their
+// delivery.
 func listen() (<-chan os.Signal, func()) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	return signals, func() { signal.Stop(signals) }
 }
 
-// sameSignal is the time after a signal that cancels the run within which another signal is
-// ignored as a duplicate: a terminal, a shell or timeout(1) may signal both a process and its
-// process group. Nobody presses a key twice that fast on purpose.
+// sameSignal is how long, after a signal has cancelled the run, another signal is ignored as a
+// duplicate: a terminal, a shell or timeout(1) may signal both a process and its process group.
+// Nobody presses a key twice that fast on purpose.
 const sameSignal = 250 * time.Millisecond
 
 // interrupts handles the signals of a program. While the job runs, the first signal cancels it;
@@ -37,7 +38,7 @@ type interrupts struct {
 	mu        sync.Mutex              // held while the process exits, so that no run begins
 	cancel    context.CancelCauseFunc // cancels the run; nil after a signal
 	signalled bool                    // a signal has cancelled the run
-	at        time.Time               // when it did
+	at        time.Time               // time of the signal that cancelled the run
 }
 
 // interrupts begins to handle signals.

@@ -121,8 +121,9 @@ func TestMainSecondSignal(t *testing.T) {
 	require.Equal(t, exitFailed, got.code)
 }
 
-// TestMainSignalsAtOnce requires that a program counts equal signals within a moment as one.
-// timeout(1) sends such signals: it signals the process and then its process group.
+// TestMainSignalsAtOnce requires that a program treats two signals that arrive nearly at the
+// same time as one signal. timeout(1) sends such signals: it signals the process and then its
+// process group.
 func TestMainSignalsAtOnce(t *testing.T) {
 	signals := make(chan os.Signal) // a send returns after the program has handled the previous signals
 	begin := time.Unix(0, 0)
@@ -138,7 +139,7 @@ func TestMainSignalsAtOnce(t *testing.T) {
 		}), "x")
 		return nil
 	})
-	w := programEnv{listen: hears(signals), now: func() time.Time { return at }, exit: func(int) { t.Error("the run is left before it has ended") }}
+	w := programEnv{listen: hears(signals), now: func() time.Time { return at }, exit: func(int) { t.Error("the program must not exit before the run has ended") }}
 	got := runIn(t, job, w, "--progress off --parallelism 1")
 	require.Equal(t, outcome{exitFailed, "", "prog: cancelled\n"}, got)
 }

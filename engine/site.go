@@ -12,12 +12,12 @@ import (
 // copy of the module with another path still recognizes its own frames.
 var modulePath = strings.TrimSuffix(reflect.TypeFor[Builder]().PkgPath(), "/engine")
 
-// library lists the top-level folders of this module that are not user code. A misuse
-// is reported with the source line of their caller.
+// library lists the top-level folders of this module that are not user code. A misuse is
+// reported with the source line that calls them.
 var library = []string{"engine", "operators", "comqueue", "algorithms", "collective", "shared", "internal"}
 
-// commands is the package of the built-in jobs. It is not user code either, as their users
-// have a command line and no source lines.
+// commands is the package of the built-in jobs. It is not user code either, as the users of
+// built-in jobs have a command line and no source lines.
 const commands = "cmd/internal/builtin"
 
 // userSite returns the position, such as "file.go:31", of the innermost frame of the
@@ -94,11 +94,10 @@ func position(file string, line int) string {
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line)
 }
 
-// funcIdentity returns the symbol and line of the user function fn, such as
-// "main.parse main.go:31"; the line of a closure is the line where it begins. For a
-// value that is not a function, such as a struct whose method is called, it returns
-// the type, and for nil "". The result is the same in every process that runs the
-// same binary.
+// funcIdentity returns the symbol and line of the user function fn, such as "main.parse
+// main.go:31"; the line of a closure is the line where it begins. For a value that is not a
+// function, such as a struct whose method is called, it returns the type. For nil it returns
+// "". The result is the same in every process that runs the same binary.
 func funcIdentity(fn any) string {
 	if fn == nil {
 		return ""

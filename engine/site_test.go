@@ -71,7 +71,7 @@ func TestFunctionIdentity(t *testing.T) {
 	require.Equal(t, pkg+".TestFunctionIdentity.func1 "+at, funcIdentity(closure))
 
 	bound := (&callable{2}).apply
-	require.Equal(t, pkg+".(*callable).apply", funcIdentity(bound), "the compiler's wrapper has no line")
+	require.Equal(t, pkg+".(*callable).apply", funcIdentity(bound), "the identity of a method value must have no line, as the compiler generates its wrapper")
 	require.Regexp(t, "^"+pkg+`\.\(\*callable\)\.apply site_test\.go:\d+$`, funcIdentity((*callable).apply))
 
 	require.Equal(t, "*"+pkg+".callable", funcIdentity(&callable{2}))

@@ -37,7 +37,7 @@ func columnsNeeded(nodes []plan.Node, uses map[plan.NodeID][]ColumnUse) [][]bool
 	for i := range nodes {
 		needed[i] = make([]bool, len(nodes[i].Schema))
 	}
-	for i := len(nodes) - 1; i >= 0; i-- { // readers come after what they read
+	for i := len(nodes) - 1; i >= 0; i-- { // a node comes before the nodes that read its rows
 		if !runs[i] {
 			continue
 		}

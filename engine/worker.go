@@ -41,9 +41,9 @@ func WorkerMain(jobs ...Runnable) {
 		fmt.Fprintf(os.Stderr, "the environment says by %s that this process is a worker, but no task manager started it (%v): unset the variable\n", wire.WorkerEnv, err)
 		os.Exit(exitFailed)
 	}
-	// The client and the task manager handle an interrupt of the terminal and end their workers.
-	// The worker receives the signal and does nothing. If it ignored the signal instead, processes
-	// that the job starts would inherit this.
+	// The client and the task manager handle an interrupt of the terminal and end their
+	// workers. The worker receives the signal and does nothing. If it ignored the signal
+	// instead, processes that the job starts would ignore it too.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	os.Exit(runWorker(workerEnv{
 		version: version, jobs: jobs, in: in, out: out, stderr: os.Stderr,
@@ -51,8 +51,9 @@ func WorkerMain(jobs ...Runnable) {
 	}))
 }
 
-// registeredJobs holds the names of the jobs that this program can run as a worker. It is nil until
-// WorkerMain is called. Run with the option Cluster checks it before anything is uploaded.
+// registeredJobs holds the names of the jobs that this program can run as a worker. It is nil
+// until WorkerMain is called. Run with the option Cluster looks for the job in it before
+// anything is uploaded.
 var registeredJobs atomic.Pointer[[]string]
 
 // registerJobs adds the names of jobs to registeredJobs.
@@ -74,8 +75,8 @@ func registerJobs(jobs []Runnable) {
 	}
 }
 
-// usable reports whether a job can run in another process. Why other jobs cannot is reported when
-// they are run.
+// usable reports whether a job can run in another process. If it cannot, the reason is reported
+// when the job is run.
 func usable(j Runnable) bool { return j != nil && j.check() == nil && j.Name() != "" }
 
 // checkOffered returns an error if this program, started as a worker, would not know the job.
@@ -119,13 +120,14 @@ type workerEnv struct {
 	// allocator allocates the memory of all rows; nil means the default.
 	allocator   memory.Allocator
 	beat        time.Duration // time between heartbeats; 0 means beatEvery
-	stopTimeout time.Duration // see stopTimeout; 0 means stopTimeout
+	stopTimeout time.Duration // how long work may continue after it was told to end; 0 means the constant stopTimeout
 }
 
 const (
 	// beatEvery is the default time between heartbeats.
 	beatEvery = 500 * time.Millisecond
-	// stopTimeout is the default of how long user code may continue after it was told to end.
+	// stopTimeout is the default time for which user code may continue after the worker was
+	// told to end.
 	stopTimeout = 10 * time.Second
 	// drainGrace is how long the task manager may take to read the remaining messages.
 	drainGrace = 5 * time.Second

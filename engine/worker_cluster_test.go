@@ -227,7 +227,7 @@ func TestWorkersTellProgress(t *testing.T) {
 	}
 }
 
-// TestWorkersFail requires that the first cause of a failure is reported with its place, and
+// TestWorkersFail requires that the first cause of a failure is reported with its location, and
 // that the other workers end.
 func TestWorkersFail(t *testing.T) {
 	for name, test := range map[string]struct {

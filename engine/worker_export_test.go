@@ -178,8 +178,8 @@ func (m *manager) tell(word wire.ToWorker) {
 	}
 }
 
-// hear gives take the next message of a worker. If the message is a failure, hear stores it and
-// returns false.
+// hear passes the next message of worker i to take. If the message is a failure, hear stores it
+// and returns false.
 func (m *manager) hear(i int, take func(said *wire.FromWorker)) bool {
 	said := m.hands[i].next(&m.at[i])
 	require.NotNil(m.t, said, "worker %d has ended: %s", i, m.hands[i].stderr.String())
@@ -191,8 +191,8 @@ func (m *manager) hear(i int, take func(said *wire.FromWorker)) bool {
 	return true
 }
 
-// each gives take the next message of every worker. If one is a failure, each cancels the job
-// and returns false.
+// each passes the next message of every worker to take. If a message is a failure, each cancels
+// the job and returns false.
 func (m *manager) each(take func(i int, said *wire.FromWorker)) bool {
 	var hearing sync.WaitGroup
 	var failed atomic.Bool
@@ -229,7 +229,7 @@ func (r *Result) rowsText() string {
 }
 
 // ResultText returns the rows and accumulators of a run as text. Two texts are equal if and
-// only if all bits of the rows and accumulators are.
+// only if all bits of the rows and accumulators are equal.
 func ResultText(r *Result) string {
 	text := r.rowsText()
 	for _, a := range r.Report.Accumulators {

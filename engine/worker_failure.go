@@ -54,8 +54,8 @@ type leftover struct{ err error }
 func (e *leftover) Error() string { return e.err.Error() }
 func (e *leftover) Unwrap() error { return e.err }
 
-// adds reports whether an error is to be added to an earlier failure, as it does not merely
-// follow from that.
+// adds reports whether an error is to be added to an earlier failure. An error that is only a
+// consequence of that failure is not added.
 func adds(err error) bool {
 	var left *leftover
 	var abandoned *task.AbandonedError
@@ -101,7 +101,7 @@ func kindOf(err error) wire.FailureKind {
 }
 
 // damaged reports whether bytes were corrupted in transit. All networks of a worker return the
-// same error for it.
+// same error for such damage.
 func damaged(err error) bool { return errors.Is(err, collective.ErrDamaged) }
 
 // maxFailure limits the length of the message of a failure, in bytes.

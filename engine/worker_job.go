@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// workerJob is a job that a worker was told to run. Its methods are not called concurrently.
+// workerJob is the job that a worker runs. Its methods are not called concurrently.
 type workerJob struct {
 	worker     *worker
 	deployment *wire.Deployment
@@ -188,8 +188,8 @@ func (j *workerJob) memory() int64 {
 	return d.Memory
 }
 
-// rebuild builds the job from the client's facts and compares the graphs. A worker with another
-// graph must not run.
+// rebuild builds the job from the client's facts and compares the graphs. A worker whose graph
+// differs must not run.
 func rebuild(job Runnable, d *wire.Deployment, c *config) (*Builder, error) {
 	theirs, err := plan.DecodeGraph(d.Spec.Graph)
 	if err != nil {

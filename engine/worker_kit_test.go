@@ -110,7 +110,8 @@ func (h *scriptedTaskManager) pause() (resume func()) {
 // say sends a message to the worker. It ignores that the worker may have ended.
 func (h *scriptedTaskManager) say(m wire.ToWorker) { _ = h.to.Write(&m) }
 
-// next returns the worker's next message other than progress and rows, or nil after the last.
+// next returns the worker's next message other than progress and rows, or nil after the last
+// message.
 func (h *scriptedTaskManager) next(at *int) *wire.FromWorker {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -189,7 +190,7 @@ type fakePart struct {
 	mu    sync.Mutex
 	calls []string
 	fail  map[string]error
-	block map[string]chan struct{} // by name of a call; the call waits until the channel is closed
+	block map[string]chan struct{} // name of a call -> channel; the call waits until the channel is closed
 	deaf  bool                     // Run continues after the end of its context
 	run   func(ctx context.Context) ([]byte, error)
 	env   partConfig

@@ -75,7 +75,7 @@ const (
 	hearCommit
 	hearCancel
 	hearExit
-	// hearInvalid is any other message, or one that is not for this worker.
+	// hearInvalid is any other message, or a message that is not for this worker.
 	hearInvalid
 	// workDone: the work that was under way has succeeded.
 	workDone
@@ -140,7 +140,7 @@ type workerStep struct {
 	do workerAction
 }
 
-// busy reports whether work is under way. Its end will be an event.
+// busy reports whether work is under way. The end of that work will be an event.
 func (s workerState) busy() bool {
 	switch s {
 	case workerBuilding, workerPreparing, workerRunning, workerCommitting, workerSealing, workerStopping, workerAborting:
@@ -154,7 +154,8 @@ func (s workerState) ending() bool {
 	return s == workerStopping || s == workerAborting || s == workerEnded
 }
 
-// workerSteps has the transitions that are specific to a state. The method step has the others.
+// workerSteps has the transitions that are specific to a state. The method step has the other
+// transitions.
 var workerSteps = map[workerState]map[workerEvent]workerStep{
 	workerAwaiting: {
 		hearDeploy: {workerBuilding, doBuild},
@@ -196,7 +197,7 @@ var workerSteps = map[workerState]map[workerEvent]workerStep{
 	workerCommitted: {
 		hearCancel: {workerEnded, doEnd},
 		hearExit:   {workerEnded, doEnd},
-		workUnsent: {workerEnded, doEnd}, // the results stay
+		workUnsent: {workerEnded, doEnd}, // the results remain visible
 	},
 	workerStopping: {
 		workDone:     {workerAborting, doAbort},

@@ -55,18 +55,18 @@ func TestWorkerLifeEnds(t *testing.T) {
 			s := workerState(i)
 			undone := s >= workerPreparing && s <= workerSealing // sinks may have begun and not ended
 			for n := 0; s != workerEnded; n++ {
-				require.Less(t, n, 4, "%v from %v goes on", first, workerState(i))
+				require.Less(t, n, 4, "after %v in state %v, the worker must end within 4 transitions", first, workerState(i))
 				e := first
 				if s.busy() && n > 0 {
 					e = workDone
 				}
 				step := s.step(e)
 				if step.do == doAbort || step.to == workerAborting || s == workerSealing && e == workDone || s == workerFinished && e == hearExit {
-					undone = false // they are aborted or committed, or closing the job ends them
+					undone = false // the sinks are aborted or committed, or closing the job ends them
 				}
 				s = step.to
 			}
-			require.False(t, undone, "%v from %v leaves sinks behind", first, workerState(i))
+			require.False(t, undone, "after %v in state %v, the sinks must be aborted or committed", first, workerState(i))
 		}
 	}
 }

@@ -104,7 +104,7 @@ func (p *process) start(t *testing.T, deploy wire.ToWorker) {
 }
 
 // next returns the worker's next message other than heartbeats and progress, or nil after the
-// last.
+// last message.
 func (p *process) next() *wire.FromWorker {
 	for {
 		m, err := p.from.Next()

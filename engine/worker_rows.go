@@ -80,7 +80,7 @@ func encodeRows(rows arrow.Record, mem memory.Allocator) ([]byte, error) {
 // large.
 type textSender struct {
 	sender *workerSender
-	ctx    context.Context // of the worker
+	ctx    context.Context // context of the worker
 	mu     sync.Mutex
 }
 

@@ -202,5 +202,5 @@ func TestWorkerProgress(t *testing.T) {
 	stop := w.tell(t.Context())
 	w.event(task.Progress{Queue: "a", Step: 3})
 	stop(true)
-	require.Empty(t, end()[0].Progress.Queues, "only worker 0 reports on queues")
+	require.Empty(t, end()[0].Progress.Queues, "only worker 0 may report the progress of queues")
 }

@@ -111,7 +111,7 @@ type worker struct {
 	commit      *wire.Commit     // the message that doCommit handles
 	answer      *wire.FromWorker // the outcome of the latest work
 	failure     *wire.Failure    // why the worker fails
-	cause       error            // the error of failure
+	cause       error            // the error from which failure was made
 }
 
 // workOutcome is the outcome of a piece of work.
@@ -174,7 +174,7 @@ func (w *worker) hear(m *wire.ToWorker) {
 	w.step(w.eventOf(m))
 }
 
-// eventOf returns the event of a message, which is hearNonsense if the message is not for this
+// eventOf returns the event of a message, which is hearInvalid if the message is not for this
 // worker.
 func (w *worker) eventOf(m *wire.ToWorker) workerEvent {
 	first := w.job != nil && w.job.deployment.Worker == 0
@@ -284,7 +284,8 @@ func (w *worker) enterEnding(before workerState) {
 	}
 }
 
-// begin starts a piece of work on a goroutine of its own. worked is called when it has ended.
+// begin starts a piece of work on a goroutine of its own. When it has ended, its outcome is
+// sent to w.work.
 func (w *worker) begin(what string, f func(ctx context.Context) workOutcome) {
 	w.busy, w.doing = true, what
 	go func() { w.work <- f(w.context) }()

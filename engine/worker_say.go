@@ -55,7 +55,7 @@ func (v *workerSender) send(ctx context.Context, m *wire.FromWorker) error {
 // post sends a message about the worker's state without waiting.
 func (v *workerSender) post(m *wire.FromWorker) { v.messages <- m }
 
-// close waits until all messages are written, but at most patience, as the task manager may not
+// close waits until all messages are written, but at most timeout, as the task manager may not
 // be reading.
 func (v *workerSender) close(timeout time.Duration) error {
 	close(v.closing)

@@ -79,7 +79,7 @@ func TestWorkerBeats(t *testing.T) {
 	})
 }
 
-// TestWorkerEndsEarly requires that a worker ends in order if it fails, is cancelled or gets an
+// TestWorkerEndsEarly requires that a worker ends properly if it fails, is cancelled or gets an
 // unexpected message, in each of its states.
 func TestWorkerEndsEarly(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
@@ -168,7 +168,7 @@ func TestWorkerEndsEarly(t *testing.T) {
 				var failed *wire.Failure
 				for i, m := range h.all() {
 					if m.Failed != nil {
-						require.Equal(t, len(h.all())-1, i, "it is the last message")
+						require.Equal(t, len(h.all())-1, i, "the failure must be the last message")
 						failed = m.Failed
 					}
 				}
@@ -269,7 +269,7 @@ func TestWorkerTellsOfAbandonedFunctions(t *testing.T) {
 	})
 }
 
-// TestWorkerLeftAlone requires that a worker exits at once when its task manager is gone,
+// TestWorkerLeftAlone requires that a worker exits at once when its task manager has ended,
 // whatever the worker is doing.
 func TestWorkerLeftAlone(t *testing.T) {
 	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
@@ -390,7 +390,7 @@ func TestWorkerOfASlowClient(t *testing.T) {
 		began := time.Now()
 		h.say(cancelWord)
 		require.Equal(t, exitFailed, <-h.code)
-		require.Equal(t, drainGrace, time.Since(began), "the wait for somebody to hear of it is all")
+		require.Equal(t, drainGrace, time.Since(began), "the worker must wait only until the time for reading its last message is over")
 		require.Contains(t, h.stderr.String(), "did not read the worker's last message")
 		resume()
 		h.stdin.Close()

@@ -36,12 +36,12 @@ type workersRun struct {
 	c    *config
 	job  Runnable
 	args []byte
-	// client is the builder that stands for the process that called Run. Its operators do not
-	// run, but it receives the collected rows.
+	// client is the builder of the client, which is the process that called Run. Its operators
+	// do not run, but it receives the collected rows.
 	client *Builder
 	graph  []byte // the client's graph as JSON, as a client sends it to a cluster
 	plan   *plan.Plan
-	slots  []sharding.Range // by worker
+	slots  []sharding.Range // slots of each worker
 }
 
 // runAsWorkers runs a job with several workers in this process.

@@ -13,13 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Given is the rows or objects that stages find under one key.
+// Given holds the rows or the objects that stages find under one key.
 type Given struct {
 	to func(b *engine.Builder, q *comqueue.IterativeComQueue) error
 }
 
-// Rows gives the rows of partitioned data as structs whose fields are columns. The rows are
-// divided into shards as by operators.FromSlice: in order, and as evenly as possible.
+// Rows returns a Given with the rows of partitioned data. The fields of T are columns. The rows
+// are divided into shards as by operators.FromSlice: in order, and as evenly as possible.
 func Rows[T any](key comqueue.PartitionedData, rows []T) Given {
 	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
 		d, err := dataset(b, func(shard int) []T {
@@ -33,7 +33,8 @@ func Rows[T any](key comqueue.PartitionedData, rows []T) Given {
 	}}
 }
 
-// ShardRows gives the rows of partitioned data by shard; missing shards are empty.
+// ShardRows returns a Given with the rows of partitioned data by shard. A shard that is not in
+// rows is empty.
 func ShardRows[T any](key comqueue.PartitionedData, rows map[int][]T) Given {
 	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
 		for _, shard := range slices.Sorted(maps.Keys(rows)) {
@@ -49,7 +50,7 @@ func ShardRows[T any](key comqueue.PartitionedData, rows map[int][]T) Given {
 	}}
 }
 
-// BroadcastRows gives the rows of broadcast data.
+// BroadcastRows returns a Given with the rows of broadcast data. The fields of T are columns.
 func BroadcastRows[T any](key comqueue.BroadcastData, rows []T) Given {
 	return Given{func(b *engine.Builder, q *comqueue.IterativeComQueue) error {
 		d, err := dataset(b, func(shard int) []T {
@@ -63,9 +64,9 @@ func BroadcastRows[T any](key comqueue.BroadcastData, rows []T) Given {
 	}}
 }
 
-// Object gives each subtask an object, which make returns. For a replicated key, make is called
-// once per subtask, before the first superstep, and must return equal objects on all subtasks.
-// For a scratch key, make is called whenever a subtask joins.
+// Object returns a Given with one object per subtask, which the function make returns. For a
+// replicated key, make is called once per subtask, before the first superstep, and must return
+// equal objects on all subtasks. For a scratch key, make is called whenever a subtask joins.
 func Object[T any](key shared.Key[T], make func(subtask int) T) Given {
 	return Given{func(_ *engine.Builder, q *comqueue.IterativeComQueue) error {
 		if make == nil {
@@ -84,7 +85,7 @@ func Object[T any](key shared.Key[T], make func(subtask int) T) Given {
 	}}
 }
 
-// ShardObject gives an object of each shard.
+// ShardObject returns a Given with one object per shard, which the function make returns.
 func ShardObject[T any](key shared.ShardKey[T], make func(shard int) T) Given {
 	return Given{func(_ *engine.Builder, q *comqueue.IterativeComQueue) error {
 		if make == nil {
@@ -100,7 +101,7 @@ func ShardObject[T any](key shared.ShardKey[T], make func(shard int) T) Given {
 	}}
 }
 
-// dataset adds a source to the job. of returns the rows of a shard.
+// dataset adds a source to the job. The function of returns the rows of a shard.
 func dataset[T any](b *engine.Builder, of func(shard int) []T) (*engine.Dataset, error) {
 	codec, err := batch.NewCodec[T]()
 	if err != nil {
@@ -112,7 +113,7 @@ func dataset[T any](b *engine.Builder, of func(shard int) []T) (*engine.Dataset,
 	}), nil
 }
 
-// source emits the rows that of returns for a shard.
+// source emits the rows that the function of returns for a shard.
 type source[T any] struct {
 	engine.BaseOperator
 	of    func(shard int) []T

@@ -30,7 +30,7 @@ func TestSetupsThatCannotRun(t *testing.T) {
 		`ShardObject "of shards": the function is `: {Given: []queuetest.Given{queuetest.ShardObject(ofShard, nil)}},
 		"parallelism": {Subtasks: 1<<62 + 1},
 	} {
-		_, err := queuetest.Run(s, func(*comqueue.ComContext) { t.Error("inspected") })
+		_, err := queuetest.Run(s, func(*comqueue.ComContext) { t.Error("inspect must not be called if the Setup cannot run") })
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -150,7 +150,7 @@ func TestStagesThatFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := setup(2, 20, 2)
 			test.change(&s)
-			_, err := queuetest.Run(s, func(*comqueue.ComContext) { t.Error("inspect is called although the run failed") })
+			_, err := queuetest.Run(s, func(*comqueue.ComContext) { t.Error("inspect must not be called if the run fails") })
 			for _, want := range test.want {
 				require.ErrorContains(t, err, want)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// WithNulls returns an argument for NewBatch or NewValues: the column values, in which value i
+// WithNulls returns an argument for NewBatch or NewValues: the given values, of which value i
 // is missing if null(i) is true. values is a slice, a Matrix, Vectors or Sparse, as NewBatch
 // takes them. It may hold anything where a value is missing.
 func WithNulls(values any, null func(i int) bool) any { return nullable{values, null} }
@@ -44,10 +44,10 @@ func NewValues(mem Allocator, column Column, values any) (Values, error) {
 }
 
 // NewBatch returns a batch, owned by the caller, that has the given schema. columns holds the
-// values of each column, in the order of the schema: of a type that Get returns for the column;
-// as []string, []bool or [][]byte instead of Texts, Bools or Bytes; as Values of another batch;
-// or as the result of WithNulls. All columns must have the same length. A batch without columns
-// has no rows.
+// values of each column, in the order of the schema. The values of a column have a type that
+// Get returns for it; or they are a []string, []bool or [][]byte instead of Texts, Bools or
+// Bytes; or they are Values of another batch; or they are the result of WithNulls. All columns
+// must have the same length. A batch without columns has no rows.
 //
 // Slices of numbers are not copied, nor is the Data of a Matrix for a column of type vector[N].
 // They belong to the batch from then on, and must not be modified. Other columns are allocated

@@ -34,14 +34,13 @@ const DefaultSlotGroup = "default"
 // vertex of its own, and recv is the first node of the next vertex. Queue-init
 // begins the first vertex of a queue, and queue-close ends the last one.
 //
-// Mode. An edge is materialised if its receiver may have to read another input
-// to the end before it reads this one. Such edges are side inputs, which must be
-// complete before the receiver opens, and data inputs of nodes that have other
-// data or side inputs. The first of several data inputs is materialised too, as
-// operators read their inputs in turn, shard by shard. All other edges are
-// pipelined. The receiver of a pipelined edge thus waits for no other input, so
-// pipelined edges form a forest, and no diamond in the graph can deadlock,
-// whatever the size of buffers.
+// Mode. An edge is materialised if its receiver may have to read another input to the end
+// before it reads the rows of this edge. Such edges are side inputs, which must be complete
+// before the receiver opens, and data inputs of nodes that have other data or side inputs. The
+// first of several data inputs is materialised too, as operators read their inputs in turn,
+// shard by shard. All other edges are pipelined. The receiver of a pipelined edge thus waits
+// for no other input, so pipelined edges form a forest, and no diamond in the graph can
+// deadlock, whatever the size of buffers.
 func Compile(g *Graph, parallelism int) (*Plan, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func TestCompileRandomGraphs(t *testing.T) {
 		fingerprint := g.Fingerprint()
 		p, err := Compile(g, parallelism)
 		require.NoError(t, err)
-		require.Equal(t, fingerprint, g.Fingerprint(), "Compile modified the graph")
+		require.Equal(t, fingerprint, g.Fingerprint(), "Compile must not modify the graph")
 		require.NoError(t, p.check())
 
 		again, err := Compile(g, parallelism)
@@ -84,7 +84,7 @@ func checkChains(t require.TestingT, g *Graph, p *Plan) {
 					require.Equal(t, Forward, in.Partitioner)
 					require.Contains(t, []Role{Data, Control}, in.Role)
 				} else {
-					require.Equal(t, Feedback, in.Role, "a chained node has a second input, for which it would have to wait")
+					require.Equal(t, Feedback, in.Role, "the other inputs of a chained node must be feedback, as it must not wait for another input")
 				}
 			}
 		}
@@ -134,7 +134,7 @@ func checkEdges(t require.TestingT, g *Graph, p *Plan) {
 		from := p.Vertices[e.From]
 		if alone && in.Partitioner == Forward && in.Role != Side {
 			require.True(t, from.Parallelism != p.Vertices[e.To].Parallelism || from.Queue != p.Vertices[e.To].Queue,
-				"the edge from node %d to node %d could be chained", e.FromNode, e.ToNode)
+				"the edge from node %d to node %d must be chained", e.FromNode, e.ToNode)
 		}
 	}
 	inputs := 0
@@ -144,7 +144,7 @@ func checkEdges(t require.TestingT, g *Graph, p *Plan) {
 				continue
 			}
 			inputs++
-			require.Equal(t, 1, covered[port{n.ID, k}], "input %d of node %d", k, n.ID)
+			require.Equal(t, 1, covered[port{n.ID, k}], "input %d of node %d must be a link of a chain or one edge", k, n.ID)
 		}
 	}
 	require.Len(t, covered, inputs)

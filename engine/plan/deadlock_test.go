@@ -204,13 +204,13 @@ func TestNoDeadlock(t *testing.T) {
 		require.NoError(t, err)
 		choose := lcg(rapid.Uint64().Draw(t, "schedule"))
 		x := newExecution(p, func(VertexID) bool { return choose(2) == 0 })
-		require.Empty(t, x.run(choose), "these vertices wait for ever in the plan\n%s", p.Text())
+		require.Empty(t, x.run(choose), "no vertex may wait for ever in the plan\n%s", p.Text())
 	})
 }
 
 // TestDeadlockIsSeen requires that waitingCycle and execution detect deadlocks. It makes all
-// edges of two diamonds pipelined. The first has a broadcast on one branch. In the second the
-// branches are read one after the other.
+// edges of two diamonds pipelined. The first diamond has a broadcast on one branch. In the
+// second diamond the branches are read one after the other.
 func TestDeadlockIsSeen(t *testing.T) {
 	broadcast := &Graph{Shards: 1, Nodes: []Node{
 		{ID: 0, Op: "Range"},

@@ -90,7 +90,7 @@ func firstDifference(a, b *Graph, la, lb []diffLine) string {
 	rankB, nameB := diffName(b, lb, k)
 	switch {
 	case rankA < rankB || nameA == nameB:
-		return nameA // b has no such subject, or both lines have the same one
+		return nameA // b has no such subject, or both lines have the same subject
 	case rankB < rankA:
 		return nameB
 	}

@@ -51,12 +51,12 @@ func (p Partitioner) String() string {
 	return enumName("partitioner", partitionerNames[:], int(p))
 }
 
-// MarshalText writes the partitioner's name; an unknown one is an error.
+// MarshalText writes the partitioner's name; an unknown value is an error.
 func (p Partitioner) MarshalText() ([]byte, error) {
 	return enumText("partitioner", partitionerNames[:], int(p))
 }
 
-// UnmarshalText reads a partitioner's name; an unknown one is an error.
+// UnmarshalText reads a partitioner's name; an unknown name is an error.
 func (p *Partitioner) UnmarshalText(text []byte) error {
 	v, err := enumValue("partitioner", partitionerNames[:], text)
 	if err == nil {
@@ -71,10 +71,10 @@ func (r Role) Valid() bool { return r >= 0 && int(r) < len(roleNames) }
 // String returns the role's name, such as "side".
 func (r Role) String() string { return enumName("role", roleNames[:], int(r)) }
 
-// MarshalText writes the role's name; an unknown one is an error.
+// MarshalText writes the role's name; an unknown value is an error.
 func (r Role) MarshalText() ([]byte, error) { return enumText("role", roleNames[:], int(r)) }
 
-// UnmarshalText reads a role's name; an unknown one is an error.
+// UnmarshalText reads a role's name; an unknown name is an error.
 func (r *Role) UnmarshalText(text []byte) error {
 	v, err := enumValue("role", roleNames[:], text)
 	if err == nil {
@@ -93,10 +93,10 @@ func (k StageKind) Exchanges() bool { return k == Sum || k == Recv || k == Commu
 // String returns the name of the kind of stage, such as "queue-init".
 func (k StageKind) String() string { return enumName("stage", stageNames[:], int(k)) }
 
-// MarshalText writes the name of the kind of stage; an unknown one is an error.
+// MarshalText writes the name of the kind of stage; an unknown value is an error.
 func (k StageKind) MarshalText() ([]byte, error) { return enumText("stage", stageNames[:], int(k)) }
 
-// UnmarshalText reads the name of a kind of stage; an unknown one is an error.
+// UnmarshalText reads the name of a kind of stage; an unknown name is an error.
 func (k *StageKind) UnmarshalText(text []byte) error {
 	v, err := enumValue("stage", stageNames[:], text)
 	if err == nil {
@@ -111,12 +111,12 @@ func (r Reduction) Valid() bool { return r >= 0 && int(r) < len(reductionNames) 
 // String returns the reduction's name, such as "shard-tree".
 func (r Reduction) String() string { return enumName("reduction", reductionNames[:], int(r)) }
 
-// MarshalText writes the reduction's name; an unknown one is an error.
+// MarshalText writes the reduction's name; an unknown value is an error.
 func (r Reduction) MarshalText() ([]byte, error) {
 	return enumText("reduction", reductionNames[:], int(r))
 }
 
-// UnmarshalText reads a reduction's name; an unknown one is an error.
+// UnmarshalText reads a reduction's name; an unknown name is an error.
 func (r *Reduction) UnmarshalText(text []byte) error {
 	v, err := enumValue("reduction", reductionNames[:], text)
 	if err == nil {
@@ -131,10 +131,10 @@ func (m Mode) Valid() bool { return m >= 0 && int(m) < len(modeNames) }
 // String returns the mode's name, such as "pipelined".
 func (m Mode) String() string { return enumName("mode", modeNames[:], int(m)) }
 
-// MarshalText writes the mode's name; an unknown one is an error.
+// MarshalText writes the mode's name; an unknown value is an error.
 func (m Mode) MarshalText() ([]byte, error) { return enumText("mode", modeNames[:], int(m)) }
 
-// UnmarshalText reads a mode's name; an unknown one is an error.
+// UnmarshalText reads a mode's name; an unknown name is an error.
 func (m *Mode) UnmarshalText(text []byte) error {
 	v, err := enumValue("mode", modeNames[:], text)
 	if err == nil {

@@ -51,7 +51,7 @@ func TestEnums(t *testing.T) {
 			for _, bad := range []string{"", "Forward", "0", "forward "} {
 				back := reflect.New(typ)
 				require.Error(t, back.Interface().(encoding.TextUnmarshaler).UnmarshalText([]byte(bad)))
-				require.True(t, back.Elem().IsZero(), "UnmarshalText failed and yet modified the value")
+				require.True(t, back.Elem().IsZero(), "UnmarshalText must not modify the value if it fails")
 			}
 		})
 	}

@@ -50,10 +50,10 @@ func TestFingerprintCoversEverything(t *testing.T) {
 			}
 			return
 		case reflect.Slice:
-			require.Equal(t, 1, v.Len(), "%s is not set", path)
+			require.Equal(t, 1, v.Len(), "%s must be set by full", path)
 			walk(path+"[0]", func(g *Graph) reflect.Value { return get(g).Index(0) })
 		}
-		require.False(t, v.IsZero(), "%s is not set", path)
+		require.False(t, v.IsZero(), "%s must be set by full", path)
 		g := full()
 		switch v := get(g); v.Kind() {
 		case reflect.String:
@@ -100,7 +100,7 @@ func TestFingerprintBoundaries(t *testing.T) {
 		(&Graph{Facts: []Fact{{"a", "b"}}}).Fingerprint(),
 	} {
 		first, taken := seen[f]
-		require.False(t, taken, "%d and %d", first, i)
+		require.False(t, taken, "graphs %d and %d must have different fingerprints", first, i)
 		seen[f] = i
 	}
 }
@@ -125,7 +125,7 @@ func TestFingerprintLongText(t *testing.T) {
 
 // TestDiffRandom compares random graphs. Diff must find a difference if and only if the
 // fingerprints differ. The result of lineDiff, applied to the lines of one graph, must give the
-// lines of the other.
+// lines of the other graph.
 func TestDiffRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := randomGraph(t)

@@ -4,11 +4,11 @@ package plan
 // order in which they were added.
 type NodeID int
 
-// Graph describes a job: the operators that the job function added and the facts
-// that they depend on. It is plain data. It has no parallelism, and apart from the
-// arguments that the user gave no addresses or paths of a machine, so that two
-// builds of one job can be compared by fingerprint. Inputs come from earlier nodes;
-// only the feedback edges of queues come from later ones.
+// Graph describes a job: the operators that the job function added and the facts that they
+// depend on. It is plain data. It has no parallelism, and no addresses or paths of a machine
+// except in the arguments that the user gave. So two builds of one job can be compared by
+// fingerprint. Inputs come from earlier nodes; only the feedback edges of queues come from
+// later nodes.
 type Graph struct {
 	Job    string `json:"job"`    // name given to Define, empty for an anonymous job
 	Shards int    `json:"shards"` // the number of shards, a power of two
@@ -19,10 +19,10 @@ type Graph struct {
 	Queues []Queue `json:"queues,omitempty"`
 }
 
-// Fact is something that a job function learned otherwise than from its arguments:
-// for example a list of files with their sizes, an inferred schema, or the hash of
-// in-memory data. Its value is determined once, by the process that first builds
-// the graph. Processes that build the graph again take the value from that graph.
+// Fact is something that a job function learned from another source than its arguments: for
+// example a list of files with their sizes, an inferred schema, or the hash of in-memory data.
+// Its value is determined once, by the process that first builds the graph. Processes that
+// build the graph again take the value from that graph.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`

@@ -50,8 +50,8 @@ func Misuses(err error) []*Misuse {
 	return nil
 }
 
-// maxMisuses limits the number of mistakes that one Validate returns. Nobody would
-// read more, and a hostile graph can have one mistake per byte.
+// maxMisuses limits the number of mistakes that one call of Validate returns. Nobody would read
+// more, and a hostile graph can have one mistake per byte.
 const maxMisuses = 100
 
 // misuses collects mistakes.

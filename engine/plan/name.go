@@ -38,9 +38,9 @@ func (p *Plan) EdgeName(edge int) string {
 // longestName is the maximum number of labels in the name of a vertex.
 const longestName = 12
 
-// vertexName returns the labels of a chain joined by arrows; branches are in
-// parentheses. A chain of more than longestName operators is shortened: in the
-// middle if it has no branches, and at the end if it has.
+// vertexName returns the labels of a chain joined by arrows; branches are in parentheses. A
+// chain of more than longestName operators is shortened: in the middle if it has no branches,
+// and at the end if it has branches.
 func vertexName(nodes []Node, chain []Chained) string {
 	for i, m := range chain {
 		if m.Parent != i-1 {

@@ -1,10 +1,10 @@
 package plan
 
-// Needed reports, for each node, whether it has to run. Sinks and the nodes of queues
-// have to run, and so do all nodes from which they get rows, directly or through
-// others. A queue runs even if nothing reads its rows, as its functions may report
-// values and stop the iteration. If the graph has neither sinks nor queues, all nodes
-// are needed, as the graph is run for the side effects of its functions.
+// Needed reports, for each node, whether it has to run. Sinks and the nodes of queues have to
+// run, and so do all nodes from which they get rows, directly or through other nodes. A queue
+// runs even if nothing reads its rows, as its functions may report values and stop the
+// iteration. If the graph has neither sinks nor queues, all nodes are needed, as the graph is
+// run for the side effects of its functions.
 func Needed(nodes []Node) []bool {
 	needed := make([]bool, len(nodes))
 	purpose := false

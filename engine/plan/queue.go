@@ -57,13 +57,13 @@ func (c *checker) queues() {
 //
 //	queue-init, stages, [criterion], queue-close
 //
-// The stages in between are compute; communicate; send, sum and recv in a row; or an
-// inner loop, which is stages between repeat-begin and repeat-end. Apart from feedback,
-// each node but the first has one input, which comes from the node before it. This
-// input is a by-subtask edge for communicate, sum and recv, and a forward edge for
-// others. A feedback edge leads from each repeat-end to its repeat-begin. Another leads
-// from the last node before queue-close to the first after queue-init; a queue without
-// a criterion may lack it. All nodes are Single, or none is.
+// The stages in between are compute; communicate; send, sum and recv in a row; or an inner
+// loop, which is stages between repeat-begin and repeat-end. Apart from feedback, each node but
+// the first has one input, which comes from the node before it. This input is a by-subtask edge
+// for communicate, sum and recv, and a forward edge for the other stages. A feedback edge leads
+// from each repeat-end to its repeat-begin. Another feedback edge leads from the last node
+// before queue-close to the first node after queue-init; a queue without a criterion may lack
+// it. All nodes are Single, or none is.
 func (c *checker) checkQueue(q *Queue, nodes []int) {
 	if len(nodes) == 0 {
 		c.add(-1, "", "", "queue %q has no stages", clip(q.Name, 60))
@@ -76,7 +76,7 @@ func (c *checker) checkQueue(q *Queue, nodes []int) {
 		return // the checks below rely on the order
 	}
 	first, end := nodes[1], nodes[len(nodes)-2]
-	begins := make(map[int]int) // from each repeat-begin to its repeat-end
+	begins := make(map[int]int) // repeat-begin -> its repeat-end
 	var open []int
 	for k, i := range nodes {
 		switch c.g.Nodes[i].Stage {
@@ -114,7 +114,8 @@ func (c *checker) checkQueue(q *Queue, nodes []int) {
 		if isRepeat && inner == 0 {
 			c.misuse(i, "the inner loop has no feedback edge from its %s", RepeatEnd)
 		}
-		// The criterion comes after all inner loops, so it is not the repeat-end of one.
+		// The criterion comes after all inner loops, so it is not the repeat-end of an inner
+		// loop.
 		if i == first && outer == 0 && q.HasCriterion {
 			c.misuse(i, "the criterion of queue %q has no feedback edge to its first stage", clip(q.Name, 60))
 		}
@@ -170,8 +171,8 @@ func (c *checker) order(q *Queue, nodes []int) bool {
 	return len(c.found)+c.dropped == before
 }
 
-// link checks that node i has one input apart from feedback, and that this input comes
-// from the previous stage, the node before.
+// link checks that node i has one input apart from feedback, and that this input comes from the
+// previous stage. before is the node of that stage.
 func (c *checker) link(i, before int) {
 	n := &c.g.Nodes[i]
 	want := Forward

@@ -230,8 +230,8 @@ func partitionText(p Partitioner, keys []string) string {
 	return p.String() + "(" + fit(shown, ", ") + ")"
 }
 
-// value returns the value of a parameter, cut to most runes. It is quoted unless it is
-// one word.
+// value returns s, the value of a parameter, cut to at most the given number of runes. It is
+// quoted unless it is one word.
 func value(s string, most int) string {
 	short := clip(s, most)
 	if s == "" || strings.ContainsAny(s, " \t\"=") || plain(short) != short {

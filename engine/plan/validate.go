@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Validate returns all mistakes in the graph together, as Misuse values joined by
-// errors.Join, or nil. After maxMisuses mistakes it only counts further ones. As graphs
-// come from user code and from the network, Validate assumes nothing about them, and
-// takes time linear in the size of the graph.
+// Validate returns all mistakes in the graph together, as Misuse values joined by errors.Join,
+// or nil. After maxMisuses mistakes it only counts further mistakes. As graphs come from user
+// code and from the network, Validate assumes nothing about them, and takes time linear in the
+// size of the graph.
 //
 // A graph is valid if:
 //

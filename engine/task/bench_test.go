@@ -115,8 +115,8 @@ func BenchmarkChain(b *testing.B) {
 	}
 }
 
-// BenchmarkExchange measures how rows move through an exchange. The source does nothing for a
-// row, or as many rounds of arithmetic as work says.
+// BenchmarkExchange measures how rows move through an exchange. For each row the source does as
+// many rounds of arithmetic as the field work says, possibly none.
 func BenchmarkExchange(b *testing.B) {
 	for _, how := range []string{"forward", "rebalance", "hash", "range", "custom"} {
 		// The second input keeps the forward edge from being chained.

@@ -13,7 +13,7 @@ type Budget struct {
 	name   string
 	limit  int64
 	parent *Budget
-	share  float64 // fraction of the job's memory that limit is; 0 if unknown
+	share  float64 // limit as a fraction of the job's memory; 0 if unknown
 	used   atomic.Int64
 	kept   atomic.Int64 // the part of used that is kept; see Keep
 	rows   atomic.Int64 // the part of used that is rows; see HoldRows
@@ -128,9 +128,9 @@ func (b *Budget) Take(n int64) {
 }
 
 // Keep reserves n bytes that can neither be spilled nor released before their owner ends, such
-// as the rows of a queue; they are then kept. Other reserved bytes do not matter, because their
-// owners spill or release them. Keep returns false if all kept bytes together would exceed
-// twice the limit. If rows is true, the bytes of HoldRows count as kept.
+// as the rows of a queue. These bytes are called kept. Keep returns false if all kept bytes
+// together would exceed twice the limit. Other reserved bytes are not counted for this, because
+// their owners spill or release them. If rows is true, the bytes of HoldRows count as kept.
 func (b *Budget) Keep(n int64, rows bool) bool {
 	if b == nil {
 		return true

@@ -90,9 +90,9 @@ func (e *receiving) init(r *run) {
 type builder struct{ run *run }
 
 // receive makes the receiving ends of edge i, if this process has subtasks that read the edge.
-// For a side input this is one receiver, whose rows all readers share. For other edges it is an
-// inbox for each reader, and one receiver for the ends of source shards, which all inboxes
-// share.
+// For a side input this is one receiver, whose rows all readers share. For other edges there is
+// an inbox for each reader. All inboxes share one receiver for the messages that end source
+// shards.
 func (r *run) receive(i int) error {
 	e := &r.plan.Edges[i]
 	to := &r.plan.Vertices[e.To]

@@ -18,22 +18,22 @@ type link struct {
 	task    *subtask
 	node    *plan.Node
 	context *Context
-	port    int // the operator's input that the parent feeds
+	port    int // input of the operator that the previous link feeds
 
 	operator Operator // either operator or source is set; in queues neither is
 	source   Source
 	sides    []side
 	closer   func() error // closes the Loop of a queue; set for the queue's first node
-	shardOf  func() int   // returns the shard at work, on any goroutine; set for the nodes of queues
+	shardOf  func() int   // returns the shard being worked on, on any goroutine; set for the nodes of queues
 
-	next []*link // operators chained behind
+	next []*link // links chained behind this link
 	outs []chainOutput
 
 	borrowed borrowed // rows of the current shard, if rows are checked
 
-	schema *arrow.Schema // schema of the last rows, which is as the node declares
+	schema *arrow.Schema // schema of the last rows; it equals the schema that the node declares
 	whole  []int         // columns of schema that must not have nulls
-	given  arrow.Record  // the operator's last input of this shard, whose schema is checked already
+	given  arrow.Record  // last batch that the operator got in this shard; its schema has been checked
 
 	rowsIn, rowsOut int64
 }
@@ -42,10 +42,10 @@ type link struct {
 type side struct {
 	port     int
 	input    *sideInput
-	borrowed borrowed // if rows are checked
+	borrowed borrowed // its rows, if rows are checked
 }
 
-// chainOutput is an output, with a link for the node to which failures to place rows are attributed.
+// chainOutput is an output with the link to which failures to place rows are attributed.
 type chainOutput struct {
 	output
 	to *link // represents the receiving node in this subtask
@@ -100,7 +100,7 @@ func (l *link) Emit(shard int, emitted columnar.Batch) error {
 }
 
 // declared returns an error if the columns of rows differ from those that the operator's node
-// declares, or if there are nulls in a column that is declared to have none.
+// declares, or if there are nulls in a column that is declared without nulls.
 func (l *link) declared(rows arrow.Record) error {
 	if schema := rows.Schema(); schema != l.schema && (l.schema == nil || !schema.Equal(l.schema)) {
 		has, wants := batch.Columns(schema), l.node.Schema

@@ -28,8 +28,8 @@ type Context struct {
 	Shards      int
 	// Range holds the shards the subtask owns.
 	Range sharding.Range
-	// Here are the subtasks of the vertex that run in this process; all of them if the plan
-	// runs in one part.
+	// Here is the range of the vertex's subtasks that run in this process. These are all
+	// subtasks if the plan runs in one part.
 	Here sharding.Range
 	Seed uint64
 	// BatchRows is the number of rows that the batches of sources should have.
@@ -70,8 +70,8 @@ func (c *Context) ChecksRows() bool { return c.checked }
 
 // HoldSide counts n more bytes as memory of the side input at port, such as for a copy of its
 // rows. They are counted until no subtask of the process needs the input any more. For memory
-// that all subtasks share, it is called once, before the memory is allocated. It fails if the
-// side inputs of the run together would exceed the run's memory budget.
+// that all subtasks share, HoldSide is called once, before the memory is allocated. It fails if
+// the side inputs of the run together would exceed the run's memory budget.
 func (c *Context) HoldSide(port int, n int64) error {
 	s := c.inputs[port]
 	if err := s.memory.hold(s, n); err != nil {
@@ -81,8 +81,8 @@ func (c *Context) HoldSide(port int, n int64) error {
 }
 
 // Random returns the random numbers for a purpose at a shard and step. Operators of a job that
-// use the same purpose get the same numbers. To get different ones, an operator uses a purpose
-// from Builder.DrawPurpose of package engine, which contains its position in the graph.
+// use the same purpose get the same numbers. To get different numbers, an operator uses a
+// purpose from Builder.DrawPurpose of package engine, which contains its position in the graph.
 func (c *Context) Random(purpose string, shard, step int) sharding.Random {
 	return sharding.NewRandom(c.Seed, purpose, shard, step)
 }

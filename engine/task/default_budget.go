@@ -1,4 +1,4 @@
 package task
 
-// DefaultBudget returns the number of bytes that is the budget if Env.MemoryBudget is 0.
+// DefaultBudget returns the budget in bytes of a run whose Env.MemoryBudget is 0.
 func DefaultBudget() int64 { return defaultBudget() }

@@ -12,13 +12,13 @@
 //
 //  1. The bindings are compared with the plan. None of the bound functions is called yet.
 //  2. A private directory for temporary files is made, and directories that killed runs left
-//     beside it are removed. The receiving ends of all edges are made, and listen.
+//     beside it are removed. The receiving ends of all edges are made and begin to listen.
 //  3. Sinks begin, in node order.
 //  4. The rest is built: a gang for each queue, and for each other vertex its subtasks with their
 //     operators and sending ends.
 //  5. All subtasks run at the same time, on one goroutine each.
 //  6. When every subtask has succeeded, the sinks commit together; see JointSink. If a subtask
-//     or a commit fails, they are aborted.
+//     or a commit fails, the sinks are aborted.
 //
 // # Parts
 //
@@ -62,10 +62,11 @@
 // receiving ends of an edge in a process share one record of the source shards that have ended.
 // The cost of an exchange is thus proportional to its rows and its shards: nothing is sent or
 // kept for pairs of shards, or of subtasks, that exchange no rows. A sender waits only until
-// earlier messages are stored, which credits ensure. So the rows that operators see, and their
-// order, do not depend on timing, parallelism or memory. No graph can deadlock: a waiting
-// subtask waits for a source shard to end, the senders are earlier in the topological order, and
-// the first of them does not wait.
+// earlier messages are stored; credits limit how many are not stored yet. So the rows that
+// operators see, and their order, do not depend on timing, parallelism or memory. No graph can
+// deadlock: a subtask that waits for rows waits for a source shard to end. The senders of these
+// rows are earlier in the topological order, and the first subtasks in that order read no rows,
+// so they do not wait.
 //
 // The disadvantage is that there is no back-pressure: rows that a slow reader has not read are
 // held in memory and then spilled. This package therefore treats the pipelined and the
@@ -98,7 +99,7 @@
 // worker.go has the steps of a worker; build.go makes its subtasks, and run.go runs them.
 // sinks.go begins and commits sinks. outcome.go has the result of a worker. subtask.go and
 // chain.go call operators. output.go and inbox.go are the two ends of an exchange, ends.go
-// records which of its source shards have ended, and spill.go is its file. side.go has broadcast
-// inputs. superstep.go has the loop of queues, and gang.go their state. cut.go and regroup.go
-// continue a queue with another gang. record.go makes the report.
+// records which source shards of an edge have ended, and spill.go has the file of an inbox.
+// side.go has broadcast inputs. superstep.go has the loop of queues, and gang.go their state.
+// cut.go and regroup.go continue a queue with another gang. record.go makes the report.
 package task

@@ -30,7 +30,7 @@ type ends struct {
 // sourceState counts, for a source shard, the messages that have rows, and the rows.
 type sourceState struct {
 	stored sent
-	sent   sent // known once ended
+	sent   sent // what the source shard has sent; known once it has ended
 	ended  bool
 }
 
@@ -136,7 +136,7 @@ func (e *ends) last(shard int) int {
 }
 
 // await arranges that the reader of in is woken when until(in.shard) has reached need. It
-// returns false if it has reached need already.
+// returns false if until(in.shard) has already reached need.
 func (e *ends) await(in *inbox, need int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

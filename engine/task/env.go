@@ -28,12 +28,12 @@ type Env struct {
 	// MemoryBudget is the number of bytes that exchanges and operators may hold before they
 	// spill. It is split evenly over the slots of the process. Exchanges take at most half of a
 	// slot's share, so that operators always have the other half. The budget does not include
-	// rows in transit between subtasks, which take at most as many bytes again, however long
-	// batches are. It does not include the batches that operators are working on: a slot's share
-	// should therefore be some tens of batches of BatchRows of the widest rows. It does not
-	// include garbage that is not collected yet, which may double the total unless GOMEMLIMIT is
-	// set. 0 means half of GOMEMLIMIT if that is set, otherwise a quarter of the machine's
-	// memory.
+	// rows in transit between subtasks, which take at most the same number of bytes in
+	// addition, however long batches are. It does not include the batches that operators are
+	// working on: a slot's share should therefore be some tens of batches of BatchRows of the
+	// widest rows. It does not include garbage that is not collected yet, which may double the
+	// total unless GOMEMLIMIT is set. 0 means half of GOMEMLIMIT if that is set, otherwise a
+	// quarter of the machine's memory.
 	MemoryBudget int64
 	// SpillDir is the directory in which the run makes its private directory for temporary
 	// files; empty means os.TempDir. Directories that killed runs left there are removed.

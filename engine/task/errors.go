@@ -23,15 +23,15 @@ type TaskError struct {
 	Within      string      // the part of the job that the operator is in, may be empty
 	Vertex      plan.VertexID
 	Subtask     int
-	Parallelism int // of the vertex
-	Shard       int // that the operator worked on, -1 for none
+	Parallelism int // parallelism of the vertex
+	Shard       int // shard that the operator worked on, -1 for none
 	Err         error
 
 	row   *RowError // the row that Err is about, set by explain; nil for none
-	place string    // place of that row in the files that were read; "" if unknown
+	place string    // position of that row in the files that were read; "" if unknown
 }
 
-// Error returns the place of the failure and its cause.
+// Error returns the location of the failure and its cause.
 func (e *TaskError) Error() string {
 	var b strings.Builder
 	if e.Within != "" {
@@ -68,7 +68,7 @@ func operatorName(n *plan.Node) string {
 // PanicError is a panic of user code on the subtask's goroutine.
 type PanicError struct {
 	Value any
-	// Frames are the innermost calls, "function (file:line)", beginning with the one that
+	// Frames are the innermost calls, "function (file:line)", beginning with the call that
 	// panicked.
 	Frames []string
 }
@@ -157,7 +157,7 @@ type CommitError struct {
 	Err error
 }
 
-// Error says why the commit failed. It does not say what is visible, as Outputs does.
+// Error says why the commit failed. Outputs says which outputs are visible.
 func (e *CommitError) Error() string { return e.Err.Error() }
 
 // Unwrap returns why the commit failed.
@@ -199,12 +199,12 @@ type failures struct {
 	errs []*TaskError
 }
 
-// choose returns the failure that the run reports, or nil if there is none. It takes the failure
-// of the lowest shard and, among several of that shard, the failure of the first vertex and then
-// of the first subtask. A failure outside of any shard has shard -1 and comes first, as it
-// usually happened before the first row. Disk damage takes precedence over other failures, as it
-// may be their cause. Failures that follow from other processes are returned only if there are
-// no others.
+// choose returns the failure that the run reports, or nil if there is none. It takes the
+// failure of the lowest shard and, among several of that shard, the failure of the first vertex
+// and then of the first subtask. A failure outside of any shard has shard -1 and comes first,
+// as it usually happened before the first row. Disk damage takes precedence over other
+// failures, as it may be their cause. Failures that follow from other processes are returned
+// only if there are no other failures.
 func (f *failures) choose() *TaskError {
 	if len(f.errs) == 0 {
 		return nil

@@ -131,8 +131,8 @@ func TestTaskError(t *testing.T) {
 	}
 }
 
-// TestLowestShard requires that of several failures the one of the lowest shard is reported, and
-// not the earliest one.
+// TestLowestShard requires that, of several failures, the failure of the lowest shard is
+// reported and not the earliest failure.
 func TestLowestShard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		failed := funcOperator{open: func(c *Context) error { return nil }}

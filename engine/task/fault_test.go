@@ -232,7 +232,7 @@ func TestEndsAreChecked(t *testing.T) {
 			e := newEnds(sharding.Range{Lo: 3, Hi: 4}, false, nil)
 			var got error
 			for _, m := range c.messages {
-				require.True(t, c.says != "" || e.until(0) == 3, "the source shard is settled before its last message has arrived")
+				require.True(t, c.says != "" || e.until(0) == 3, "the source shard must not be settled before its last message has arrived")
 				got = cmp.Or(got, e.note(&m))
 			}
 			if c.says != "" {

@@ -39,8 +39,8 @@ type gang struct {
 	cuts, left atomic.Int32
 	to         int
 
-	// Only the goroutine of member 0 uses these while it runs. Except for ended, they cover the
-	// whole queue, including earlier gangs.
+	// Only the goroutine of member 0 uses the following fields while it runs. Except for ended,
+	// they cover the whole queue, including earlier gangs.
 	steps       int
 	done        bool // no superstep follows
 	stopped     bool
@@ -234,7 +234,7 @@ func (g *gang) closeUnstarted() error {
 }
 
 // abortOn arranges that the group's collectives are aborted when the run ends. stop cancels
-// this, or waits for the abort to finish if it has begun.
+// this arrangement. If the abort has begun, stop waits until it has finished.
 func (g *gang) abortOn(ctx context.Context) (stop func()) {
 	aborted := make(chan struct{})
 	forget := context.AfterFunc(ctx, func() {

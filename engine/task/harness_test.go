@@ -164,7 +164,8 @@ type hooks struct {
 	loops     map[string]OpenLoops
 }
 
-// bindings returns the bindings of a graph: those in h, and else testSource and testOperator.
+// bindings returns the bindings of a graph: the bindings in h where it has some, and otherwise
+// testSource and testOperator.
 func (g *testGraph) bindings(h hooks) Bindings {
 	b := Bindings{
 		Sources: map[plan.NodeID]func() Source{}, Operators: map[plan.NodeID]func() Operator{},

@@ -31,7 +31,7 @@ import (
 // Two goroutines use an inbox: the transport's goroutine calls Receive, and the subtask's
 // goroutine calls the other methods. Receive may wait for the disk, but never for the subtask.
 type inbox struct {
-	dst       sharding.Range // destination shards: those of the subtask
+	dst       sharding.Range // destination shards, which are the shards of the subtask
 	ends      *ends          // of the edge
 	batchRows int
 	joinBytes int64 // maximum number of bytes of the rows that next joins
@@ -56,9 +56,9 @@ type inbox struct {
 	sorted pieceQueue // pieces of shard
 
 	shard int // destination shard being read, -1 before the first; changes under both mutexes
-	need  int // the value of until that the reader waits for; under the mutex of ends
+	need  int // the reader waits until ends.until has reached this value; under the mutex of ends
 
-	// Only the reader's goroutine uses these.
+	// Only the reader's goroutine uses the following fields.
 	pieces []*piece
 	rows   []arrow.Record
 }
@@ -66,10 +66,10 @@ type inbox struct {
 // piece is the part of a message that goes to one destination shard.
 type piece struct {
 	of     *held // the message, nil if the rows are in the file
-	source int   // shard
+	source int   // source shard
 	number int64 // counts the pieces of the inbox in the order of arrival
 	size   int64 // bytes of its rows
-	lo, hi int   // range of rows in the message; from 0 in the file
+	lo, hi int   // range of rows in the message; in the file lo is 0
 	at     disk.Block
 	next   *piece
 }
@@ -77,7 +77,7 @@ type piece struct {
 // held is a message in memory whose pieces are not all read yet.
 type held struct {
 	rows arrow.Record
-	size int64 // bytes reserved for it
+	size int64 // bytes reserved for the message
 	left int   // number of pieces not read; only the reader uses it once the pieces are in lists
 }
 
@@ -327,7 +327,7 @@ func (in *inbox) discard(p *piece) {
 //
 // Small pieces that have already arrived are joined into batches of about batchRows rows and at
 // most joinBytes bytes, so that operators get few batches even from many small source shards.
-// next does not wait for more rows than the first ones.
+// next waits only for the first rows of a batch, and not for rows to join with them.
 func (in *inbox) next(ctx context.Context, shard int, waited *time.Duration) (arrow.Record, error) {
 	if shard != in.shard {
 		in.begin(shard)
@@ -382,10 +382,10 @@ func (in *inbox) await() bool {
 	return in.waiting
 }
 
-// gather appends to in.pieces the pieces to return next: those that have arrived from source
-// shards up to until, as far as they fit in a batch. It returns the value that until must reach
-// before more can be returned: the lowest source shard of the pieces that are left, or the end
-// of all source shards.
+// gather appends to in.pieces the pieces to return next: pieces of source shards not above
+// until, as many as fit in a batch. It returns the value that until must reach before more
+// pieces can be returned. This is the lowest source shard of the remaining pieces or, if no
+// piece remains, the end of the range of source shards.
 func (in *inbox) gather(until int) (need int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

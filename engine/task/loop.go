@@ -22,7 +22,8 @@ type GangSpec struct {
 	// Sessions is the session store of the process. It holds the queue's session under the names
 	// Job and Queue, and keeps it between one gang and the next.
 	Sessions *shared.Store
-	// Subtasks is the number of all subtasks of the queue, and Here are those in this process.
+	// Subtasks is the number of all subtasks of the queue, and Here is the range of the
+	// subtasks in this process.
 	Subtasks int
 	Here     sharding.Range
 	// From is the Cut from which the queue continues, or nil if it begins. In the first case the
@@ -34,22 +35,23 @@ type GangSpec struct {
 // Loop is what one subtask of a queue runs. Its methods are called from the goroutine of the
 // subtask. The exceptions are Shard and, if the run fails before the subtask starts, Close.
 type Loop interface {
-	// Open takes the queue's inputs. Data ports are read through in, shard by
-	// shard; side ports through Context.Side.
+	// Open takes the queue's inputs. Data ports are read through the Input in, shard by shard.
+	// Side ports are read through Context.Side.
 	Open(c *Context, in Input, comm *collective.Comm) error
-	// Stages returns the stages of a superstep in order; called once after Open.
+	// Stages returns the stages of a superstep in order. It is called once, after Open.
 	Stages() []Stage
 	// Begin is called before the first stage of each superstep. Supersteps are numbered from 1,
 	// and their numbers continue after a Cut.
 	Begin(step int) error
-	// Stop evaluates the criterion; called on subtask 0 only, after the last
-	// stage. The engine broadcasts the verdict.
+	// Stop evaluates the criterion. It is called on subtask 0 only, after the last stage. The
+	// engine broadcasts the verdict.
 	Stop(step int) (bool, error)
 	// After is called once the subtask knows the verdict on a superstep. last says that the
 	// superstep was the last of the gang: the queue ends, or is cut. After may call
 	// collectives, the same on every subtask. If all subtasks are in one process, all have
 	// finished the stages of the superstep, and After may read the results of other subtasks.
-	// If they are in several processes it must not, as others may be in another superstep.
+	// If they are in several processes it must not, as other subtasks may be in another
+	// superstep.
 	After(step int, last bool) error
 	// Cut is called instead of the next superstep or of Finish. It returns that state of the
 	// subtask on which the result depends, so that a gang of the given number of subtasks can
@@ -92,11 +94,11 @@ type Stage struct {
 type Repeat struct {
 	// Max is the largest number of rounds, at least 1.
 	Max int
-	// Begin, if set, is called before each round, numbered from 1, and before its While. It is
-	// called with 0 when the last round has ended.
+	// Begin, if set, is called before each round, and before the While of that round, with the
+	// number of the round, from 1. It is called with 0 when the last round has ended.
 	Begin func(round int)
 	// While, if set, is evaluated by every subtask before each round, and must return the same
-	// on all of them. false ends the rounds, even before the first.
+	// value on all subtasks. false ends the rounds, even before the first.
 	While func() (bool, error)
 	// Until, if set, is evaluated on subtask 0 after the stages of each round; the
 	// loop broadcasts the verdict, and true ends the rounds.

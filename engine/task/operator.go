@@ -48,16 +48,16 @@ type Operator interface {
 // does not implement.
 type BaseOperator struct{}
 
-// Open does nothing, as the other methods do.
+// Open does nothing. The other methods do nothing either.
 func (BaseOperator) Open(*Context) error                  { return nil }
 func (BaseOperator) EndShard(*Context, int, Output) error { return nil }
 func (BaseOperator) Finish(*Context, Output) error        { return nil }
 func (BaseOperator) Close() error                         { return nil }
 
-// Partition computes the destination shard of every row of a batch, for the
-// hash, range and custom partitioners, and writes it to dst, which has the length
-// of the batch. shard is the source shard, first the index in it of the batch's
-// first row, and shards the number of shards.
+// Partition computes the destination shard of every row of a batch, for the hash, range and
+// custom partitioners, and writes it to dst, which has the length of the batch. shard is the
+// source shard, first is the index of the batch's first row in that shard, and shards is the
+// number of shards.
 type Partition func(rows columnar.Batch, shard int, first int64, shards int, dst []int32) error
 
 // Sink is the part of a sink that exists once, not per subtask. It makes the output that the
@@ -67,7 +67,7 @@ type Sink interface {
 	// cannot be written.
 	Begin() error
 	// Commit is called once after every vertex of the job succeeded. It is not called on a
-	// JointSink, which makes its output visible together with others.
+	// JointSink, which makes its output visible together with the outputs of other sinks.
 	Commit() error
 	// Abort is called when the job fails or is cancelled, on sinks whose Commit was
 	// not called and on a sink whose Commit failed. It removes everything that was

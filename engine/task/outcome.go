@@ -17,7 +17,7 @@ import (
 type outcome struct {
 	Elapsed  time.Duration `msgpack:"elapsed"`
 	Vertices []vertexPart  `msgpack:"vertices"` // vertices with subtasks here, in plan order
-	Queues   []QueueReport `msgpack:"queues"`   // queues with subtasks here; only Stages counts on workers other than 0
+	Queues   []QueueReport `msgpack:"queues"`   // queues with subtasks here; on workers other than 0 only their Stages are used
 	Sums     []sumPart     `msgpack:"sums"`
 	Peak     int64         `msgpack:"peak"`
 	Spilled  int64         `msgpack:"spilled"`

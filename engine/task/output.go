@@ -139,7 +139,8 @@ func cut(mem memory.Allocator, rows arrow.Record, lo, hi int) (arrow.Record, err
 	return batch.Concat(mem, []arrow.Record{part})
 }
 
-// rowsOfSize returns how many rows fit in bytes, at least 1, if n rows take size bytes.
+// rowsOfSize returns how many rows fit in the given number of bytes, if n rows take size bytes.
+// It returns at least 1.
 func rowsOfSize(bytes, size int64, n int) int {
 	if size <= bytes {
 		return max(n, 1)
@@ -201,7 +202,7 @@ type splitOutput struct {
 	keepBytes    int64 // maximum size of the rows kept back
 
 	rows  []arrow.Record // rows kept back, retained
-	dst   []int32        // their destinations
+	dst   []int32        // destination shard of each row kept back
 	bytes int64
 	first int64  // number of rows of the source shard so far
 	sent  []sent // what was sent of the source shard to each worker
@@ -274,10 +275,11 @@ func (o *splitOutput) sort() {
 }
 
 // sparse is the ratio of destinations to rows above which sorting by comparison is cheaper than
-// counting. Sorting costs some ten comparisons per row, counting one addition per destination.
+// counting. Sorting costs some ten comparisons per row, and counting costs one addition per
+// destination.
 const sparse = 16
 
-// sortFew sorts by comparison, which is for few rows.
+// sortFew sorts by comparison, which is faster for few rows.
 func (o *splitOutput) sortFew() {
 	o.keys = o.keys[:0]
 	for i, d := range o.dst {
@@ -289,7 +291,7 @@ func (o *splitOutput) sortFew() {
 	}
 }
 
-// sortMany sorts by counting, which is for many rows.
+// sortMany sorts by counting, which is faster for many rows.
 func (o *splitOutput) sortMany() {
 	if o.start == nil {
 		o.start = make([]int32, o.shards+1)

@@ -38,28 +38,28 @@ type Group interface {
 // other Sinks are called only on worker 0; the other workers only run their operators.
 //
 // When all subtasks have succeeded, the sinks of a run go through these steps on worker 0, each
-// step on all of them before the next begins:
+// step on all sinks before the next step begins:
 //
 //	Complete   the output is complete and durable, but not yet visible
-//	Decide     a record on disk says that all outputs become visible, unless the caller has one
+//	Decide     a record on disk says that all outputs become visible, unless the caller has such a record
 //	Place      the output is visible
 //	Finish     files that only the previous steps needed are removed
 //
-// Sinks that are not JointSinks commit after Place. If one of them or a step before Finish fails,
-// TakeBack undoes Place, and then Abort is called. If the process ends before Decide, nothing
-// becomes visible. If it ends later, the next run that writes any of the outputs finishes the
-// commit.
+// Sinks that are not JointSinks commit after Place. If such a commit or a step before Finish
+// fails, TakeBack undoes Place, and then Abort is called. If the process ends before Decide,
+// nothing becomes visible. If it ends later, the next run that writes any of the outputs
+// finishes the commit.
 type JointSink interface {
 	Sink
 	// Join is called on every worker other than 0, in place of Begin. Begin has then
 	// returned on worker 0.
 	Join() error
-	// Written describes what this worker wrote to the temporary place, for Complete. It is
-	// called when all subtasks of the worker have succeeded.
+	// Written returns a description of the temporary output that this worker wrote, for
+	// Complete. It is called when all subtasks of the worker have succeeded.
 	Written() ([]byte, error)
-	// Leave releases what this process holds, and does not change files. It is called on a
-	// worker other than 0 after Join, as worker 0 removes the temporary output, and after a
-	// resumed commit has failed.
+	// Leave releases what this process holds, and does not change files. It is called on
+	// workers other than 0 after Join, as only worker 0 removes the temporary output. It is
+	// also called after a resumed commit has failed.
 	Leave() error
 	// Aside returns the directory to which the output is written before it is visible. The
 	// directory identifies the output among the outputs of a run. It is known after Begin. It is
@@ -77,8 +77,8 @@ type JointSink interface {
 	// TakeBack undoes what Place has done, if anything. It is called on all sinks on which
 	// Complete was called, beginning with the first sink of the set.
 	TakeBack() error
-	// Finish removes the files that only Place and TakeBack needed. The output stays. Files
-	// that cannot be removed are left to the next run.
+	// Finish removes the files that only Place and TakeBack needed. The output remains visible.
+	// Files that cannot be removed are left to the next run.
 	Finish()
 	// Settle is called after Finish, once no process will resume the commit any more. It removes
 	// the record that says that the commit is finished.
@@ -87,7 +87,7 @@ type JointSink interface {
 
 // Completion tells Complete how to complete a JointSink.
 type Completion struct {
-	// Written[i] is the description that Written returned on worker i, including this one.
+	// Written[i] is the description that Written returned on worker i, including this worker.
 	// Written is nil if the run is in one part.
 	Written [][]byte
 	// Set lists the directories Aside of all sinks of the run. The first directory belongs to
@@ -95,8 +95,8 @@ type Completion struct {
 	// Recorded is true, as Decide is not needed then.
 	Set []string
 	// Recorded says that the caller has recorded that the run commits, and lets another process
-	// finish the commit if this one is lost. The subtasks' output is then already on disk, as
-	// Written describes it.
+	// finish the commit if this process is lost. The subtasks' output is then already on disk,
+	// as Written describes it.
 	Recorded bool
 	// Resumed says that this process finishes the commit of another process, and has neither
 	// begun nor joined the sink. Complete continues at the step that the other process had
@@ -114,7 +114,7 @@ type ResumeSink interface {
 	Resume() error
 }
 
-// HeldSink is a Sink whose output may be invisible after its commit, such as one that keeps
+// HeldSink is a Sink whose output may be invisible after its commit, such as a Sink that keeps
 // rows for the caller of the run.
 type HeldSink interface {
 	Sink

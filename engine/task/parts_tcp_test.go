@@ -42,7 +42,7 @@ func joinTCP(dir string) func(worker int) joinFunc {
 	}
 }
 
-// overTCP returns a together whose workers connect over TCP, as separate processes do.
+// overTCP returns a partsRun whose workers connect over TCP, as separate processes do.
 func overTCP(t testing.TB, workers int) *partsRun {
 	all, addresses := make([]*remote.Network, workers), make([]string, workers)
 	for w := range all {
@@ -143,8 +143,9 @@ func TestQueuesOverTCP(t *testing.T) {
 	}
 }
 
-// TestQueueFailsOverTCP requires that the error of the worker with the failed subtask names this
-// subtask. FollowsPeer must be true of the error of the other worker, and only of that.
+// TestQueueFailsOverTCP requires that the error of the worker with the failed subtask names
+// this subtask. FollowsPeer must be true of the error of the other worker, and only of that
+// error.
 func TestQueueFailsOverTCP(t *testing.T) {
 	for _, subtask := range []int{0, 3} {
 		g := queueGraph(8, 30, false, plan.Compute)

@@ -209,7 +209,7 @@ func queueOfWorkers(most int, criterion bool) (*testGraph, func(inner *atomic.In
 				return &testLoop{
 					stop: func(step int) (bool, error) {
 						if subtask != 0 {
-							panic("the criterion is subtask 0's")
+							panic("the criterion must run on subtask 0 only")
 						}
 						return step == 5, nil
 					},

@@ -30,8 +30,8 @@ func (e *networkError) Unwrap() error { return e.err }
 
 // endedBy is the cause of a run's context after the failure of a subtask. An error that wraps
 // this cause is a consequence of that failure. A rank of a queue may pass the cause to other
-// workers before the run itself ends them. They must not report it as a failure of their own,
-// and do not, because of PeerLost.
+// workers before the run itself ends them. They must not report it as a failure of their own;
+// the method PeerLost prevents that.
 type endedBy struct{ failure *TaskError }
 
 func (e *endedBy) Error() string { return e.failure.Error() }

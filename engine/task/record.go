@@ -99,8 +99,8 @@ func (m *member) reportInto(rows [][]SubtaskReport) {
 			rows[v.ID] = append(rows[v.ID], s)
 			continue
 		}
-		// The plan does not have this subtask. Its report is added to that of the subtask in
-		// the plan that owns its first shard.
+		// The plan does not have this subtask. Its report is added to the report of the plan's
+		// subtask that owns its first shard.
 		at := sharding.Owner(m.run.plan.Shards, v.Parallelism, m.vertex.Ranges[m.index].Lo)
 		rows[v.ID][at].add(s)
 	}

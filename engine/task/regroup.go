@@ -61,7 +61,7 @@ func (m *member) handOver(to int) error {
 }
 
 // leave is called when the member has ended. A member that failed aborts the group; its failure
-// is already recorded in the run. The last member starts the next gang if all were cut.
+// is already recorded in the run. The last member starts the next gang if all members were cut.
 func (m *member) leave() error {
 	var cause error
 	if m.err != nil {
@@ -128,7 +128,7 @@ func atParallelism(v *plan.Vertex, p, shards int) *plan.Vertex {
 	return &other
 }
 
-// start starts the members of next, the gang that follows before.
+// start starts the members of the gang next, which continues the queue after the gang before.
 func (r *run) start(before, next *gang) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

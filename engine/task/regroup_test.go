@@ -102,7 +102,7 @@ func TestRegroup(t *testing.T) {
 							was[0], was[1] = was[0]+before.Subtasks[k].RowsIn, was[1]+before.Subtasks[k].RowsOut
 							require.Equal(t, before.Subtasks[k].Shards, v.Subtasks[k].Shards)
 						}
-						require.Equal(t, was, rows, "rows in and out of vertex %s", v.Name)
+						require.Equal(t, was, rows, "the rows in and out of vertex %s must be as without a cut", v.Name)
 					}
 				})
 			}
@@ -116,7 +116,7 @@ func TestRegroupAsksSubtask0(t *testing.T) {
 	var asked atomic.Int32
 	_, got, gang := cutRun(t, 4, 100, Env{Regroup: func(queue string, step int) int {
 		if queue != "q" || int(asked.Add(1)) != step {
-			panic("asked out of turn")
+			panic("Regroup must be called once per superstep")
 		}
 		return 0
 	}})
@@ -248,7 +248,7 @@ func TestCutsAreData(t *testing.T) {
 	require.Equal(t, &c, got)
 	require.Equal(t, 2, got.Subtasks())
 	for i := range data {
-		_, _ = DecodeCut(data[:i]) // no panic
+		_, _ = DecodeCut(data[:i]) // must not panic
 	}
 	for want, damage := range map[string]func(c *Cut){
 		"superstep 0":          func(c *Cut) { c.Step = 0 },

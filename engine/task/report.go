@@ -95,7 +95,7 @@ type StageReport struct {
 	Busy    time.Duration
 }
 
-// Collector receives the rows of Collect sinks. Those of a subtask come in shard order.
+// Collector receives the rows of Collect sinks. The rows of a subtask come in shard order.
 type Collector interface {
 	Collect(node plan.NodeID, shard int, rows columnar.Batch) error
 }

@@ -173,7 +173,7 @@ func TestBudget(t *testing.T) {
 }
 
 // TestFootprint requires that the bytes counted for stored messages are at least the bytes that
-// the messages take on the heap, and less than half as many more.
+// the messages take on the heap, and exceed them by less than half.
 func TestFootprint(t *testing.T) {
 	heap := func() int64 {
 		runtime.GC()

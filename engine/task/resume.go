@@ -16,7 +16,7 @@ import (
 //	err = r.Commit(outcomes) // what Worker.Run returned, by worker
 //	r.Close()                // once it is certain that nobody will call Commit again
 //
-// The caller must make sure that no worker of the run can still commit. If one does so
+// The caller must make sure that no worker of the run can still commit. If a worker commits
 // nevertheless, the sinks detect it, provided that their file system has locks.
 type Resumption struct {
 	plan  *plan.Plan
@@ -38,9 +38,9 @@ func NewResumption(p *plan.Plan, bind Bindings, log hclog.Logger) (*Resumption, 
 	return &Resumption{plan: p, sinks: newSinks(p, &bind), log: log}, nil
 }
 
-// Commit makes visible the outputs of all sinks that are not visible yet. If it fails, no output
-// is visible, except outputs that it could not identify as outputs of this run. It may be called
-// again, in any process, whether it failed or not.
+// Commit makes the outputs of all sinks visible that are not visible yet. If it fails, no
+// output is visible, except outputs that it could not identify as outputs of this run. It may
+// be called again, in any process, whether it failed or not.
 func (r *Resumption) Commit(outcomes [][]byte) error {
 	decoded, err := decodeOutcomes(r.plan, outcomes)
 	if err != nil {

@@ -61,7 +61,7 @@ func TestResumption(t *testing.T) {
 }
 
 // TestSinksTogether requires that the JointSinks of a run go through each of Complete, Decide,
-// Place and Finish together. If a step fails, all must be taken back and aborted.
+// Place and Finish together. If a step fails, all JointSinks must be taken back and aborted.
 func TestSinksTogether(t *testing.T) {
 	g := parseGraph(8, "a = source rows=400\nc = tap a\nd = tap a\ne = tap a")
 	for _, test := range []struct{ failC, failD, failE, want, visible string }{

@@ -10,8 +10,8 @@ import (
 )
 
 // RowError says what is wrong with a row that an operator or a queue was given. If a run fails
-// with a RowError, the message gives the place of the row in the files that were read. If this
-// place is not known (see Locator), the message gives the number of the row.
+// with a RowError, the message says where the row is in the files that were read. If that is
+// not known (see Locator), the message gives the number of the row.
 type RowError struct {
 	// Row is the number of the row, from 0, among the rows of its shard.
 	Row int64
@@ -21,8 +21,8 @@ type RowError struct {
 	Err error
 	// Cure says what could be done about such rows.
 	Cure Cure
-	// Advice says how to do this in terms of the package that refuses the row, such as "set Skip
-	// to train without such rows". A program can replace it; see Env.Advise.
+	// Advice says how to apply the cure in terms of the package that refuses the row, such as
+	// "set Skip to train without such rows". A program can replace it; see Env.Advise.
 	Advice string
 }
 
@@ -51,7 +51,8 @@ func (e *RowError) Error() string { return e.at("") }
 // Unwrap returns what is wrong.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// at returns the message about the row. place is the place of the row, or "" if unknown.
+// at returns the message about the row. place says where the row is in its file, or is "" if
+// that is unknown.
 func (e *RowError) at(place string) string {
 	switch {
 	case place != "":
@@ -67,9 +68,9 @@ func (e *RowError) at(place string) string {
 	return text
 }
 
-// Locator is a Source that can find the place of a row in what it reads.
+// Locator is a Source that can say where a row is in the files that it reads.
 type Locator interface {
-	// Locate returns the place of a row, such as "rows.csv:12", or "" if unknown. row is the
+	// Locate returns the position of a row, such as "rows.csv:12", or "" if unknown. row is the
 	// row's number in the shard, from 0. Locate is called after the run has failed, on a source
 	// that was not opened and is not used for anything else. It releases everything that it
 	// acquires.
@@ -80,8 +81,8 @@ type Locator interface {
 // and other processes may be waiting for the report.
 const locateWithin = 5 * time.Second
 
-// explain adds the program's advice and the place of the row to a failure that is about a row.
-// It is called when all subtasks have ended.
+// explain adds the program's advice and the position of the row to a failure that is about a
+// row. It is called when all subtasks have ended.
 func (r *run) explain(ctx context.Context, err error) {
 	var te *TaskError
 	var row *RowError
@@ -104,8 +105,9 @@ func (r *run) explain(ctx context.Context, err error) {
 	}
 }
 
-// locate asks the source of a refused row for the place of the row. The place is known only if
-// no operator between the source and the failed operator moves rows or changes their number.
+// locate asks the source of a refused row for the position of the row. The position is known
+// only if no operator between the source and the failed operator moves rows or changes their
+// number.
 func (r *run) locate(ctx context.Context, te *TaskError, row *RowError) (string, error) {
 	shard, input := te.Shard, -1
 	if row.Of != nil {

@@ -59,7 +59,7 @@ func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env En
 	return report, nil
 }
 
-// also joins a later error more to err. It returns err unchanged if more is nil.
+// also joins more, a later error, to err. It returns err unchanged if more is nil.
 func also(err, more error) error {
 	if more == nil {
 		return err
@@ -80,8 +80,8 @@ type run struct {
 	began        time.Time
 
 	budget  *Budget   // of the run
-	slots   []*Budget // the share of budget of each index in mine
-	runs    []*Budget // the share of each slot that exchanges may hold
+	slots   []*Budget // the share of budget of each subtask index in subtaskRange
+	runs    []*Budget // the part of each slot's budget that exchanges may hold
 	transit transit
 	spilled atomic.Int64
 
@@ -110,7 +110,7 @@ type run struct {
 	broken   *networkError // the network failed on its own
 }
 
-// vertexProgress counts over the subtasks of a vertex.
+// vertexProgress counts rows and shards over the subtasks of a vertex.
 type vertexProgress struct {
 	rows   atomic.Int64
 	shards atomic.Int32
@@ -150,8 +150,8 @@ func (r *run) fail(err error) {
 	}
 }
 
-// begin makes the context of the subtasks. The context ends at once if there was a failure
-// already, as rows may be received before begin.
+// begin makes the context of the subtasks. If the run has failed already, as receiving rows may
+// fail before begin, the context ends at once.
 func (r *run) begin(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -210,7 +210,7 @@ func (r *run) makeBudgets() {
 }
 
 // wait waits for all subtasks. Once the run has ended it waits at most AbandonAfter, and
-// returns the places of the subtasks that are still running.
+// returns descriptions of the subtasks that are still running.
 func (r *run) wait() (abandoned []string) {
 	done := make(chan struct{})
 	go func() {
@@ -287,8 +287,8 @@ func (r *run) abandoned() bool {
 }
 
 // closeGroups ends the goroutines of the groups of queues. The members have ended and their
-// results are final, so an error is only logged. There may be one, as other processes may leave
-// a group much later.
+// results are final, so an error is only logged. An error is possible because other processes
+// may leave a group much later.
 func (r *run) closeGroups() {
 	if r.abandoned() {
 		return // members still use them; the process is about to end
@@ -317,8 +317,8 @@ func (r *run) closeUnstarted() error {
 }
 
 // guard calls user code outside of subtasks and waits for it. It turns a panic and the end of
-// the goroutine into an error. The code runs on a goroutine of its own: if it ends its goroutine,
-// the goroutine of Run must still abort the sinks and remove the files.
+// the goroutine into an error. The code runs on a goroutine of its own: if it ends that
+// goroutine, the goroutine of Run must still abort the sinks and remove the files.
 func guard(f func() error) error {
 	err := error(errGoexit)
 	done := make(chan struct{})

@@ -52,7 +52,7 @@ func (t *partsRun) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 		return nil, err
 	}
 	if err := t.run(ctx); err != nil {
-		for _, w := range slices.Backward(t.parts) { // worker 0 is last, as it removes what all have written
+		for _, w := range slices.Backward(t.parts) { // worker 0 is last, as it removes what all workers have written
 			err = also(err, w.Abort())
 		}
 		return nil, err
@@ -138,7 +138,7 @@ func (t *partsRun) joinLocal(_ context.Context, queue string, ranks [][]int) (Gr
 	return localGroup{t.groups[queue]}, nil
 }
 
-// close closes the workers that were made. None runs any more, so the first worker that is
+// close closes the workers that were made. No worker runs any more, so the first worker that is
 // closed may close the network that all share.
 func (t *partsRun) close() {
 	for _, w := range slices.Backward(t.parts) {

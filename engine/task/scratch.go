@@ -64,7 +64,7 @@ func (s *scratch) make(parent string) error {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			err = errors.Join(err, releaseLock(lock))
 			if errors.Is(err, fs.ErrExist) {
-				continue // another process has it
+				continue // another process has the lock
 			}
 			return err
 		}
@@ -97,7 +97,7 @@ func (s *scratch) remove() error {
 
 func (s *scratch) removeMade() {
 	for _, dir := range s.made {
-		_ = os.Remove(dir) // fails if others use it
+		_ = os.Remove(dir) // fails if the directory has other contents
 	}
 }
 

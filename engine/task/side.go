@@ -12,10 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// sideInput is the process's one copy of the rows of a side edge. Subtasks wait for done and
-// then share records.
+// sideInput holds the process's only copy of the rows of a side edge. Subtasks wait for done
+// and then share records.
 type sideInput struct {
-	name    string      // of the sender, for errors
+	name    string      // name of the sender, for errors
 	memory  *sideMemory // of the whole run
 	fail    func(err error)
 	readers atomic.Int32 // number of subtasks that have not called leave
@@ -30,10 +30,10 @@ type sideInput struct {
 	open    int    // number of source shards that have not ended
 	dropped bool
 
-	// Only the methods of memory use these, under its mutex.
+	// Only the methods of memory use the following fields, under its mutex.
 	held  int64 // bytes held
 	over  int64 // bytes of all rows received so far if they did not fit and none are kept, else 0
-	freed int64 // bytes held until the input was released, if another input did not fit by then
+	freed int64 // bytes that were held when the input was released, if another input had failed to fit before
 }
 
 var _ transport.Receiver = (*sideInput)(nil)
@@ -131,8 +131,8 @@ func (s *sideInput) forget() {
 }
 
 // sideMemory accounts for all memory that the side inputs of a run hold. Their rows cannot
-// spill, as operators access them at random. They may make exchanges spill, but must fit in the
-// run's memory together.
+// spill, as operators access them at random. Side inputs may make exchanges spill, but together
+// they must fit in the run's memory.
 //
 // If rows of an input do not fit, all its rows are dropped, and further rows are only counted,
 // so that the error can say what budget suffices. The counting comes to an end, as the senders
@@ -220,13 +220,13 @@ func (m *sideMemory) release(s *sideInput) {
 // size returns the size of an input for errors, in bytes; memory's mutex is held.
 func (s *sideInput) size() int64 { return s.held + s.over + s.freed }
 
-// SideError says that a side input does not fit in memory together with the others.
+// SideError says that a side input does not fit in memory together with the other side inputs.
 type SideError struct {
 	Size        int64  // bytes of the input
-	Together    int64  // bytes of all side inputs that were held while this one did not fit
+	Together    int64  // bytes of all side inputs that were held when this input did not fit
 	Limit       int64  // budget of this process
-	Largest     string // sender of the largest side input, if that is not this one
-	LargestSize int64  // its bytes
+	Largest     string // sender of the largest side input, if that is another input
+	LargestSize int64  // bytes of the largest side input
 	Enough      int64  // bytes of memory for the whole job that would suffice for what was counted
 }
 

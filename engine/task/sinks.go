@@ -21,8 +21,8 @@ type boundSink struct {
 	Sink
 	joint      JointSink // the same sink, if it is a JointSink
 	node       *plan.Node
-	held       bool // it has begun or was joined, and was not committed, aborted or left
-	done       bool // it was committed and not settled
+	held       bool // the sink has begun or was joined, and was not committed, aborted or left
+	done       bool // the sink was committed and not settled
 	visibility visibility
 }
 
@@ -164,7 +164,7 @@ func (s *sinks) show(outcomes []*outcome, c Completion) error {
 		}
 		return err
 	}
-	for _, b := range slices.Backward(touched) { // the sink that decided comes last
+	for _, b := range slices.Backward(touched) { // the sink whose Decide was called comes last
 		b.held, b.done = false, true
 		_ = guard(func() error { b.joint.Finish(); return nil })
 	}
@@ -285,7 +285,7 @@ func writtenTo(node plan.NodeID, outcomes []*outcome) [][]byte {
 // that have committed.
 func (s *sinks) abort() error {
 	var errs []error
-	for i := range slices.Backward(s.all) { // the sink that decided comes last
+	for i := range slices.Backward(s.all) { // the sink whose Decide was called comes last
 		b := &s.all[i]
 		if !b.held {
 			continue

@@ -14,9 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// spillFile is the file to which an inbox appends blocks of rows. The location, the checksum and
-// the number of rows of each block are kept in memory. One goroutine writes blocks, another
-// reads them after they were flushed. The file is made at the first write.
+// spillFile is the file to which an inbox appends blocks of rows. The location, the checksum
+// and the number of rows of each block are kept in memory. One goroutine writes blocks, and
+// another goroutine reads them after they were flushed. The file is made at the first write.
 type spillFile struct {
 	path   string
 	disk   disk.FS

@@ -188,7 +188,8 @@ func (t *subtask) awaitSides() error {
 	return nil
 }
 
-// call runs a step of an operator, and records a failure or a panic as that operator's.
+// call runs a step of an operator, and records a failure or a panic as a failure of the
+// operator.
 func (t *subtask) call(l *link, step func() error) (err error) {
 	before, returned := t.at.Swap(l), false
 	defer t.afterCall(before, &returned, &err)
@@ -235,7 +236,7 @@ func (t *subtask) taskError(l *link, err error) *TaskError {
 	}
 }
 
-// misplaced returns the error for rows emitted under a shard other than the current one.
+// misplaced returns the error for rows emitted under a shard other than the current shard.
 func (t *subtask) misplaced(shard int) error {
 	at := t.shard.Load()
 	if at < 0 {

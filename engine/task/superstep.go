@@ -19,8 +19,9 @@ type member struct {
 	tail   *link // for queue-close, which emits
 	stages []*boundStage
 
-	// between and criterion are the links to which failures between stages are attributed, which
-	// have no shard: criterion gets failures of the criterion, and between gets all others.
+	// between and criterion are the links to which failures between stages are attributed. Such
+	// failures have no shard. criterion gets failures of the criterion, and between gets all
+	// other failures.
 	between, criterion *link
 
 	cut bool // the member has handed over its state
@@ -37,8 +38,8 @@ type boundStage struct {
 	inner []*boundStage // the stages of an inner loop
 
 	calls   int64
-	busy    time.Duration // without waiting
-	waiting time.Duration // for other members
+	busy    time.Duration // time spent in the stage, without waiting
+	waiting time.Duration // time spent waiting for other members
 	waited  time.Duration // last value of Waited
 	bytes   int64
 	program string
@@ -79,8 +80,9 @@ func (m *member) main() error {
 }
 
 // bind checks stages and connects them with their nodes in the plan. If turns is true and
-// Env.Turns is set, members take turns in stages that compute. They take no turns in inner loops
-// that each member ends by its own While: a member that ended early would make others wait.
+// Env.Turns is set, members take turns in stages that compute. They take no turns in inner
+// loops that each member ends by its own While: a member that ended early would make the other
+// members wait.
 func (m *member) bind(stages []Stage, turns bool) ([]*boundStage, error) {
 	bound := make([]*boundStage, len(stages))
 	for i, s := range stages {
@@ -284,8 +286,8 @@ func verdictOf(word int64) verdict { return verdict{stop: word&1 != 0, to: int(w
 // the queue is cut, and broadcasts the result.
 //
 // If all members are in one process, they always synchronize here: none continues before all
-// have finished the stages. After relies on this, as it reads the results of other members. It
-// costs about a microsecond.
+// have finished the stages. After relies on this, as it reads the results of other members. The
+// synchronization costs about a microsecond.
 //
 // Between processes a synchronization costs as much as an AllReduce. If there is a criterion,
 // the broadcast of its verdict synchronizes the members. Without a criterion there is nothing to

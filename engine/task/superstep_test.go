@@ -249,7 +249,7 @@ func TestQueue(t *testing.T) {
 				return &testLoop{
 					stop: func(step int) (bool, error) {
 						if subtask != 0 {
-							panic("the criterion is subtask 0's")
+							panic("the criterion must run on subtask 0 only")
 						}
 						return step == 5, nil
 					},
@@ -317,7 +317,7 @@ func TestQueue(t *testing.T) {
 // not called.
 func TestQueueMaximum(t *testing.T) {
 	gang := &testGang{loop: func(int) *testLoop {
-		return &testLoop{stop: func(int) (bool, error) { panic("not asked for") }}
+		return &testLoop{stop: func(int) (bool, error) { panic("Stop must not be called without a criterion") }}
 	}}
 	got := queueGraph(8, 3, false, plan.Compute).run(t, context.Background(), 4, Env{}, queueHooks(gang))
 	require.NoError(t, got.err)
@@ -433,8 +433,8 @@ func TestQueueCancel(t *testing.T) {
 	})
 }
 
-// TestQueueBindings requires that a missing OpenLoops, a failing one and one that returns a wrong
-// number of loops are reported, and that the loops that it returned are closed.
+// TestQueueBindings requires that an OpenLoops that is missing, fails or returns a wrong number
+// of loops is reported, and that the loops that it returned are closed.
 func TestQueueBindings(t *testing.T) {
 	g := queueGraph(8, 9, false, plan.Compute)
 	gang := &testGang{loop: func(i int) *testLoop {
@@ -458,7 +458,7 @@ func TestQueueBindings(t *testing.T) {
 }
 
 // TestSuperstepsAllocateNothing requires that a run of 3,100 supersteps makes hardly more
-// allocations than a run of 100.
+// allocations than a run of 100 supersteps.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	measure := func(steps int) float64 {
 		g := queueGraph(8, steps, true, plan.Compute)
@@ -475,5 +475,5 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 		})
 	}
 	short, long := measure(100), measure(3100)
-	require.Less(t, (long-short)/3000, 0.1, "allocations per superstep")
+	require.Less(t, (long-short)/3000, 0.1, "a superstep must make fewer than 0.1 allocations on average")
 }

@@ -7,11 +7,11 @@ import (
 
 // transit limits the bytes in transit between subtasks: rows that senders keep back, messages
 // that are not stored yet, and rows that readers join. Budgets count the rows in inboxes and
-// operators, but not the bytes in transit. The limits of these add up to less than the budget,
-// however long batches are:
+// operators, but not the bytes in transit. The limits of the bytes in transit add up to less
+// than the budget, however long batches are:
 //
 //	rows kept back                                       1/4 of the budget, 1/2 with one process
-//	messages of this process that no inbox has stored    1/8, and one message
+//	messages of this process that no inbox has stored    1/8, plus one message
 //	messages that senders make and the disk writes       1/8
 //	messages of other processes that wait to be stored   1/4, if there are other processes
 //	pieces that readers join, and the joined batches     3/16
@@ -41,8 +41,8 @@ func newTransit(p *plan.Plan, budget int64, slots, workers, credits int) transit
 		credits = transport.DefaultCredits
 	}
 	exchanges = max(exchanges, 1)
-	// Other processes may together have credits messages in flight to each inbox, and each may
-	// have at least two.
+	// credits is the number of messages that other processes may together have in flight to
+	// each inbox, but each process may have at least two.
 	incoming := int64(max(credits, 2*(workers-1)))
 	slot := budget / int64(max(slots, 1))
 	t := transit{

@@ -184,10 +184,11 @@ func (w *Worker) runSubtasks(ctx context.Context) (*outcome, error) {
 	return o, nil
 }
 
-// Commit makes the outputs of all sinks visible; if a sink fails, all are aborted, and the error
-// is a *CommitError. It is called on worker 0 when all workers have run. outcomes[i] is what Run
-// returned on worker i. The caller must have recorded the outcomes and the decision to commit
-// them, so that a Resumption can finish the commit if this process ends before it has.
+// Commit makes the outputs of all sinks visible; if a sink fails, all are aborted, and the
+// error is a *CommitError. It is called on worker 0 when all workers have run. outcomes[i] is
+// what Run returned on worker i. The caller must have recorded the outcomes and the decision to
+// commit them, so that a Resumption can finish the commit if this process ends before it has
+// committed.
 func (w *Worker) Commit(outcomes [][]byte) error { return w.decodeAndCommit(outcomes, true) }
 
 // decodeAndCommit does the work of Commit. recorded says whether the caller has recorded the

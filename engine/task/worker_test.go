@@ -116,7 +116,7 @@ func TestSinksOfParts(t *testing.T) {
 			}
 			one := strings.Join(parts[1].events, " ")
 			if test.name == "well" {
-				one = strings.TrimSuffix(one, " leave") // it leaves when it is closed
+				one = strings.TrimSuffix(one, " leave") // the sink leaves when the worker is closed
 			}
 			require.Equal(t, test.one, one)
 			require.Equal(t, test.only, strings.Join(only[0].events, " "))
@@ -173,8 +173,8 @@ type lostPeer struct{}
 func (lostPeer) Error() string  { return "worker 1 closed its connection" }
 func (lostPeer) PeerLost() bool { return true }
 
-// TestNetworkFails requires that a run ends with the error of its network if that fails before or
-// after the run has begun, and whatever errors of subtasks follow.
+// TestNetworkFails requires that a run ends with the error of its network if the network fails
+// before or after the run has begun, and whatever errors of subtasks follow.
 func TestNetworkFails(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		for _, lost := range []error{lostPeer{}, errBoom} {
@@ -220,8 +220,8 @@ func TestFollowsPeer(t *testing.T) {
 	require.False(t, FollowsPeer(&collective.MismatchError{}))
 }
 
-// TestOwnFailureComesFirst requires that a worker reports its own failure and not the failure of
-// a peer, even if that came first.
+// TestOwnFailureComesFirst requires that a worker reports its own failure and not the failure
+// of a peer, even if the peer failed first.
 func TestOwnFailureComesFirst(t *testing.T) {
 	f := failures{errs: []*TaskError{
 		{Shard: -1, Err: &collective.PeerError{Rank: 3}}, {Shard: 5, Err: errBoom}, {Shard: 7, Err: errBoom},
@@ -231,7 +231,7 @@ func TestOwnFailureComesFirst(t *testing.T) {
 }
 
 // TestDamageComesFirst requires that disk damage is reported and not another failure, as it may
-// be the cause of all others.
+// be the cause of all other failures.
 func TestDamageComesFirst(t *testing.T) {
 	damage := &disk.DamagedError{File: "rows", Err: errBoom}
 	f := failures{errs: []*TaskError{
