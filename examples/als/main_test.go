@@ -214,8 +214,8 @@ func TestBadRatings(t *testing.T) {
 	}
 }
 
-// TestState requires that the queue has all of its state under kept keys: the result stays the
-// same if everything else is dropped between supersteps.
+// TestState requires that the kept keys hold the whole state of the queue: the result must not
+// change if all other objects are dropped between supersteps.
 func TestState(t *testing.T) {
 	a := args{Factors: 3, Lambda: 0.05, Steps: 3, Seed: 1}
 	want, _ := run(t, a, 2)
