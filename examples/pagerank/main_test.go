@@ -27,7 +27,7 @@ func readLinks(t *testing.T, path string) [][]string {
 }
 
 // powers returns the ranks by power iteration: it multiplies the dense matrix of transition
-// probabilities with the ranks 500 times, after which these no longer change.
+// probabilities with the ranks 500 times, after which the ranks no longer change.
 func powers(links [][]string, damping float64) map[string]float64 {
 	var pages []string
 	for _, l := range links {
