@@ -7,7 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// codecOf returns the codec of T. It panics if T has none, so T must be a type of this module.
+// codecOf returns the codec of T. It panics if no codec supports T. Callers pass only types of
+// this module, so that panic is a bug.
 func codecOf[T any]() *batch.Codec[T] {
 	codec, err := batch.NewCodec[T]()
 	if err != nil {
