@@ -22,8 +22,9 @@ const (
 	layoutStruct               // children with one value per row each
 )
 
-// source is one input array in raw form, with its children. Offsets of the array are applied,
-// so that row 0 is its first row; only for bits there is an offset, bitOff.
+// source is one input array in raw form, with its children. The offset of the array is applied
+// to its buffers, so that row 0 is the first row of the array. Bitmaps are the exception: row 0
+// is bit bitOff.
 type source struct {
 	layout   layout
 	width    int // layoutFixed: bytes per value; layoutBlock: child values per value

@@ -50,7 +50,7 @@ func TestStreamRoundTrip(t *testing.T) {
 			_, err = r.Read()
 			require.Equal(t, io.EOF, err)
 		}
-		r.Release() // batches remain valid
+		r.Release() // batches remain valid after Release
 		for i := range recs {
 			require.Equal(t, lines(recs[i]), lines(got[i]))
 			require.True(t, got[i].Schema().Equal(schema))

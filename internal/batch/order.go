@@ -148,8 +148,8 @@ func orderBits(v *view, i int) uint64 {
 }
 
 // floatOrderBits returns bits whose unsigned order is the order of floats: it inverts all bits
-// of negative numbers, and the sign bit of the others. Both zeros have the same bits, and all
-// NaN have the same bits.
+// of negative numbers, and the sign bit of other numbers. Both zeros have the same bits, and
+// all NaN have the same bits.
 func floatOrderBits(x float64) uint64 {
 	if x != x {
 		return math.MaxUint64

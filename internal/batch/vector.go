@@ -280,9 +280,10 @@ func (x *Vectors) Component(i, component int) float64 {
 	return 0
 }
 
-// FirstNonFinite returns the position of the first NaN or infinity in a float or vector column,
-// from row from on. For a sparse vector, component is the index, and for a scalar it is 0. Null
-// rows are skipped. bad is false if there is no such value, and for columns of other types.
+// FirstNonFinite returns the position of the first NaN or infinity in a float or vector column.
+// The search begins at row from. For a sparse vector, component is the index, and for a scalar
+// it is 0. Null rows are skipped. bad is false if there is no such value, and for columns of
+// other types.
 func FirstNonFinite(arr arrow.Array, from int) (row, component int, bad bool) {
 	v := viewOf(arr)
 	for i := from; i < v.n; i++ {
