@@ -108,7 +108,7 @@ func Dial(ctx context.Context, options Options) (*Client, error) {
 	return c, nil
 }
 
-// withDefaults returns the options with defaults for those that are not set.
+// withDefaults returns the options, with defaults in place of options that are not set.
 func (o Options) withDefaults() Options {
 	if o.DialTimeout <= 0 {
 		o.DialTimeout = DefaultDialTimeout
@@ -159,7 +159,7 @@ func (c *Client) alert(ctx context.Context) error {
 			return nil
 		}
 	}
-	var first [1]byte // an HTTP/2 server sends first
+	var first [1]byte // an HTTP/2 server sends the first bytes
 	if _, err = conn.Read(first[:]); err != nil && strings.Contains(err.Error(), "remote error: tls: ") {
 		return err
 	}

@@ -116,7 +116,7 @@ func (v *watchdog) watch(ctx context.Context) {
 			return
 		case err == nil:
 			answered()
-		case waited >= answerIn && waited < 2*answerIn: // otherwise the request was not answered for another reason, or this process did not run
+		case waited >= answerIn && waited < 2*answerIn: // outside this range, the request failed for another reason, or this process did not run
 			if unanswered += waited + watchdogTick; !told {
 				told = true
 				v.log.Warn("the job manager has not answered for " + waited.Round(time.Second).String() + "; it may be stopped or overloaded, waiting for it")
