@@ -290,7 +290,7 @@ func TestLongPieces(t *testing.T) {
 				require.NoError(t, err)
 			}
 			got, err = read()
-			require.NoError(t, err, "every changed byte was restored")
+			require.NoError(t, err, "the piece must be readable after every changed byte was restored")
 			require.True(t, slices.EqualFunc(pieces, got, bytes.Equal))
 		})
 	}
