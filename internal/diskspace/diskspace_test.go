@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGauge fills and empties a disk. Between Least and 5/4 of Least free bytes, it requires the
-// same state as before.
+// TestGauge fills and empties a disk. While between Least and 5/4 of Least bytes are free, the
+// disk must keep its previous state.
 func TestGauge(t *testing.T) {
 	const mib = 1 << 20
 	var n int64
