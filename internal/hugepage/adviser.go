@@ -28,9 +28,9 @@ type adviser struct {
 	closed bool                 // no more pages are requested
 }
 
-// advise requests huge pages for the n bytes from an address on. Other objects of the heap may lie
-// on the same pages. Memory that was not used yet gets huge pages at its first use; for memory in
-// use the system decides.
+// advise requests huge pages for the n bytes that begin at address from. Other objects of the
+// heap may lie on the same pages. Memory that was not used yet gets huge pages at its first
+// use; for memory in use the system decides.
 func (a *adviser) advise(from, n uintptr) {
 	if n < Least {
 		return
