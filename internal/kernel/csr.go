@@ -58,8 +58,8 @@ func addScaledCSR(k dispatch, x CSR, coef, out []float64) {
 	}
 }
 
-// mostAhead bounds how many entries ahead of the current ones are prefetched, so that they are
-// still in the cache when they are used.
+// mostAhead bounds the distance from the current entries to the prefetched entries, so that the
+// latter are still in the cache when they are used.
 const mostAhead = 1 << 12
 
 // ahead returns how far ahead, in bytes, columns and values are prefetched while rows lo to
@@ -78,7 +78,7 @@ func (x CSR) ahead(lo, hi int) (col, val int) {
 }
 
 // Before declares that the rows of y are used after those of x, so that AddScaledCSR prefetches
-// the first entries of y at the end of x. It changes no result.
+// the first entries of y at the end of x. It affects only speed.
 func (x *CSR) Before(y *CSR) { x.next = y }
 
 // checked returns how many rows from row i on can be passed to one call of assembly; it is 0 if
@@ -143,8 +143,9 @@ func (x CSR) ordered() bool {
 }
 
 // CheckedRange sets part to the rows lo to hi-1 of x, and checks them as Checked does, unless x
-// has its mark. x gets the mark once all rows were requested in consecutive ranges from the
-// first row. Thus rows that are processed in ranges are checked while they are in the cache.
+// has the mark of Checked. x gets the mark once all rows were requested in consecutive ranges
+// from the first row. Thus rows that are processed in ranges are checked while they are in the
+// cache.
 func (x *CSR) CheckedRange(part *CSR, lo, hi, d int) {
 	if x.below > 0 && x.below <= d {
 		part.RowPtr, part.Col, part.Val = x.RowPtr[lo:hi+1], x.Col, x.Val
@@ -195,8 +196,8 @@ func columnsBelow(col []int32, d int) bool {
 
 // AddMomentsCSR adds to sums the entries of the sparse rows of x and their squares, in row
 // order and the order of the entries: sums[2*column] = sums[2*column] + value and
-// sums[2*column+1] = sums[2*column+1] + value*value; and it raises top[column] to the absolute
-// value of each entry. The caller must not pass NaN entries.
+// sums[2*column+1] = sums[2*column+1] + value*value; and it sets top[column] to the absolute
+// value of the entry if that is larger. The caller must not pass NaN entries.
 func AddMomentsCSR(x CSR, sums, top []float64) { addMomentsCSR(active, x, sums, top) }
 
 // momentEntries is the number of entries that AddMomentsCSR passes to one call of assembly. The

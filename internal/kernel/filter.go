@@ -38,9 +38,9 @@ type filter[T Float] struct {
 	width  int       // centres of a panel
 	panels []float32 // panels[(p*d+j)*width+i] is feature j of centre p*width+i, minus the middle
 	starts []float32 // half the squared norm of each centre; +Inf for padding
-	middle []T       // m above; padded with zeros to a multiple of eight values
+	middle []T       // m in the comment above; padded with zeros to a multiple of eight values
 	scale  float32   // factor of 16|y|² in a margin
-	base   float32   // constant part of a margin
+	base   float32   // constant term of a margin
 	usable bool      // whether Z² of the centres is at most filterReach
 
 	y     []float32 // y[j*filterRows+r] is the middle minus row r, in feature j

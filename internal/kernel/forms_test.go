@@ -62,8 +62,8 @@ func clone[T Float](x []T) []T {
 	return c[:len(x)]
 }
 
-// same requires that want and got have the same bits, where all NaN are equal, and that the
-// guard values of got are unchanged.
+// same requires that want and got have the same bits, except that all NaN count as equal. It
+// also requires that the guard values of got are unchanged.
 func same[T Float](t require.TestingT, want, got []T, msg ...any) {
 	if !equalBits(want, got) {
 		require.Equal(t, bits(want), bits(got), msg...)

@@ -35,8 +35,7 @@ func Unpack(v int64) (g, h int64) {
 	return (v - h) >> 32, h
 }
 
-// histogramAhead is how many entries after the current one the assembly reads in a list of
-// rows.
+// In a list of rows, the assembly reads up to histogramAhead entries after the current entry.
 const histogramAhead = 16
 
 // HistogramPacked adds pairs[r] to the sums of the bins of row r, for each r. Row r has the

@@ -10,7 +10,7 @@ import "math"
 //	Pow(x, y) = NaN if x or y is NaN
 //	Pow(-1, ±Inf) = 1
 //	Pow(x, ±Inf) = +Inf if |x| > 1 and y > 0, or |x| < 1 and y < 0; otherwise 0
-//	Pow(±0, y) and Pow(±Inf, y) = ±0 or ±Inf; negative if x is and y is an odd integer
+//	Pow(±0, y) and Pow(±Inf, y) = ±0 or ±Inf; negative if x is negative and y is an odd integer
 //	Pow(x, y) = NaN for finite x < 0 and finite y that is not an integer
 func Pow(x, y float64) float64 {
 	switch {

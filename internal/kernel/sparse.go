@@ -15,7 +15,7 @@ type CSR struct {
 	OnDisk bool
 
 	next  *CSR // the rows that are used after these, or nil; see Before
-	below int  // if not 0, columns are known to be less than below, and rows in order; see Checked
+	below int  // if not 0, all columns are known to be less than below, and the rows to be ordered; see Checked
 	seen  int  // the columns of the first seen rows are known to be less than limit; see CheckedRange
 	limit int
 }
@@ -121,7 +121,7 @@ func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) 
 	if !(second-best > margin) {
 		return c.nearestAmong(col, val, best+margin)
 	}
-	const exact = 0x1p-16 // then the relative error of the squared distance is about 1e-11
+	const exact = 0x1p-16 // above this share, the relative error of the squared distance is at most about 1e-11
 	square := norm + best
 	if !(square > exact*(norm+c.norms[near])) {
 		square = c.squaredDistance(col, val, near)

@@ -32,8 +32,8 @@ func (form dispatch) tileRows() int {
 	return quad
 }
 
-// outerTileOf adds outer products to a tile. out has the addresses of its rows, of which there
-// are four or eight.
+// outerTileOf adds outer products to a tile. The tile has four or eight rows, whose addresses
+// are in out.
 func outerTileOf(rows int, left *float64, gs int, x *float64, xs, n int, out *[wide]*float64) {
 	if rows == wide {
 		wideOuterTile(left, gs, x, xs, n, out)
@@ -78,7 +78,8 @@ func addOuterTiles(form dispatch, x []float64, n, d int, coef []float64, k int, 
 	}
 }
 
-// addOuterTile computes one tile of addOuterTiles: the rows in to, from column b on.
+// addOuterTile computes one tile of addOuterTiles. The tile has the first rows of the matrix in
+// to, and the columns from column b on.
 func addOuterTile(rows int, coef []float64, k int, block []float64, m, d, b int, to []float64) {
 	if b+lanes <= d {
 		var at [wide]*float64
@@ -118,8 +119,8 @@ func innerTiles(form dispatch, x []float64, n, d int, panels []float64, k int, o
 	}
 }
 
-// innerTile computes one tile of innerTiles. Its rows begin in out at distances of k. If left
-// is less than eight, only the first left columns are written.
+// innerTile computes one tile of innerTiles. Row r of the tile begins at out[r*k]. If left is
+// less than eight, only the first left columns are written.
 func innerTile(rows int, x []float64, d int, panel []float64, left int, out []float64, k int) {
 	var edge [tileSize]float64
 	to, stride := &edge[0], lanes

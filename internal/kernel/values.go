@@ -19,8 +19,8 @@ func NonFinite[T Float](x []T) int {
 	return -1
 }
 
-// Argmax returns the index of the largest element of x, and of the first if several are equal. No
-// element is larger than a NaN, or less.
+// Argmax returns the index of the largest element of x. If several are the largest, it returns
+// the lowest of their indices. A NaN is neither larger nor smaller than any element.
 func Argmax(x []float64) int {
 	best := 0
 	for i, v := range x {

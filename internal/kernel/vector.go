@@ -134,8 +134,8 @@ func rows4[T Float](x []T, i, d int) (r0, r1, r2, r3 []T) {
 }
 
 // DotRows multiplies a matrix by a vector: out[i] = [Dot](row i of x, w) for the n rows of x,
-// with the bits of Dot. Several rows are processed together, so that the additions of one row
-// hide the latency of those of the others.
+// with the bits of Dot. Several rows are processed together, so that the latency of the
+// additions of one row overlaps with additions of other rows.
 func DotRows[T Float](x []T, n, d int, w, out []T) {
 	dotRows(active, x, n, d, w, out)
 }
