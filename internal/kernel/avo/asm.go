@@ -19,7 +19,7 @@ func use(context *build.Context) { a = context }
 // float is one of the two element types and the instructions for it.
 type float struct {
 	suffix string // suffix of function names
-	size   int    // of an element, in bytes
+	size   int    // size of an element in bytes
 	lanes  int    // elements of a YMM register
 	elem   string // Go type
 

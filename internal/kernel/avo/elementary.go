@@ -152,7 +152,7 @@ func (f functions) expm1Pair(x vec) (h, l vec) {
 func split(x vec) (m, k vec) {
 	const sqrt2 = 0x6a09e667f3bcd // the fraction bits of √2
 	fraction := and(x, bitsOf(1<<52-1))
-	beyond := above(fraction, bitsOf(sqrt2)) // -1 in lanes where fraction exceeds that of √2, else 0
+	beyond := above(fraction, bitsOf(sqrt2)) // -1 in lanes where fraction exceeds the fraction of √2, else 0
 	m = plus(or(fraction, bitsOf(1023<<52)), shiftLeft(beyond, 52))
 	k = minus(minus(shiftRight(x, 52), bitsOf(1023)), beyond)
 	return m, k

@@ -20,8 +20,8 @@ const filterRows = 32
 // the sums for two registers of rows stay in registers.
 var filterWidths = []int{4, 6, 8, 10, 12}
 
-// filters writes the functions that prepare rows for the filter, and those that compute
-// distances after it.
+// filters writes the functions that prepare rows for the filter, and the functions that compute
+// distances after the filter.
 func filters() {
 	constants = map[uint64]op.Mem{}
 	for _, f := range []float{float64s(), float32s()} {

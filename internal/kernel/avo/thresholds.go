@@ -60,8 +60,9 @@ func scanThresholds() {
 	found := a.GP64()
 	a.XORQ(found, found)
 	while(n, 8, func() {
-		// ups returns the prefix sums of the gradients or the hessians of eight bins, plus so,
-		// the sum of the bins before. Then it sets so to the last of them.
+		// ups returns the prefix sums of the gradients or the hessians of eight bins. Each
+		// includes so, the sum of all bins before these. Then ups sets so to the last prefix
+		// sum.
 		ups := func(which, so reg.VecVirtual) reg.VecVirtual {
 			v, shifted := a.ZMM(), a.ZMM()
 			a.VMOVDQU64(at(sums, 0), v)
