@@ -111,8 +111,8 @@ func TestRowsAreThoseOfMemory(t *testing.T) {
 	}
 }
 
-// TestMoreThanForetold requires that Hold takes further mappings if make needs more bytes than the
-// given size.
+// TestMoreBytesThanDeclared requires that Hold takes further mappings if make needs more bytes
+// than the given size.
 func TestMoreBytesThanDeclared(t *testing.T) {
 	const n = 3 * leastShared / 8
 	values := make([]float64, n)
@@ -422,7 +422,7 @@ func TestLittleRoomIsEnough(t *testing.T) {
 	fs := &scarceFS{FS: disk.OS()}
 	files := NewFiles(fs, t.TempDir())
 	defer files.Close()
-	for i := range 3 { // the second and the third region do not fit in the mapping before
+	for i := range 3 { // the second and the third region do not fit in the previous mapping
 		block, region, err := files.HoldBytes([]int{leastShared * 3 / 4}, func(_ int, b []byte) error { b[5] = 7; return nil })
 		require.NoError(t, err, i)
 		require.Equal(t, byte(7), block[5])
