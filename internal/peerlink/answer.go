@@ -31,8 +31,8 @@ const (
 	verdicts
 )
 
-// answer writes an answer to w. If refused is nil, that is a yes and the bytes follows.
-// Otherwise it is a refusal with the text of refused as its reason.
+// answer writes an answer to w. If refused is nil, the answer is a yes and ends in the bytes of
+// follows. Otherwise the answer is a refusal, whose reason is the text of refused.
 func answer(w io.Writer, refused error, follows []byte) error {
 	b := make([]byte, answerHead, answerHead+maxReason+sumBytes)
 	copy(b, answerMagic)
@@ -74,8 +74,9 @@ func Clip(s string, limit int) string {
 	return s[:n] + "…"
 }
 
-// readAnswer reads an answer. After a yes it fills follows with the bytes that follow. It
-// returns a refusal as a *Refusal. If the answer is malformed, it does not change follows.
+// readAnswer reads an answer. If the answer is a yes, it fills follows with the bytes at the
+// end of the answer. It returns a refusal as a *Refusal. If the answer is malformed, it does
+// not change follows.
 func readAnswer(r io.Reader, follows []byte) error {
 	var head [answerHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

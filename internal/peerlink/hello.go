@@ -73,8 +73,8 @@ const (
 	flagSecret = 2
 )
 
-// greeting returns the greeting with hello h and the job of the port. If there is a secret, it
-// has a new nonce.
+// greeting returns the greeting with hello h and the job of the port. If the port has a secret,
+// the greeting has a new nonce.
 func (p *Port) greeting(h Hello) *greeting {
 	g := &greeting{Hello: h, secret: len(p.cfg.Secret) > 0, job: p.job, scope: nameOf(h.Scope)}
 	if g.secret { // without a secret there is no proof, and no nonce is needed

@@ -29,8 +29,8 @@ func resum(b []byte) []byte {
 	return b
 }
 
-// TestEveryBitOfAHello requires that a hello with any flipped bit, and a hello that is cut off
-// anywhere, is an error, but not a final refusal, as another try may succeed.
+// TestEveryBitOfAHello requires an error for a hello with any flipped bit, and for a hello that
+// is cut off anywhere. The error must not be final, as another try may succeed.
 func TestEveryBitOfAHello(t *testing.T) {
 	want := anyHello()
 	good := want.encode()
@@ -42,7 +42,7 @@ func TestEveryBitOfAHello(t *testing.T) {
 		b := bytes.Clone(good)
 		b[bit/8] ^= 1 << (bit % 8)
 		got, _, err := readGreeting(bytes.NewReader(b))
-		require.Error(t, err, "bit %d", bit)
+		require.Error(t, err, "a hello with bit %d flipped must be an error", bit)
 		require.Nil(t, got)
 		require.False(t, IsFinal(err), "bit %d: %v", bit, err)
 		if bit/8 >= 6 { // the bit is after magic and version
@@ -191,7 +191,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzStranger requires that no bytes of a dialer without the secret pass the handshake.
+// FuzzUnauthenticatedHello requires that a handshake fails whatever bytes a dialer without the
+// secret sends.
 func FuzzUnauthenticatedHello(f *testing.F) {
 	f.Add(anyHello().encode())
 	var yes bytes.Buffer

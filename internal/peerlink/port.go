@@ -106,8 +106,8 @@ type Port struct {
 	acceptErr   error // error of the last Accept, or nil
 }
 
-// Listen opens a port and starts to accept connections. Connections wait for their endpoints to
-// open, for a second. The caller must close the port, after everything that uses it.
+// Listen opens a port and starts to accept connections. A connection waits for at most a second
+// for its endpoint to open. The caller must close the port after everything that uses it.
 func Listen(cfg Config) (*Port, error) {
 	cfg = cfg.completed()
 	ctx, stop := context.WithCancel(context.Background())
@@ -211,8 +211,8 @@ func (p *Port) Everywhere() bool {
 // Bound returns the address on which the port listens.
 func (p *Port) Bound() net.Addr { return p.listener.Addr() }
 
-// Encrypted reports whether connections use TLS. Data on them are authenticated, and need no
-// checksums.
+// Encrypted reports whether connections use TLS. TLS authenticates the data on them, so they
+// need no checksums.
 func (p *Port) Encrypted() bool { return p.cfg.TLS != nil }
 
 // Secret returns the length of the secret in bytes, 0 if there is none.
@@ -305,7 +305,8 @@ func (p *Port) meet(nc net.Conn) {
 	})
 }
 
-// tell logs that a connection was refused, unless refusalsTold refusals were logged lately.
+// tell logs that a connection was refused, unless maxLoggedRefusals refusals were logged in the
+// current period.
 func (p *Port) tell(nc net.Conn, err error) {
 	p.mu.Lock()
 	untold, tell := p.refused.next(time.Now())
@@ -326,15 +327,15 @@ type refusals struct {
 	logged, unlogged int
 }
 
-// In a period of refusalWindow, the first refusalsTold refusals are logged, and the others are
-// only counted.
+// In a period of refusalWindow, the first maxLoggedRefusals refusals are logged, and further
+// refusals are only counted.
 const (
 	refusalWindow     = time.Minute
 	maxLoggedRefusals = 5
 )
 
-// next is called for each refusal. It reports whether to log it, and how many refusals of the
-// previous period were not logged.
+// next is called for each refusal. It reports whether to log the refusal (tell), and how many
+// refusals of the previous period were not logged (untold).
 func (r *refusals) next(now time.Time) (untold int, tell bool) {
 	if now.Sub(r.since) >= refusalWindow {
 		untold, r.since, r.logged, r.unlogged = r.unlogged, now, 0, 0
