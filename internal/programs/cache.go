@@ -19,8 +19,8 @@ const Partial = ".part"
 // hash of its bytes; a file gets that name once its bytes have been checked. Fit removes executables
 // until their total size is within Limit bytes. It never removes pinned executables.
 //
-// The mutex guards all other fields. It must be held when methods other than Path are called. T is
-// data about an executable that the owner of the cache stores with it.
+// The mutex guards all other fields. It must be held when methods other than Path are called. T
+// is the type of the data that the owner of the cache stores with an executable.
 type Cache[T any] struct {
 	sync.Mutex
 	Dir   string
