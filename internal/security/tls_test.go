@@ -263,7 +263,7 @@ func TestCertificatesOfOtherAttempts(t *testing.T) {
 	require.NoError(t, err)
 	mine := credential(t, a)
 	stranger := credential(t, b)
-	mixed := stranger // trusts the authority of the attempt, but has a certificate of another one
+	mixed := stranger // trusts the authority of the attempt, but has a certificate of another authority
 	mixed.Authority = a.PEM()
 	set := makeTLS(t)
 	for name, other := range map[string]*tls.Config{

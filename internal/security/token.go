@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Sizes of tokens. Tokens of NewToken have 32 random bytes, in 43 characters. Users may also
-// use tokens of other tools.
+// Sizes of tokens. Tokens of NewToken have 32 random bytes, encoded in 43 characters. Users may
+// also use tokens of other tools.
 const (
 	tokenBytes   = 32
 	minTokenText = 32
@@ -98,7 +98,7 @@ func Equal(a, b Token) bool {
 func DefaultTokenFile(port int) string { return tokenFiles(port)[0] }
 
 // tokenFiles returns all paths where the token file may be. New tokens are written to the first
-// one. There may be two paths, since a login of a user may have a runtime directory while a
+// path. There may be two paths, since a login of a user may have a runtime directory while a
 // service of the same user has none.
 func tokenFiles(port int) []string {
 	var files []string
