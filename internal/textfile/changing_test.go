@@ -50,7 +50,7 @@ func (f *meanwhileFile) Write(b []byte) (int, error) {
 
 // TestUnpackedFilesAreChecked requires an error if a file that is unpacked or converted to
 // UTF-8 was replaced after it was verified and before it is opened, or changes while it is
-// read. The same holds for text that is read directly.
+// read. The same is required for text that is read directly.
 func TestUnpackedFilesAreChecked(t *testing.T) {
 	lines := strings.Repeat("1 1:2\n", 20_000)
 	one, other := gz(t, lines), zst(t, lines)

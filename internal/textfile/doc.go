@@ -3,12 +3,12 @@
 //
 // # The caller's loop
 //
-//	files, err := textfile.Resolve("data/*.csv.gz")        // facts of the job,
+//	files, err := textfile.Resolve("data/*.csv.gz")        // when the job is built
 //	layout, err := textfile.InferCSV(ctx, files, dialect, textfile.InferOptions{})
-//	layout, err = layout.Select("age", "income")           // when it is built
+//	layout, err = layout.Select("age", "income")
 //
 //	c, err := textfile.OpenCSV(ctx, files, dialect, layout, textfile.Config{Shards: 128})
-//	defer c.Close()                                        // where it runs, once a process
+//	defer c.Close()                                        // in every process that runs the job
 //	for shard := range mine {                              // any goroutine, any order
 //		err = c.ReadShard(ctx, shard, 1024, func(rec arrow.Record) error { ... })
 //	}
@@ -28,8 +28,9 @@
 // range alone. Therefore every range is first scanned for its transition: the state of the
 // quoting automaton after the range, for each possible state before it. The transitions are
 // composed in order, and then every range can be parsed separately from its first record on.
-// [CSV.Index] does that once for all goroutines of a process. Without quoting there is no scan,
-// and for a block without quotes the scan only searches for a byte.
+// [CSV.Index] computes the states before all ranges once for all goroutines of a process.
+// Without quoting there is no scan, and for a block without quotes the scan only searches for a
+// byte.
 //
 // # Records
 //

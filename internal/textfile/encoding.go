@@ -10,7 +10,7 @@ import (
 )
 
 // Encoding is a character encoding. Text that is not UTF-8 is converted to UTF-8 in a spool
-// file, like an archive that is unpacked.
+// file, just as compressed files are unpacked.
 type Encoding string
 
 const (
@@ -60,7 +60,7 @@ func newDecoder(src io.Reader, e Encoding) *decoder {
 	return &decoder{src: src, encoding: e, buffers: [2][]byte{make([]byte, 0, 32<<10), make([]byte, 0, 96<<10)}}
 }
 
-// Read reads UTF-8.
+// Read implements io.Reader. It returns UTF-8.
 func (d *decoder) Read(b []byte) (int, error) {
 	for len(d.out) == 0 {
 		if d.end != nil && len(d.in) == 0 {
@@ -221,8 +221,8 @@ func checkStart(b []byte) error {
 	return nil
 }
 
-// notUTF8 returns an error for the first byte of text that is not UTF-8, or nil if all of it
-// is. offset is the offset of text in its file.
+// notUTF8 returns an error for the first byte of text that is not UTF-8, or nil if text is
+// UTF-8. offset is the offset of text in its file.
 func notUTF8(text []byte, offset int64) error {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])

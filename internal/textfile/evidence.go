@@ -9,11 +9,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// evidence has the facts about the values of a column in the sample that determine its type.
+// evidence has the facts that determine the type of a column, collected from the values of the
+// column in the sample.
 type evidence struct {
 	notBool, notWhole, notFloat bool
-	values, missing, quoted     bool // quoted: there are quoted null tokens, which are missing values unless the column is text
-	spelled, nan                bool // spelled: a cell is missing by a usual spelling; nan: by NaN
+	values, missing, quoted     bool // quoted: a cell is a quoted null token, which is a missing value unless the column is text
+	spelled, nan                bool // spelled: a cell has a usual spelling of missing values; nan: a cell has the spelling NaN
 	// numbers is the number of values that are numbers, and texts is the number of other
 	// values. odd is the first of the other values.
 	numbers, texts int
@@ -175,7 +176,8 @@ func (m Mixed) String() string {
 	return fmt.Sprintf("column %q is text as %d of %s %s, the first at %s:%d: %s", m.Column, m.Texts, plural(m.Values, "value"), are, m.Path, m.Line, m.Value)
 }
 
-// tell adds the message about a column, if there is one, to l.
+// tell appends a Mixed for column c to l.Mixed if the type of the column was inferred and its
+// values are mixed or too long.
 func (s *sample) tell(l *Layout, c batch.Column, e *evidence, inferred bool) error {
 	if inferred && (e.mixed() || e.long()) {
 		m := Mixed{Column: c.Name, Texts: e.texts, Values: e.texts + e.numbers}
@@ -194,7 +196,7 @@ func (s *sample) tell(l *Layout, c batch.Column, e *evidence, inferred bool) err
 }
 
 // lateColumn is a column that has no value in the sample. Records after the sample are examined
-// for it, until it has a value and then as many records as in a sample.
+// up to the first value of the column, and from there as many records as a sample has.
 type lateColumn struct {
 	at    int
 	until int // number of rows after which no more are examined; 0 before the first value

@@ -32,15 +32,15 @@ type InferOptions struct {
 	// Types has the types of some columns, in text form such as "float64". The types of the
 	// other columns are inferred. A column with a type given here is nullable.
 	Types map[string]string
-	// OrBool has names of columns that get the type bool instead of that in Types if all their
-	// values in the sample are true or false.
+	// OrBool has names of columns that get the type bool, instead of the type in Types, if all
+	// their values in the sample are true or false.
 	OrBool []string
-	// Others, if not empty, is the type of all columns that are neither in Types nor in Infer;
-	// then their types are not inferred.
+	// Others, if not empty, is the type of all columns that are neither in Types nor in Infer.
+	// The types of the columns in Infer are inferred nevertheless.
 	Others string
 	Infer  []string
-	// FS is the file system in which the files were resolved; nil means that of the operating
-	// system.
+	// FS is the file system in which the files were resolved; nil means the file system of the
+	// operating system.
 	FS fs.FS
 }
 
@@ -56,13 +56,13 @@ type Layout struct {
 	Columns []batch.Column
 	// Inferred are the names of the columns whose types were inferred.
 	Inferred []string
-	// SampleRows is the number of records from which types were inferred. Later has the columns
-	// that had no value in these records, and for each the number of records that were examined
-	// for it.
+	// SampleRows is the number of records from which types were inferred. Later maps every
+	// column that had no value in these records to the number of records that were examined for
+	// it.
 	SampleRows int
 	Later      map[string]int `json:",omitempty"`
 	// Mixed describes the inferred columns that are text although most of their values are
-	// numbers, or because of whole numbers that are too long.
+	// numbers, and those that are text because some whole numbers are too long.
 	Mixed []Mixed `json:",omitempty"`
 	// Trouble describes the error in the first row if no row of the sample could be read.
 	Trouble string `json:",omitempty"`
@@ -99,9 +99,9 @@ func noColumn(name string, have []string) error {
 // whole number is outside the range of int64, the column is float64 if float64 represents every
 // whole number in it exactly; otherwise it is utf8, because such numbers are often identifiers,
 // which rounding could make equal. Missing values fit every type. If a column has no value in
-// the sample, more records are read until its first value, and from there as many as in a
-// sample. A column without any value is utf8. A column is nullable if a value is missing in the
-// sample, or if the sample does not include all records of the input. Malformed records are
+// the sample, more records are read up to its first value, and from there as many records as a
+// sample has. A column without any value is utf8. A column is nullable if a value is missing in
+// the sample, or if the sample does not include all records of the input. Malformed records are
 // ignored here; reading reports them. Empty files are skipped, but it is an error if all files
 // are empty.
 func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (Layout, error) {
@@ -152,8 +152,8 @@ func (o *InferOptions) typeOf(column string) string {
 	return o.Others
 }
 
-// explicit checks o.Columns, if it is set. Then it limits the sample to one record, which
-// suffices to determine the number of columns.
+// explicit does nothing if o.Columns is not set. Otherwise it checks o.Columns, and limits the
+// sample to one record, which suffices to determine the number of columns.
 func (o *InferOptions) explicit(d Dialect) error {
 	if o.Columns == nil {
 		return nil
@@ -210,8 +210,8 @@ type sample struct {
 
 	known  func(column string) bool // whether the type of the column is given
 	late   []lateColumn             // columns that are still examined after the sample
-	wanted []bool                   // late as a list of flags by column
-	later  map[string]int           // for each late column with a value, the number of rows that were examined
+	wanted []bool                   // wanted[c] says whether column c is in late
+	later  map[string]int           // late column with a value -> number of rows that were examined for it
 }
 
 // file examines the header of one file, and its records as long as more records are needed.

@@ -52,8 +52,8 @@ func (n *nullTokens) matchText(b []byte, quoted bool) bool {
 }
 
 // usual returns the usual spelling that b equals, except for case. It returns "" if there is
-// none, or if the dialect has other null tokens. It is called for cells that are no values of
-// the type of their column.
+// none, or if the dialect has other null tokens. It is called for cells that cannot be parsed
+// as values of the type of their column.
 func (n *nullTokens) usual(b []byte) string {
 	if !n.typical || len(b) > len("#N/A N/A") {
 		return ""

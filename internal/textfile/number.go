@@ -81,7 +81,8 @@ func parseFloat(b []byte) (float64, error) {
 	return f, nil
 }
 
-// parseNumber is parseFloat for columns in which a NaN is a missing value.
+// parseNumber is parseFloat for columns in which a NaN is a missing value: it returns errNaN
+// for a NaN.
 func parseNumber(b []byte) (float64, error) {
 	f, err := parseFloat(b)
 	if f != f {

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// text is an ordered list of plain files that are read as one. Compressed files have been
-// unpacked to spools.
+// text is an ordered list of plain files that are read as if they were one file. Compressed
+// files have been unpacked to spools.
 type text struct {
 	parts  []part
 	disk   disk.FS // disk with the spools
@@ -275,8 +275,8 @@ func (p *part) skipLines(ctx context.Context, n int) (err error) {
 
 func hasMark(b []byte) bool { return bytes.HasPrefix(b, []byte("\xef\xbb\xbf")) }
 
-// also returns both errors, joined, or the only one that is not nil. Unlike errors.Join it
-// returns a single error unchanged.
+// also joins err and closing. If one of them is nil, it returns the other unchanged, which
+// errors.Join would wrap.
 func also(err, closing error) error {
 	switch {
 	case closing == nil:
