@@ -56,8 +56,8 @@ func valid(r rated) (rated, error) {
 	return r, nil
 }
 
-// recommendation is a row of the result: among the items that a user has not rated, the one with
-// the highest rating according to the factors.
+// recommendation is a row of the result. Of the items that the user has not rated, it has the
+// item with the highest rating according to the factors.
 type recommendation struct {
 	User, Item int64
 	Rating     float64
