@@ -107,7 +107,7 @@ func TestWithoutArguments(t *testing.T) {
 
 // TestOutputs requires that the outputs are consistent: every flower is in the cluster with the
 // nearest centre, every centre is about the mean of the flowers in its cluster, and the printed
-// purity equals that of the written rows.
+// purity equals the purity of the written rows.
 func TestOutputs(t *testing.T) {
 	dir := t.TempDir()
 	got := run(t, dir, "--output", "rows.csv", "--model", "model.json", "--progress", "off")
