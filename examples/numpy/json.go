@@ -63,8 +63,7 @@ func viewOf(typ string) func(rows engine.Batch, column string) (cells, error) {
 	return nil
 }
 
-// nullable returns the result of viewOf for columns whose view is a V and whose values may be
-// missing. at returns the value in row i of v; it is not called for missing values.
+// nullable returns the result of viewOf for columns with views V whose values may be missing.
 func nullable[V columnar.View](at func(v V, i int) any) func(rows engine.Batch, column string) (cells, error) {
 	return func(rows engine.Batch, column string) (cells, error) {
 		v, nulls, err := columnar.GetNullable[V](rows, column)
