@@ -81,8 +81,8 @@ func ranks(t *testing.T, a args, p int) []ranked {
 	return rows
 }
 
-// check compares the ranks of the job with those of powers, and requires that they have the same
-// bits at parallelism 1 and 3.
+// check compares the ranks of the job with the results of powers, and requires that the ranks
+// have the same bits at parallelism 1 and 3.
 func check(t *testing.T, a args, path string) {
 	t.Helper()
 	got, want := ranks(t, a, 1), powers(readLinks(t, path), a.Damping)
