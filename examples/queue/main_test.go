@@ -75,8 +75,8 @@ func descend(patients []patient, steps int, rate float64) (w [14]float64, losses
 // TestMain lets the tests run the program in a process of its own, as users do.
 func TestMain(m *testing.M) { proctest.Main(m, main) }
 
-// TestProgram compares the printed coefficients with those of descend, and requires that the
-// output is the same at any parallelism.
+// TestProgram compares the printed coefficients with the results of descend, and requires that
+// the output is the same at any parallelism.
 func TestProgram(t *testing.T) {
 	want, _ := descend(readPatients(t), 30, 0.01)
 	first := ""
