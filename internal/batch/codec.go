@@ -28,7 +28,7 @@ type codecField struct {
 	typ     reflect.Type
 	offset  uintptr
 	pointer bool // the field is a pointer: nil is null
-	array   bool // the field, or what it points to, is a Go array such as [4]float64
+	array   bool // the field, or the value that it points to, is a Go array such as [4]float64
 	kind    kind // of the column
 	dt      arrow.DataType
 }

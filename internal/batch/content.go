@@ -19,7 +19,7 @@ type Content struct {
 	Number func(v int64)
 	Bytes  func(piece []byte)
 
-	room [1024]byte // for bits and offsets that differ from those in the batch
+	room [1024]byte // for bits and offsets that are not in the batch in this form
 }
 
 // Add produces the rows of a batch in blocks of at most the given number, which must be

@@ -174,8 +174,8 @@ func (s *sink) check() error {
 	return nil
 }
 
-// alloc allocates the buffers: those with offsets from the allocator offsets, and all others
-// from mem.
+// alloc allocates buffers of offsets from the allocator offsets, and all other buffers from
+// mem.
 func (s *sink) alloc(mem, offsets memory.Allocator) {
 	if s.hasNull {
 		s.valid = newBuffer(mem, int(bitutil.BytesForBits(int64(s.rows))))

@@ -31,8 +31,8 @@ type Pick struct {
 }
 
 // Gather returns a new batch with the rows that picks select, in that order. There must be at
-// least one batch, and all must have the same schema. The result is that of [Take] after
-// [Concat], without the copy that Concat makes.
+// least one batch, and all must have the same schema. The result equals the result of [Take]
+// after [Concat], but Gather does not make the copy that Concat makes.
 func Gather(mem memory.Allocator, recs []arrow.Record, picks []Pick) (arrow.Record, error) {
 	schema, err := schemaOf(recs, "gather")
 	if err != nil {

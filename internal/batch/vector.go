@@ -258,8 +258,8 @@ func (x *Vectors) Dense(i int) []float64 {
 }
 
 // Sparse returns the indices and values of row i of a sparse column, without checking them. If
-// user code made the batch, the indices may not ascend, and their number may differ from that
-// of the values.
+// user code made the batch, the indices may not ascend, and the numbers of indices and values
+// may differ.
 func (x *Vectors) Sparse(i int) ([]int32, []float64) {
 	if x.v.kind != kindSparse {
 		return nil, nil
