@@ -42,9 +42,9 @@ var ErrBehind = errors.New("the last change may be lost")
 // on, because pages in use cannot be distinguished from old pages.
 var ErrNoBeginning = errors.New("neither of the two pages that say what is current can be read")
 
-// Read reads a database with one level of buckets from f, which has size bytes. It calls visit for
-// every value, in the order of buckets and keys; visit may keep the slices. It returns the errors
-// in the file, none if the file is undamaged.
+// Read reads a database with one level of buckets from f, which has size bytes. It calls visit
+// for every value, in the order of buckets and keys; visit may keep the slices. It returns the
+// errors in the file; if the file is undamaged, the list is empty.
 func Read(f io.ReaderAt, size int64, visit func(bucket, key, value []byte)) []error {
 	r := &reader{f: f, size: size, seen: map[uint64]bool{}, visit: visit}
 	m, ok := r.meta()
@@ -84,7 +84,8 @@ type meta struct {
 	root, freelist, high, commit uint64
 }
 
-// meta returns the newer of the undamaged meta pages. Transactions write the two pages in turn.
+// meta returns the newer of the undamaged meta pages. Transactions alternate between the two
+// pages.
 func (r *reader) meta() (best meta, ok bool) {
 	first, wrong := r.metaAt(0)
 	if wrong != nil {
@@ -111,7 +112,7 @@ func (r *reader) meta() (best meta, ok bool) {
 }
 
 // alone returns the newest known meta page if only one of the two, right, is undamaged. The
-// other one has the page number page and the offset at, and wrong is the error about it. It was
+// damaged page has the number page and the offset at, and wrong is the error about it. It was
 // written by the transaction before or after the transaction that wrote right; its transaction
 // number says by which. If only this number is damaged, the page can be repaired: alone tries
 // both numbers, and the correct number makes the checksum right.
