@@ -30,8 +30,8 @@ type Options struct {
 	// Token is sent to the job manager. If it is empty, the token is read from the first of
 	// these that is set: the file TokenFile, the file that the environment variable
 	// SUPERSTEP_TOKEN_FILE names, the environment variable SUPERSTEP_TOKEN. If none is set, it
-	// is read from the token file of a job manager of this user on this machine, if there is
-	// one.
+	// is read from the token file of a job manager of this user on this machine, if such a file
+	// exists.
 	Token     security.Token
 	TokenFile string
 	// TLS has the paths of the certificate files. The zero value means no TLS.

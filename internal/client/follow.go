@@ -21,7 +21,7 @@ type LostError struct {
 	Err     error // error of the last try to reach it
 }
 
-// Error returns a text that names the job and says how to find out what became of it.
+// Error returns a text that names the job and says how to find out its state.
 func (e *LostError) Error() string {
 	return fmt.Sprintf("the job manager at %s went away and did not come back within %v (%v); once it is back, `superstep show %s` says what became of the job",
 		e.Address, e.After, e.Err, e.Job)
