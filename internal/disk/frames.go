@@ -124,7 +124,7 @@ func NewFrameReader(f File, s Stream) *FrameReader {
 	}
 }
 
-// fileReader reads the bytes of a file from offset at to offset end.
+// fileReader reads the bytes of a file at the offsets i with at <= i < end.
 type fileReader struct {
 	file    File
 	at, end int64
