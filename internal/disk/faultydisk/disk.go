@@ -132,7 +132,7 @@ func (d *Disk) Read() []Fault {
 type content struct {
 	draw    *rand.Rand
 	size    int64
-	cut     int64    // offset at which a Truncate ends the file; -1 if there was none
+	cut     int64    // offset at which a Truncate ends the file; -1 if there was no Truncate
 	cutting *Fault   // the fault that set cut
 	damage  []*Fault // faults of other kinds for which Damages reports true
 }
