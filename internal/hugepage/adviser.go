@@ -18,8 +18,9 @@ type system struct {
 	advise, forget func(page, n uintptr) bool
 }
 
-// adviser requests huge pages, and each of them only once. That is enough because the heap never
-// returns address space: buffers are allocated again and again at the same addresses.
+// adviser requests huge pages, and requests each page only once. That is enough because the
+// heap never returns address space: buffers are allocated again and again at the same
+// addresses.
 type adviser struct {
 	system system
 
