@@ -102,12 +102,12 @@ func (a *Assigner[T]) setReach() {
 }
 
 // Reach returns a bound for each centre: if the squared distance of a row to the centre is less
-// than the bound, this centre is the nearest to the row. The bound is 0 if none is known. The
-// slice must not be modified, and is valid until the next [Assigner.Set].
+// than the bound, this centre is the nearest to the row. A bound of 0 means that no bound is
+// known. The slice must not be modified, and is valid until the next [Assigner.Set].
 func (a *Assigner[T]) Reach() []T { return a.reach }
 
-// Effort returns how long the search of all centres takes for a row. The unit is the time for
-// one feature of one centre when every distance is computed: about 70 picoseconds.
+// Effort returns the time that the search of all centres takes for one row. The unit is the
+// time for one feature of one centre when every distance is computed: about 70 picoseconds.
 func (a *Assigner[T]) Effort() float64 {
 	k, d := float64(a.k), float64(a.d)
 	if a.filter != nil && a.filter.usable {
@@ -172,9 +172,9 @@ func (a *Assigner[T]) roots(dist []float64) {
 }
 
 // assign finds the nearest centre of every row of a chunk and leaves its squared distance in
-// a.square. The guesses are tested first, unless most were wrong in the previous chunks; this
-// costs nothing for a right guess, whose distance is needed anyway. A row within the reach of
-// its guessed centre needs no search.
+// a.square. The guesses are tested first, unless most guesses were wrong in the previous
+// chunks. The test of a right guess costs nothing, because the distance to this centre is
+// needed anyway. A row within the reach of its guessed centre needs no search.
 func (a *Assigner[T]) assign(x []T, near []int32) {
 	for i, c := range near {
 		if uint(c) >= uint(a.k) {

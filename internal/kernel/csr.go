@@ -62,9 +62,9 @@ func addScaledCSR(k dispatch, x CSR, coef, out []float64) {
 // latter are still in the cache when they are used.
 const mostAhead = 1 << 12
 
-// ahead returns how far ahead, in bytes, columns and values are prefetched while rows lo to
-// hi-1 are added. The prefetched entries are those after row hi-1 or, if there are none, the
-// first entries of the block given to Before.
+// ahead returns the distances, in bytes, at which columns (col) and values (val) are prefetched
+// while rows lo to hi-1 are added. The prefetched entries come after row hi-1. If x has none,
+// they are the first entries of the block given to Before.
 func (x CSR) ahead(lo, hi int) (col, val int) {
 	from, to := x.RowPtr[lo], x.RowPtr[hi]
 	count := min(int(to-from), mostAhead, min(len(x.Col), len(x.Val))-int(to))
@@ -77,13 +77,13 @@ func (x CSR) ahead(lo, hi int) (col, val int) {
 	return 4 * count, 8 * count
 }
 
-// Before declares that the rows of y are used after those of x, so that AddScaledCSR prefetches
-// the first entries of y at the end of x. It affects only speed.
+// Before declares that the rows of y are used after the rows of x, so that AddScaledCSR
+// prefetches the first entries of y at the end of x. It affects only speed.
 func (x *CSR) Before(y *CSR) { x.next = y }
 
-// checked returns how many rows from row i on can be passed to one call of assembly; it is 0 if
-// row i is not valid. The check is needed because the assembly tests neither that entries are
-// within the slices nor that columns are below d.
+// checked returns the number of rows, beginning with row i, that can be passed to one call of
+// assembly. The number is 0 if row i is not valid. The check is needed because the assembly
+// tests neither that entries are within the slices nor that columns are below d.
 func (x CSR) checked(k dispatch, i, d int) int { return x.checkedUpTo(k, i, d, callSize) }
 
 // checkedUpTo is checked with a limit of size entries for all rows together; a single row may
@@ -196,7 +196,7 @@ func columnsBelow(col []int32, d int) bool {
 
 // AddMomentsCSR adds to sums the entries of the sparse rows of x and their squares, in row
 // order and the order of the entries: sums[2*column] = sums[2*column] + value and
-// sums[2*column+1] = sums[2*column+1] + value*value; and it sets top[column] to the absolute
+// sums[2*column+1] = sums[2*column+1] + value*value. It also sets top[column] to the absolute
 // value of the entry if that is larger. The caller must not pass NaN entries.
 func AddMomentsCSR(x CSR, sums, top []float64) { addMomentsCSR(active, x, sums, top) }
 

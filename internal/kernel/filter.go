@@ -50,7 +50,7 @@ type filter[T Float] struct {
 }
 
 const (
-	// filterRows is how many rows a filter takes at a time.
+	// filterRows is the number of rows that a filter takes at a time.
 	filterRows = 32
 	// filterDimensions bounds d so that the error bounds hold.
 	filterDimensions = 1 << 16
@@ -114,8 +114,8 @@ func (f *filter[T]) set(centers []T) {
 	f.usable = most <= filterReach
 }
 
-// block scores the rows of x listed in todo, at most filterRows of them. If bit r of the result
-// is set, f.near[r] is the nearest centre of row todo[r].
+// block scores the rows of x listed in todo, which lists at most filterRows rows. If bit r of
+// the result is set, f.near[r] is the nearest centre of row todo[r].
 func (f *filter[T]) block(x []T, todo []int32) uint32 {
 	n := len(todo)
 	if n < filterRows {

@@ -95,8 +95,8 @@ func Log(x float64) float64 {
 	return h
 }
 
-// Log2 returns the binary logarithm of x. The error is below 0.51 ulp; powers
-// of two give exact integers. Special cases are those of [Log].
+// Log2 returns the binary logarithm of x. The error is below 0.51 ulp; powers of two give exact
+// integers. Log2 has the special cases of [Log].
 func Log2(x float64) float64 {
 	if !(x > 0 && x <= math.MaxFloat64) {
 		return logSpecial(x)

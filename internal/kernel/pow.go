@@ -2,9 +2,8 @@ package kernel
 
 import "math"
 
-// Pow returns x to the power of y. The error is below 0.52 ulp, below 1.1 ulp
-// where the result is subnormal. The special cases are those of IEEE 754 pow,
-// in this order:
+// Pow returns x to the power of y. The error is below 0.52 ulp, below 1.1 ulp where the result
+// is subnormal. Pow has the special cases of pow in IEEE 754, which apply in this order:
 //
 //	Pow(x, ±0) = 1 and Pow(1, y) = 1 for any x and y, NaN included
 //	Pow(x, y) = NaN if x or y is NaN

@@ -100,8 +100,8 @@ func (c *SparseCenters) dots(col []int32, val []float64, g int) (a0, a1, a2, a3 
 // are close together compared with their norms, the score loses precision by cancellation. So
 // scores decide only if the two least scores differ by more than their rounding errors.
 // Otherwise the distances to the centres with scores in that range are computed feature by
-// feature. The squared distance is |x|² + score unless this is small compared with |x|² and
-// |c|²; then it is computed feature by feature, too.
+// feature. The squared distance is |x|² + score. If this sum is small compared with |x|² and
+// |c|², the squared distance is computed feature by feature, too.
 func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) {
 	best, second, near := math.Inf(1), math.Inf(1), -1
 	for g := range c.groups {
@@ -246,8 +246,8 @@ func AssignAccumulateSparse(x CSR, c *SparseCenters, w []float64, assign []int32
 	return inertia
 }
 
-// AssignAccumulateSparseCosine is [AssignAccumulateSparse] for the cosine distance. The sums
-// are those of unit vectors, as in [AccumulateCosine].
+// AssignAccumulateSparseCosine is [AssignAccumulateSparse] for the cosine distance. The rows
+// are added as unit vectors, as in [AccumulateCosine].
 func AssignAccumulateSparseCosine(x CSR, c *SparseCenters, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
 	for i := range x.Rows() {
 		col, val := x.Row(i)

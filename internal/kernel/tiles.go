@@ -11,9 +11,10 @@ const (
 	wide     = 8 // rows of a tile with AVX-512
 	tileSize = wide * lanes
 
-	// Tiles process at most blockRows rows of the data at a time, and so few that these take
-	// about blockBytes bytes, which stay in the first-level cache. blockColumns is the number
-	// of columns that are combined with all other columns before the next blockColumns columns.
+	// Tiles process at most blockRows rows of the data at a time. They process fewer rows if
+	// blockRows rows take more than about blockBytes bytes, so that the rows stay in the
+	// first-level cache. blockColumns is the number of columns that are combined with all other
+	// columns before the next blockColumns columns.
 	blockRows    = 128
 	blockBytes   = 32 << 10
 	blockColumns = 64

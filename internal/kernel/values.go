@@ -9,7 +9,8 @@ func Sized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// NonFinite returns the index of the first NaN or infinity in x, -1 if there is none.
+// NonFinite returns the index of the first NaN or infinity in x, or -1 if all elements are
+// finite.
 func NonFinite[T Float](x []T) int {
 	for i, v := range x {
 		if v-v != 0 { // a NaN, which differs from itself

@@ -102,7 +102,7 @@ func rowNorms[T Float](k dispatch, x []T, d int, dst []T) {
 		}
 		i += m
 	}
-	left := dst[i:] // the assembly returns only one kind of NaN
+	left := dst[i:] // in the elements before, the assembly has replaced every NaN by math.NaN()
 	for ; i+4 <= n; i += 4 {
 		r0, r1, r2, r3 := rows4(x, i, d)
 		var a0, a1, a2, a3 T
@@ -154,7 +154,7 @@ func dotRows[T Float](k dispatch, x []T, n, d int, w, out []T) {
 		}
 		i += m
 	}
-	left := out[i:] // the assembly returns only one kind of NaN
+	left := out[i:] // in the elements before, the assembly has replaced every NaN by math.NaN()
 	for ; i+4 <= n; i += 4 {
 		r0, r1, r2, r3 := rows4(x, i, d)
 		w := w[:len(r0)]
