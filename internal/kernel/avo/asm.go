@@ -16,7 +16,7 @@ var a *build.Context
 
 func use(context *build.Context) { a = context }
 
-// float is one of the two element types and the instructions for it.
+// float describes one of the two element types, with the instructions for it.
 type float struct {
 	suffix string // suffix of function names
 	size   int    // size of an element in bytes

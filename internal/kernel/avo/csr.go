@@ -8,7 +8,7 @@ import (
 )
 
 // momentEntries is the number of entries that package kernel passes to one call of
-// addMomentsCSR64; it checks their columns before.
+// addMomentsCSR64; package kernel checks their columns before the call.
 const momentEntries = 2048
 
 // sparseRows writes the products of sparse rows with vectors. The columns of the entries of a

@@ -173,7 +173,8 @@ func ifAny(m mask, label string) {
 	a.JNZ(op.LabelRef(label))
 }
 
-// above returns -1 in the lanes where the integer x is greater than y, and 0 in the others.
+// above returns -1 in the lanes where the integer x is greater than y, and 0 in the other
+// lanes.
 func above(x vec, y op.Op) vec {
 	v := newVec()
 	if vectorLanes == 8 {

@@ -123,7 +123,7 @@ type nanFinder struct {
 	mask        func(of, to op.Op)
 }
 
-// meet sets the lanes of dst in which the element of x or that of y is NaN.
+// meet sets the lanes of dst in which the element of x or the element of y is NaN.
 func (f nanFinder) meet(x, y op.Op, dst op.Op) {
 	f.compare(op.Imm(unordered), x, y, dst)
 }
