@@ -52,8 +52,8 @@ func many(t *testing.T, mem memory.Allocator, rows arrow.Record) arrow.Record {
 	return all
 }
 
-// someBatches returns batches with columns of all layouts. The last one has buffers with offsets
-// that are not 0.
+// someBatches returns batches with columns of all layouts. The last batch has buffers with
+// offsets that are not 0.
 func someBatches(t *testing.T, mem memory.Allocator) []arrow.Record {
 	schema := batchtest.Schema(t, "id int64", "name utf8 null", "x vector[2]", "on bool null")
 	first := many(t, mem, batchtest.Record(t, mem, schema, `[{"id": 1, "name": "one", "x": [0.5, -1], "on": true}, {"id": 2, "x": [3, 4]}]`))
@@ -282,8 +282,9 @@ func TestWriteZeros(t *testing.T) {
 	}
 }
 
-// TestDamageWhileABlockIsFilled damages the file while HoldBytes fills it. Verify must report that,
-// because the checksum is computed from the bytes of fill and not from those in the file.
+// TestDamageWhileABlockIsFilled damages the file while HoldBytes fills it. Verify must report
+// that, because the checksum is computed from the bytes of fill and not from the bytes in the
+// file.
 func TestDamageWhileABlockIsFilled(t *testing.T) {
 	fs := newKeepingFS(t)
 	files := NewFiles(fs, t.TempDir())
