@@ -19,7 +19,7 @@ const (
 	maxReason   = 1024 // bytes
 )
 
-// verdict is what an answer decides.
+// verdict is the decision that an answer states.
 type verdict byte
 
 const (
@@ -27,7 +27,7 @@ const (
 	no               // refused, and another try would be refused too
 	later            // refused, but another try may succeed
 	secret           // refused: the other side does not know the secret
-	noSecret         // refused: one side has a secret, and the other none
+	noSecret         // refused: one side has a secret, and the other has none
 	verdicts
 )
 

@@ -21,8 +21,8 @@ const answerTimeout = 20 * time.Second
 // Dial connects to the port of another process and shakes hands. It does not retry; IsFinal
 // reports whether another try after the error is useless. If the last answer was damaged, the
 // other side may already use the connection. In that case Dial returns both the connection and
-// the error. The caller must close the connection. A caller that reports the error to others
-// must do that first.
+// the error. The caller must close the connection. A caller that reports the error to other
+// processes must do so before it closes the connection.
 func (p *Port) Dial(ctx context.Context, address string, h Hello) (net.Conn, error) {
 	nc, err := p.cfg.Net.Dial(ctx, address)
 	if err != nil {
@@ -77,7 +77,7 @@ func (p *Port) introduce(ctx context.Context, nc net.Conn, address string, h Hel
 }
 
 // limit sets the deadline of nc to the time d from now. If ctx has ended already, it sets a
-// deadline in the past. If ctx ends later, Dial does that.
+// deadline in the past. If ctx ends later, Dial sets such a deadline.
 func limit(ctx context.Context, nc net.Conn, d time.Duration) {
 	nc.SetDeadline(time.Now().Add(d))
 	if ctx.Err() != nil {

@@ -42,7 +42,7 @@
 // be replayed in the other direction. A proof covers the hello with its kind, scope and epoch,
 // so that it is not valid for another hello. The secret itself is never sent, only HMAC-SHA256
 // values for which it is the key. Without a secret the second and the third step are omitted.
-// If only one side has a secret, the answer is a refusal with that reason.
+// If only one side has a secret, the answer is a refusal that states this reason.
 //
 // A hello has 100 bytes, numbers in little endian:
 //

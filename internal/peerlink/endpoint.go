@@ -130,7 +130,8 @@ func (o *Opened) done(nc net.Conn) bool {
 	return !o.shut
 }
 
-// endpoint returns the open endpoint with the kind and scope of g, nil if there is none.
+// endpoint returns the open endpoint with the kind and scope of g, or nil if no such endpoint
+// is open.
 func (p *Port) endpoint(g *greeting) *Opened {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -78,7 +78,7 @@ func TestRefusals(t *testing.T) {
 	require.True(t, IsFinal(err))
 }
 
-// TestEpochs requires that an endpoint of a later epoch replaces an earlier one and notifies
+// TestEpochs requires that an endpoint of a later epoch replaces the open endpoint and notifies
 // its owner, that connections after Welcome stay open, and that no endpoint of an earlier epoch
 // can be opened any more.
 func TestEpochs(t *testing.T) {

@@ -87,8 +87,8 @@ func TestSecrets(t *testing.T) {
 }
 
 // TestProofs requires that a dialer is refused if it has no valid proof for its connection.
-// Instead of one, it sends zeros, the listener's own proof, a valid proof from another
-// connection, or a proof for another hello.
+// Instead of a valid proof, it sends zeros, the listener's own proof, a valid proof from
+// another connection, or a proof for another hello.
 func TestProofs(t *testing.T) {
 	p := listen(t, nil)
 	_, came := open(t, p, Endpoint{Kind: Rows})
@@ -133,7 +133,7 @@ func TestProofs(t *testing.T) {
 // damaging is a TCP network that changes one byte on its next connection.
 type damaging struct {
 	TCP
-	written, read atomic.Int64 // index of the byte to change; negative if there is none
+	written, read atomic.Int64 // index of the byte to change; negative if no byte is to be changed
 }
 
 func (d *damaging) Dial(ctx context.Context, address string) (net.Conn, error) {
@@ -164,8 +164,8 @@ func (c *damaged) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestDamagedHandshakes requires that a handshake in which any byte is changed fails, and that
-// its error does not say that the secrets differ. As long as the other side cannot use the
+// TestDamagedHandshakes requires that a handshake fails if any of its bytes is changed, and
+// that the error does not say that the secrets differ. As long as the other side cannot use the
 // connection, the error must allow another try.
 func TestDamagedHandshakes(t *testing.T) {
 	var d damaging

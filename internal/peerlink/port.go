@@ -215,7 +215,7 @@ func (p *Port) Bound() net.Addr { return p.listener.Addr() }
 // need no checksums.
 func (p *Port) Encrypted() bool { return p.cfg.TLS != nil }
 
-// Secret returns the length of the secret in bytes, 0 if there is none.
+// Secret returns the length of the secret in bytes. It is 0 if the port has no secret.
 func (p *Port) Secret() int { return len(p.cfg.Secret) }
 
 // AcceptError returns the error of the last try to accept a connection, such as a lack of file
@@ -348,7 +348,8 @@ func (r *refusals) next(now time.Time) (untold int, tell bool) {
 	return untold, true
 }
 
-// rest returns how many refusals of the current period were not logged, and resets the count.
+// rest returns the number of refusals of the current period that were not logged, and sets this
+// number to 0.
 func (r *refusals) rest() (untold int) {
 	untold, r.unlogged = r.unlogged, 0
 	return untold
