@@ -67,9 +67,9 @@ func (f TLSFiles) server(now time.Time) (*tls.Config, error) {
 }
 
 // Client returns the TLS configuration of a client, nil if f is zero. If CA is not set, the
-// client trusts the authorities of the operating system. If Cert and Key are set, it
-// authenticates itself. The server's certificate must be valid for the dialled name; if it has
-// a role, the role must be job manager.
+// client trusts the authorities of the operating system. If Cert and Key are set, the client
+// presents this certificate. The server's certificate must be valid for the dialled name; if it
+// has a role, the role must be job manager.
 func (f TLSFiles) Client() (*tls.Config, error) { return f.client(time.Now()) }
 
 func (f TLSFiles) client(now time.Time) (*tls.Config, error) {
@@ -128,7 +128,8 @@ func keyPair(certPEM, keyPEM []byte) (tls.Certificate, error) {
 	return cert, err
 }
 
-// authorities reads a file of certificates to trust. At least one of them must be valid now.
+// authorities reads a file of certificates to trust. At least one of these certificates must be
+// valid now.
 func authorities(path string, now time.Time) (*x509.CertPool, error) {
 	data, err := readPEM(path)
 	if err != nil {

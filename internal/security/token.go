@@ -162,9 +162,9 @@ func ReadToken(path string) (Token, error) {
 }
 
 // CreateToken returns the token in the file at path. If there is no file, it makes a token, the
-// file and missing folders, which only the user can access. Several processes that do so
-// concurrently get the same token. It returns an error for a file that ReadToken refuses, and
-// for a folder in which others may replace files.
+// file and missing folders, which only the user can access. Several processes that call
+// CreateToken concurrently get the same token. It returns an error for a file that ReadToken
+// refuses, and for a folder in which others may replace files.
 func CreateToken(path string) (Token, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
