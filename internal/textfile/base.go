@@ -92,9 +92,10 @@ const batchBytes = 1 << 20
 
 // consumer converts the records in a scanner to batches.
 type consumer interface {
-	// begin sets the part of the next records.
+	// begin sets the part to which the next records belong.
 	begin(p *part)
-	// flush delivers the records since the scanner's last cut, at least one.
+	// flush delivers the records since the last cut of the scanner. There is at least one
+	// record.
 	flush(rows int) error
 	// malformed returns the complaint about a malformed record. what is the outcome of the
 	// tokenizer, and at is the offset of the record in the part.

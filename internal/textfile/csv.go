@@ -205,7 +205,7 @@ type csvReader struct {
 	faults  []fault
 }
 
-// begin sets the part of the next records.
+// begin sets the part to which the next records belong.
 func (r *csvReader) begin(p *part) { r.part = p }
 
 // malformed returns the complaint about a malformed record that begins at offset at of the

@@ -19,7 +19,7 @@ const maxShards = 1 << 20
 // its first byte lies.
 type Plan struct {
 	parts  []part
-	ends   []int64 // ends[i] is the virtual offset after part i
+	ends   []int64 // ends[i] is the virtual offset after part i: the number of bytes in the bodies of parts 0 to i
 	shards int
 }
 

@@ -36,12 +36,12 @@
 //
 // Records are defined as in encoding/csv. Lines end in LF or CR LF; inside quotes, both are
 // read as a newline. Empty lines are ignored. A comment is a line that begins with the comment
-// byte. There are two differences from encoding/csv: a quote inside an unquoted cell is text,
-// and in files of one column an empty line after the header is a record with an empty cell,
-// unless it is the last line of the file. In such files an empty text, or a missing value in
-// the last line, must be written as "", which encoding/csv and other programs do. A CR alone
-// does not end a line: a header with a CR outside quotes is an error, and so is a file without
-// header that is a single line because its lines end in CR.
+// byte. There are two differences from encoding/csv. A quote inside an unquoted cell is text.
+// In files of one column, an empty line after the header is a record with an empty cell, unless
+// it is the last line of the file. In such files an empty text, or a missing value in the last
+// line, must be written as "", which encoding/csv and other programs do. A CR alone does not
+// end a line. Therefore a header with a CR outside quotes is an error. A file without a header
+// whose lines all end in CR would be a single line, and is an error too.
 //
 // # Errors
 //

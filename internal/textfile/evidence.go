@@ -150,9 +150,9 @@ func (e *evidence) nullable() bool {
 // Mixed is a column that is text although most or all of its values are numbers.
 type Mixed struct {
 	Column string
-	// Values is the number of values in the sample, and Texts is the number of them that are
-	// not numbers. If Long is set, some whole numbers are outside the range of int64, and Texts
-	// is the number of whole numbers that a conversion to float64 would change.
+	// Values is the number of values in the sample, and Texts is the number of these values
+	// that are not numbers. If Long is set, some whole numbers are outside the range of int64,
+	// and Texts is the number of whole numbers that a conversion to float64 would change.
 	Texts, Values int
 	Long          bool `json:",omitempty"`
 	// Path and Line are the position of the first of the Texts values, and Value is its text,
@@ -221,7 +221,7 @@ func (s *sample) lateCells() []bool {
 }
 
 // advance is called after each record. At the end of the sample it sets s.late to the columns
-// that need more records. Later it removes those that have enough.
+// that need more records. After that it removes columns for which enough records were examined.
 func (s *sample) advance() {
 	if s.rows == s.limit {
 		for i := range s.seen {

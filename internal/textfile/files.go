@@ -43,9 +43,9 @@ type File struct {
 
 // Resolve returns the files that match a pattern, sorted by the bytes of their paths. The
 // pattern is a file, a directory or a glob as in path/filepath. A directory stands for its
-// files, without those of its subdirectories. Names that begin with '.' or '_' are hidden: in a
-// directory they are always ignored, and for a glob unless its last element itself begins with
-// '.' or '_'. If nothing matches, the error lists similar names.
+// files, without the files of its subdirectories. Names that begin with '.' or '_' are hidden:
+// in a directory they are always ignored, and for a glob unless its last element itself begins
+// with '.' or '_'. If nothing matches, the error lists similar names.
 func Resolve(pattern string) ([]File, error) { return ResolveIn(nil, pattern) }
 
 // ResolveIn is Resolve for files in fsys, such as an embedded file system. Changes of such

@@ -177,8 +177,9 @@ func (s *scanner) skipLine() error {
 	}
 }
 
-// takeHeaders sets the body of every part to the byte after its header, and checks that the
-// headers are those of the layout. The body of a file without a record is empty.
+// takeHeaders sets the body of every part to the byte after its header, and checks that every
+// header agrees with names, the header of the layout. The body of a file without a record is
+// empty.
 func (t *text) takeHeaders(ctx context.Context, sc *scanner, names []string) error {
 	first := ""
 	for i := range t.parts {

@@ -17,7 +17,8 @@ import (
 // DefaultSampleRows is the default number of records from which types are inferred.
 const DefaultSampleRows = 10_000
 
-// InferOptions has what the caller already knows about the columns, which is then not inferred.
+// InferOptions has the facts about the columns that the caller already knows. They are not
+// inferred.
 type InferOptions struct {
 	// SampleRows is the number of records to examine; 0 means DefaultSampleRows.
 	SampleRows int
@@ -205,7 +206,7 @@ type sample struct {
 	seen    []evidence
 	rows    int
 	partial bool   // there are records that were not examined
-	problem string // what is wrong with the first record, if it is bad
+	problem string // description of the error in the first record, if it is bad
 	scratch []byte
 
 	known  func(column string) bool // whether the type of the column is given
@@ -255,7 +256,7 @@ func (s *sample) takeHeader(h header) error {
 	return s.start(len(h.names), h.path)
 }
 
-// start sets the number of columns, and their names if there are none yet.
+// start sets the number of columns, and their names if they have no names yet.
 func (s *sample) start(n int, path string) error {
 	if s.names == nil {
 		for i := range n {

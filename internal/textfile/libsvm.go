@@ -416,7 +416,7 @@ func (r *svmReader) record() (arrow.Record, error) {
 	return array.NewRecord(r.s.schema, columns, int64(rows)), nil
 }
 
-// nextWord returns the first word of b, which is empty if there is none, and the rest of b.
+// nextWord returns the first word of b and the rest of b. The word is empty if b has no word.
 func nextWord(b []byte) (word, rest []byte) {
 	i := 0
 	for i < len(b) && isBlank(b[i]) {
