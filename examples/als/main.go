@@ -78,8 +78,8 @@ var (
 	equations = shared.Scratch[[]float64]("equations")              // the equations of all items in sequence, laid out as in solve.go
 )
 
-// start draws the initial factors of the items. They depend only on the seed and the number of
-// items.
+// start draws the initial factors of the items. Each number depends only on the seed and on its
+// index.
 func (a args) start(ctx *comqueue.ComContext) error {
 	if len(lastItem.Get(ctx)) == 0 {
 		return errors.New("there are no ratings")

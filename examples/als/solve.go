@@ -31,8 +31,9 @@ func addTo(sums, f []float64, rating float64) {
 }
 
 // solve sets x to the minimum of Σ (r − f·x)² + λ·n·x², where the sum is over the n ratings in
-// the equations sums. It overwrites the matrix in sums with its Cholesky factor L. The matrix
-// equals L·Lᵀ. If there are no ratings, x is not changed.
+// the equations sums. It adds λ·n to the diagonal of the matrix in sums, and then overwrites
+// the matrix with its Cholesky factor L, where L·Lᵀ is the matrix. If there are no ratings, x
+// is not changed.
 func solve(sums []float64, lambda float64, x []float64) {
 	k := len(x)
 	a, n := sums[:k*k], sums[k*k+k]
