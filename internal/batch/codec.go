@@ -23,13 +23,13 @@ type Codec[T any] struct {
 // codecField is one struct field and its column. If T is not a struct, the codec has one
 // codecField, which describes T itself.
 type codecField struct {
-	name    string // column
+	name    string // name of the column
 	goName  string // Type.Field, for messages
 	typ     reflect.Type
 	offset  uintptr
 	pointer bool // the field is a pointer: nil is null
 	array   bool // the field, or the value that it points to, is a Go array such as [4]float64
-	kind    kind // of the column
+	kind    kind // kind of the column
 	dt      arrow.DataType
 }
 
@@ -52,7 +52,7 @@ var (
 //	[]float32                     vector32, or vector32[n] with dim=n
 //	[n]float64, [n]float32        vector[n], vector32[n]
 //	SparseVector                  sparse, or sparse[n] with the option size=n
-//	pointer to any of these       the same, nullable
+//	pointer to any of these       the type for the value pointed to, nullable
 //
 // Options follow the name in the tag: `column:"features,dim=4"`. Named types, such as type
 // Celsius float64, are treated as their underlying types. Nested structs, maps, interfaces,

@@ -257,7 +257,7 @@ func (c *Codec[T]) Record(mem memory.Allocator, rows []T) (arrow.Record, error) 
 	return app.NewRecord(), nil
 }
 
-// Rows returns all rows of a batch as values that share nothing with it.
+// Rows returns all rows of a batch as values that share no memory with it.
 func (c *Codec[T]) Rows(rec arrow.Record) ([]T, error) {
 	r, err := c.Bind(rec.Schema())
 	if err != nil {

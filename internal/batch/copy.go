@@ -63,8 +63,8 @@ func newSource(d arrow.ArrayData) (source, error) {
 	return s, nil
 }
 
-// open sets the children of s. The array uses n of their rows from row start on, or all rows if
-// n is negative.
+// open sets the children of s. The array uses rows start to start+n-1 of the children, or all
+// their rows if n is negative.
 func (s *source) open(children []arrow.ArrayData, start, n int) error {
 	s.children = make([]source, len(children))
 	for i, child := range children {
@@ -92,12 +92,12 @@ type sink struct {
 	dt      arrow.DataType
 	layout  layout
 	width   int
-	rows    int  // measured
-	text    int  // measured: bytes of layoutText
-	hasNull bool // measured: some source may have nulls
+	rows    int  // measured number of rows
+	text    int  // measured number of bytes of layoutText
+	hasNull bool // measured: whether some source may have nulls
 
 	at       int // number of rows copied so far
-	atEnd    int // bytes of text, or rows of the child, copied so far
+	atEnd    int // number of bytes of text, or of rows of the child, copied so far
 	valid    *memory.Buffer
 	data     *memory.Buffer
 	offs     *memory.Buffer

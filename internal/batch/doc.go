@@ -20,7 +20,7 @@
 //	app := codec.Appender(mem)
 //	defer app.Release()
 //	err = app.Append(Point{...})               // many times
-//	rec, err := app.NewRecord()                // owned
+//	rec := app.NewRecord()                     // owned
 //	defer rec.Release()
 //
 //	rd, err := codec.Bind(rec.Schema())        // names and types checked once

@@ -23,7 +23,7 @@ const (
 	typeUnion         = 14
 )
 
-const maxNesting = 32 // of types; supported types have at most two levels
+const maxNesting = 32 // limit of the nesting of types; supported types have at most two levels
 
 var (
 	errFlat   = errors.New("its metadata is damaged")

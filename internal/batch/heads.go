@@ -95,8 +95,8 @@ type Footer struct {
 // FileBlock is the position of a message in a file.
 type FileBlock struct {
 	Offset int64
-	Head   int64 // bytes of the metadata, with the length before it
-	Body   int64 // bytes of the body
+	Head   int64 // number of bytes of the metadata, including the length before the metadata
+	Body   int64 // number of bytes of the body
 }
 
 // ReadFooter returns the footer encoded in b. It returns an error if the encoding is damaged.

@@ -218,7 +218,7 @@ func (s *StreamReader) Release() {
 // buffers grow only as bytes arrive.
 type messageReader struct {
 	r     io.Reader
-	shape shape // of record batches, once the schema is known
+	shape shape // shape of record batches; set once the schema is known
 	omit  *omission
 	meta  []byte
 	body  []byte

@@ -175,8 +175,8 @@ type entry struct {
 }
 
 // SortIndices returns the row numbers of rec in the order of the keys. Rows that are equal in
-// all keys keep their order; so do all rows if there are no keys. The result uses the memory of
-// dst if its capacity suffices.
+// all keys keep their order. If there are no keys, all rows keep their order. The result uses
+// the memory of dst if its capacity suffices.
 //
 // The first key decides most comparisons, so it is converted to 64 bits per row beforehand;
 // rows in which it is null are sorted separately. If the bits of two rows are equal, all keys

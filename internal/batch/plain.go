@@ -52,7 +52,7 @@ func ReadSchema(r io.Reader) (schema *arrow.Schema, err error) {
 
 // SchemaMessage returns the schema message with which a stream begins.
 func SchemaMessage(schema *arrow.Schema) ([]byte, error) {
-	const endMark = 8 // bytes
+	const endMark = 8 // bytes of the end mark
 	var out bytes.Buffer
 	w := ipc.NewWriter(&out, ipc.WithSchema(schema))
 	if err := w.Close(); err != nil {

@@ -23,8 +23,8 @@ func (e *TextError) Error() string {
 	return fmt.Sprintf("column %q, row %d of the batch: %v", e.Column, e.Row, e.Why())
 }
 
-// Why returns the error without column and row, for callers that know a better position than
-// the row of the batch.
+// Why returns the error without column and row, for callers that know a more useful position
+// than the row number in the batch.
 func (e *TextError) Why() error { return notText(e.Text) }
 
 // longestText bounds the number of bytes of a text that messages show.

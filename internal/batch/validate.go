@@ -18,8 +18,8 @@ var ErrReleased = errors.New("it was released already: whoever keeps a batch cal
 // false for a batch without columns.
 func Released(rec arrow.Record) bool { return rec.NumCols() < int64(rec.Schema().NumFields()) }
 
-// maxRows is the largest number of rows of a batch, also of a batch without columns: row
-// numbers in Concat, and offsets of text, have 32 bits.
+// maxRows is the largest number of rows of a batch, with or without columns. Its reason is that
+// row numbers in Concat, and offsets of text, have 32 bits.
 const maxRows = math.MaxInt32
 
 // Validate checks a batch that comes from outside. It must have at most maxRows rows. Every

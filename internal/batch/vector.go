@@ -14,7 +14,7 @@ import (
 type SparseVector struct {
 	Size    int       // number of components; 0 means unknown
 	Indices []int32   // ascending, each from 0 to Size-1
-	Values  []float64 // Values[k] is the component Indices[k]
+	Values  []float64 // Values[k] is the component with the index Indices[k]
 }
 
 // Validate returns an error unless indices and values have equal length, and indices strictly
