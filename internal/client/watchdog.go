@@ -70,8 +70,8 @@ func (v *watchdog) turn() (passed time.Duration, heard bool) {
 	return min(passed, 2*watchdogTick), heard
 }
 
-// suspended returns the length of the time in which this process did not run, if that time
-// ended only now or less than suspension ago, and 0 otherwise.
+// suspended returns the length of the time in which this process did not run, if that time ends
+// now or ended less than suspension ago. Otherwise it returns 0.
 func (v *watchdog) suspended() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
