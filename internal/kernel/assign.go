@@ -75,9 +75,10 @@ type search struct {
 	rest int // number of next chunks in which guesses are not tried
 }
 
-// assign finds the nearest centre of every row of a chunk and leaves the bits of its squared
-// distance in s.key. Testing the guesses costs one distance per row. If few guesses are right,
-// as in the first supersteps or for overlapping clusters, they are not tested in most chunks.
+// assign finds the nearest centre of every row of a chunk and leaves the bits of the squared
+// distance to it in s.key. Testing the guesses costs one distance per row. If few guesses are
+// right, as in the first supersteps or for overlapping clusters, they are not tested in most
+// chunks.
 func (s *search) assign(x []float64, c *Centers, assign []int32) {
 	var todo []int32
 	if s.rest == 0 {

@@ -171,8 +171,8 @@ func (a *Assigner[T]) roots(dist []float64) {
 	}
 }
 
-// assign finds the nearest centre of every row of a chunk and leaves its squared distance in
-// a.square. The guesses are tested first, unless most guesses were wrong in the previous
+// assign finds the nearest centre of every row of a chunk and leaves the squared distance to it
+// in a.square. The guesses are tested first, unless most guesses were wrong in the previous
 // chunks. The test of a right guess costs nothing, because the distance to this centre is
 // needed anyway. A row within the reach of its guessed centre needs no search.
 func (a *Assigner[T]) assign(x []T, near []int32) {

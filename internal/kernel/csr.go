@@ -86,8 +86,8 @@ func (x *CSR) Before(y *CSR) { x.next = y }
 // tests neither that entries are within the slices nor that columns are below d.
 func (x CSR) checked(k dispatch, i, d int) int { return x.checkedUpTo(k, i, d, callSize) }
 
-// checkedUpTo is checked with a limit of size entries for all rows together; a single row may
-// have more.
+// checkedUpTo does the work of checked, with size in place of callSize as the limit for the
+// number of entries of all rows together. A single row may have more entries.
 func (x CSR) checkedUpTo(k dispatch, i, d, size int) int {
 	if !k.avx2 {
 		return 0

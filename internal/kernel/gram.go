@@ -1,8 +1,8 @@
 package kernel
 
 // Gram is the work space of [Gram.AddRows]. For 256 features or more, AddRows allocates half a
-// megabyte at its first call and reuses that later. The zero value is ready to use. Only one
-// goroutine at a time may use a Gram.
+// megabyte at its first call and reuses this memory later. The zero value is ready to use. Only
+// one goroutine at a time may use a Gram.
 type Gram struct{ right []float64 }
 
 // AddRows adds to out the weighted products of the features of the n rows of x, in row order:

@@ -3,9 +3,9 @@ package kernel
 import "math"
 
 // CSR is a block of sparse rows: the entries of row i are Col[p] and Val[p] for p from
-// RowPtr[i] to RowPtr[i+1], columns ascending. Results depend on the order of the entries. The
-// caller must pass valid columns: a column that is outside of the other operand panics, like
-// any index out of range.
+// RowPtr[i] to RowPtr[i+1]-1, with ascending columns. Results depend on the order of the
+// entries. The caller must pass valid columns: a column that is outside of the other operand
+// panics, like any index out of range.
 type CSR struct {
 	RowPtr []int64
 	Col    []int32
