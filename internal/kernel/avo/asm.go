@@ -23,8 +23,8 @@ type float struct {
 	lanes  int    // elements of a YMM register
 	elem   string // Go type
 
-	move, add, sub, mul     func(ops ...op.Op) // on packed elements
-	move1, add1, mul1, sub1 func(ops ...op.Op) // on one element
+	move, add, sub, mul     func(ops ...op.Op) // instructions on packed elements
+	move1, add1, mul1, sub1 func(ops ...op.Op) // instructions on one element
 	broadcast               func(ops ...op.Op)
 }
 

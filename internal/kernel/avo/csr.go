@@ -58,8 +58,8 @@ func highestColumn() {
 // for columns and values.
 type entries struct{ col, val, w reg.GPVirtual }
 
-// product returns the product of the entry that is ahead entries after the index p and the
-// element of w for its column.
+// product returns the product of the entry at index p+ahead and the element of w for the column
+// of this entry.
 func (e entries) product(p reg.GPVirtual, ahead int) reg.VecVirtual {
 	j, v := a.GP64(), a.XMM()
 	a.MOVLQSX(atIndex(e.col, p, 4, 4*ahead), j)

@@ -10,7 +10,7 @@ import (
 
 // elementaries writes the elementary functions for four arguments at a time. Each lane goes
 // through the operations of the scalar form in the same order. A group is left to the scalar
-// form if one of its arguments takes another branch there.
+// form if one of its arguments takes another branch of the scalar form.
 func elementaries() {
 	everyFunction("")
 }

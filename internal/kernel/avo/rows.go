@@ -22,7 +22,7 @@ func rows() {
 // of float64 has one pointer, to row 0; a group of float32 has two, to rows 0 and 4.
 type group struct {
 	f        float
-	p        []reg.GPVirtual // to rows 0 and 4
+	p        []reg.GPVirtual // pointers to rows 0 and 4
 	s, s3    reg.GPVirtual   // s is the distance of rows in bytes, s3 is three times s
 	acc      reg.VecVirtual
 	withSelf bool // the second factor of the products is the row itself
@@ -224,7 +224,7 @@ func dotRows(f float, name, doc string, vector bool) {
 	}
 	forward := func(groups int) {
 		a.ADDQ(op.Imm(uint64(32*groups)), out)
-		skipped := a.GP64() // bytes of the rows that are done
+		skipped := a.GP64() // number of bytes of the rows that are done
 		a.MOVQ(s, skipped)
 		a.IMUL3Q(op.Imm(uint64(groups*f.lanes)), skipped, skipped)
 		a.ADDQ(skipped, x)

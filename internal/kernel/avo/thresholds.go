@@ -80,7 +80,7 @@ func scanThresholds() {
 		a.VPSUBQ(leftG, allG, rightG)
 		a.VPSUBQ(leftH, allH, rightH)
 		// side returns the part of the score for one side of the thresholds. It removes from
-		// valid the thresholds for which this side is not allowed as a child.
+		// valid the thresholds for which this side is not eligible as a child.
 		var valid reg.Register
 		side := func(sumG, sumH reg.VecVirtual) reg.VecVirtual {
 			any, next := a.ZMM(), a.K()
