@@ -118,7 +118,7 @@ func readAnswer(r io.Reader, follows []byte) error {
 	return refused
 }
 
-// The two sides of a proof, as they are included in its HMAC.
+// The names of the two sides, one of which the HMAC of a proof includes.
 const (
 	dialer   = "superstep connection: dialer"
 	listener = "superstep connection: listener"

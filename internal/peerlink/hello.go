@@ -40,7 +40,7 @@ type Hello struct {
 	To      uint32 // the listener's number
 	Size    uint32 // number of processes or ranks, as configured at the dialer
 	Channel uint32 // number of the channel between the two ranks
-	Try     uint32 // number of the dialer's try, if it counts them
+	Try     uint32 // number of the dialer's try, if the dialer counts its tries
 	Sums    bool   // the data on the connection have checksums
 }
 
@@ -52,7 +52,7 @@ type greeting struct {
 	nonce      [nonceBytes]byte
 }
 
-// name is the first 16 bytes of the SHA-256 of a name.
+// name has the first 16 bytes of the SHA-256 of the name of a job or scope.
 type name [16]byte
 
 func nameOf(s string) (n name) {

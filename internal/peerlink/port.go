@@ -17,7 +17,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Config configures the address of a port, and what its peers must prove.
+// Config has the addresses of a port, and the requirements for its peers.
 type Config struct {
 	// Listen is the address at which connections are accepted, host or host:port; "" means the
 	// loopback address. Without a port number, or with port 0, the first free port from
@@ -107,7 +107,7 @@ type Port struct {
 }
 
 // Listen opens a port and starts to accept connections. A connection waits for at most a second
-// for its endpoint to open. The caller must close the port after everything that uses it.
+// for its endpoint to open. The caller must close the port after everything that uses the port.
 func Listen(cfg Config) (*Port, error) {
 	cfg = cfg.completed()
 	ctx, stop := context.WithCancel(context.Background())
