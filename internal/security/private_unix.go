@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// privateFolder is the name of the user's folder in the temporary directory.
+// privateFolder returns the name of the user's folder in the temporary directory.
 func privateFolder() string { return fmt.Sprintf("superstep-%d", os.Getuid()) }
 
 // openPrivate opens a file for reading, and refuses it unless checkPrivate accepts its owner
@@ -134,8 +134,8 @@ func takeBack(dir string) error {
 	})
 }
 
-// checkFolder returns an error if users other than this one and root could replace files in the
-// folder.
+// checkFolder returns an error if users other than this user and root could replace files in
+// the folder.
 func checkFolder(dir string) error {
 	link, err := os.Lstat(dir)
 	if err != nil {

@@ -39,7 +39,7 @@ type TLSFiles struct {
 // IsZero reports whether there are no files.
 func (f TLSFiles) IsZero() bool { return f == TLSFiles{} }
 
-// Server returns the TLS configuration of a server, nil if f is zero. If CA is set, clients
+// Server returns the TLS configuration of a server, or nil if f is zero. If CA is set, clients
 // must present a certificate that one of its authorities has signed; if that certificate has a
 // role, the role must be task manager or client. Only TLS 1.3 is accepted.
 func (f TLSFiles) Server() (*tls.Config, error) { return f.server(time.Now()) }
@@ -66,7 +66,7 @@ func (f TLSFiles) server(now time.Time) (*tls.Config, error) {
 	return config, nil
 }
 
-// Client returns the TLS configuration of a client, nil if f is zero. If CA is not set, the
+// Client returns the TLS configuration of a client, or nil if f is zero. If CA is not set, the
 // client trusts the authorities of the operating system. If Cert and Key are set, the client
 // presents this certificate. The server's certificate must be valid for the dialled name; if it
 // has a role, the role must be job manager.
