@@ -14,8 +14,8 @@
 //	}
 //
 // The facts that are determined when the job is built ([File], [Layout], [LibSVMLayout]) are
-// plain data. Opening verifies the files: a file that has changed since then is an error, and
-// so is a file that changes while it is read.
+// plain data. Opening verifies the files: a file that has changed since the job was built is an
+// error, and so is a file that changes while it is read.
 //
 // # Cutting
 //

@@ -38,7 +38,8 @@ func (e Encoding) normal() (Encoding, error) {
 	return e, fmt.Errorf("the encoding %q is not known: want utf-8, utf-16, latin1 or windows-1252", string(e))
 }
 
-// windows1252 has the characters for the bytes 0x80 to 0x9f; 0 means that there is none.
+// windows1252 has the characters for the bytes 0x80 to 0x9f; 0 means that the byte has no
+// character.
 var windows1252 = [32]rune{
 	'€', 0, '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', 0, 'Ž', 0,
 	0, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', 0, 'ž', 'Ÿ',
@@ -48,7 +49,7 @@ var windows1252 = [32]rune{
 type decoder struct {
 	src      io.Reader
 	encoding Encoding
-	order    binary.ByteOrder // of UTF-16; nil as long as it is not determined
+	order    binary.ByteOrder // byte order of UTF-16; nil while it is not determined
 	in       []byte           // bytes that were read but not decoded yet
 	at       int64            // offset of in[0]
 	out      []byte           // bytes that were decoded but not returned yet
@@ -159,9 +160,9 @@ func (d *decoder) decide() (err error) {
 
 // orderOf returns the byte order of UTF-16 without a mark. It is the order in which the text
 // has line ends. If the text has line ends in neither order, it is the order in which it has
-// more ASCII characters; every delimited text has some. In the wrong order a line end is not a
-// character, and most ASCII characters become rare characters. Bytes that are clearly not
-// UTF-16 are an error.
+// more ASCII characters; every delimited text has some ASCII characters. In the wrong order a
+// line end is not a character, and most ASCII characters become rare characters. Bytes that are
+// clearly not UTF-16 are an error.
 func orderOf(b []byte) (binary.ByteOrder, error) {
 	var lines, ascii [2]int // little-endian, and big-endian
 	orders := []binary.ByteOrder{binary.LittleEndian, binary.BigEndian}

@@ -176,8 +176,8 @@ func (m Mixed) String() string {
 	return fmt.Sprintf("column %q is text as %d of %s %s, the first at %s:%d: %s", m.Column, m.Texts, plural(m.Values, "value"), are, m.Path, m.Line, m.Value)
 }
 
-// tell appends a Mixed for column c to l.Mixed if the type of the column was inferred and its
-// values are mixed or too long.
+// tell appends a Mixed for column c to l.Mixed if the type of the column was inferred, and e is
+// mixed or long.
 func (s *sample) tell(l *Layout, c batch.Column, e *evidence, inferred bool) error {
 	if inferred && (e.mixed() || e.long()) {
 		m := Mixed{Column: c.Name, Texts: e.texts, Values: e.texts + e.numbers}
@@ -199,7 +199,7 @@ func (s *sample) tell(l *Layout, c batch.Column, e *evidence, inferred bool) err
 // up to the first value of the column, and from there as many records as a sample has.
 type lateColumn struct {
 	at    int
-	until int // number of rows after which no more are examined; 0 before the first value
+	until int // number of rows after which no more rows are examined; 0 before the first value
 }
 
 // full reports whether no more records need to be examined.

@@ -95,16 +95,16 @@ func noColumn(name string, have []string) error {
 	return fmt.Errorf("there is no column %q; the columns are %s", name, nameList(have))
 }
 
-// InferCSV reads the headers of all files and the first records, and returns the columns. A
-// column is bool if all its values are true or false, else int64, else float64, else utf8. If a
-// whole number is outside the range of int64, the column is float64 if float64 represents every
-// whole number in it exactly; otherwise it is utf8, because such numbers are often identifiers,
-// which rounding could make equal. Missing values fit every type. If a column has no value in
-// the sample, more records are read up to its first value, and from there as many records as a
-// sample has. A column without any value is utf8. A column is nullable if a value is missing in
-// the sample, or if the sample does not include all records of the input. Malformed records are
-// ignored here; reading reports them. Empty files are skipped, but it is an error if all files
-// are empty.
+// InferCSV reads the headers of all files and the first records, and returns the columns. The
+// type of a column is the first of bool, int64, float64 and utf8 that fits all its values; only
+// true and false are values of bool. If a whole number is outside the range of int64, the
+// column is float64 if float64 represents every whole number in it exactly; otherwise it is
+// utf8, because such numbers are often identifiers, which rounding could make equal. Missing
+// values fit every type. If a column has no value in the sample, more records are read up to
+// its first value, and from there as many records as a sample has. A column without any value
+// is utf8. A column is nullable if a value is missing in the sample, or if the sample does not
+// include all records of the input. Malformed records are ignored here; reading reports them.
+// Empty files are skipped, but it is an error if all files are empty.
 func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (Layout, error) {
 	d, err := d.normal()
 	if err != nil {
@@ -418,7 +418,8 @@ func (s *sample) lineOf(path string, offset int64) (line int64, err error) {
 	return int64(lines), nil
 }
 
-// lineCounter is the number of the line in which the next byte written to it lies.
+// lineCounter counts lines. Its value is the number of the line that contains the next byte
+// written to it.
 type lineCounter int64
 
 func (n *lineCounter) Write(b []byte) (int, error) {

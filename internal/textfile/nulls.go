@@ -21,8 +21,8 @@ type nullTokens struct {
 	words   []string
 }
 
-// newNullTokens returns the null tokens of a dialect. Without NullTokens they are the empty
-// cell and the usual spellings.
+// newNullTokens returns the null tokens of a dialect. If d.NullTokens is nil, they are the
+// empty cell and the usual spellings.
 func newNullTokens(d Dialect) *nullTokens {
 	if d.NullTokens == nil {
 		return &nullTokens{empty: true, typical: true}

@@ -187,7 +187,7 @@ func parseBool(b []byte) (bool, error) {
 	return false, errNotBool
 }
 
-// isBoolWord reports whether b is a bool but not a number, such as 0 or 1.
+// isBoolWord reports whether b is a bool that is not written as a number (0 or 1).
 func isBoolWord(b []byte) bool {
 	_, err := parseBool(b)
 	return err == nil && len(b) > 1

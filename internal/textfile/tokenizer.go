@@ -352,8 +352,8 @@ func hasCRLF(b []byte) bool {
 	}
 }
 
-// unescape appends the text of an escaped cell to dst, in which doubled quotes are replaced by
-// one quote, and CR LF by a newline.
+// unescape appends the text of the escaped cell b to dst. It replaces every doubled quote by
+// one quote, and every CR LF by a newline.
 func unescape(dst, b []byte, quote byte) []byte {
 	for i := 0; i < len(b); i++ {
 		c := b[i]

@@ -233,7 +233,7 @@ func (c *counted) Read(b []byte) (int, error) {
 type members struct {
 	*gzip.Reader
 	from *bufio.Reader
-	file *counted // the reader from which from reads
+	file *counted // the reader that the field from reads
 }
 
 func newMembers(from *bufio.Reader, file *counted) (*members, error) {
