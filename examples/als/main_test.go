@@ -170,8 +170,8 @@ func check(t *testing.T, a args, path string) {
 	require.InEpsilonSlice(t, want, squares, 1e-8)
 	require.Len(t, rows, len(best))
 	for _, got := range rows {
-		require.Equal(t, best[got.User].Item, got.Item, "user %d", got.User)
-		require.InDelta(t, best[got.User].Rating, got.Rating, 1e-8, "user %d", got.User)
+		require.Equal(t, best[got.User].Item, got.Item, "the item of user %d must equal the item of the reference", got.User)
+		require.InDelta(t, best[got.User].Rating, got.Rating, 1e-8, "the rating of user %d must equal the rating of the reference", got.User)
 	}
 	again, series := run(t, a, 3)
 	require.Equal(t, rows, again)
