@@ -70,7 +70,7 @@ func same[T Float](t require.TestingT, want, got []T, msg ...any) {
 	}
 	for _, v := range got[:len(got)+guard][len(got):] {
 		if v != guardValue {
-			require.Fail(t, "the guard values after the slice were changed", msg...)
+			require.Fail(t, "the guard values after the slice must not be changed", msg...)
 		}
 	}
 }
