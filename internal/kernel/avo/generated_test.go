@@ -28,7 +28,7 @@ func TestCommittedFilesAreGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(want, got) {
-			t.Errorf("%s is not what the generator writes: run go generate in the package", filepath.Base(file))
+			t.Errorf("%s must equal the output of the generator: run go generate in the package", filepath.Base(file))
 		}
 	}
 }
