@@ -104,7 +104,7 @@ func TestRowsAreThoseOfMemory(t *testing.T) {
 		part, err := batch.Slice(rows, 3, 5)
 		require.NoError(t, err)
 		rows.Release()
-		require.NotZero(t, region.Size(), "a slice still refers to the region")
+		require.NotZero(t, region.Size(), "the region must not be freed while a slice refers to it")
 		require.Equal(t, batchtest.Rows(want)[3:5], batchtest.Rows(part))
 		part.Release()
 		require.Zero(t, region.Size())
@@ -376,7 +376,7 @@ func TestManySmallRegions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, byte(7), block[99])
 	require.True(t, Contains(block[99:]))
-	require.Less(t, len(fs.files), 20, "number of mappings")
+	require.Less(t, len(fs.files), 20, "small regions must share mappings")
 	requireEmpty(t, dir)
 
 	p := regions[n/2].parts[0]
