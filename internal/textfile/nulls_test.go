@@ -30,7 +30,7 @@ func TestUsualNulls(t *testing.T) {
 				require.Equal(t, 1, rec.Column(i).NullN(), cell)
 				require.True(t, rec.Column(i).IsNull(1), cell)
 			}
-			require.Equal(t, word == "" && quoted == 0, rec.Column(3).IsNull(1), "in a text column only an unquoted empty cell is missing; the word is %q", word)
+			require.Equal(t, word == "" && quoted == 0, rec.Column(3).IsNull(1), "in a text column only an unquoted empty cell must be missing; the word is %q", word)
 			if word == "" {
 				require.Empty(t, spelled)
 			} else {
