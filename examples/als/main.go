@@ -1,8 +1,9 @@
 // Command als recommends items to users, based on ratings of items by users. It factors the
-// matrix of ratings by alternating least squares: with the factors of the items fixed, the
-// factors of each user are the solution of a small least squares problem, and with the factors
-// of the users fixed, those of each item are (Zhou, Wilkinson, Schreiber and Pan, "Large-Scale
-// Parallel Collaborative Filtering for the Netflix Prize", 2008).
+// matrix of ratings by alternating least squares (Zhou, Wilkinson, Schreiber and Pan,
+// "Large-Scale Parallel Collaborative Filtering for the Netflix Prize", 2008). Two steps
+// alternate. The first fixes the factors of the items, and computes the factors of each user by
+// solving a small least squares problem. The second does the same with users and items
+// exchanged.
 package main
 
 import (
@@ -55,8 +56,8 @@ func valid(r rated) (rated, error) {
 	return r, nil
 }
 
-// recommendation is a row of the result: among the items that a user has not rated, the one with
-// the highest rating according to the factors.
+// recommendation is a row of the result. Of the items that the user has not rated, it has the
+// item with the highest rating according to the factors.
 type recommendation struct {
 	User, Item int64
 	Rating     float64
@@ -77,7 +78,8 @@ var (
 	equations = shared.Scratch[[]float64]("equations")              // the equations of all items in sequence, laid out as in solve.go
 )
 
-// start draws the initial factors of the items. Each depends only on the seed and the index.
+// start draws the initial factors of the items. Each number depends only on the seed and on its
+// index.
 func (a args) start(ctx *comqueue.ComContext) error {
 	if len(lastItem.Get(ctx)) == 0 {
 		return errors.New("there are no ratings")

@@ -170,8 +170,8 @@ func check(t *testing.T, a args, path string) {
 	require.InEpsilonSlice(t, want, squares, 1e-8)
 	require.Len(t, rows, len(best))
 	for _, got := range rows {
-		require.Equal(t, best[got.User].Item, got.Item, "user %d", got.User)
-		require.InDelta(t, best[got.User].Rating, got.Rating, 1e-8, "user %d", got.User)
+		require.Equal(t, best[got.User].Item, got.Item, "the item of user %d must equal the item of the reference", got.User)
+		require.InDelta(t, best[got.User].Rating, got.Rating, 1e-8, "the rating of user %d must equal the rating of the reference", got.User)
 	}
 	again, series := run(t, a, 3)
 	require.Equal(t, rows, again)
@@ -214,8 +214,8 @@ func TestBadRatings(t *testing.T) {
 	}
 }
 
-// TestState requires that the queue has all of its state under kept keys: the result stays the
-// same if everything else is dropped between supersteps.
+// TestState requires that the kept keys hold the whole state of the queue: the result must not
+// change if all other objects are dropped between supersteps.
 func TestState(t *testing.T) {
 	a := args{Factors: 3, Lambda: 0.05, Steps: 3, Seed: 1}
 	want, _ := run(t, a, 2)

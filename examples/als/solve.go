@@ -3,20 +3,22 @@ package main
 import "math"
 
 // The equations for the k factors of a user or item are size(k) sums over its ratings. Let r be
-// a rating and f the factors of the item or user at the other side of the rating. The sums are
-// those of f·fᵀ, a k×k matrix row by row, then those of r·f, and then the number of ratings.
+// a rating and f the factors of the item or user at the other side of the rating. The equations
+// have, in this order, the sum of f·fᵀ (a k×k matrix, row by row), the sum of r·f, and the
+// number of ratings.
 
 func size(k int) int { return k*k + k + 1 }
 
-// of returns the n numbers of one item in all, which has n numbers for each item. Items count
-// from 1.
+// of returns the n numbers of the given item. The slice all has n numbers for each item. Items
+// count from 1.
 func of(all []float64, item int64, n int) []float64 {
 	lo := (int(item) - 1) * n
 	return all[lo : lo+n : lo+n]
 }
 
-// addTo adds a rating to the equations in sums, with the factors f of the other side. The
-// conversions of products forbid fused multiply-add: the bits are the same on all processors.
+// addTo adds a rating to the equations in sums. f has the factors of the item or user at the
+// other side. The conversions of products forbid fused multiply-add, so that the results have
+// the same bits on all processors.
 func addTo(sums, f []float64, rating float64) {
 	k := len(f)
 	for i, x := range f {
@@ -29,8 +31,9 @@ func addTo(sums, f []float64, rating float64) {
 }
 
 // solve sets x to the minimum of Σ (r − f·x)² + λ·n·x², where the sum is over the n ratings in
-// the equations sums. It overwrites sums with the Cholesky factor L of the matrix, which is
-// L·Lᵀ. If there are no ratings, x is not changed.
+// the equations sums. It adds λ·n to the diagonal of the matrix in sums, and then overwrites
+// the matrix with its Cholesky factor L, where L·Lᵀ is the matrix. If there are no ratings, x
+// is not changed.
 func solve(sums []float64, lambda float64, x []float64) {
 	k := len(x)
 	a, n := sums[:k*k], sums[k*k+k]

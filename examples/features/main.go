@@ -40,7 +40,7 @@ type (
 		Country string
 		Since   int64
 	}
-	sum struct { // of the orders of a customer
+	sum struct { // sums over the orders of a customer
 		Orders         int64
 		Spent, Largest float64
 	}

@@ -83,7 +83,7 @@ func TestFeatures(t *testing.T) {
 		}
 	}
 	require.Equal(t, 8, idle)
-	ids := slices.Sorted(maps.Keys(want)) // as all ids have three digits, their order as text is that of the numbers
+	ids := slices.Sorted(maps.Keys(want)) // all ids have three digits, so sorting them as text sorts them by number
 	for i, l := range got[1:] {
 		require.Equal(t, ids[i], l[0])
 	}

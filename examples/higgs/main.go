@@ -1,6 +1,6 @@
-// Command higgs separates collisions of particles that produced a Higgs boson from others. It
-// trains gradient-boosted trees until they no longer improve on rows to which they are not
-// fitted.
+// Command higgs separates collisions of particles that produced a Higgs boson from other
+// collisions. It trains gradient-boosted trees until they no longer improve on rows to which
+// they are not fitted.
 package main
 
 import (
@@ -40,8 +40,9 @@ func (a args) Validate() error {
 	return picture.Valid(a.Plot)
 }
 
-// read returns a dataset of the rows in the file at path, or in the bundled file instead if
-// path is "". In the bundled files, column c0 is the label, and c1 to c28 are features.
+// read returns a dataset of the rows in the file at path, or in the bundled file with the name
+// instead if path is "". In the bundled files, column c0 is the label, and c1 to c28 are
+// features.
 func read(b *engine.Builder, path, instead string) *engine.Dataset {
 	csv := operators.CSVOptions{Delimiter: '\t'}
 	if path == "" {

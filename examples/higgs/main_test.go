@@ -33,8 +33,8 @@ func run(t *testing.T, dir string, args ...string) (code int, out, errOut string
 }
 
 // TestCollisions requires an area under the ROC curve of more than 0.82 on the 500 test rows.
-// With the same rule for the end of training, XGBoost 3.2 reaches an area of 0.8305 and
-// LightGBM 4.7 one of 0.8337. The standard error of the area is 0.018.
+// With the same rule for stopping the training, XGBoost 3.2 reaches an area of 0.8305 and
+// LightGBM 4.7 an area of 0.8337. The standard error of the area is 0.018.
 func TestCollisions(t *testing.T) {
 	dir := t.TempDir()
 	code, out, errOut := run(t, dir, "--model", "model.json", "--plot", "curves.png")

@@ -47,8 +47,9 @@ func report(a args, r *engine.Result) error {
 // printedFeatures is the number of features that are printed.
 const printedFeatures = 5
 
-// printFeatures prints the total gain of the most important features, and by how much each of
-// them changes the log odds that are predicted for a row in which all features are 1.
+// printFeatures prints the total gain of the most important features. For each of these it also
+// prints its contribution to the log odds that are predicted for a row in which all features
+// are 1.
 func printFeatures(m *gbdt.Model) error {
 	x, err := m.Ensemble.Explainer(tree.ExplainOptions{})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// noneAdded returns an error if rows, which are read from path, have a column with the same
-// name as one that the predictions add.
+// noneAdded returns an error if rows, which are read from path, have a column with the name of
+// a column that the predictions add.
 func noneAdded(path string, rows *engine.Dataset) error {
 	for _, name := range []string{"cluster", "distance"} {
 		if rows.Schema().Index(name) >= 0 {
@@ -29,7 +29,8 @@ func unused(rows *engine.Dataset, name string) string {
 	return name
 }
 
-// distinct returns an error if two of paths are the same file. Empty paths are ignored.
+// distinct returns an error if two of the paths refer to the same file. Empty paths are
+// ignored.
 func distinct(paths ...string) error {
 	taken := map[string]string{}
 	for _, path := range paths {

@@ -31,7 +31,7 @@ type args struct {
 
 var inits = map[string]kmeans.Init{"random": kmeans.Random, "k-means++": kmeans.KMeansPlusPlus, "k-means||": kmeans.KMeansParallel}
 
-// withDefaults returns a with defaults for columns that no flag names.
+// withDefaults returns a, with the default columns in place of columns that no flag names.
 func (a args) withDefaults() args {
 	if a.Input == "" && len(a.Columns) == 0 {
 		a.Columns = []string{"Sepal length", "Sepal width", "Petal length", "Petal width"}

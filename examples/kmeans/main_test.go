@@ -107,7 +107,7 @@ func TestWithoutArguments(t *testing.T) {
 
 // TestOutputs requires that the outputs are consistent: every flower is in the cluster with the
 // nearest centre, every centre is about the mean of the flowers in its cluster, and the printed
-// purity equals that of the written rows.
+// purity equals the purity of the written rows.
 func TestOutputs(t *testing.T) {
 	dir := t.TempDir()
 	got := run(t, dir, "--output", "rows.csv", "--model", "model.json", "--progress", "off")
@@ -175,7 +175,7 @@ func TestSameBytesAtAnyParallelism(t *testing.T) {
 			if first == nil {
 				first = []string{got.stdout, string(rows), string(model)}
 			}
-			require.Equal(t, first, []string{got.stdout, string(rows), string(model)}, "%s at parallelism %s", init, p)
+			require.Equal(t, first, []string{got.stdout, string(rows), string(model)}, "the outputs of --init %s must not change at parallelism %s", init, p)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestPlot(t *testing.T) {
 		}
 	}
 	for _, c := range colours {
-		require.Greater(t, seen[[3]uint32{uint32(c.R), uint32(c.G), uint32(c.B)}], 20, "pixels of %v", c)
+		require.Greater(t, seen[[3]uint32{uint32(c.R), uint32(c.G), uint32(c.B)}], 20, "the plot must have more than 20 pixels of the colour %v", c)
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)

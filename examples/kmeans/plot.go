@@ -23,8 +23,9 @@ type plotted struct {
 	Cluster int64
 }
 
-// The colours are those of Okabe and Ito, which people with any colour vision can tell apart.
-// When all colours have been used, further clusters use them again with the next shape.
+// The colours are the palette of Okabe and Ito, which people with any colour vision can
+// distinguish. When all colours have been used, further clusters use them again with the next
+// shape.
 var (
 	colours = []color.RGBA{
 		{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},

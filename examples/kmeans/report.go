@@ -77,8 +77,8 @@ func printModel(a args, model *kmeans.Model) {
 	fmt.Println()
 }
 
-// majority has the number of rows in a cluster (All), and the number of those with the most
-// frequent label in the cluster (Most).
+// majority has the number of rows in a cluster (All), and the number of these rows that have
+// the most frequent label of the cluster (Most).
 type majority struct{ Most, All int64 }
 
 // purity returns the share of rows that have the most frequent label of their cluster.

@@ -63,7 +63,7 @@ func viewOf(typ string) func(rows engine.Batch, column string) (cells, error) {
 	return nil
 }
 
-// nullable returns the result of viewOf for columns in which values may be missing.
+// nullable returns the result of viewOf for columns with views V whose values may be missing.
 func nullable[V columnar.View](at func(v V, i int) any) func(rows engine.Batch, column string) (cells, error) {
 	return func(rows engine.Batch, column string) (cells, error) {
 		v, nulls, err := columnar.GetNullable[V](rows, column)

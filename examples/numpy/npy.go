@@ -19,8 +19,8 @@ import (
 // column. The dataset has one column, with the given name, whose values are the rows as
 // vectors. The rows are divided equally among the shards, in the order of the file.
 //
-// The shape of the matrix is a fact of the job: it is read from the file once, when the job is
-// first built, and is known to all processes that run the job.
+// The shape of the matrix is recorded in the job: it is read from the file once, when the job
+// is first built, and passed to all processes that run the job.
 func ReadNPY(b *engine.Builder, path, column string) *engine.Dataset {
 	const op = "ReadNPY"
 	fact, err := b.Fact(op+" "+path, func() (string, error) {

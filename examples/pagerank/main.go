@@ -34,8 +34,9 @@ func (a args) Validate() error {
 	return nil
 }
 
-// The rows of the job: link is a row of the input, page a page with its number and the count of
-// its outgoing links, edge a link between page numbers, and ranked a row of the result.
+// These are the types of the rows in the job. A link is a row of the input. A page has its
+// number and the number of its outgoing links. An edge is a link between page numbers. A ranked
+// is a row of the result.
 type (
 	link struct{ From, To string }
 	page struct {

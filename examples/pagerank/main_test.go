@@ -27,7 +27,7 @@ func readLinks(t *testing.T, path string) [][]string {
 }
 
 // powers returns the ranks by power iteration: it multiplies the dense matrix of transition
-// probabilities with the ranks 500 times, after which these no longer change.
+// probabilities with the ranks 500 times, after which the ranks no longer change.
 func powers(links [][]string, damping float64) map[string]float64 {
 	var pages []string
 	for _, l := range links {
@@ -81,8 +81,8 @@ func ranks(t *testing.T, a args, p int) []ranked {
 	return rows
 }
 
-// check compares the ranks of the job with those of powers, and requires that they have the same
-// bits at parallelism 1 and 3.
+// check compares the ranks of the job with the results of powers, and requires that the ranks
+// have the same bits at parallelism 1 and 3.
 func check(t *testing.T, a args, path string) {
 	t.Helper()
 	got, want := ranks(t, a, 1), powers(readLinks(t, path), a.Damping)

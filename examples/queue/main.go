@@ -57,7 +57,7 @@ var train = engine.Define("logistic-regression", func(b *engine.Builder, a args)
 		return nil
 	}
 	model := comqueue.New(b, "descent").InitWithPartitionedData(patients, rows).
-		Begin(func(ctx *comqueue.ComContext) error { // runs once and makes the state
+		Begin(func(ctx *comqueue.ComContext) error { // runs once and creates the state
 			weights.Put(ctx, make([]float64, n))
 			return nil
 		}).

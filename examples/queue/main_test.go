@@ -75,8 +75,8 @@ func descend(patients []patient, steps int, rate float64) (w [14]float64, losses
 // TestMain lets the tests run the program in a process of its own, as users do.
 func TestMain(m *testing.M) { proctest.Main(m, main) }
 
-// TestProgram compares the printed coefficients with those of descend, and requires that the
-// output is the same at any parallelism.
+// TestProgram compares the printed coefficients with the results of descend, and requires that
+// the output is the same at any parallelism.
 func TestProgram(t *testing.T) {
 	want, _ := descend(readPatients(t), 30, 0.01)
 	first := ""
@@ -89,7 +89,7 @@ func TestProgram(t *testing.T) {
 		if first == "" {
 			first = stdout.String()
 		}
-		require.Equal(t, first, stdout.String(), "parallelism %s", p)
+		require.Equal(t, first, stdout.String(), "the output must not change at parallelism %s", p)
 	}
 	lines := strings.Split(first, "\n")
 	for j, w := range want {
@@ -114,12 +114,12 @@ func TestLoss(t *testing.T) {
 		if first == nil {
 			first = losses
 		}
-		require.Equal(t, first, losses, "parallelism %d", p) // numbers that are equal and neither NaN nor 0 have the same bits
+		require.Equal(t, first, losses, "the losses must not change at parallelism %d", p) // numbers that are equal and neither NaN nor 0 have the same bits
 	}
 	require.Len(t, first, steps)
 	require.InEpsilonSlice(t, want, first, 1e-12)
 	for i := 1; i < steps; i++ {
-		require.Less(t, first[i], first[i-1], "superstep %d", i+1)
+		require.Less(t, first[i], first[i-1], "the loss must decrease in superstep %d", i+1)
 	}
 }
 

@@ -11,8 +11,8 @@ type labelled struct {
 	Features operators.SparseVector
 }
 
-// logLoss returns the loss of one patient for weights w, and adds its gradient to grad. With
-// this function, optim.MinimizeRows does what slopes and the queue in main.go do.
+// logLoss returns the loss of one patient for weights w, and adds its gradient to grad. It is
+// all that optim.MinimizeRows needs to train the model that slopes and the queue train.
 func logLoss(p labelled, w, grad []float64) float64 {
 	margin, x := w[0], p.Features
 	for j, i := range x.Indices {

@@ -46,7 +46,7 @@ func TestMinimum(t *testing.T) {
 	got := minimum(t, 1)
 	require.True(t, got.Converged, got.Reason)
 	for j, g := range slope(readPatients(t), got.Parameters) {
-		require.InDelta(t, 0, g, 1e-5, "derivative %d", j)
+		require.InDelta(t, 0, g, 1e-5, "derivative %d must be 0 at the minimum", j)
 	}
 	require.Equal(t, got, minimum(t, 3))
 

@@ -41,8 +41,8 @@ func (a args) Validate() error {
 	return nil
 }
 
-// read returns a dataset of the results in the file at path, or in the bundled file instead if
-// path is "". Its columns are label, qid and features.
+// read returns a dataset of the results in the file at path, or in the bundled file with the
+// name instead if path is "". Its columns are label, qid and features.
 func read(b *engine.Builder, path, instead string) *engine.Dataset {
 	o := operators.LibSVMOptions{Size: dim}
 	if path == "" {

@@ -75,7 +75,7 @@ func printCoefficients(m *pipeline.Model) {
 }
 
 // predictOne applies the model to one passenger without running a job, as a server would. The
-// result has the same bits as that of a job.
+// result has the same bits as the result of a job.
 func predictOne(m *pipeline.Model) error {
 	s, err := m.Scorer("age", "fare", "sibsp", "parch", "sex", "class", "embarked")
 	if err != nil {

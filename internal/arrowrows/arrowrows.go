@@ -1,7 +1,8 @@
-// Package arrowrows converts batches and schemas of package engine/columnar to Arrow records and
-// schemas and back, for code of this module that works on Arrow. These conversions copy nothing
-// and count no reference: the owner of a batch stays its owner. SchemaOf, Emit and Rows convert
-// structs of this module to batches and back; Emit and Rows copy the values.
+// Package arrowrows converts batches and schemas of package engine/columnar to Arrow records
+// and schemas and back, for code of this module that works on Arrow. These conversions copy
+// nothing and change no reference count, so a batch has the same owner as before. SchemaOf,
+// Emit and Rows convert structs of this module to batches and back; Emit and Rows copy the
+// values.
 package arrowrows
 
 import (
@@ -64,7 +65,7 @@ func Values(arrays []arrow.Array) []columnar.Values {
 	return values
 }
 
-// Arrays returns values of columns as Arrow arrays, nil in place of zero Values.
+// Arrays returns values of columns as Arrow arrays. For the zero Values, the array is nil.
 func Arrays(values []columnar.Values) []arrow.Array {
 	arrays := make([]arrow.Array, len(values))
 	for i, v := range values {

@@ -7,7 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// codecOf returns the codec of T. It panics if T has none, so T must be a type of this module.
+// codecOf returns the codec of T. It panics if no codec supports T. T is always a type of this
+// module, so such a panic is a bug of this module.
 func codecOf[T any]() *batch.Codec[T] {
 	codec, err := batch.NewCodec[T]()
 	if err != nil {

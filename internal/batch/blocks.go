@@ -22,7 +22,7 @@ type BlockWriter struct {
 	schema *arrow.Schema
 	w      *ipc.Writer
 	to     io.Writer
-	head   int // bytes of the schema message that blockTarget has still to drop
+	head   int // number of bytes of the schema message that blockTarget must still drop
 }
 
 // NewBlockWriter returns a writer for batches with the columns of schema.
@@ -58,8 +58,8 @@ func (t blockTarget) Write(data []byte) (int, error) {
 	return skip + n, err
 }
 
-// Write writes the batch rec, which is borrowed, to w. The metadata of the schema of rec are
-// ignored; the block belongs to the schema given to NewBlockWriter.
+// Write writes the batch rec, which is borrowed, to w. The metadata in the schema of rec are
+// ignored, because readers of the block use the schema given to NewBlockWriter.
 func (b *BlockWriter) Write(w io.Writer, rec arrow.Record) error {
 	switch {
 	case rec.NumRows() == 0:

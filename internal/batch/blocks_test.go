@@ -98,8 +98,8 @@ func TestDamagedBlocksAreErrors(t *testing.T) {
 	require.ErrorIs(t, read(huge, 2), io.ErrUnexpectedEOF)
 }
 
-// TestBlocksThatLie requires an error for metadata that are well-formed but inconsistent: a
-// column has another length than the batch, or buffers overlap.
+// TestBlocksThatLie requires an error for well-formed metadata that are inconsistent: the
+// length of a column differs from the number of rows, or buffers overlap.
 func TestBlocksThatLie(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "a int64", "b int64"), `[{"a": 1, "b": 4}, {"a": 2, "b": 5}, {"a": 3, "b": 6}]`)

@@ -10,7 +10,8 @@ import (
 
 // RecordBuilder holds one Arrow builder per column of a schema of supported types, for code
 // that fills columns value by value (see ParseInto). It replaces array.RecordBuilder, which
-// always declares the items of fixed-size lists nullable, and panics if the schema does not.
+// always declares the items of fixed-size lists as nullable, and panics if the schema declares
+// them as non-null.
 type RecordBuilder struct {
 	schema *arrow.Schema
 	fields []array.Builder
@@ -91,9 +92,9 @@ func (b *RecordBuilder) Release() {
 	b.fields = nil
 }
 
-// AppendNull appends a null to a builder of a supported type. Unlike the builder's method
-// AppendNull, it appends components that are not null for a null vector, because vector types
-// declare their components as non-null.
+// AppendNull appends a null to a builder of a supported type. For a null vector it appends
+// components that are not null, because vector types declare their components as non-null. The
+// builder's method AppendNull would append null components.
 func AppendNull(builder array.Builder) {
 	b, ok := builder.(*array.FixedSizeListBuilder)
 	if !ok {

@@ -60,8 +60,8 @@ func appendDate(dst []byte, days int64) []byte {
 
 func append2(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
 
-// appendTimestamp appends a timestamp by RFC 3339 in UTC, with as many decimals as needed. If
-// the type has no zone, the time need not be UTC, and has no Z.
+// appendTimestamp appends the timestamp t in the format of RFC 3339, in UTC, with as many
+// decimals as needed. If typ has no zone, the zone of t is unknown, and the text has no Z.
 func appendTimestamp(dst []byte, t int64, typ *arrow.TimestampType) []byte {
 	perSecond := unitsPerSecond(typ.Unit)
 	secs, frac := floorDiv(t, perSecond)
@@ -182,7 +182,7 @@ var (
 
 // parseClock reads hh:mm[:ss[.decimals]][zone]. It returns the seconds since midnight UTC,
 // which a zone may make negative or more than a day, and the fraction of a second in units of
-// 1/perSecond. zoned reports whether there is a zone.
+// 1/perSecond. zoned reports whether s has a zone.
 func parseClock(s []byte, perSecond int64) (secs, frac int64, zoned bool, err error) {
 	h, ok1 := twoDigits(s)
 	if !ok1 || len(s) < 5 || s[2] != ':' {

@@ -20,16 +20,16 @@ type Codec[T any] struct {
 	single bool // T is a single value, not a struct of columns
 }
 
-// codecField is one struct field and its column. If T is not a struct, it stands for a value of
-// T.
+// codecField is one struct field and its column. If T is not a struct, the codec has one
+// codecField, which describes T itself.
 type codecField struct {
-	name    string // column
+	name    string // name of the column
 	goName  string // Type.Field, for messages
 	typ     reflect.Type
 	offset  uintptr
 	pointer bool // the field is a pointer: nil is null
-	array   bool // the field, or what it points to, is a Go array such as [4]float64
-	kind    kind // of the column
+	array   bool // the field, or the value that it points to, is a Go array such as [4]float64
+	kind    kind // kind of the column
 	dt      arrow.DataType
 }
 
@@ -38,7 +38,7 @@ var (
 	sparseType = reflect.TypeFor[SparseVector]()
 )
 
-// NewCodec returns a codec for T, with columns that follow from T.
+// NewCodec returns a codec for T. It derives the columns from T.
 //
 // For a struct, every exported field is a column. The tag `column:"name"` sets the name of the
 // column; without it, the name is the field's name in snake case. A field with `column:"-"` is
@@ -52,7 +52,7 @@ var (
 //	[]float32                     vector32, or vector32[n] with dim=n
 //	[n]float64, [n]float32        vector[n], vector32[n]
 //	SparseVector                  sparse, or sparse[n] with the option size=n
-//	pointer to any of these       the same, nullable
+//	pointer to any of these       the type for the value pointed to, nullable
 //
 // Options follow the name in the tag: `column:"features,dim=4"`. Named types, such as type
 // Celsius float64, are treated as their underlying types. Nested structs, maps, interfaces,
@@ -116,9 +116,9 @@ func newCodec[T any](fields []codecField) (*Codec[T], error) {
 	return &Codec[T]{fields: fields, schema: arrow.NewSchema(af, nil)}, nil
 }
 
-// For returns the codec that reads rows of a schema. This is c, except if T is a single value
-// and the schema has a single column: then it is a codec that reads that column, whatever its
-// name is.
+// For returns the codec that reads rows of a schema. It returns c, unless T is a single value
+// and the schema has a single column. In that case it returns a codec that reads this column,
+// whatever its name is.
 func (c *Codec[T]) For(schema *arrow.Schema) *Codec[T] {
 	if !c.single || schema.NumFields() != 1 || schema.Field(0).Name == c.fields[0].name {
 		return c

@@ -63,8 +63,9 @@ func dimOf(dt arrow.DataType) int {
 
 // Append adds one row; slices and strings in v are copied. It returns an error and adds nothing
 // if a vector does not have the declared number of components, a sparse vector is not valid,
-// text is not UTF-8, or a time is out of the range of its type. The same holds if a column of
-// the batch would exceed 2 GiB of text or 2^31 items, which is what Arrow can address.
+// text is not UTF-8, or a time is out of the range of its type. It also returns an error if a
+// column of the batch would exceed 2 GiB of text or 2^31 items, the most that offsets of 32
+// bits can address.
 func (a *Appender[T]) Append(v T) error {
 	// If AppendFrom got the address of v, every v would escape to the heap.
 	a.row = v
@@ -85,7 +86,8 @@ func (a *Appender[T]) AppendFrom(v *T) error {
 	return nil
 }
 
-// undo removes the last row from the first cols columns, which have it already.
+// undo removes row a.n, which could not be appended to all columns, from the first cols
+// columns.
 func (a *Appender[T]) undo(cols int) {
 	for i := range a.cols[:cols] {
 		a.cols[i].truncate(a.n)
@@ -210,7 +212,7 @@ func (c *columnAppender) truncate(n int) {
 }
 
 // clearTail sets the bits from bit n to the end of its byte to 0, unless n is a multiple of 8.
-// Later rows rely on zero bits.
+// Appending a row sets its bit if the bit must be 1, and assumes that it is 0 otherwise.
 func clearTail(bits []byte, n int) {
 	if n&7 != 0 {
 		bits[n>>3] &= 1<<uint(n&7) - 1
@@ -325,9 +327,9 @@ func pushFor(k kind) func(*columnAppender, unsafe.Pointer) error {
 	return nil // kindBool: see pushBool, which needs the row number
 }
 
-// extend makes room for n more bytes of data and returns it. If there is room, only the length
-// changes: append would store the slice's pointer again for every value, with the garbage
-// collector's write barrier.
+// extend appends n bytes to c.data and returns them; the caller sets them. If the capacity
+// suffices, extend changes only the length. The builtin append would store the pointer of the
+// slice again for every value, with the garbage collector's write barrier.
 func (c *columnAppender) extend(n int) []byte {
 	at := len(c.data)
 	if cap(c.data)-at < n {
@@ -349,8 +351,8 @@ func pushTime(c *columnAppender, p unsafe.Pointer) error {
 	return nil
 }
 
-// pushItems appends a row of n items to a list or text column. items are their bytes, which are
-// appended to dst.
+// pushItems appends a row of n items to a list or text column. items has the bytes of these
+// items. pushItems appends them to dst.
 func (c *columnAppender) pushItems(dst *[]byte, items []byte, n int) error {
 	end := int(c.lastEnd()) + n
 	if end > math.MaxInt32 {
@@ -372,7 +374,8 @@ func (c *columnAppender) pushVector(items []byte, n int) error {
 	return nil
 }
 
-// pushArray appends a Go array. Unlike those of a slice, its elements are in the field itself.
+// pushArray appends a Go array. The elements of an array, unlike the elements of a slice, are
+// in the field itself.
 func pushArray(c *columnAppender, p unsafe.Pointer) error {
 	n := c.rowBytes()
 	copy(c.extend(n), unsafe.Slice((*byte)(p), n))

@@ -32,7 +32,7 @@ type columnReader struct {
 	wideLo int
 	wideHi int
 	dense  int                   // number of components if a sparse column is read into a []float64
-	exact  int                   // number of components that every row of a variable vector must have; 0 if any
+	exact  int                   // number of components that every row of a variable vector must have; 0 if any number is allowed
 	fresh  func() unsafe.Pointer // for pointer fields: returns a pointer to a new value
 }
 
@@ -171,8 +171,8 @@ func (c *columnReader) reset(arr arrow.Array) {
 }
 
 // widenedValues bounds how many values are converted to float64 together if rows are read in
-// order. A single row may have more. The converted values of a whole batch might not fit in
-// memory.
+// order. A single row may have more values. The number is bounded because the converted values
+// of a whole batch might not fit in memory.
 const widenedValues = 1 << 12
 
 // widen sets c.wide to a new slice that begins with row i. The old slice cannot be reused,
@@ -202,7 +202,7 @@ func (c *columnReader) wideStart(i int) int {
 // Len returns the number of rows of the current batch.
 func (r *Reader[T]) Len() int { return r.n }
 
-// Read fills dst with row i of the batch. Fields of T that are no columns keep their values.
+// Read fills dst with row i of the batch. Fields of T that are not columns keep their values.
 // Strings and slices in dst alias the batch (see SetCopy): they must not be modified, and are
 // valid as long as the batch is retained. Read allocates nothing for scalar fields. It
 // allocates once for each non-null pointer field, and for each sparse column that is read into
@@ -257,7 +257,7 @@ func (c *Codec[T]) Record(mem memory.Allocator, rows []T) (arrow.Record, error) 
 	return app.NewRecord(), nil
 }
 
-// Rows returns all rows of a batch as values that share nothing with it.
+// Rows returns all rows of a batch as values that share no memory with it.
 func (c *Codec[T]) Rows(rec arrow.Record) ([]T, error) {
 	r, err := c.Bind(rec.Schema())
 	if err != nil {
@@ -278,7 +278,8 @@ func (c *Codec[T]) Rows(rec arrow.Record) ([]T, error) {
 
 type loader = func(c *columnReader, row int, p unsafe.Pointer)
 
-// number is any type that a fixed-width column may hold or fill.
+// number has the types of values in fixed-width columns, which are also the types of the fields
+// that such columns are read into.
 type number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }

@@ -111,8 +111,8 @@ func TestCodecRoundTrip(t *testing.T) {
 				require.NoError(t, app.Append(rows[i]))
 				require.Equal(t, i+1, app.Len())
 				if rapid.IntRange(0, 4).Draw(t, "bad") == 0 {
-					// If a later field of a row is an error, Append must remove the earlier
-					// fields.
+					// If a field of a row cannot be appended, Append must remove the fields
+					// before it.
 					bad := rows[i]
 					bad.Sparse.Indices = []int32{1, 2, 3}
 					bad.Sparse.Values = []float64{4, 5, 6}

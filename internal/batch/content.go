@@ -19,7 +19,7 @@ type Content struct {
 	Number func(v int64)
 	Bytes  func(piece []byte)
 
-	room [1024]byte // for bits and offsets that differ from those in the batch
+	room [1024]byte // for bits and offsets that are not in the batch in this form
 }
 
 // Add produces the rows of a batch in blocks of at most the given number, which must be
@@ -83,8 +83,8 @@ func (c *Content) buffer(b []byte) {
 	c.Bytes(b)
 }
 
-// bits produces the n bits of from that begin at bit start, shifted so that the first is bit 0
-// of a byte. The remaining bits of the last byte are 0.
+// bits produces n bits of the bitmap from, beginning with bit start. They are shifted so that
+// the first of them is bit 0 of a byte. The remaining bits of the last byte are 0.
 func (c *Content) bits(from []byte, start, n int) {
 	c.Number(bitutil.BytesForBits(int64(n)))
 	for lo := 0; lo < n; lo += 8 * len(c.room) {
@@ -95,9 +95,9 @@ func (c *Content) bits(from []byte, start, n int) {
 	}
 }
 
-// moveBits copies n bits, beginning at bit by of from, to the bits of to from bit 0 on. The
-// remaining bits of the last byte are 0. It replaces bitutil.CopyBitmap, which allocates if by
-// is not 0.
+// moveBits copies n bits of the bitmap from, beginning with bit by, to the beginning of the
+// bitmap to. It sets the remaining bits of the last byte to 0. It replaces bitutil.CopyBitmap,
+// which allocates if by is not 0.
 func moveBits(to, from []byte, by, n int) {
 	for i := range to {
 		to[i] = from[i] >> by
@@ -110,7 +110,7 @@ func moveBits(to, from []byte, by, n int) {
 	}
 }
 
-// offsets produces the offsets, minus the first of them.
+// offsets subtracts the first offset from every offset, and produces the results.
 func (c *Content) offsets(all []int32) {
 	c.Number(int64(len(all) * arrow.Int32SizeBytes))
 	first, room := all[0], castBytes[int32](c.room[:])

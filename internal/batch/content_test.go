@@ -27,8 +27,8 @@ func content(t require.TestingT, rec arrow.Record, block int) []byte {
 	return all
 }
 
-// lying returns, in the same form, what Content must produce for rec, taken directly from its
-// buffers. The buffers must hold the rows of rec and nothing else.
+// lying returns, in the same form, the bytes that Content must produce for rec. It takes them
+// directly from the buffers of rec. The buffers must hold the rows of rec and nothing else.
 func lying(rec arrow.Record) []byte {
 	var all []byte
 	number := func(v int64) { all = binary.LittleEndian.AppendUint64(all, uint64(v)) }

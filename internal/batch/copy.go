@@ -22,8 +22,9 @@ const (
 	layoutStruct               // children with one value per row each
 )
 
-// source is one input array in raw form, with its children. Offsets of the array are applied,
-// so that row 0 is its first row; only for bits there is an offset, bitOff.
+// source is one input array in raw form, with its children. The offset of the array is applied
+// to its buffers, so that row 0 is the first row of the array. Bitmaps are the exception: row 0
+// is bit bitOff.
 type source struct {
 	layout   layout
 	width    int // layoutFixed: bytes per value; layoutBlock: child values per value
@@ -62,8 +63,8 @@ func newSource(d arrow.ArrayData) (source, error) {
 	return s, nil
 }
 
-// open sets the children of s. The array uses n of their rows from row start on, or all rows if
-// n is negative.
+// open sets the children of s. The array uses rows start to start+n-1 of the children, or all
+// their rows if n is negative.
 func (s *source) open(children []arrow.ArrayData, start, n int) error {
 	s.children = make([]source, len(children))
 	for i, child := range children {
@@ -91,12 +92,12 @@ type sink struct {
 	dt      arrow.DataType
 	layout  layout
 	width   int
-	rows    int  // measured
-	text    int  // measured: bytes of layoutText
-	hasNull bool // measured: some source may have nulls
+	rows    int  // measured number of rows
+	text    int  // measured number of bytes of layoutText
+	hasNull bool // measured: whether some source may have nulls
 
 	at       int // number of rows copied so far
-	atEnd    int // bytes of text, or rows of the child, copied so far
+	atEnd    int // number of bytes of text, or of rows of the child, copied so far
 	valid    *memory.Buffer
 	data     *memory.Buffer
 	offs     *memory.Buffer
@@ -173,8 +174,8 @@ func (s *sink) check() error {
 	return nil
 }
 
-// alloc allocates the buffers: those with offsets from the allocator offsets, and all others
-// from mem.
+// alloc allocates buffers of offsets from the allocator offsets, and all other buffers from
+// mem.
 func (s *sink) alloc(mem, offsets memory.Allocator) {
 	if s.hasNull {
 		s.valid = newBuffer(mem, int(bitutil.BytesForBits(int64(s.rows))))

@@ -20,7 +20,7 @@
 //	app := codec.Appender(mem)
 //	defer app.Release()
 //	err = app.Append(Point{...})               // many times
-//	rec, err := app.NewRecord()                // owned
+//	rec := app.NewRecord()                     // owned
 //	defer rec.Release()
 //
 //	rd, err := codec.Bind(rec.Schema())        // names and types checked once
@@ -35,8 +35,8 @@
 // error messages: bool, int8 to int64, uint8 to uint64, float32, float64, utf8, binary, date32,
 // timestamp[us] and vectors. The vector types are vector[d] (d values of float64 per row, in
 // one contiguous block), vector32[d], vector and vector32 (of variable length), and
-// sparse[size]. The components of a vector are never null, but a whole vector may be. For other
-// types, errors name the type.
+// sparse[size]. The components of a vector are never null, but a whole vector may be. A column
+// of any other type is an error that names the type.
 //
 // # Trust
 //

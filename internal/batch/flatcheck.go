@@ -23,7 +23,7 @@ const (
 	typeUnion         = 14
 )
 
-const maxNesting = 32 // of types; supported types have at most two levels
+const maxNesting = 32 // limit of the nesting of types; supported types have at most two levels
 
 var (
 	errFlat   = errors.New("its metadata is damaged")
@@ -34,9 +34,9 @@ var (
 // zero.
 type flat struct {
 	b    []byte
-	left int64 // how many more bytes may be reached; see reachTimes
+	left int64 // number of bytes that may still be referenced; see reachTimes
 	bad  bool
-	pack packed // of the record batch
+	pack packed // compressed buffers of the record batch
 
 	end     int64 // end of the bytes read so far
 	nodes   int64 // position of the field nodes of the record batch
@@ -76,8 +76,9 @@ func (f *flat) err() error {
 	return nil
 }
 
-// shape is the number of field nodes and of buffers of a record batch of a schema. The decoder
-// reads this number of entries, without regard to the lengths of the vectors that hold them.
+// shape has the numbers of field nodes and of buffers in a record batch, as its schema implies.
+// The decoder reads these numbers of entries, whatever the lengths of the vectors are that
+// should hold the entries.
 type shape struct{ nodes, buffers int64 }
 
 func shapeOf(fields []arrow.Field) (s shape) {
@@ -109,7 +110,7 @@ func shapeOfType(dt arrow.DataType) shape {
 	return s
 }
 
-// checkMessage checks the metadata of a message; a record batch must have the given shape. It
+// checkMessage checks the metadata of a message; a record batch must have the shape want. It
 // returns the length of the body, which is at most MaxMessage, and the compression of the body.
 func checkMessage(meta []byte, want shape) (bodyLen int64, pack packed, err error) {
 	return checkMetadata(meta, want, MaxMessage)
@@ -211,8 +212,8 @@ func (f *flat) body(t flatTable, bodyLen int64) error {
 	return nil
 }
 
-// flatTable is the position of a table and of its vtable, which are both within the bytes. The
-// zero value stands for an absent table, all fields of which are absent.
+// flatTable has the positions of a table and its vtable, both of which lie within the checked
+// bytes. The zero value stands for an absent table, whose fields are all absent.
 type flatTable struct{ pos, vtable, vlen, size int64 }
 
 func (f *flat) table(pos int64) flatTable {
@@ -226,8 +227,8 @@ func (f *flat) table(pos int64) flatTable {
 	return t
 }
 
-// at returns the position of the field in a slot, which has the given size, or 0 if the field
-// is absent.
+// at returns the position of the field in the given slot of t, or 0 if the field is absent.
+// size is the size of the field in bytes.
 func (f *flat) at(t flatTable, slot int, size int64) int64 {
 	entry := 4 + 2*int64(slot)
 	if f.bad || t.pos == 0 || entry+2 > t.vlen {
@@ -267,7 +268,7 @@ func (f *flat) child(t flatTable, slot int) flatTable {
 }
 
 // vector returns the position of the first element, and the number of elements, of the vector
-// or string to which the field in a slot refers. size is the size of an element.
+// or string to which the field in a slot refers. size is the size of an element in bytes.
 func (f *flat) vector(t flatTable, slot int, size int64) (start, n int64) {
 	pos := f.at(t, slot, 4)
 	if pos == 0 {

@@ -28,7 +28,7 @@ func FormatValue(arr arrow.Array, row int) string { return string(AppendValue(ni
 //	vectors      [1 2.5 3]
 //	sparse       [0:1 7:2.5], index:value
 //
-// For columns of other types, the text is that of Arrow.
+// For columns of other types, the text is the text that Arrow gives.
 func AppendValue(dst []byte, arr arrow.Array, row int) []byte {
 	v := viewOf(arr)
 	if v.kind == kindInvalid {

@@ -62,7 +62,7 @@ func drawRecord(t *rapid.T, mem memory.Allocator, schema *arrow.Schema) arrow.Re
 }
 
 // built returns the array of a builder with the type dt. It sets the type, because Arrow's
-// builder of fixed-size lists always declares the items nullable.
+// builder of fixed-size lists always declares the items as nullable.
 func built(b array.Builder, dt arrow.DataType) arrow.Array {
 	defer b.Release()
 	arr := b.NewArray()
@@ -73,8 +73,8 @@ func built(b array.Builder, dt arrow.DataType) arrow.Array {
 	return array.MakeFromData(typed)
 }
 
-// appendNull appends a null. The components of a null vector are not null, because the type
-// declares them so.
+// appendNull appends a null. The components of a null vector are not null, because vector types
+// declare them as non-null.
 func appendNull(b array.Builder) {
 	if l, ok := b.(*array.FixedSizeListBuilder); ok {
 		l.Append(false)

@@ -16,9 +16,9 @@ import (
 const padding = 64
 
 // CheckHead checks the metadata of a message, which is a schema, a dictionary or a record batch
-// with the given columns. Tables and vectors must be within the metadata, buffers within the
-// body, and both must be filled up to the end. A record batch must have as many rows as each of
-// its columns.
+// with the given columns. Tables and vectors must be within the metadata, and buffers within
+// the body. Neither the metadata nor the body may have unused bytes at the end. A record batch
+// must have as many rows as each of its columns.
 func CheckHead(meta []byte, fields []arrow.Field) error {
 	f := newFlat(meta)
 	msg := f.table(int64(f.u32(0)))
@@ -95,8 +95,8 @@ type Footer struct {
 // FileBlock is the position of a message in a file.
 type FileBlock struct {
 	Offset int64
-	Head   int64 // bytes of the metadata, with the length before it
-	Body   int64 // bytes of the body
+	Head   int64 // number of bytes of the metadata, including the length before the metadata
+	Body   int64 // number of bytes of the body
 }
 
 // ReadFooter returns the footer encoded in b. It returns an error if the encoding is damaged.
@@ -138,7 +138,7 @@ func schemaHead(b []byte, schema int64) []byte {
 	}
 	word.PutUint32(made[table:], table-vtable)
 	word.PutUint32(made[table+header:], uint32(own+schema-table-header))
-	word.PutUint16(made[table+version:], 4) // V5
+	word.PutUint16(made[table+version:], 4) // metadata version V5
 	made[table+kind] = headerSchema
 	return append(made, b...)
 }

@@ -37,7 +37,7 @@ func TestDamagedHeads(t *testing.T) {
 				refused++
 			}
 			_, err := batch.ReadFooter(damaged)
-			_ = err // the bytes are not a footer, but may have the form of one
+			_ = err // the bytes are not a footer, but ReadFooter need not detect that
 		}
 		require.Greater(t, refused, len(whole)/2, i)
 		for size := range len(whole) - 64 {

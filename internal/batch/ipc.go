@@ -140,9 +140,9 @@ func (s *StreamReader) Buffered() int { return s.from.Buffered() }
 // Schema returns the schema of the stream.
 func (s *StreamReader) Schema() *arrow.Schema { return s.schema }
 
-// Read returns the next batch, owned by the caller and validated, or io.EOF after the last. If
-// the stream ends without its end mark, the error is io.ErrUnexpectedEOF. After an error every
-// Read returns the same error.
+// Read returns the next batch, owned by the caller and validated, or io.EOF after the last
+// batch. If the stream ends without its end mark, the error is io.ErrUnexpectedEOF. After an
+// error every Read returns the same error.
 func (s *StreamReader) Read() (arrow.Record, error) {
 	if s.err != nil {
 		return nil, s.err
@@ -218,7 +218,7 @@ func (s *StreamReader) Release() {
 // buffers grow only as bytes arrive.
 type messageReader struct {
 	r     io.Reader
-	shape shape // of record batches, once the schema is known
+	shape shape // shape of record batches; set once the schema is known
 	omit  *omission
 	meta  []byte
 	body  []byte
@@ -351,7 +351,7 @@ func (a *trackingAllocator) Free(buf []byte) {
 	a.mem.Free(buf)
 }
 
-// adopt ends the recording for a message that was decoded. Its memory belongs to the batch.
+// adopt ends the recording for a message that was decoded. The memory now belongs to the batch.
 func (a *trackingAllocator) adopt() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -50,7 +50,7 @@ func TestStreamRoundTrip(t *testing.T) {
 			_, err = r.Read()
 			require.Equal(t, io.EOF, err)
 		}
-		r.Release() // batches remain valid
+		r.Release() // batches remain valid after Release
 		for i := range recs {
 			require.Equal(t, lines(recs[i]), lines(got[i]))
 			require.True(t, got[i].Schema().Equal(schema))
@@ -115,7 +115,7 @@ func TestDamagedStreamsAreErrors(t *testing.T) {
 
 	for n := range raw {
 		_, err := readAll(mem, raw[:n])
-		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "the stream was cut to %d of %d bytes", n, len(raw))
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "a stream cut to %d of %d bytes must be an unexpected end", n, len(raw))
 	}
 	// With any one byte damaged, there must be an error, or batches that are safe to use.
 	for i := range raw {

@@ -15,12 +15,13 @@ type omission struct {
 }
 
 // columnCut says which field nodes and buffers of a record batch belong to a skipped column.
-// from has the numbers of the first node and the first buffer, and size has how many there are.
+// from has the indices of the first node and the first buffer that belong to it, and size has
+// the numbers of these nodes and buffers.
 type columnCut struct{ from, size shape }
 
 // NewStreamReaderWithout is NewStreamReader for a stream whose batches have more columns than
-// the schema at the beginning of r. stored are all columns of the batches, of any type. The
-// columns for which omit is true are not in the schema, and are skipped without decoding.
+// the schema at the beginning of r. stored has all columns of the batches, which may be of any
+// type. Column i is not in the schema, and is skipped without decoding, if omit[i] is true.
 func NewStreamReaderWithout(r io.Reader, mem memory.Allocator, stored []arrow.Field, omit []bool) (*StreamReader, error) {
 	o := &omission{}
 	for i, f := range stored {

@@ -148,8 +148,8 @@ func orderBits(v *view, i int) uint64 {
 }
 
 // floatOrderBits returns bits whose unsigned order is the order of floats: it inverts all bits
-// of negative numbers, and the sign bit of the others. Both zeros have the same bits, and all
-// NaN have the same bits.
+// of negative numbers, and the sign bit of other numbers. Both zeros have the same bits, and
+// all NaN have the same bits.
 func floatOrderBits(x float64) uint64 {
 	if x != x {
 		return math.MaxUint64
@@ -175,8 +175,8 @@ type entry struct {
 }
 
 // SortIndices returns the row numbers of rec in the order of the keys. Rows that are equal in
-// all keys keep their order; so do all rows if there are no keys. The result uses the memory of
-// dst if its capacity suffices.
+// all keys keep their order. If there are no keys, all rows keep their order. The result uses
+// the memory of dst if its capacity suffices.
 //
 // The first key decides most comparisons, so it is converted to 64 bits per row beforehand;
 // rows in which it is null are sorted separately. If the bits of two rows are equal, all keys

@@ -158,7 +158,7 @@ func TestSortKeepsTheOrderOfTies(t *testing.T) {
 		require.NoError(t, err)
 		for k := 1; k < len(got); k++ {
 			c := refRows(rec, int(got[k-1]), rec, int(got[k]), keys)
-			require.True(t, c < 0 || (c == 0 && got[k-1] < got[k]), "the row at position %d does not come after the row before it", k)
+			require.True(t, c < 0 || (c == 0 && got[k-1] < got[k]), "the row at position %d must come after the row before it", k)
 		}
 	}
 }

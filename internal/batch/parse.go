@@ -18,11 +18,11 @@ import (
 // ParseInto never appends null: the caller decides which texts mean null. On error nothing is
 // appended. The error contains the text; the caller should add the position.
 //
-// The syntax is that of AppendValue, with the following additions. A bool may also be TRUE,
-// True, FALSE, False, 1 or 0. A number may have a leading +. A timestamp may have a space
-// instead of T, and no seconds; if the type has a zone, the text may have a zone offset, or no
-// zone, which means UTC. A vector may have commas instead of spaces, and no brackets. ParseInto
-// does not modify or retain text.
+// ParseInto accepts the texts that AppendValue writes, with the following additions. A bool may
+// also be TRUE, True, FALSE, False, 1 or 0. A number may have a leading +. A timestamp may have
+// a space instead of T, and no seconds; if the type has a zone, the text may have a zone
+// offset, or no zone, which means UTC. A vector may have commas instead of spaces, and no
+// brackets. ParseInto does not modify or retain text.
 func ParseInto(builder array.Builder, text []byte) error {
 	if err := parseInto(builder, text); err != nil {
 		return fmt.Errorf("%s is not a %s: %w", quote(text), TypeName(builder.Type()), err)
@@ -166,8 +166,8 @@ func parseDigits(text []byte) (negative bool, n uint64, err error) {
 	return negative, n, nil
 }
 
-// parseLongDigits is the rest of parseDigits from digit i on, with checks for overflow. n is
-// the value of the digits before.
+// parseLongDigits continues parseDigits at text[i], with checks for overflow. n is the value of
+// the digits text[:i].
 func parseLongDigits(negative bool, text []byte, i int, n uint64) (bool, uint64, error) {
 	overflow := false
 	for _, c := range text[i:] {
@@ -188,9 +188,9 @@ func parseLongDigits(negative bool, text []byte, i int, n uint64) (bool, uint64,
 }
 
 // ParseFloat returns the float of 32 or 64 bits that is nearest to a decimal number. A number
-// that is too small becomes 0, and one that is too large for the type is an error. The text may
-// also be NaN, Inf or Infinity, in upper or lower case and with an optional sign. Hexadecimal
-// floats and underscores, which strconv would accept, are errors.
+// too close to 0 becomes 0, and a number too large for the type is an error. The text may also
+// be NaN, Inf or Infinity, in upper or lower case and with an optional sign. Hexadecimal floats
+// and underscores, which strconv would accept, are errors.
 func ParseFloat(text []byte, bits int) (float64, error) {
 	if len(text) == 0 {
 		return 0, errEmpty

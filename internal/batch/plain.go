@@ -15,8 +15,8 @@ import (
 )
 
 // PlainType returns the type to which a column of type dt is converted when it is read. For
-// text and bytes with offsets of 64 bits, it is the type with offsets of 32 bits, which suffice
-// for every message. For all other types, supported or not, it is dt.
+// large_utf8 and large_binary it returns utf8 and binary, because offsets of 32 bits suffice
+// for every message. For all other types, supported or not, it returns dt.
 func PlainType(dt arrow.DataType) arrow.DataType {
 	switch dt.ID() {
 	case arrow.LARGE_STRING:
@@ -52,7 +52,7 @@ func ReadSchema(r io.Reader) (schema *arrow.Schema, err error) {
 
 // SchemaMessage returns the schema message with which a stream begins.
 func SchemaMessage(schema *arrow.Schema) ([]byte, error) {
-	const endMark = 8 // bytes
+	const endMark = 8 // bytes of the end mark
 	var out bytes.Buffer
 	w := ipc.NewWriter(&out, ipc.WithSchema(schema))
 	if err := w.Close(); err != nil {
@@ -90,9 +90,9 @@ func plain(mem memory.Allocator, col arrow.Array, dt arrow.DataType) (arrow.Arra
 	return ownedArray(made), nil
 }
 
-// Lookup returns the column of the dictionary values that the indices refer to. The dictionary
-// is a batch with one nullable column, and an index is a row number of it. For a null index the
-// value is null.
+// Lookup returns a column that has, for every index in indices, the value in this row of
+// dictionary. dictionary is a batch with one nullable column. For a null index the value is
+// null.
 func Lookup(mem memory.Allocator, indices arrow.Array, dictionary arrow.Record) (arrow.Array, error) {
 	if dictionary.NumRows() >= math.MaxInt32 {
 		return nil, fmt.Errorf("a dictionary of %d values is too long", dictionary.NumRows())
@@ -125,8 +125,9 @@ func Lookup(mem memory.Allocator, indices arrow.Array, dictionary arrow.Record) 
 	return col, nil
 }
 
-// picksOf returns the picks for rows. A row other than none is a row of batch 0; none stands
-// for the only row of batch 1. picksOf overwrites rows, to which the picks refer.
+// picksOf returns picks that select rows of batch 0 by their numbers in rows. The number none
+// selects the only row of batch 1 instead. picksOf modifies rows, and the picks share its
+// memory.
 func picksOf(rows []int32, none int32) []Pick {
 	var picks []Pick
 	for from := 0; from < len(rows); {
@@ -145,7 +146,7 @@ func picksOf(rows []int32, none int32) []Pick {
 	return picks
 }
 
-// nullRow returns a batch with one row, which is null.
+// nullRow returns a batch with one row, in which all values are null.
 func nullRow(schema *arrow.Schema) (arrow.Record, error) {
 	if schema.NumFields() != 1 || !schema.Field(0).Nullable {
 		return nil, errors.New("a dictionary is one column that may have nulls")

@@ -31,8 +31,8 @@ type Pick struct {
 }
 
 // Gather returns a new batch with the rows that picks select, in that order. There must be at
-// least one batch, and all must have the same schema. The result is that of [Take] after
-// [Concat], without the copy that Concat makes.
+// least one batch, and all must have the same schema. The result equals the result of [Take]
+// after [Concat], but Gather does not make the copy that Concat makes.
 func Gather(mem memory.Allocator, recs []arrow.Record, picks []Pick) (arrow.Record, error) {
 	schema, err := schemaOf(recs, "gather")
 	if err != nil {
@@ -143,7 +143,7 @@ func build(mem, offsets memory.Allocator, schema *arrow.Schema, recs []arrow.Rec
 	return ownedRecord(schema, cols, rows), nil
 }
 
-// Consecutive reports whether each index is one more than that before it.
+// Consecutive reports whether each index is one more than the index before it.
 func Consecutive(indices []int32) bool {
 	for i, at := range indices {
 		if at != indices[0]+int32(i) {
@@ -221,8 +221,9 @@ func Select(rec arrow.Record, cols []int) (arrow.Record, error) {
 }
 
 // WithColumn returns rec with arr, which is borrowed, as the column field. If rec has one
-// column of this name, arr replaces it; if it has none, arr becomes the last column; several
-// are an error. arr must have one value per row, and no null unless field is nullable.
+// column with the name of field, arr replaces it. If rec has no such column, arr becomes the
+// last column. Several such columns are an error. arr must have one value per row, and no null
+// unless field is nullable.
 func WithColumn(rec arrow.Record, field arrow.Field, arr arrow.Array) (arrow.Record, error) {
 	switch {
 	case field.Type == nil || !arrow.TypeEqual(field.Type, arr.DataType(), arrow.CheckMetadata()):
@@ -269,8 +270,8 @@ func emptyData(dt arrow.DataType) arrow.ArrayData {
 }
 
 // Size returns how many bytes of buffers the rows of rec use. For a slice of a batch it counts
-// only the rows of the slice. Memory budgets account for this size, so for batches that share
-// buffers, each counts with its own rows.
+// only the rows of the slice. Memory budgets account for this size, so batches that share
+// buffers are each counted by their own rows.
 func Size(rec arrow.Record) int64 {
 	var n int64
 	for i := range int(rec.NumCols()) {
@@ -280,8 +281,8 @@ func Size(rec arrow.Record) int64 {
 	return n
 }
 
-// sizeOf returns the size of n rows of d from row start on. Rows are counted from the start of
-// the buffers, without the offset of d.
+// sizeOf returns the size of n rows of d from row start on. start is the index in the buffers,
+// so it includes the offset of d.
 func sizeOf(d arrow.ArrayData, start, n int) int64 {
 	if n == 0 {
 		return 0

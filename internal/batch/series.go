@@ -19,7 +19,7 @@ type SeriesReader struct {
 }
 
 // NewSeriesReader returns a reader of a series of streams. It reads the schema from the first
-// stream. Each call of next returns a whole stream; after the last it returns io.EOF. The
+// stream. Each call of next must return a whole stream, or io.EOF after the last stream. The
 // caller must call Release; batches remain valid afterwards.
 func NewSeriesReader(next func() ([]byte, error), mem memory.Allocator) (*SeriesReader, error) {
 	s := &SeriesReader{next: next, mem: mem}
@@ -57,7 +57,7 @@ func (s *SeriesReader) open() error {
 // Schema returns the columns of all streams.
 func (s *SeriesReader) Schema() *arrow.Schema { return s.schema }
 
-// Read returns the next batch, owned by the caller, or io.EOF after the last.
+// Read returns the next batch, owned by the caller, or io.EOF after the last batch.
 func (s *SeriesReader) Read() (arrow.Record, error) {
 	for {
 		rec, err := s.stream.Read()

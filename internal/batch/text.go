@@ -23,8 +23,8 @@ func (e *TextError) Error() string {
 	return fmt.Sprintf("column %q, row %d of the batch: %v", e.Column, e.Row, e.Why())
 }
 
-// Why returns the error without column and row, for callers that know a better position than
-// the row of the batch.
+// Why returns the error without column and row, for callers that know a more useful position
+// than the row number in the batch.
 func (e *TextError) Why() error { return notText(e.Text) }
 
 // longestText bounds the number of bytes of a text that messages show.
@@ -57,8 +57,8 @@ func cutText(s string) string {
 }
 
 // isASCII reports whether a text has no byte of 0x80 or above. Most texts have none, and for
-// them this check is faster than that of package utf8. It checks eight bytes at a time; the
-// last eight may include bytes that were already checked.
+// them this check is faster than the check of package utf8. It checks eight bytes at a time;
+// the last eight may include bytes that were already checked.
 func isASCII(s string) bool {
 	const high = 0x8080808080808080
 	p, n := unsafe.Pointer(unsafe.StringData(s)), len(s)
@@ -91,7 +91,7 @@ func ValidateText(rec arrow.Record) error {
 }
 
 // invalidText returns the first row of the text column d whose text is not UTF-8, and that
-// text. If there is none, it returns -1. It checks the text of all rows together, which is
+// text. If all text is UTF-8, it returns -1. It checks the text of all rows together, which is
 // fast, and then the boundaries of rows: where a row ends within a character, the rows are
 // invalid although their concatenation is valid. The bytes of null rows do not matter.
 func invalidText(d arrow.ArrayData) (int, []byte) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCutText requires that cutText cuts a long text between characters, and a text of invalid
-// bytes anywhere.
+// TestCutText requires that cutText cuts long text between characters, and also cuts long text
+// that is not UTF-8.
 func TestCutText(t *testing.T) {
 	for _, lead := range []string{"", "a", "ab", "abc"} {
 		s := lead + strings.Repeat("é", 20) + strings.Repeat("𝛼", 20)

@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// sizeKey is the metadata key for the size of a sparse vector type. The metadata are those of
-// the child "indices" of the struct type, so that the size is part of the arrow.DataType: IPC
-// and Parquet preserve it, and Schema.Equal compares it.
+// sizeKey is the metadata key for the size of a sparse vector type. It is set in the metadata
+// of the field "indices" in the struct type. So the size is part of the arrow.DataType: IPC and
+// Parquet preserve it, and Schema.Equal compares it.
 const sizeKey = "superstep.size"
 
 // MaxDim is the largest dimension of a dense vector, and the largest size of a sparse vector.

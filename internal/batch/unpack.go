@@ -23,7 +23,7 @@ const (
 type packed struct {
 	is      bool
 	codec   byte
-	buffers int64 // position of the first entry in the metadata; each has 16 bytes: offset and length
+	buffers int64 // position in the metadata of the entry of the first buffer; an entry has 16 bytes: offset and length
 	count   int64
 }
 

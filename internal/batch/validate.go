@@ -13,13 +13,13 @@ import (
 // ErrReleased is the error for a batch for which Released is true.
 var ErrReleased = errors.New("it was released already: whoever keeps a batch calls Retain on it")
 
-// Released reports whether the last reference to a batch, and with it its columns, was
-// released. Only a caller that held the only reference can rely on the result. It is always
+// Released reports whether the last reference to a batch was released, which also releases its
+// columns. Only a caller that held the only reference can rely on the result. It is always
 // false for a batch without columns.
 func Released(rec arrow.Record) bool { return rec.NumCols() < int64(rec.Schema().NumFields()) }
 
-// maxRows is the largest number of rows of a batch, also of a batch without columns: row
-// numbers in Concat, and offsets of text, have 32 bits.
+// maxRows is the largest number of rows of a batch, with or without columns. Its reason is that
+// row numbers in Concat, and offsets of text, have 32 bits.
 const maxRows = math.MaxInt32
 
 // Validate checks a batch that comes from outside. It must have at most maxRows rows. Every

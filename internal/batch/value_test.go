@@ -45,8 +45,8 @@ func TestTextRoundTrip(t *testing.T) {
 	})
 }
 
-// oneNaN replaces the bits of every NaN in rows by those of math.NaN(), because texts do not
-// preserve the bits of a NaN.
+// oneNaN replaces every NaN in rows by math.NaN(), because texts do not preserve the bits of a
+// NaN.
 func oneNaN(rows []string) []string {
 	for i := range rows {
 		rows[i] = strings.ReplaceAll(rows[i], "f64:fff8000000000123", "f64:7ff8000000000001")

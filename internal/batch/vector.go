@@ -14,7 +14,7 @@ import (
 type SparseVector struct {
 	Size    int       // number of components; 0 means unknown
 	Indices []int32   // ascending, each from 0 to Size-1
-	Values  []float64 // Values[k] is the component Indices[k]
+	Values  []float64 // Values[k] is the component with the index Indices[k]
 }
 
 // Validate returns an error unless indices and values have equal length, and indices strictly
@@ -258,8 +258,8 @@ func (x *Vectors) Dense(i int) []float64 {
 }
 
 // Sparse returns the indices and values of row i of a sparse column, without checking them. If
-// user code made the batch, the indices may not ascend, and their number may differ from that
-// of the values.
+// user code made the batch, the indices may not ascend, and the numbers of indices and values
+// may differ.
 func (x *Vectors) Sparse(i int) ([]int32, []float64) {
 	if x.v.kind != kindSparse {
 		return nil, nil
@@ -280,9 +280,10 @@ func (x *Vectors) Component(i, component int) float64 {
 	return 0
 }
 
-// FirstNonFinite returns the position of the first NaN or infinity in a float or vector column,
-// from row from on. For a sparse vector, component is the index, and for a scalar it is 0. Null
-// rows are skipped. bad is false if there is no such value, and for columns of other types.
+// FirstNonFinite returns the position of the first NaN or infinity in a float or vector column.
+// The search begins at row from. For a sparse vector, component is the index, and for a scalar
+// it is 0. Null rows are skipped. bad is false if there is no such value, and for columns of
+// other types.
 func FirstNonFinite(arr arrow.Array, from int) (row, component int, bad bool) {
 	v := viewOf(arr)
 	for i := from; i < v.n; i++ {

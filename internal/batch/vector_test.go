@@ -90,7 +90,7 @@ func TestViewsRefuseNullsAndOtherTypes(t *testing.T) {
 	first, err := batch.Slice(rec, 0, 1)
 	require.NoError(t, err)
 	defer first.Release()
-	require.Equal(t, []bool{true, true, true, true}, ok(first), "the slice does not include the null")
+	require.Equal(t, []bool{true, true, true, true}, ok(first), "all views of a slice without the null must be possible")
 	turned, err := batch.Select(first, []int{3, 0, 1, 2})
 	require.NoError(t, err)
 	defer turned.Release()
@@ -205,7 +205,7 @@ func TestFirstNonFinite(t *testing.T) {
 				require.Equal(t, want, [2]int{row, component}, r.ColumnName(c))
 			}
 			next, _, more := batch.FirstNonFinite(r.Column(c), row+1)
-			require.Equal(t, r.ColumnName(c) == "v", more && next == 2, "only column v has another NaN or infinity, in row 2")
+			require.Equal(t, r.ColumnName(c) == "v", more && next == 2, "only column v must have another NaN or infinity, in row 2")
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // TestWidenedRows reads vectors of float32 as float64, in any order. It requires the right
-// values, also after other rows were read, and that not all rows are converted together.
+// values, which must remain valid after other rows are read. It also requires that the rows are
+// not all converted at once.
 func TestWidenedRows(t *testing.T) {
 	type single struct {
 		X []float32 `column:"x,dim=8"`
@@ -69,5 +70,5 @@ func TestWidenedRows(t *testing.T) {
 	var row double
 	require.NoError(t, reader.Read(0, &row))
 	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(200_000), "the whole column takes 1.3 MB as float64, so it was converted at once")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(200_000), "the whole column takes 1.3 MB as float64, and must not be converted at once")
 }

@@ -14,24 +14,24 @@ import (
 
 // Line is the result of one collective with one message size, algorithm and executor.
 type Line struct {
-	Kind       string  `json:"kind,omitempty"` // if what was measured is not a collective: see simulate.Kind
+	Kind       string  `json:"kind,omitempty"` // kind of the measurement if it does not measure a collective; see simulate.Kind
 	Collective string  `json:"collective"`
 	Config     string  `json:"config,omitempty"` // configuration, for other libraries and plain TCP
 	Algorithm  string  `json:"algorithm"`        // the algorithm that ran
 	Chosen     bool    `json:"chosen"`           // whether the group chose the algorithm, not the caller
 	Executor   string  `json:"executor"`
 	Ranks      int     `json:"ranks"`
-	Bytes      int     `json:"bytes"` // length of the larger buffer of a rank
+	Bytes      int     `json:"bytes"` // length in bytes of the larger buffer of a rank
 	Count      int     `json:"count"` // number of elements
 	Type       string  `json:"type"`
 	Op         string  `json:"op,omitempty"`
 	InPlace    bool    `json:"in_place"`
-	Iterations int     `json:"iterations"` // in all rounds
+	Iterations int     `json:"iterations"` // number of iterations in all rounds
 	P50        float64 `json:"p50_us"`
 	P99        float64 `json:"p99_us"`
 	Min        float64 `json:"min_us"`
 	Mean       float64 `json:"mean_us"`
-	AlgBW      float64 `json:"algbw_gbs"` // bytes / p50
+	AlgBW      float64 `json:"algbw_gbs"` // Bytes / P50, in GB/s
 	BusBW      float64 `json:"busbw_gbs"` // bandwidth used on links: algbw times a factor of the collective
 	Errors     int64   `json:"errors"`    // number of wrong elements on all ranks
 
@@ -54,8 +54,9 @@ func ElemBytes(typ string) int {
 	return 0
 }
 
-// Read calls each for every line of r that is a JSON object. It skips other lines, as benchmarks
-// print them too. It stops at the first error, and adds the line's number to it.
+// Read calls each for every line of r that is a JSON object. It skips other lines, because
+// benchmarks also print other text. It stops at the first error, and adds the number of the
+// line to the error.
 func Read(r io.Reader, each func(l *Line) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
@@ -85,7 +86,7 @@ func Median(x []float64) float64 {
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-// Duration writes seconds with three digits: "85.1 µs", "1.23 ms", "2.05 s".
+// Duration returns seconds as text with three digits: "85.1 µs", "1.23 ms", "2.05 s".
 func Duration(seconds float64) string {
 	unit := "s"
 	switch d := time.Duration(seconds * 1e9); {
@@ -104,7 +105,8 @@ func Duration(seconds float64) string {
 	return fmt.Sprintf("%.*f %s", places, seconds, unit)
 }
 
-// Size writes a number of bytes, rounded to about two digits: "96 B", "11 KiB", "1.5 MiB".
+// Size returns a number of bytes as text, rounded to about two digits: "96 B", "11 KiB", "1.5
+// MiB".
 func Size(bytes int) string {
 	if bytes < 1<<10 {
 		return fmt.Sprintf("%d B", bytes)

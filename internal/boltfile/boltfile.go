@@ -42,9 +42,9 @@ var ErrBehind = errors.New("the last change may be lost")
 // on, because pages in use cannot be distinguished from old pages.
 var ErrNoBeginning = errors.New("neither of the two pages that say what is current can be read")
 
-// Read reads a database with one level of buckets from f, which has size bytes. It calls visit for
-// every value, in the order of buckets and keys; visit may keep the slices. It returns the errors
-// in the file, none if the file is undamaged.
+// Read reads a database with one level of buckets from f, which has size bytes. It calls visit
+// for every value, in the order of buckets and keys; visit may keep the slices. It returns the
+// errors in the file; if the file is undamaged, the list is empty.
 func Read(f io.ReaderAt, size int64, visit func(bucket, key, value []byte)) []error {
 	r := &reader{f: f, size: size, seen: map[uint64]bool{}, visit: visit}
 	m, ok := r.meta()
@@ -76,14 +76,16 @@ func (r *reader) wrong(format string, args ...any) {
 	}
 }
 
-// meta is the content of a meta page: the page numbers of the tree's root and of the free list, the
-// number of pages up to the last in use, and the number of the transaction that wrote it.
+// meta is the content of a meta page: the page numbers of the tree's root and of the free list,
+// the number of pages up to the last page in use, and the number of the transaction that wrote
+// the meta page.
 type meta struct {
 	pageSize                     uint32
 	root, freelist, high, commit uint64
 }
 
-// meta returns the newer of the undamaged meta pages. Transactions write the two pages in turn.
+// meta returns the newer of the undamaged meta pages. Transactions alternate between the two
+// pages.
 func (r *reader) meta() (best meta, ok bool) {
 	first, wrong := r.metaAt(0)
 	if wrong != nil {
@@ -109,11 +111,11 @@ func (r *reader) meta() (best meta, ok bool) {
 	return first, true
 }
 
-// alone returns the newest meta page that is known when only one of the two, right, is undamaged.
-// The damaged page has the given number and lies at offset at; wrong says what is wrong with it.
-// It was written by the transaction before or after that of right, and its transaction number says
-// by which. If only that number is damaged, the page can be repaired: alone tries both numbers, and
-// the correct one makes the checksum right.
+// alone returns the newest known meta page if only one of the two, right, is undamaged. The
+// damaged page has the number page and the offset at, and wrong is the error about it. It was
+// written by the transaction before or after the transaction that wrote right; its transaction
+// number says by which. If only this number is damaged, the page can be repaired: alone tries
+// both numbers, and the correct number makes the checksum right.
 func (r *reader) alone(right meta, page int, at int64, wrong error) meta {
 	data := make([]byte, headerBytes+metaBytes)
 	if _, err := r.f.ReadAt(data, at); err != nil {
@@ -200,7 +202,7 @@ func (r *reader) page(id uint64) (data []byte, kind uint16, ok bool) {
 	return data, order.Uint16(head[8:]), true
 }
 
-// part returns the n bytes of data that begin at index from, nil if data ends before.
+// part returns the n bytes of data that begin at index from, or nil if data is too short.
 func part(data []byte, from, n uint64) []byte {
 	if from > uint64(len(data)) || n > uint64(len(data))-from {
 		return nil
@@ -208,9 +210,9 @@ func part(data []byte, from, n uint64) []byte {
 	return data[from : from+n : from+n]
 }
 
-// walk visits the subtree below page id. If bucket is nil, the subtree belongs to the tree of all
-// buckets, else to the tree of that bucket. Keys must be at least low and below high; a bound that
-// is nil does not apply.
+// walk visits the subtree below page id. If bucket is nil, the subtree belongs to the tree of
+// all buckets, and otherwise to the tree of this bucket. Keys must be at least low and below
+// high; a bound that is nil does not apply.
 func (r *reader) walk(id uint64, bucket, low, high []byte) {
 	data, kind, ok := r.page(id)
 	switch {
@@ -307,8 +309,8 @@ func (r *reader) bucket(id uint64, name, value []byte) {
 	r.leaf(id, inside, name, nil, nil)
 }
 
-// freelist checks page id, the list of free pages: the database would overwrite a page in use that
-// the list contains.
+// freelist checks page id, which has the list of free pages. If the list contained a page in
+// use, the database would overwrite that page.
 func (r *reader) freelist(id uint64) {
 	if id == noFreelist {
 		return

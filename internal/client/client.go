@@ -30,8 +30,8 @@ type Options struct {
 	// Token is sent to the job manager. If it is empty, the token is read from the first of
 	// these that is set: the file TokenFile, the file that the environment variable
 	// SUPERSTEP_TOKEN_FILE names, the environment variable SUPERSTEP_TOKEN. If none is set, it
-	// is read from the token file of a job manager of this user on this machine, if there is
-	// one.
+	// is read from the token file of a job manager of this user on this machine, if such a file
+	// exists.
 	Token     security.Token
 	TokenFile string
 	// TLS has the paths of the certificate files. The zero value means no TLS.
@@ -108,7 +108,7 @@ func Dial(ctx context.Context, options Options) (*Client, error) {
 	return c, nil
 }
 
-// withDefaults returns the options with defaults for those that are not set.
+// withDefaults returns the options, with defaults in place of options that are not set.
 func (o Options) withDefaults() Options {
 	if o.DialTimeout <= 0 {
 		o.DialTimeout = DefaultDialTimeout
@@ -159,7 +159,7 @@ func (c *Client) alert(ctx context.Context) error {
 			return nil
 		}
 	}
-	var first [1]byte // an HTTP/2 server sends first
+	var first [1]byte // an HTTP/2 server sends the first bytes
 	if _, err = conn.Read(first[:]); err != nil && strings.Contains(err.Error(), "remote error: tls: ") {
 		return err
 	}

@@ -9,6 +9,6 @@
 //	last, err := c.FollowToEnd(ctx, reply.Job, true, func(e *wire.Event) error { … })
 //
 // A Client has all methods of a wire.Client. The errors of Dial, Upload and FollowToEnd also
-// say what to do. FollowToEnd waits for a job manager that cannot be reached for some time.
+// say what to do. If the job manager cannot be reached, FollowToEnd waits for it for some time.
 // Explain adds what to do to the errors of other requests.
 package client

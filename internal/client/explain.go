@@ -49,8 +49,8 @@ func (c *Client) Explain(err error) error {
 	return &requestError{text, err}
 }
 
-// unreachable returns a text that says why there is no connection, or no job manager at its
-// other end. It examines the text of err, as gRPC does not wrap the errors of the operating
+// unreachable returns a text that says why there is no connection, or why the other side is not
+// a job manager. It examines the text of err, as gRPC does not wrap the errors of the operating
 // system.
 func (c *Client) unreachable(err error) string {
 	if strings.Contains(wire.Reason(err), "connection refused") {

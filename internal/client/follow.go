@@ -21,7 +21,7 @@ type LostError struct {
 	Err     error // error of the last try to reach it
 }
 
-// Error returns a text that names the job and says how to find out what became of it.
+// Error returns a text that names the job and says how to find out its state.
 func (e *LostError) Error() string {
 	return fmt.Sprintf("the job manager at %s went away and did not come back within %v (%v); once it is back, `superstep show %s` says what became of the job",
 		e.Address, e.After, e.Err, e.Job)
@@ -33,14 +33,14 @@ func (e *LostError) Unwrap() error { return e.Err }
 // FollowToEnd calls handle, which may be nil, with every event of a job, and returns the job as
 // it is in its last event. attach says that the job is attached to this client. If the job
 // manager cannot be reached, FollowToEnd tries to reach it again for Options.AwayTimeout, and
-// then asks for the events since the last one. So handle gets every stored event once. If
-// handle returns an error, FollowToEnd returns it unchanged. If the job manager does not
-// answer, Options.Logger gets a message after some seconds.
+// then asks for the events since the last event that it received. So handle gets every stored
+// event once. If handle returns an error, FollowToEnd returns it unchanged. If the job manager
+// does not answer, Options.Logger gets a message after some seconds.
 func (c *Client) FollowToEnd(ctx context.Context, job wire.JobID, attach bool, handle func(*wire.Event) error) (*wire.JobInfo, error) {
 	v := newWatchdog(ctx, c.options.Logger.With("address", c.address, "job", job), c.ask)
 	defer v.end()
 	f := &follower{client: c, job: job, attach: attach, handle: handle, watchdog: v}
-	var away time.Time // time since when the job manager cannot be reached; zero if it can be reached
+	var away time.Time // when the job manager became unreachable; zero while it can be reached
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		before := f.heard
 		err := f.follow(ctx)
@@ -114,7 +114,7 @@ func (f *follower) follow(ctx context.Context) error {
 		f.heard++
 		f.watchdog.observe()
 		if e.Progress == nil && e.Number != 0 && e.Number <= f.last {
-			continue // was handled before the last stream broke
+			continue // the event was handled before the last stream broke
 		}
 		f.last = max(f.last, e.Number)
 		if f.handle != nil {
@@ -129,7 +129,7 @@ func (f *follower) follow(ctx context.Context) error {
 	}
 }
 
-// passing reports whether another try may succeed after an error.
+// passing reports whether err may be temporary, so that another try may succeed.
 func passing(err error) bool {
 	if errors.Is(err, errCut) {
 		return true

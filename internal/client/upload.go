@@ -25,7 +25,7 @@ const chunkSize = 256 << 10
 // the job manager has the executable already. If the job manager takes no bytes for
 // Options.StallTimeout, Upload returns an error. If the job manager does not accept uploads,
 // Upload sends nothing; the submission of a job then fails if the job manager does not have the
-// executable. Errors name the executable by name.
+// executable. Errors refer to the executable as name.
 func (c *Client) Upload(ctx context.Context, path, name string, progress func(sent, total int64)) (hash string, err error) {
 	defer func() {
 		if err != nil {
@@ -85,7 +85,7 @@ func (e *stalledError) Error() string {
 }
 
 // send sends size bytes of r on a stream. A timer ends the stream if a chunk is not taken
-// within StallTimeout, since Send waits for as long as the other side does not read.
+// within StallTimeout, because Send waits for as long as the other side does not read.
 func (c *Client) send(ctx context.Context, r io.Reader, hash string, size int64, progress func(sent, total int64)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -111,7 +111,7 @@ func (c *Client) send(ctx context.Context, r io.Reader, hash string, size int64,
 }
 
 // sendChunks sends size bytes of r in chunks, calls told with the number of bytes sent after
-// each, and waits for the answer.
+// each chunk, and waits for the answer.
 func sendChunks(stream grpc.ClientStreamingClient[wire.Chunk, wire.UploadReply], r io.Reader, hash string, size int64, told func(sent int64)) error {
 	buf := make([]byte, chunkSize)
 	for sent := int64(0); sent < size; {

@@ -70,8 +70,8 @@ func (v *watchdog) turn() (passed time.Duration, heard bool) {
 	return min(passed, 2*watchdogTick), heard
 }
 
-// suspended returns the length of the time in which this process did not run, if that time
-// ended only now or less than suspension ago, and 0 otherwise.
+// suspended returns the length of the time in which this process did not run, if that time ends
+// now or ended less than suspension ago. Otherwise it returns 0.
 func (v *watchdog) suspended() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -116,7 +116,7 @@ func (v *watchdog) watch(ctx context.Context) {
 			return
 		case err == nil:
 			answered()
-		case waited >= answerIn && waited < 2*answerIn: // otherwise the request was not answered for another reason, or this process did not run
+		case waited >= answerIn && waited < 2*answerIn: // outside this range, the request failed for another reason, or this process did not run
 			if unanswered += waited + watchdogTick; !told {
 				told = true
 				v.log.Warn("the job manager has not answered for " + waited.Round(time.Second).String() + "; it may be stopped or overloaded, waiting for it")

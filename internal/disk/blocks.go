@@ -46,7 +46,7 @@ func (b *Blocks) End() Block {
 // Flush writes buffered bytes to the file, after which all blocks can be read.
 func (b *Blocks) Flush() error { return b.buffer.Flush() }
 
-// Size returns the number of bytes written, with those that are still buffered.
+// Size returns the number of bytes written, including bytes that are still buffered.
 func (b *Blocks) Size() int64 { return b.at }
 
 // ReadBlock returns the bytes of b, a block of f that was flushed. It reads them into scratch, or

@@ -10,16 +10,16 @@ import (
 // castagnoli is the table of CRC-32C.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Checksum returns the CRC-32C of the bytes whose CRC-32C is sum, followed by data. The sum of no
-// bytes is 0.
+// Checksum returns the CRC-32C of earlier bytes followed by data. sum is the CRC-32C of the
+// earlier bytes, which is 0 if there are none.
 func Checksum(sum uint32, data []byte) uint32 { return crc32.Update(sum, castagnoli, data) }
 
-// DamagedError says that a file does not hold what was written to it.
+// DamagedError says that a file does not have the bytes that were written to it.
 type DamagedError struct {
 	File   string // path of the file
 	Offset int64  // offset of the first byte to read
 	Length int64  // number of bytes to read
-	Err    error  // what is wrong; matches io.ErrUnexpectedEOF if the file ends early
+	Err    error  // kind of damage; matches io.ErrUnexpectedEOF if the file ends early
 }
 
 // Error says which file is damaged, at which bytes, and what the user can do.
@@ -31,12 +31,13 @@ func (e *DamagedError) Error() string {
 // Unwrap returns Err.
 func (e *DamagedError) Unwrap() error { return e.Err }
 
-// errChecksum returns the error for a checksum got where want was written.
+// errChecksum returns the error for bytes whose checksum is got, and was want when they were
+// written.
 func errChecksum(got, want uint32) error {
 	return fmt.Errorf("the checksum is %08x where %08x was written", got, want)
 }
 
-// earlyEnd is the error of a file that ends early: it has only got of the bytes to read.
+// earlyEnd is the error of a file that ends early: the file has only got of the bytes to read.
 type earlyEnd struct{ got int64 }
 
 func (e earlyEnd) Error() string { return fmt.Sprintf("only %d are there", e.got) }
@@ -44,8 +45,8 @@ func (e earlyEnd) Error() string { return fmt.Sprintf("only %d are there", e.got
 // Unwrap makes the error match io.ErrUnexpectedEOF, never io.EOF.
 func (e earlyEnd) Unwrap() error { return io.ErrUnexpectedEOF }
 
-// readFull reads len(b) bytes of f from offset on. If the file ends before the last of them, it
-// fails with a *DamagedError. Other errors name the file.
+// readFull reads len(b) bytes of f from offset on. If the file ends before the last of these
+// bytes, it fails with a *DamagedError. Other errors name the file.
 func readFull(f File, b []byte, offset int64) error {
 	for at := 0; at < len(b); {
 		n, err := f.ReadAt(b[at:], offset+int64(at))

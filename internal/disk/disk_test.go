@@ -155,7 +155,7 @@ func TestEveryPosition(t *testing.T) {
 				t.Helper()
 				got, err := read()
 				var damage *disk.DamagedError
-				require.ErrorAs(t, err, &damage, "%s at %d: read %v", what, at, got)
+				require.ErrorAs(t, err, &damage, "%s at %d: reading must fail with a *DamagedError, but returned %v", what, at, got)
 				require.Equal(t, path, damage.File)
 				require.LessOrEqual(t, damage.Offset, int64(at))
 				require.NotErrorIs(t, err, io.EOF)
@@ -213,7 +213,7 @@ func TestElsewhere(t *testing.T) {
 						require.NoError(t, os.WriteFile(path[0], bad, 0o600))
 						_, err := read[0]()
 						var damage *disk.DamagedError
-						require.ErrorAs(t, err, &damage, "%d and %d, twice: %v", a, b, twice)
+						require.ErrorAs(t, err, &damage, "exchanged pieces %d and %d must be damage; twice: %v", a, b, twice)
 					}
 				}
 			}
@@ -241,10 +241,10 @@ func TestFaults(t *testing.T) {
 			got, err := form.write(t, f, pieces)()
 			read := d.Read()
 			if err == nil {
-				require.Empty(t, read, "%s, seed %d", form.name, seed)
-				require.Equal(t, pieces, got, "%s, seed %d", form.name, seed)
+				require.Empty(t, read, "reading %s succeeded, so no fault may have affected it; seed %d", form.name, seed)
+				require.Equal(t, pieces, got, "reading %s must return the written bytes; seed %d", form.name, seed)
 			} else {
-				require.NotEmpty(t, read, "%s, seed %d: %v", form.name, seed, err)
+				require.NotEmpty(t, read, "reading %s may fail only after a fault; seed %d: %v", form.name, seed, err)
 				require.ErrorContains(t, err, f.Name())
 				require.NotErrorIs(t, err, io.EOF)
 				if read[len(read)-1].Kind.Refuses() {
@@ -285,12 +285,12 @@ func TestLongPieces(t *testing.T) {
 				require.NoError(t, err)
 				_, err = read()
 				var damage *disk.DamagedError
-				require.ErrorAs(t, err, &damage, "byte %d", at)
+				require.ErrorAs(t, err, &damage, "a change of byte %d must be damage", at)
 				_, err = file.WriteAt(good, at)
 				require.NoError(t, err)
 			}
 			got, err = read()
-			require.NoError(t, err, "every changed byte was restored")
+			require.NoError(t, err, "the piece must be readable after every changed byte was restored")
 			require.True(t, slices.EqualFunc(pieces, got, bytes.Equal))
 		})
 	}

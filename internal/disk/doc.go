@@ -1,5 +1,5 @@
-// Package disk is used for the temporary files of a run. It has an interface of file systems, and
-// three file formats, which detect bytes that have changed since they were written.
+// Package disk is used for the temporary files of a run. It has an interface to file systems,
+// and three file formats that detect bytes that have changed since they were written.
 //
 //	fs := disk.OS()                               // or the file system of a test
 //	f, err := fs.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)

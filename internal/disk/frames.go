@@ -14,13 +14,14 @@ import (
 //	length   uint64  the number of bytes of the body
 //	rows     uint64  the number of rows in the body, given by the writer
 //	body     uint32  CRC-32C of the body
-//	head     uint32  CRC-32C of the file's name, the frame's offset in it, its
+//	head     uint32  CRC-32C of the file's name, the frame's offset, the frame's
 //	                 number in its stream, and the three fields above
 //	…                the body
 //
-// All before the body is the head. A head is verified before its length is used. Its checksum
-// covers its position, so that a frame that belongs to another offset or file is detected. The
-// number of frames is kept in memory, so that missing frames at the end are detected.
+// The head consists of all fields before the body. A head is verified before its length is
+// used. The checksum of a head covers its position, so that a frame that belongs to another
+// offset or file is detected. The number of frames is kept in memory, so that missing frames at
+// the end are detected.
 const headSize = 8 + 8 + 4 + 4
 
 // Stream has the position in a file of a stream of frames, and its numbers of frames and rows.
@@ -81,7 +82,8 @@ func (w *Frames) EndStream() (Stream, error) {
 	return done, nil
 }
 
-// Size returns the number of bytes of all ended frames, with those that are still buffered.
+// Size returns the number of bytes of all ended frames, including bytes that are still
+// buffered.
 func (w *Frames) Size() int64 { return w.stream.Offset + w.stream.Length }
 
 func putHead(head []byte, name uint32, offset, number, rows int64, body []byte) {
@@ -122,7 +124,7 @@ func NewFrameReader(f File, s Stream) *FrameReader {
 	}
 }
 
-// fileReader reads the bytes of a file from offset at to offset end.
+// fileReader reads the bytes of a file at the offsets i with at <= i < end.
 type fileReader struct {
 	file    File
 	at, end int64
@@ -137,7 +139,7 @@ func (r *fileReader) Read(b []byte) (int, error) {
 	r.at += int64(n)
 	switch {
 	case n > 0:
-		err = nil // the next read returns it again if it persists
+		err = nil // if the error persists, the next read returns it again
 	case err == nil:
 		err = io.ErrNoProgress // without an error, io.ReadFull would read for ever
 	}

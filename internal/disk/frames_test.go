@@ -11,7 +11,7 @@ import (
 )
 
 // TestHeadsThatLie requires a *DamagedError if the checksum of a head is right but the head
-// contradicts the Stream kept in memory, as with a length beyond the end of the stream.
+// contradicts the Stream kept in memory, for example by a length beyond the end of the stream.
 func TestHeadsThatLie(t *testing.T) {
 	body := []byte("a body")
 	size := int64(headSize + len(body))

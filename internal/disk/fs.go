@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// FS makes, finds and removes files. It is safe for concurrent use.
+// FS creates, opens, renames and removes files. It is safe for concurrent use.
 type FS interface {
 	// OpenFile, CreateTemp, Remove and Rename do what the functions of package os do.
 	OpenFile(path string, flag int, perm os.FileMode) (File, error)

@@ -42,7 +42,8 @@ func (s *Spool) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// Seal writes what is still buffered. After it, only ReadAt and Size may be called.
+// Seal writes the bytes that are still buffered. After Seal, only ReadAt and Size may be
+// called.
 func (s *Spool) Seal() error {
 	var err error
 	if len(s.buffer) > 0 {
@@ -94,8 +95,8 @@ func (s *Spool) ReadAt(b []byte, offset int64) (n int, err error) {
 	return n, nil
 }
 
-// copyOf copies bytes of a piece, which has the given length, from index from on to b. It returns
-// the number of bytes copied.
+// copyOf copies bytes of a piece to b, beginning with the byte at index from of the piece.
+// length is the length of the piece in bytes. It returns the number of bytes copied.
 func (s *Spool) copyOf(piece int64, b []byte, from, length int) (int, error) {
 	buffer := s.pieces.Get().(*[pieceSize]byte)
 	defer s.pieces.Put(buffer)

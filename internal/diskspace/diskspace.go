@@ -1,4 +1,4 @@
-// Package diskspace tells whether a disk is too full to take more work.
+// Package diskspace determines whether a disk is too full for further work.
 package diskspace
 
 import (

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGauge fills and empties a disk. Between Least and 5/4 of Least free bytes, it requires the
-// same state as before.
+// TestGauge fills and empties a disk. While between Least and 5/4 of Least bytes are free, the
+// disk must keep its previous state.
 func TestGauge(t *testing.T) {
 	const mib = 1 << 20
 	var n int64
@@ -20,7 +20,7 @@ func TestGauge(t *testing.T) {
 		full bool
 	}{{200, false}, {120, false}, {100, false}, {99, true}, {100, true}, {124, true}, {125, false}, {124, false}, {0, true}} {
 		n = c.free * mib
-		require.Equal(t, c.full, g.Full() != "", "%d MiB", c.free)
+		require.Equal(t, c.full, g.Full() != "", "the state of the disk must be as listed with %d MiB free", c.free)
 	}
 	require.Equal(t, "its disk has 0 MiB free, 100 MiB are the least (--min-free), and work is taken again at 125 MiB", g.Full())
 	require.Equal(t, Reading{Free: 0, Full: g.Full()}, g.Read())
@@ -29,7 +29,7 @@ func TestGauge(t *testing.T) {
 	failed, g.Least, n = nil, 3<<19, 1<<20+1<<9
 	require.Equal(t, "its disk has 1024 KiB free, 1536 KiB are the least (--min-free), and work is taken again at 1920 KiB", g.Full())
 	g.Least = 0
-	require.Empty(t, g.Full(), "a disk never counts as full if Least is 0")
+	require.Empty(t, g.Full(), "a disk must never count as full if Least is 0")
 	require.Equal(t, Reading{Free: n}, g.Read())
 	if runtime.GOOS == "linux" {
 		require.Empty(t, New(t.TempDir(), 1).Full())

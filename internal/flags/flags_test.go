@@ -48,8 +48,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestOnceBesideTheEnvironment requires that a flag may be given once although it has a value from
-// the environment and a default.
+// TestOnceBesideTheEnvironment requires that a flag may be given once even if it also has a
+// value from the environment and a default.
 func TestOnceBesideTheEnvironment(t *testing.T) {
 	t.Setenv("FLAGS_TEST_NAME", "x")
 	var parsed struct {

@@ -18,8 +18,9 @@ type system struct {
 	advise, forget func(page, n uintptr) bool
 }
 
-// adviser requests huge pages, and each of them only once. That is enough because the heap never
-// returns address space: buffers are allocated again and again at the same addresses.
+// adviser requests huge pages, and requests each page only once. That is enough because the
+// heap never returns address space: buffers are allocated again and again at the same
+// addresses.
 type adviser struct {
 	system system
 
@@ -28,9 +29,9 @@ type adviser struct {
 	closed bool                 // no more pages are requested
 }
 
-// advise requests huge pages for the n bytes from an address on. Other objects of the heap may lie
-// on the same pages. Memory that was not used yet gets huge pages at its first use; for memory in
-// use the system decides.
+// advise requests huge pages for the n bytes that begin at address from. Other objects of the
+// heap may lie on the same pages. Memory that was not used yet gets huge pages at its first
+// use; for memory in use the system decides.
 func (a *adviser) advise(from, n uintptr) {
 	if n < Least {
 		return

@@ -7,13 +7,13 @@ import (
 )
 
 // Least is the number of bytes of the smallest buffer for which huge pages are requested; for
-// smaller ones the call costs more than it saves. It is low enough for the rows of a shard: they
-// take hundreds of kilobytes if all shards together do not fit in a cache.
+// smaller buffers the call costs more than it saves. It is low enough for the rows of a shard:
+// they take hundreds of kilobytes if all shards together do not fit in a cache.
 const Least = 128 << 10
 
-// Allocator is Arrow's allocator on Go's heap, memory.GoAllocator. Until it is closed, it requests
-// huge pages for buffers of at least Least bytes. Any number of goroutines may use it. The garbage
-// collector frees the memory; Free does nothing.
+// Allocator allocates on Go's heap, as Arrow's memory.GoAllocator does. Until it is closed, it
+// requests huge pages for buffers of at least Least bytes. Any number of goroutines may use it.
+// The garbage collector frees the memory; Free does nothing.
 type Allocator struct {
 	memory.GoAllocator
 	pages adviser

@@ -61,7 +61,7 @@ func TestManyMayAllocateAtOnce(t *testing.T) {
 				}
 				for _, v := range b {
 					if v != byte(g) {
-						t.Errorf("goroutine %d finds what %d wrote", g, v)
+						t.Errorf("the memory of goroutine %d has the value %d of another goroutine", g, v)
 						return
 					}
 				}

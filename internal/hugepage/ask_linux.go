@@ -13,10 +13,10 @@ var linux = system{
 	forget: func(page, n uintptr) bool { return madvise(page, n, unix.MADV_NOHUGEPAGE) },
 }
 
-// madvise calls madvise for n huge pages, the first of which has the number page. It returns false
-// after EINVAL, with which a system without huge pages refuses all such advice. Other errors mean a
-// lack of memory, or that a part of the range is not mapped; then Linux still applies the advice to
-// the rest of the range.
+// madvise calls madvise for n huge pages, the first of which has the number page. It returns
+// false after EINVAL, with which a system without huge pages refuses all such advice. Other
+// errors mean a lack of memory, or that a part of the range is not mapped. In the latter case
+// Linux still applies the advice to the rest of the range.
 func madvise(page, n uintptr, advice int) bool {
 	_, _, errno := unix.Syscall(unix.SYS_MADVISE, page<<pageShift, n<<pageShift, uintptr(advice))
 	return errno != unix.EINVAL

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// flagged reports as marked whether the mapping of an address has a flag. known is false if the
-// system does not show the flags of mappings.
+// flagged returns whether the mapping that contains address has the given flag (marked). known
+// is false if the system does not show the flags of mappings.
 func flagged(t *testing.T, address uintptr, flag string) (marked, known bool) {
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -47,7 +47,7 @@ func TestLargeBuffersAreMarked(t *testing.T) {
 			if !known {
 				t.Skip("this system does not tell how memory is marked")
 			}
-			require.True(t, marked, "byte %d of %d", at, n)
+			require.True(t, marked, "the mapping of byte %d of %d must have the flag", at, n)
 		}
 		b[0] = 1
 		all = append(all, b)

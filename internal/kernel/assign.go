@@ -2,9 +2,9 @@ package kernel
 
 import "math"
 
-// chunk is the number of rows that are searched together: enough to amortise the passes over
-// the groups of centres, and few enough to keep rows and search state in the first-level cache
-// for small d.
+// chunk is the number of rows that are searched together. It is large enough to amortise the
+// passes over the groups of centres. For small d it is small enough that the rows and the
+// search state stay in the first-level cache.
 const chunk = 128
 
 // SquaredDistance returns the squared Euclidean distance of x and c, which have the same
@@ -27,10 +27,11 @@ func squaredDistance[T Float](x, c []T) T {
 	return acc
 }
 
-// Nearest returns the index of the centre nearest to x, and the Euclidean distance to it. That
-// centre has the smallest [SquaredDistance] to x; of several, it is the one with the lowest
-// index. The distance is the square root of the squared distance. A NaN distance is never the
-// smallest; if all distances are NaN, Nearest returns -1 and NaN. x has at least c.D() values.
+// Nearest returns the index of the centre nearest to x, and the Euclidean distance to it. The
+// nearest centre has the smallest [SquaredDistance] to x; of several such centres, it is the
+// one with the lowest index. The distance is the square root of the squared distance. A NaN
+// distance is never the smallest; if all distances are NaN, Nearest returns -1 and NaN. x has
+// at least c.D() values.
 func Nearest(x []float64, c *Centers) (int, float64) {
 	x = x[:c.d]
 	todo, key, near := [1]int32{}, [1]uint64{noKey}, [1]int32{-1}
@@ -63,7 +64,7 @@ func assignEuclidean(form dispatch, x []float64, n int, c *Centers, assign []int
 	}
 }
 
-// distance returns the Euclidean distance for key, which has the bits of its square.
+// distance returns the Euclidean distance for key, which has the bits of the squared distance.
 func distance(key uint64) float64 { return math.Sqrt(math.Float64frombits(key)) }
 
 // search is the working memory of an assignment, on the stack of the caller.
@@ -74,9 +75,10 @@ type search struct {
 	rest int // number of next chunks in which guesses are not tried
 }
 
-// assign finds the nearest centre of every row of a chunk and leaves the bits of its squared
-// distance in s.key. Testing the guesses costs one distance per row. If few guesses are right,
-// as in the first supersteps or for overlapping clusters, they are not tested in most chunks.
+// assign finds the nearest centre of every row of a chunk and leaves the bits of the squared
+// distance to it in s.key. Testing the guesses costs one distance per row. If few guesses are
+// right, as in the first supersteps or for overlapping clusters, they are not tested in most
+// chunks.
 func (s *search) assign(x []float64, c *Centers, assign []int32) {
 	var todo []int32
 	if s.rest == 0 {
@@ -145,7 +147,7 @@ func (s *search) findQuads(x []float64, c *Centers, todo, near []int32) []int32 
 }
 
 // try computes the distance of each row to its guessed centre, and returns the rows for which
-// this does not show that the guess is right; see [Centers.setReach].
+// this distance does not prove that the guess is right; see [Centers.setReach].
 func (s *search) try(x []float64, c *Centers, assign []int32) []int32 {
 	d, n := c.d, len(assign)
 	for i, a := range assign {

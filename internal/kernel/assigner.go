@@ -10,14 +10,14 @@ import (
 // searches. All memory is allocated by [NewAssigner].
 //
 // The nearest centre is the one with the least squared distance, computed as by
-// [SquaredDistance] but in the precision of T; of several, it is the one with the lowest index.
-// A NaN distance is never the least; if all distances of a row are NaN, the row gets -1 and
-// NaN. The values of near on entry of a search are used as guesses, which affect only speed:
-// any values are allowed.
+// [SquaredDistance] but in the precision of T; of several such centres, it is the one with the
+// lowest index. A NaN distance is never the least; if all distances of a row are NaN, the row
+// gets -1 and NaN. The values of near on entry of a search are used as guesses, which affect
+// only speed: any values are allowed.
 type Assigner[T Float] struct {
 	form   dispatch
 	k, d   int
-	rows   []T // rows of the centres
+	rows   []T // the centres, row-major
 	reach  []T // as in [Centers]
 	exact  exactSearch[T]
 	filter *filter[T] // nil if there is no assembly for it
@@ -35,8 +35,8 @@ type Assigner[T Float] struct {
 }
 
 const (
-	// After every fetchEvery rows, fetched rows of the next chunk are prefetched: as many as
-	// memory delivers in that time.
+	// After every fetchEvery rows of a chunk, fetched rows of the next chunk are prefetched.
+	// Memory delivers about this number of rows in the time that fetchEvery rows take.
 	fetchEvery, fetched = 16, 4
 	// cacheLine is the size of a cache line in bytes.
 	cacheLine = 64
@@ -102,12 +102,12 @@ func (a *Assigner[T]) setReach() {
 }
 
 // Reach returns a bound for each centre: if the squared distance of a row to the centre is less
-// than the bound, this centre is the nearest to the row. The bound is 0 if none is known. The
-// slice must not be modified, and is valid until the next [Assigner.Set].
+// than the bound, this centre is the nearest to the row. A bound of 0 means that no bound is
+// known. The slice must not be modified, and is valid until the next [Assigner.Set].
 func (a *Assigner[T]) Reach() []T { return a.reach }
 
-// Effort returns how long the search of all centres takes for a row. The unit is the time for
-// one feature of one centre when every distance is computed: about 70 picoseconds.
+// Effort returns the time that the search of all centres takes for one row. The unit is the
+// time for one feature of one centre when every distance is computed: about 70 picoseconds.
 func (a *Assigner[T]) Effort() float64 {
 	k, d := float64(a.k), float64(a.d)
 	if a.filter != nil && a.filter.usable {
@@ -171,10 +171,10 @@ func (a *Assigner[T]) roots(dist []float64) {
 	}
 }
 
-// assign finds the nearest centre of every row of a chunk and leaves its squared distance in
-// a.square. The guesses are tested first, unless most were wrong in the previous chunks; this
-// costs nothing for a right guess, whose distance is needed anyway. A row within the reach of
-// its guessed centre needs no search.
+// assign finds the nearest centre of every row of a chunk and leaves the squared distance to it
+// in a.square. The guesses are tested first, unless most guesses were wrong in the previous
+// chunks. The test of a right guess costs nothing, because the distance to this centre is
+// needed anyway. A row within the reach of its guessed centre needs no search.
 func (a *Assigner[T]) assign(x []T, near []int32) {
 	for i, c := range near {
 		if uint(c) >= uint(a.k) {
@@ -215,8 +215,8 @@ func (a *Assigner[T]) assign(x []T, near []int32) {
 	}
 }
 
-// own writes to a.square the squared distance of each row of a chunk to centre near[i], and
-// prefetches rows of the next chunk meanwhile.
+// own writes to a.square the squared distance of each row i of a chunk to centre near[i]. It
+// also prefetches rows of the next chunk.
 func (a *Assigner[T]) own(x []T, near []int32) {
 	for lo := 0; lo < len(near); lo += fetchEvery {
 		hi := min(lo+fetchEvery, len(near))
@@ -236,10 +236,10 @@ func (a *Assigner[T]) fetch() {
 	a.ahead = a.ahead[n:]
 }
 
-// score applies the filter to the rows listed in todo. It writes the centres that the scores
-// decide to near, with their squared distances in a.square, and returns the rows for which the
-// scores do not decide. known says whether a.square already has the squared distances to the
-// guesses in near.
+// score applies the filter to the rows listed in todo. Where the scores decide, it writes the
+// nearest centre to near and its squared distance to a.square. It returns the rows for which
+// the scores do not decide. known says whether a.square already has the squared distances to
+// the guesses in near.
 func (a *Assigner[T]) score(x []T, near, todo []int32, known bool) (left []int32) {
 	left = todo[:0]
 	changed := 0

@@ -28,8 +28,8 @@ func naiveAssign[T Float](x, centers []T, k, d int) (int32, T) {
 	return at, best
 }
 
-// requireAssigned searches in every form, first with guesses that may be wrong and then with
-// right guesses. It requires the results of the naive loops.
+// requireAssigned searches the nearest centres with every form, first with guesses that may be
+// wrong and then with right guesses. It requires the results of the naive loops.
 func requireAssigned[T Float](t require.TestingT, rng *rand.Rand, x []T, centers, w []float64, n, k, d int) {
 	rows := make([]T, k*d)
 	for i, v := range centers {
@@ -139,8 +139,8 @@ func nextAfter[T Float](v T, steps int) T {
 }
 
 // testNearTies compares an Assigner with the naive loops for rows near the plane between two
-// centres. Their distances from the plane have all orders of magnitude: at the largest the
-// scores decide, at the smallest the last bit of a distance does.
+// centres. Their distances from the plane have all orders of magnitude. For the largest
+// distances the scores decide; for the smallest the last bit of a squared distance decides.
 func testNearTies[T Float](t *testing.T) {
 	rng := rand.New(rand.NewPCG(13, 14))
 	const n = 128
@@ -261,8 +261,9 @@ func TestAssignerAllocatesNothing(t *testing.T) {
 	}))
 }
 
-// TestAssignerRests requires right results when ordinary chunks are followed by chunks in which
-// guesses or scores are useless, and then by chunks in which all rows equal one centre.
+// TestAssignerRests tests ordinary chunks, followed by chunks in which guesses or scores are
+// useless, followed by chunks in which all rows equal one centre. It requires right results for
+// all of them.
 func TestAssignerRests(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
 	const d, k = 5, 7

@@ -2,8 +2,8 @@ package kernel
 
 import "math/big"
 
-// The functions of this file are the references: e^x and log x to about 200 bits, by power
-// series. They have no method in common with the functions under test.
+// The functions of this file compute reference values: e^x and log x to about 200 bits, by
+// power series. They share no method with the functions under test.
 
 const bigPrec = 260
 

@@ -20,8 +20,8 @@ type Centers struct {
 	nearest, others []float64
 }
 
-// group holds up to eight centres, feature by feature. Exactly one of the fields lanes4 to
-// lanes8 is used: the one for width.
+// group holds up to eight centres, feature by feature. Of the fields lanes4 to lanes8, only the
+// field for width is used.
 type group struct {
 	first  int32 // number of the first centre
 	width  int
@@ -117,12 +117,12 @@ func (g *group) lane(j int) []float64 {
 //
 // The test must hold for computed distances, as the nearest centre is defined by their bits.
 // Write u = 2^-53 and e = (d+2)u, which bounds the relative error of a computed squared
-// distance. Let D be the squared distance of the row to a and h the true half distance. reach =
-// h²·(1-16(d+8)u), computed from an h² that is wrong by at most e; from D·(1-e) < reach follows
-// √D < h(1-δ) with δ > 6(d+8)u, so every other centre is at least h(1+δ) away and its squared
-// distance exceeds D by the factor ((1+δ)/(1-δ))² > 1+4δ, which is more than the errors of the
-// two computed distances, e each. Underflow and overflow cause absolute errors instead, so a
-// bound outside [2^-900, 2^900] is not used.
+// distance. Let D be the squared distance of the row to a and h the true half distance. The
+// bound is reach = h²·(1-16(d+8)u), computed from an h² with a relative error of at most e.
+// From D·(1-e) < reach follows √D < h(1-δ) with δ > 6(d+8)u. So every other centre is at least
+// h(1+δ) away, and its squared distance exceeds D by the factor ((1+δ)/(1-δ))² > 1+4δ. That is
+// more than the errors of the two computed distances, which are at most e each. Underflow and
+// overflow cause absolute errors instead, so a bound outside [2^-900, 2^900] is not used.
 func (c *Centers) setReach() {
 	clear(c.reach)
 	if c.k > maxReach || c.k == 1 {

@@ -11,8 +11,8 @@ func AccumulateCentroids[T Float](x []T, n, d int, w []float64, assign []int32, 
 	accumulateCentroids(active, x, n, d, w, assign, sums, 0)
 }
 
-// accumulateCentroids is AccumulateCentroids, and also prefetches memory: for each element of
-// x, the element that is ahead elements after it.
+// accumulateCentroids does the same as AccumulateCentroids. For each element of x, it also
+// prefetches the element that is ahead elements later.
 func accumulateCentroids[T Float](form dispatch, x []T, n, d int, w []float64, assign []int32, sums []float64, ahead int) {
 	x, assign = x[:n*d], assign[:n]
 	if w != nil {

@@ -37,10 +37,10 @@ func direction(x []float64) (pre, inv float64, ok bool) {
 
 // NearestCosine returns the index of the centre nearest to x by cosine distance, and that
 // distance. The nearest centre has the largest inner product with x ([Dot], of x scaled by a
-// power of two if its squares overflow or underflow); of several, it is the one with the lowest
-// index. The distance is 1 - product*(1/norm of x), clipped to [0, 2]. A row of zeros has
-// distance 1 to every centre. A NaN product is never the largest; if all products are NaN, or x
-// holds a NaN or an infinity, NearestCosine returns -1 and NaN.
+// power of two if its squares overflow or underflow); of several such centres, it is the one
+// with the lowest index. The distance is 1 - product*(1/norm of x), clipped to [0, 2]. A row of
+// zeros has distance 1 to every centre. A NaN product is never the largest; if all products are
+// NaN, or x holds a NaN or an infinity, NearestCosine returns -1 and NaN.
 func NearestCosine(x []float64, c *Centers) (int, float64) {
 	near, dist, _, _ := c.nearestCosine(x[:c.d])
 	return near, dist
@@ -126,8 +126,8 @@ func weight(w []float64, i int) float64 {
 	return w[i]
 }
 
-// addDirection adds w times the unit vector of row to the first len(row) elements of sum, and w
-// to the next one.
+// addDirection adds w times the unit vector of row to the first len(row) elements of sum, and
+// adds w to the next element.
 func addDirection(row []float64, pre, inv, w float64, sum []float64) {
 	sum[len(row)] += w
 	sum = sum[:len(row)]

@@ -202,12 +202,12 @@ func TestSparseEqualsDefinition(t *testing.T) {
 				row := x[i*d : (i+1)*d]
 				if cosine {
 					near, v := NearestCosine(row, units)
-					require.Equal(t, near, int(assign[i]), "row %d", i)
+					require.Equal(t, near, int(assign[i]), "row %d must have the centre of NearestCosine", i)
 					requireBits(t, []float64{v}, dist[i:i+1])
 					continue
 				}
 				near, v := Nearest(row, dense)
-				require.Equal(t, near, int(assign[i]), "row %d", i)
+				require.Equal(t, near, int(assign[i]), "row %d must have the centre of Nearest", i)
 				requireClose(t, v, dist[i])
 			}
 			want = Inertia(n, w, dist, 0)

@@ -58,13 +58,13 @@ func addScaledCSR(k dispatch, x CSR, coef, out []float64) {
 	}
 }
 
-// mostAhead bounds how many entries ahead of the current ones are prefetched, so that they are
-// still in the cache when they are used.
+// mostAhead bounds the distance from the current entries to the prefetched entries, so that the
+// latter are still in the cache when they are used.
 const mostAhead = 1 << 12
 
-// ahead returns how far ahead, in bytes, columns and values are prefetched while rows lo to
-// hi-1 are added. The prefetched entries are those after row hi-1 or, if there are none, the
-// first entries of the block given to Before.
+// ahead returns the distances, in bytes, at which columns (col) and values (val) are prefetched
+// while rows lo to hi-1 are added. The prefetched entries come after row hi-1. If x has none,
+// they are the first entries of the block given to Before.
 func (x CSR) ahead(lo, hi int) (col, val int) {
 	from, to := x.RowPtr[lo], x.RowPtr[hi]
 	count := min(int(to-from), mostAhead, min(len(x.Col), len(x.Val))-int(to))
@@ -77,17 +77,17 @@ func (x CSR) ahead(lo, hi int) (col, val int) {
 	return 4 * count, 8 * count
 }
 
-// Before declares that the rows of y are used after those of x, so that AddScaledCSR prefetches
-// the first entries of y at the end of x. It changes no result.
+// Before declares that the rows of y are used after the rows of x, so that AddScaledCSR
+// prefetches the first entries of y at the end of x. It affects only speed.
 func (x *CSR) Before(y *CSR) { x.next = y }
 
-// checked returns how many rows from row i on can be passed to one call of assembly; it is 0 if
-// row i is not valid. The check is needed because the assembly tests neither that entries are
-// within the slices nor that columns are below d.
+// checked returns the number of rows, beginning with row i, that can be passed to one call of
+// assembly. The number is 0 if row i is not valid. The check is needed because the assembly
+// tests neither that entries are within the slices nor that columns are below d.
 func (x CSR) checked(k dispatch, i, d int) int { return x.checkedUpTo(k, i, d, callSize) }
 
-// checkedUpTo is checked with a limit of size entries for all rows together; a single row may
-// have more.
+// checkedUpTo does the work of checked, with size in place of callSize as the limit for the
+// number of entries of all rows together. A single row may have more entries.
 func (x CSR) checkedUpTo(k dispatch, i, d, size int) int {
 	if !k.avx2 {
 		return 0
@@ -143,8 +143,9 @@ func (x CSR) ordered() bool {
 }
 
 // CheckedRange sets part to the rows lo to hi-1 of x, and checks them as Checked does, unless x
-// has its mark. x gets the mark once all rows were requested in consecutive ranges from the
-// first row. Thus rows that are processed in ranges are checked while they are in the cache.
+// has the mark of Checked. x gets the mark once all rows were requested in consecutive ranges
+// from the first row. Thus rows that are processed in ranges are checked while they are in the
+// cache.
 func (x *CSR) CheckedRange(part *CSR, lo, hi, d int) {
 	if x.below > 0 && x.below <= d {
 		part.RowPtr, part.Col, part.Val = x.RowPtr[lo:hi+1], x.Col, x.Val
@@ -195,8 +196,8 @@ func columnsBelow(col []int32, d int) bool {
 
 // AddMomentsCSR adds to sums the entries of the sparse rows of x and their squares, in row
 // order and the order of the entries: sums[2*column] = sums[2*column] + value and
-// sums[2*column+1] = sums[2*column+1] + value*value; and it raises top[column] to the absolute
-// value of each entry. The caller must not pass NaN entries.
+// sums[2*column+1] = sums[2*column+1] + value*value. It also sets top[column] to the absolute
+// value of the entry if that is larger. The caller must not pass NaN entries.
 func AddMomentsCSR(x CSR, sums, top []float64) { addMomentsCSR(active, x, sums, top) }
 
 // momentEntries is the number of entries that AddMomentsCSR passes to one call of assembly. The

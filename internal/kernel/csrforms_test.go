@@ -32,7 +32,7 @@ func sparseMixed(rng *rand.Rand, n, d, most, style int) CSR {
 	return x
 }
 
-// testSparse compares the assembly with pure Go for the rows of x from row from on.
+// testSparse compares the assembly with pure Go for the rows of x that begin with row from.
 func testSparse(t *testing.T, rng *rand.Rand, x CSR, d, from, style int) {
 	x.RowPtr = x.RowPtr[from:]
 	n := x.Rows()

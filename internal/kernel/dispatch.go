@@ -10,7 +10,7 @@ import (
 //go:generate go run -C avo . -dir ..
 
 // dispatch says which form of the loops is used: the assembly for a processor, or pure Go. All
-// give the same bits.
+// forms give the same bits.
 type dispatch struct {
 	avx2   bool
 	avx512 bool // in addition to avx2, for the loops that are bound by arithmetic
@@ -38,7 +38,7 @@ func formOf(has features) dispatch {
 	return dispatch{avx2: has.avx2, avx512: has.avx2 && has.avx512f && has.avx512dq && has.avx512vl}
 }
 
-// choose returns the form to use. settings are name=value pairs separated by commas. The
+// choose returns the form to use. settings has name=value pairs separated by commas. The
 // setting of this package is kernel.asm; its value is off, or avx2 for at most AVX2. Under the
 // race detector, which does not see memory accesses of assembly, pure Go is used.
 func choose(form dispatch, settings string) dispatch {

@@ -10,8 +10,8 @@
 // states: which terms, in which order, each operation rounded separately. Faster code (several
 // rows or centres at a time, pruned searches) computes each output by that same sequence of
 // operations, so it vectorises across outputs and never within one. A search may also skip
-// computations that provably cannot change its result; how it does so is not part of the
-// definition. It follows that
+// computations that provably cannot change its result; how it finds such computations is not
+// part of the definition. It follows that
 //
 //   - the result for a row is a function of that row alone, never of its place
 //     in a block, of the block's length or of a loop tail;

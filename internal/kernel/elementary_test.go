@@ -179,8 +179,8 @@ func TestSpecialCases(t *testing.T) {
 	}
 }
 
-// TestPowSpecialCases compares Pow with package math for every pair of special arguments. The
-// special cases of math.Pow are those of IEEE 754.
+// TestPowSpecialCases compares Pow with package math for every pair of special arguments.
+// math.Pow has the special cases of IEEE 754.
 func TestPowSpecialCases(t *testing.T) {
 	v := []float64{0, 1, 2, 3, 0.5, 1.5, 2.5, 4, 1e300, 1e-300, 5e-324, math.MaxFloat64, math.Inf(1), math.NaN(), 0x1p53, 0x1p53 - 1, 0x1p52 + 1, 1e18}
 	for _, a := range v {

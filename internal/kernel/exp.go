@@ -10,7 +10,7 @@ import "math"
 // The functions represent intermediate results as an unevaluated sum h + l of two floats until
 // the last addition. This costs a few operations and brings the error close to half an ulp, the
 // error of correct rounding. A NaN result is always math.NaN(). The argument reductions are the
-// table-driven ones of Tang (ACM TOMS 15, 1989, for exp; 16, 1990, for log; 18, 1992, for
+// table-driven reductions of Tang (ACM TOMS 15, 1989, for exp; 16, 1990, for log; 18, 1992, for
 // expm1). The tables are so fine that Taylor polynomials are as accurate as minimax
 // polynomials.
 

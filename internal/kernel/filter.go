@@ -22,9 +22,9 @@ import "math"
 // (d+2)·2^-53 or, for rows of float32, (d+3)u. The distances are below 2(|y|²+Z²). So suppose
 // that the second least score exceeds the least by more than 2E + 2e(|y|²+Z²) <
 // 4(d+6)u·(|y|²+Z²). Then the centre with the least score has the least computed distance, and
-// no other centre has an equal one. The code requires that the computed difference of the
-// scores exceeds twice that bound, which covers the rounding of the difference, of the computed
-// |y|² and of the bound.
+// no other centre has an equal computed distance. The code requires that the computed
+// difference of the scores exceeds twice that bound, which covers the rounding of the
+// difference, of the computed |y|² and of the bound.
 //
 // In addition, underflow makes each product and component wrong by at most 2^-149. If |y| or
 // |z| is so large that such an error matters in a product, the margin, which is proportional to
@@ -38,9 +38,9 @@ type filter[T Float] struct {
 	width  int       // centres of a panel
 	panels []float32 // panels[(p*d+j)*width+i] is feature j of centre p*width+i, minus the middle
 	starts []float32 // half the squared norm of each centre; +Inf for padding
-	middle []T       // m above; padded with zeros to a multiple of eight values
+	middle []T       // m in the comment above; padded with zeros to a multiple of eight values
 	scale  float32   // factor of 16|y|² in a margin
-	base   float32   // constant part of a margin
+	base   float32   // constant term of a margin
 	usable bool      // whether Z² of the centres is at most filterReach
 
 	y     []float32 // y[j*filterRows+r] is the middle minus row r, in feature j
@@ -50,7 +50,7 @@ type filter[T Float] struct {
 }
 
 const (
-	// filterRows is how many rows a filter takes at a time.
+	// filterRows is the number of rows that a filter takes at a time.
 	filterRows = 32
 	// filterDimensions bounds d so that the error bounds hold.
 	filterDimensions = 1 << 16
@@ -74,7 +74,7 @@ func newFilter[T Float](k, d int) *filter[T] {
 }
 
 // filterWidth returns the number of centres per panel for which k centres need the least
-// padding; if several need the same, it returns the largest.
+// padding; if several numbers need the same padding, it returns the largest.
 func filterWidth(k int) (width int) {
 	least := math.MaxInt
 	for _, w := range [...]int{4, 6, 8, 10, 12} {
@@ -106,7 +106,7 @@ func (f *filter[T]) set(centers []T) {
 		}
 		f.starts[a] = float32(norm / 2)
 		if !(norm <= most) {
-			most = norm // a NaN is kept
+			most = norm // also if norm is NaN, which most then keeps
 		}
 	}
 	scale := 8 * float64(d+6) * 0x1p-24
@@ -114,8 +114,8 @@ func (f *filter[T]) set(centers []T) {
 	f.usable = most <= filterReach
 }
 
-// block scores the rows of x listed in todo, at most filterRows of them. If bit r of the result
-// is set, f.near[r] is the nearest centre of row todo[r].
+// block scores the rows of x listed in todo, which lists at most filterRows rows. If bit r of
+// the result is set, f.near[r] is the nearest centre of row todo[r].
 func (f *filter[T]) block(x []T, todo []int32) uint32 {
 	n := len(todo)
 	if n < filterRows {

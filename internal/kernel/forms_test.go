@@ -62,15 +62,15 @@ func clone[T Float](x []T) []T {
 	return c[:len(x)]
 }
 
-// same requires that want and got have the same bits, where all NaN are equal, and that the
-// guard values of got are unchanged.
+// same requires that want and got have the same bits, except that all NaN count as equal. It
+// also requires that the guard values of got are unchanged.
 func same[T Float](t require.TestingT, want, got []T, msg ...any) {
 	if !equalBits(want, got) {
 		require.Equal(t, bits(want), bits(got), msg...)
 	}
 	for _, v := range got[:len(got)+guard][len(got):] {
 		if v != guardValue {
-			require.Fail(t, "the guard values after the slice were changed", msg...)
+			require.Fail(t, "the guard values after the slice must not be changed", msg...)
 		}
 	}
 }

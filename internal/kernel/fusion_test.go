@@ -22,9 +22,9 @@ import (
 // of arm64 and amd64.
 var fused = regexp.MustCompile(`\b(VFN?M(ADD|SUB)\w*|FN?M(ADD|SUB)[SD]?)\b`)
 
-// instances makes the compiler emit the generic functions for every element type; it is added
-// to the package only for the listing. Otherwise a fusion would not be found for a type with
-// which no function is instantiated.
+// instances is added to the package only for the listing. It makes the compiler emit the
+// generic functions for every element type. Otherwise the listing would lack functions for
+// types with which the package does not instantiate them.
 const instances = `package kernel
 
 func floats[T Float](a T, x, y []T) T {
@@ -86,7 +86,7 @@ func TestNoFusedMultiplyAdd(t *testing.T) {
 				require.Contains(t, out, name, "the listing lacks a function of the package")
 			}
 			for line := range strings.Lines(out) {
-				require.False(t, fused.MatchString(line), "fused instruction: %s", line)
+				require.False(t, fused.MatchString(line), "the listing must have no fused instruction: %s", line)
 			}
 		})
 	}

@@ -1,8 +1,8 @@
 package kernel
 
 // Gram is the work space of [Gram.AddRows]. For 256 features or more, AddRows allocates half a
-// megabyte at its first call and reuses that later. The zero value is ready to use. Only one
-// goroutine at a time may use a Gram.
+// megabyte at its first call and reuses this memory later. The zero value is ready to use. Only
+// one goroutine at a time may use a Gram.
 type Gram struct{ right []float64 }
 
 // AddRows adds to out the weighted products of the features of the n rows of x, in row order:
@@ -33,8 +33,8 @@ func gramRows(form dispatch, g *Gram, x []float64, n, d int, h, out []float64) {
 	}
 }
 
-// gramPart is the number of consecutive outputs of a row of the triangle to which gramParts
-// adds all rows of the data before it goes on. They stay in the first-level cache.
+// gramParts adds all rows of the data to gramPart consecutive outputs in a row of the triangle,
+// and then continues with the next outputs. So the outputs stay in the first-level cache.
 const gramPart = 512
 
 // gramParts is the form of [Gram.AddRows] without assembly for matrix tiles.
@@ -157,9 +157,9 @@ func fillWeights(weights, h []float64, lo int) {
 	}
 }
 
-// scaleLeft writes a panel to left: the first columns of each of the m rows of block, times the
-// weight of the row. The argument rows is the number of columns, four or eight, which are the
-// rows of a tile.
+// scaleLeft writes a panel to left. It has the first columns of each of the m rows of block,
+// times the weight of the row. The argument rows, four or eight, is the number of these
+// columns; each of them belongs to one row of a tile.
 func scaleLeft(rows int, weights, block []float64, d, m int, left []float64) {
 	if rows == wide {
 		wideScalePanel(&weights[0], &block[0], 8*d, m, &left[0])
@@ -168,10 +168,11 @@ func scaleLeft(rows int, weights, block []float64, d, m int, left []float64) {
 	}
 }
 
-// gramTile adds to one tile of the triangle: rows from to from+rows-1 without those before a,
-// which another tile covers, and eight columns from b on, in each row up to the diagonal. The m
-// rows of the data for these columns (or for the last eight columns of the data) begin at right
-// and are stride bytes apart.
+// gramTile adds to one tile of the triangle. The tile has the rows r with from <= r <
+// from+rows, and eight columns, the first of which is b. It leaves out the rows before row a,
+// which another tile covers, and the elements to the right of the diagonal. The m rows of the
+// data for these columns (or for the last eight columns of the data) begin at right and are
+// stride bytes apart.
 func gramTile(rows int, left, right *float64, stride, m, d, from, a, b int, out []float64) {
 	if b+lanes <= a+1 && from == a {
 		var at [wide]*float64

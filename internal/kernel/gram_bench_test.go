@@ -7,8 +7,8 @@ import (
 )
 
 // BenchmarkWideGram measures the matrix of second derivatives for very many features. For 5,000
-// features it takes 100 MB, so that the number of passes over it matters as well as the
-// products.
+// features the matrix takes 100 MB, so that the time depends on the number of passes over it as
+// well as on the products.
 func BenchmarkWideGram(b *testing.B) {
 	rng := rand.New(rand.NewPCG(61, 62))
 	var g Gram

@@ -8,8 +8,8 @@ import (
 
 // A histogram has a sum for every bin of every column of bytes. The sum of bin b of column c
 // has index c*HistogramStride+b or, if a sum is two words, twice that index. Sums wrap around:
-// a caller that adds more rows than a sum can hold must fold the sums (see [FoldPairs]) in
-// between.
+// a caller that adds more rows than a sum can hold must fold the sums (see [FoldPairs]) before
+// they can overflow.
 const (
 	// HistogramColumns is the largest number of columns of one histogram.
 	HistogramColumns = 32
@@ -22,7 +22,7 @@ const (
 	// be folded.
 	PackedRows = 8192
 	// PackedMax is the largest absolute value of either half of a packed pair. The sum of
-	// PackedRows such values fits in 32 bits with sign.
+	// PackedRows such values fits in a signed integer of 32 bits.
 	PackedMax = 1 << 17
 )
 
@@ -35,8 +35,7 @@ func Unpack(v int64) (g, h int64) {
 	return (v - h) >> 32, h
 }
 
-// histogramAhead is how many entries after the current one the assembly reads in a list of
-// rows.
+// In a list of rows, the assembly reads up to histogramAhead entries after the current entry.
 const histogramAhead = 16
 
 // HistogramPacked adds pairs[r] to the sums of the bins of row r, for each r. Row r has the

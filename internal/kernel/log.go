@@ -34,7 +34,7 @@ func split(x float64) (m float64, k int) {
 }
 
 // logPair returns log((m+ml)·2^k) as an unevaluated sum with a relative error below 2^-68, for
-// m as returned by split and |ml| ≤ ulp(m)/2, or for m = 1 and |ml| ≤ 2^-53, however small.
+// m as returned by split and |ml| ≤ ulp(m)/2, or for m = 1 and any |ml| ≤ 2^-53.
 //
 // Let F be the multiple of 1/128 nearest to m. Then log m = log F + 2·atanh(z) with z =
 // (m-F)/(m+F) and |z| ≤ 0.0028. The quotient is computed to about 78 bits from its leading 26
@@ -65,7 +65,7 @@ func logPair(m, ml float64, k int) (h, l float64) {
 	a := float64(kf*ln2Hi) + t[0] // exact
 	b := float64(kf*ln2Lo) + t[1]
 	zh, zl = zh+zh, zl+zl
-	h = a + zh // the next line has its exact error, as a is 0 or |a| ≥ |zh|
+	h = a + zh // the next line computes its exact error, because a is 0 or |a| ≥ |zh|
 	l = ((a - h) + zh) + (zl + (tail + b))
 	sum := h + l
 	return sum, (h - sum) + l
@@ -95,8 +95,8 @@ func Log(x float64) float64 {
 	return h
 }
 
-// Log2 returns the binary logarithm of x. The error is below 0.51 ulp; powers
-// of two give exact integers. Special cases are those of [Log].
+// Log2 returns the binary logarithm of x. The error is below 0.51 ulp; powers of two give exact
+// integers. Log2 has the special cases of [Log].
 func Log2(x float64) float64 {
 	if !(x > 0 && x <= math.MaxFloat64) {
 		return logSpecial(x)

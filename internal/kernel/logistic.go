@@ -19,7 +19,7 @@ func Sigmoid(x float64) float64 {
 	h, l := expPair(s, sl, r, t)
 	z := pow2(k)
 	h, l = float64(h*z), float64(l*z)
-	// As h ≤ 1, denLo gets the exact error of den.
+	// As h ≤ 1, h - (den - 1) is the exact error of den.
 	den := 1 + h
 	denLo := (h - (den - 1)) + l
 	// The result is the quotient of the leading parts, corrected for the errors of numerator

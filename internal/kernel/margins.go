@@ -2,8 +2,9 @@ package kernel
 
 import "unsafe"
 
-// MovedTo sets dst[i] = x[i] + a*y[i]. If x are the margins of rows, dst are the margins after
-// a step of length a along a direction. dst may be x or y.
+// MovedTo sets dst[i] = x[i] + a*y[i]. If x has the margins of rows, and y has their
+// derivatives along a direction, dst gets the margins after a step of length a along this
+// direction. dst may be x or y.
 func MovedTo(dst, x []float64, a float64, y []float64) { movedTo(active, dst, x, a, y) }
 
 func movedTo(k dispatch, dst, x []float64, a float64, y []float64) {
@@ -18,7 +19,7 @@ func movedTo(k dispatch, dst, x []float64, a float64, y []float64) {
 	}
 }
 
-// OpposedTo sets dst[i] = (1 - 2*class[i])*x[i]: x[i] for rows of class 0, and -x[i] for those
+// OpposedTo sets dst[i] = (1 - 2*class[i])*x[i]: x[i] for rows of class 0, and -x[i] for rows
 // of class 1. dst may be x or class.
 func OpposedTo(dst, class, x []float64) { opposedTo(active, dst, class, x) }
 

@@ -2,8 +2,8 @@ package kernel
 
 import "math"
 
-// The NaN that folds produce has the bits of math.NaN(), which are the most frequent ones in
-// user code.
+// The NaN that folds produce has the bits of math.NaN(), because user code most often contains
+// this NaN.
 var (
 	canonical64 = math.NaN()
 	canonical32 = math.Float32frombits(0x7fc00000)
@@ -96,7 +96,7 @@ func sumFloats[T Number](dst, x, y []T) int {
 func replaceNaN[T Float](x []T, nan T) {
 	for len(x) >= 8 {
 		// The sum of the eight elements is NaN if one of them is NaN. It is also NaN if
-		// infinities cancel out; then each element is tested for nothing.
+		// infinities cancel out; in that case the elements are tested although there is no NaN.
 		p := (*[8]T)(x[:8])
 		if s := ((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7])); s != s {
 			for i, v := range p {

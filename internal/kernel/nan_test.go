@@ -47,7 +47,7 @@ func testOneNaN[T Float](t *testing.T) {
 		}
 	}
 	// Every ordered triple of specialFloats is placed at every position of rows whose lengths
-	// are around those of the unrolled loops.
+	// are close to the numbers of elements that the unrolled loops take.
 	for d := 3; d <= 19; d++ {
 		for i := range values {
 			for j := range values {
@@ -74,7 +74,7 @@ func testOneNaN[T Float](t *testing.T) {
 						requireOneNaN(t, []T{norm, out[r]}, what)
 					}
 				}
-				// Folds in two orders, each followed by OneNaN.
+				// The rows are folded in two orders, and OneNaN is called after each fold.
 				for _, step := range []func(dst, src []T){AddTo[T], ProdTo[T], func(dst, src []T) { Axpy(1, src, dst) }} {
 					up, down := slices.Clone(x[:d]), slices.Clone(x[16*d:])
 					for r := 1; r < 17; r++ {
@@ -114,7 +114,7 @@ func TestOneNaN(t *testing.T) {
 }
 
 // everyPlace requires that every form finds a NaN at every position in slices whose lengths are
-// around those of the loops, and does not change infinities.
+// close to the numbers of elements that the loops take, and does not change infinities.
 func everyPlace[T Float](t *testing.T) {
 	for name, form := range map[string]dispatch{"assembly": active, "go": {}} {
 		for _, n := range []int{1, 15, 16, 17, 31, 32, 33, 64, 95, callSize, callSize + 33} {

@@ -5,7 +5,7 @@ package kernel
 // distances are computed together. It is built once, filled by [Panels.Set], and then read by
 // any number of goroutines.
 //
-// [Centers] also has the data for the search of the nearest centre.
+// Unlike Panels, [Centers] also has the data for the search of the nearest centre.
 type Panels[T Float] struct {
 	k, d   int
 	values []T
@@ -126,7 +126,7 @@ func ownDistances[T Float](form dispatch, x []T, n, d int, centers []T, near []i
 	i := 0
 	if form.avx2 && d > 0 && n >= 4 {
 		checkRows(near, len(centers)/d)
-		count := 16 // rows of a register
+		count := 16 // number of rows that a register holds
 		if is64[T]() {
 			count = 8
 		}
@@ -172,8 +172,8 @@ func ownDistances[T Float](form dispatch, x []T, n, d int, centers []T, near []i
 	}
 }
 
-// checkRows panics if a row number is not from 0 to k-1. Without assembly, indexing would
-// panic.
+// checkRows panics if a row number is not from 0 to k-1. The assembly does not check that; in
+// the pure Go form indexing does.
 func checkRows(rows []int32, k int) {
 	var most uint32
 	for _, a := range rows {

@@ -2,15 +2,14 @@ package kernel
 
 import "math"
 
-// Pow returns x to the power of y. The error is below 0.52 ulp, below 1.1 ulp
-// where the result is subnormal. The special cases are those of IEEE 754 pow,
-// in this order:
+// Pow returns x to the power of y. The error is below 0.52 ulp, below 1.1 ulp where the result
+// is subnormal. Pow has the special cases of pow in IEEE 754, which apply in this order:
 //
 //	Pow(x, ±0) = 1 and Pow(1, y) = 1 for any x and y, NaN included
 //	Pow(x, y) = NaN if x or y is NaN
 //	Pow(-1, ±Inf) = 1
 //	Pow(x, ±Inf) = +Inf if |x| > 1 and y > 0, or |x| < 1 and y < 0; otherwise 0
-//	Pow(±0, y) and Pow(±Inf, y) = ±0 or ±Inf; negative if x is and y is an odd integer
+//	Pow(±0, y) and Pow(±Inf, y) = ±0 or ±Inf; negative if x is negative and y is an odd integer
 //	Pow(x, y) = NaN for finite x < 0 and finite y that is not an integer
 func Pow(x, y float64) float64 {
 	switch {

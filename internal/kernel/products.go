@@ -3,7 +3,7 @@ package kernel
 // AddOuterRows adds to out the outer products of coefficients and rows, in row order:
 // out[c*d+j] = out[c*d+j] + coef[i*k+c]*x[i*d+j] for i = 0, 1, …, n-1. The result is the
 // gradient of a model with k outputs. coef has k values for each row of x, and out has k rows
-// of d features. For k = 1 the result is that of [AddScaledRows].
+// of d features. For k = 1 the result equals the result of [AddScaledRows].
 func AddOuterRows(x []float64, n, d int, coef []float64, k int, out []float64) {
 	addOuterRows(active, x, n, d, coef, k, out)
 }

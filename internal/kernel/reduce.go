@@ -118,10 +118,10 @@ func prodTo[T Number](k dispatch, dst, src []T) {
 	}
 }
 
-// MaxTo sets dst[i] to the larger of dst[i] and src[i]. src is at least as long as dst. The
-// rules are those of IEEE 754-2019 maximum: if either element is NaN, the result is the NaN of
-// [OneNaN], and -0 is smaller than +0. So the bits of the maximum of several values do not
-// depend on their order.
+// MaxTo sets dst[i] to the larger of dst[i] and src[i]. src is at least as long as dst. MaxTo
+// follows the rules of maximum in IEEE 754-2019: if either element is NaN, the result is the
+// NaN of [OneNaN], and -0 is smaller than +0. So the bits of the maximum of several values do
+// not depend on their order.
 func MaxTo[T Number](dst, src []T) {
 	src = src[:len(dst)]
 	switch d := any(dst).(type) {

@@ -13,7 +13,7 @@ type SlotRows struct {
 	each  int // number of rows for one call of assembly
 }
 
-// slotsAhead is how many entries after the current one the assembly reads in a list of rows.
+// In a list of rows, the assembly reads up to slotsAhead entries after the current entry.
 const slotsAhead = 32
 
 // NewSlotRows returns SlotRows in which row r has slots[start[r]:start[r+1]]. A slot minus
@@ -40,7 +40,7 @@ func NewSlotRows(start []int64, slots []uint32, first, size int) *SlotRows {
 func (s *SlotRows) Rows() int { return len(s.start) - 1 }
 
 // AddPacked adds pairs[r], a packed pair, to the sums of each listed row r. hist has at least
-// the size sums from slot first on.
+// size sums; hist[0] is the sum of slot first.
 func (s *SlotRows) AddPacked(hist []int64, pairs []int64, rows []int32) {
 	s.add(active, hist, pairs, rows)
 }

@@ -94,7 +94,7 @@ func TestTakePairs(t *testing.T) {
 }
 
 // BenchmarkSlotRows reports nanoseconds per update of a sum for 200,000 rows with 45 slots
-// each, out of 130,000. It adds lists of all rows, of a quarter of them and of a 32nd.
+// each, out of 130,000. It adds lists of all rows, of 1/4 of the rows and of 1/32 of the rows.
 func BenchmarkSlotRows(b *testing.B) {
 	const n, each, size = 200_000, 45, 130_000
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -3,9 +3,9 @@ package kernel
 import "math"
 
 // CSR is a block of sparse rows: the entries of row i are Col[p] and Val[p] for p from
-// RowPtr[i] to RowPtr[i+1], columns ascending. Results depend on the order of the entries. The
-// caller must pass valid columns: a column that is outside of the other operand panics, like
-// any index out of range.
+// RowPtr[i] to RowPtr[i+1]-1, with ascending columns. Results depend on the order of the
+// entries. The caller must pass valid columns: a column that is outside of the other operand
+// panics, like any index out of range.
 type CSR struct {
 	RowPtr []int64
 	Col    []int32
@@ -15,7 +15,7 @@ type CSR struct {
 	OnDisk bool
 
 	next  *CSR // the rows that are used after these, or nil; see Before
-	below int  // if not 0, columns are known to be less than below, and rows in order; see Checked
+	below int  // if not 0, all columns are known to be less than below, and the rows to be ordered; see Checked
 	seen  int  // the columns of the first seen rows are known to be less than limit; see CheckedRange
 	limit int
 }
@@ -100,8 +100,8 @@ func (c *SparseCenters) dots(col []int32, val []float64, g int) (a0, a1, a2, a3 
 // are close together compared with their norms, the score loses precision by cancellation. So
 // scores decide only if the two least scores differ by more than their rounding errors.
 // Otherwise the distances to the centres with scores in that range are computed feature by
-// feature. The squared distance is |x|² + score unless this is small compared with |x|² and
-// |c|²; then it is computed feature by feature, too.
+// feature. The squared distance is |x|² + score. If this sum is small compared with |x|² and
+// |c|², the squared distance is computed feature by feature, too.
 func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) {
 	best, second, near := math.Inf(1), math.Inf(1), -1
 	for g := range c.groups {
@@ -121,7 +121,7 @@ func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) 
 	if !(second-best > margin) {
 		return c.nearestAmong(col, val, best+margin)
 	}
-	const exact = 0x1p-16 // then the relative error of the squared distance is about 1e-11
+	const exact = 0x1p-16 // above this share, the relative error of the squared distance is at most about 1e-11
 	square := norm + best
 	if !(square > exact*(norm+c.norms[near])) {
 		square = c.squaredDistance(col, val, near)
@@ -246,8 +246,8 @@ func AssignAccumulateSparse(x CSR, c *SparseCenters, w []float64, assign []int32
 	return inertia
 }
 
-// AssignAccumulateSparseCosine is [AssignAccumulateSparse] for the cosine distance. The sums
-// are those of unit vectors, as in [AccumulateCosine].
+// AssignAccumulateSparseCosine is [AssignAccumulateSparse] for the cosine distance. The rows
+// are added as unit vectors, as in [AccumulateCosine].
 func AssignAccumulateSparseCosine(x CSR, c *SparseCenters, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
 	for i := range x.Rows() {
 		col, val := x.Row(i)

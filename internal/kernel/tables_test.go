@@ -60,7 +60,7 @@ func TestTables(t *testing.T) {
 	}
 	got, err := os.ReadFile("tables.go")
 	require.NoError(t, err)
-	require.Equal(t, string(want), string(got), "tables.go differs from the computed tables; run the test with -rewrite to write it")
+	require.Equal(t, string(want), string(got), "tables.go must equal the computed tables; run the test with -rewrite to write it")
 }
 
 func TestConstants(t *testing.T) {

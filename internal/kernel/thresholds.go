@@ -34,7 +34,8 @@ func (t *Thresholds) Add(g, h int64, place int) {
 	}
 }
 
-// Scan calls Add for each consecutive pair of sums. Thresholds are numbered from first.
+// Scan calls Add for each consecutive pair of sums. The threshold after pair i has the number
+// first+i.
 func (t *Thresholds) Scan(sums []int64, first int) { t.scan(active, sums, first) }
 
 func (t *Thresholds) scan(k dispatch, sums []int64, first int) {

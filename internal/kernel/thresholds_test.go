@@ -27,7 +27,7 @@ func thresholdProblem(rng *rand.Rand) (Thresholds, []int64) {
 			sums[2*i], sums[2*i+1] = rng.Int64N(2*most)-most, rng.Int64N(most)
 		}
 		if i > 1 && rng.IntN(4) == 0 {
-			sums[2*i], sums[2*i+1] = -sums[2*i-2], -sums[2*i-1] // cancels the bin before
+			sums[2*i], sums[2*i+1] = -sums[2*i-2], -sums[2*i-1] // cancels the sums of the bin before
 		}
 		t.AllG, t.AllH = t.AllG+sums[2*i], t.AllH+sums[2*i+1]
 	}
@@ -73,7 +73,7 @@ func TestThresholds(t *testing.T) {
 		want := bestThreshold(start, sums, first)
 		if want.Place >= 0 {
 			some++
-			if rng.IntN(3) == 0 { // a score equal to the initial one must not be taken
+			if rng.IntN(3) == 0 { // a threshold whose score only equals the initial score must not be taken
 				start.Score = want.Score
 				want = bestThreshold(start, sums, first)
 			}

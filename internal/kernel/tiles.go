@@ -11,9 +11,10 @@ const (
 	wide     = 8 // rows of a tile with AVX-512
 	tileSize = wide * lanes
 
-	// Tiles process at most blockRows rows of the data at a time, and so few that these take
-	// about blockBytes bytes, which stay in the first-level cache. blockColumns is the number
-	// of columns that are combined with all other columns before the next blockColumns columns.
+	// Tiles process at most blockRows rows of the data at a time. They process fewer rows if
+	// blockRows rows take more than about blockBytes bytes, so that the rows stay in the
+	// first-level cache. blockColumns is the number of columns that are combined with all other
+	// columns before the next blockColumns columns.
 	blockRows    = 128
 	blockBytes   = 32 << 10
 	blockColumns = 64
@@ -32,8 +33,8 @@ func (form dispatch) tileRows() int {
 	return quad
 }
 
-// outerTileOf adds outer products to a tile. out has the addresses of its rows, of which there
-// are four or eight.
+// outerTileOf adds outer products to a tile. The tile has four or eight rows, whose addresses
+// are in out.
 func outerTileOf(rows int, left *float64, gs int, x *float64, xs, n int, out *[wide]*float64) {
 	if rows == wide {
 		wideOuterTile(left, gs, x, xs, n, out)
@@ -78,7 +79,8 @@ func addOuterTiles(form dispatch, x []float64, n, d int, coef []float64, k int, 
 	}
 }
 
-// addOuterTile computes one tile of addOuterTiles: the rows in to, from column b on.
+// addOuterTile computes one tile of addOuterTiles. The tile has the first rows of the matrix in
+// to, and the columns from column b on.
 func addOuterTile(rows int, coef []float64, k int, block []float64, m, d, b int, to []float64) {
 	if b+lanes <= d {
 		var at [wide]*float64
@@ -118,8 +120,8 @@ func innerTiles(form dispatch, x []float64, n, d int, panels []float64, k int, o
 	}
 }
 
-// innerTile computes one tile of innerTiles. Its rows begin in out at distances of k. If left
-// is less than eight, only the first left columns are written.
+// innerTile computes one tile of innerTiles. Row r of the tile begins at out[r*k]. If left is
+// less than eight, only the first left columns are written.
 func innerTile(rows int, x []float64, d int, panel []float64, left int, out []float64, k int) {
 	var edge [tileSize]float64
 	to, stride := &edge[0], lanes

@@ -9,7 +9,8 @@ func Sized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// NonFinite returns the index of the first NaN or infinity in x, -1 if there is none.
+// NonFinite returns the index of the first NaN or infinity in x, or -1 if all elements are
+// finite.
 func NonFinite[T Float](x []T) int {
 	for i, v := range x {
 		if v-v != 0 { // a NaN, which differs from itself
@@ -19,8 +20,8 @@ func NonFinite[T Float](x []T) int {
 	return -1
 }
 
-// Argmax returns the index of the largest element of x, and of the first if several are equal. No
-// element is larger than a NaN, or less.
+// Argmax returns the index of the largest element of x. If several are the largest, it returns
+// the lowest of their indices. A NaN is neither larger nor smaller than any element.
 func Argmax(x []float64) int {
 	best := 0
 	for i, v := range x {

@@ -102,7 +102,7 @@ func rowNorms[T Float](k dispatch, x []T, d int, dst []T) {
 		}
 		i += m
 	}
-	left := dst[i:] // the assembly returns only one kind of NaN
+	left := dst[i:] // in the elements before, the assembly has replaced every NaN by math.NaN()
 	for ; i+4 <= n; i += 4 {
 		r0, r1, r2, r3 := rows4(x, i, d)
 		var a0, a1, a2, a3 T
@@ -134,8 +134,8 @@ func rows4[T Float](x []T, i, d int) (r0, r1, r2, r3 []T) {
 }
 
 // DotRows multiplies a matrix by a vector: out[i] = [Dot](row i of x, w) for the n rows of x,
-// with the bits of Dot. Several rows are processed together, so that the additions of one row
-// hide the latency of those of the others.
+// with the bits of Dot. Several rows are processed together, so that the latency of the
+// additions of one row overlaps with additions of other rows.
 func DotRows[T Float](x []T, n, d int, w, out []T) {
 	dotRows(active, x, n, d, w, out)
 }
@@ -154,7 +154,7 @@ func dotRows[T Float](k dispatch, x []T, n, d int, w, out []T) {
 		}
 		i += m
 	}
-	left := out[i:] // the assembly returns only one kind of NaN
+	left := out[i:] // in the elements before, the assembly has replaced every NaN by math.NaN()
 	for ; i+4 <= n; i += 4 {
 		r0, r1, r2, r3 := rows4(x, i, d)
 		w := w[:len(r0)]

@@ -22,7 +22,7 @@ func mapNew(on disk.FS, dir string, n int64) (m *mapping, err error) {
 	}
 	m = &mapping{name: f.Name()}
 	defer func() {
-		err = errors.Join(err, f.Close(), disk.RemoveIfThere(on, m.name)) // the file exists while it is mapped
+		err = errors.Join(err, f.Close(), disk.RemoveIfThere(on, m.name)) // without its name, the file exists until it is unmapped
 		if err != nil && m.data != nil {
 			unmap(m.data)
 		}

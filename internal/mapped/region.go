@@ -54,7 +54,7 @@ const alignment = 64 // of buffers, in bytes
 // must compare the batch with its source. If the disk cannot read a page back while make or compare
 // runs, Hold returns an error.
 func (f *Files) Hold(size int64, make func(mem memory.Allocator) (arrow.Record, error), compare func(rows arrow.Record) error) (arrow.Record, *Region, error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a page that cannot be read back is a panic
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // reading a damaged page then panics instead of ending the process
 	r := newRegion(f, size)
 	filled := false
 	defer func() {
@@ -71,9 +71,10 @@ func (f *Files) Hold(size int64, make func(mem memory.Allocator) (arrow.Record, 
 	return rows, r, nil
 }
 
-// HoldBytes returns bytes in a mapped file, which consist of consecutive pieces with the given
-// sizes. It calls fill for every piece, with b zeroed. b is ordinary memory: the checksum is
-// computed from it before it is copied into the file. The region's Release frees the bytes.
+// HoldBytes returns bytes in a mapped file. They consist of consecutive pieces; pieces[i] is
+// the size of piece i in bytes. HoldBytes calls fill(i, b) for every piece i, with b zeroed. b
+// is ordinary memory: the checksum is computed from it before it is copied into the file. The
+// region's Release frees the bytes.
 func (f *Files) HoldBytes(pieces []int, fill func(piece int, b []byte) error) (held []byte, region *Region, err error) {
 	n, largest := 0, 0
 	for _, size := range pieces {
@@ -133,7 +134,7 @@ func (r *Region) fill(make func(mem memory.Allocator) (arrow.Record, error), com
 		return nil, err
 	}
 	defer func() {
-		if rows == nil { // made may have buffers that do not belong to the region
+		if rows == nil { // some buffers of made may be outside the region
 			made.Release()
 		}
 	}()
@@ -187,7 +188,8 @@ func (a allocator) Allocate(n int) []byte {
 	return b
 }
 
-// Reallocate implements memory.Allocator. The bytes of b are not allocated again.
+// Reallocate implements memory.Allocator. It always copies b, because the memory of b cannot be
+// enlarged or used again.
 func (a allocator) Reallocate(n int, b []byte) []byte {
 	larger := a.Allocate(n)
 	copy(larger, b)
@@ -217,7 +219,7 @@ func (r *Region) allocate(n int) ([]byte, error) {
 	return b, nil
 }
 
-// release drops a reference to the region. It frees the memory if that was the last one.
+// release drops a reference to the region. It frees the memory if that was the last reference.
 func (r *Region) release() {
 	if r.held.Add(-1) == 0 {
 		r.unmap()

@@ -52,8 +52,8 @@ func many(t *testing.T, mem memory.Allocator, rows arrow.Record) arrow.Record {
 	return all
 }
 
-// someBatches returns batches with columns of all layouts. The last one has buffers with offsets
-// that are not 0.
+// someBatches returns batches with columns of all layouts. The last batch has buffers with
+// offsets that are not 0.
 func someBatches(t *testing.T, mem memory.Allocator) []arrow.Record {
 	schema := batchtest.Schema(t, "id int64", "name utf8 null", "x vector[2]", "on bool null")
 	first := many(t, mem, batchtest.Record(t, mem, schema, `[{"id": 1, "name": "one", "x": [0.5, -1], "on": true}, {"id": 2, "x": [3, 4]}]`))
@@ -104,15 +104,15 @@ func TestRowsAreThoseOfMemory(t *testing.T) {
 		part, err := batch.Slice(rows, 3, 5)
 		require.NoError(t, err)
 		rows.Release()
-		require.NotZero(t, region.Size(), "a slice still refers to the region")
+		require.NotZero(t, region.Size(), "the region must not be freed while a slice refers to it")
 		require.Equal(t, batchtest.Rows(want)[3:5], batchtest.Rows(part))
 		part.Release()
 		require.Zero(t, region.Size())
 	}
 }
 
-// TestMoreThanForetold requires that Hold takes further mappings if make needs more bytes than the
-// given size.
+// TestMoreBytesThanDeclared requires that Hold takes further mappings if make needs more bytes
+// than the given size.
 func TestMoreBytesThanDeclared(t *testing.T) {
 	const n = 3 * leastShared / 8
 	values := make([]float64, n)
@@ -282,8 +282,9 @@ func TestWriteZeros(t *testing.T) {
 	}
 }
 
-// TestDamageWhileABlockIsFilled damages the file while HoldBytes fills it. Verify must report that,
-// because the checksum is computed from the bytes of fill and not from those in the file.
+// TestDamageWhileABlockIsFilled damages the file while HoldBytes fills it. Verify must report
+// that, because the checksum is computed from the bytes of fill and not from the bytes in the
+// file.
 func TestDamageWhileABlockIsFilled(t *testing.T) {
 	fs := newKeepingFS(t)
 	files := NewFiles(fs, t.TempDir())
@@ -375,7 +376,7 @@ func TestManySmallRegions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, byte(7), block[99])
 	require.True(t, Contains(block[99:]))
-	require.Less(t, len(fs.files), 20, "number of mappings")
+	require.Less(t, len(fs.files), 20, "small regions must share mappings")
 	requireEmpty(t, dir)
 
 	p := regions[n/2].parts[0]
@@ -422,7 +423,7 @@ func TestLittleRoomIsEnough(t *testing.T) {
 	fs := &scarceFS{FS: disk.OS()}
 	files := NewFiles(fs, t.TempDir())
 	defer files.Close()
-	for i := range 3 { // the second and the third region do not fit in the mapping before
+	for i := range 3 { // the second and the third region do not fit in the previous mapping
 		block, region, err := files.HoldBytes([]int{leastShared * 3 / 4}, func(_ int, b []byte) error { b[5] = 7; return nil })
 		require.NoError(t, err, i)
 		require.Equal(t, byte(7), block[5])

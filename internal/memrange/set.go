@@ -1,5 +1,5 @@
-// Package memrange records which memory of the process was mapped by a package, and not allocated
-// by the Go runtime.
+// Package memrange records address ranges of memory that a package has mapped itself and did
+// not allocate from the Go runtime.
 //
 // After memory is unmapped, slices of it must not be used. A package that maps memory keeps its
 // mappings in a Set. Other packages use the Set to find out whether a slice lies in such memory.
@@ -19,7 +19,7 @@ type Set struct {
 	all []span // sorted by address
 }
 
-// span is the range of addresses from from to to, without to.
+// span is the range of the addresses a with from <= a < to.
 type span struct{ from, to uintptr }
 
 // Add adds the memory of b, which must not be empty.
@@ -49,7 +49,7 @@ func (s *Set) Contains(b []byte) bool {
 	return i < len(s.all) && s.all[i].from <= Address(b)
 }
 
-// behind returns the index in s.all of the first range that ends after an address.
+// behind returns the index in s.all of the first range that ends after address.
 func (s *Set) behind(address uintptr) int {
 	return sort.Search(len(s.all), func(i int) bool { return address < s.all[i].to })
 }

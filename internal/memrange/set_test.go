@@ -14,7 +14,7 @@ func TestContains(t *testing.T) {
 	memory := make([]byte, 4096)
 	const pieces, size = 64, 64
 	var s Set
-	require.False(t, s.Contains(memory), "an empty set")
+	require.False(t, s.Contains(memory), "an empty set must contain nothing")
 	added := make([]bool, pieces)
 	draws := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -27,8 +27,8 @@ func TestContains(t *testing.T) {
 		}
 		added[i] = !added[i]
 		at := draws.IntN(len(memory))
-		require.Equal(t, added[at/size], s.Contains(memory[at:]), "byte %d", at)
-		require.False(t, s.Contains(memory[at:at]), "empty slice at byte %d", at)
+		require.Equal(t, added[at/size], s.Contains(memory[at:]), "the set must contain byte %d exactly if its piece was added", at)
+		require.False(t, s.Contains(memory[at:at]), "the set must not contain the empty slice at byte %d", at)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestConcurrentUse(t *testing.T) {
 			for range 100 {
 				s.Add(own)
 				if !s.Contains(own[50:]) {
-					t.Error("the set does not contain memory that this goroutine has just added")
+					t.Error("the set must contain memory that this goroutine has just added")
 				}
 				s.Remove(own)
 			}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapped reports whether the page at an address is mapped.
+// mapped reports whether the page that contains the address at is mapped.
 func mapped(at uintptr) bool {
 	var in byte
 	_, _, errno := unix.Syscall(unix.SYS_MINCORE, at, uintptr(unix.Getpagesize()), uintptr(unsafe.Pointer(&in)))
@@ -34,11 +34,11 @@ func TestForgottenBuffersAreFreed(t *testing.T) {
 	require.NoError(t, err)
 	at := addressOf(b)
 	runtime.GC()
-	require.True(t, mapped(at), "the buffer is still reachable")
+	require.True(t, mapped(at), "a buffer must stay mapped while it is reachable")
 	runtime.KeepAlive(b)
 	b = nil
 	for round := 0; mapped(at); round++ {
-		require.Less(t, round, 10_000, "the unreachable buffer was not freed")
+		require.Less(t, round, 10_000, "an unreachable buffer must be freed after a garbage collection")
 		runtime.GC() // the cleanup runs some time after the collection
 		runtime.Gosched()
 	}

@@ -64,7 +64,7 @@ func TestBuffersThatCannotBe(t *testing.T) {
 
 func TestMemoryThatTheSystemHasNot(t *testing.T) {
 	if !canMap {
-		return // a make of that size would end the process
+		return // a call of make with that size would end the process
 	}
 	_, err := New(maxWords) // a petabyte
 	require.ErrorContains(t, err, "no memory for a buffer of 1073741824 MiB")

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Watch ends the program with a panic unless stop is called within a time limit. The limit is longer
-// than any correct wait takes on a busy machine. what names the thing waited for.
+// Watch ends the program with a panic unless stop is called within a time limit. The limit is
+// longer than any correct wait takes on a busy machine. what names the event that the caller
+// waits for.
 func Watch(what string) (stop func()) {
 	t := time.AfterFunc(limit, func() { panic(message(what)) })
 	return func() { t.Stop() }

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWatch requires that there is no panic if stop is called in time, and that the message says
-// what the test waited for, and where.
+// TestWatch requires that there is no panic if stop is called in time, and that the message
+// names the event that the test waited for, and the waiting function.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := Watch("nothing")

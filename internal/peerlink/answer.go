@@ -19,7 +19,7 @@ const (
 	maxReason   = 1024 // bytes
 )
 
-// verdict is what an answer decides.
+// verdict is the decision that an answer states.
 type verdict byte
 
 const (
@@ -27,12 +27,12 @@ const (
 	no               // refused, and another try would be refused too
 	later            // refused, but another try may succeed
 	secret           // refused: the other side does not know the secret
-	noSecret         // refused: one side has a secret, and the other none
+	noSecret         // refused: one side has a secret, and the other has none
 	verdicts
 )
 
-// answer writes an answer to w. If refused is nil, that is a yes and the bytes follows.
-// Otherwise it is a refusal with the text of refused as its reason.
+// answer writes an answer to w. If refused is nil, the answer is a yes and ends in the bytes of
+// follows. Otherwise the answer is a refusal, whose reason is the text of refused.
 func answer(w io.Writer, refused error, follows []byte) error {
 	b := make([]byte, answerHead, answerHead+maxReason+sumBytes)
 	copy(b, answerMagic)
@@ -74,8 +74,9 @@ func Clip(s string, limit int) string {
 	return s[:n] + "…"
 }
 
-// readAnswer reads an answer. After a yes it fills follows with the bytes that follow. It
-// returns a refusal as a *Refusal. If the answer is malformed, it does not change follows.
+// readAnswer reads an answer. If the answer is a yes, it fills follows with the bytes at the
+// end of the answer. It returns a refusal as a *Refusal. If the answer is malformed, it does
+// not change follows.
 func readAnswer(r io.Reader, follows []byte) error {
 	var head [answerHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -117,7 +118,7 @@ func readAnswer(r io.Reader, follows []byte) error {
 	return refused
 }
 
-// The two sides of a proof, as they are included in its HMAC.
+// The names of the two sides, one of which the HMAC of a proof includes.
 const (
 	dialer   = "superstep connection: dialer"
 	listener = "superstep connection: listener"

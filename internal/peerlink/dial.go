@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// answerTimeout is the time for which a dialer waits for the last answer. It is long: the
-// listener may have admitted the connection already, and would take a dialer that gives up for
-// crashed.
+// answerTimeout is the time for which a dialer waits for the last answer. It is long, because
+// the listener may have admitted the connection already. If the dialer then gave up, the
+// listener would take it for crashed.
 const answerTimeout = 20 * time.Second
 
 // Dial connects to the port of another process and shakes hands. It does not retry; IsFinal
-// tells whether another try after its error is useless. If the last answer was damaged, the
+// reports whether another try after the error is useless. If the last answer was damaged, the
 // other side may already use the connection. In that case Dial returns both the connection and
-// the error, and the caller must close the connection, after it has reported the error where
-// that is necessary.
+// the error. The caller must close the connection. A caller that reports the error to other
+// processes must do so before it closes the connection.
 func (p *Port) Dial(ctx context.Context, address string, h Hello) (net.Conn, error) {
 	nc, err := p.cfg.Net.Dial(ctx, address)
 	if err != nil {
@@ -76,8 +76,8 @@ func (p *Port) introduce(ctx context.Context, nc net.Conn, address string, h Hel
 	}
 }
 
-// limit sets a deadline on nc after d. If ctx has ended already, it sets a deadline in the
-// past; Dial sets one when ctx ends later.
+// limit sets the deadline of nc to the time d from now. If ctx has ended already, it sets a
+// deadline in the past. If ctx ends later, Dial sets such a deadline.
 func limit(ctx context.Context, nc net.Conn, d time.Duration) {
 	nc.SetDeadline(time.Now().Add(d))
 	if ctx.Err() != nil {
@@ -110,8 +110,8 @@ func (p *Port) encrypt(ctx context.Context, nc net.Conn, address string) (net.Co
 	return secure, nil
 }
 
-// isTLSRefusal reports whether err, of a TLS handshake, means a refusal by one of the two sides
-// or a server without TLS, and not a broken connection.
+// isTLSRefusal reports whether err, the error of a TLS handshake, says that one side refused
+// the other, or that the server does not use TLS. It returns false for a broken connection.
 func isTLSRefusal(err error) bool {
 	var verify *tls.CertificateVerificationError
 	var alert tls.AlertError
@@ -138,7 +138,7 @@ func (p *Port) proveTo(nc net.Conn, hello []byte) error {
 	return answer(nc, nil, prove(p.cfg.Secret, dialer, hello, slices.Clone(nonce)))
 }
 
-// matches returns a refusal if proof differs from want, the expected one.
+// matches returns a refusal if proof differs from want, the expected proof.
 func matches(proof, want []byte) error {
 	if !hmac.Equal(proof, want) {
 		return refuseFor(ErrSecret, "")
@@ -147,7 +147,7 @@ func matches(proof, want []byte) error {
 }
 
 // Retry calls try until it succeeds, its error is final, or ctx ends. It returns the last error
-// that does not merely report the end of ctx, or the first error if all do.
+// that does not merely report the end of ctx, or the first error if all errors do.
 func Retry[T any](ctx context.Context, try func(context.Context) (T, error)) (T, error) {
 	const first, longest = 5 * time.Millisecond, 500 * time.Millisecond
 	var none T

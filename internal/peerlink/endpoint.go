@@ -46,8 +46,8 @@ type Opened struct {
 	shut    bool                  // Close was called (guarded by port.mu)
 }
 
-// Open opens an endpoint. The endpoint replaces one of an earlier epoch with the same kind and
-// scope. If an endpoint of the same or a later epoch is open, Open returns an error.
+// Open opens an endpoint. It replaces an open endpoint of an earlier epoch with the same kind
+// and scope. If an endpoint of the same or a later epoch is open, Open returns an error.
 func (p *Port) Open(d Endpoint) (*Opened, error) {
 	o := &Opened{Endpoint: d, port: p, key: endpointKey{d.Kind, nameOf(d.Scope)}, serving: make(map[net.Conn]struct{})}
 	p.mu.Lock()
@@ -81,7 +81,7 @@ func (d *Endpoint) what() string {
 	return fmt.Sprintf("the %s of group %q", d.Kind, d.Scope)
 }
 
-// refuseEpoch returns the refusal of an earlier epoch.
+// refuseEpoch returns the refusal of a connection of an earlier epoch.
 func (d *Endpoint) refuseEpoch(epoch uint32) *Refusal {
 	return Refuse("attempt %d of %s is over: this is attempt %d", epoch, d.what(), d.Epoch)
 }
@@ -130,7 +130,8 @@ func (o *Opened) done(nc net.Conn) bool {
 	return !o.shut
 }
 
-// endpoint returns the open endpoint with the kind and scope of g, nil if there is none.
+// endpoint returns the open endpoint with the kind and scope of g, or nil if no such endpoint
+// is open.
 func (p *Port) endpoint(g *greeting) *Opened {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +200,7 @@ func (p *Port) await(nc net.Conn, g *greeting) (*Opened, error) {
 }
 
 // refuseEarly returns the refusal of a connection whose endpoint is not open. Another try may
-// succeed. d is an endpoint of an earlier epoch, or nil.
+// succeed. d is the open endpoint of an earlier epoch, or nil if there is none.
 func (p *Port) refuseEarly(d *Opened, g *greeting) *Refusal {
 	if d != nil {
 		return RefuseLater("this is still attempt %d of %s, not %d", d.Epoch, d.what(), g.Epoch)

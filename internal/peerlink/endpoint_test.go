@@ -78,7 +78,7 @@ func TestRefusals(t *testing.T) {
 	require.True(t, IsFinal(err))
 }
 
-// TestEpochs requires that an endpoint of a later epoch replaces an earlier one and notifies
+// TestEpochs requires that an endpoint of a later epoch replaces the open endpoint and notifies
 // its owner, that connections after Welcome stay open, and that no endpoint of an earlier epoch
 // can be opened any more.
 func TestEpochs(t *testing.T) {
@@ -142,8 +142,8 @@ func TestEarly(t *testing.T) {
 	}
 }
 
-// TestSlowStrangers requires that a connection that sends nothing, or one byte per second, is
-// closed after the time limit of a handshake.
+// TestSlowConnectionsAreClosed requires that a connection that sends nothing, or one byte per
+// second, is closed after the time limit of a handshake.
 func TestSlowConnectionsAreClosed(t *testing.T) {
 	for _, hello := range [][]byte{nil, anyHello().encode()} {
 		synctest.Test(t, func(t *testing.T) {
@@ -310,6 +310,6 @@ func TestPeerErrors(t *testing.T) {
 		"rank 0 (a:1) sent what was damaged, noticed by rank 0 in Broadcast #1": {Address: "a:1", During: "Broadcast #1", Reason: "sent what was damaged", Kind: ErrDamaged},
 	} {
 		require.EqualError(t, e, want)
-		require.Equal(t, e.Kind == nil, e.PeerLost(), "damage must count as a cause, not as a loss")
+		require.Equal(t, e.Kind == nil, e.PeerLost(), "PeerLost must return false for damage, and only for damage")
 	}
 }

@@ -47,7 +47,7 @@ func (c *endingConn) SetDeadline(t time.Time) error {
 // TestDialEndsWithItsContext requires that Dial does not wait for an answer after its context
 // has ended, even if the context ends just before a deadline is set.
 func TestDialEndsWithItsContext(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // connections are established, and never answered
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the system establishes connections, but nobody answers a hello
 	require.NoError(t, err)
 	defer l.Close()
 	ctx, cancel := context.WithCancel(soon(t))

@@ -11,14 +11,14 @@ import (
 )
 
 // PeerError says that another process, or a rank in it, was lost, cannot be reached, or
-// violates the protocol. All ranks of a group get the same error: that of the rank that noticed
-// the failure first.
+// violates the protocol. All ranks of a group get the same error: the error of the rank that
+// noticed the failure first.
 type PeerError struct {
 	Worker   bool   // Rank and Reporter are numbers of workers, and not of ranks of a group
 	Rank     int    // rank or worker that failed
-	Address  string // address of its port, or of its end of the connection, or "" if not known
+	Address  string // address of the failed process's port, or of its end of the connection; "" if not known
 	Reporter int    // rank or worker that noticed the failure
-	During   string // description of the operation in which the reporter was, or ""
+	During   string // operation that the reporter was executing, or ""
 	Reason   string // such as "closed its connection" or "was silent for 3s"
 	Kind     error  // error that Unwrap returns: a sentinel for the cause, or nil
 }
@@ -44,8 +44,9 @@ func (e *PeerError) Error() string {
 // Unwrap returns Kind.
 func (e *PeerError) Unwrap() error { return e.Kind }
 
-// PeerLost reports whether the error is about the loss of another process, so that it may
-// follow from another failure. It returns false for damage in transit, which is a cause itself.
+// PeerLost reports whether the error is about the loss of another process. Such an error may be
+// the consequence of another failure. PeerLost returns false for damage in transit, which is
+// never such a consequence.
 func (e *PeerError) PeerLost() bool { return !errors.Is(e.Kind, ErrDamaged) }
 
 var (
@@ -59,11 +60,11 @@ var (
 	// ErrRefused is wrapped by every Refusal, on both sides of the connection.
 	ErrRefused = errors.New("refused")
 
-	// ErrSecret is wrapped by the refusal if the two sides of a connection have different
+	// ErrSecret is wrapped by the refusal of a connection whose two sides have different
 	// secrets.
 	ErrSecret = errors.New("the other side does not know the secret")
 
-	// ErrNoSecret is wrapped by the refusal if only one side of a connection has a secret.
+	// ErrNoSecret is wrapped by the refusal of a connection if only one side has a secret.
 	ErrNoSecret = errors.New("one side has a secret and the other has none")
 
 	// ErrClosed is returned by Open on a port that is closed.
@@ -112,7 +113,8 @@ func refuseFor(kind error, detail string) *Refusal {
 // Error returns the reason.
 func (r *Refusal) Error() string { return r.Reason }
 
-// Unwrap returns ErrRefused, and also ErrSecret or ErrNoSecret if that is the reason.
+// Unwrap returns ErrRefused. It also returns ErrSecret or ErrNoSecret if this error is the
+// reason of the refusal.
 func (r *Refusal) Unwrap() []error {
 	if r.kind == nil {
 		return []error{ErrRefused}
@@ -136,8 +138,8 @@ func IsFinal(err error) bool {
 }
 
 // IsClosed reports whether err says that the other side has closed a connection. It does not
-// distinguish a process that died from one that closed the connection: the error is the same,
-// and depends on the operating system.
+// distinguish a process that died from a process that closed the connection, because both cause
+// the same errors, which depend on the operating system.
 func IsClosed(err error) bool {
 	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, end) {

@@ -46,7 +46,7 @@ func (c *recorded) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestSecrets connects sides with and without secrets. They must connect if both have the same
+// TestSecrets connects ports with and without secrets. They must connect if both have the same
 // secret or neither has one; otherwise both must get an error. The secret itself must never be
 // sent.
 func TestSecrets(t *testing.T) {
@@ -86,9 +86,9 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestProofs requires that a dialer without the secret is refused even if it knows everything
-// else: if its proof is the listener's own proof, or a proof from another connection or for
-// another hello.
+// TestProofs requires that a dialer is refused if it has no valid proof for its connection.
+// Instead of a valid proof, it sends zeros, the listener's own proof, a valid proof from
+// another connection, or a proof for another hello.
 func TestProofs(t *testing.T) {
 	p := listen(t, nil)
 	_, came := open(t, p, Endpoint{Kind: Rows})
@@ -133,7 +133,7 @@ func TestProofs(t *testing.T) {
 // damaging is a TCP network that changes one byte on its next connection.
 type damaging struct {
 	TCP
-	written, read atomic.Int64 // index of the byte to change; negative if there is none
+	written, read atomic.Int64 // index of the byte to change; negative if no byte is to be changed
 }
 
 func (d *damaging) Dial(ctx context.Context, address string) (net.Conn, error) {
@@ -164,8 +164,8 @@ func (c *damaged) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestDamagedHandshakes requires that a handshake in which any byte is changed fails, and that
-// its error is not that the secrets differ. As long as the other side cannot use the
+// TestDamagedHandshakes requires that a handshake fails if any of its bytes is changed, and
+// that the error does not say that the secrets differ. As long as the other side cannot use the
 // connection, the error must allow another try.
 func TestDamagedHandshakes(t *testing.T) {
 	var d damaging
@@ -176,7 +176,7 @@ func TestDamagedHandshakes(t *testing.T) {
 		d.written.Store(at)
 		d.read.Store(-1)
 		_, err := dial(t, from, to, Hello{Kind: Rows})
-		require.Error(t, err, "byte %d to the listener", at)
+		require.Error(t, err, "the handshake must fail if byte %d to the listener is changed", at)
 		require.NotErrorIs(t, err, ErrSecret)
 		require.False(t, IsFinal(err), "%d: %v", at, err)
 	}
@@ -186,7 +186,7 @@ func TestDamagedHandshakes(t *testing.T) {
 		d.written.Store(-1)
 		d.read.Store(at)
 		nc, err := dial(t, from, to, Hello{Kind: Rows})
-		require.Error(t, err, "byte %d to the dialer", at)
+		require.Error(t, err, "the handshake must fail if byte %d to the dialer is changed", at)
 		require.NotErrorIs(t, err, ErrSecret)
 		magic := at < 4 || at >= first && at < first+4
 		require.Equal(t, magic, !isDamage(err), "%d: %v", at, err)
@@ -200,8 +200,8 @@ func TestDamagedHandshakes(t *testing.T) {
 
 func isDamage(err error) bool { return errors.Is(err, ErrDamaged) }
 
-// TestSilentStrangers requires that of too many silent connections the oldest are closed, and
-// that connections that send garbage are closed.
+// TestSilentConnectionsAreBounded requires that the oldest connections are closed if there are
+// too many silent connections, and that connections that send garbage are closed.
 func TestSilentConnectionsAreBounded(t *testing.T) {
 	p := listen(t, nil)
 	_, came := open(t, p, Endpoint{Kind: Rows})

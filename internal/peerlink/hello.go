@@ -40,7 +40,7 @@ type Hello struct {
 	To      uint32 // the listener's number
 	Size    uint32 // number of processes or ranks, as configured at the dialer
 	Channel uint32 // number of the channel between the two ranks
-	Try     uint32 // number of the dialer's try, if it counts them
+	Try     uint32 // number of the dialer's try, if the dialer counts its tries
 	Sums    bool   // the data on the connection have checksums
 }
 
@@ -52,7 +52,7 @@ type greeting struct {
 	nonce      [nonceBytes]byte
 }
 
-// name is the first 16 bytes of the SHA-256 of a name.
+// name has the first 16 bytes of the SHA-256 of the name of a job or scope.
 type name [16]byte
 
 func nameOf(s string) (n name) {
@@ -73,8 +73,8 @@ const (
 	flagSecret = 2
 )
 
-// greeting returns the greeting with hello h and the job of the port. If there is a secret, it
-// has a new nonce.
+// greeting returns the greeting with hello h and the job of the port. If the port has a secret,
+// the greeting has a new nonce.
 func (p *Port) greeting(h Hello) *greeting {
 	g := &greeting{Hello: h, secret: len(p.cfg.Secret) > 0, job: p.job, scope: nameOf(h.Scope)}
 	if g.secret { // without a secret there is no proof, and no nonce is needed

@@ -29,8 +29,8 @@ func resum(b []byte) []byte {
 	return b
 }
 
-// TestEveryBitOfAHello requires that a hello with any flipped bit, and a hello that is cut off
-// anywhere, is an error, but not a final refusal, as another try may succeed.
+// TestEveryBitOfAHello requires an error for a hello with any flipped bit, and for a hello that
+// is cut off anywhere. The error must not be final, as another try may succeed.
 func TestEveryBitOfAHello(t *testing.T) {
 	want := anyHello()
 	good := want.encode()
@@ -42,16 +42,16 @@ func TestEveryBitOfAHello(t *testing.T) {
 		b := bytes.Clone(good)
 		b[bit/8] ^= 1 << (bit % 8)
 		got, _, err := readGreeting(bytes.NewReader(b))
-		require.Error(t, err, "bit %d", bit)
+		require.Error(t, err, "a hello with bit %d flipped must be an error", bit)
 		require.Nil(t, got)
-		require.False(t, IsFinal(err), "bit %d: %v", bit, err)
+		require.False(t, IsFinal(err), "the error for bit %d must not be final: %v", bit, err)
 		if bit/8 >= 6 { // the bit is after magic and version
-			require.ErrorIs(t, err, ErrDamaged, "bit %d", bit)
+			require.ErrorIs(t, err, ErrDamaged, "bit %d must be reported as damage", bit)
 		}
 	}
 	for n := range good {
 		_, _, err := readGreeting(bytes.NewReader(good[:n]))
-		require.True(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF), "%d bytes: %v", n, err)
+		require.True(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF), "a hello cut to %d bytes must be an early end: %v", n, err)
 	}
 }
 
@@ -114,13 +114,13 @@ func TestEveryBitOfAnAnswer(t *testing.T) {
 			b := bytes.Clone(good)
 			b[bit/8] ^= 1 << (bit % 8)
 			err := readAnswer(bytes.NewReader(b), follows)
-			require.Error(t, err, "%s, bit %d", name, bit)
-			require.NotErrorIs(t, err, ErrRefused, "%s, bit %d", name, bit)
+			require.Error(t, err, "the answer %s with bit %d flipped must be an error", name, bit)
+			require.NotErrorIs(t, err, ErrRefused, "the answer %s with bit %d flipped must not be a refusal", name, bit)
 			require.Equal(t, make([]byte, len(c.follows)), follows)
 		}
 		for n := range good {
 			err := readAnswer(bytes.NewReader(good[:n]), follows)
-			require.True(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF), "%s, %d bytes: %v", name, n, err)
+			require.True(t, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF), "the answer %s cut to %d bytes must be an early end: %v", name, n, err)
 		}
 	}
 }
@@ -191,7 +191,8 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzStranger requires that no bytes of a dialer without the secret pass the handshake.
+// FuzzUnauthenticatedHello requires that a handshake fails whatever bytes a dialer without the
+// secret sends.
 func FuzzUnauthenticatedHello(f *testing.F) {
 	f.Add(anyHello().encode())
 	var yes bytes.Buffer
@@ -205,7 +206,7 @@ func FuzzUnauthenticatedHello(f *testing.F) {
 		go func() { defer far.Close(); far.Write(b) }()
 		go io.Copy(io.Discard, far)
 		if _, _, err := p.greet(near); err == nil {
-			t.Fatal("the handshake succeeded without the secret")
+			t.Fatal("the handshake must fail without the secret")
 		}
 	})
 }

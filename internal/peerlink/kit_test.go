@@ -56,7 +56,8 @@ func open(t testing.TB, p *Port, d Endpoint) (*Opened, chan *Caller) {
 	return o, came
 }
 
-// dial dials the port to from the port from. The connection is closed when the test ends.
+// dial connects the port from to the port to; from is the dialer. The connection is closed when
+// the test ends.
 func dial(t testing.TB, from, to *Port, h Hello) (net.Conn, error) {
 	nc, err := from.Dial(soon(t), to.Address(), h)
 	if nc != nil {
@@ -74,7 +75,7 @@ func raw(t testing.TB, p *Port) net.Conn {
 	return nc
 }
 
-// same requires that a and b are the two ends of the same connection.
+// same requires that a and b are the two ends of one connection.
 func same(t testing.TB, a, b net.Conn) {
 	t.Helper()
 	go a.Write([]byte("to and"))

@@ -17,7 +17,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// Config configures the address of a port, and what its peers must prove.
+// Config has the addresses of a port, and the requirements for its peers.
 type Config struct {
 	// Listen is the address at which connections are accepted, host or host:port; "" means the
 	// loopback address. Without a port number, or with port 0, the first free port from
@@ -106,8 +106,8 @@ type Port struct {
 	acceptErr   error // error of the last Accept, or nil
 }
 
-// Listen opens a port and starts to accept connections. Connections wait for their endpoints to
-// open, for a second. The caller must close the port, after everything that uses it.
+// Listen opens a port and starts to accept connections. A connection waits for at most a second
+// for its endpoint to open. The caller must close the port after everything that uses the port.
 func Listen(cfg Config) (*Port, error) {
 	cfg = cfg.completed()
 	ctx, stop := context.WithCancel(context.Background())
@@ -211,11 +211,11 @@ func (p *Port) Everywhere() bool {
 // Bound returns the address on which the port listens.
 func (p *Port) Bound() net.Addr { return p.listener.Addr() }
 
-// Encrypted reports whether connections use TLS. Data on them are authenticated, and need no
-// checksums.
+// Encrypted reports whether connections use TLS. TLS authenticates the data on them, so they
+// need no checksums.
 func (p *Port) Encrypted() bool { return p.cfg.TLS != nil }
 
-// Secret returns the length of the secret in bytes, 0 if there is none.
+// Secret returns the length of the secret in bytes. It is 0 if the port has no secret.
 func (p *Port) Secret() int { return len(p.cfg.Secret) }
 
 // AcceptError returns the error of the last try to accept a connection, such as a lack of file
@@ -305,7 +305,8 @@ func (p *Port) meet(nc net.Conn) {
 	})
 }
 
-// tell logs that a connection was refused, unless refusalsTold refusals were logged lately.
+// tell logs that a connection was refused, unless maxLoggedRefusals refusals were logged in the
+// current period.
 func (p *Port) tell(nc net.Conn, err error) {
 	p.mu.Lock()
 	untold, tell := p.refused.next(time.Now())
@@ -326,15 +327,15 @@ type refusals struct {
 	logged, unlogged int
 }
 
-// In a period of refusalWindow, the first refusalsTold refusals are logged, and the others are
-// only counted.
+// In a period of refusalWindow, the first maxLoggedRefusals refusals are logged, and further
+// refusals are only counted.
 const (
 	refusalWindow     = time.Minute
 	maxLoggedRefusals = 5
 )
 
-// next is called for each refusal. It reports whether to log it, and how many refusals of the
-// previous period were not logged.
+// next is called for each refusal. It reports whether to log the refusal (tell), and how many
+// refusals of the previous period were not logged (untold).
 func (r *refusals) next(now time.Time) (untold int, tell bool) {
 	if now.Sub(r.since) >= refusalWindow {
 		untold, r.since, r.logged, r.unlogged = r.unlogged, now, 0, 0
@@ -347,7 +348,8 @@ func (r *refusals) next(now time.Time) (untold int, tell bool) {
 	return untold, true
 }
 
-// rest returns how many refusals of the current period were not logged, and resets the count.
+// rest returns the number of refusals of the current period that were not logged, and sets this
+// number to 0.
 func (r *refusals) rest() (untold int) {
 	untold, r.unlogged = r.unlogged, 0
 	return untold

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRefusalsAreCounted requires that the first refusals of a minute are logged, and the
-// others only counted.
+// TestRefusalsAreCounted requires that the first refusals of a minute are logged, and further
+// refusals are only counted.
 func TestRefusalsAreCounted(t *testing.T) {
 	var r refusals
 	now := time.Unix(1000, 0)
@@ -30,7 +30,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 	}
 }
 
-// TestStrangersDoNotFillTheLog requires that connections without a hello cause only a bounded
+// TestRefusalsDoNotFillTheLog requires that connections without a hello cause only a bounded
 // number of log lines.
 func TestRefusalsDoNotFillTheLog(t *testing.T) {
 	var log bytes.Buffer

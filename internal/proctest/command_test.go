@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	case "parent":
 		parent()
 	case "child":
-		// The child runs until it is killed: it does not read its standard input, so it does not
-		// notice its end.
+		// The child runs until it is killed. It does not read its standard input, so it does
+		// not notice when the input ends.
 		os.Stdout.WriteString("up\n")
 		select {}
 	case "echo":
@@ -109,7 +109,7 @@ func TestAnEndingThreadEndsNoChild(t *testing.T) {
 	tid := 0
 	var start func()
 	start = func() {
-		runtime.LockOSThread() // and never unlock
+		runtime.LockOSThread() // never unlocked, so the thread ends with the goroutine
 		if tid = syscall.Gettid(); tid == os.Getpid() {
 			go start() // the main thread never ends: try again on another thread
 			select {}

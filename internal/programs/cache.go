@@ -19,8 +19,8 @@ const Partial = ".part"
 // hash of its bytes; a file gets that name once its bytes have been checked. Fit removes executables
 // until their total size is within Limit bytes. It never removes pinned executables.
 //
-// The mutex guards all other fields. It must be held when methods other than Path are called. T is
-// data about an executable that the owner of the cache stores with it.
+// The mutex guards all other fields. It must be held when methods other than Path are called. T
+// is the type of the data that the owner of the cache stores with an executable.
 type Cache[T any] struct {
 	sync.Mutex
 	Dir   string
@@ -30,10 +30,11 @@ type Cache[T any] struct {
 	clock uint64 // number of calls of Use
 }
 
-// Kept is an executable in a cache. A pinned entry under any other name reserves Size bytes.
+// Kept is the entry of an executable in a cache. An entry may also have a name that is not a
+// hash. Such an entry has no file; while it is pinned, it reserves Size bytes.
 type Kept[T any] struct {
 	Name string
-	Size int64 // 0 if there is no file
+	Size int64 // size of the file, or number of reserved bytes
 	Pins int   // the entry is not removed while Pins is above 0
 	Info T
 

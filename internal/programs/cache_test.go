@@ -37,7 +37,7 @@ func TestCache(t *testing.T) {
 	c.Use("room").Pins++
 	total, err = c.Fit()
 	require.NoError(t, err)
-	require.EqualValues(t, 14, total, "more than the limit, but all entries are pinned")
+	require.EqualValues(t, 14, total, "the total must exceed the limit, because all entries are pinned")
 	require.Len(t, c.Kept, 2)
 	require.FileExists(t, c.Path(one))
 	require.FileExists(t, c.Path("README"))

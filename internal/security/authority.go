@@ -61,7 +61,7 @@ func newAuthority(name string, now time.Time, life time.Duration) (*Authority, e
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 		BasicConstraintsValid: true,
 		IsCA:                  true,
-		MaxPathLenZero:        true, // it cannot sign the certificate of another authority
+		MaxPathLenZero:        true, // the authority cannot sign certificates of other authorities
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

@@ -299,7 +299,7 @@ func initAt(t *testing.T, now time.Time) *TLSSet {
 	return set
 }
 
-// issueFiles writes the files of one more certificate, which the authority of set signs.
+// issueFiles writes the files of a further certificate, which the authority of set signs.
 func issueFiles(t *testing.T, set *TLSSet, g grant) TLSFiles {
 	t.Helper()
 	ca, err := tls.LoadX509KeyPair(set.Client.CA, set.AuthorityKey)

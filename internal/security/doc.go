@@ -11,8 +11,8 @@
 //	options := append(wire.ServerOptions(), grpc.Creds(credentials.NewTLS(config)))
 //	s := grpc.NewServer(append(options, security.TokenOptions(token)...)...)
 //
-// Clients and task managers of the same user on the same machine find the token. Others need a
-// copy of the token file:
+// Clients and task managers of the same user on the same machine find the token. On other
+// machines, and for other users, a copy of the token file is needed:
 //
 //	token, err := security.FindToken(6123) // or ReadToken(path)
 //	config, err := files.Client()
@@ -20,7 +20,7 @@
 //		grpc.WithTransportCredentials(security.ClientCredentials(config)),
 //		grpc.WithPerRPCCredentials(security.TokenCredentials(token, config != nil)))...)
 //	_, err = wire.NewClient(conn).Overview(ctx, req)
-//	err = security.ExplainDial(err) // which flag is missing
+//	err = security.ExplainDial(err) // says which flag is missing
 //
 // An HTTP server uses HostGuard, which protects it from web pages of others, and BearerToken.
 //
@@ -30,7 +30,7 @@
 // only version used, protects the token and all other data from being read or changed on a
 // network. With the files of InitTLS, both sides of every connection to a job manager also
 // present certificates. Each certificate names a role, so that the stolen certificate of a
-// client cannot be used as that of a job manager.
+// client cannot be used as the certificate of a job manager.
 //
 // A worker runs a user's program and gets neither the token nor a key of the cluster. It has a
 // credential for its attempt: a secret that the attempt's workers share and, with TLS, a

@@ -41,9 +41,9 @@ var advice = []struct {
 		"what answers there speaks no gRPC without TLS: if it is a job manager with TLS, give --tls-ca (and --tls-cert, --tls-key); else check the port"},
 }
 
-// ExplainDial adds to err, the error of a call to a job manager, what to do about it, if the
-// cause is a certificate or that only one side uses TLS. The result wraps err. Other errors are
-// returned unchanged.
+// ExplainDial returns err, the error of a call to a job manager, with advice on what to do. It
+// adds advice if the cause is a certificate, or that only one side uses TLS. The result wraps
+// err. It returns other errors unchanged.
 func ExplainDial(err error) error {
 	if err == nil {
 		return nil

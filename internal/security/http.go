@@ -14,9 +14,9 @@ import (
 // Origin are permitted. The Host may be localhost or a loopback address, an allowed host, or
 // the local address of the connection. The Origin, if there is one, may be the Host or an
 // allowed host. An allowed host is a name or address, with a port or for all ports. HostGuard
-// protects a server that trusts its network from web pages of others. If such a page's host
-// name was made to resolve to this server (DNS rebinding), the browser still sends this name as
-// Host. If the page posts to this server, the browser sends the page's Origin.
+// protects a server that trusts its network from web pages of others. If the host name of such
+// a page was made to resolve to this server (DNS rebinding), the browser still sends this name
+// as Host. If the page posts to this server, the browser sends the page's Origin.
 func HostGuard(allowed []string, next http.Handler) http.Handler {
 	g := &hostGuard{allowed: map[string]bool{}, next: next}
 	for _, a := range allowed {
@@ -127,6 +127,6 @@ func refuse(w http.ResponseWriter, code int, message string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)                            // not needed, as the answer is not a page; people read the text
+	e.SetEscapeHTML(false)                            // the answer is not HTML, and people read its text
 	_ = e.Encode(map[string]string{"error": message}) // the client may have closed the connection
 }

@@ -29,9 +29,9 @@ type TLSSet struct {
 // InitTLS makes an authority and certificates for job manager, task managers and clients, and
 // writes them to files in dir, which it makes if necessary. Only the user can read the files.
 // The certificates are valid for a year. hosts has the names and addresses at which clients
-// reach the job manager; InitTLS adds those of localhost. If a file exists already, InitTLS
-// returns an error, unless replace is set. If it fails, it leaves no temporary files, but some
-// files may have been replaced.
+// reach the job manager; InitTLS adds the name and the addresses of localhost. If a file exists
+// already, InitTLS returns an error, unless replace is set. If it fails, it leaves no temporary
+// files, but some files may have been replaced.
 func InitTLS(dir string, hosts []string, replace bool) (*TLSSet, error) {
 	return initTLS(dir, hosts, replace, time.Now())
 }

@@ -19,8 +19,9 @@ func dialLimited(t *testing.T, l net.Listener) net.Conn {
 	return c
 }
 
-// TestLimitListener opens one connection more than the limit. It must be accepted only when
-// another connection is closed. Closing a connection twice must not admit another one.
+// TestLimitListener opens one connection more than the limit. The last connection must be
+// accepted only when another connection is closed. Closing a connection twice must not admit a
+// further connection.
 func TestLimitListener(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -61,7 +62,7 @@ func TestLimitListener(t *testing.T) {
 	require.Len(t, free, limit)
 	require.Empty(t, accepted)
 
-	require.NoError(t, l.Close()) // while Accept waits until a connection is closed
+	require.NoError(t, l.Close()) // Accept is waiting until a connection is closed
 	require.NoError(t, l.Close(), "a second Close of the listener must not fail")
 	server.Wait()
 	require.True(t, errors.Is(last, net.ErrClosed), last)

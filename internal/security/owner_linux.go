@@ -54,8 +54,8 @@ func listensAt(line string, port int) (uid int, ok bool) {
 }
 
 // checkListener returns an error if a process of another user listens on the port, since this
-// user's token would be sent to it. It allows root, which may have started a service for
-// others.
+// user's token would be sent to it. It allows a process of root, which may be a service for
+// other users.
 func checkListener(port int) error {
 	uid, known := listenerOf(port)
 	if !known || uid == os.Getuid() || uid == 0 {

@@ -9,7 +9,7 @@ import (
 
 // On these systems files have access lists instead of modes, and the user's temporary directory
 // is private. So these functions check only that a file is a regular file, or that a folder is
-// one.
+// a directory.
 
 func privateFolder() string { return "superstep" }
 

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// privateFolder is the name of the user's folder in the temporary directory.
+// privateFolder returns the name of the user's folder in the temporary directory.
 func privateFolder() string { return fmt.Sprintf("superstep-%d", os.Getuid()) }
 
 // openPrivate opens a file for reading, and refuses it unless checkPrivate accepts its owner
@@ -59,11 +59,11 @@ func checkPrivate(info fs.FileInfo, uid int) error {
 }
 
 // PrivateFolder makes a folder that only this user can write, if it does not exist. It returns
-// an error for an existing folder in which others could replace files. If only the group has
-// the right to write, PrivateFolder removes the rights of others and calls tell: a kubelet
-// grants such rights for a volume with fsGroup at every mount. It removes them only if nobody
-// else has written to the folder: everything in it must belong to this user and must not be
-// writable for all.
+// an error for an existing folder in which others could replace files. If the group has the
+// right to write, but not all users, PrivateFolder removes the rights of everybody but the
+// owner and calls tell. The reason is that a kubelet grants such rights for a volume with
+// fsGroup at every mount. PrivateFolder removes them only if nobody else has written to the
+// folder: everything in it must belong to this user and must not be writable for all.
 func PrivateFolder(dir string, tell func(repaired string)) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -134,8 +134,8 @@ func takeBack(dir string) error {
 	})
 }
 
-// checkFolder returns an error if users other than this one and root could replace files in the
-// folder.
+// checkFolder returns an error if users other than this user and root could replace files in
+// the folder.
 func checkFolder(dir string) error {
 	link, err := os.Lstat(dir)
 	if err != nil {

@@ -113,8 +113,8 @@ func TestFoldersThatAreRefused(t *testing.T) {
 }
 
 // TestFolderThatAGroupMayWrite changes a folder as a kubelet changes a volume with fsGroup at
-// each mount. PrivateFolder must remove the rights in the whole folder and report it, and must
-// have nothing to report the second time.
+// each mount. PrivateFolder must remove the rights in the whole folder and report that. A
+// second call must have nothing to report.
 func TestFolderThatAGroupMayWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	told := []string{}

@@ -30,7 +30,7 @@ func StreamRoles() grpc.StreamServerInterceptor {
 	}
 }
 
-// rolesOf returns the roles in the certificate of the caller of a stream, nil if there is no
+// rolesOf returns the roles in the certificate of the caller of a stream, or nil if there is no
 // certificate.
 func rolesOf(stream grpc.ServerStream) []string {
 	p, ok := peer.FromContext(stream.Context())

@@ -29,7 +29,7 @@ const (
 )
 
 // ClientCredentials returns the transport credentials of a client with the given configuration;
-// nil means no TLS. Use it instead of gRPC's credentials. With TLS 1.3, a server refuses a
+// nil means no TLS. Use these credentials instead of gRPC's. With TLS 1.3, a server refuses a
 // client's certificate only after the client has begun to send. If a write of the client fails
 // for that reason, these credentials read the server's alert, so that ExplainDial can explain
 // the error.
@@ -143,8 +143,8 @@ func StreamToken(t Token) grpc.StreamServerInterceptor {
 	}
 }
 
-// admit compares the token in md with t. It returns an error that says what to do if there is
-// no token or another one.
+// admit compares the token in md with t. If there is no token or a different token, it returns
+// an error that says what to do.
 func admit(t Token, md metadata.MD) error {
 	shown := md.Get(header)
 	if len(shown) == 0 {

@@ -17,8 +17,8 @@ const maxPEM = 1 << 20
 
 // Roles in the certificates of InitTLS. A role is a URI in the certificate (a subject
 // alternative name), such as "superstep:jobmanager". It prevents the use of a client's
-// certificate as that of a job manager. Certificates of other origin have no role, and can be
-// used for everything that their key usage and names allow.
+// certificate as the certificate of a job manager. Certificates that InitTLS did not make have
+// no role, and can be used for everything that their key usage and names allow.
 const (
 	RoleJobManager  = "jobmanager"
 	RoleTaskManager = "taskmanager"
@@ -31,17 +31,17 @@ const (
 // TLSFiles has the paths of the PEM files of one side of a connection. The zero value means no
 // TLS.
 type TLSFiles struct {
-	CA   string // certificates of the authorities that must have signed the other side's certificate
-	Cert string // this side's certificate, and the intermediate certificates up to the authority's
+	CA   string // certificates of authorities, one of which must have signed the other side's certificate
+	Cert string // this side's certificate, followed by the intermediate certificates up to the authority
 	Key  string // private key of this side's certificate
 }
 
 // IsZero reports whether there are no files.
 func (f TLSFiles) IsZero() bool { return f == TLSFiles{} }
 
-// Server returns the TLS configuration of a server, nil if f is zero. If CA is set, clients
-// must present a certificate that it has signed; if that certificate has a role, the role must
-// be task manager or client. Only TLS 1.3 is accepted.
+// Server returns the TLS configuration of a server, or nil if f is zero. If CA is set, clients
+// must present a certificate that one of its authorities has signed; if that certificate has a
+// role, the role must be task manager or client. Only TLS 1.3 is accepted.
 func (f TLSFiles) Server() (*tls.Config, error) { return f.server(time.Now()) }
 
 func (f TLSFiles) server(now time.Time) (*tls.Config, error) {
@@ -66,10 +66,10 @@ func (f TLSFiles) server(now time.Time) (*tls.Config, error) {
 	return config, nil
 }
 
-// Client returns the TLS configuration of a client, nil if f is zero. If CA is not set, the
-// client trusts the authorities of the operating system. If Cert and Key are set, it
-// authenticates itself. The server's certificate must be valid for the dialled name; if it has
-// a role, the role must be job manager.
+// Client returns the TLS configuration of a client, or nil if f is zero. If CA is not set, the
+// client trusts the authorities of the operating system. If Cert and Key are set, the client
+// presents this certificate. The server's certificate must be valid for the dialled name; if it
+// has a role, the role must be job manager.
 func (f TLSFiles) Client() (*tls.Config, error) { return f.client(time.Now()) }
 
 func (f TLSFiles) client(now time.Time) (*tls.Config, error) {
@@ -128,7 +128,8 @@ func keyPair(certPEM, keyPEM []byte) (tls.Certificate, error) {
 	return cert, err
 }
 
-// authorities reads a file of certificates to trust. At least one of them must be valid now.
+// authorities reads a file of certificates to trust. At least one of these certificates must be
+// valid now.
 func authorities(path string, now time.Time) (*x509.CertPool, error) {
 	data, err := readPEM(path)
 	if err != nil {
@@ -195,8 +196,8 @@ func readPEM(path string) ([]byte, error) {
 	return data, nil
 }
 
-// checkTimes returns an error if a certificate is not valid now. The error's text follows the
-// name of the certificate.
+// checkTimes returns an error if a certificate is not valid now. The caller puts the name of
+// the certificate before the text of the error.
 func checkTimes(c *x509.Certificate, now time.Time) error {
 	switch {
 	case now.After(c.NotAfter):
@@ -226,7 +227,7 @@ func roles(c *x509.Certificate) []string {
 func requireRole(allowed ...string) func(tls.ConnectionState) error {
 	return func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) == 0 {
-			return nil // ClientAuth decides whether there must be one
+			return nil // ClientAuth decides whether there must be a certificate
 		}
 		have := roles(state.PeerCertificates[0])
 		for _, role := range have {

@@ -153,7 +153,7 @@ func TestFilesThatDoNotServe(t *testing.T) {
 	_, err = TLSFiles{CA: good.CA, Cert: good.Cert}.Client()
 	require.ErrorContains(t, err, "--tls-cert and --tls-key go together")
 	_, err = TLSFiles{Cert: good.Cert, Key: write("group.pem", string(key), 0o640)}.Server()
-	require.NoError(t, err, "the group of a service may read its key")
+	require.NoError(t, err, "a key that the group of a service can read must be accepted")
 }
 
 func TestOldTLSIsRefused(t *testing.T) {
@@ -263,7 +263,7 @@ func TestCertificatesOfOtherAttempts(t *testing.T) {
 	require.NoError(t, err)
 	mine := credential(t, a)
 	stranger := credential(t, b)
-	mixed := stranger // trusts the authority of the attempt, but has a certificate of another one
+	mixed := stranger // trusts the authority of the attempt, but has a certificate of another authority
 	mixed.Authority = a.PEM()
 	set := makeTLS(t)
 	for name, other := range map[string]*tls.Config{

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Sizes of tokens. Tokens of NewToken have 32 random bytes, in 43 characters. Users may also
-// use tokens of other tools.
+// Sizes of tokens. Tokens of NewToken have 32 random bytes, encoded in 43 characters. Users may
+// also use tokens of other tools.
 const (
 	tokenBytes   = 32
 	minTokenText = 32
@@ -98,7 +98,7 @@ func Equal(a, b Token) bool {
 func DefaultTokenFile(port int) string { return tokenFiles(port)[0] }
 
 // tokenFiles returns all paths where the token file may be. New tokens are written to the first
-// one. There may be two paths, since a login of a user may have a runtime directory while a
+// path. There may be two paths, since a login of a user may have a runtime directory while a
 // service of the same user has none.
 func tokenFiles(port int) []string {
 	var files []string
@@ -162,9 +162,9 @@ func ReadToken(path string) (Token, error) {
 }
 
 // CreateToken returns the token in the file at path. If there is no file, it makes a token, the
-// file and missing folders, which only the user can access. Several processes that do so
-// concurrently get the same token. It returns an error for a file that ReadToken refuses, and
-// for a folder in which others may replace files.
+// file and missing folders, which only the user can access. Several processes that call
+// CreateToken concurrently get the same token. It returns an error for a file that ReadToken
+// refuses, and for a folder in which others may replace files.
 func CreateToken(path string) (Token, error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

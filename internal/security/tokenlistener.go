@@ -11,11 +11,11 @@ import (
 )
 
 // NewTokenListener returns a listener for a gRPC server with TokenOptions. Clients that know
-// the token can connect however many others do. A connection is unauthenticated until a call on
-// it has sent the token. Unauthenticated connections are closed after patience. When limit
-// connections are open and a new one comes, the listener closes the oldest unauthenticated one.
-// It never closes authenticated connections; if limit of them are open, a new connection waits
-// until one is closed.
+// the token can connect, however many clients without the token connect. A connection is
+// unauthenticated until a call on it has sent the token. Unauthenticated connections are closed
+// after patience. When a connection arrives while limit connections are open, the listener
+// closes the oldest unauthenticated connection. It never closes authenticated connections: if
+// limit of them are open, a new connection waits until one of them is closed.
 func NewTokenListener(inner net.Listener, limit int, patience time.Duration) net.Listener {
 	d := &tokenListener{Listener: inner, limit: limit, patience: patience, unauthenticated: list.New()}
 	d.left.L = &d.mu
@@ -90,7 +90,7 @@ type tokenConn struct {
 	listener *tokenListener
 	waiting  *list.Element // element in unauthenticated; nil when authenticated
 	patience *time.Timer
-	gone     bool // it no longer counts as open
+	gone     bool // the connection no longer counts as open
 }
 
 // authenticated marks the connection as authenticated. The caller holds the listener's mu.
@@ -129,8 +129,8 @@ type tokenAddr struct {
 	of *tokenConn
 }
 
-// tokenShown marks the connection of a call as authenticated, if it is one of a token listener.
-// ctx is the context of the call.
+// tokenShown marks the connection of a call as authenticated, if a token listener has accepted
+// the connection. ctx is the context of the call.
 func tokenShown(ctx context.Context) {
 	if p, ok := peer.FromContext(ctx); ok {
 		if a, ok := p.Addr.(tokenAddr); ok {

@@ -72,8 +72,8 @@ func ask(t *testing.T, c *wire.Client) error {
 }
 
 // TestTokenListenerExpires leaves three connections idle for longer than the listener's
-// patience. The silent one and the one with a wrong token must be closed. The one that has sent
-// the token must still work a day later.
+// patience. The silent connection, and the connection that has sent a wrong token, must be
+// closed. The connection that has sent the right token must still work a day later.
 func TestTokenListenerExpires(t *testing.T) {
 	right, wrong := newToken(t), newToken(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestTokenListenerExpires(t *testing.T) {
 }
 
 // TestTokenListenerMakesRoom fills a token listener with silent connections. A client with the
-// token must be admitted at once, in place of the oldest one, and its connection must not be
+// token must be admitted at once, in place of the oldest of them. Its connection must not be
 // closed when further connections come.
 func TestTokenListenerMakesRoom(t *testing.T) {
 	token := newToken(t)
@@ -123,8 +123,8 @@ func TestTokenListenerMakesRoom(t *testing.T) {
 	})
 }
 
-// TestDoorIsFull opens as many authenticated connections as the limit allows. One more must
-// wait until one of them is closed.
+// TestDoorIsFull opens as many authenticated connections as the limit allows. A further
+// connection must wait until one of these is closed.
 func TestDoorIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := bufconn.Listen(1 << 16)
@@ -157,7 +157,7 @@ func TestDoorIsFull(t *testing.T) {
 		require.Len(t, in, 2)
 
 		require.NoError(t, in[0].Close())
-		_ = in[0].Close() // must not admit two connections
+		_ = in[0].Close() // a second Close must not admit a second connection
 		synctest.Wait()
 		require.Len(t, in, 3)
 		require.Len(t, accept, 3)
@@ -165,7 +165,7 @@ func TestDoorIsFull(t *testing.T) {
 		c, err := inner.DialContext(t.Context())
 		require.NoError(t, err)
 		defer c.Close()
-		synctest.Wait() // until Accept waits until a connection is closed
+		synctest.Wait() // until Accept is blocked, waiting for the end of a connection
 		require.NoError(t, l.Close())
 		synctest.Wait()
 		require.Len(t, accept, 4)

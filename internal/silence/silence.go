@@ -13,14 +13,14 @@
 //
 // # Which time counts
 //
-// A process that was stopped or is overloaded has read nothing for some time, although its
-// peers may have sent messages meanwhile, which wait in its sockets. Its ticks are then delayed
-// as its reads are. So of the time between two ticks, at most two periods count as silence. A
-// peer is dead, or a message overdue, only after this process has had one tick, and so a chance
-// to read, for each period of the limit, or for each two periods if every tick was late. If the
-// ticks of this process are not late, a stopped peer is dead within the detection time. The
-// limit is one period less than the detection time, since a message counts as heard at the tick
-// before it.
+// If a process was stopped or is overloaded, it has read nothing for some time, although
+// messages of its peers may be waiting in its sockets. Its ticks are then delayed as much as
+// its reads. So of the time between two ticks, at most two periods count as silence. This
+// process has a chance to read at every tick. A peer is dead, or a message overdue, only after
+// one tick for every period of the limit, or one tick for every two periods if every tick was
+// late. If the ticks of this process are not late, a stopped peer is dead within the detection
+// time. The limit is one period less than the detection time, because a message counts as heard
+// at the last tick before its arrival.
 package silence
 
 import "time"
@@ -46,8 +46,8 @@ func (c *Clock) Begin(now time.Duration) {
 	}
 }
 
-// Tick records a tick at now. It returns how much of the time since the last tick counts: at
-// most two periods, and 0 if now is before the last tick.
+// Tick records a tick at now. It returns the part of the time since the last tick that counts:
+// at most two periods, and 0 if now is before the last tick.
 func (c *Clock) Tick(now time.Duration) time.Duration {
 	c.Begin(now)
 	passed := min(max(0, now-c.ticked), 2*c.Period)

@@ -14,14 +14,14 @@ const second = time.Second
 // before Begin and time that runs backwards do not count.
 func TestClockCountsTurns(t *testing.T) {
 	c := NewClock(second)
-	require.Zero(t, c.Gap(time.Hour, 0), "there is no gap before Begin")
+	require.Zero(t, c.Gap(time.Hour, 0), "Gap must return 0 before Begin")
 	c.Begin(5 * second)
 	c.Begin(50 * second)
 	require.Equal(t, second, c.Tick(6*second))
 	require.Equal(t, 500*time.Millisecond, c.Tick(6500*time.Millisecond))
 	require.Zero(t, c.Gap(7*second, second))
 	require.Equal(t, second, c.Gap(7500*time.Millisecond, second))
-	require.Equal(t, 2*second, c.Tick(time.Hour), "of an hour between two ticks only two periods count")
+	require.Equal(t, 2*second, c.Tick(time.Hour), "only two periods of an hour between two ticks must count")
 	require.Zero(t, c.Tick(time.Minute))
 	require.Equal(t, second, c.Tick(time.Hour+second))
 	require.Equal(t, 4500*time.Millisecond, c.Counted())
@@ -34,9 +34,9 @@ func TestClockBeginsWithItsFirstTick(t *testing.T) {
 	require.Equal(t, second, c.Tick(time.Hour+second))
 }
 
-// TestDeadWithinTheDetectionTime requires that, if no tick is late, a silent peer is dead after
-// 7/8 to 8/8 of the detection time, and suspect from about 1/4 of it on, whenever in a period
-// it was heard last.
+// TestDeadWithinTheDetectionTime requires that, if no tick is late, a silent peer is suspect
+// after about 1/4 of the detection time, and dead after 7/8 to 8/8 of it. This must not depend
+// on when between two ticks the last message arrived.
 func TestDeadWithinTheDetectionTime(t *testing.T) {
 	const detection = 4 * second
 	for phase := time.Duration(0); phase < detection/32; phase += detection / 320 {
@@ -65,7 +65,7 @@ func TestDeadWithinTheDetectionTime(t *testing.T) {
 }
 
 // TestTurnsBeforeDeath requires that a silent peer is dead after as many ticks as there are
-// periods in the limit. If each tick is late, it is dead after half as many.
+// periods in the limit. If each tick is late, the peer must be dead after half as many ticks.
 func TestTurnsBeforeDeath(t *testing.T) {
 	for passed, want := range map[time.Duration]int{4 * second / 32: 31, time.Hour: 16} {
 		w := NewWatch(4*second, 0)
@@ -79,8 +79,9 @@ func TestTurnsBeforeDeath(t *testing.T) {
 	}
 }
 
-// TestSleeperDoesNotAccuse requires that, after this process was stopped for an hour, a peer is
-// dead only when this process has had enough ticks to read messages that arrived meanwhile.
+// TestSuspendedProcessReadsBeforeItSuspects requires that, after this process was stopped for
+// an hour, a peer is dead only when this process has had enough ticks to read messages that
+// arrived meanwhile.
 func TestSuspendedProcessReadsBeforeItSuspects(t *testing.T) {
 	w := NewWatch(4*second, 0)
 	var p Peer
@@ -94,19 +95,19 @@ func TestSuspendedProcessReadsBeforeItSuspects(t *testing.T) {
 	now += time.Hour
 	require.Equal(t, time.Hour, w.Gap(now, w.Beat+1))
 	w.Tick(now)
-	require.NotEqual(t, Dead, w.Judge(&p), "messages of the peer may have arrived while the process was stopped")
+	require.NotEqual(t, Dead, w.Judge(&p), "the peer must not be dead: its messages may have arrived while the process was stopped")
 	for range 28 { // the hour counted as two periods
 		now += w.Period
 		w.Tick(now)
-		require.NotEqual(t, Dead, w.Judge(&p), "the process may not have had time to read messages of the peer")
+		require.NotEqual(t, Dead, w.Judge(&p), "the peer must not be dead: the process may not have had time to read its messages")
 	}
 	now += w.Period
 	w.Tick(now)
-	require.Equal(t, Dead, w.Judge(&p), "the process had time to read messages of the peer")
+	require.Equal(t, Dead, w.Judge(&p), "the peer must be dead: the process had time to read its messages")
 }
 
-// TestNobodyIsDeadWhoIsHeardInTime compares the verdicts, over random ticks and messages, with
-// those from the sum of the counted times since the last message.
+// TestNobodyIsDeadWhoIsHeardInTime draws random ticks and messages. It compares the verdicts
+// with verdicts derived from the sum of the counted times since the last message.
 func TestNobodyIsDeadWhoIsHeardInTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 200 {

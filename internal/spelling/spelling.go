@@ -12,7 +12,7 @@ const (
 	// most is the maximal number of names that Near returns.
 	most = 3
 	// longest is the length in bytes of the longest name that is compared. Longer names are
-	// hardly misspelt names, and the comparison takes quadratic time.
+	// unlikely to be misspelt names, and the time of the comparison is quadratic in the length.
 	longest = 64
 )
 

@@ -4,13 +4,14 @@ import (
 	"bytes"
 )
 
-// A state of the quoting automaton determines how the next byte is interpreted. A record, an
-// empty line or a comment begins exactly at a byte that is read in stateRecord.
+// A state of the quoting automaton determines how the next byte is interpreted. If the state
+// before a byte is stateRecord, a record, an empty line or a comment begins at this byte, and
+// only then.
 type state uint8
 
 const (
 	stateRecord  state = iota // at the first byte of a line outside quotes
-	stateField                // at the first byte of a further cell
+	stateField                // at the first byte of a cell after the first cell
 	stateText                 // inside an unquoted cell
 	stateQuoted               // inside quotes
 	stateQuote                // after a closing quote, or the first byte of a doubled quote
@@ -95,9 +96,9 @@ func (a *automaton) run(s state, b []byte) state {
 	return s
 }
 
-// recordStart returns the index in b of the first byte before which the automaton, if it begins
-// in state s, is in stateRecord. The index may be len(b). If there is none, recordStart returns
-// -1 and the state after b.
+// recordStart runs the automaton on b from state s, and returns the first index at which it is
+// in stateRecord before it reads the byte. The index may be len(b). If there is no such index,
+// recordStart returns -1 and the state after b.
 func (a *automaton) recordStart(s state, b []byte) (int, state) {
 	for i, c := range b {
 		if s == stateRecord {
@@ -166,8 +167,7 @@ func (a *automaton) runAll(t Transition, block []byte) Transition {
 	}
 	step := identity()
 	if len(starts) == 2 {
-		// In one loop, the table look-ups for one state hide the latency of those for the
-		// other.
+		// Both states are advanced in one loop, so that their table look-ups overlap.
 		x, y := starts[0], starts[1]
 		for _, c := range block {
 			x, y = a.next[x][c], a.next[y][c]

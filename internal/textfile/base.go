@@ -25,8 +25,8 @@ type base struct {
 	counts map[int]shardCounts
 }
 
-// open opens the text, calls prepare, which may move the beginnings of bodies, and plans the
-// cut.
+// open opens the text, calls prepare, and plans the cut. prepare may move the beginnings of the
+// bodies of files.
 func (s *base) open(ctx context.Context, files []File, cfg Config, f form, auto *automaton, prepare func(*text) error) error {
 	s.cfg, s.auto = cfg.normal(), auto
 	s.gate, s.counts = make(chan struct{}, 1), map[int]shardCounts{}
@@ -87,22 +87,23 @@ func (s *base) checkShard(shard int) error {
 }
 
 // batchBytes is the number of bytes of text after which a batch is delivered even if it has few
-// rows. So the memory for a batch is bounded also if rows are long.
+// rows. So the memory for a batch is bounded even if rows are long.
 const batchBytes = 1 << 20
 
 // consumer converts the records in a scanner to batches.
 type consumer interface {
-	// begin sets the part of the next records.
+	// begin sets the part to which the next records belong.
 	begin(p *part)
-	// flush delivers the records since the scanner's last cut, at least one.
+	// flush delivers the records since the last cut of the scanner. There is at least one
+	// record.
 	flush(rows int) error
-	// malformed returns the complaint about a malformed record, with the outcome of the
-	// tokenizer and the offset of the record in the part.
+	// malformed returns the complaint about a malformed record. what is the outcome of the
+	// tokenizer, and at is the offset of the record in the part.
 	malformed(what outcome, at int64) complaint
 }
 
-// readShard passes the records of a shard to the consumer. After the last record it stores t,
-// the counts of the shard.
+// readShard passes the records of a shard to the consumer. It collects the counts of the shard
+// in t, and stores them after the last record.
 func (s *base) readShard(ctx context.Context, shard, batchRows int, sc *scanner, to consumer, t *shardCounts) error {
 	if err := s.checkShard(shard); err != nil {
 		return err
@@ -156,8 +157,8 @@ func (s *base) readPiece(ctx context.Context, p piece, index *Index, shard, batc
 	return s.records(ctx, p, batchRows, sc, to, t)
 }
 
-// records passes records to the consumer: those from the position of the scanner on that begin
-// before the end of p.
+// records passes to the consumer the records that begin at or after the position of the scanner
+// and before the end of p.
 func (s *base) records(ctx context.Context, p piece, batchRows int, sc *scanner, to consumer, t *shardCounts) error {
 	rows := 0
 	flush := func() error {
@@ -204,8 +205,8 @@ func (s *base) records(ctx context.Context, p piece, batchRows int, sc *scanner,
 	return flush()
 }
 
-// firstRecord returns the offset of the first record that begins in p; before is the state
-// before p. ok is false if no record begins in p.
+// firstRecord returns the offset of the first record that begins in p. before is the state of
+// the automaton before p. ok is false if no record begins in p.
 func (s *base) firstRecord(ctx context.Context, h handle, p piece, before state) (from int64, ok bool, err error) {
 	if before == stateRecord {
 		return p.from, true, nil
@@ -245,8 +246,8 @@ type complaint struct {
 // error returns the error with file and line. It reads the file to count lines.
 func (c complaint) error() error { return c.part.errorAt(c.offset, "%s", c.text) }
 
-// shardCounts has the counts of a shard, such as that of skipped records, and the complaint
-// about the first skipped record.
+// shardCounts has the counts of a shard, such as the number of skipped records, and the
+// complaint about the first skipped record.
 type shardCounts struct {
 	shard   int
 	skipped int64
@@ -255,8 +256,8 @@ type shardCounts struct {
 	rounded []Rounded
 }
 
-// Spelled is one of the usual spellings of missing values, and a column in which it occurs. The
-// column is not text.
+// Spelled has one of the usual spellings of missing values, and the name of a column in which
+// it occurs. The column is not of type utf8.
 type Spelled struct{ Column, Word string }
 
 // Compare compares columns, and then words.
@@ -264,9 +265,9 @@ func (s Spelled) Compare(t Spelled) int {
 	return cmp.Or(cmp.Compare(s.Column, t.Column), cmp.Compare(s.Word, t.Word))
 }
 
-// SpelledIn returns, for each column and usual spelling, how many cells of a shard are missing
-// by that spelling. The shard must have been read to its end. The caller must not modify the
-// map.
+// SpelledIn returns, for each column and usual spelling of missing values, the number of cells
+// of a shard that have this spelling. The shard must have been read to its end. The caller must
+// not modify the result.
 func (s *base) SpelledIn(shard int) map[Spelled]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -308,8 +309,9 @@ func (s *base) SkippedIn(shard int) int64 {
 	return s.counts[shard].skipped
 }
 
-// FirstSkipped returns the error of the first skipped record, in file order, of the shards that
-// have been read to their end, or nil if there is none. It may be called until Close.
+// FirstSkipped returns the error for the first skipped record, in file order, of all shards
+// that have been read to their end. It returns nil if no record was skipped. It may be called
+// until Close.
 func (s *base) FirstSkipped() error {
 	s.mu.Lock()
 	var first complaint

@@ -50,7 +50,7 @@ func (f *meanwhileFile) Write(b []byte) (int, error) {
 
 // TestUnpackedFilesAreChecked requires an error if a file that is unpacked or converted to
 // UTF-8 was replaced after it was verified and before it is opened, or changes while it is
-// read. The same holds for text that is read directly.
+// read. The same is required for text that is read directly.
 func TestUnpackedFilesAreChecked(t *testing.T) {
 	lines := strings.Repeat("1 1:2\n", 20_000)
 	one, other := gz(t, lines), zst(t, lines)
@@ -93,11 +93,11 @@ func TestUnpackedFilesAreChecked(t *testing.T) {
 					}
 					r, err := open(resolve(t, path), Config{Shards: 1, Disk: on, SpoolDir: dir})
 					if late && change == "another one" {
-						require.NoError(t, err, "%s: the open file has not changed", name)
+						require.NoError(t, err, "%s: reading must succeed, because the open file has not changed", name)
 						require.NoError(t, r.Close())
 						return
 					}
-					require.ErrorIs(t, err, ErrChanged, "%s, %s, late: %t", name, change, late)
+					require.ErrorIs(t, err, ErrChanged, "%s: the change %s must be detected; late: %t", name, change, late)
 					require.ErrorContains(t, err, fmt.Sprintf("input %s changed between building and reading: it had %d bytes", path, len(c.data)))
 				}
 				read(func(files []File, cfg Config) (io.Closer, error) {

@@ -32,7 +32,7 @@ type cells struct {
 type fault struct {
 	row, slot int
 	err       error
-	complaint complaint // replaces err for a cell that is possibly not a wanted cell
+	complaint complaint // used in place of err if the cell may be in a column that is not read
 }
 
 // column reads one cell of every record into an Arrow column.
@@ -123,7 +123,7 @@ func readFixed[T any](c *column, in *cells, out []T, parse func([]byte) (T, erro
 	return c.valid
 }
 
-// spell counts a cell that is missing by the usual spelling word.
+// spell counts a missing cell that has the usual spelling word.
 func (c *column) spell(word string) {
 	if c.spelled == nil {
 		c.spelled = map[string]int64{}
@@ -142,8 +142,8 @@ func (k cell) text(in *cells, c *column) []byte {
 	return b
 }
 
-// readText is read for a utf8 column. Here quoted cells are text, not missing values, unless
-// the dialect has QuotedNulls.
+// readText is read for a utf8 column. Unless the dialect has QuotedNulls, a quoted cell in such
+// a column is text and never a missing value.
 func (c *column) readText(b *array.StringBuilder, in *cells, bad func(fault) bool) {
 	b.Reserve(in.rows)
 	size := 0

@@ -24,8 +24,8 @@ type OnError uint8
 const (
 	// Fail stops reading with an error that names file, line and column.
 	Fail OnError = iota
-	// Skip skips the record and counts it. A cell that exceeds the largest size is an error
-	// nevertheless, because the end of its record is not known.
+	// Skip skips the record and counts it. A cell larger than Dialect.MaxCell still stops
+	// reading with an error, because the end of its record is not known.
 	Skip
 )
 
@@ -46,13 +46,13 @@ type Config struct {
 	// ReplaceInvalidUTF8 says that bytes in utf8 columns that are not UTF-8 are replaced by
 	// U+FFFD. Otherwise they are an error.
 	ReplaceInvalidUTF8 bool
-	// FS is the file system in which the files were resolved; nil means that of the operating
-	// system.
+	// FS is the file system in which the files were resolved; nil means the file system of the
+	// operating system.
 	FS fs.FS
 	// SpoolDir is the directory in which compressed files are unpacked; empty means the
 	// system's directory for temporary files. After Close no files remain in it.
 	SpoolDir string
-	// Disk is the disk on which files are unpacked; nil means that of the operating system.
+	// Disk is the disk on which files are unpacked; nil means the disk of the operating system.
 	Disk disk.FS
 	// Workers bounds the number of goroutines that unpack and scan; 0 means the number of
 	// processors. Results do not depend on it.
@@ -205,7 +205,7 @@ type csvReader struct {
 	faults  []fault
 }
 
-// begin sets the part of the next records.
+// begin sets the part to which the next records belong.
 func (r *csvReader) begin(p *part) { r.part = p }
 
 // malformed returns the complaint about a malformed record that begins at offset at of the
@@ -267,8 +267,9 @@ func (r *csvReader) record() (arrow.Record, error) {
 }
 
 // read reads the cells of every column. It returns false if a cell could not be read, or if the
-// argument already has faults. Then r.faults has all faults, sorted by row and column, and the
-// builders are empty. With the policy Fail, r.faults has only the first fault of each column.
+// given faults are not empty. In that case r.faults has these and all new faults, sorted by row
+// and column, and the builders are empty. With the policy Fail, r.faults has only the first
+// fault of each column.
 func (r *csvReader) read(faults []fault) bool {
 	r.faults = append(r.faults[:0], faults...)
 	goOn := r.c.cfg.OnError == Skip

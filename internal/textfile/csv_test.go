@@ -216,7 +216,7 @@ func TestRecordBelongsToTheRangeOfItsFirstByte(t *testing.T) {
 		case 23:
 			require.Equal(t, [][]string{{"d", "00004"}}, got)
 		default:
-			require.Empty(t, got, "shard %d", s)
+			require.Empty(t, got, "shard %d must be empty", s)
 		}
 	}
 }
@@ -254,7 +254,7 @@ func FuzzCSV(f *testing.F) {
 		for s := range shards {
 			part, err := rows(t.Context(), c, s, 3)
 			if err != nil {
-				require.Error(t, wantErr, "the standard library reads this text, but this package returns the error: %v", err)
+				require.Error(t, wantErr, "this package must read text that the standard library reads, but it returns the error: %v", err)
 				return
 			}
 			got = append(got, part...)

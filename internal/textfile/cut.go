@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxShards bounds the number of shards, to which the size of the index is proportional.
+// maxShards bounds the number of shards, because the size of the index is proportional to it.
 const maxShards = 1 << 20
 
 // Plan cuts the bodies of files, one after another, into S ranges of equal numbers of bytes.
@@ -19,7 +19,7 @@ const maxShards = 1 << 20
 // its first byte lies.
 type Plan struct {
 	parts  []part
-	ends   []int64 // ends[i] is the virtual offset after part i
+	ends   []int64 // ends[i] is the virtual offset after part i: the number of bytes in the bodies of parts 0 to i
 	shards int
 }
 
@@ -50,8 +50,8 @@ func (p *Plan) bound(i int) int64 {
 	return int64(q)
 }
 
-// piece is the intersection of a range with a file. It has the bytes of the part at offsets
-// from to to-1.
+// piece is the intersection of a range with a file. It has the bytes of the part at the offsets
+// i with from <= i < to.
 type piece struct {
 	part     *part
 	from, to int64
@@ -146,7 +146,7 @@ func (p *part) readError(err error) error {
 	return fmt.Errorf("cannot read input %s: %w", p.path, err)
 }
 
-// compose returns the index, for which it composes the transitions of all ranges in order.
+// compose returns the index. It composes the transitions ts of all ranges in order.
 func compose(ts []Transition) *Index {
 	x := &Index{before: make([]state, len(ts))}
 	s := stateRecord

@@ -30,9 +30,9 @@ type Dialect struct {
 	TrimSpace bool
 	// NullTokens are the spellings of a missing value, in every column; an empty list means
 	// that no value is missing. In a utf8 column only an unquoted cell can be missing, unless
-	// QuotedNulls is set. Nil means that the empty cell is missing and that, in columns of
-	// other types, so are the usual spellings such as NA, N/A, NaN, null and ?, in upper or
-	// lower case.
+	// QuotedNulls is set. Nil means that an empty cell is missing. In columns of other types,
+	// nil also means that the usual spellings, such as NA, N/A, NaN, null and ?, in upper or
+	// lower case, are missing.
 	NullTokens []string
 	// QuotedNulls says that a token of NullTokens, except for the empty cell, means a missing
 	// value also in quotes. Files in which every cell is quoted need this.

@@ -3,19 +3,19 @@
 //
 // # The caller's loop
 //
-//	files, err := textfile.Resolve("data/*.csv.gz")        // facts of the job,
+//	files, err := textfile.Resolve("data/*.csv.gz")        // when the job is built
 //	layout, err := textfile.InferCSV(ctx, files, dialect, textfile.InferOptions{})
-//	layout, err = layout.Select("age", "income")           // when it is built
+//	layout, err = layout.Select("age", "income")
 //
 //	c, err := textfile.OpenCSV(ctx, files, dialect, layout, textfile.Config{Shards: 128})
-//	defer c.Close()                                        // where it runs, once a process
+//	defer c.Close()                                        // in every process that runs the job
 //	for shard := range mine {                              // any goroutine, any order
 //		err = c.ReadShard(ctx, shard, 1024, func(rec arrow.Record) error { ... })
 //	}
 //
 // The facts that are determined when the job is built ([File], [Layout], [LibSVMLayout]) are
-// plain data. Opening verifies the files: a file that has changed since then is an error, and
-// so is a file that changes while it is read.
+// plain data. Opening verifies the files: a file that has changed since the job was built is an
+// error, and so is a file that changes while it is read.
 //
 // # Cutting
 //
@@ -28,19 +28,20 @@
 // range alone. Therefore every range is first scanned for its transition: the state of the
 // quoting automaton after the range, for each possible state before it. The transitions are
 // composed in order, and then every range can be parsed separately from its first record on.
-// [CSV.Index] does that once for all goroutines of a process. Without quoting there is no scan,
-// and for a block without quotes the scan only searches for a byte.
+// [CSV.Index] computes the states before all ranges once for all goroutines of a process.
+// Without quoting there is no scan, and for a block without quotes the scan only searches for a
+// byte.
 //
 // # Records
 //
 // Records are defined as in encoding/csv. Lines end in LF or CR LF; inside quotes, both are
 // read as a newline. Empty lines are ignored. A comment is a line that begins with the comment
-// byte. There are two differences from encoding/csv: a quote inside an unquoted cell is text,
-// and in files of one column an empty line after the header is a record with an empty cell,
-// unless it is the last line of the file. In such files an empty text, or a missing value in
-// the last line, must be written as "", which encoding/csv and other programs do. A CR alone
-// does not end a line: a header with a CR outside quotes is an error, and so is a file without
-// header that is a single line because its lines end in CR.
+// byte. There are two differences from encoding/csv. A quote inside an unquoted cell is text.
+// In files of one column, an empty line after the header is a record with an empty cell, unless
+// it is the last line of the file. In such files an empty text, or a missing value in the last
+// line, must be written as "", which encoding/csv and other programs do. A CR alone does not
+// end a line. Therefore a header with a CR outside quotes is an error. A file without a header
+// whose lines all end in CR would be a single line, and is an error too.
 //
 // # Errors
 //

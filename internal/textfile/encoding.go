@@ -10,7 +10,7 @@ import (
 )
 
 // Encoding is a character encoding. Text that is not UTF-8 is converted to UTF-8 in a spool
-// file, like an archive that is unpacked.
+// file, just as compressed files are unpacked.
 type Encoding string
 
 const (
@@ -38,7 +38,8 @@ func (e Encoding) normal() (Encoding, error) {
 	return e, fmt.Errorf("the encoding %q is not known: want utf-8, utf-16, latin1 or windows-1252", string(e))
 }
 
-// windows1252 has the characters for the bytes 0x80 to 0x9f; 0 means that there is none.
+// windows1252 has the characters for the bytes 0x80 to 0x9f; 0 means that the byte has no
+// character.
 var windows1252 = [32]rune{
 	'€', 0, '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', 0, 'Ž', 0,
 	0, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', 0, 'ž', 'Ÿ',
@@ -48,7 +49,7 @@ var windows1252 = [32]rune{
 type decoder struct {
 	src      io.Reader
 	encoding Encoding
-	order    binary.ByteOrder // of UTF-16; nil as long as it is not determined
+	order    binary.ByteOrder // byte order of UTF-16; nil while it is not determined
 	in       []byte           // bytes that were read but not decoded yet
 	at       int64            // offset of in[0]
 	out      []byte           // bytes that were decoded but not returned yet
@@ -60,7 +61,7 @@ func newDecoder(src io.Reader, e Encoding) *decoder {
 	return &decoder{src: src, encoding: e, buffers: [2][]byte{make([]byte, 0, 32<<10), make([]byte, 0, 96<<10)}}
 }
 
-// Read reads UTF-8.
+// Read implements io.Reader. It returns UTF-8.
 func (d *decoder) Read(b []byte) (int, error) {
 	for len(d.out) == 0 {
 		if d.end != nil && len(d.in) == 0 {
@@ -159,9 +160,9 @@ func (d *decoder) decide() (err error) {
 
 // orderOf returns the byte order of UTF-16 without a mark. It is the order in which the text
 // has line ends. If the text has line ends in neither order, it is the order in which it has
-// more ASCII characters; every delimited text has some. In the wrong order a line end is not a
-// character, and most ASCII characters become rare characters. Bytes that are clearly not
-// UTF-16 are an error.
+// more ASCII characters; every delimited text has some ASCII characters. In the wrong order a
+// line end is not a character, and most ASCII characters become rare characters. Bytes that are
+// clearly not UTF-16 are an error.
 func orderOf(b []byte) (binary.ByteOrder, error) {
 	var lines, ascii [2]int // little-endian, and big-endian
 	orders := []binary.ByteOrder{binary.LittleEndian, binary.BigEndian}
@@ -221,8 +222,8 @@ func checkStart(b []byte) error {
 	return nil
 }
 
-// notUTF8 returns an error for the first byte of text that is not UTF-8, or nil if all of it
-// is. offset is the offset of text in its file.
+// notUTF8 returns an error for the first byte of text that is not UTF-8, or nil if text is
+// UTF-8. offset is the offset of text in its file.
 func notUTF8(text []byte, offset int64) error {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])

@@ -102,7 +102,7 @@ func TestOrderOfUTF16(t *testing.T) {
 }
 
 // TestCutsOfOtherText requires that the rows of a file and the positions of errors do not
-// depend on the number of shards, with skipped lines and in any encoding.
+// depend on the number of shards. It uses files in several encodings, with skipped lines.
 func TestCutsOfOtherText(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("made by \"nobody\n\nname,n\n")

@@ -9,11 +9,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// evidence has the facts about the values of a column in the sample that determine its type.
+// evidence has the facts that determine the type of a column, collected from the values of the
+// column in the sample.
 type evidence struct {
 	notBool, notWhole, notFloat bool
-	values, missing, quoted     bool // quoted: there are quoted null tokens, which are missing values unless the column is text
-	spelled, nan                bool // spelled: a cell is missing by a usual spelling; nan: by NaN
+	values, missing, quoted     bool // quoted: a cell is a quoted null token, which is a missing value unless the column is text
+	spelled, nan                bool // spelled: a cell has a usual spelling of missing values; nan: a cell has the spelling NaN
 	// numbers is the number of values that are numbers, and texts is the number of other
 	// values. odd is the first of the other values.
 	numbers, texts int
@@ -149,9 +150,9 @@ func (e *evidence) nullable() bool {
 // Mixed is a column that is text although most or all of its values are numbers.
 type Mixed struct {
 	Column string
-	// Values is the number of values in the sample, and Texts is the number of them that are
-	// not numbers. If Long is set, some whole numbers are outside the range of int64, and Texts
-	// is the number of whole numbers that a conversion to float64 would change.
+	// Values is the number of values in the sample, and Texts is the number of these values
+	// that are not numbers. If Long is set, some whole numbers are outside the range of int64,
+	// and Texts is the number of whole numbers that a conversion to float64 would change.
 	Texts, Values int
 	Long          bool `json:",omitempty"`
 	// Path and Line are the position of the first of the Texts values, and Value is its text,
@@ -175,7 +176,8 @@ func (m Mixed) String() string {
 	return fmt.Sprintf("column %q is text as %d of %s %s, the first at %s:%d: %s", m.Column, m.Texts, plural(m.Values, "value"), are, m.Path, m.Line, m.Value)
 }
 
-// tell adds the message about a column, if there is one, to l.
+// tell appends a Mixed for column c to l.Mixed if the type of the column was inferred, and e is
+// mixed or long.
 func (s *sample) tell(l *Layout, c batch.Column, e *evidence, inferred bool) error {
 	if inferred && (e.mixed() || e.long()) {
 		m := Mixed{Column: c.Name, Texts: e.texts, Values: e.texts + e.numbers}
@@ -194,10 +196,10 @@ func (s *sample) tell(l *Layout, c batch.Column, e *evidence, inferred bool) err
 }
 
 // lateColumn is a column that has no value in the sample. Records after the sample are examined
-// for it, until it has a value and then as many records as in a sample.
+// up to the first value of the column, and from there as many records as a sample has.
 type lateColumn struct {
 	at    int
-	until int // number of rows after which no more are examined; 0 before the first value
+	until int // number of rows after which no more rows are examined; 0 before the first value
 }
 
 // full reports whether no more records need to be examined.
@@ -219,7 +221,7 @@ func (s *sample) lateCells() []bool {
 }
 
 // advance is called after each record. At the end of the sample it sets s.late to the columns
-// that need more records. Later it removes those that have enough.
+// that need more records. After that it removes columns for which enough records were examined.
 func (s *sample) advance() {
 	if s.rows == s.limit {
 		for i := range s.seen {

@@ -43,9 +43,9 @@ type File struct {
 
 // Resolve returns the files that match a pattern, sorted by the bytes of their paths. The
 // pattern is a file, a directory or a glob as in path/filepath. A directory stands for its
-// files, without those of its subdirectories. Names that begin with '.' or '_' are hidden: in a
-// directory they are always ignored, and for a glob unless its last element itself begins with
-// '.' or '_'. If nothing matches, the error lists similar names.
+// files, without the files of its subdirectories. Names that begin with '.' or '_' are hidden.
+// In a directory they are always ignored. For a glob they are ignored unless its last element
+// begins with '.' or '_'. If nothing matches, the error lists similar names.
 func Resolve(pattern string) ([]File, error) { return ResolveIn(nil, pattern) }
 
 // ResolveIn is Resolve for files in fsys, such as an embedded file system. Changes of such
@@ -182,9 +182,9 @@ func (d tree) hashFile(path string) (string, error) {
 }
 
 // VerifyIn checks files that ResolveIn returned, and returns an error for the first file that
-// has changed. If the hash of the content is known, a file with the same content is unchanged,
-// so that a copy of a small file may have another modification time. Otherwise size and
-// modification time must be the same.
+// has changed. If the hash of the content is known, a file with the same content counts as
+// unchanged, so that a copy of a small file may have another modification time. Otherwise size
+// and modification time must be the same.
 func VerifyIn(fsys fs.FS, files []File) error {
 	for _, f := range files {
 		if _, err := (tree{fsys}).verify(f); err != nil {
@@ -195,7 +195,7 @@ func VerifyIn(fsys fs.FS, files []File) error {
 }
 
 // verify is VerifyIn for one file. It returns the modification time of the file, which it reads
-// before the content: if the file has the same time later, it is the file that was verified.
+// before the content. So a file that has the same time later is the file that was verified.
 func (d tree) verify(f File) (mtime int64, err error) {
 	info, err := d.stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {

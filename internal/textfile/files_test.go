@@ -77,7 +77,7 @@ func TestVerify(t *testing.T) {
 	large.ModTime = later.UnixNano()
 	require.NoError(t, VerifyIn(nil, []File{large}))
 	large.Size--
-	require.ErrorIs(t, VerifyIn(nil, []File{large}), ErrChanged, "a file with another size and the same modification time has changed")
+	require.ErrorIs(t, VerifyIn(nil, []File{large}), ErrChanged, "a file with another size and the same modification time must count as changed")
 
 	// A file with other content, but the same size and modification time, has changed.
 	require.NoError(t, os.WriteFile(path, []byte("a,b\n1,3\n"), 0o600))

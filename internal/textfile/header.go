@@ -19,7 +19,7 @@ type header struct {
 }
 
 // readHeader reads a header at the position of the scanner. Blanks around unquoted names are
-// removed even if the dialect keeps those around cells, because in names they are never
+// removed even if the dialect keeps blanks around cells, because blanks around names are never
 // intended. ok is false if the stream has no record.
 func readHeader(path string, sc *scanner) (h header, ok bool, err error) {
 	for {
@@ -103,7 +103,7 @@ func (h header) readable(record []byte, offset int64) error {
 	return nil
 }
 
-// check returns an error if the names do not identify columns.
+// check returns an error if a name is empty or occurs twice.
 func (h header) check() error {
 	return checkNames(h.names, h.path+": the header")
 }
@@ -177,8 +177,9 @@ func (s *scanner) skipLine() error {
 	}
 }
 
-// takeHeaders sets the body of every part to the byte after its header, and checks that the
-// headers are those of the layout. The body of a file without a record is empty.
+// takeHeaders sets the body of every part to the byte after its header, and checks that every
+// header agrees with names, the header of the layout. The body of a file without a record is
+// empty.
 func (t *text) takeHeaders(ctx context.Context, sc *scanner, names []string) error {
 	first := ""
 	for i := range t.parts {

@@ -17,7 +17,8 @@ import (
 // DefaultSampleRows is the default number of records from which types are inferred.
 const DefaultSampleRows = 10_000
 
-// InferOptions has what the caller already knows about the columns, which is then not inferred.
+// InferOptions has the facts about the columns that the caller already knows. They are not
+// inferred.
 type InferOptions struct {
 	// SampleRows is the number of records to examine; 0 means DefaultSampleRows.
 	SampleRows int
@@ -32,15 +33,15 @@ type InferOptions struct {
 	// Types has the types of some columns, in text form such as "float64". The types of the
 	// other columns are inferred. A column with a type given here is nullable.
 	Types map[string]string
-	// OrBool has names of columns that get the type bool instead of that in Types if all their
-	// values in the sample are true or false.
+	// OrBool has names of columns that get the type bool, instead of the type in Types, if all
+	// their values in the sample are true or false.
 	OrBool []string
-	// Others, if not empty, is the type of all columns that are neither in Types nor in Infer;
-	// then their types are not inferred.
+	// Others, if not empty, is the type of all columns that are neither in Types nor in Infer.
+	// The types of the columns in Infer are inferred nevertheless.
 	Others string
 	Infer  []string
-	// FS is the file system in which the files were resolved; nil means that of the operating
-	// system.
+	// FS is the file system in which the files were resolved; nil means the file system of the
+	// operating system.
 	FS fs.FS
 }
 
@@ -56,13 +57,13 @@ type Layout struct {
 	Columns []batch.Column
 	// Inferred are the names of the columns whose types were inferred.
 	Inferred []string
-	// SampleRows is the number of records from which types were inferred. Later has the columns
-	// that had no value in these records, and for each the number of records that were examined
-	// for it.
+	// SampleRows is the number of records from which types were inferred. Later maps every
+	// column that had no value in these records to the number of records that were examined for
+	// it.
 	SampleRows int
 	Later      map[string]int `json:",omitempty"`
 	// Mixed describes the inferred columns that are text although most of their values are
-	// numbers, or because of whole numbers that are too long.
+	// numbers, and those that are text because some whole numbers are too long.
 	Mixed []Mixed `json:",omitempty"`
 	// Trouble describes the error in the first row if no row of the sample could be read.
 	Trouble string `json:",omitempty"`
@@ -94,16 +95,16 @@ func noColumn(name string, have []string) error {
 	return fmt.Errorf("there is no column %q; the columns are %s", name, nameList(have))
 }
 
-// InferCSV reads the headers of all files and the first records, and returns the columns. A
-// column is bool if all its values are true or false, else int64, else float64, else utf8. If a
-// whole number is outside the range of int64, the column is float64 if float64 represents every
-// whole number in it exactly; otherwise it is utf8, because such numbers are often identifiers,
-// which rounding could make equal. Missing values fit every type. If a column has no value in
-// the sample, more records are read until its first value, and from there as many as in a
-// sample. A column without any value is utf8. A column is nullable if a value is missing in the
-// sample, or if the sample does not include all records of the input. Malformed records are
-// ignored here; reading reports them. Empty files are skipped, but it is an error if all files
-// are empty.
+// InferCSV reads the headers of all files and the first records, and returns the columns. The
+// type of a column is the first of bool, int64, float64 and utf8 that fits all its values; only
+// true and false are values of bool. If a whole number is outside the range of int64, the
+// column is float64 if float64 represents every whole number in it exactly; otherwise it is
+// utf8, because such numbers are often identifiers, which rounding could make equal. Missing
+// values fit every type. If a column has no value in the sample, more records are read up to
+// its first value, and from there as many records as a sample has. A column without any value
+// is utf8. A column is nullable if a value is missing in the sample, or if the sample does not
+// include all records of the input. Malformed records are ignored here; reading reports them.
+// Empty files are skipped, but it is an error if all files are empty.
 func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (Layout, error) {
 	d, err := d.normal()
 	if err != nil {
@@ -152,8 +153,8 @@ func (o *InferOptions) typeOf(column string) string {
 	return o.Others
 }
 
-// explicit checks o.Columns, if it is set. Then it limits the sample to one record, which
-// suffices to determine the number of columns.
+// explicit does nothing if o.Columns is not set. Otherwise it checks o.Columns, and limits the
+// sample to one record, which suffices to determine the number of columns.
 func (o *InferOptions) explicit(d Dialect) error {
 	if o.Columns == nil {
 		return nil
@@ -205,13 +206,13 @@ type sample struct {
 	seen    []evidence
 	rows    int
 	partial bool   // there are records that were not examined
-	problem string // what is wrong with the first record, if it is bad
+	problem string // description of the error in the first record, if it is bad
 	scratch []byte
 
 	known  func(column string) bool // whether the type of the column is given
 	late   []lateColumn             // columns that are still examined after the sample
-	wanted []bool                   // late as a list of flags by column
-	later  map[string]int           // for each late column with a value, the number of rows that were examined
+	wanted []bool                   // wanted[c] says whether column c is in late
+	later  map[string]int           // late column with a value -> number of rows that were examined for it
 }
 
 // file examines the header of one file, and its records as long as more records are needed.
@@ -255,7 +256,7 @@ func (s *sample) takeHeader(h header) error {
 	return s.start(len(h.names), h.path)
 }
 
-// start sets the number of columns, and their names if there are none yet.
+// start sets the number of columns, and their names if they have no names yet.
 func (s *sample) start(n int, path string) error {
 	if s.names == nil {
 		for i := range n {
@@ -417,7 +418,8 @@ func (s *sample) lineOf(path string, offset int64) (line int64, err error) {
 	return int64(lines), nil
 }
 
-// lineCounter is the number of the line in which the next byte written to it lies.
+// lineCounter counts lines. Its value is the number of the line that contains the next byte
+// written to it.
 type lineCounter int64
 
 func (n *lineCounter) Write(b []byte) (int, error) {

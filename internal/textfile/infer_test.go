@@ -75,8 +75,8 @@ func TestExplicitSchema(t *testing.T) {
 	require.ErrorIs(t, err, ErrEmpty)
 }
 
-// TestLinesOfCRAlone requires an error for text whose lines end in CR alone, because it would
-// be read as one header or row.
+// TestLinesOfCRAlone requires an error for text whose lines end in CR alone, because all of the
+// text would be read as one header or row.
 func TestLinesOfCRAlone(t *testing.T) {
 	columns := InferOptions{Columns: []batch.Column{{Name: "a", Type: "int64"}, {Name: "b", Type: "int64"}}}
 	for _, c := range []struct {

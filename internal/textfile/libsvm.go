@@ -30,8 +30,8 @@ const (
 // with ascending indices. Empty lines, and lines with only a comment, are not rows.
 type LibSVMOptions struct {
 	// ZeroBased says that indices count from 0. By default they count from 1, as in the data
-	// sets of LIBSVM, and index 0 is an error. This option is necessary because the two cannot
-	// be distinguished by a part of the data.
+	// sets of LIBSVM, and index 0 is an error. This option is necessary because a part of the
+	// data does not show from which number the indices count.
 	ZeroBased bool
 	// Size is the number of components of a row; 0 means one more than the largest (zero-based)
 	// index in the data, for which all data must be scanned.
@@ -205,8 +205,8 @@ func (s *LibSVM) readShard(ctx context.Context, shard, batchRows int, deliver fu
 	return err
 }
 
-// size returns the size of the data, for which it reads all shards. If several shards have
-// errors, it returns that of the shard with the lowest number.
+// size reads all shards and returns the number of components of a row. If several shards have
+// errors, it returns the error of the shard with the lowest number.
 func (s *LibSVM) size(ctx context.Context) (int, error) {
 	var largest, failed atomic.Int64
 	largest.Store(-1)
@@ -416,7 +416,7 @@ func (r *svmReader) record() (arrow.Record, error) {
 	return array.NewRecord(r.s.schema, columns, int64(rows)), nil
 }
 
-// nextWord returns the first word of b, which is empty if there is none, and the rest of b.
+// nextWord returns the first word of b and the rest of b. The word is empty if b has no word.
 func nextWord(b []byte) (word, rest []byte) {
 	i := 0
 	for i < len(b) && isBlank(b[i]) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// usualNulls are the usual spellings of missing values: those of pandas, R and the UCI data
-// sets, in upper or lower case. They apply to columns that are not text, unless
+// usualNulls are the usual spellings of missing values in pandas, R and the UCI data sets. They
+// are recognised in upper and lower case. They apply to columns that are not text, unless
 // Dialect.NullTokens is set. In a float column that is not nullable, NaN is a number.
 var usualNulls = []string{notANumber, "NA", "N/A", "n.a.", "#N/A", "#NA", "<NA>", "#N/A N/A", "null", "none", "nil", "-nan", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND", "?"}
 
@@ -21,8 +21,8 @@ type nullTokens struct {
 	words   []string
 }
 
-// newNullTokens returns the null tokens of a dialect. Without NullTokens they are the empty
-// cell and the usual spellings.
+// newNullTokens returns the null tokens of a dialect. If d.NullTokens is nil, they are the
+// empty cell and the usual spellings.
 func newNullTokens(d Dialect) *nullTokens {
 	if d.NullTokens == nil {
 		return &nullTokens{empty: true, typical: true}
@@ -51,9 +51,9 @@ func (n *nullTokens) matchText(b []byte, quoted bool) bool {
 	return (!quoted || n.quoted && len(b) > 0) && n.match(b)
 }
 
-// usual returns the usual spelling that b equals, except for case. It returns "" if there is
-// none, or if the dialect has other null tokens. It is called for cells that are no values of
-// the type of their column.
+// usual returns the usual spelling that b equals, except for case. It returns "" if b equals no
+// usual spelling, or if the dialect has other null tokens. It is called for cells that cannot
+// be parsed as values of the type of their column.
 func (n *nullTokens) usual(b []byte) string {
 	if !n.typical || len(b) > len("#N/A N/A") {
 		return ""

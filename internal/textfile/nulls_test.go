@@ -10,8 +10,8 @@ import (
 )
 
 // TestUsualNulls requires that a word is a missing value, in upper or lower case, if read_csv
-// of pandas 3.1.1 reads it as one from "a\n1.5\nWORD\n3\n" with na_values=["?", "nil", "n.a."].
-// Words that pandas reads as text must be text.
+// of pandas 3.1.1 reads a missing value from "a\n1.5\nWORD\n3\n" with na_values=["?", "nil",
+// "n.a."]. Words that pandas reads as text must be text.
 func TestUsualNulls(t *testing.T) {
 	missing := []string{"", "NA", "N/A", "n/a", "null", "NULL", "None", "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND", "-nan", "-NaN",
 		"na", "Null", "none", "?", "nil", "n.a."}
@@ -30,7 +30,7 @@ func TestUsualNulls(t *testing.T) {
 				require.Equal(t, 1, rec.Column(i).NullN(), cell)
 				require.True(t, rec.Column(i).IsNull(1), cell)
 			}
-			require.Equal(t, word == "" && quoted == 0, rec.Column(3).IsNull(1), "in a text column only an unquoted empty cell is missing; the word is %q", word)
+			require.Equal(t, word == "" && quoted == 0, rec.Column(3).IsNull(1), "in a text column only an unquoted empty cell must be missing; the word is %q", word)
 			if word == "" {
 				require.Empty(t, spelled)
 			} else {
@@ -75,8 +75,9 @@ func read(t *testing.T, text string, d Dialect, l Layout) (arrow.Record, map[Spe
 	return rec, c.SpelledIn(0)
 }
 
-// TestNullsBehindTheSample requires that values are missing also after the sample. They must be
-// counted in the rows that are not skipped, and be an error in a column that is not nullable.
+// TestNullsBehindTheSample requires that missing values after the sample are recognised. They
+// must be counted in rows that are not skipped, and be an error in a column that is not
+// nullable.
 func TestNullsBehindTheSample(t *testing.T) {
 	text := "a,b\n1,true\nNA,?\nnan,null\n4,false\n"
 	l, err := infer(t, text, Dialect{Header: true}, InferOptions{SampleRows: 1})
@@ -99,15 +100,15 @@ func TestNullsBehindTheSample(t *testing.T) {
 	require.ErrorContains(t, err, `a.csv:3: column "a": the value is missing ("NA"), but the column is not nullable`)
 }
 
-// TestMixedColumns requires that a column that is text because of a few cells is reported with
-// the first of these cells.
+// TestMixedColumns requires that Mixed reports a column that is text because of a few cells,
+// with the first of these cells.
 func TestMixedColumns(t *testing.T) {
 	rows := "# no row\n\"a\nb\",b,c,d\n" + strings.Repeat("1,1,x,\n2.5,true,7,NA\n", 9)
 	text := rows + "oops,2,3,4\n1,2,3,\"\"\"4\"\n"
 	l, err := infer(t, text, Dialect{Header: true, Comment: '#'}, InferOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "a\nb utf8, b utf8, c utf8, d utf8 null", columns(l))
-	require.Len(t, l.Mixed, 1, "the other columns have too many texts or too few numbers")
+	require.Len(t, l.Mixed, 1, "columns with too many texts or too few numbers must not be reported")
 	m := l.Mixed[0]
 	require.Regexp(t, `a\.csv$`, m.Path)
 	m.Path = "a.csv"

@@ -81,7 +81,8 @@ func parseFloat(b []byte) (float64, error) {
 	return f, nil
 }
 
-// parseNumber is parseFloat for columns in which a NaN is a missing value.
+// parseNumber is parseFloat for columns in which a NaN is a missing value: it returns errNaN
+// for a NaN.
 func parseNumber(b []byte) (float64, error) {
 	f, err := parseFloat(b)
 	if f != f {
@@ -186,7 +187,7 @@ func parseBool(b []byte) (bool, error) {
 	return false, errNotBool
 }
 
-// isBoolWord reports whether b is a bool but not a number, such as 0 or 1.
+// isBoolWord reports whether b is a bool that is not written as a number (0 or 1).
 func isBoolWord(b []byte) bool {
 	_, err := parseBool(b)
 	return err == nil && len(b) > 1

@@ -82,7 +82,7 @@ func TestParseFloatBesideHalfway(t *testing.T) {
 			got, err := parseFloat([]byte(text))
 			require.NoError(t, err)
 			if math.Float64bits(want) != math.Float64bits(got) {
-				require.Failf(t, "other bits", "%s: %v and %v", text, want, got)
+				require.Failf(t, "the bits must equal the result of strconv", "%s: %v and %v", text, want, got)
 			}
 		}
 	}

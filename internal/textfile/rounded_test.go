@@ -10,7 +10,7 @@ import (
 )
 
 // TestRoundedWholeNumbers requires that whole numbers that float64 cannot represent are counted
-// in all rows that are read, and that the position of the first is reported.
+// in all rows that are read, and that the position of the first such number is reported.
 func TestRoundedWholeNumbers(t *testing.T) {
 	rows := strings.Repeat("1,2,3\n", 50)
 	text := "a,b,c\n" + rows + "9007199254740993,9007199254740993,9007199254740993\n" + rows +

@@ -53,10 +53,10 @@ func (s *scanner) batch() []byte { return s.buf[s.base:s.fill] }
 // held returns the number of bytes of the records since the last cut.
 func (s *scanner) held() int { return s.pos - s.base }
 
-// since returns the bytes from an index of the batch to the end of the last record.
+// since returns the bytes from index from of the batch to the end of the last record.
 func (s *scanner) since(from int) []byte { return s.buf[s.base+from : s.pos] }
 
-// cut ends the batch: the next record begins a new one.
+// cut ends the batch: the next record begins a new batch.
 func (s *scanner) cut() {
 	s.base = s.pos
 	s.tok.cells = s.tok.cells[:0]

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// text is an ordered list of plain files that are read as one. Compressed files have been
-// unpacked to spools.
+// text is an ordered list of plain files that are read as if they were one file. Compressed
+// files have been unpacked to spools.
 type text struct {
 	parts  []part
 	disk   disk.FS // disk with the spools
@@ -80,7 +80,7 @@ func (p *part) check(d tree, f fs.File) error {
 }
 
 // section reads a part from an offset to its end. If the file ends earlier, it has changed, and
-// Read returns an error and not io.EOF.
+// Read returns an error other than io.EOF.
 type section struct {
 	part *part
 	from handle
@@ -275,8 +275,8 @@ func (p *part) skipLines(ctx context.Context, n int) (err error) {
 
 func hasMark(b []byte) bool { return bytes.HasPrefix(b, []byte("\xef\xbb\xbf")) }
 
-// also returns both errors, joined, or the only one that is not nil. Unlike errors.Join it
-// returns a single error unchanged.
+// also joins err and closing. If one of them is nil, it returns the other error unchanged;
+// errors.Join would wrap it.
 func also(err, closing error) error {
 	switch {
 	case closing == nil:

@@ -62,7 +62,7 @@ type tokenizer struct {
 	fields int
 	// keep says which cells of a record are wanted; nil means all. Its length is fields.
 	keep []bool
-	// cells are the wanted cells of the records so far.
+	// cells has the wanted cells of the records that were read since the last cut.
 	cells []cell
 
 	// found and at describe a bad record: found is its number of cells, and at is the index of
@@ -127,7 +127,7 @@ func (t *tokenizer) next(buf []byte, pos int, final bool) (int, outcome) {
 	return end, what
 }
 
-// line is next without the handling of bad records.
+// line does the work of next, except for the handling of bad records.
 func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
 	if t.whole {
 		return t.wholeLine(buf, pos, final)
@@ -190,7 +190,7 @@ func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
 	}
 }
 
-// wholeLine is line for t.whole.
+// wholeLine does the work of line if t.whole is set.
 func (t *tokenizer) wholeLine(buf []byte, pos int, final bool) (int, outcome) {
 	size, end := len(buf)-pos, len(buf)
 	if j := bytes.IndexByte(buf[pos:], '\n'); j >= 0 {
@@ -352,8 +352,8 @@ func hasCRLF(b []byte) bool {
 	}
 }
 
-// unescape appends the text of an escaped cell to dst, in which doubled quotes are replaced by
-// one quote, and CR LF by a newline.
+// unescape appends the text of the escaped cell b to dst. It replaces every doubled quote by
+// one quote, and every CR LF by a newline.
 func unescape(dst, b []byte, quote byte) []byte {
 	for i := 0; i < len(b); i++ {
 		c := b[i]

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// tree is the file system with the input files: fsys, such as an embedded file system or, if
-// fsys is nil, that of the operating system.
+// tree is the file system that contains the input files. It is fsys, for example an embedded
+// file system. If fsys is nil, it is the file system of the operating system.
 type tree struct{ fsys fs.FS }
 
 func (d tree) stat(name string) (fs.FileInfo, error) {

@@ -14,9 +14,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// unpack writes the plain bytes of a part, which is an archive or not UTF-8, to w and returns
-// their number. Before and after reading, it checks that the open file is the file that was
-// verified.
+// unpack writes the plain bytes of a part to w and returns their number. It is called for parts
+// that are compressed or not UTF-8. Before and after reading, it checks that the open file is
+// the file that was verified.
 func (p *part) unpack(ctx context.Context, d tree, e Encoding, w io.Writer) (n int64, err error) {
 	f, err := d.open(p.path)
 	if err != nil {
@@ -107,7 +107,7 @@ func compressionOf(d tree, path string) (compression, error) {
 }
 
 // compressionBy returns the compression of a file by its first bytes, whatever its name is. If
-// the name is that of an archive, but the file is not an archive, it returns an error.
+// the name has the suffix of an archive, but the file is not an archive, it returns an error.
 func compressionBy(head []byte, path string) (compression, error) {
 	for _, c := range []compression{gzipped, zstandard} {
 		if bytes.HasPrefix(head, magic[c]) {
@@ -233,7 +233,7 @@ func (c *counted) Read(b []byte) (int, error) {
 type members struct {
 	*gzip.Reader
 	from *bufio.Reader
-	file *counted // the reader from which from reads
+	file *counted // the reader that the field from reads
 }
 
 func newMembers(from *bufio.Reader, file *counted) (*members, error) {

@@ -56,7 +56,7 @@ func (o Form) mustQuote(cell []byte, first bool) bool {
 	return false
 }
 
-// quote returns line with the text from offset from on in quotes.
+// quote puts the text that begins at offset from of line in quotes, and returns the new line.
 func quote(line []byte, from int) []byte {
 	inner := bytes.Count(line[from:], []byte{'"'})
 	n := len(line)
@@ -116,8 +116,7 @@ func (w *Writer) Write(rows arrow.Record) error {
 }
 
 // mayQuote reports whether values of a type may need quotes. Values that are not text need
-// quotes if a character of theirs is the delimiter, or if they are equal to the spelling of
-// missing values.
+// quotes if they contain the delimiter, or if they are equal to the spelling of missing values.
 func (o Form) mayQuote(t arrow.DataType) bool {
 	common := o.Null == "" && strings.IndexByte(",;|\t", o.Delimiter) >= 0
 	return !common || t.ID() == arrow.STRING || t.ID() == arrow.BINARY
@@ -157,7 +156,7 @@ func (w *Writer) flush(rows arrow.Record) error {
 // ZeroError is the error for a text with a byte of 0, which could not be read from a text file.
 type ZeroError struct {
 	Column string
-	Text   string // its beginning, in quotes
+	Text   string // beginning of the text, in quotes
 }
 
 // Error describes the error and says what to do.

@@ -10,10 +10,10 @@ import (
 // cell of thousands of zeros, and the rows of the lost lines would be missing without an error.
 // So a row with a byte of 0 in any cell is bad.
 
-// zeros returns a fault for each of the current rows that has a byte of 0. If there is none, it
-// only searches the text for the byte, which takes a negligible time compared with parsing.
-// Otherwise the records are split again into all their cells, including those that are not
-// wanted.
+// zeros returns a fault for each of the current rows that has a byte of 0. If no row has such a
+// byte, it only searches the text for the byte, which takes a negligible time compared with
+// parsing. Otherwise the records are split again into all their cells, including those that are
+// not wanted.
 func (r *csvReader) zeros() (faults []fault) {
 	text := r.sc.since(0)
 	if bytes.IndexByte(text, 0) < 0 {

@@ -10,8 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// TestZeroedPage requires an error with its position for a page of zeros, which replaces
-// several lines by one cell, whether the column of the cell is read or not.
+// TestZeroedPage replaces several lines of a file by a page of zeros, which would be read as
+// one cell. It requires an error with the position of the page, whether the column of the cell
+// is read or not.
 func TestZeroedPage(t *testing.T) {
 	var text bytes.Buffer
 	for i := range 2000 {
@@ -70,7 +71,7 @@ func TestZeroBytes(t *testing.T) {
 }
 
 // TestZeroBytesTellNoTypes requires that a row with a byte of 0 does not make a column text.
-// Reading must return an error with its position.
+// Reading must return an error with the position of the byte.
 func TestZeroBytesTellNoTypes(t *testing.T) {
 	for text, want := range map[string]string{
 		"a,b\n1,2\n3,4\x00\n5,6\n": "a int64, b int64",

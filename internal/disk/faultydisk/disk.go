@@ -31,7 +31,7 @@ type Kind int
 const (
 	FlipBit   Kind = iota // one bit of the write is flipped
 	ZeroRange             // some or all bytes of the write become zero
-	Repeat                // the bytes written before are repeated in place of the new ones
+	Repeat                // the bytes written before are written again in place of the new bytes
 	Swap                  // the two halves of the write are exchanged
 	Truncate              // the file ends early from now on
 )
@@ -132,8 +132,8 @@ func (d *Disk) Read() []Fault {
 type content struct {
 	draw    *rand.Rand
 	size    int64
-	cut     int64    // offset at which a Truncate ends the file; -1 if there was none
-	cutting *Fault   // that Truncate
+	cut     int64    // offset at which a Truncate ends the file; -1 if there was no Truncate
+	cutting *Fault   // the fault that set cut
 	damage  []*Fault // faults of other kinds for which Damages reports true
 }
 

@@ -16,15 +16,15 @@ var a *build.Context
 
 func use(context *build.Context) { a = context }
 
-// float is one of the two element types and the instructions for it.
+// float describes one of the two element types, with the instructions for it.
 type float struct {
 	suffix string // suffix of function names
-	size   int    // of an element, in bytes
+	size   int    // size of an element in bytes
 	lanes  int    // elements of a YMM register
 	elem   string // Go type
 
-	move, add, sub, mul     func(ops ...op.Op) // on packed elements
-	move1, add1, mul1, sub1 func(ops ...op.Op) // on one element
+	move, add, sub, mul     func(ops ...op.Op) // instructions on packed elements
+	move1, add1, mul1, sub1 func(ops ...op.Op) // instructions on one element
 	broadcast               func(ops ...op.Op)
 }
 

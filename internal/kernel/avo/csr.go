@@ -8,7 +8,7 @@ import (
 )
 
 // momentEntries is the number of entries that package kernel passes to one call of
-// addMomentsCSR64; it checks their columns before.
+// addMomentsCSR64; package kernel checks their columns before the call.
 const momentEntries = 2048
 
 // sparseRows writes the products of sparse rows with vectors. The columns of the entries of a
@@ -58,8 +58,8 @@ func highestColumn() {
 // for columns and values.
 type entries struct{ col, val, w reg.GPVirtual }
 
-// product returns the product of the entry that is ahead entries after the index p and the
-// element of w for its column.
+// product returns the product of the entry at index p+ahead and the element of w for the column
+// of this entry.
 func (e entries) product(p reg.GPVirtual, ahead int) reg.VecVirtual {
 	j, v := a.GP64(), a.XMM()
 	a.MOVLQSX(atIndex(e.col, p, 4, 4*ahead), j)
@@ -69,8 +69,8 @@ func (e entries) product(p reg.GPVirtual, ahead int) reg.VecVirtual {
 }
 
 // dotCSR writes the inner products of rows with a vector. It processes four rows together up to
-// the length of the shortest, so that the additions of one row hide the latency of those of the
-// others.
+// the length of the shortest row, so that the latency of the additions of one row overlaps with
+// additions of the other rows.
 func dotCSR() {
 	function("dotCSR64", "sets out[i] to the inner product of row i and w, for n rows whose entries begin at ptr[i].\n"+
 		"It does not look at columns.", "func(ptr *int64, n int, col *int32, val, w, out *float64)")
@@ -143,7 +143,7 @@ func dotCSR() {
 
 // addScaledCSR writes the sum of scaled rows. Entries are added one after the other, because
 // the next row may have the same columns. Meanwhile the loop prefetches the entries after these
-// rows, which the caller uses next; otherwise the products would wait for memory.
+// rows, which the caller uses next; without that, the products would wait for memory.
 func addScaledCSR() {
 	function("addScaledCSR64", "adds row i times coef[i] to out, for n rows whose entries begin at ptr[i]. It does not\n"+
 		"look at columns. It has what lies aheadCol bytes from each column, and aheadVal from each value, fetched.",

@@ -10,7 +10,7 @@ import (
 
 // elementaries writes the elementary functions for four arguments at a time. Each lane goes
 // through the operations of the scalar form in the same order. A group is left to the scalar
-// form if one of its arguments takes another branch there.
+// form if one of its arguments takes another branch of the scalar form.
 func elementaries() {
 	everyFunction("")
 }
@@ -152,7 +152,7 @@ func (f functions) expm1Pair(x vec) (h, l vec) {
 func split(x vec) (m, k vec) {
 	const sqrt2 = 0x6a09e667f3bcd // the fraction bits of √2
 	fraction := and(x, bitsOf(1<<52-1))
-	beyond := above(fraction, bitsOf(sqrt2)) // -1 in lanes where fraction exceeds that of √2, else 0
+	beyond := above(fraction, bitsOf(sqrt2)) // -1 in lanes where fraction exceeds the fraction of √2, else 0
 	m = plus(or(fraction, bitsOf(1023<<52)), shiftLeft(beyond, 52))
 	k = minus(minus(shiftRight(x, 52), bitsOf(1023)), beyond)
 	return m, k

@@ -20,8 +20,8 @@ const filterRows = 32
 // the sums for two registers of rows stay in registers.
 var filterWidths = []int{4, 6, 8, 10, 12}
 
-// filters writes the functions that prepare rows for the filter, and those that compute
-// distances after it.
+// filters writes the functions that prepare rows for the filter, and the functions that compute
+// distances after the filter.
 func filters() {
 	constants = map[uint64]op.Mem{}
 	for _, f := range []float{float64s(), float32s()} {
@@ -40,8 +40,8 @@ func scores() {
 	}
 }
 
-// singles has the single-precision constants of the file that is being generated, by their
-// bits. Each is stored once, not once for each lane.
+// singles maps the bits of each single-precision constant of the file that is being generated
+// to its memory. A constant is stored once, not once for each lane.
 var singles map[uint32]op.Mem
 
 // single returns the memory of a single-precision constant, for instructions that broadcast
@@ -298,9 +298,11 @@ func wideRoots(f float) {
 }
 
 // filterPanels writes the function that computes the scores of 32 rows for panels of width
-// centres, and the least of them. It is the only function that uses fused multiply-add, which
-// takes half the time on processors that multiply and add in the same units. This is allowed
-// because scores decide only where their errors cannot change the result.
+// centres. The function returns, for each row, the centre with the least score, and whether the
+// next score is greater by more than a margin. It is the only function that uses fused
+// multiply-add, which takes half the time on processors that multiply and add in the same
+// units. This is allowed because scores decide only where their errors cannot change the
+// result.
 func filterPanels(width int) {
 	function(fmt.Sprintf("filter%d", width), fmt.Sprintf("computes scores of 32 rows for count panels of %d centres: that at starts, and\n", width)+
 		"for each of the d features the product of y and the panel's value more. near[r] becomes the centre\n"+

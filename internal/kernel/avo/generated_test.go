@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCommittedFilesAreGenerated requires that the files in the package directory are those
-// that the program writes.
+// TestCommittedFilesAreGenerated requires that the files in the package directory equal the
+// files that the program writes.
 func TestCommittedFilesAreGenerated(t *testing.T) {
 	dir := t.TempDir()
 	if err := generate(dir); err != nil {
@@ -28,7 +28,7 @@ func TestCommittedFilesAreGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(want, got) {
-			t.Errorf("%s is not what the generator writes: run go generate in the package", filepath.Base(file))
+			t.Errorf("%s must equal the output of the generator: run go generate in the package", filepath.Base(file))
 		}
 	}
 }
@@ -38,7 +38,7 @@ func TestCommittedFilesAreGenerated(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, line := range []string{"\tVADDPD X16, X1, X2", "\tVADDPD Y1, Y31, Y2", "\tVMOVUPD Z1, (AX)", "\tKMOVQ K1, AX", "\tVFMADD231PD Y1, Y2, Y3", "\tVFNMADD132SD X1, X2, X3"} {
 		if onlyAVX2([]byte("TEXT\n"+line+"\n")) == nil {
-			t.Errorf("%q was accepted", line)
+			t.Errorf("onlyAVX2 must refuse %q", line)
 		}
 	}
 	if err := onlyAVX2([]byte("\tVADDPD Y15, Y1, Y2\n\tKORQ AX, BX\n")); err != nil {

@@ -8,7 +8,7 @@ import (
 // The layout of histograms; package kernel has the same constants.
 const (
 	histogramStride = 264 // number of sums from one column to the next
-	histogramAhead  = 16  // rows between the one that is prefetched and the one that is added
+	histogramAhead  = 16  // number of rows from the row that is added to the row that is prefetched
 )
 
 // histograms writes the functions that add pairs to histograms, and the partition of rows.

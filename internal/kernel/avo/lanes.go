@@ -30,7 +30,7 @@ func newVec() vec {
 	return a.YMM()
 }
 
-// constants has the memory of the constants in the file that is being generated, by their bits.
+// constants maps the bits of each constant of the file that is being generated to its memory.
 var constants map[uint64]op.Mem
 
 const rodata = attr.RODATA | attr.NOPTR
@@ -106,7 +106,8 @@ func abs(x vec) vec { return and(x, bitsOf(1<<63-1)) }
 // high returns x with each number truncated to its leading 26 bits.
 func high(x vec) vec { return and(x, bitsOf(^uint64(1<<27-1))) }
 
-// The predicates of compare. Those whose names begin with not also hold if an operand is NaN.
+// The predicates of compare. Predicates whose names begin with "not" also hold if an operand is
+// NaN.
 const (
 	equal     = 0x00
 	unordered = 0x03
@@ -173,7 +174,8 @@ func ifAny(m mask, label string) {
 	a.JNZ(op.LabelRef(label))
 }
 
-// above returns -1 in the lanes where the integer x is greater than y, and 0 in the others.
+// above returns -1 in the lanes where the integer x is greater than y, and 0 in the other
+// lanes.
 func above(x vec, y op.Op) vec {
 	v := newVec()
 	if vectorLanes == 8 {

@@ -104,8 +104,8 @@ func foldLeaves(name string, centred bool) {
 	}
 	a.XORQ(j, j)
 	f := float64s()
-	// columns writes the sums for as many columns as the registers that register returns have
-	// lanes, with the given instructions.
+	// columns writes the sums for one register of columns, with the given instructions.
+	// register returns a new register, and the lanes of a register are the columns.
 	columns := func(register func() reg.VecVirtual, of func(vec) reg.Register, move, mul, sub, add func(ops ...op.Op)) {
 		middle, by := register(), register()
 		if centred {

@@ -105,8 +105,8 @@ func nearestRows() {
 		scan(1)
 		a.Label("found")
 
-		// The results are transposed so that rows are lanes, and those of the four sets of
-		// centres are compared.
+		// The results are transposed so that rows are lanes. Then the results of the four sets
+		// of centres are compared.
 		values := transposed([4]op.Mem{part(best, 0), part(best, 1), part(best, 2), part(best, 3)})
 		places := transposed([4]op.Mem{part(place, 0), part(place, 1), part(place, 2), part(place, 3)})
 		value, at4 := leastOf(values[:], places[:])

@@ -22,7 +22,7 @@ func rows() {
 // of float64 has one pointer, to row 0; a group of float32 has two, to rows 0 and 4.
 type group struct {
 	f        float
-	p        []reg.GPVirtual // to rows 0 and 4
+	p        []reg.GPVirtual // pointers to rows 0 and 4
 	s, s3    reg.GPVirtual   // s is the distance of rows in bytes, s3 is three times s
 	acc      reg.VecVirtual
 	withSelf bool // the second factor of the products is the row itself
@@ -146,9 +146,9 @@ func (g *group) one(w reg.VecVirtual) {
 }
 
 // dotRows writes the loops over groups of rows. The first loop processes several groups
-// together, so that the additions of one group hide the latency of those of the others. The
-// second loop processes one group at a time. Finally, a group that ends with the last row is
-// processed; it may repeat rows of the previous group.
+// together, so that the latency of the additions of one group overlaps with additions of other
+// groups. The second loop processes one group at a time. Finally, a group that ends with the
+// last row is processed; it may repeat rows of the previous group.
 func dotRows(f float, name, doc string, vector bool) {
 	signature := "func(x *" + f.elem + ", n, d int, out *" + f.elem + ")"
 	if vector {
@@ -163,7 +163,7 @@ func dotRows(f float, name, doc string, vector bool) {
 
 	pass := func(groups int) {
 		list := make([]*group, groups)
-		perGroup := f.lanes / 4 // pointers
+		perGroup := f.lanes / 4 // number of pointers
 		var pointers []reg.GPVirtual
 		for i := range list {
 			list[i] = &group{f: f, s: s, s3: s3, acc: a.YMM(), withSelf: !vector}
@@ -224,7 +224,7 @@ func dotRows(f float, name, doc string, vector bool) {
 	}
 	forward := func(groups int) {
 		a.ADDQ(op.Imm(uint64(32*groups)), out)
-		skipped := a.GP64() // bytes of the rows that are done
+		skipped := a.GP64() // number of bytes of the rows that are done
 		a.MOVQ(s, skipped)
 		a.IMUL3Q(op.Imm(uint64(groups*f.lanes)), skipped, skipped)
 		a.ADDQ(skipped, x)

@@ -5,10 +5,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// How many rows ahead memory is prefetched: first the start of the slots of a row, then its
-// slots.
+// startsAhead is the number of rows by which the start of the slots of a row is prefetched
+// before the row is added. slotsAhead is this number for the slots themselves.
 const (
-	startsAhead = 32 // slotsAhead in package kernel
+	startsAhead = 32 // equals slotsAhead of package kernel
 	slotsAhead  = 12
 )
 
@@ -77,8 +77,9 @@ func halves(name, doc string, take bool) {
 	while(n, 4, func() {
 		v, g := a.YMM(), a.YMM()
 		a.VMOVDQU(at(from, 0), v)
-		// The upper half is g if the lower half, as unsigned, is below 2^31, and g-1 if not. So
-		// 2^31 is added to the whole, which carries 1 into the upper half in the second case.
+		// The upper half is g if the lower half, as an unsigned number, is below 2^31, and g-1
+		// otherwise. So 2^31 is added to the word. In the second case this carries 1 into the
+		// upper half.
 		a.VPADDQ(carry, v, g)
 		a.VPSHUFD(op.U8(0xf5), g, g)     // each upper half in both halves
 		a.VPBLENDD(op.U8(0xaa), g, v, g) // h0 g0 h1 g1 h2 g2 h3 g3

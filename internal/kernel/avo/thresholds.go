@@ -60,8 +60,9 @@ func scanThresholds() {
 	found := a.GP64()
 	a.XORQ(found, found)
 	while(n, 8, func() {
-		// ups returns the prefix sums of the gradients or the hessians of eight bins, plus so,
-		// the sum of the bins before. Then it sets so to the last of them.
+		// ups returns the prefix sums of the gradients or the hessians of eight bins. Each
+		// includes so, the sum of all bins before these. Then ups sets so to the last prefix
+		// sum.
 		ups := func(which, so reg.VecVirtual) reg.VecVirtual {
 			v, shifted := a.ZMM(), a.ZMM()
 			a.VMOVDQU64(at(sums, 0), v)
@@ -79,7 +80,7 @@ func scanThresholds() {
 		a.VPSUBQ(leftG, allG, rightG)
 		a.VPSUBQ(leftH, allH, rightH)
 		// side returns the part of the score for one side of the thresholds. It removes from
-		// valid the thresholds for which this side is not allowed as a child.
+		// valid the thresholds for which this side is not eligible as a child.
 		var valid reg.Register
 		side := func(sumG, sumH reg.VecVirtual) reg.VecVirtual {
 			any, next := a.ZMM(), a.K()

@@ -123,13 +123,13 @@ type nanFinder struct {
 	mask        func(of, to op.Op)
 }
 
-// meet sets the lanes of dst in which the element of x or that of y is NaN.
+// meet sets the lanes of dst in which the element of x or the element of y is NaN.
 func (f nanFinder) meet(x, y op.Op, dst op.Op) {
 	f.compare(op.Imm(unordered), x, y, dst)
 }
 
-// found writes the end of a function whose results of meet are combined in any: it returns 0 if
-// no lane is set.
+// found writes the end of a function that has combined the results of meet in any. The function
+// returns 0 if no lane of any is set.
 func (f nanFinder) found(any reg.VecVirtual) {
 	found := a.GP32()
 	f.mask(any, found)
@@ -137,8 +137,7 @@ func (f nanFinder) found(any reg.VecVirtual) {
 	done()
 }
 
-// nans writes the search for NaN, which compares two registers of elements with each other at a
-// time.
+// nans writes the search for NaN. Each comparison tests two registers of elements for NaN.
 func nans(f nanFinder) {
 	function("nans"+f.suffix, "returns 0 if none of the first n of x is NaN, n being a multiple of 128 bytes.", "func(x *"+f.elem+", n int) uint32")
 	x, n := argument("x"), argument("n")

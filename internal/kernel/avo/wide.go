@@ -9,8 +9,8 @@ import (
 
 // wides writes the AVX-512 forms of the loops that are bound by arithmetic. A register holds
 // eight lanes, a whole panel, and the instruction that uses an operand in memory also
-// broadcasts it. The differences in distances have the opposite sign of those in the other
-// forms, which does not change their squares.
+// broadcasts it. Distances are computed from differences with the opposite sign of the
+// differences in the other forms, which does not change the squares.
 func wides() {
 	constants = map[uint64]op.Mem{}
 	wideOuterTile()
@@ -196,8 +196,8 @@ func wideNearestRows() {
 			a.VMOVUPD(least[r], best.Offset(64*r))
 			a.VMOVDQU64(nearest[r], place.Offset(64*r))
 		}
-		// The results are transposed so that rows are lanes, four at a time, and those of the
-		// eight sets are compared.
+		// The results of four rows at a time are transposed so that rows are lanes. Then the
+		// results of the eight sets are compared.
 		for quad := 0; quad < 8; quad += 4 {
 			var values, places []vec
 			for half := range 2 {
