@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// cell holds the objects of one name in a subtask. The cell stays when its objects are removed.
-// So a later put allocates nothing, and the name keeps its type for the whole session.
+// cell holds the objects that a subtask has under one name. It remains when its objects are
+// removed, so that a later Put allocates nothing and the name keeps its type.
 type cell interface {
 	declared() *declaration
 	// size returns the number of objects.
@@ -15,10 +15,11 @@ type cell interface {
 	// each calls f with every object, in shard order.
 	each(f func(v any))
 	// encode calls f with the bytes of every object, in shard order, until f returns false. It
-	// appends the bytes to buf and returns buf for further use.
+	// overwrites buf with the bytes of each object in turn, and returns the buffer for further
+	// use. more is false if f returned false.
 	encode(buf []byte, f func(shard int, data []byte, err error) bool) (rest []byte, more bool)
-	// move gives the objects to the subtasks to, as Session.Regroup describes. It returns the
-	// objects that none of these subtasks takes.
+	// move adds the objects to the given new subtasks, as Session.Regroup describes. It returns
+	// the objects that none of these subtasks takes.
 	move(to []*Objects) (left []any)
 }
 
@@ -69,8 +70,8 @@ func (c *one[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, bo
 	return buf, f(-1, buf, err)
 }
 
-// many is the cell of a ShardKey: it holds one object for each of some shards. A nil *many has
-// no objects.
+// many is the cell of a ShardKey: it holds at most one object per shard. A nil *many has no
+// objects.
 type many[T any] struct {
 	key    *key[T]
 	values map[int]T

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Codec turns the object of a key into bytes and back, which are used for checkpoints, for
+// Codec turns the object of a key into bytes and back. The bytes are used for checkpoints, for
 // moves between processes and for fingerprints.
 //
 // Append appends the bytes of v to dst and returns the extended slice. The same v always gives
@@ -128,8 +128,9 @@ func (int64s) Decode(src []byte) ([]int64, error) {
 	return v, nil
 }
 
-// scalar is the codec of a type T whose values are stored as one 8-byte word. to returns the
-// word of a value, and from the value of a word, or false if the word is not that of any T.
+// scalar is the codec of a type T whose values are stored as one 8-byte word. The function in
+// field to converts a value to its word. The function in field from converts a word to its
+// value, and returns false if no value of T has that word.
 type scalar[T any] struct {
 	name string
 	to   func(T) uint64
@@ -190,8 +191,8 @@ func (text) Decode(src []byte) (string, error) {
 	return string(src), nil
 }
 
-// extend makes dst n bytes longer. It returns the whole slice, and the part of it that was
-// added.
+// extend makes dst n bytes longer. It returns the longer slice as whole, and its n new bytes as
+// room.
 func extend(dst []byte, n int) (whole, room []byte) {
 	at := len(dst)
 	if cap(dst)-at < n {
@@ -203,7 +204,8 @@ func extend(dst []byte, n int) (whole, room []byte) {
 	return dst, dst[at:]
 }
 
-// elements returns how many elements of the given width src holds.
+// elements returns how many elements of width bytes src holds. It returns an error if the
+// length of src is not a multiple of width.
 func elements(name string, src []byte, width int) (int, error) {
 	if len(src)%width != 0 {
 		return 0, fmt.Errorf("shared: decode %ss: %d bytes are no multiple of %d", name, len(src), width)

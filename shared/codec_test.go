@@ -57,7 +57,7 @@ func roundTrip[T any](t *rapid.T, c Codec[T], v T) {
 	require.NoError(t, err)
 	again, err := c.Append(nil, back)
 	require.NoError(t, err)
-	require.Equal(t, data[6:], append([]byte{}, again...), "the same bits")
+	require.Equal(t, data[6:], append([]byte{}, again...), "the decoded value must be encoded as the same bytes")
 	require.Equal(t, reflect.ValueOf(&v).Elem().IsZero(), reflect.ValueOf(&back).Elem().IsZero())
 }
 
@@ -191,7 +191,7 @@ func checkDecoder[T any](t *testing.T, c Codec[T], src []byte) {
 	t.Helper()
 	kept := bytes.Clone(src)
 	v, err := c.Decode(src)
-	require.Equal(t, kept, src, "src is not written to")
+	require.Equal(t, kept, src, "Decode must not write to src")
 	if err != nil {
 		return
 	}

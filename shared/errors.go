@@ -10,18 +10,20 @@ import (
 
 // The causes of an AccessError, for errors.Is.
 var (
-	// ErrMissing: there is no object under the key in this subtask or for this shard, as none
-	// was put or it was removed.
+	// ErrMissing: the subtask has no object under the key, or no object for the shard. It was
+	// never put, or it was removed.
 	ErrMissing = errors.New("never put")
 	// ErrMismatch: the name belongs to a key of another type or kind.
 	ErrMismatch = errors.New("the name belongs to another key")
-	// ErrClosed: the session was closed, which removed its objects.
+	// ErrClosed: the session was closed, which removed its objects; or Regroup replaced the
+	// subtask; or the Holder has no Objects.
 	ErrClosed = errors.New("the session is closed")
 	// ErrRestored: the object was restored from bytes that its key cannot decode.
 	ErrRestored = errors.New("the restored bytes cannot be decoded")
-	// ErrRefused: objects of the key's kind must not be put at present; see Objects.Refuse.
+	// ErrRefused: objects of the key's kind must not be put at this time; see Objects.Refuse.
 	ErrRefused = errors.New("not now")
-	// ErrKey: the key itself is unusable; see Key.Err.
+	// ErrKey: the key itself is unusable (see Key.Err), or the shard does not exist or belongs
+	// to another subtask.
 	ErrKey = errors.New("unusable key")
 )
 
@@ -32,13 +34,13 @@ var (
 type AccessError struct {
 	Op      string       // what was attempted: "get", "put", ...
 	Key     string       // name of the key
-	Kind    Kind         // its kind
-	Type    reflect.Type // its type; nil for a key that was not made
+	Kind    Kind         // kind of the key
+	Type    reflect.Type // type of the key's objects; nil for a zero Key or ShardKey
 	Session string       // name of the session, "" if there is none
-	Subtask int          // number of the subtask, -1 if there is none
-	Shard   int          // the shard, -1 for a key that is not per shard
-	Detail  string       // more about the cause, may be empty
-	Near    []string     // names in the same subtask with a similar spelling
+	Subtask int          // number of the subtask, -1 if there are no Objects
+	Shard   int          // number of the shard, -1 unless the key is per-shard
+	Detail  string       // details of the cause, may be empty
+	Near    []string     // names of objects of the same subtask that are spelled similarly
 	Err     error        // one of the causes above
 }
 

@@ -14,11 +14,12 @@ type Fingerprint struct {
 }
 
 // Fingerprints appends the fingerprints of the replicated objects to dst, sorted by name, and
-// returns the extended slice. Objects under a name for which except returns true are left out,
-// at no cost; except may be nil. Subtasks with the same replicated objects return equal slices.
+// returns the extended slice. Objects under a name for which except returns true are left out
+// and not encoded; except may be nil. Subtasks with the same replicated objects return equal
+// slices.
 //
-// Fingerprints encodes and hashes every object that is not left out. If a codec fails or the
-// session is closed, it returns dst unchanged and an error.
+// Fingerprints encodes and hashes all other replicated objects. If a codec fails or the session
+// is closed, it returns dst unchanged and an error.
 func (o *Objects) Fingerprints(dst []Fingerprint, except func(name string) bool) ([]Fingerprint, error) {
 	if o.closed() {
 		return dst, fmt.Errorf("shared: fingerprints of session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed)

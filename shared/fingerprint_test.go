@@ -29,17 +29,17 @@ func TestFingerprintsCoverReplicatedObjectsInOrder(t *testing.T) {
 	PerShard("counts", Int()).Put(o, 3, 1)
 
 	same := prints(t, o)
-	require.Equal(t, same, prints(t, other), "neither scratch, shards, removed objects nor the order of maps count")
+	require.Equal(t, same, prints(t, other), "fingerprints must not depend on scratch, per-shard or removed objects, nor on the order of map entries")
 	require.Equal(t, []string{"state", "weights"}, []string{same[0].Name, same[1].Name})
 
 	weights.Get(other)[1] = math.Nextafter(2, 3)
 	now := prints(t, other)
 	require.Equal(t, same[0], now[0])
-	require.NotEqual(t, same[1], now[1], "one bit of one element")
+	require.NotEqual(t, same[1], now[1], "a change of one bit must change the fingerprint")
 	weights.Get(other)[1] = 2
 	require.Equal(t, same, prints(t, other))
 	weights.Put(other, []float64{1, 2, 3, 0})
-	require.NotEqual(t, same, prints(t, other), "the length counts")
+	require.NotEqual(t, same, prints(t, other), "a change of the length must change the fingerprint")
 	weights.Remove(other)
 	require.Equal(t, same[:1], prints(t, other))
 }
@@ -54,10 +54,10 @@ func TestFingerprintsAppendAndLeaveOut(t *testing.T) {
 	before := []Fingerprint{{"first", 1}}
 	got, err := o.Fingerprints(before, nil)
 	require.ErrorContains(t, err, `replicated key "bad"`)
-	require.Equal(t, before, got, "as it was")
+	require.Equal(t, before, got, "dst must be returned unchanged")
 
 	got, err = o.Fingerprints(before, func(name string) bool { return name == "bad" || name == "b" })
-	require.NoError(t, err, "what is left out is not encoded")
+	require.NoError(t, err, "an object that is left out must not be encoded")
 	require.Len(t, got, 3)
 	require.Equal(t, before[0], got[0])
 	require.Equal(t, []string{"a", "c"}, []string{got[1].Name, got[2].Name})

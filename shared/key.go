@@ -18,7 +18,7 @@ const (
 	// KindPerShard objects belong to a shard, and move with it when another subtask becomes its
 	// owner.
 	KindPerShard
-	// KindScratch objects belong to one subtask and are neither saved nor moved: the subtask
+	// KindScratch objects belong to one subtask. They are neither saved nor moved: the subtask
 	// makes them again.
 	KindScratch
 )
@@ -40,11 +40,11 @@ func (k Kind) String() string {
 type AnyKey interface {
 	Name() string
 	Kind() Kind
-	Type() reflect.Type // of the objects
+	Type() reflect.Type // type of the objects
 	Err() error         // why the key is unusable, or nil
 }
 
-// Holder has the objects of one subtask. The context of a stage is one.
+// Holder gives access to the objects of one subtask. The context of a stage is a Holder.
 type Holder interface{ Objects() *Objects }
 
 // declaration holds the properties that all keys with one name must have in common.
@@ -55,7 +55,8 @@ type declaration struct {
 	err  error
 }
 
-// key is the part of a Key or ShardKey to which all its copies point. It never changes.
+// key holds the properties of a Key or ShardKey. All copies of a Key or ShardKey point to the
+// same key, which never changes.
 type key[T any] struct {
 	declaration
 	codec Codec[T]
@@ -76,9 +77,9 @@ func newKey[T any](kind Kind, name string, c Codec[T]) *key[T] {
 // usually as a package variable next to the stages that use it, and may be copied. The zero Key
 // is unusable.
 //
-// Get, Put and the other methods that take a Holder are for the goroutine of the holder's
-// subtask. They panic with an *AccessError if the name is in use by a key of another kind or
-// type, if the session is closed, or if the key is unusable.
+// Get, Put and the other methods that take a Holder must be called in the goroutine of the
+// holder's subtask. They panic with an *AccessError if the name is in use by a key of another
+// kind or type, if the session is closed, or if the key is unusable.
 type Key[T any] struct{ *key[T] }
 
 // Replicated makes the key of an object that is the same on every subtask.
@@ -112,9 +113,9 @@ func (k Key[T]) Codec() Codec[T] {
 	return k.key.codec
 }
 
-// Get returns the object. It panics with an *AccessError if there is none. The session owns the
-// object. A stage may change it only if the stages agree on that, and never if other subtasks
-// hold it too.
+// Get returns the object. It panics with an *AccessError if there is no object. The session
+// owns the object. A stage may change the object only if the other stages that use the key
+// expect that, and never if other subtasks hold the same object.
 func (k Key[T]) Get(h Holder) T {
 	c, err := k.cell(h, "get", false)
 	if err == nil && (c == nil || !c.present) {
@@ -145,12 +146,11 @@ func (k Key[T]) Has(h Holder) bool {
 	return ok
 }
 
-// Put makes v the object of the subtask and transfers its ownership to the session. It returns
-// the ownership of the object that v replaces to the caller. Replacing an object allocates
-// nothing.
+// Put makes v the object of the subtask. The session then owns v, and the caller owns the
+// object that v replaces. Replacing an object allocates nothing.
 //
 // The same object may be put into several subtasks, as after a broadcast. Then nobody may
-// change it, and the session releases it only once.
+// change the object, and the session releases it only once.
 func (k Key[T]) Put(h Holder, v T) {
 	c, err := k.cell(h, "put", true)
 	if err != nil {
@@ -159,8 +159,8 @@ func (k Key[T]) Put(h Holder, v T) {
 	c.set(h.Objects(), v)
 }
 
-// Remove removes the object, and returns it and its ownership to the caller. It returns false
-// if there was none.
+// Remove removes the object and returns it. The caller then owns it. Remove returns false if
+// there was no object.
 func (k Key[T]) Remove(h Holder) (T, bool) {
 	c, err := k.cell(h, "remove", false)
 	if err != nil {
@@ -215,11 +215,12 @@ func (k Key[T]) cell(h Holder, op string, create bool) (*one[T], *AccessError) {
 	return c, nil
 }
 
-// ShardKey names one object of type T for each shard of a subtask. Key describes how keys are
-// made and used and when their methods panic; this holds for ShardKey too.
+// ShardKey names one object of type T for each shard of a subtask. It is made and used like a
+// Key, and its methods panic in the same cases. They also panic with an *AccessError if the
+// shard does not exist or belongs to another subtask.
 type ShardKey[T any] struct{ *key[T] }
 
-// PerShard makes the key of objects that belong to a shard and move with it.
+// PerShard makes the key of objects of which each belongs to a shard and moves with it.
 func PerShard[T any](name string, c Codec[T]) ShardKey[T] {
 	return ShardKey[T]{newKey(KindPerShard, name, c)}
 }
@@ -237,7 +238,7 @@ func (k ShardKey[T]) Type() reflect.Type { return reflect.TypeFor[T]() }
 // made by PerShard), or nil.
 func (k ShardKey[T]) Err() error { return k.declared().err }
 
-// Codec returns the codec that the key was made with.
+// Codec returns the codec that the key was made with, nil for the zero ShardKey.
 func (k ShardKey[T]) Codec() Codec[T] {
 	if k.key == nil {
 		return nil
@@ -245,7 +246,7 @@ func (k ShardKey[T]) Codec() Codec[T] {
 	return k.key.codec
 }
 
-// Get returns the object of a shard. It panics with an *AccessError if there is none.
+// Get returns the object of a shard. It panics with an *AccessError if the shard has no object.
 func (k ShardKey[T]) Get(h Holder, shard int) T {
 	c, err := k.cell(h, "get", shard, false)
 	if err == nil {
@@ -272,8 +273,8 @@ func (k ShardKey[T]) Has(h Holder, shard int) bool {
 	return ok
 }
 
-// Put makes v the object of a shard and transfers its ownership to the session. It returns the
-// ownership of the object that v replaces to the caller. Replacing an object allocates nothing.
+// Put makes v the object of a shard. The session then owns v, and the caller owns the object
+// that v replaces. Replacing an object allocates nothing.
 func (k ShardKey[T]) Put(h Holder, shard int, v T) {
 	c, err := k.cell(h, "put", shard, true)
 	if err != nil {
@@ -282,8 +283,8 @@ func (k ShardKey[T]) Put(h Holder, shard int, v T) {
 	c.set(h.Objects(), shard, v)
 }
 
-// Remove removes the object of a shard, and returns it and its ownership to the caller. It
-// returns false if there was none.
+// Remove removes the object of a shard and returns it. The caller then owns it. Remove returns
+// false if the shard had no object.
 func (k ShardKey[T]) Remove(h Holder, shard int) (T, bool) {
 	c, err := k.cell(h, "remove", shard, false)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 // name, or by their `msgpack:"name"` tag; unexported fields are not stored. The entries of maps
 // are sorted by their encoded keys, so that equal objects are encoded as equal bytes.
 //
-// T must not contain itself: encoding an object that points back to itself does not end.
+// An object must not point back to itself, directly or through other objects: encoding such an
+// object does not end.
 func Msgpack[T any]() Codec[T] { return packed[T]{} }
 
 type packed[T any] struct{}
@@ -39,8 +40,8 @@ func (packed[T]) Append(dst []byte, v T) (out []byte, err error) {
 }
 
 func (packed[T]) Decode(src []byte) (v T, err error) {
-	// The msgpack library allocates as much as a length field says. So all length fields are
-	// first compared with the available bytes.
+	// The msgpack library allocates as many bytes as a length field announces. So all length
+	// fields are first compared with the number of available bytes.
 	end, err := skipPacked(src, 0, 0)
 	if err == nil && end != len(src) {
 		err = fmt.Errorf("%d bytes left over after the value at byte %d", len(src)-end, end)
@@ -61,17 +62,17 @@ func (packed[T]) Decode(src []byte) (v T, err error) {
 	return v, nil
 }
 
-// maxPackedDepth bounds the nesting of arrays and maps. So it also bounds the stack that a
+// maxPackedDepth bounds how deep arrays and maps are nested. It thereby bounds the stack that a
 // decoder needs for hostile bytes.
 const maxPackedDepth = 1000
 
 var errPackedShort = errors.New("the bytes end within a value")
 
-// head describes the first part of a packed value. That is the whole value, or everything
-// before the elements of an array or map.
+// head describes the head of a packed value. The head of an array or map is everything before
+// its elements. The head of any other value is the whole value.
 type head struct {
 	size     int // bytes of the head
-	elements int // values that follow: n in an array, 2n in a map
+	elements int // number of values that follow: n in an array of n, 2n in a map of n entries
 	isMap    bool
 }
 
@@ -124,8 +125,8 @@ const (
 )
 
 // packedForms describes the formats with first bytes 0xc0 to 0xdf, indexed by that byte minus
-// 0xc0: the bytes of the length field, the bytes that always follow it, and what the length
-// counts.
+// 0xc0: the number of bytes of the length field, the number of bytes that always follow the
+// length field, and what the length field counts.
 var packedForms = [32]struct{ width, fixed, holds int }{
 	0x00: {},                                             // nil
 	0x02: {},                                             // false
@@ -218,7 +219,8 @@ func appendSorted(dst, src []byte, at, depth int) ([]byte, int, error) {
 type packedEntry struct{ from, value, to int }
 
 // reorder sorts map entries, which are consecutive in b, by their encoded keys. Entries with
-// equal encoded keys are sorted by value; a map can have such keys if they are NaN.
+// equal encoded keys are sorted by value. A map can have several such entries if their keys are
+// NaN.
 func reorder(b []byte, entries []packedEntry) {
 	byKey := func(x, y packedEntry) int {
 		if c := bytes.Compare(b[x.from:x.value], b[y.from:y.value]); c != 0 {

@@ -7,17 +7,17 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Regroup replaces the subtasks of the session by len(owned) new ones. New subtask i owns the
-// shards in owned[i]. Objects under names for which keep returns true are passed on without a
-// copy. An object of a shard goes to the shard's new owner. A replicated object goes from the
-// first subtask that has it to all new ones. All other objects are dropped, as by
+// Regroup replaces the subtasks of the session by len(owned) new subtasks. New subtask i owns
+// the shards in owned[i]. Objects under names for which keep returns true are passed on without
+// a copy. An object of a shard goes to the shard's new owner. A replicated object goes from the
+// first old subtask that has it to all new subtasks. All other objects are dropped, as by
 // Objects.Forget.
 //
 // The old subtasks must have ended, and nobody may use the session during the call. Afterwards
-// access to their Objects fails with ErrClosed. If several ranges contain a shard, the first of
-// them gets its object; objects of shards in no range are dropped. Restored objects that no key
-// has decoded have no type yet and cannot be kept. If keep selects such objects, Regroup
-// returns an error and changes nothing.
+// access to their Objects fails with ErrClosed. If several ranges contain a shard, the subtask
+// with the first of these ranges gets the shard's object. Objects of shards in no range are
+// dropped. Restored objects that no key has decoded have no type yet and cannot be kept. If
+// keep selects such objects, Regroup returns an error and changes nothing.
 func (s *Session) Regroup(owned []sharding.Range, keep func(name string) bool) error {
 	switch {
 	case s.closed.Load():
@@ -58,8 +58,9 @@ func (s *Session) Regroup(owned []sharding.Range, keep func(name string) bool) e
 	return nil
 }
 
-// Restore gives the subtasks the objects that Objects.Encode returned. Objects of a shard go to
-// the owner of the shard, and replicated objects to all subtasks. See Objects.Restore.
+// Restore gives the subtasks the objects that Objects.Encode yielded. Objects of a shard go to
+// the owner of the shard, and replicated objects to all subtasks. Objects.Restore describes
+// when objects are decoded and which objects are refused.
 func (s *Session) Restore(saved []Encoded) error {
 	for _, e := range saved {
 		if e.Kind == KindPerShard && ownerOf(s.subtasks, e.Shard) == nil {
@@ -122,6 +123,5 @@ func (c *many[T]) move(to []*Objects) (left []any) {
 	return left
 }
 
-// move returns nothing to release: Regroup refuses to keep pending objects, so it never moves
-// them.
+// move is never called, because Regroup refuses to keep pending objects.
 func (c *pending) move([]*Objects) (left []any) { return nil }

@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// counted counts how often it is released.
+// counted is an object that counts how often it is released.
 type counted struct{ released *int }
 
 func (c *counted) Release() { *c.released++ }

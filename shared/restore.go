@@ -31,10 +31,11 @@ func (o *Objects) forgetLater(v any) {
 	}
 }
 
-// Restore gives the subtask the objects that Encode returned. An object stays encoded until a
-// key of its name is used, so keys may be made after Restore. The caller must not change the
-// object's bytes until then. If an object's name already has objects, if the subtask does not
-// own its shard, or if it is a scratch object, Restore returns an error and restores nothing.
+// Restore gives the subtask the objects that Encode yielded. An object stays encoded until a
+// key of its name is used, so keys may be made after Restore. Until the key is used, the caller
+// must not change the object's bytes. Restore returns an error and restores nothing if the
+// subtask already has objects under the name of an object, if it does not own the shard of an
+// object, or if an object is a scratch object.
 func (o *Objects) Restore(saved []Encoded) error {
 	if o.closed() {
 		return fmt.Errorf("shared: restore session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed)
@@ -99,8 +100,9 @@ func (c *pending) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, b
 	return buf, true
 }
 
-// reachPending decodes the pending objects of a key's name if found is their cell. It adds the
-// objects to the cell replaced by calling put, and replaces found by that cell.
+// reachPending decodes the objects of found if found is a pending cell of k's kind, and
+// otherwise returns an error. It calls put to add each object to the new cell, which is passed
+// as replaced. Then it stores the new cell instead of found.
 func reachPending[T any](o *Objects, k *key[T], op string, shard int, found, replaced cell, put func(shard int, v T)) *AccessError {
 	c, waits := found.(*pending)
 	if !waits || c.kind != k.kind {

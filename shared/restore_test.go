@@ -51,7 +51,7 @@ func TestForgetAndRestore(t *testing.T) {
 				o.Forget(func(string) bool { return false })
 				require.Zero(t, store.Len())
 				require.NoError(t, o.Restore(before))
-				require.Equal(t, before, encoded(t, o), "a pending object is encoded as it was")
+				require.Equal(t, before, encoded(t, o), "a pending object must be encoded as the bytes that were restored")
 				again, err := o.Fingerprints(nil, nil)
 				require.NoError(t, err)
 				require.Equal(t, prints, again)

@@ -29,7 +29,7 @@ type sessionKey struct{ job, queue string }
 func NewStore() *Store { return &Store{sessions: make(map[sessionKey]*Session)} }
 
 // Open begins the session of a queue with the given number of subtasks. The name of the job may
-// be empty. The names can be used again after the session was closed.
+// be empty. After the session is closed, Open can be called with the same names again.
 func (st *Store) Open(job, queue string, subtasks int) (*Session, error) {
 	if queue == "" {
 		return nil, errors.New("shared: open: a session needs a name")
@@ -51,7 +51,7 @@ func (st *Store) Open(job, queue string, subtasks int) (*Session, error) {
 	return s, nil
 }
 
-// Find returns the open session of a queue, or nil.
+// Find returns the open session of a queue, or nil if there is none.
 func (st *Store) Find(job, queue string) *Session {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -77,7 +77,7 @@ func (st *Store) Close(job string) error {
 }
 
 // Len returns the number of live objects in all sessions. An object that several subtasks hold
-// counts once for each. It is 0 if nothing leaked.
+// counts once for each subtask. After all sessions were closed, Len is 0.
 func (st *Store) Len() int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -90,7 +90,7 @@ func (st *Store) Len() int {
 	return int(n)
 }
 
-// forget removes the session s, which is being closed.
+// forget removes the session s from the store when s is closed.
 func (st *Store) forget(s *Session) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -104,7 +104,7 @@ func (st *Store) forget(s *Session) {
 type Session struct {
 	key      sessionKey
 	store    *Store
-	subtasks []*Objects // changes under the store's mutex
+	subtasks []*Objects // Regroup replaces it while it holds the store's mutex
 	closed   atomic.Bool
 
 	forgotten []any // objects of former subtasks, to be released when the session closes
@@ -165,19 +165,19 @@ type Objects struct {
 	session *Session
 	subtask int
 	cells   map[string]cell
-	live    atomic.Int64    // objects in cells; written by the owner alone
-	owned   *sharding.Range // shards of the subtask; nil before a call of Own
+	live    atomic.Int64    // number of objects in cells; atomic because Store.Len reads it
+	owned   *sharding.Range // shards of the subtask, set by Own or Regroup; nil means any shard
 
-	forgotten []any // to be released when the session closes
+	forgotten []any // dropped objects, to be released when the session closes
 	refusal   func(Kind) string
 }
 
-// Refuse makes later calls of Put fail if why returns a reason, not "", for the kind of the
-// key. Refuse(nil) allows all of them again.
+// Refuse makes later calls of Put fail for the kinds of keys for which why returns a reason,
+// which is any string but "". Refuse(nil) allows Put for all kinds again.
 func (o *Objects) Refuse(why func(Kind) string) { o.refusal = why }
 
-// Own sets the shards that the subtask owns. From then on per-shard keys refuse other shards,
-// since an object belongs to its shard and moves with it.
+// Own sets the shards that the subtask owns. Afterwards an access through a per-shard key to
+// another shard fails with ErrKey.
 func (o *Objects) Own(shards sharding.Range) { o.owned = &shards }
 
 // Objects returns o. With this method, *Objects is itself a Holder.
@@ -202,7 +202,7 @@ type Encoded struct {
 
 // Encode iterates over the replicated and per-shard objects, sorted by name and then by shard.
 // It leaves out scratch objects, and objects under names for which except returns true; except
-// may be nil. If a codec fails or the session is closed, it yields the error last.
+// may be nil. If a codec fails or the session is closed, Encode yields the error and ends.
 func (o *Objects) Encode(except func(name string) bool) iter.Seq2[Encoded, error] {
 	return func(yield func(Encoded, error) bool) {
 		if o.closed() {
@@ -234,8 +234,8 @@ func (o *Objects) Encode(except func(name string) bool) iter.Seq2[Encoded, error
 // names returns the names of the cells, sorted.
 func (o *Objects) names() []string { return slices.Sorted(maps.Keys(o.cells)) }
 
-// reach returns the Objects of h, or an error if a key with declaration d cannot be used with
-// h.
+// reach returns the Objects of h. It returns an error if operation op cannot be performed on
+// them with a key that has declaration d.
 func reach(h Holder, d *declaration, op string, shard int) (*Objects, *AccessError) {
 	var o *Objects
 	if h != nil {
@@ -278,8 +278,8 @@ func (o *Objects) missing(d *declaration, shard int, detail string) *AccessError
 	return e
 }
 
-// mismatch returns the error of using a key with declaration d where its name belongs to a key
-// of another kind or type.
+// mismatch returns the error of using a key with declaration d if the cell of its name, holds,
+// belongs to a key of another kind or type.
 func (o *Objects) mismatch(d *declaration, op string, shard int, holds cell) *AccessError {
 	other := holds.declared()
 	typ := "restored"
@@ -289,7 +289,7 @@ func (o *Objects) mismatch(d *declaration, op string, shard int, holds cell) *Ac
 	return o.fault(d, op, shard, ErrMismatch, fmt.Sprintf("%v key %q (%s)", other.kind, other.name, typ))
 }
 
-// releaser releases objects, and each of them only once.
+// releaser releases objects. It releases an object that it is given several times only once.
 type releaser struct {
 	seen map[identity]struct{}
 	name string // name of the key of the object being released, for errors

@@ -30,7 +30,7 @@ func accessError(t require.TestingT, f func()) (e *AccessError) {
 	defer func() {
 		var ok bool
 		e, ok = recover().(*AccessError)
-		require.True(t, ok, "want a panic with an *AccessError")
+		require.True(t, ok, "f must panic with an *AccessError")
 	}()
 	f()
 	return nil
@@ -136,7 +136,7 @@ func TestOneNameOneKey(t *testing.T) {
 				second()
 			}()
 		}
-		require.Equal(t, 3, faults, "every key but the first is refused")
+		require.Equal(t, 3, faults, "every key but the first one used must be refused")
 	}
 	_, s := open(t, 1)
 	Replicated("x", Float64s()).Put(s.Subtask(0), nil)
@@ -186,15 +186,15 @@ func TestOpenRefuses(t *testing.T) {
 	require.Error(t, err)
 	require.NoError(t, s.Close())
 	again, err := st.Open("job", "kmeans", 2)
-	require.NoError(t, err, "the name is free again")
-	require.NoError(t, s.Close(), "closing the old session again leaves the new one alone")
+	require.NoError(t, err, "after Close, a session with the same name must be possible")
+	require.NoError(t, s.Close(), "closing the old session again must not close the new session")
 	Scratch[int]("x").Put(again.Subtask(1), 1)
 	require.Equal(t, 1, st.Len())
 	require.Panics(t, func() { again.Subtask(2) })
 	require.Equal(t, []any{"kmeans", 2, "kmeans", 1}, []any{again.Name(), again.Subtasks(), again.Subtask(1).Session(), again.Subtask(1).Subtask()})
 }
 
-// resource counts how often it is released.
+// resource is an object that appends its name to log when it is released.
 type resource struct {
 	name string
 	log  *[]string
@@ -230,7 +230,7 @@ func TestCloseReleasesEachObjectOnce(t *testing.T) {
 	require.Equal(t, []string{"in two subtasks", "in all subtasks", "shard 3", "shard 7", "in place of the broadcast"}, log)
 	require.Zero(t, store.Len())
 	require.NoError(t, s.Close())
-	require.Len(t, log, 5, "closing again does nothing")
+	require.Len(t, log, 5, "closing the session again must release nothing")
 }
 
 type fragile struct{}
@@ -284,8 +284,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, round))
 }
 
-// TestSubtasksAreIndependent has subtasks use their objects at the same time. The race detector
-// must find nothing, although there is no lock.
+// TestSubtasksAreIndependent requires that the race detector reports nothing when subtasks use
+// their objects concurrently without a lock.
 func TestSubtasksAreIndependent(t *testing.T) {
 	store, s := open(t, 8)
 	shared, data := Replicated("data", Float64s()), []float64{1, 2, 3}
@@ -347,7 +347,7 @@ func TestEncodeAndRestore(t *testing.T) {
 			break
 		}
 	}
-	require.Equal(t, 3, n, "stopping early is allowed")
+	require.Equal(t, 3, n, "the iteration must stop when the loop does")
 }
 
 func TestEncodeReportsTheKey(t *testing.T) {

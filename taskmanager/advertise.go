@@ -7,13 +7,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// lookUp bounds the resolution of the job manager's host name.
+// lookUp bounds how long the job manager's host name may take to be resolved.
 const lookUp = 5 * time.Second
 
 // advertised returns the default of Config.Advertise: the host by which other machines reach
-// the workers of this machine. It uses the machine's name only if nothing else is known. Many
+// the workers of this machine. It uses the machine's name only if no address is known: many
 // machines resolve their own name to the loopback interface, and other machines often cannot
-// resolve it.
+// resolve the name.
 func advertised(jobManager, host, listen string) string {
 	if ip := net.ParseIP(listen); listen != "" && (ip == nil || !ip.IsUnspecified()) {
 		return listen
@@ -35,7 +35,7 @@ func advertised(jobManager, host, listen string) string {
 }
 
 // loopbackOnly reports whether workers advertise a loopback address although the job manager's
-// address is not one. Then workers on other machines cannot reach them.
+// address is not a loopback address. Then workers on other machines cannot reach these workers.
 func (c *Config) loopbackOnly() bool {
 	heard, err := security.IsLoopback(net.JoinHostPort(c.Advertise, "0"))
 	if err != nil || !heard {

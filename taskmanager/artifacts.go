@@ -16,13 +16,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// source fetches the executable with the given hash. Each call of next returns its next chunk,
-// and io.EOF after the last.
+// source fetches the executable with the given hash. Each call of next returns the next chunk
+// of the executable, and io.EOF after the last chunk.
 type source func(ctx context.Context, hash string) (next func() (*wire.Chunk, error), err error)
 
-// artifacts caches executables. They are fetched, or linked if the directory near has them. A
-// file that was not in use is checked before its next use. After a crash of the machine the
-// file may exist without its contents, and the contents may have been damaged on disk.
+// artifacts caches executables. Executables are fetched, or linked if the directory near has
+// them. The hash of a file that no worker uses is checked before the file is used again: after
+// a crash of the machine the file may exist without its contents, and the contents may have
+// been damaged on disk.
 type artifacts struct {
 	*programs.Cache[fetchState]
 	fetch   source
@@ -31,7 +32,7 @@ type artifacts struct {
 }
 
 // artifact is an executable that is in the cache or is being fetched. Each worker that waits
-// for it or runs it pins it once, and so does the goroutine that checks or fetches it.
+// for it or runs it has one pin on it. The goroutine that checks or fetches it has one pin too.
 type artifact = programs.Kept[fetchState]
 
 // fetchState describes the last fetch of an executable, or the last check of its file.
@@ -41,7 +42,8 @@ type fetchState struct {
 	err    error
 }
 
-// openArtifacts opens the cache in the directory dir, which it makes if it does not exist.
+// openArtifacts opens the cache in the directory dir. It makes the directory if it does not
+// exist.
 func openArtifacts(dir string, limit int64, near string, fetch source) (*artifacts, error) {
 	c, err := programs.OpenCache[fetchState](dir, limit)
 	if err != nil {
@@ -55,7 +57,7 @@ func openArtifacts(dir string, limit int64, near string, fetch source) (*artifac
 
 // acquire returns the path of an executable, and fetches the executable if it is not in the
 // cache. Concurrent callers with the same hash share one fetch, which continues as long as at
-// least one of them waits. The file is not removed before release is called.
+// least one caller waits. The file is not removed before release is called.
 func (a *artifacts) acquire(ctx context.Context, hash string) (path string, release func(), err error) {
 	if err := programs.CheckHash(hash); err != nil {
 		return "", nil, err
@@ -67,14 +69,14 @@ func (a *artifacts) acquire(ctx context.Context, hash string) (path string, rele
 		case <-ctx.Done():
 		}
 		if !use && ctx.Err() == nil {
-			continue // the entry of the abandoned fetch has been removed
+			continue // the abandoned fetch has ended, so want can be called again
 		}
 		release = func() {}
 		if use {
 			release = sync.OnceFunc(func() { a.release(e) })
 		}
 		if err = ctx.Err(); err == nil {
-			err = e.Info.err // set before ready was closed
+			err = e.Info.err // begin has set err before it closed ready
 		}
 		if err != nil {
 			release()
@@ -132,12 +134,12 @@ func (a *artifacts) release(e *artifact) {
 	}
 }
 
-// close waits until all fetches have ended. The caller must have released all executables, as a
-// fetch for which nobody waits ends.
+// close waits until all fetches have ended. The caller must have released all executables,
+// which cancels the fetches.
 func (a *artifacts) close() { a.fetches.Wait() }
 
-// bring checks the file of an executable if there is one. If there is none or it is damaged,
-// bring links or fetches the executable.
+// bring checks the file of an executable if there is one. If there is no file or the file is
+// damaged, bring links or fetches the executable.
 func (a *artifacts) bring(ctx context.Context, e *artifact) error {
 	if e.Size > 0 {
 		if verify(a.Path(e.Name), e.Name) == nil {
@@ -160,9 +162,9 @@ func (a *artifacts) bring(ctx context.Context, e *artifact) error {
 	return nil
 }
 
-// place calls make with the path of a temporary file in the cache's directory. make writes the
-// executable to the file and checks it; if it succeeds, place renames the file to its final
-// name.
+// place calls make with the path of a temporary file in the cache's directory. make must write
+// the executable to the file and check it. If make succeeds, place renames the file to its
+// final name.
 func (a *artifacts) place(e *artifact, make func(part string) error) error {
 	part := a.Path(e.Name[:12] + "-" + rand.Text() + programs.Partial)
 	err := make(part)
@@ -195,9 +197,9 @@ func sameHash(got, want string) error {
 	return nil
 }
 
-// link makes a hard link named part to the executable's file in near, and checks its bytes. So
-// task managers on the job manager's machine share the files of the job manager, on disk and in
-// memory, and need no time for fetching.
+// link makes a hard link named part to the executable's file in near, and checks its bytes.
+// Linking lets task managers on the job manager's machine share the files of the job manager,
+// on disk and in memory, and takes less time than fetching.
 func (a *artifacts) link(e *artifact, part string) error {
 	source := filepath.Join(a.near, e.Name)
 	info, err := os.Lstat(source)
@@ -229,7 +231,7 @@ func (a *artifacts) download(ctx context.Context, e *artifact, part string) erro
 	return errors.Join(a.receive(e, next, f), f.Close())
 }
 
-// receive writes the chunks of an executable to w, and checks the hash of all of them.
+// receive writes the chunks of an executable to w, and checks the hash of their concatenation.
 func (a *artifacts) receive(e *artifact, next func() (*wire.Chunk, error), w io.Writer) error {
 	sum := sha256.New()
 	for written := int64(0); ; {
@@ -241,7 +243,7 @@ func (a *artifacts) receive(e *artifact, next func() (*wire.Chunk, error), w io.
 			return err
 		}
 		written += int64(len(chunk.Data))
-		// The first chunk may state the total size. Then a lack of space is noticed at once.
+		// The first chunk may state the total size. A lack of space is then noticed at once.
 		if err := a.grow(e, max(written, chunk.Size)); err != nil {
 			return err
 		}
@@ -252,8 +254,9 @@ func (a *artifacts) receive(e *artifact, next func() (*wire.Chunk, error), w io.
 	}
 }
 
-// grow records that an executable needs size bytes. It removes unused executables from the
-// cache if the limit requires that, and returns an error if that is not enough.
+// grow records that an executable needs size bytes. If the limit requires it, grow removes
+// unused executables from the cache. It returns an error if even then the cache would exceed
+// the limit.
 func (a *artifacts) grow(e *artifact, size int64) error {
 	a.Lock()
 	defer a.Unlock()
@@ -268,7 +271,8 @@ func (a *artifacts) grow(e *artifact, size int64) error {
 	return err
 }
 
-// shrink records that an executable needs no space, after its fetch failed.
+// shrink records that an executable needs no space. It is called when a fetch failed or a
+// damaged file was removed.
 func (a *artifacts) shrink(e *artifact) {
 	a.Lock()
 	defer a.Unlock()

@@ -31,14 +31,14 @@ type store struct {
 	mu      sync.Mutex
 	content map[string][]byte
 	fetches map[string]int
-	gate    chan struct{} // if not nil, fetches wait until it is closed
+	gate    chan struct{} // if not nil, fetches wait until the channel is closed
 	noSize  bool
 	active  atomic.Int32
 }
 
 func newStore() *store { return &store{content: map[string][]byte{}, fetches: map[string]int{}} }
 
-// add adds content of size bytes, all of them seed, and returns its hash.
+// add adds an executable of size bytes, all of which are seed, and returns its hash.
 func (s *store) add(size int, seed byte) string {
 	data := bytes.Repeat([]byte{seed}, size)
 	sum := sha256.Sum256(data)
@@ -158,7 +158,7 @@ func TestArtifactIsLinked(t *testing.T) {
 	for _, e := range a.Kept {
 		require.Equal(t, int64(50), e.Size)
 	}
-	require.Len(t, names(t, a.Dir), 4, "nothing else is left")
+	require.Len(t, names(t, a.Dir), 4, "the cache must contain no other files")
 	mine, err := os.Stat(filepath.Join(a.Dir, whole))
 	require.NoError(t, err)
 	theirs, err := os.Stat(filepath.Join(near, whole))
@@ -180,12 +180,12 @@ func TestArtifactsAreBounded(t *testing.T) {
 		use(one)()
 		use(two)()
 		use(one)()
-		use(three)() // needs space, so two is removed, as the least recently used executable
+		use(three)() // needs space, so the cache must remove two, the least recently used executable
 		require.ElementsMatch(t, []string{one, three}, names(t, a.Dir))
 
 		release := use(one)
 		use(three)()
-		releaseTwo := use(two) // one was used less recently, but is in use
+		releaseTwo := use(two) // one was used less recently, but is in use, so another executable must be removed
 		require.ElementsMatch(t, []string{one, two}, names(t, a.Dir))
 		_, _, err := a.acquire(t.Context(), three)
 		require.ErrorContains(t, err, "bytes in use and may have 100")
@@ -193,7 +193,7 @@ func TestArtifactsAreBounded(t *testing.T) {
 		releaseTwo()
 		_, _, err = a.acquire(t.Context(), four)
 		require.ErrorContains(t, err, "it has 101 bytes, more than the artifact cache may have (100)")
-		if !noSize { // because the size was known before any file was removed
+		if !noSize { // if the size is known, the fetch fails before any file is removed
 			require.ElementsMatch(t, []string{one, two}, names(t, a.Dir))
 		}
 		for _, name := range names(t, a.Dir) {
@@ -244,11 +244,11 @@ func TestArtifactIsCheckedAgain(t *testing.T) {
 		require.NoError(t, err)
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
-		require.Equal(t, s.content[hash], data, "round %d", round)
+		require.Equal(t, s.content[hash], data, "the executable must have its bytes in round %d", round)
 		require.Equal(t, round+1, s.fetches[hash])
 		_, again, err := a.acquire(t.Context(), hash)
 		require.NoError(t, err)
-		require.Equal(t, round+1, s.fetches[hash], "somebody uses it")
+		require.Equal(t, round+1, s.fetches[hash], "a file in use must not be fetched again")
 		again()
 		release()
 		data[round] ^= 1
@@ -282,11 +282,11 @@ func TestRestartOfCache(t *testing.T) {
 	// The cache is opened again with a lower limit.
 	write(old, s.content[old])
 	openTest(t, dir, 50, s)
-	require.Len(t, names(t, dir), 2, "one executable, and the file that is not an executable")
+	require.Len(t, names(t, dir), 2, "the cache must contain one executable, and the file that is not an executable")
 }
 
-// TestGiveUpFetch cancels the calls that wait for one fetch one by one. Only when the last of
-// them is cancelled may the fetch end.
+// TestGiveUpFetch cancels one by one the calls that wait for the same fetch. The fetch must
+// continue until the last of these calls is cancelled.
 func TestGiveUpFetch(t *testing.T) {
 	s := newStore()
 	hash := s.add(100, 'a')
@@ -312,8 +312,8 @@ func TestGiveUpFetch(t *testing.T) {
 	release()
 }
 
-// TestArtifactsAtRandom uses a small cache from many goroutines, which may cancel their calls
-// at any time.
+// TestArtifactsAtRandom requires that a small cache returns the right executables to many
+// goroutines, which cancel some of their calls at random times.
 func TestArtifactsAtRandom(t *testing.T) {
 	s := newStore()
 	var hashes []string
@@ -353,7 +353,7 @@ func TestArtifactsAtRandom(t *testing.T) {
 }
 
 // TestExecutables deploys workers whose executables are not Superstep programs, and compares
-// the failures.
+// the failures with the expected failures.
 func TestExecutables(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -395,8 +395,8 @@ func TestExecutables(t *testing.T) {
 	}
 }
 
-// TestArtifact runs two workers with the same artifact, which is another build of the test
-// binary.
+// TestArtifact requires that two workers can run the same fetched artifact, which is another
+// build of the test binary.
 func TestArtifact(t *testing.T) {
 	program, err := os.ReadFile(self().Path)
 	require.NoError(t, err)
@@ -431,7 +431,8 @@ func TestPlatform(t *testing.T) {
 	require.Contains(t, f.Message, "the executable is for plan9/amd64")
 }
 
-// TestFetchFails uses a job manager that does not have the artifact or sends a different one.
+// TestFetchFails requires a failure if the job manager does not have the artifact or sends
+// other bytes.
 func TestFetchFails(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -458,7 +459,8 @@ func TestFetchFails(t *testing.T) {
 	}
 }
 
-// TestCancelFetch cancels a worker whose executable is being fetched.
+// TestCancelFetch requires that a worker ends when it is cancelled while its executable is
+// being fetched.
 func TestCancelFetch(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)

@@ -12,8 +12,8 @@ const (
 )
 
 // backoff computes how long to wait before the next attempt. The nominal wait doubles each
-// time, up to a limit. The actual wait is random between half the nominal wait and all of it,
-// so that the task managers of a cluster do not all reconnect at the same moment.
+// time, up to a limit. The actual wait is random between half of the nominal wait and the
+// nominal wait, so that the task managers of a cluster do not all reconnect at the same moment.
 type backoff struct {
 	next   time.Duration
 	random *rand.Rand

@@ -17,69 +17,71 @@ import (
 )
 
 // Config configures a task manager. JobManager and Dir must be given; the zero value of any
-// other field stands for its default.
+// other field means its default.
 type Config struct {
 	// JobManager is the address of the job manager, host:port.
 	JobManager string
-	// DialOptions are used in addition to wire.DialOptions. They have the credentials of the
+	// DialOptions are used in addition to wire.DialOptions. They contain the credentials of the
 	// connection and the token.
 	DialOptions []grpc.DialOption
 
-	// Name is shown to users as the name of this task manager; the default is Host and the
-	// start of the task manager's identity.
+	// Name is shown to users as the name of this task manager; the default is Host, a hyphen
+	// and the first six characters of the task manager's identity.
 	Name string
-	// Host is the name or address of this machine. It is also the default of Listen. Its own
-	// default is 127.0.0.1 if the job manager's address is a loopback address, and otherwise
-	// the machine's name.
+	// Host is the name or address of this machine. It is also the default of Listen. The
+	// default of Host is 127.0.0.1 if the job manager's address is a loopback address, and
+	// otherwise the machine's name.
 	Host string
 	// Listen is the host on which workers accept data connections. Advertise is the host by
 	// which other workers reach them and for which they get certificates. The default of
-	// Advertise is Listen, unless Listen means all interfaces, as "0.0.0.0" does. Then the
-	// default is Host if Host is given, and otherwise the local address of the route to the job
-	// manager.
+	// Advertise is Listen if Listen is given and does not mean all interfaces, as "0.0.0.0"
+	// does. Otherwise the default is Host if Host is given, and else the local address of the
+	// route to the job manager.
 	Listen, Advertise string
 	// Ports are the ports on which workers listen, one port for each worker; the default is any
-	// free port. One worker runs for each job that has slots here. So Ports must have as many
-	// ports as there are slots.
+	// free port. The task manager runs one worker for each job that has slots on it. So Ports
+	// must have as many ports as there are slots.
 	Ports wire.Ports
 
-	// Slots is the number of subtasks of one vertex that can run here at once; the default is
-	// the number of processors.
+	// Slots is the number of subtasks of one vertex that this task manager can run at once; the
+	// default is the number of processors.
 	Slots int
-	// Memory is the total of the budgets of all slots in bytes. The default is a quarter of the
+	// Memory is the total memory budget of all slots in bytes. The default is a quarter of the
 	// machine's memory, as for the budget of a local run, or 1 GiB if the machine's memory is
 	// unknown.
 	Memory int64
 
-	// Dir is the work directory. It has the task manager's identity, executables, and the files
-	// to which workers spill. No two task managers may share a work directory.
+	// Dir is the work directory. It contains the task manager's identity, executables, and the
+	// files to which workers spill. No two task managers may share a work directory.
 	Dir string
 	// CacheLimit bounds the total size of the cached artifacts in bytes; the default is 4 GiB.
 	CacheLimit int64
 
 	// Near is the directory with the executables of a job manager that runs on this machine as
-	// the same user. Its files are named by hash, and it must be on the same file system as
-	// Dir. These executables are linked instead of fetched. The default is none.
+	// the same user. The files in it are named by hash, and it must be on the same file system
+	// as Dir. Executables in Near are linked instead of fetched. By default there is no such
+	// directory.
 	Near string
 
-	// MinFree is the number of bytes that must be free on the disk of Dir, or the task manager
-	// takes no work; 0 means no minimum. It then takes work again once 1.25 times MinFree is
-	// free.
+	// MinFree is a number of bytes. While fewer bytes are free on the disk of Dir, the task
+	// manager takes no work; it takes work again when 1.25 times MinFree is free. 0 means no
+	// minimum.
 	MinFree int64
 
 	// Heartbeat and Lease, if not 0, replace the values that the job manager sends.
 	Heartbeat, Lease time.Duration
 	// Silence is how long a worker may send no frame before it is killed; the default is 4 s.
 	Silence time.Duration
-	// Startup is how long a worker's process may take until its first frame; the default is 30
-	// s.
+	// Startup is how long a worker's process may take until it sends its first frame; the
+	// default is 30 s.
 	Startup time.Duration
-	// Grace is how long a worker may run after it was told to end; the default is 25 s. Within
-	// that time the worker waits up to 10 s for user code to return.
+	// Grace is how long a worker may run after it got the command to end; the default is 25 s.
+	// Within that time the worker waits up to 10 s for user code to return.
 	Grace time.Duration
 
-	// Environ is an environment; the default is that of this process. Workers inherit those of
-	// its variables that are known to hold no secrets.
+	// Environ is the environment from which workers inherit variables; the default is the
+	// environment of this process. Workers inherit only variables that are known to hold no
+	// secrets.
 	Environ []string
 	// PassEnv has the names of further variables of Environ that workers inherit.
 	PassEnv []string

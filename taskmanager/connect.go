@@ -41,8 +41,9 @@ func (e *RefusedError) Error() string {
 type link = grpc.BidiStreamingClient[wire.FromTaskManager, wire.ToTaskManager]
 
 // converse connects to the job manager, and connects again whenever the connection breaks. It
-// returns when the context is done or when the Leave was sent or cannot be sent, or it returns
-// a *RefusedError.
+// returns nil when the context is done, or when the task manager stops and the Leave was sent
+// or cannot be sent. If the job manager refuses the task manager for good, it returns a
+// *RefusedError.
 func (m *manager) converse(ctx context.Context) error {
 	waits := newBackoff(m.Seed)
 	for failures := 0; ; failures++ {
@@ -81,8 +82,8 @@ func (m *manager) isStopping() bool {
 	return m.stopping
 }
 
-// connection registers on a new stream and serves it until it breaks. It reports whether the
-// job manager accepted the registration.
+// connection opens a stream, registers the task manager on it, and serves the stream until it
+// breaks. It reports whether the job manager accepted the registration.
 func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
@@ -110,7 +111,7 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	switch err = m.sendLoop(stream, beat, heard); err {
 	case nil: // the Leave was sent
 		err = stream.CloseSend()
-	case io.EOF: // the receiving goroutine has the reason why the stream broke, or gets it at once
+	case io.EOF: // the stream broke; the goroutine that receives returns the reason
 		err = nil
 	default:
 		cut(err)
@@ -121,7 +122,8 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	return true, m.connectionError(ctx, err)
 }
 
-// begin records a new connection, which cut breaks. It returns false if the task manager stops.
+// begin records a new connection, which cut breaks. It returns false if the task manager is
+// stopping.
 func (m *manager) begin(cut context.CancelCauseFunc) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,8 +131,8 @@ func (m *manager) begin(cut context.CancelCauseFunc) bool {
 	return !m.stopping
 }
 
-// end records that the connection has ended. Heartbeats that were sent on it will not be
-// acknowledged any more.
+// end records that the connection has ended. Heartbeats that were sent on the connection will
+// not be acknowledged any more.
 func (m *manager) end() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -205,8 +207,8 @@ func (m *manager) acceptRegistration(r *wire.Registered) (beat time.Duration) {
 }
 
 // sendLoop sends heartbeats and the contents of the outbox, until the stream breaks or the
-// Leave was sent. If heard has an error, the stream is broken: sendLoop puts the error back
-// into heard and returns io.EOF.
+// Leave was sent. heard receives an error when the stream breaks. sendLoop then puts the error
+// back into heard and returns io.EOF.
 func (m *manager) sendLoop(stream link, beat time.Duration, heard chan error) error {
 	ticks := time.NewTicker(beat)
 	defer ticks.Stop()
@@ -224,7 +226,7 @@ func (m *manager) sendLoop(stream link, beat time.Duration, heard chan error) er
 			}
 			continue
 		}
-		select { // send heartbeats in time even if there are always messages to send
+		select { // so that heartbeats are sent in time even if there are always other messages to send
 		case <-ticks.C:
 			m.outbox.beat()
 		default:

@@ -24,7 +24,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// pid waits until the directory of the worker's process gives its PID, and returns the PID.
+// pid waits until there is a process whose working directory is the directory of a worker, and
+// returns its PID.
 func (b *site) pid(t *testing.T) int {
 	t.Helper()
 	found := 0
@@ -47,7 +48,7 @@ func (b *site) pid(t *testing.T) int {
 
 func requireGone(t *testing.T, pid int, within time.Duration) {
 	t.Helper()
-	require.Eventually(t, func() bool { return !alive(pid) }, within, time.Millisecond, "process %d goes on", pid)
+	require.Eventually(t, func() bool { return !alive(pid) }, within, time.Millisecond, "process %d must have ended", pid)
 }
 
 func TestRegistration(t *testing.T) {
@@ -67,7 +68,7 @@ func TestRegistration(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, r.ID+"\n", string(id))
 
-	// The task manager leaves, and registers again with the same identity.
+	// After the task manager has left, it must register again with the same identity.
 	b.cancel()
 	require.NoError(t, <-b.over)
 	jm.await(t, "farewell", func() bool { return jm.left != nil })
@@ -138,8 +139,8 @@ func (l lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestWrongToken has a job manager that rejects the token before it reads any message of the
-// task manager.
+// TestWrongToken requires that Run fails if the job manager rejects the token before it reads
+// any message of the task manager.
 func TestWrongToken(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -166,29 +167,29 @@ func TestTwoInOneDirectory(t *testing.T) {
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
-	jm.withoutAcks = true // so that nothing is acknowledged
+	jm.withoutAcks = true // so that all events must be sent again
 	b := manage(t, jm, nil)
 	b.begin(t, "obey")
 	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
-	jm.server.Stop() // before heard is cleared, as messages may arrive until Stop returns
+	jm.server.Stop() // must precede the clearing of heard, because messages may arrive until Stop returns
 	jm.change(func() { jm.heard, jm.withoutAcks = nil, false })
 	jm.start()
 	jm.await(t, "another registration", func() bool { return len(jm.registers) == 2 })
 	require.Equal(t, []wire.WorkerRef{ref}, jm.registers[1].Running)
 	require.Equal(t, jm.registers[0].Incarnation, jm.registers[1].Incarnation)
 	b.event(t, "finished again", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
-	// Deliveries arrive on a separate stream, so one of them may come before the first event.
-	// The first event must be Ready.
+	// The first event must be Ready. Deliveries arrive on a separate stream, so a delivery may
+	// arrive before the first event.
 	all := jm.events()
 	first := slices.IndexFunc(all, func(h heard) bool { return h.event != nil })
-	require.NotNil(t, all[first].event.Ready, "in order")
+	require.NotNil(t, all[first].event.Ready, "the events must be sent again in order, beginning with Ready")
 	b.command(t, wire.WorkerCommand{Start: &wire.Start{}}) // a repeated command has no effect
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
 	require.Nil(t, b.ended(t))
 }
 
 // TestAcknowledged breaks the connection after all events were acknowledged, and requires that
-// none is sent again.
+// no event is sent again.
 func TestAcknowledged(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -205,7 +206,9 @@ func TestAcknowledged(t *testing.T) {
 	require.Len(t, jm.events(), 1)
 }
 
-// TestJobManagerGone ends the job manager and starts it again after the lease has expired.
+// TestJobManagerGone requires that the worker is killed if the job manager ends and the lease
+// lapses, and that the task manager accepts work again when the job manager has been started
+// again.
 func TestJobManagerGone(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -228,8 +231,8 @@ func TestJobManagerGone(t *testing.T) {
 	b.ready(t)
 }
 
-// TestDeaf uses a job manager that keeps its connection open but acknowledges nothing, as if
-// its process were stopped. The lease must lapse.
+// TestJobManagerWithoutAcknowledgements requires that the lease lapses if the job manager keeps
+// its connection open but acknowledges nothing, as if its process were stopped.
 func TestJobManagerWithoutAcknowledgements(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -267,15 +270,15 @@ func TestWhyTheConnectionBroke(t *testing.T) {
 	line = <-said
 	require.Contains(t, line, "no connection to the job manager, trying again")
 	require.Regexp(t, `error="[^"]*(EOF|closed|ended|reset)[^"]*"`, line)
-	require.NotContains(t, line, "cancel", "nobody here has cancelled anything")
+	require.NotContains(t, line, "cancel", "the reason must be the end of the job manager, not a cancellation")
 	jm.change(func() {
 		require.Empty(t, jm.registers[0].Broke)
-		require.Equal(t, "no message of the job manager came for 500ms", jm.registers[1].Broke, "the job manager is told")
+		require.Equal(t, "no message of the job manager came for 500ms", jm.registers[1].Broke, "the next registration must say why the previous connection broke")
 	})
 }
 
-// TestAnotherJobManager replaces the job manager, within the lease, by one that does not know
-// the earlier jobs.
+// TestAnotherJobManager replaces the job manager, before the lease lapses, by a job manager
+// that does not know the earlier jobs. The workers of these jobs must be killed.
 func TestAnotherJobManager(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -338,8 +341,8 @@ func TestKilledTaskManager(t *testing.T) {
 	requireGone(t, pid, enough)
 }
 
-// TestSlowJobManager makes rows wait in the worker's pipe for longer than Config.Silence. The
-// worker must not be killed.
+// TestSlowJobManager requires that a worker is not killed if its rows wait in the pipe for
+// longer than Config.Silence.
 func TestSlowJobManager(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -350,7 +353,7 @@ func TestSlowJobManager(t *testing.T) {
 	jm.awaitHeartbeats(t, 50) // 50 heartbeats take about a second
 	for _, h := range jm.events() {
 		if h.event != nil && h.event.Progress != nil {
-			require.Less(t, h.event.Progress.Vertices[0].Rows, int64(pieces/2), "the worker did not wait")
+			require.Less(t, h.event.Progress.Vertices[0].Rows, int64(pieces/2), "the worker must wait for the job manager: it may not have sent half of its rows")
 		}
 	}
 	close(jm.readGate)
@@ -381,8 +384,8 @@ func TestRowsLost(t *testing.T) {
 	require.Regexp(t, `^rows or text for the client could not be brought to the job manager: the connection to it broke while they were on their way \(.+\), and nobody knows which of them arrived; it was back \d+\.\ds later$`, e.Ended.Failure.Message)
 }
 
-// TestRowsLostForGood requires that the message says whether a connection stayed broken, and
-// that it does not call other errors a broken connection.
+// TestRowsLostForGood requires that the message says whether a broken connection stayed broken,
+// and that for other errors it does not say that the connection broke.
 func TestRowsLostForGood(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -396,8 +399,8 @@ func TestRowsLostForGood(t *testing.T) {
 	require.EqualError(t, d.lost(t.Context(), wire.Error(codes.ResourceExhausted, "its disk is full")), "rows or text for the client could not be brought to the job manager: its disk is full")
 }
 
-// TestCancelWhileSlow cancels a worker whose rows wait for the job manager. The worker must get
-// the command, and the rows must be dropped.
+// TestCancelWhileSlow cancels a worker whose rows wait for the job manager. It requires that
+// the worker gets the command and that the rows are dropped.
 func TestCancelWhileSlow(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)

@@ -19,8 +19,8 @@ import (
 // worker waits. Log lines wait in the bounded buffer of output, which drops lines when it is
 // full.
 //
-// The worker's events are sent on another stream. An event that must arrive after earlier
-// deliveries waits for a flush, which is answered when the job manager has confirmed all these
+// The worker's events are sent on another stream. An event that must arrive after all earlier
+// deliveries waits for a flush. The flush is answered when the job manager has confirmed these
 // deliveries. If a connection breaks and rows may have been lost, the worker fails, because
 // nobody knows which rows arrived. It does not fail if log lines are lost.
 type deliverer struct {
@@ -28,7 +28,7 @@ type deliverer struct {
 	client *wire.Client
 	out    *output
 
-	patience time.Duration // how long to wait for a broken connection to work again
+	patience time.Duration // how long lost waits for a broken connection to work again
 
 	bulk    chan *wire.Delivery
 	flushes chan chan error
@@ -36,11 +36,11 @@ type deliverer struct {
 
 	mu       sync.Mutex
 	cancel   context.CancelFunc // cancels the stream
-	unwanted bool               // rows and text are to be dropped
+	unwanted bool               // whether rows and text are dropped instead of sent
 
-	// Used only by the goroutine of run.
+	// The following fields are used only by the goroutine of run.
 	stream  stream
-	stalled bool  // the last log lines were not accepted
+	stalled bool  // the job manager did not accept the last log lines
 	rows    bool  // the stream has unconfirmed rows or text
 	refused error // the error with which the job manager refuses deliveries of this worker, or nil
 	retry   *backoff
@@ -90,7 +90,8 @@ func (d *deliverer) run(ctx context.Context) {
 	}
 }
 
-// discard drops all rows and text from now on, including those that are being sent.
+// discard makes the deliverer drop all rows and text from now on, including the piece that is
+// being sent.
 func (d *deliverer) discard() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +113,7 @@ func (d *deliverer) deliver(ctx context.Context, piece *wire.Delivery) {
 	for ctx.Err() == nil && !d.discarded() {
 		err := d.open(ctx)
 		if err == nil && !d.discarded() { // checked again: discard cancels only an open stream
-			d.rows = true // from here on, rows or text on this stream may be lost without an error
+			d.rows = true // from here on, rows or text on this stream may be lost although send succeeded
 			err = d.send(piece)
 		}
 		if err == nil {
@@ -132,7 +133,7 @@ func (d *deliverer) deliver(ctx context.Context, piece *wire.Delivery) {
 }
 
 // deliverLog sends all waiting log lines. It returns false if sending failed and the caller
-// should try again later; the lines that it was sending are lost.
+// should try again later. Lines that were being sent are then lost.
 func (d *deliverer) deliverLog(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		if d.refused != nil {
@@ -161,7 +162,7 @@ func (d *deliverer) deliverLog(ctx context.Context) bool {
 	return true
 }
 
-// sendLog sends log lines. If the stream has no unconfirmed rows or text, it waits at most
+// sendLog sends log lines. If the stream has no unconfirmed rows or text, sendLog waits at most
 // logTimeout for the job manager to accept the lines, so that log lines do not delay the
 // worker.
 func (d *deliverer) sendLog(lines []byte) error {
@@ -172,8 +173,8 @@ func (d *deliverer) sendLog(lines []byte) error {
 	return d.send(&wire.Delivery{Log: lines})
 }
 
-// finish requests a flush and waits for its answer: all waiting log lines are sent and all
-// deliveries confirmed. It waits at most logTimeout. It is called once, and not by the
+// finish requests a flush, which sends all waiting log lines and confirms all deliveries, and
+// waits for the answer. It waits at most logTimeout. It is called once, and not by the
 // goroutine of run.
 func (d *deliverer) finish() {
 	enough := time.NewTimer(logTimeout)
@@ -216,8 +217,7 @@ func (d *deliverer) open(ctx context.Context) error {
 	return nil
 }
 
-// send sends piece on the stream. If the job manager has ended the stream, the error says why
-// it did so.
+// send sends piece on the stream. If the job manager has ended the stream, the error says why.
 func (d *deliverer) send(piece *wire.Delivery) error {
 	err := d.stream.Send(piece)
 	if err == io.EOF {
@@ -235,12 +235,12 @@ func (d *deliverer) fail(err error) {
 	switch wire.Code(err) {
 	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Unknown, codes.Internal:
 	default:
-		d.refused = err // the job manager has refused the stream, and would refuse another one
+		d.refused = err // the job manager has refused the stream, and would refuse another stream
 	}
 }
 
-// tellLost returns the error that rows or text were lost. Unless they were to be dropped, it
-// also sends the error to broken.
+// tellLost returns the error that rows or text were lost because of err. Unless discard was
+// called, it also sends the error to broken.
 func (d *deliverer) tellLost(ctx context.Context, err error) error {
 	if d.discarded() {
 		return fmt.Errorf(undelivered+"%w", err)
@@ -253,14 +253,14 @@ func (d *deliverer) tellLost(ctx context.Context, err error) error {
 	return err
 }
 
-// reconnectTimeout bounds the wait for a broken connection to work again. The job manager considers
-// a task manager lost after the same time.
+// reconnectTimeout bounds how long lost waits for a broken connection to work again. The job
+// manager considers a task manager lost after the same time.
 const reconnectTimeout = 2 * time.Second
 
 const undelivered = "rows or text for the client could not be brought to the job manager: "
 
 // lost returns an error that says why rows or text were lost. If the connection broke, lost
-// waits for it up to d.patience, and the error says whether it works again.
+// waits up to d.patience for the connection to work again, and the error says whether it does.
 func (d *deliverer) lost(ctx context.Context, err error) error {
 	if wire.Code(err) != codes.Unavailable {
 		return fmt.Errorf(undelivered+"%w", err)

@@ -17,7 +17,7 @@ import (
 )
 
 // workDir is the work directory of one task manager. No other task manager can use it while it
-// is open. It has the files:
+// is open. It contains:
 //
 //	lock          locked by the task manager; has its PID
 //	id            the task manager's identity, which never changes
@@ -29,8 +29,8 @@ type workDir struct {
 	lock *os.File
 }
 
-// openWorkDir opens the directory, and makes it if it does not exist. It removes the files of
-// workers that a killed task manager left there.
+// openWorkDir opens the directory, and makes it if it does not exist. It removes files of
+// workers that a killed task manager left in it.
 func openWorkDir(path string, log hclog.Logger) (*workDir, error) {
 	fail := func(err error) error { return fmt.Errorf("work directory %s: %w", path, err) }
 	repaired := func(what string) { log.Warn("the work directory was repaired", "what", what) }
@@ -88,8 +88,8 @@ func lockDir(path string) (*os.File, error) {
 	return f, nil
 }
 
-// identity reads the task manager's identity from a file. If there is no such file, it makes an
-// identity and writes it.
+// identity reads the task manager's identity from the file at path. If there is no such file,
+// it makes an identity and writes it to the file.
 func identity(path string) (string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -27,9 +27,10 @@ func TestWorkDir(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
 	}
-	require.Error(t, d.close(), "the directory of a worker still exists")
+	require.Error(t, d.close(), "close must fail while the directory of a worker exists")
 
-	// Files of workers of the previous run are removed, and the identity is the same.
+	// A new run must remove the files of workers of the previous run, and must have the same
+	// identity.
 	d, err = openWorkDir(path, hclog.NewNullLogger())
 	require.NoError(t, err)
 	require.Equal(t, id, d.id)

@@ -7,7 +7,7 @@
 //		Dir:         "/var/lib/superstep",
 //	})
 //
-// Run registers at the job manager and sends heartbeats. If the connection breaks, Run keeps
+// Run registers with the job manager and sends heartbeats. If the connection breaks, Run keeps
 // trying to reconnect. The files of the package are:
 //
 //	connect.go    the stream to the job manager, and the lease on it
@@ -32,22 +32,23 @@
 //
 // # What the job manager may rely on
 //
-// The events of a worker arrive in order and at least once: events that may have been lost with
-// a connection are sent again. Ended is the last event. When Finished, Resolved, Committed or
-// Ended arrives, the job manager has confirmed all earlier deliveries of the worker. The worker
-// fails if rows or text cannot be confirmed; it does not fail if lines of its output cannot. If
-// a worker's process dies, is stopped, breaks the protocol, or does not behave as a worker
-// after its start, the failure in Ended says so.
+// The events of a worker arrive in order and at least once. Events that may have been lost when
+// a connection broke are sent again. Ended is the last event. When Finished, Resolved,
+// Committed or Ended arrives, the job manager has confirmed all earlier deliveries of the
+// worker. The worker fails if the delivery of rows or text cannot be confirmed. It does not
+// fail if the delivery of lines of its output cannot be confirmed. If a worker's process dies,
+// is stopped, breaks the protocol, or does not behave as a worker after its start, the failure
+// in Ended says so.
 //
 // # When things go wrong
 //
 // Of the processes that a worker started, only those that left its process group can outlive
 // the worker. No worker outlives the task manager. On Linux the kernel kills the workers when
 // the thread that started them ends, and on every system a worker ends at EOF on its pipe.
-// Workers are also killed when the lease lapses, a fixed time after the sending of the last
-// heartbeat that the job manager acknowledged.
+// Workers are also killed when the lease lapses. It lapses a fixed time after the task manager
+// sent the last heartbeat that the job manager acknowledged.
 //
-// A timeout for frames or acknowledgements counts only time during which this process ran and
-// could have received them. So even under heavy load, no worker is considered dead while its
-// frames wait to be read.
+// A timeout for frames or acknowledgements counts only time in which the task manager's process
+// ran and could have received them. So even under heavy load, no worker is considered dead
+// while its frames wait to be read.
 package taskmanager

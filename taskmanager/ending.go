@@ -10,20 +10,20 @@ import (
 // Exit describes how a process ended.
 type Exit struct {
 	Code   int    // exit status; -1 if a signal ended the process
-	Signal string // name of the signal that ended the process, such as "killed"; "" if none did
+	Signal string // name of the signal that ended the process, such as "killed"; "" if no signal did
 	// OutOfMemory is true if the kernel is known to have killed the process for lack of memory.
 	OutOfMemory bool
 }
 
-// ending describes the end of a worker's process that the task manager did not kill.
+// ending describes how a worker's process ended without being killed by the task manager.
 type ending struct {
 	exit  Exit
 	in    state    // state of the worker when the process ended
-	crash []string // output of the Go runtime about the crash
-	own   bool     // the executable is the task manager's own
+	crash []string // lines that the Go runtime printed about the crash; nil if the process did not crash
+	own   bool     // whether the executable is the task manager's own
 }
 
-// failure returns a failure that says why the process ended, or nil if it ended as it was told.
+// failure returns a failure that says why the process ended, or nil if it ended as expected.
 func (e ending) failure() *wire.Failure {
 	if e.asOrdered() {
 		return nil
@@ -32,8 +32,8 @@ func (e ending) failure() *wire.Failure {
 	return &wire.Failure{Kind: kind, Message: message}
 }
 
-// asOrdered reports whether the process ended normally after it was told to end or had reported
-// why it must end.
+// asOrdered reports whether the process ended normally after the command to end, or after it
+// had reported why it must end.
 func (e ending) asOrdered() bool {
 	return (e.in == leaving || e.in == finishingCommit || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
 }
@@ -73,11 +73,11 @@ func faults(signal string) bool {
 	return false
 }
 
-// maxFrames bounds the lines of a panic's text and stack in a message.
+// maxFrames bounds the number of lines of a panic's text and stack in a message.
 const maxFrames = 14
 
-// firstFrames returns the text of a panic and the stack of the goroutine that panicked, up to
-// maxFrames lines.
+// firstFrames returns at most maxFrames lines of crash: the text of a panic and the stack of
+// the goroutine that panicked.
 func firstFrames(crash []string) string {
 	lines, inStack := 0, false
 	for _, line := range crash {

@@ -23,13 +23,13 @@ const inheritedPrefix = "LC_"
 // hold tokens.
 const ownPrefix = "SUPERSTEP_"
 
-// heapMargin is the memory in bytes that a process needs in addition to the budget of its runs,
-// for its own objects, rows in flight and stacks. A local run adds the same amount to its
-// budget.
+// heapMargin is the memory in bytes that a process needs in addition to its memory budget, for
+// its own objects, rows in flight and stacks. A local run adds the same amount to its budget.
 const heapMargin = 64 << 20
 
 // workerEnviron returns the environment of a worker with the given slots and memory budget. The
-// variables come from environ; pass has names that are inherited besides the default ones.
+// variables come from environ. pass has the names of variables that are inherited in addition
+// to the default variables.
 func workerEnviron(environ, pass []string, slots int, memory int64) []string {
 	env := []string{
 		wire.WorkerEnv + "=" + strconv.Itoa(wire.Version),

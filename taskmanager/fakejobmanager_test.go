@@ -35,7 +35,7 @@ type fakeJobManager struct {
 	wire.JobManager // only the methods that task managers call are implemented
 
 	listener  *bufconn.Listener
-	address   string // for other processes
+	address   string // TCP address for task managers in other processes
 	server    *grpc.Server
 	heartbeat time.Duration
 	lease     time.Duration
@@ -44,18 +44,18 @@ type fakeJobManager struct {
 	changed     chan struct{} // closed and replaced at every change
 	cluster     string
 	refuse      *wire.Refused
-	withoutAcks bool // if true, it acknowledges nothing
+	withoutAcks bool // if true, no heartbeat is acknowledged
 	stream      grpcStream
 	registers   []wire.Register
-	heard       []heard // in the order of arrival, over all streams
+	heard       []heard // messages of all streams, in the order of arrival
 	beats       int
 	ailing      string // Ailing of the last heartbeat
 	left        *wire.Leave
 	artifacts   map[string][]byte
 	chunk       int
 	fetches     int
-	fetchGate   chan struct{} // if not nil, fetches wait until it is closed
-	readGate    chan struct{} // if not nil, deliveries wait until it is closed
+	fetchGate   chan struct{} // if not nil, fetches wait until the channel is closed
+	readGate    chan struct{} // if not nil, deliveries wait until the channel is closed
 	held        int           // number of deliveries that wait at readGate
 }
 
@@ -66,7 +66,7 @@ type heard struct {
 	ref   wire.WorkerRef
 	event *wire.WorkerEvent
 	piece *wire.Delivery
-	close bool // the end of a stream of deliveries
+	close bool // whether this is the end of a stream of deliveries
 }
 
 func newFakeJobManager(t *testing.T) *fakeJobManager {
@@ -121,8 +121,8 @@ func (b *fakeJobManager) change(f func()) {
 	b.changed = make(chan struct{})
 }
 
-// await waits until f returns true, and fails the test with what after a time limit. It holds
-// the lock while it calls f.
+// await waits until f returns true. If the time limit passes, it fails the test with the
+// message what. It holds the lock while it calls f.
 func (b *fakeJobManager) await(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	late := time.After(enough)
@@ -307,8 +307,8 @@ func (b *fakeJobManager) command(t *testing.T, c wire.WorkerCommand) {
 	b.say(t, &wire.ToTaskManager{Worker: &c})
 }
 
-// event waits for the first event of the worker for which f returns true, and returns the
-// event.
+// event waits for an event of the worker for which f returns true, and returns the first such
+// event. what describes the event in the message of a failed test.
 func (b *fakeJobManager) event(t *testing.T, what string, f func(*wire.WorkerEvent) bool) (found *wire.WorkerEvent) {
 	t.Helper()
 	b.await(t, what, func() bool {
@@ -328,7 +328,7 @@ func (b *fakeJobManager) ready(t *testing.T) {
 	b.event(t, "ready", func(e *wire.WorkerEvent) bool { return e.Ready != nil })
 }
 
-// begin deploys a worker that runs a script, and sends Start once it is ready.
+// begin deploys a worker that runs a script, and sends Start once the worker is ready.
 func (b *fakeJobManager) begin(t *testing.T, script string) {
 	t.Helper()
 	b.deploy(t, script)
@@ -345,7 +345,7 @@ func (b *fakeJobManager) ended(t *testing.T) *wire.Failure {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last := b.heard[len(b.heard)-1]
-	require.NotNil(t, last.event, "what follows the end: %+v", last)
+	require.NotNil(t, last.event, "the last message must be Ended, not %+v", last)
 	require.Same(t, e, last.event)
 	return e.Ended.Failure
 }
@@ -397,9 +397,9 @@ func manage(t *testing.T, b *fakeJobManager, adapt func(*Config)) *site {
 		cancel()
 		<-done
 		entries, err := os.ReadDir(c.Dir + "/workers")
-		require.ErrorIs(t, err, os.ErrNotExist, "left behind: %v", entries)
+		require.ErrorIs(t, err, os.ErrNotExist, "no files of workers may remain: %v", entries)
 	})
-	if b.refuse == nil { // a test that uses refuse has set it before
+	if b.refuse == nil { // with refuse set, the task manager is never registered
 		b.await(t, "registration", func() bool { return b.stream != nil && b.beats > 0 })
 	}
 	return r

@@ -15,20 +15,21 @@ import (
 // frame is one frame of a worker.
 type frame struct {
 	*wire.FromWorker
-	err error // error of reading; if not nil, this is the last frame
+	err error // error of reading; if it is not nil, there is no frame, and no further frame follows
 }
 
-// heldFrame is a frame that cannot be passed on at once. The next frame is read only after it
-// was passed on, so a slow job manager makes the worker wait. Either piece or event is not nil.
+// heldFrame is a frame that cannot be passed on at once. The next frame is read only after the
+// held frame was passed on, so a slow job manager makes the worker wait. Either piece or event
+// is not nil.
 type heldFrame struct {
 	piece  *wire.Delivery    // to be passed to the deliverer
-	event  *wire.WorkerEvent // to be reported when all pieces before it are confirmed
+	event  *wire.WorkerEvent // to be reported when all earlier pieces are confirmed
 	answer chan error        // the deliverer's answer to the flush
 	asked  bool
 }
 
-// heldWait has the channel operations for which a held frame waits. Channels that are not used
-// are nil.
+// heldWait has the channels and values of the channel operation for which a held frame waits.
+// All other channels are nil.
 type heldWait struct {
 	bulk     chan<- *wire.Delivery
 	piece    *wire.Delivery
@@ -51,7 +52,7 @@ func (h *heldFrame) next(d *deliverer) heldWait {
 }
 
 // releaseHeld forgets the held frame. The worker may have had to wait while its frame was held,
-// so that time does not count as silence.
+// so this time does not count as silence.
 func (w *worker) releaseHeld() {
 	w.held = nil
 	w.sinceFrame = 0
@@ -98,8 +99,8 @@ func (w *worker) hear(f frame) {
 	w.sinceFrame = 0
 	if f.err != nil {
 		w.read = true
-		// EOF, even within a frame, only means that the process ends, which is noticed
-		// elsewhere. If the process continues, it counts as silent from now on.
+		// EOF, even within a frame, only means that the process is ending, which w.exits
+		// reports. If the process continues, it counts as silent from now on.
 		if f.err != io.EOF && !errors.Is(f.err, io.ErrUnexpectedEOF) && !errors.Is(f.err, os.ErrDeadlineExceeded) && !errors.Is(f.err, os.ErrClosed) {
 			w.step(saidGarbage, w.protocolFailure("%v", f.err))
 		}
@@ -151,8 +152,8 @@ func (w *worker) understand(f *wire.FromWorker) (trigger, payload) {
 	return meanings[0], p
 }
 
-// report sends an event of the worker to the job manager, after everything that it must not
-// overtake.
+// report sends an event of the worker to the job manager. The event arrives after all messages
+// that it must not overtake.
 func (w *worker) report(e *wire.WorkerEvent) {
 	switch {
 	case e.Progress != nil:
@@ -173,7 +174,7 @@ func (w *worker) report(e *wire.WorkerEvent) {
 	}
 }
 
-// tellProgress reports the last progress if it was not reported yet.
+// tellProgress reports the last progress of the worker if it was not reported yet.
 func (w *worker) tellProgress() {
 	if w.progress == nil {
 		return
@@ -182,7 +183,8 @@ func (w *worker) tellProgress() {
 	w.progress, w.progressTold = nil, time.Now()
 }
 
-// tell appends an event to the outbox, after any progress that waits.
+// tell appends an event to the outbox. If progress waits to be reported, it appends the
+// progress first.
 func (w *worker) tell(e wire.WorkerEvent) {
 	w.tellProgress()
 	w.outbox.put(e)

@@ -14,9 +14,9 @@ import (
 // pipes has the task manager's ends of a worker's pipes. They are nil until the process is
 // launched.
 type pipes struct {
-	to    *os.File // to the worker's file descriptor 3
-	from  *os.File // from the worker's file descriptor 4
-	words *os.File // from the worker's standard output and error
+	to    *os.File // commands for the worker, which reads them from file descriptor 3
+	from  *os.File // frames of the worker, which writes them to file descriptor 4
+	words *os.File // standard output and error of the worker
 }
 
 // makePipes makes the pipes of a worker. It returns the task manager's ends and the worker's
@@ -41,7 +41,8 @@ func makePipes() (ours pipes, its Launch, err error) {
 // copies.
 func (l Launch) close() { closeAll(l.Reads, l.Writes, l.Output) }
 
-// close closes the task manager's ends. This ends the goroutines that read and write.
+// close closes the task manager's ends of the pipes. The goroutines that read and write the
+// pipes then end.
 func (p pipes) close() { closeAll(p.to, p.from, p.words) }
 
 func closeAll(files ...*os.File) {
@@ -64,8 +65,8 @@ func setDeadline(f *os.File, at time.Time) {
 	}
 }
 
-// settle waits, for a bounded time, until the output was read that the process wrote before its
-// last frame.
+// settle waits, for a bounded time, until the output that the process wrote before its last
+// frame was read.
 func (p pipes) settle() {
 	for range 50 {
 		if !readable(p.words) {
@@ -102,7 +103,8 @@ func (w *worker) haveArtifact(g gotArtifact) {
 	w.step(fetched, payload{path: g.path})
 }
 
-// launch starts the process and the goroutines for its pipes, and sends it its deployment.
+// launch starts the worker's process and the goroutines for its pipes, and sends the deployment
+// to the process.
 func (w *worker) launch(executable string) {
 	if f := w.start(executable); f != nil {
 		w.step(unstarted, payload{failure: f})
@@ -129,7 +131,8 @@ func (w *worker) launch(executable string) {
 	w.outgo <- &wire.ToWorker{Deployment: &d}
 }
 
-// start starts the process in a new directory. It returns a failure if that is not possible.
+// start starts the process in a new directory. If that is not possible, start returns a failure
+// that says why.
 func (w *worker) start(executable string) *wire.Failure {
 	ours := func(what string, err error) *wire.Failure {
 		return &wire.Failure{Kind: wire.ClusterFailure, Message: fmt.Sprintf("%s: %v", what, err)}
@@ -173,8 +176,8 @@ func runsHere(spec wire.JobSpec) bool {
 	return spec.Platform == wire.Platform{} || spec.Platform == wire.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
-// unusable reports whether err, from starting an executable that exists and was checked, means
-// that the file itself cannot be run.
+// unusable reports whether err means that the file itself cannot be executed. err is the error
+// of starting an executable that exists and whose hash was checked.
 func unusable(err error) bool {
 	return errors.Is(err, syscall.ENOEXEC) || errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.EINVAL)
 }
@@ -205,7 +208,8 @@ func (w *worker) listen(from *os.File) {
 }
 
 // writeOrders sends messages to the worker. A worker that does not read blocks only this
-// goroutine. If the worker's process has ended, that is noticed elsewhere.
+// goroutine. writeOrders ignores errors that mean that the process has ended, because w.exits
+// reports the end.
 func (w *worker) writeOrders(to *os.File) {
 	frames := wire.NewWriter[wire.ToWorker](to)
 	for m := range w.outgo {

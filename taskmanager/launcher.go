@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Launch describes a process to start. Its files are the worker's ends of the pipes; the
-// launcher does not close them.
+// Launch describes a process to start. Reads, Writes and Output are the worker's ends of the
+// pipes; the launcher does not close them.
 type Launch struct {
 	Executable string
 	Name       string   // argv[0] of the process
@@ -28,7 +28,7 @@ type Launcher interface {
 	Launch(l Launch) (Process, error)
 }
 
-// Process is a worker process that was started.
+// Process is a worker process that a Launcher has started.
 type Process interface {
 	PID() int
 	// Stopped reports whether the process is stopped, as by SIGSTOP. It returns false on
@@ -48,7 +48,8 @@ var ErrClosed = errors.New("the launcher of worker processes is closed")
 // launcher starts processes of the operating system from one thread, which lives as long as the
 // launcher. On Linux the kernel kills a worker when the thread that started it ends, so no
 // worker outlives the task manager, even if the task manager is killed. On other systems, and
-// if a worker has changed its user, the worker only ends by itself at EOF on its pipe.
+// if a worker has changed its user, the worker is not killed, but ends by itself at EOF on its
+// pipe.
 type launcher struct {
 	requests chan request
 	closing  chan struct{}
@@ -61,8 +62,8 @@ type request struct {
 	answer chan error
 }
 
-// newLauncher returns a launcher. Close ends the launcher's thread; on Linux this kills all
-// workers that still run.
+// newLauncher returns a launcher. Its method Close ends the launcher's thread; on Linux the
+// kernel then kills all workers that still run.
 func newLauncher() *launcher {
 	l := &launcher{requests: make(chan request), closing: make(chan struct{}), ended: make(chan struct{})}
 	go l.run()
@@ -76,8 +77,9 @@ func (l *launcher) run() {
 		l.serve()
 		return
 	}
-	// This goroutine is locked to the first thread of the process, which ends only with the
-	// process. So another goroutine serves, and is locked to another thread.
+	// This goroutine is locked to the first thread of the process, which ends only when the
+	// process ends. So another goroutine, which is locked to another thread, serves the
+	// requests.
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -106,8 +108,9 @@ func (l *launcher) Close() {
 	<-l.ended
 }
 
-// Number of retries and wait between them if an executable is open for writing. A process that
-// was forked while the file was written has it open until it executes its own program.
+// busyTries is how often start tries to start an executable that is open for writing, and
+// busyWait is the wait between two tries. A process that was forked while the file was written
+// has the file open until it executes its own program.
 const (
 	busyTries = 100
 	busyWait  = 10 * time.Millisecond
@@ -156,7 +159,7 @@ type process struct {
 	kills int64 // the number of out-of-memory kills in the control group before the process started
 
 	mu     sync.Mutex
-	reaped bool // the process was reaped, so its PID may belong to another process by now
+	reaped bool // the process was reaped, so its PID may now belong to another process
 }
 
 // PID implements Process.
@@ -181,7 +184,7 @@ func (p *process) Kill() error {
 
 // Wait implements Process.
 func (p *process) Wait() (Exit, error) {
-	awaitEnd(p.PID()) // where supported, without reaping, so that PID and group still belong to this process
+	awaitEnd(p.PID()) // does not reap the process, so its PID and group id are not reused yet; does nothing on other systems than Linux
 	var left error
 	if runtime.GOOS == "linux" {
 		left = p.Kill()
@@ -191,7 +194,7 @@ func (p *process) Wait() (Exit, error) {
 	p.reaped = true
 	p.mu.Unlock()
 	if runtime.GOOS != "linux" {
-		left = killGroup(p.PID()) // the id of a group that has members is not used again
+		left = killGroup(p.PID()) // the id of a process group is not reused while the group has members
 	}
 	state := p.cmd.ProcessState
 	if state == nil {

@@ -28,7 +28,7 @@ func script(t *testing.T, text string) (path string, open *os.File) {
 	return path, f
 }
 
-// launchScript starts a script without a task manager.
+// launchScript starts a script with a launcher, without a task manager.
 func launchScript(t *testing.T, l *launcher, path string) (Process, error) {
 	t.Helper()
 	ours, its, err := makePipes()
@@ -54,7 +54,7 @@ func wait(t *testing.T, p Process) Exit {
 	case <-time.After(enough):
 		require.NoError(t, p.Kill())
 		<-over
-		require.FailNow(t, "the process went on")
+		require.FailNow(t, "the process must end within the time limit")
 	}
 	require.NoError(t, err)
 	return exit
@@ -90,11 +90,12 @@ func TestLauncher(t *testing.T) {
 	all.Wait()
 }
 
-// TestBusyExecutable starts an executable that is open for writing for a moment. This happens
-// in production if another process is forked while the file is being written.
+// TestBusyExecutable requires that an executable can be started that is open for writing for a
+// short time. This happens in production if another process is forked while the file is being
+// written.
 func TestBusyExecutable(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		return // on other systems this is no error
+		return // on other systems such an executable starts without an error
 	}
 	l := newLauncher()
 	defer l.Close()
@@ -131,7 +132,7 @@ func testClosedLauncher(t *testing.T) {
 	require.ErrorIs(t, err, ErrClosed)
 }
 
-// broken is a Launcher that fails to start any process, with err.
+// broken is a Launcher whose Launch always returns err.
 type broken struct{ err error }
 
 func (b broken) Launch(Launch) (Process, error) { return nil, b.err }

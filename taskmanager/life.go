@@ -2,9 +2,9 @@ package taskmanager
 
 import "fmt"
 
-// This file has the states of a worker in its task manager, as a transition table. For each
-// state and trigger the table has the next state and an action. worker.go reports the triggers
-// and carries out the actions.
+// This file defines the states of a worker in its task manager, and their transition table. For
+// each state and trigger the table has the next state and an action. worker.go detects the
+// triggers and carries out the actions.
 //
 //	fetching ──fetched──► starting ──first frame──► building ──Ready──► idle
 //	                                                                  │      │
@@ -22,9 +22,9 @@ import "fmt"
 //	starting … killed ──the process has ended──► gone
 //	fetching ──no artifact──► gone;   fetching ──Cancel, Exit, Kill, stop──► killed
 //
-// A worker is killed if it sends nothing after its start, if it does not end after it was told
-// to, or if it is silent for too long. gone is the final state. Ended is reported by the
-// transitions to gone and by no others.
+// A worker is killed if it sends nothing after its start, if it does not end after the command
+// to end, or if it is silent for too long. gone is the final state. The transitions to gone
+// report Ended, and no other transitions do.
 
 // state is the state of a worker.
 type state uint8
@@ -32,19 +32,19 @@ type state uint8
 const (
 	fetching        state = iota // the artifact is being fetched
 	starting                     // the process runs, and has sent no frame yet
-	building                     // it has sent a frame, so it acts as a worker, and builds its job
-	idle                         // it listens for data connections, and waits for a command
-	preparing                    // it begins the sinks
-	prepared                     // it has begun them, and waits to start
-	running                      // it runs its subtasks
-	done                         // its subtasks have succeeded
-	committing                   // it makes the results visible
+	building                     // the process has sent a frame, so it behaves as a worker; it builds its job
+	idle                         // the worker listens for data connections, and waits for a command
+	preparing                    // the worker begins the sinks
+	prepared                     // the worker has begun the sinks, and waits for Start
+	running                      // the worker runs its subtasks
+	done                         // the worker's subtasks have succeeded
+	committing                   // the worker makes the results visible
 	committed                    // the results are visible
-	cancelling                   // it was told to cancel its subtasks and end
-	finishingCommit              // it was told to end while it committed, and finishes the commit first
-	leaving                      // it is about to end without another command
-	killed                       // it was killed, or its fetch given up; it has not ended yet
-	gone                         // final: its process, files and goroutines are gone
+	cancelling                   // the worker got the command to cancel its subtasks and end
+	finishingCommit              // the worker got the command to end while it committed; it finishes the commit first
+	leaving                      // the worker is about to end without another command
+	killed                       // the process was killed or the fetch was cancelled, and has not ended yet
+	gone                         // final: the process and goroutines have ended, and the files are removed
 	states          = iota
 )
 
@@ -63,7 +63,7 @@ type trigger uint8
 
 const (
 	// Triggers from the artifact and the process.
-	fetched   trigger = iota // the artifact is there
+	fetched   trigger = iota // the artifact is in the cache
 	unstarted                // the artifact could not be fetched or the process not started
 	exited                   // the process has ended, and all its frames were read
 
@@ -77,7 +77,7 @@ const (
 	saidFinished
 	saidCommitted
 	saidFailed
-	saidGarbage // no valid frame, or a frame that does not belong to this worker's mode
+	saidGarbage // an invalid frame, or a frame that does not belong to this worker's mode
 
 	// Triggers from commands of the job manager.
 	toldPrepare
@@ -115,9 +115,9 @@ const (
 	relay          // pass the command on to the worker
 	report         // pass the frame on to the job manager
 	deliver        // send the rows or text to the job manager
-	drop           // relay, and drop the rows and text: nobody wants them any more
-	giveUp         // give up the fetch
-	kill           // kill the process; function reason in worker.go returns why
+	drop           // relay, and drop all rows and text, which are not needed any more
+	giveUp         // cancel the fetch
+	kill           // kill the process; method reason in worker.go returns why
 	end            // report that the worker has ended
 	actions = iota
 )
@@ -138,10 +138,10 @@ type move struct {
 	do action
 }
 
-// lifeTable returns the transition table. A trigger for which a state has no entry changes
-// nothing. Such triggers are late or repeated commands, and frames that the worker sent before
-// it received a command. Commands are repeated when the job manager sends them again on a new
-// connection.
+// lifeTable returns the transition table. A trigger that no call of set or stay mentions for a
+// state changes nothing in that state. Such triggers are late or repeated commands, and frames
+// that the worker sent before it received a command. Commands are repeated when the job manager
+// sends them again on a new connection.
 func lifeTable() (t [states][triggers]move) {
 	for s := range t {
 		for h := range t[s] {
@@ -160,7 +160,7 @@ func lifeTable() (t [states][triggers]move) {
 	}
 	silent := []state{starting, building}
 	working := []state{idle, preparing, prepared, running, done, committing, committed}
-	active := append(append([]state{}, silent...), working...) // the process runs and was not told to end
+	active := append(append([]state{}, silent...), working...) // the process runs and got no command to end
 	alive := append(append([]state{}, active...), cancelling)
 
 	set(fetched, launch, starting, fetching)
@@ -189,14 +189,14 @@ func lifeTable() (t [states][triggers]move) {
 	set(saidFailed, report, leaving, finishingCommit)
 	stay(saidBulk, deliver, building)
 	stay(saidBulk, deliver, working...)
-	// Reports that the worker sent before it received Cancel are still true, so they are passed
-	// on.
+	// Frames that the worker sent before it received Cancel are still true, so they are passed
+	// on to the job manager.
 	for _, h := range []trigger{saidReady, saidPrepared, saidFinished, saidCommitted} {
 		stay(h, report, cancelling)
 	}
 
 	// Commands. A command that comes too early is a fault of the job manager. The worker is
-	// killed then, because otherwise it would wait for ever.
+	// then killed, because otherwise it would wait for ever.
 	for _, h := range []trigger{toldPrepare, toldStart, toldCommit} {
 		set(h, giveUp, killed, fetching)
 		set(h, kill, killed, silent...)

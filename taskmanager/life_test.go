@@ -40,7 +40,7 @@ func printLife() string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// TestLifeTable compares the whole transition table with the reviewed one in testdata.
+// TestLifeTable compares the whole transition table with the reviewed table in testdata.
 func TestLifeTable(t *testing.T) {
 	const path = "testdata/life.txt"
 	if os.Getenv("REWRITE") != "" {
@@ -48,7 +48,7 @@ func TestLifeTable(t *testing.T) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, string(want), printLife(), "run with REWRITE=1 and review the difference")
+	require.Equal(t, string(want), printLife(), "the table must equal the reviewed table; to change that, run with REWRITE=1 and review the difference")
 }
 
 // TestLifeRules checks properties that all entries of the transition table must have.
@@ -59,22 +59,22 @@ func TestLifeRules(t *testing.T) {
 			m := table[s][h]
 			at := fmt.Sprintf("%s, %s: %s (%s)", s, h, m.to, m.do)
 			if s == gone {
-				require.Equal(t, move{gone, none}, m, "%s: gone is for good", at)
+				require.Equal(t, move{gone, none}, m, "%s: no trigger may change the state gone", at)
 			}
-			require.Equal(t, m.do == end, s != gone && m.to == gone, "%s: the end is told on the way to gone alone", at)
-			require.Equal(t, m.do == kill || m.do == giveUp, s != killed && m.to == killed, "%s: killed when it is killed", at)
+			require.Equal(t, m.do == end, s != gone && m.to == gone, "%s: the action end belongs to moves into gone, and only to them", at)
+			require.Equal(t, m.do == kill || m.do == giveUp, s != killed && m.to == killed, "%s: the actions kill and give up belong to moves into killed, and only to them", at)
 			if m.do == giveUp {
 				require.Equal(t, fetching, s, at)
 			}
 			if m.do == kill || m.do == relay || m.do == drop || m.do == report || m.do == deliver {
-				require.NotContains(t, []state{fetching, killed, gone}, s, "%s: there is no process", at)
+				require.NotContains(t, []state{fetching, killed, gone}, s, "%s: the action needs a process, and in this state there is none", at)
 			}
 			if m.do == launch {
 				require.Equal(t, fetching, s, at)
 			}
 			if m.do == relay || m.do == drop {
 				require.True(t, h >= toldPrepare && h <= toldExit, at)
-				require.NotEqual(t, s, m.to, "%s: a command is relayed once", at)
+				require.NotEqual(t, s, m.to, "%s: a move that relays a command must change the state, so that a repeated command is not relayed", at)
 			}
 			if m.do == report || m.do == deliver {
 				require.True(t, h >= saidBeat && h <= saidFailed, at)

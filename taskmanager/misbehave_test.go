@@ -19,14 +19,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestEnds ends workers in every way in which user code can end them, and compares the
-// failures.
+// TestEnds ends workers in every way in which user code can end a worker, and compares the
+// failures with the expected failures.
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		script  string
 		kind    wire.FailureKind
-		message []string // parts of the message
+		message []string // texts that the failure's message must contain
 		code    int
 		signal  string
 		last    string // expected last line of output; "" accepts any line
@@ -54,8 +54,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestEndsEarly has workers that end or misbehave before they are ready, and compares the
-// failures.
+// TestEndsEarly runs workers that end or misbehave before they are ready, and compares the
+// failures with the expected failures.
 func TestEndsEarly(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -87,7 +87,7 @@ func TestOutOfMemory(t *testing.T) {
 	f := b.ended(t)
 	require.NotNil(t, f)
 	require.Equal(t, wire.UserFailure, f.Kind)
-	require.NotEqual(t, 96, f.ExitCode, "the limit was not set")
+	require.NotEqual(t, 96, f.ExitCode, "the worker must be able to set its memory limit, or the test proves nothing")
 	if !testsize.Race { // with the race detector, the runtime fails with another message
 		require.Contains(t, f.Message, "fatal error: ")
 		require.Contains(t, f.Message, "memory")
@@ -105,8 +105,8 @@ func TestStopped(t *testing.T) {
 	require.Equal(t, "killed", f.Signal)
 }
 
-// TestStoppedEarly stops (SIGSTOP) a worker before its first frame. That must be noticed long
-// before the limit for the first frame.
+// TestStoppedEarly requires that a worker that is stopped (SIGSTOP) before its first frame is
+// killed long before the time limit for the first frame.
 func TestStoppedEarly(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -135,7 +135,7 @@ func TestNeverReady(t *testing.T) {
 	b.deploy(t, "never-ready")
 	b.await(t, "the worker in heartbeats", func() bool { return b.beats > 10 })
 	b.command(t, wire.WorkerCommand{Kill: &wire.Kill{}})
-	require.Nil(t, b.ended(t), "it ended as told")
+	require.Nil(t, b.ended(t), "a worker that ends after the command to end must have no failure")
 }
 
 func TestNeverSpeaks(t *testing.T) {
@@ -155,7 +155,7 @@ func TestFailed(t *testing.T) {
 	require.Equal(t, &wire.Failure{
 		Kind: wire.UserFailure, Message: "no such column", TaskManager: "tm", ExitCode: -1, LastLines: []string{"about to fail"},
 	}, e.Failed)
-	require.Nil(t, b.ended(t), "why it ended was said")
+	require.Nil(t, b.ended(t), "a worker that has reported Failed must have no failure in Ended")
 	require.Equal(t, "about to fail\n", b.text())
 }
 
@@ -192,11 +192,11 @@ func TestGarbageOutput(t *testing.T) {
 	b.ready(t)
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
 	require.Nil(t, b.ended(t))
-	require.Equal(t, "\x00\xff\x1b[2J garbage \xfe\r\n\n", b.text(), "as it was written")
+	require.Equal(t, "\x00\xff\x1b[2J garbage \xfe\r\n\n", b.text(), "the output must be delivered as it was written")
 }
 
-// TestFlood has a worker that writes 7 MB to its output while the job manager reads nothing.
-// The worker must not wait for the job manager.
+// TestFlood requires that a worker that writes 7 MB to its output does not wait for the job
+// manager, which reads nothing.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	jm := newFakeJobManager(t)
@@ -214,8 +214,8 @@ func TestFlood(t *testing.T) {
 	require.Less(t, len(b.text()), 2<<20)
 }
 
-// TestFloodIsCounted has a worker that writes output faster than the job manager reads it. The
-// log must state how much output was dropped.
+// TestFloodIsCounted requires that, if a worker writes output faster than the job manager reads
+// it, the log says how much output was dropped.
 func TestFloodIsCounted(t *testing.T) {
 	b := launched(t)
 	b.begin(t, "flood")
@@ -244,8 +244,8 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-// TestChild has a worker that leaves behind a child process with open descriptors of the
-// worker's pipes.
+// TestChild requires that a worker ends although it leaves behind a child process that has the
+// worker's pipes open.
 func TestChild(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"group", "session"} {
@@ -282,7 +282,7 @@ func TestProgressIsThrottled(t *testing.T) {
 	}
 	require.NotEmpty(t, rows)
 	require.IsIncreasing(t, rows)
-	require.EqualValues(t, 5000, rows[len(rows)-1], "the last one is told before Finished")
+	require.EqualValues(t, 5000, rows[len(rows)-1], "the last progress must be reported before Finished")
 	require.LessOrEqual(t, len(rows), int(passed/progressEvery)+2)
 }
 

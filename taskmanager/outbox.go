@@ -8,26 +8,26 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// outbox holds the events for the job manager in order: the events that are to be sent, and the
+// outbox holds the events for the job manager in order: events that must still be sent, and
 // events that were sent but are not acknowledged. The acknowledgement of a heartbeat
 // acknowledges all events that were sent before the heartbeat. On a new connection all events
 // that were not acknowledged are sent again; the job manager ignores events that it has
 // received already.
 //
 // outbox also has the list of workers: from its deployment until its Ended is sent, a worker is
-// listed in every heartbeat. The memory of an outbox is bounded, because a worker has few
-// events besides its progress, each of them once, and of waiting progress only the last is
+// listed in every heartbeat. The memory of an outbox is bounded: a worker has few events other
+// than progress, each of which occurs once, and only the last waiting progress of a worker is
 // kept.
 type outbox struct {
 	mu             sync.Mutex
-	next           uint64 // number of the last event; events are numbered from 1
+	next           uint64 // number of the last event that was put; events are numbered from 1
 	waiting        []event
 	unacknowledged []event // sent but not acknowledged
 	running        map[wire.WorkerRef]bool
 
 	beatDue bool
 	beats   uint64            // number of the last heartbeat
-	marks   map[uint64]uint64 // for each unacknowledged heartbeat, the number of the last event before it
+	marks   map[uint64]uint64 // number of an unacknowledged heartbeat -> number of the last event that was sent before it
 	leave   *wire.Leave
 	left    bool
 	more    chan struct{} // holds a token when there may be something to send
@@ -57,8 +57,8 @@ func (o *outbox) deployed(ref wire.WorkerRef) {
 	o.running[ref] = true
 }
 
-// put appends an event. If it is progress and the last waiting event of the worker is progress
-// too, it replaces that event.
+// put appends an event. If e is progress and the last waiting event of the same worker is
+// progress too, e replaces that event.
 func (o *outbox) put(e wire.WorkerEvent) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,8 +79,9 @@ func (o *outbox) put(e wire.WorkerEvent) {
 }
 
 // forget drops all events that are not acknowledged, except for Ended and Failed. It is called
-// when the job manager normally considers the workers lost. But if the job manager was itself
-// stopped for a while, it does not, and must learn why the workers ended.
+// when the job manager normally considers the workers lost. But if the job manager's process
+// was stopped for a while, the job manager does not consider them lost, and must learn why they
+// ended.
 func (o *outbox) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,7 +113,7 @@ func (o *outbox) reconnect() []wire.WorkerRef {
 	defer o.mu.Unlock()
 	for _, e := range o.unacknowledged {
 		if e.Ended != nil {
-			o.running[e.WorkerRef] = true // listed until its Ended is sent again
+			o.running[e.WorkerRef] = true // list the worker until its Ended is sent again
 		}
 	}
 	o.waiting, o.unacknowledged = append(o.unacknowledged, o.waiting...), nil
@@ -135,7 +136,7 @@ func (o *outbox) refs() []wire.WorkerRef {
 }
 
 // pop removes and returns the next message to send, or nil if there is none. A heartbeat is
-// sent before all other messages, and a Leave after all others.
+// sent before all other messages. A Leave is sent after all other messages.
 func (o *outbox) pop() *wire.FromTaskManager {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -153,7 +154,7 @@ func (o *outbox) pop() *wire.FromTaskManager {
 		if e.Ended != nil {
 			delete(o.running, e.WorkerRef)
 		}
-		if e.Progress == nil { // lost progress need not be sent again, as newer progress will follow
+		if e.Progress == nil { // lost progress need not be sent again, because newer progress will follow
 			o.unacknowledged = append(o.unacknowledged, e)
 		}
 		return &wire.FromTaskManager{Worker: &e.WorkerEvent}
@@ -165,7 +166,7 @@ func (o *outbox) pop() *wire.FromTaskManager {
 }
 
 // lastTold returns the number of the last event that was sent and not acknowledged, or 0 if
-// there is none.
+// there is no such event.
 func (o *outbox) lastTold() uint64 {
 	if len(o.unacknowledged) == 0 {
 		return 0

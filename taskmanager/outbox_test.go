@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestOutbox runs the scripts in testdata/outbox. Each command prints its result.
+// TestOutbox runs the scripts in testdata/outbox and compares what each command prints.
 func TestOutbox(t *testing.T) {
 	datadriven.Walk(t, "testdata/outbox", func(t *testing.T, path string) {
 		o := newOutbox()
@@ -93,8 +93,8 @@ func printTold(o *outbox) string {
 	return out.String()
 }
 
-// TestOutboxIsBounded requires that the outbox stays small while the job manager is not
-// connected for a long time, or acknowledges nothing.
+// TestOutboxIsBounded requires that the outbox stays small if the job manager is not connected
+// for a long time or acknowledges nothing.
 func TestOutboxIsBounded(t *testing.T) {
 	o := newOutbox()
 	for i := range 10_000 {

@@ -11,26 +11,26 @@ import (
 
 // Bounds on the parts of a worker's output that are kept.
 const (
-	maxLine    = 16 << 10  // bytes of a line that are passed on; the rest of the line is dropped
-	maxTail    = 1 << 10   // bytes that are kept of each of the last lines
+	maxLine    = 16 << 10  // largest number of bytes of a line that are passed on; the rest of the line is dropped
+	maxTail    = 1 << 10   // largest number of bytes that are kept of each of the last lines
 	tailLines  = 50        // number of last lines that are kept
-	crashLines = 40        // number of lines that are kept from the first line of a crash on
-	maxPending = 256 << 10 // bytes that wait to be passed on
-	maxChunk   = 64 << 10  // bytes that are passed on at once; a longer line is still passed on whole
+	crashLines = 40        // largest number of lines that are kept of a crash report
+	maxPending = 256 << 10 // largest number of bytes of lines that wait to be passed on
+	maxChunk   = 64 << 10  // largest number of bytes that are passed on in one piece
 )
 
 // output collects what a worker writes to its standard output and error, line by line. It
-// always reads everything, so that output never makes a worker wait; lines that are not fetched
-// in time are dropped and counted.
+// always reads everything, so that output never makes a worker wait. If too many lines wait to
+// be taken, further lines are dropped and counted.
 type output struct {
 	mu      sync.Mutex
 	line    []byte // the part of the current line that is kept
-	cut     int    // bytes of the current line that were dropped
+	cut     int    // number of bytes of the current line that were dropped
 	pending []byte // whole lines for the job manager
 	lost    counted
-	tail    []string // ring of the last lines; the oldest is at index next
+	tail    []string // ring buffer of the last lines; once it is full, the oldest line is at index next
 	next    int
-	crash   []string // lines from the last "panic: " or "fatal error: " on
+	crash   []string // first lines of the last crash report; see crashes
 	more    chan struct{}
 }
 
@@ -95,8 +95,8 @@ func (o *output) endLine() {
 	}
 }
 
-// remember stores a line as one of the last lines, and of the lines of a crash if it belongs to
-// one.
+// remember stores a line as one of the last lines. If the line belongs to a crash report, it
+// also stores the line in crash.
 func (o *output) remember(line string) {
 	if len(o.tail) < tailLines {
 		o.tail = append(o.tail, line)
@@ -112,9 +112,9 @@ func (o *output) remember(line string) {
 	}
 }
 
-// take removes and returns lines to be passed on, or nil if there are none. If lines were
-// dropped after those that wait, take returns, when no more lines wait, a line that says how
-// much was dropped.
+// take removes and returns lines to be passed on, or nil if there are no such lines. If lines
+// were dropped after the waiting lines, then once the waiting lines are taken, take returns a
+// line that says how much was dropped.
 func (o *output) take() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -152,8 +152,8 @@ func (o *output) lastLines() []string {
 	return append(append([]string(nil), o.tail[o.next:]...), o.tail[:o.next]...)
 }
 
-// crashed returns the first lines of the program's output from its last crash on, or nil if it
-// did not crash.
+// crashed returns the first lines of the last crash report in the output, or nil if there is
+// none.
 func (o *output) crashed() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

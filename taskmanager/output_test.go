@@ -53,7 +53,7 @@ func TestOutputCutsLines(t *testing.T) {
 }
 
 // TestOutputAtRandom writes lines in pieces of any size and takes them at random times. Every
-// line must be returned in order, or be counted as dropped at the place where it is missing.
+// line must be returned in order, or be counted as dropped in the note that takes its position.
 func TestOutputAtRandom(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := newOutput()

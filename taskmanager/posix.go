@@ -45,8 +45,8 @@ func readable(f *os.File) bool {
 }
 
 // busy reports whether err means that an executable could not be started because a process has
-// it open for writing. A process that was forked while the file was being written has it open
-// until it executes its own program.
+// it open for writing. A process that was forked while the file was being written has the file
+// open until it executes its own program.
 func busy(err error) bool { return errors.Is(err, syscall.ETXTBSY) }
 
 // endedBy converts the state of a process that was reaped to an Exit.

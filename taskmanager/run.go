@@ -17,10 +17,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Run offers the slots of this machine to the job manager until the context is done. It fails
-// if the job manager refuses the task manager for good. While there is no connection to the job
-// manager, Run tries to connect again. When Run returns, the workers have ended and their
-// directories are removed.
+// Run offers the slots of this machine to the job manager until the context is done. It returns
+// a *RefusedError if the job manager refuses the task manager for good. While there is no
+// connection to the job manager, Run tries to connect again. When Run returns, the workers have
+// ended and their directories are removed.
 func Run(ctx context.Context, config Config) (err error) {
 	c, err := config.complete()
 	if err != nil {
@@ -97,7 +97,7 @@ type manager struct {
 	tasks       sync.WaitGroup // goroutines of the workers
 	stops       chan struct{}  // closed when the task manager stops
 	broke       string         // why the previous connection ended; used only by converse
-	renewed     chan struct{}  // holds a token when the lease was renewed by a registration
+	renewed     chan struct{}  // holds a token when a registration has renewed the lease
 
 	mu       sync.Mutex
 	workers  map[wire.WorkerRef]*worker
@@ -107,13 +107,13 @@ type manager struct {
 	leased   bool                    // the lease runs: it was renewed and has not lapsed
 	cut      context.CancelCauseFunc // breaks the current connection; nil if there is none
 	joined   bool                    // the task manager is registered on the current connection
-	ailing   string                  // why it takes no work, as last sent; used only by sendLoop
+	ailing   string                  // why the task manager takes no work, as the last heartbeat said; used only by sendLoop
 }
 
 // leaveTimeout bounds how long the sending of the Leave may take.
 const leaveTimeout = 2 * time.Second
 
-// run keeps up the connection until the context is done. Then it ends the workers, sends the
+// run maintains the connection until the context is done. Then it ends the workers, sends the
 // Leave, and closes the connection.
 func (m *manager) run(ctx context.Context) error {
 	talking, stopTalking := context.WithCancel(context.WithoutCancel(ctx))
@@ -126,7 +126,7 @@ func (m *manager) run(ctx context.Context) error {
 	defer stopTalking()
 
 	select {
-	case err := <-ended: // the job manager has refused this task manager finally
+	case err := <-ended: // the job manager has refused this task manager for good
 		m.stop()
 		return err
 	case <-ctx.Done():
@@ -203,8 +203,8 @@ func (m *manager) deploy(d *wire.Deployment) {
 	}
 }
 
-// refuse reports Ended for a worker that does not exist, in answer to a deployment that failed
-// or to a command. f may be nil.
+// refuse reports Ended with failure f, which may be nil, for a worker that does not exist. It
+// is the answer to a deployment that failed or to a command.
 func (m *manager) refuse(ref wire.WorkerRef, f *wire.Failure) {
 	if f != nil {
 		f.Worker, f.TaskManager, f.ExitCode = ref.Worker, m.Name, -1

@@ -23,7 +23,7 @@ type scripted struct {
 	d   *wire.Deployment
 }
 
-// workerMain is the main of the test binary as a worker.
+// workerMain is the main function of the test binary when it runs as a worker.
 func workerMain() {
 	raw := os.NewFile(wire.WorkerWrites, "reports")
 	w := &scripted{
@@ -75,8 +75,8 @@ func (w *scripted) next() *wire.ToWorker {
 	return m
 }
 
-// followOrders behaves as a normal worker. Between Start and Finished it sends the given number
-// of pieces of collected rows.
+// followOrders behaves as a normal worker. Between Start and Finished it sends pieces of
+// collected rows; collected is the number of pieces.
 func (w *scripted) followOrders(collected int) {
 	w.beats()
 	w.ready()
@@ -102,8 +102,8 @@ func (w *scripted) followOrders(collected int) {
 	}
 }
 
-// started behaves as a normal worker until it runs. It is the first part of scripts that
-// misbehave while they run.
+// started behaves as a normal worker until it has received Start. It is the first part of
+// scripts that misbehave while they run.
 func (w *scripted) started() {
 	w.beats()
 	w.ready()

@@ -9,16 +9,17 @@ import (
 // parts is the number of turns into which a time limit is divided.
 const parts = 16
 
-// newTurns returns a clock, started at now, that measures limits of at least limit in turns. A
-// turn lasts a sixteenth of limit, but at least 1 ms.
+// newTurns returns a clock that starts at now and counts time in turns. A turn lasts a
+// sixteenth of limit, but at least 1 ms. The clock can measure time limits of limit or more.
 func newTurns(limit, now time.Duration) silence.Clock {
 	c := silence.NewClock(max(limit/parts, time.Millisecond))
 	c.Begin(now)
 	return c
 }
 
-// lease measures how long ago the last acknowledged heartbeat was sent. That is the latest
-// moment at which the job manager certainly knows this task manager to have been alive.
+// lease measures how long ago the last acknowledged heartbeat was sent. The job manager
+// certainly knows that this task manager was alive when it sent that heartbeat, but not that it
+// was alive later.
 type lease struct {
 	limit time.Duration // age at which the lease lapses
 	age   time.Duration // time in turns since the last acknowledged heartbeat was sent
@@ -28,11 +29,11 @@ type lease struct {
 // beat is a heartbeat that was sent.
 type beat struct {
 	number uint64
-	age    time.Duration // time in turns since it was sent
+	age    time.Duration // time in turns since the heartbeat was sent
 }
 
 // maxBeats bounds the unacknowledged heartbeats that are recorded. Acknowledgements of later
-// heartbeats are ignored. The lease has lapsed long before there are so many.
+// heartbeats are ignored. The lease lapses long before so many heartbeats are unacknowledged.
 const maxBeats = 1024
 
 // renew starts the lease again with age 0, after a registration.
@@ -46,7 +47,7 @@ func (l *lease) beats(number uint64) {
 }
 
 // acknowledged records that the job manager has received the heartbeat with this number, and
-// therefore all before it.
+// therefore all earlier heartbeats.
 func (l *lease) acknowledged(number uint64) {
 	for i := len(l.sent) - 1; i >= 0; i-- {
 		if l.sent[i].number == number {
@@ -61,7 +62,7 @@ func (l *lease) acknowledged(number uint64) {
 // will not be acknowledged any more.
 func (l *lease) lost() { l.sent = nil }
 
-// tick advances the lease by the time passed.
+// tick advances the lease by the duration passed.
 func (l *lease) tick(passed time.Duration) {
 	l.age += passed
 	for i := range l.sent {

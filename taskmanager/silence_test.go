@@ -24,19 +24,19 @@ func TestLease(t *testing.T) {
 	l.beats(2)
 	l.tick(4 * s)
 	require.False(t, l.lapsed())
-	l.acknowledged(1) // sent 8 s ago
+	l.acknowledged(1) // heartbeat 1 was sent 8 s ago
 	l.tick(1 * s)
 	require.False(t, l.lapsed())
-	l.acknowledged(2) // 5 s ago
-	l.acknowledged(1) // a late acknowledgement
-	l.acknowledged(7) // heartbeat 7 was never sent
+	l.acknowledged(2) // heartbeat 2 was sent 5 s ago
+	l.acknowledged(1) // a late acknowledgement must change nothing
+	l.acknowledged(7) // heartbeat 7 was never sent, so its acknowledgement must change nothing
 	l.tick(4 * s)
 	require.False(t, l.lapsed())
 	l.beats(3)
 	l.lost()
 	l.acknowledged(3)
 	l.tick(1 * s)
-	require.True(t, l.lapsed(), "what was acknowledged last was sent 10 s ago")
+	require.True(t, l.lapsed(), "the lease must lapse 10 s after the last acknowledged heartbeat was sent")
 	l.renew(10 * s)
 	require.False(t, l.lapsed())
 	for i := range uint64(5000) {
@@ -50,7 +50,7 @@ func TestBackoff(t *testing.T) {
 	full := firstWait
 	for range 20 {
 		wait := a.wait()
-		require.Equal(t, wait, b.wait(), "a function of the seed")
+		require.Equal(t, wait, b.wait(), "two backoffs with the same seed must have the same waits")
 		require.GreaterOrEqual(t, wait, full/2)
 		require.LessOrEqual(t, wait, full)
 		full = min(2*full, lastWait)

@@ -12,8 +12,8 @@ import (
 )
 
 // workerAttr returns attributes with which a worker leads a new process group, so that its
-// child processes can be killed with it. The kernel kills the worker when the thread that
-// started it ends.
+// child processes can be killed together with it. The attributes also make the kernel kill the
+// worker when the thread that started it ends.
 func workerAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
@@ -51,7 +51,7 @@ func machineMemory() int64 {
 	}
 	total := int64(uint64(info.Totalram) * uint64(info.Unit))
 	for _, path := range []string{
-		groupFile("", "memory.max"), "/sys/fs/cgroup/memory.max", // the second is the container's
+		groupFile("", "memory.max"), "/sys/fs/cgroup/memory.max", // the second file is the root of the control groups that a container sees
 		groupFile("memory", "memory.limit_in_bytes"), "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 	} {
 		text, err := os.ReadFile(path)

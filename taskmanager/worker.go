@@ -27,11 +27,11 @@ type workerEnv struct {
 }
 
 const (
-	// progressEvery is the least time between two reports of a worker's progress.
+	// progressEvery is the shortest time between two reports of a worker's progress.
 	progressEvery = 100 * time.Millisecond
 	// drainTime bounds the time for reading the rest of the output of a process that has ended.
-	// Reading would take longer only if a child process that left the process group still has
-	// the pipes open.
+	// Reading takes longer only if a child process that left the process group still has the
+	// pipes open.
 	drainTime = time.Second
 )
 
@@ -43,7 +43,7 @@ type worker struct {
 	deployment wire.Deployment
 	log        hclog.Logger
 	orders     chan order
-	over       chan struct{} // closed when the worker is gone and its Ended is in the outbox
+	over       chan struct{} // closed when the worker has ended and its Ended is in the outbox
 
 	// ---
 	ctx    context.Context // context of the fetch and of the deliveries
@@ -51,24 +51,24 @@ type worker struct {
 	tasks  sync.WaitGroup // goroutines of the worker
 
 	state   state
-	failure *wire.Failure // why the worker was killed; nil if it was told to end
+	failure *wire.Failure // why the worker was killed or failed; nil if it ended after a command to end
 
 	got     chan gotArtifact
 	release func()  // releases the artifact; nil before it is acquired
 	path    string  // directory of the worker; "" before it is made
 	process Process // nil before it is started
-	pipes   pipes   // our ends
+	pipes   pipes   // the task manager's ends of the pipes
 	out     *output
-	outEnd  chan struct{} // closed when all output was read; nil after that was noticed
+	outEnd  chan struct{} // closed when all output was read; run then sets it to nil
 	outgo   chan *wire.ToWorker
 	unsent  chan error // error of a message that could not be sent although the worker's process still runs
 	exits   chan ended
 	exit    *ended // not nil once the process has ended
 
 	delivery *deliverer
-	broken   <-chan error // receives why rows or text were lost; delivery.broken
+	broken   <-chan error // delivery.broken, which receives the error that rows or text were lost
 	frames   chan frame
-	read     bool // all frames were read
+	read     bool // whether all frames were read
 	held     *heldFrame
 
 	progress     *wire.Progress // progress that waits until the next report is due
@@ -77,8 +77,8 @@ type worker struct {
 
 	turns      silence.Clock
 	inState    time.Duration // time in turns since the worker entered its state
-	sinceFrame time.Duration // since the last frame, in turns in which frames were read
-	sinceExit  time.Duration // since the process ended, in turns in which frames were read
+	sinceFrame time.Duration // time since the last frame, counting only turns in which no frame was held
+	sinceExit  time.Duration // time since the process ended, counting only turns in which no frame was held
 }
 
 // order is an instruction to the goroutine of a worker: a command of the job manager, or the
@@ -94,7 +94,7 @@ type gotArtifact struct {
 	err     error
 }
 
-// ended has the results of waiting for a process: how it ended, and the error of the wait.
+// ended has the results of Process.Wait: how the process ended, and the error of waiting.
 type ended struct {
 	Exit
 	err error
@@ -117,12 +117,12 @@ func newWorker(w *workerEnv, d *wire.Deployment) *worker {
 		orders: make(chan order, 16), over: make(chan struct{}),
 		ctx: ctx, cancel: cancel,
 		got: make(chan gotArtifact, 1), out: newOutput(),
-		outgo:  make(chan *wire.ToWorker, 8), // a worker never gets more messages
+		outgo:  make(chan *wire.ToWorker, 8), // a worker never gets more than 8 messages, so sending never blocks
 		unsent: make(chan error, 1), exits: make(chan ended, 1), frames: make(chan frame),
 	}
 }
 
-// give sends an order to the goroutine of the worker, unless the worker is gone.
+// give sends an order to the goroutine of the worker, unless the worker has ended.
 func (w *worker) give(o order) {
 	select {
 	case w.orders <- o:
@@ -217,7 +217,7 @@ func (w *worker) step(h trigger, p payload) {
 	}
 }
 
-// kill kills the process, for the reason why. Frames that were not processed yet are dropped.
+// kill kills the process and stores why, the reason. A frame that is held is dropped.
 func (w *worker) kill(why *wire.Failure) {
 	w.failure = why
 	if why != nil {
@@ -230,8 +230,8 @@ func (w *worker) kill(why *wire.Failure) {
 	w.held = nil
 }
 
-// reason returns the failure of a worker that is killed upon trigger h in the given state. It
-// is given if that is not nil, and nil if the worker was told to end.
+// reason returns the failure of a worker that is killed upon trigger h in state in. If given is
+// not nil, reason returns given. If the worker got the command to end, reason returns nil.
 func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure {
 	if given != nil {
 		return given
@@ -253,14 +253,15 @@ func (w *worker) reason(h trigger, in state, given *wire.Failure) *wire.Failure 
 	case h == ranOut:
 		w.log.Warn("the worker did not end as it was told, and is killed", "after", w.Grace)
 	}
-	return nil // the worker was told to end, and ends
+	return nil // the worker got the command to end, so its end is not a failure
 }
 
-// otherVersion is the end of a message about a breach of the protocol. It names the possible
-// causes.
+// otherVersion is the last part of a message about a breach of the protocol. It names the
+// possible causes.
 const otherVersion = "is it built with another version of Superstep than the cluster, or does user code write to file descriptor 4?"
 
-// causeOfExit returns why a process ended without being killed, or nil if it was told to end.
+// causeOfExit returns why the process ended without being killed by the task manager, or nil if
+// it ended as expected.
 func (w *worker) causeOfExit() *wire.Failure {
 	if w.exit.err != nil {
 		w.log.Error("the end of the worker's process", "pid", w.process.PID(), "error", w.exit.err)
@@ -268,7 +269,8 @@ func (w *worker) causeOfExit() *wire.Failure {
 	return ending{exit: w.exit.Exit, in: w.state, crash: w.out.crashed(), own: w.runsOwnExecutable()}.failure()
 }
 
-// tick advances the worker's timers to now and reports time limits that have passed.
+// tick advances the worker's timers to now. If a time limit has passed, it calls step with the
+// trigger.
 func (w *worker) tick(now time.Duration) {
 	passed := w.turns.Tick(now)
 	w.inState += passed
@@ -305,8 +307,8 @@ func (w *worker) tick(now time.Duration) {
 	}
 }
 
-// unheard reports whether the worker has really sent no frame, so that none waits to be read by
-// this process.
+// unheard reports whether no frame of the worker waits to be read or passed on. If it finds a
+// frame, it processes the frame.
 func (w *worker) unheard() bool {
 	if w.held != nil {
 		return false
@@ -350,8 +352,8 @@ func (w *worker) finish() {
 	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f}})
 }
 
-// withOrigin returns a copy of f with the names of worker and task manager, and the last lines of
-// output.
+// withOrigin returns a copy of f with the number of the worker, the name of the task manager,
+// and the last lines of the worker's output.
 func (w *worker) withOrigin(f *wire.Failure) *wire.Failure {
 	signed := *f
 	signed.Worker, signed.TaskManager = w.ref.Worker, w.Name

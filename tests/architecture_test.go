@@ -25,7 +25,8 @@ const module = "github.com/superstep-ml/superstep"
 // of the packages that matching packages may import.
 type importTable map[string][]string
 
-// readImportTable reads the fenced block of a document that is marked "imports".
+// readImportTable reads the import table from doc. The table is in the fenced block that is
+// marked "imports".
 func readImportTable(doc string) (importTable, error) {
 	_, rest, ok := strings.Cut(doc, "```imports\n")
 	if !ok {
@@ -133,7 +134,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 	require.Greater(t, len(packages), 10)
 	for path, imports := range packages {
 		if path == "tests" || strings.HasSuffix(path, "/batchtest") {
-			continue // these packages are only for tests
+			continue // these packages are only used by tests
 		}
 		for _, v := range table.violations(path, imports) {
 			t.Errorf("%s; docs/architecture.md does not allow it", v)
@@ -144,11 +145,12 @@ func TestImportsFollowTheTable(t *testing.T) {
 		for path := range packages {
 			found = found || matches(pattern, path)
 		}
-		require.True(t, found, "the table names %s, which does not exist", pattern)
+		require.True(t, found, "%s is in the table, so a package must match it", pattern)
 	}
 }
 
-// TestImportTableCatches requires that importTable.violations finds a violation.
+// TestImportTableCatches requires that importTable.violations finds an import that the table
+// does not allow.
 func TestImportTableCatches(t *testing.T) {
 	table := importTable{"shared": nil, "engine": {"shared"}, "examples/...": {"engine"}}
 	require.Equal(t, []string{"shared imports engine"}, table.violations("shared", []string{"engine"}))

@@ -35,7 +35,7 @@ var variableBits = map[string]bool{
 	"J0": true, "J1": true, "Jn": true, "Y0": true, "Y1": true, "Yn": true, "FMA": true,
 }
 
-// forbiddenImports maps packages on which results must not depend to the reason.
+// forbiddenImports has the packages on which results must not depend, each with the reason.
 var forbiddenImports = map[string]string{
 	"math/rand":       "draws must be functions of seed, purpose, shard, step and index: use sharding.Random",
 	"math/rand/v2":    "draws must be functions of seed, purpose, shard, step and index: use sharding.Random",
@@ -47,16 +47,16 @@ var forbiddenImports = map[string]string{
 	"golang.org/x/ex": "experimental packages change",
 }
 
-// controlPackages has packages that compute no results, so that the rules do not apply to them.
-// Some need secrets, identities and waits that differ from run to run. Others inject faults of
-// disks and connections, only for tests.
+// controlPackages has packages that compute no results, so the rules do not apply to them. Some
+// of these packages need secrets, identities and waits that differ from run to run. The other
+// packages inject faults of disks and connections for tests.
 var controlPackages = []string{
 	module + "/internal/security", module + "/internal/transport/membership", module + "/internal/peerlink",
 	module + "/jobmanager", module + "/taskmanager", module + "/internal/disk/faultydisk",
 	module + "/internal/transport/middlebox",
 }
 
-// checkArithmetic returns messages about the violations of the rules in a file. Files named
+// checkArithmetic returns a message for each violation of the rules in a file. Files named
 // plot.go may import gonum, because plots are not results.
 func checkArithmetic(fset *token.FileSet, file *ast.File, info *types.Info) []string {
 	var found []string
@@ -107,7 +107,7 @@ func isFloatProduct(e ast.Expr, info *types.Info) bool {
 	switch t := tv.Type.Underlying().(type) {
 	case *types.Basic:
 		return t.Info()&(types.IsFloat|types.IsComplex) != 0
-	case *types.Interface: // a type parameter: its constraint decides
+	case *types.Interface: // a type parameter, which may be a floating-point type if its constraint admits one
 		return tv.Type != nil && mayBeFloat(t)
 	}
 	return false
@@ -209,9 +209,9 @@ var fusedAt = regexp.MustCompile(`(?m)^fmahash triggered (\S+:\d+:\d+)`)
 
 // fusedIn compiles packages for a target and returns the positions where the compiler fuses a
 // product with a sum, in files whose import path begins with prefix. The flag -d=fmahash makes
-// the compiler report them, which takes a hundredth of the time of an assembly listing. go list
-// -export compiles commands without linking them. Other modules are compiled without inlining,
-// which is quicker.
+// the compiler report these positions, which takes a hundredth of the time of an assembly
+// listing. fusedIn uses go list -export, because it compiles commands without linking them. It
+// compiles other modules without inlining, which takes less time.
 func fusedIn(t *testing.T, dir, prefix string, env []string, paths ...string) []string {
 	t.Helper()
 	cmd := proctest.Command("go", append([]string{"list", "-export", "-trimpath", "-gcflags=all=-dwarf=false -l", "-gcflags=-dwarf=false -d=fmahash=vy"}, paths...)...)
@@ -229,9 +229,9 @@ func fusedIn(t *testing.T, dir, prefix string, env []string, paths ...string) []
 }
 
 // TestNoFusedMultiplyAdd requires that the compiler fuses no product with a sum. It compiles
-// all packages for arm64. There the compiler fuses products with both sums and differences,
-// while for amd64 it fuses them only with sums. So for amd64 the test compiles only packages
-// whose files differ from those for arm64.
+// all packages for arm64. For arm64 the compiler fuses products with both sums and differences,
+// but for amd64 only with sums. So for amd64 the test compiles only packages whose files differ
+// from the files for arm64.
 func TestNoFusedMultiplyAdd(t *testing.T) {
 	t.Parallel()
 	arm64, amd64 := []string{"GOARCH=arm64", "CGO_ENABLED=0"}, []string{"GOARCH=amd64", "GOAMD64=v3", "CGO_ENABLED=0"}

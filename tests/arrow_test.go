@@ -20,7 +20,8 @@ import (
 // arrowPath is the prefix of the import paths of Arrow.
 const arrowPath = "github.com/apache/arrow/"
 
-// exposed returns the places where exported declarations of a file refer to types of Arrow.
+// exposed returns a message for each reference to a type of Arrow in an exported declaration of
+// a file.
 func exposed(set *token.FileSet, file *ast.File) (found []string) {
 	arrow := map[string]bool{}
 	for _, spec := range file.Imports {
@@ -37,7 +38,7 @@ func exposed(set *token.FileSet, file *ast.File) (found []string) {
 	look := func(what string, node ast.Node) {
 		ast.Inspect(node, func(n ast.Node) bool {
 			switch n := n.(type) {
-			case *ast.Field: // of a struct or interface; names of parameters do not matter
+			case *ast.Field: // a field of a struct, a method of an interface or a parameter; only the types of parameters matter
 				exported := len(n.Names) == 0 || slices.ContainsFunc(n.Names, (*ast.Ident).IsExported)
 				return exported
 			case *ast.SelectorExpr:
@@ -100,9 +101,9 @@ func receiver(d *ast.FuncDecl) *ast.Ident {
 	}
 }
 
-// TestArrowIsNotExposed requires that of the public packages only the bridge package refers to
-// types of Arrow in exported declarations. So a program that uses another version of Arrow
-// compiles with all packages except the bridge package.
+// TestArrowIsNotExposed requires that arrowbridge is the only public package whose exported
+// declarations refer to types of Arrow. So a program that uses another version of Arrow
+// compiles with all other packages.
 func TestArrowIsNotExposed(t *testing.T) {
 	root := moduleRoot(t)
 	seen := 0

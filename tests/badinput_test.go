@@ -25,14 +25,14 @@ import (
 )
 
 // This file tests bad input from end to end. Every job reads a file or generates rows, and
-// writes predictions, or rows with WriteCSV. Each has a fault in between. The run must end with
-// an error that says what is wrong and where. It must leave no goroutine, no allocated memory
-// and no new file.
+// writes predictions or rows. Between input and output each job has one fault. The run must end
+// with an error that says what is wrong and where. It must leave no goroutine, no allocated
+// memory and no new file.
 
 // jobDir has the paths of the input and the output of a job.
 type jobDir struct{ input, output string }
 
-// badJob is a job with one fault and the error that is expected.
+// badJob is a job with one fault, and texts of the expected error.
 type badJob struct {
 	name  string
 	input string // text of the input file; if it is empty, there is no file
@@ -87,7 +87,7 @@ var (
 )
 
 // differing builds a job that writes ten rows when it is built for the first time, and eleven
-// the second time.
+// rows when it is built for the second time.
 func differing(b *engine.Builder, w jobDir) {
 	path := w.input + ".builds"
 	text, err := os.ReadFile(path)
@@ -250,7 +250,8 @@ var badJobs = []badJob{
 		says: []string{`"unequal"`, "3", "4", "2"},
 	},
 	{
-		// Only one subtask modifies the object, because others would read what it writes.
+		// The job has only one subtask. If several subtasks modified the object, there would be
+		// a data race.
 		name: "a broadcast object that is modified",
 		build: queued(func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 			return q.Do(func(ctx *comqueue.ComContext) error {
@@ -273,7 +274,7 @@ var badJobs = []badJob{
 	{
 		name: "a directory that cannot be written", input: goodRows,
 		build: func(b *engine.Builder, w jobDir) {
-			below := filepath.Join(w.input, "out.csv") // not possible, because the input is a file
+			below := filepath.Join(w.input, "out.csv") // cannot be created, because the input is a file, not a directory
 			operators.WriteCSV(operators.ReadCSV(b, w.input, operators.CSVOptions{Header: true}), below, operators.CSVWriteOptions{})
 		},
 		says: []string{"in.csv", "out.csv", "not a directory"},
@@ -300,8 +301,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// runBad runs a job in a new directory, requires that it leaves nothing there, and returns the
-// error of the job.
+// runBad runs a job in a new directory and returns the error of the job. It requires that the
+// job leaves no new file in the directory.
 func runBad(t *testing.T, job badJob) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -320,12 +321,12 @@ func runBad(t *testing.T, job badJob) error {
 		job.build(b, w)
 		return nil
 	}), struct{}{}, opts...)
-	require.NoError(t, ctx.Err(), "the run hung: %v", err)
+	require.NoError(t, ctx.Err(), "the run must end within the time limit: %v", err)
 	if err == nil {
 		result.Release()
 	}
-	require.Equal(t, before, programs.Listing(t, dir), "files left behind")
-	require.Empty(t, programs.Listing(t, spill), "temporary files left behind")
+	require.Equal(t, before, programs.Listing(t, dir), "the job must leave no new files")
+	require.Empty(t, programs.Listing(t, spill), "the job must leave no temporary files")
 	return err
 }
 
@@ -336,7 +337,7 @@ func TestFewRows(t *testing.T) {
 	input := filepath.Join(dir, "in.csv")
 	require.NoError(t, os.WriteFile(input, []byte(goodRows), 0o644))
 	var want string
-	for _, p := range []int{1, 8} { // also with more subtasks (8) than rows (4)
+	for _, p := range []int{1, 8} { // 8 subtasks are more than the 4 rows
 		output := filepath.Join(dir, fmt.Sprint(p))
 		result, err := engine.Run(t.Context(), engine.Define("few", func(b *engine.Builder, _ struct{}) error {
 			cluster(floats, kmeans.Params{K: 2})(b, jobDir{input, output})

@@ -39,13 +39,13 @@ func newBadProcess(t *testing.T) badProcess {
 func (p badProcess) output() string { return filepath.Join(p.dir, "out.csv") }
 
 // command returns the command that runs the program. The memory budget is so small that the
-// exchange spills. So there are temporary files that could be left behind.
+// exchange spills. So there are temporary files, which the program could leave behind.
 func (p badProcess) command(ctx context.Context, args ...string) *proctest.Cmd {
 	common := []string{"--output", p.output(), "--spill-dir", p.spill, "--memory", "1MiB", "--shards", "64", "--parallelism", "3", "--progress", "off"}
 	return proctest.CommandContext(ctx, p.path, programs.With(common, args...)...)
 }
 
-// run runs the program and waits for its end.
+// run runs the program and waits until it has ended.
 func (p badProcess) run(t *testing.T, args ...string) programs.Outcome {
 	t.Helper()
 	ctx, cancel := programs.Deadline(t)
@@ -54,9 +54,9 @@ func (p badProcess) run(t *testing.T, args ...string) programs.Outcome {
 	return programs.Await(t, ctx, cmd, cmd.Run)
 }
 
-// signalled runs the program. Once it is ready, signalled calls meanwhile and sends the first
-// signal, and then the other signals again and again until the program ends. It returns how the
-// program ended.
+// signalled runs the program. When the program is ready, signalled calls meanwhile and sends
+// the first signal. Then it sends the other signals repeatedly until the program ends. It
+// returns how the program ended.
 func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), signals ...os.Signal) programs.Outcome {
 	t.Helper()
 	ctx, cancel := programs.Deadline(t)
@@ -71,7 +71,7 @@ func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), sign
 	lines := bufio.NewReader(stderr)
 	for {
 		line, err := lines.ReadString('\n')
-		require.NoError(t, err, "the program ended too early")
+		require.NoError(t, err, "the program must print ready before it ends")
 		if line == "ready\n" {
 			break
 		}
@@ -89,9 +89,9 @@ func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), sign
 	return got
 }
 
-// resendSignals sends signals again and again until the returned function is called. Sending
-// them once is not enough, because the program ignores signals that come soon after the first
-// one.
+// resendSignals sends signals repeatedly until the returned function is called. Sending them
+// once is not enough, because the program ignores signals that arrive soon after the first
+// signal.
 func resendSignals(p *os.Process, signals []os.Signal) (stop func()) {
 	stopped, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -115,7 +115,7 @@ func resendSignals(p *os.Process, signals []os.Signal) (stop func()) {
 	}
 }
 
-// requireNothingLeft requires that there is neither an output nor a temporary file.
+// requireNothingLeft requires that the program has left neither an output nor a temporary file.
 func (p badProcess) requireNothingLeft(t *testing.T) {
 	t.Helper()
 	require.Equal(t, []string{"spill"}, programs.Listing(t, p.dir))
@@ -159,7 +159,7 @@ func TestInterruptCancels(t *testing.T) {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		p := newBadProcess(t)
 		got := p.signalled(t, "watch", func() {
-			require.NotEqual(t, []string{"spill"}, programs.Listing(t, p.dir), "the run has begun to write")
+			require.NotEqual(t, []string{"spill"}, programs.Listing(t, p.dir), "the run must have begun to write, or the test proves nothing")
 		}, s)
 		require.Equal(t, 1, got.Code, got.Stderr)
 		require.Contains(t, got.Stderr, "cancelled")
@@ -186,7 +186,7 @@ func TestSecondInterruptEndsTheProcess(t *testing.T) {
 	p := newBadProcess(t)
 	got := p.signalled(t, "ignore", func() {}, syscall.SIGINT, syscall.SIGTERM)
 	require.Equal(t, 1, got.Code, got.Stderr)
-	require.NotContains(t, got.Stderr, "MapPartition", "it did not wait until it gave the function up")
+	require.NotContains(t, got.Stderr, "MapPartition", "the process must not wait for the function")
 	require.NoFileExists(t, p.output())
 }
 
@@ -197,8 +197,8 @@ func TestNextRunSweepsAfterAKill(t *testing.T) {
 	got := p.signalled(t, "watch", func() {}, syscall.SIGKILL)
 	require.Equal(t, -1, got.Code)
 	left := programs.Listing(t, p.dir)
-	require.NotContains(t, left, "out.csv", "half an output is visible")
-	require.True(t, strings.Contains(strings.Join(left, "\n"), "spill/superstep-"), "the killed run had spilled: %v", left)
+	require.NotContains(t, left, "out.csv", "an incomplete output must not be visible")
+	require.True(t, strings.Contains(strings.Join(left, "\n"), "spill/superstep-"), "the killed run must have temporary files, or the test proves nothing: %v", left)
 
 	after := p.run(t)
 	require.Zero(t, after.Code, after.Stderr)

@@ -11,15 +11,16 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// joinable is a row with a slice that is read without copying, so that functions can change
-// shared memory.
+// joinable is a row with a slice. The engine reads the slice without copying it, so a function
+// that changes the slice changes memory that other functions read too.
 type joinable struct {
 	Key    int64
 	Vector []float64
 }
 
 // TestCheckNamesJoinsThatChangeRows requires that engine.Check finds functions of joins that
-// change their rows. Other calls and operators borrow the same rows, on both sides of the join.
+// change their rows. Rows of both inputs of a join are borrowed by other calls and operators
+// too.
 func TestCheckNamesJoinsThatChangeRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		op    string
@@ -89,7 +90,7 @@ func TestCheckPassesJoins(t *testing.T) {
 				if l == nil {
 					return *r
 				}
-				l.Vector = append([]float64{1}, l.Vector...) // a new slice
+				l.Vector = append([]float64{1}, l.Vector...) // a new slice, so the row is not changed
 				return *l
 			}), kind.String())
 		}

@@ -31,9 +31,10 @@ var (
 )
 
 // capturing has jobs whose functions change captured variables. Each run begins with new
-// variables, so without a special check only timing would decide whether two runs differ.
+// variables. So without a special check for such functions, it would depend on timing whether
+// two runs differ.
 var capturing = map[string]struct {
-	at    string // what the error must name, with its line
+	at    string // name and line that the error must contain
 	build func(d *engine.Dataset) *engine.Dataset
 }{
 	"counter": {"Map (check_leaks_test.go:", func(d *engine.Dataset) *engine.Dataset {
@@ -84,7 +85,7 @@ var capturing = map[string]struct {
 }
 
 // TestCheckFindsCapturedVariables requires that engine.Check finds the fault of every job of
-// capturing, every time.
+// capturing, however often it is called.
 func TestCheckFindsCapturedVariables(t *testing.T) {
 	for name, leak := range capturing {
 		t.Run(name, func(t *testing.T) {
@@ -116,10 +117,10 @@ func TestCheckOfWorkers(t *testing.T) {
 	require.Equal(t, 3, counted(5)-counted(2))
 }
 
-// TestCheckNamesWhoChangesRows has functions that change rows that other operators read too.
-// The error must name the operator that changed the rows, and the shard. That must also hold
-// for an operator that is called when a shard is complete, and if the other operators read the
-// rows after an exchange.
+// TestCheckNamesWhoChangesRows checks jobs with functions that change rows that other operators
+// read too. It requires an error that names the operator that changed the rows, and the shard.
+// This includes operators that are called when a shard is complete, and operators whose rows
+// are read after an exchange.
 func TestCheckNamesWhoChangesRows(t *testing.T) {
 	change := func(v withVector) withVector { v.Vector[0] /= 2; return v }
 	keep := func(v withVector) withVector { return withVector{v.ID + 1, v.Vector} }

@@ -112,11 +112,12 @@ func TestCheckOfSteadyReports(t *testing.T) {
 	require.NoError(t, engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards)))
 }
 
-// callsOfAll is a package variable that the function of a test changes.
+// callsOfAll is a package variable that the user function of TestCheckTellsOfVariables changes.
 var callsOfAll int64
 
-// TestCheckTellsOfVariables has a function that changes a package variable, so that even two
-// runs at the same settings differ. The error must suggest to look for such a variable.
+// TestCheckTellsOfVariables checks a job whose function changes a package variable, so that
+// even two runs at the same settings differ. It requires an error that suggests to look for
+// such a variable.
 func TestCheckTellsOfVariables(t *testing.T) {
 	job := engine.Define("global", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(operators.Map(operators.Range(b, 0, 100), func(int64) int64 { return atomic.AddInt64(&callsOfAll, 1) }), "out")
@@ -139,7 +140,7 @@ func TestCheckNamesStagesOfReplicas(t *testing.T) {
 		}
 		return nil
 	}
-	at := before() // the line on which odd ends
+	at := before() // the line on which the function odd ends
 	for name, workers := range map[string]bool{"workers": true, "a whole": false} {
 		t.Run(name, func(t *testing.T) {
 			build := func(b *engine.Builder) error {

@@ -24,8 +24,8 @@ type sideRow struct {
 	Note   string `column:"-"`
 }
 
-// wideRow is the row of the side input that is generated. Its vector has another element type
-// than that of sideRow, so reading it as a sideRow copies the vector.
+// wideRow is the row of the generated side input. The element type of its vector differs from
+// the element type in sideRow, so reading it as a sideRow copies the vector.
 type wideRow struct {
 	Key    int64
 	Weight *float64
@@ -105,7 +105,7 @@ func TestCheckNamesPartitionersThatChangeRows(t *testing.T) {
 	require.ErrorContains(t, err, "the function changed the rows it was given")
 }
 
-// releasing is a hand-written operator that releases a batch that it only borrowed.
+// releasing is a faulty operator that releases a batch that it only borrowed.
 type releasing struct{}
 
 func (releasing) Open(*engine.Context) error                         { return nil }

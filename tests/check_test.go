@@ -27,8 +27,8 @@ type measured struct {
 	Value float64
 }
 
-// before returns the file and the line above the caller's line, in the format in which errors
-// name the sites of operators.
+// before returns the caller's file and the number of the line above the caller's line, in the
+// format in which errors name the positions of operators.
 func before() string {
 	_, file, line, _ := runtime.Caller(1)
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line-1)
@@ -39,19 +39,20 @@ func groupSums(s *operators.Shard[measured], emit func(measured)) error {
 	for v := range s.Rows() {
 		groups[v.Group] += v.Value
 	}
-	for group, sum := range groups { // in an order that differs from run to run
+	for group, sum := range groups { // Go iterates over a map in an order that differs from run to run
 		emit(measured{group, sum})
 	}
 	return nil
 }
 
-// seen is a counter that is not reset between runs. So no two runs have the same values,
+// seen is a counter that is not reset between runs. So no two runs see the same values,
 // whatever the order of their subtasks.
 var seen atomic.Int64
 
-// leaking has datasets made by a user function that depends on more than its rows, though only
-// for the rows of shard 5. Each depends on something else. The functions return the dataset,
-// and the operator and line that an error must name.
+// leaking has functions that add an operator whose user function depends on something other
+// than its rows, for rows of shard inShard only. The key of the map names what the user
+// function depends on. The functions return the operator's dataset, and the operator and line
+// that an error must name.
 var leaking = map[string]func(rows *engine.Dataset) (leaks *engine.Dataset, op, at string){
 	"map iteration": func(rows *engine.Dataset) (*engine.Dataset, string, string) {
 		leaks := operators.MapPartition(rows, groupSums)
@@ -84,14 +85,15 @@ var leaking = map[string]func(rows *engine.Dataset) (leaks *engine.Dataset, op, 
 	},
 }
 
-// inShard is the number of the shard, and of the group, of the rows for which the functions of
-// leaking depend on more than their rows.
+// inShard is the number of the shard, and also of the group, of the rows for which the user
+// functions of leaking depend on something other than their rows.
 const inShard = 5
 
 const checkShards, checkRows = 8, 8 * 60
 
-// ordered returns rows that are in the shard with the number of their group. If groups is true,
-// the rows of shard inShard have many groups, as is necessary for the case "map iteration".
+// ordered returns rows. The number of a row's group is the number of its shard. But if groups
+// is true, each row of shard inShard has a different group, which the case "map iteration"
+// needs.
 func ordered(b *engine.Builder, groups bool) *engine.Dataset {
 	return operators.Generate(b, checkRows, func(draws sharding.Random, i int64) measured {
 		v := measured{Group: i * checkShards / checkRows, Value: draws.Float64()}
@@ -102,8 +104,8 @@ func ordered(b *engine.Builder, groups bool) *engine.Dataset {
 	})
 }
 
-// TestCheckNamesWhatLeaks checks jobs with an operator of leaking between correct ones. The
-// error must name the operator, its line and the shard, and no output may be written.
+// TestCheckNamesWhatLeaks checks jobs with an operator of leaking between correct operators.
+// The error must name the operator, its line and the shard, and no output may be written.
 func TestCheckNamesWhatLeaks(t *testing.T) {
 	for name, leak := range leaking {
 		t.Run(name, func(t *testing.T) {
@@ -128,8 +130,8 @@ func TestCheckNamesWhatLeaks(t *testing.T) {
 	}
 }
 
-// TestCheckNamesObjectsOfQueues has an object of a queue whose value depends on the time from
-// superstep 3 on. The error must name the object.
+// TestCheckNamesObjectsOfQueues checks a queue with an object whose value depends on the time
+// from superstep 3 on. It requires an error that names the object.
 func TestCheckNamesObjectsOfQueues(t *testing.T) {
 	steady := shared.Replicated("steady", shared.Int())
 	leaks := shared.Replicated("leaks", shared.Float64s())
@@ -141,7 +143,7 @@ func TestCheckNamesObjectsOfQueues(t *testing.T) {
 				v := 0.0
 				if ctx.StepNo() == 3 {
 					v = float64(time.Since(moment))
-					if ctx.TaskID() > 0 { // all subtasks use the value of subtask 0, or another check would fail
+					if ctx.TaskID() > 0 { // all subtasks use the value of subtask 0; otherwise the check that replicas are equal would fail
 						v = 0
 					}
 				}

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// graphOps has the operators of which random graphs are made. The first one is the source.
+// graphOps has the operators of which random graphs are made. The first operator is the source.
 var graphOps = []graphOp{
 	{
 		name: "FromSlice",
@@ -124,7 +124,8 @@ var graphOps = []graphOp{
 		},
 	},
 	{
-		// Each row has at most one partner, so that repeated joins do not grow without bounds.
+		// Each row has at most one partner, so that the number of rows does not grow without
+		// bounds when joins are repeated.
 		name: "Join", inputs: 2,
 		build: func(_ *engine.Builder, s step, in []*engine.Dataset) *engine.Dataset {
 			return operators.Join(in[0], operators.Distinct(in[1], "key"), operators.On("key"), operators.JoinKind(s.arg%4),
@@ -346,8 +347,8 @@ var graphOps = []graphOp{
 		},
 	},
 	{
-		// Which shard a sorted row is in depends on a sample of the rows. Only the order across
-		// all shards matters, so the rows are gathered in one shard.
+		// The shard of a sorted row depends on a sample of the rows. Only the order across all
+		// shards is tested, so the rows are gathered in one shard.
 		name: "Sort", inputs: 1,
 		build: func(_ *engine.Builder, s step, in []*engine.Dataset) *engine.Dataset {
 			sorted := operators.Sort(in[0], operators.Asc("text"), operators.Desc("key"))
@@ -376,8 +377,7 @@ type (
 	groupKey   struct{ Key int64 }
 )
 
-// The following functions are used by the operators in both versions, the engine's and the
-// reference's.
+// Both versions of the operators, the engine's and the reference, use the following functions.
 
 func paired(l, r *cell) cell {
 	switch {
@@ -455,7 +455,7 @@ func hashShard(c cell, columns ...string) int {
 	return int(xxh3.Hash(key) % graphShards)
 }
 
-// group has the rows of one key, by the shard from which they come.
+// group has the rows with the same key, grouped by source shard.
 type group struct {
 	key   int64
 	shard int // shard to which the rows are sent

@@ -4,7 +4,7 @@ package tests
 
 import "flag"
 
-// Random graphs are drawn many times more often than by default.
+// With the build tag soak, many times more random graphs are drawn than by default.
 func init() {
 	if err := flag.Set("rapid.checks", "5000"); err != nil {
 		panic(err)

@@ -15,9 +15,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// This file tests random graphs of operators over small random tables. At every setting their
-// rows must be the same as those of a reference that processes one row after another. All
-// datasets have the columns of cell, so that any operator can follow any other.
+// This file tests random graphs of operators over small random tables. At every setting the
+// rows of a graph must equal the rows of a reference that processes one row after another. All
+// datasets have the columns of cell, so that any operator can follow any other operator.
 
 // cell is a row of all datasets.
 type cell struct {
@@ -26,22 +26,22 @@ type cell struct {
 	Text  *string
 }
 
-// step adds one dataset, which an operator makes from earlier ones.
+// step adds one dataset, which an operator makes from earlier datasets.
 type step struct {
 	op   int   // index in graphOps
 	in   []int // indices of earlier datasets, one for each input of the operator
 	arg  int
 	rows []cell // rows of a source
 
-	purpose *string // purpose of its random draws, which the engine derives from the position in the graph
+	purpose *string // purpose of the step's random draws, which the engine derives from the position in the graph
 }
 
 func (s step) String() string {
 	return fmt.Sprintf("%s%v arg %d, %d rows", graphOps[s.op].name, s.in, s.arg, len(s.rows))
 }
 
-// graphOp is an operator in two versions: build adds the engine's, and reference computes the
-// expected rows.
+// graphOp is an operator in two versions: build adds the operator of the engine, and reference
+// computes the expected rows.
 type graphOp struct {
 	name   string
 	inputs int
@@ -62,7 +62,7 @@ func TestRandomGraphs(t *testing.T) {
 		var reference [][][]cell
 		for _, at := range differentSettings {
 			ran := runSteps(t, steps, at.p, at.rows)
-			if reference == nil { // computed only now, because the reference needs the purposes of the draws
+			if reference == nil { // computed after the first run, because the reference needs the purposes of the draws
 				reference = make([][][]cell, len(steps))
 				for i, s := range steps {
 					used[graphOps[s.op].name] = true
@@ -77,7 +77,7 @@ func TestRandomGraphs(t *testing.T) {
 		}
 	})
 	for _, op := range graphOps {
-		require.True(t, used[op.name], "%s was never drawn", op.name)
+		require.True(t, used[op.name], "the random graphs must contain the operator %s", op.name)
 	}
 }
 
@@ -178,8 +178,8 @@ func cellLines(shards [][]cell) string {
 	return text.String()
 }
 
-// perRow is the reference of operators that replace each row by rows in the same shard. index
-// is the number of the row in its shard.
+// perRow is the reference of operators that replace each row by rows in the same shard. f
+// returns these rows; its parameter index is the number of the row in its shard.
 func perRow(d [][]cell, f func(shard, index int, c cell) []cell) [][]cell {
 	out := make([][]cell, graphShards)
 	for shard, rows := range d {
@@ -191,7 +191,8 @@ func perRow(d [][]cell, f func(shard, index int, c cell) []cell) [][]cell {
 }
 
 // exchanged is the reference of operators that send each row to the shard that place returns.
-// Rows arrive in the order of their source shards, and in order within these.
+// Rows arrive in the order of their source shards. Rows of the same source shard arrive in the
+// order that they have in that shard.
 func exchanged(d [][]cell, place func(shard, index int, c cell) int) [][]cell {
 	out := make([][]cell, graphShards)
 	for shard, rows := range d {
@@ -203,8 +204,8 @@ func exchanged(d [][]cell, place func(shard, index int, c cell) int) [][]cell {
 	return out
 }
 
-// treeFold folds the values of shards recursively: each half, and then the two results. nil
-// means that a shard has no value.
+// treeFold folds the values of shards recursively: it folds each half of values, and then
+// merges the two results. A shard without a value has nil in values.
 func treeFold[T any](values []*T, f func(left, right T) T) *T {
 	if len(values) == 1 {
 		return values[0]

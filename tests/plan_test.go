@@ -35,16 +35,16 @@ func TestExplain(t *testing.T) {
 
 	var decoded plan.Plan
 	require.NoError(t, json.Unmarshal([]byte(explain("json")), &decoded))
-	require.Equal(t, strings.TrimSpace(text), strings.TrimSpace(decoded.Text()), "both forms show the same plan")
+	require.Equal(t, strings.TrimSpace(text), strings.TrimSpace(decoded.Text()), "the plan in JSON must be the plan in text")
 
 	dot := explain("dot")
 	require.True(t, strings.HasPrefix(dot, "digraph"), dot)
 	require.Equal(t, strings.Count(dot, "{"), strings.Count(dot, "}"))
 }
 
-// TestWhatRanIsWhatThePlanShows compares the report of a run with its plan. Vertices, subtasks,
-// shards and operators must be the same. As many rows must leave an edge as entered it. Every
-// subtask must have called each stage of each queue in every superstep.
+// TestWhatRanIsWhatThePlanShows compares the report of a run with its plan. It requires that
+// both have the same vertices, subtasks, shards and operators, that as many rows leave an edge
+// as enter it, and that every subtask has called each stage of each queue in every superstep.
 func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 	const p, rows = 3, 150
 	output := filepath.Join(t.TempDir(), "out.csv")
@@ -89,7 +89,7 @@ func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 			}
 		}
 		if n.Stage == plan.NoStage && len(n.Inputs) > 0 {
-			require.Equal(t, want, in[n.ID], "rows into %s %q", n.Op, n.Name)
+			require.Equal(t, want, in[n.ID], "as many rows must leave the edges to %s %q as entered them", n.Op, n.Name)
 		}
 		switch n.Op {
 		case "ReadCSV", "Rebalance", "Vectorize", "KMeansPredict":
@@ -114,7 +114,7 @@ func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 		programs := map[string]bool{}
 		for _, s := range ran.Stages {
 			called = append(called, fmt.Sprint(s.Node))
-			require.Equal(t, int64(p*ran.Supersteps), s.Calls, "%s of %s", s.Name, q.Name)
+			require.Equal(t, int64(p*ran.Supersteps), s.Calls, "every subtask must have called stage %s of queue %s in every superstep", s.Name, q.Name)
 			if strings.HasPrefix(s.Name, "AllReduce") {
 				program, _, _ := strings.Cut(s.Program, ", by ") // the part after ", by " depends on the length of the data
 				program, _, _ = strings.Cut(program, ", in parts")

@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// block is a fenced block of a document, with the mark before it. A mark is an HTML comment,
-// which the rendered page does not show:
+// block is a fenced block of a document, with the mark that precedes it. A mark is an HTML
+// comment, which the rendered page does not show:
 //
 //	<!-- file: main.go -->     the block becomes the content of the file
 //	<!-- run -->               sh runs the block in the reader's module
@@ -127,9 +127,9 @@ func (g *guide) step(b block) {
 	}
 }
 
-// misspell replaces a word in main.go, runs the program, compares its message with the block,
-// and restores the word. The page breaks messages into lines, so line ends are compared as
-// spaces.
+// misspell replaces a word in main.go, runs the program, requires the error message that the
+// block shows, and restores the word. The page breaks messages into lines, so line ends and
+// spaces count as equal.
 func (g *guide) misspell(b block, at string) {
 	from, to, ok := strings.Cut(b.what, " ")
 	require.True(g.t, ok, at)
@@ -145,7 +145,7 @@ func (g *guide) misspell(b block, at string) {
 	require.Equal(g.t, 1, exit.ExitCode(), at)
 	require.Empty(g.t, stdout, at)
 	said := strings.Join(strings.Fields(stderr), " ")
-	said = strings.Replace(said, "misspelt: error:", "depot: error:", 1) // go run uses the file's name
+	said = strings.Replace(said, "misspelt: error:", "depot: error:", 1) // go run names the program after the file
 	require.Equal(g.t, strings.Join(strings.Fields(b.text), " "), said, at)
 	require.NoError(g.t, os.WriteFile(path, content, 0o666))
 }
@@ -201,8 +201,8 @@ func withoutFingerprint(text string) string {
 	return fingerprint.ReplaceAllString(text, "graph …")
 }
 
-// TestQuickstart executes the blocks of the quickstart in order. All must work and have the
-// output that the page shows.
+// TestQuickstart executes the blocks of the quickstart in order. All blocks must work and have
+// the output that the page shows.
 func TestQuickstart(t *testing.T) {
 	doc, err := os.ReadFile("../docs/quickstart.md")
 	require.NoError(t, err)
@@ -214,7 +214,7 @@ func TestQuickstart(t *testing.T) {
 		g.step(b)
 		did[b.mark]++
 		// Every block of code must have a mark, so that it is checked.
-		require.False(t, b.mark == "" && b.lang != "text", "the block of %q at line %d has no mark", b.lang, b.line)
+		require.False(t, b.mark == "" && b.lang != "text", "the block of %q at line %d must have a mark", b.lang, b.line)
 	}
 	require.GreaterOrEqual(t, did["file"], 3)
 	require.GreaterOrEqual(t, did["output"], 4)
@@ -260,7 +260,7 @@ func (g *guide) checkDepot(blocks []block) {
 	for _, b := range blocks {
 		found = found || b.mark == "output" && strings.Contains(b.text, shown)
 	}
-	require.True(g.t, found, "the page should show %q", shown)
+	require.True(g.t, found, "the page must show %q", shown)
 }
 
 // TestReadBlocks checks readBlocks, because a block that it did not find would not be checked.

@@ -22,8 +22,8 @@ func readme(t *testing.T) string {
 	return string(text)
 }
 
-// TestReadmeCommands requires that the commands of the README between the marks, which other
-// checks run, are exactly the indented lines there.
+// TestReadmeCommands requires that the indented lines between the marks in the README are
+// exactly the commands that other checks run.
 func TestReadmeCommands(t *testing.T) {
 	_, rest, ok := strings.Cut(readme(t), "<!-- commands -->\n")
 	require.True(t, ok)
@@ -122,14 +122,14 @@ func TestReadmeTable(t *testing.T) {
 			if !qualified {
 				function = m[1]
 			}
-			require.True(t, functions[function], "the README says that %s works today; there is no such function in operators or engine", m[1])
+			require.True(t, functions[function], "the README says that %s works today, so there must be such a function in operators or engine", m[1])
 			named++
 		}
 	}
 	require.Greater(t, named, 25)
 }
 
-// TestReadmeLinks requires that links within the repository lead to existing files.
+// TestReadmeLinks requires that links to files of the repository lead to existing files.
 func TestReadmeLinks(t *testing.T) {
 	links := regexp.MustCompile(`\]\(([^)#]+)`).FindAllStringSubmatch(readme(t), -1)
 	require.NotEmpty(t, links)

@@ -14,18 +14,21 @@ import (
 // as the batch: the owner of the batch owns the record, and they have one reference count.
 func Record(b engine.Batch) arrow.Record { return arrowrows.Record(b) }
 
-// Batch is the inverse of Record. rec may be nil. Types that rows cannot have are reported by
-// the operator that gets the batch.
+// Batch returns a record as a batch; it is the inverse of Record. For a nil record it returns
+// the zero Batch. If the record has columns of types that rows cannot have, the operator that
+// gets the batch reports them.
 func Batch(rec arrow.Record) engine.Batch { return arrowrows.Batch(rec) }
 
 // Schema returns a schema as an Arrow schema, or nil for the zero Schema.
 func Schema(s engine.Schema) *arrow.Schema { return arrowrows.Arrow(s) }
 
-// SchemaOf is the inverse of Schema. schema may be nil, and its metadata are ignored. Types
-// that rows cannot have are reported by operators that use the schema.
+// SchemaOf returns an Arrow schema as a schema; it is the inverse of Schema. For a nil schema
+// it returns the zero Schema. Metadata of the Arrow schema is ignored. If the schema has types
+// that rows cannot have, the operators that use it report them.
 func SchemaOf(schema *arrow.Schema) engine.Schema { return arrowrows.Schema(schema) }
 
-// FromRecords is operators.FromBatches for records.
+// FromRecords returns a dataset of the rows of records, as operators.FromBatches does for
+// batches.
 func FromRecords(b *engine.Builder, recs []arrow.Record) *engine.Dataset {
 	return operators.FromBatches(b, arrowrows.Batches(recs))
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// The rows of an Arrow record are the input of an operator, and its result is read as Arrow
-// records.
+// The rows of an Arrow record are the input of an operator, and the operator's result is read
+// as Arrow records.
 func Example() {
 	build := array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64}}, nil))
 	defer build.Release()
@@ -144,7 +144,7 @@ func TestStreams(t *testing.T) {
 	var mixed bytes.Buffer
 	require.NoError(t, arrowbridge.WriteStream(&mixed, rows.Schema(), arrowbridge.Batch(told), rows))
 
-	// If writing a stream fails, reading it to its end must fail too.
+	// If WriteStream fails, ReadStream must fail for what was written.
 	other := batchtest.Allocator(t)
 	foreign, err := columnar.NewBatch(other, schemaOfOne(t), []int64{1})
 	require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestMistakes(t *testing.T) {
 	})
 	_, err = engine.Run(t.Context(), job, struct{}{})
 	require.ErrorContains(t, err, "FromBatches: batch 0 is the zero value")
-	require.ErrorContains(t, err, "bridge_test.go:", "the caller's line, not that of the bridge")
+	require.ErrorContains(t, err, "bridge_test.go:", "the error must name the line of the caller, not a line of package arrowbridge")
 	result, err := engine.Run(t.Context(), engine.Define("empty", func(b *engine.Builder, _ struct{}) error {
 		engine.Collect(operators.Range(b, 0, 3), "rows")
 		return nil

@@ -16,7 +16,7 @@ import (
 
 // WriteStream writes batches of a schema as a stream in Arrow's IPC format, which every version
 // of Arrow reads. The batches are borrowed. A batch of more than 1 GiB is written as several
-// batches. After an error the stream has no end mark, so that its readers fail.
+// batches. After an error the stream has no end mark, so that ReadStream fails for it.
 func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) error {
 	if w == nil {
 		return errors.New("arrowbridge: WriteStream: the writer is nil")
@@ -51,9 +51,9 @@ func WriteStream(w io.Writer, schema engine.Schema, batches ...engine.Batch) err
 
 // ReadStream reads a stream in Arrow's IPC format to its end. The caller must release the
 // batches. Their memory is allocated by mem; nil means the Go heap. Types that rows can hold
-// after a conversion, such as large text, are converted; other types and dictionaries are
-// errors. It is also an error if the stream is damaged or has no end mark. Arrow's writers
-// write the end mark when they are closed.
+// after a conversion, such as large text, are converted; for other types and dictionaries
+// ReadStream returns an error. It also returns an error if the stream is damaged or has no end
+// mark. Arrow's writers write the end mark when they are closed.
 func ReadStream(r io.Reader, mem columnar.Allocator) (_ engine.Schema, batches []engine.Batch, err error) {
 	if r == nil {
 		return engine.Schema{}, nil, errors.New("arrowbridge: ReadStream: the reader is nil")

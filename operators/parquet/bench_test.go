@@ -20,9 +20,9 @@ type twenty struct {
 	P, Q, R, S, T                string
 }
 
-// BenchmarkSumOfOne sums one column of a file of 20 columns in three cases: if the plan shows
-// that the other columns are unused, if Columns names the column, and if an operator in between
-// may read all columns.
+// BenchmarkSumOfOne sums one column of a file of 20 columns. It has three cases: the plan shows
+// that the other columns are unused, Columns names the column, or an operator between the
+// source and the sum may read all columns.
 func BenchmarkSumOfOne(b *testing.B) {
 	const rows = 400_000
 	path := filepath.Join(b.TempDir(), "twenty.parquet")

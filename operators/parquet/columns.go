@@ -10,16 +10,16 @@ import (
 )
 
 // Times in Parquet are either instants, which are adjusted to UTC, or local times. Arrow's
-// writer writes times of the zone UTC as instants, and times of other zones as local times. utc
-// and local are the zones that make it write instants and local times.
+// writer writes times with the zone utc as instants, and times with any other zone, such as
+// local, as local times.
 const (
 	utc   = "UTC"
 	local = "local"
 )
 
-// storedType returns the type that a column of type t has in a file: vectors become lists, and
-// times in seconds, which Parquet does not have, become times in milliseconds. The zone of
-// times is utc or local.
+// storedType returns the type that a column of type t has in a file. Vectors become lists.
+// Times in seconds become times in milliseconds, because Parquet has no times in seconds. The
+// zone of times becomes utc or local.
 func storedType(t arrow.DataType) arrow.DataType {
 	switch t := t.(type) {
 	case *arrow.FixedSizeListType:
@@ -45,7 +45,8 @@ func storedSchema(schema *arrow.Schema) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// toStored returns rows with the types that they have in a file. The caller owns them.
+// toStored returns rows with the types that their columns have in a file. The caller owns the
+// result.
 func toStored(mem memory.Allocator, stored *arrow.Schema, rows arrow.Record) (arrow.Record, error) {
 	cols := make([]arrow.Array, 0, rows.NumCols())
 	defer func() {
@@ -71,8 +72,8 @@ func toStored(mem memory.Allocator, stored *arrow.Schema, rows arrow.Record) (ar
 	return array.NewRecord(stored, cols, rows.NumRows()), nil
 }
 
-// listOf returns vectors of a fixed size as lists. Null vectors become empty lists, as Parquet
-// does not store components of a null.
+// listOf returns vectors of a fixed size as lists. Null vectors become null lists without
+// elements, because Parquet stores no components for a null.
 func listOf(mem memory.Allocator, c *array.FixedSizeList, t arrow.DataType) arrow.Array {
 	dim := int(c.DataType().(*arrow.FixedSizeListType).Len())
 	elem := t.(*arrow.ListType).Elem()
@@ -111,7 +112,7 @@ func listOf(mem memory.Allocator, c *array.FixedSizeList, t arrow.DataType) arro
 	return array.MakeFromData(list)
 }
 
-// toUnit returns times with the type that they have in a file.
+// toUnit converts the times in c to t, the type that they have in a file.
 func toUnit(mem memory.Allocator, c *array.Timestamp, t arrow.DataType) (arrow.Array, error) {
 	if c.DataType().(*arrow.TimestampType).Unit != arrow.Second {
 		return retyped(c, t), nil
@@ -124,7 +125,8 @@ func toUnit(mem memory.Allocator, c *array.Timestamp, t arrow.DataType) (arrow.A
 	})
 }
 
-// retyped returns times with another zone, but the same values and unit. The caller owns them.
+// retyped returns the times in c as type t, which has the same unit but may have another zone.
+// The values are shared with c. The caller owns the result.
 func retyped(c arrow.Array, t arrow.DataType) arrow.Array {
 	d := c.Data()
 	made := array.NewData(t, d.Len(), d.Buffers(), nil, d.NullN(), d.Offset())

@@ -10,11 +10,11 @@ import (
 // deltas reads whole numbers that are stored as differences (DELTA_BINARY_PACKED of the Parquet
 // format). The data begin with a head, which has the count and the first number. Blocks follow.
 // A block has its smallest difference, the bit widths of its miniblocks, and the miniblocks. A
-// miniblock has differences, from each of which the smallest one is subtracted, in the
-// miniblock's bit width. They are unpacked only when they are read, so large miniblocks take no
-// additional memory.
+// miniblock stores differences in its bit width; the smallest difference of the block was
+// subtracted from each of them. The differences are unpacked only when they are read, so large
+// miniblocks take no additional memory.
 type deltas[T int32 | int64] struct {
-	left  int // numbers that have not been read
+	left  int // number of numbers that have not been read
 	first bool
 	last  T
 	least T
@@ -25,15 +25,15 @@ type deltas[T int32 | int64] struct {
 	data   []byte // data after the current miniblock
 	widths []byte // widths of the block's miniblocks after the current one
 	here   int    // number of differences of the current miniblock that have not been read
-	packed []byte // bytes of the current miniblock; a difference has width bits, and the next begins at bit
+	packed []byte // bytes of the current miniblock; a difference has width bits, and the next one begins at index bit
 	width  int
 	bit    int
 }
 
 var errDeltasEnd = errors.New("a page has deltas that end early")
 
-// newDeltas returns a reader of n numbers and the data after them. It returns an error if data
-// is too short for the numbers.
+// newDeltas returns a reader of the n numbers at the beginning of data, and the rest of data.
+// It returns an error if data is too short for the numbers.
 func newDeltas[T int32 | int64](n int, data []byte) (*deltas[T], []byte, error) {
 	var head [4]uint64 // numbers per block, miniblocks per block, count of numbers, and first number
 	for i := range head {

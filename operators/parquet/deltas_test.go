@@ -55,7 +55,8 @@ func TestDeltasOfOthers(t *testing.T) {
 
 // inDeltas returns a file of the rows that Arrow's library has written without this package, in
 // the encoding DELTA_BINARY_PACKED and in pages of about page bytes. If dictionary is set, each
-// column begins with a dictionary, which becomes too large.
+// column begins with a dictionary, and the writer gives up the dictionary when it becomes too
+// large.
 func inDeltas(t require.TestingT, rec arrow.Record, groupRows int64, dictionary bool, page int64) []byte {
 	var out bytes.Buffer
 	w, err := pqarrow.NewFileWriter(rec.Schema(), &out, pq.NewWriterProperties(pq.WithMaxRowGroupLength(groupRows), pq.WithDataPageSize(page), pq.WithBatchSize(16),
@@ -80,13 +81,13 @@ func longs(t testing.TB, values []*int64) arrow.Record {
 	return b.NewRecord()
 }
 
-// TestAnyDeltas writes arbitrary numbers, in pages and row groups of any size, and requires
-// that the same numbers are read, in parts of any size.
+// TestAnyDeltas requires that arbitrary numbers, written in pages and row groups of any size,
+// are read unchanged in parts of any size.
 func TestAnyDeltas(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		number := rapid.OneOf(rapid.Int64Range(-3, 100), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 0}), rapid.Int64())
 		var want []*int64
-		for range rapid.IntRange(0, 200).Draw(rt, "pairs") { // each pair avoids pages of only nulls, at which the library's writer fails
+		for range rapid.IntRange(0, 200).Draw(rt, "pairs") { // each pair has a number that is not null, because the library's writer fails for a page of nulls only
 			want = append(want, rapid.Ptr(number, false).Draw(rt, "number"), rapid.Ptr(number, true).Draw(rt, "or null"))
 		}
 		data := inDeltas(rt, longs(t, want), 2*rapid.Int64Range(1, 250).Draw(rt, "group"), rapid.Bool().Draw(rt, "dictionary"), rapid.Int64Range(1, 2000).Draw(rt, "page"))
@@ -122,8 +123,8 @@ func numbersOf(rec arrow.Record) (all []*int64) {
 	return all
 }
 
-// TestDeltasAfterDictionaries reads files whose columns begin with a dictionary and continue
-// with deltas when the dictionary has become too large.
+// TestDeltasAfterDictionaries requires that files can be read whose columns begin with a
+// dictionary and continue with deltas when the dictionary has become too large.
 func TestDeltasAfterDictionaries(t *testing.T) {
 	values := make([]*int64, 6000)
 	for i := range values {
@@ -140,7 +141,8 @@ func TestDeltasAfterDictionaries(t *testing.T) {
 }
 
 // TestCraftedDeltas reads deltas whose heads claim more values than there are, or huge blocks.
-// Complete data must be read and all other data refused, and neither may take much memory.
+// Complete data must be read, incomplete data must give an error, and neither may take much
+// memory.
 func TestCraftedDeltas(t *testing.T) {
 	head := func(block, minis, n uint64, blocks ...byte) (data []byte) {
 		for _, v := range []uint64{block, minis, n, 10} {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/parquet"
 )
 
-// One job writes rows to a file, and another reads one column of it.
+// One job writes rows to a file, and another job reads one column of the file.
 func Example() {
 	type city struct {
 		Name   string

@@ -13,8 +13,8 @@ import (
 
 // flatColumn reads a column that has no lists.
 type flatColumn interface {
-	// read returns the next rows, whose number is given. At least that many must be left. The
-	// caller owns the result.
+	// read returns an array of the next rows; the parameter rows is their number. At least that
+	// many rows must be left. The caller owns the result.
 	read(rows int) (arrow.Array, error)
 }
 
@@ -40,21 +40,21 @@ func newFlat(l leaf, stored arrow.DataType) (flatColumn, error) {
 	return nil, fmt.Errorf("type %v is not supported", l.column.PhysicalType())
 }
 
-// flat is the part that all columns without lists have in common.
+// flat has the fields that all columns without lists have in common.
 type flat struct {
 	leaf
 	stored arrow.DataType
 }
 
-// part describes the rows of a call that are in one page.
+// part describes those rows of one call of read that are in the same page.
 type part struct {
 	from, to int    // range of indices within the rows of the call
 	held     int    // number of rows that are not null
-	valid    []byte // validity bits of all rows of the call
+	valid    []byte // validity bits of all rows of the call; nil if the column has no nulls
 }
 
-// rows reads which of the next rows are null. For the part of the rows that is in each page, it
-// calls values to read the values that are not null.
+// rows reads which of the next rows are null. For each page with some of these rows, it calls
+// values, which must read the values that are not null.
 func (f *flat) rows(rows int, values func(p part) error) (valid *memory.Buffer, nulls int, err error) {
 	all := part{}
 	if f.column.MaxDefinitionLevel() > 0 {
@@ -106,8 +106,8 @@ func (c *numberColumn[T]) read(rows int) (arrow.Array, error) {
 		if p.held == 0 {
 			return nil
 		}
-		// The values that are not null are read into the first elements of the part, and then
-		// moved to the elements of their rows, beginning with the last.
+		// The values that are not null are read into the first elements of the part. They are
+		// then moved to the elements of their rows, beginning with the last value.
 		if err := c.numbers.next(out[p.from : p.from+p.held]); err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func narrowed[To int8 | int16, T number](numbers []T) []byte {
 type textColumn struct {
 	flat
 	texts texts
-	bytes int // bytes of the texts of the last call of read
+	bytes int // number of bytes of the texts of the previous call of read
 }
 
 func newTextColumn(f flat) *textColumn {
@@ -168,7 +168,7 @@ func (c *textColumn) read(rows int) (arrow.Array, error) {
 				return err
 			}
 		}
-		// The text of a null row ends where that of the previous row ends.
+		// The text of a null row is empty: it ends where the text of the previous row ends.
 		for i, from := p.to-p.from, p.held; from < i; i-- {
 			ends[i] = ends[from]
 			if bitutil.BitIsSet(p.valid, p.from+i-1) {

@@ -33,8 +33,9 @@ func allocated(f func()) uint64 {
 	return sample[0].Value.Uint64() - before
 }
 
-// thousand returns 1000 rows of a column x of the given type. Let v be 3i+1: row i has v as a
-// number, as a text, as a list of one number, or as the boolean that says whether v is odd.
+// thousand returns 1000 rows of a column x of the given type. Depending on the type, row i has
+// the number 3i+1 as a number, as a text, as a list of one number, or as the boolean that says
+// whether the number is odd.
 func thousand(t testing.TB, kind string) arrow.Record {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x "+kind))
 	defer b.Release()
@@ -81,10 +82,11 @@ func bare(t testing.TB, rec arrow.Record, f form) []byte {
 	return out.Bytes()
 }
 
-// changed returns data with the last occurrence of from changed to to.
+// changed returns a copy of data in which the last occurrence of the bytes in from is replaced
+// by the bytes in to.
 func changed(t testing.TB, data []byte, from, to string) []byte {
 	at := bytes.LastIndex(data, []byte(from))
-	require.Positive(t, at, "the file does not contain % x", from)
+	require.Positive(t, at, "the file must contain % x, or the test changes nothing", from)
 	require.Len(t, to, len(from))
 	data = bytes.Clone(data)
 	copy(data[at:], to)
@@ -92,7 +94,7 @@ func changed(t testing.TB, data []byte, from, to string) []byte {
 }
 
 // requireDamaged requires that reading a file fails with the same message at any parallelism,
-// that the message names the column, and that reading allocates little.
+// that the message names the column, and that reading allocates little memory.
 func requireDamaged(t testing.TB, data []byte, name, want string) {
 	path := filepath.Join(t.TempDir(), "x.parquet")
 	require.NoError(t, os.WriteFile(path, data, 0o600))
@@ -109,8 +111,8 @@ func requireDamaged(t testing.TB, data []byte, name, want string) {
 	}
 }
 
-// These are bytes of a page header with 1000 values and of a run of 1000 levels, and the same
-// bytes with one bit changed.
+// These are bytes of a header of a page with 1000 values and bytes of a run of 1000 levels.
+// Each is also defined with one bit changed.
 const (
 	levelsOf1000 = "\xd0\x0f\x01"
 	levelsOf488  = "\xd0\x07\x01"
@@ -128,7 +130,7 @@ func TestPagesThatLie(t *testing.T) {
 			kind       string
 			encoding   pq.Encoding
 			dictionary bool
-			deltas     int // number of heads of DELTA_BINARY_PACKED in a page
+			deltas     int // number of sequences in DELTA_BINARY_PACKED in a page
 		}{
 			{"int32", e.DeltaBinaryPacked, false, 1}, {"int64", e.DeltaBinaryPacked, false, 1},
 			{"utf8", e.DeltaLengthByteArray, false, 1}, {"utf8", e.DeltaByteArray, false, 2},
@@ -264,8 +266,8 @@ func TestWrongListOfEncodings(t *testing.T) {
 	require.Equal(t, batchtest.Rows(rec), got)
 }
 
-// TestOneBitOfManyLengths changes one bit, by which a page claims 8 billion texts, and requires
-// an error without much memory.
+// TestOneBitOfManyLengths changes one bit so that a page claims 8 billion texts. It requires an
+// error, and that little memory is allocated.
 func TestOneBitOfManyLengths(t *testing.T) {
 	const rows = 100_003
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x utf8 null"))
@@ -298,7 +300,7 @@ func TestFlippedBits(t *testing.T) {
 		require.NoError(t, err)
 		most := uint64(8 << 20)
 		if strings.Contains(name, "brotli") {
-			most = 40 << 20 // brotli's window grows to up to 16 MiB
+			most = 40 << 20 // the window of brotli takes up to 16 MiB
 		}
 		for c := range r.MetaData().RowGroup(0).NumColumns() {
 			chunk, err := r.MetaData().RowGroup(0).ColumnChunk(c)

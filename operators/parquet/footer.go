@@ -11,12 +11,12 @@ import (
 	"github.com/apache/arrow/go/v15/parquet/metadata"
 )
 
-// deepestSchema is the largest depth of nested groups in a schema. The root counts.
+// deepestSchema is the largest depth of nested groups in a schema, including the root.
 const deepestSchema = 100
 
 // readFooter returns the metadata of a file of size bytes. It checks the schema before the
-// library decodes it, as the library allocates memory and recurses as much as the schema
-// claims.
+// library decodes it, because the library allocates as much memory and recurses as deep as the
+// schema claims.
 func readFooter(r io.ReaderAt, size int64) (*metadata.FileMetaData, error) {
 	var tail [8]byte // the footer's size, and the file's magic
 	if size < int64(len(tail)) {
@@ -54,7 +54,7 @@ var errWrongType = errors.New("its schema has a type that is damaged")
 
 func decodeFooter(footer []byte) (meta *metadata.FileMetaData, err error) {
 	defer func() {
-		if v := recover(); v != nil { // the library panics at a schema that it cannot read
+		if v := recover(); v != nil { // the library panics if it cannot read the schema
 			err = errWrongType
 		}
 	}()
@@ -64,8 +64,8 @@ func decodeFooter(footer []byte) (meta *metadata.FileMetaData, err error) {
 	return meta, nil
 }
 
-// wrongType returns the error for a footer whose decoding gives errWrongType. It names the
-// first column for which a footer with only this column gives that error.
+// wrongType returns the error for a footer whose decoding gives errWrongType. The error names
+// the first column for which a footer with only this column also gives errWrongType.
 func wrongType(footer []byte) error {
 	const before, after = "\x15\x02\x19\x2c\x48\x00\x15\x02\x00", "\x16\x00\x19\x0c\x00" // a footer whose schema is a root with one child
 	err := errWrongType
@@ -92,8 +92,8 @@ func columnChunk(meta *metadata.FileMetaData, group, column int) (*metadata.Colu
 	return meta.RowGroup(group).ColumnChunk(column)
 }
 
-// schemaElement has the fields of a node of the schema; missing fields are unset. A schema is a
-// list of its nodes, in which each node precedes its children.
+// schemaElement has the fields of a node of the schema. A missing number is the constant unset.
+// A schema is a list of its nodes, in which each node precedes its children.
 type schemaElement struct {
 	name                 string
 	repetition, children int64
@@ -102,8 +102,8 @@ type schemaElement struct {
 const unset = math.MinInt64
 
 // checkSchema returns an error if the schema of a footer is not a tree, is too deep, or does
-// not contain whether a node is required, optional or repeated. It calls leaf for each element
-// without children, with the name of the element's column and the bytes of the element.
+// not say of every node whether it is required, optional or repeated. It calls leaf for each
+// element without children, with the name of the element's column and the bytes of the element.
 func checkSchema(footer []byte, leaf func(column string, element []byte)) error {
 	const schemaField = 2
 	c := compact{data: footer}

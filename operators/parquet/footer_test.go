@@ -54,15 +54,15 @@ func node(name string, children int64) string {
 	return number("\x35", 1) + text + number("\x15", children) + "\x00"
 }
 
-// emptyFile returns a file without rows. Its schema has the given elements, and claims to have
-// n elements.
+// emptyFile returns a file without rows. Its schema consists of the given elements, and claims
+// to have n elements.
 func emptyFile(n int, elements string) []byte {
 	footer := "\x15\x04\x19\xfc" + string(binary.AppendUvarint(nil, uint64(n))) + elements + "\x16\x00\x19\x0c\x00"
 	return []byte("PAR1" + footer + string(binary.LittleEndian.AppendUint32(nil, uint32(len(footer)))) + "PAR1")
 }
 
 // TestSchemasThatAreNoTrees requires that a schema that is too deep, or whose groups claim more
-// or fewer children than there are, is refused before memory is allocated for it.
+// or fewer children than they have, is refused before memory is allocated for it.
 func TestSchemasThatAreNoTrees(t *testing.T) {
 	const x = "\x15\x04\x25\x02\x18\x01x\x00"
 	require.Equal(t, x, node("x", 0))
@@ -94,7 +94,8 @@ func TestSchemasThatAreNoTrees(t *testing.T) {
 	}
 }
 
-// TestFootersThatAreNone requires errors that say why the bytes are not a footer.
+// TestFootersThatAreNone requires errors that say why the bytes at the end of a file are not a
+// footer.
 func TestFootersThatAreNone(t *testing.T) {
 	good := emptyFile(2, node("root", 1)+node("x", 0))
 	n := len(good)

@@ -46,7 +46,7 @@ func requireSame(t testing.TB, data []byte, want ...arrow.Record) {
 		for at := int64(0); at < rec.NumRows(); {
 			got, err := rows.read(min(700, rec.NumRows()-at))
 			require.NoError(t, err)
-			require.True(t, array.Equal(rec.NewSlice(at, at+got.NumRows()).Column(0), got.Column(0)), "record %d, rows from %d on", k, at)
+			require.True(t, array.Equal(rec.NewSlice(at, at+got.NumRows()).Column(0), got.Column(0)), "record %d must have the rows of the file that begin at row %d", k, at)
 			at += got.NumRows()
 		}
 	}
@@ -60,8 +60,8 @@ func TestDictionariesStay(t *testing.T) {
 	chunk, err := mustMeta(t, data).RowGroup(0).ColumnChunk(0)
 	require.NoError(t, err)
 	starts := pagesOf(t, data, chunk)
-	require.Greater(t, starts[1]-starts[0], int64(64<<10), "the dictionary must not fit in what is read ahead")
-	require.Greater(t, starts[len(starts)-1]-starts[1], int64(128<<10), "the other pages must be larger than the read buffer")
+	require.Greater(t, starts[1]-starts[0], int64(64<<10), "the dictionary must be larger than the bytes that are read ahead, or the test proves nothing")
+	require.Greater(t, starts[len(starts)-1]-starts[1], int64(128<<10), "the other pages must be larger than the read buffer, or the test proves nothing")
 	requireSame(t, data, rec)
 }
 
@@ -72,7 +72,7 @@ func mustMeta(t testing.TB, data []byte) *metadata.FileMetaData {
 }
 
 // TestRowGroupsOfOtherCodecs requires that each row group is decompressed by its own codec, and
-// not into a buffer that is still used for an earlier row group.
+// that no buffer is overwritten that an earlier row group still uses.
 func TestRowGroupsOfOtherCodecs(t *testing.T) {
 	for _, dictionary := range []bool{false, true} {
 		var data []byte
@@ -101,8 +101,9 @@ func TestRowGroupsOfOtherCodecs(t *testing.T) {
 	}
 }
 
-// TestListsThatEndEarly requires that, if fewer lists begin in a row group than its footer has
-// rows, the file is refused at the end of the row group, before the next one is opened.
+// TestListsThatEndEarly requires an error if fewer lists begin in a row group than the row
+// group has rows according to the footer. The error must occur at the end of the row group,
+// before the next row group is opened.
 func TestListsThatEndEarly(t *testing.T) {
 	for _, version2 := range []bool{false, true} {
 		data := withFooter(t, listsOf1000(t, "vector", version2), func(m *metadata.FileMetaData) {
@@ -116,8 +117,9 @@ func TestListsThatEndEarly(t *testing.T) {
 	}
 }
 
-// TestDictionariesOfOldFiles requires that files of parquet-mr before 1.2.9 can be read. It did
-// not include the header of the dictionary page in the size of the column.
+// TestDictionariesOfOldFiles requires that files of parquet-mr before version 1.2.9 can be
+// read. These versions did not include the header of the dictionary page in the size of the
+// column.
 func TestDictionariesOfOldFiles(t *testing.T) {
 	rec := words(t, 300, 300)
 	for by, read := range map[string]bool{"parquet-mr version 1.2.8": true, "parquet-mr version 1.2.9": false, "another version 1.2.8": false} {

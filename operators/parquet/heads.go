@@ -16,7 +16,7 @@ const (
 // head is the header of a page; missing fields are -1.
 type head struct {
 	kind         int64
-	size, packed int64 // bytes of the page, and bytes that it has in the file, where it may be compressed
+	size, packed int64 // number of bytes of the page, and of the possibly compressed page in the file
 	values       int64
 	encoding     int64
 	nulls, rows  int64 // only in pages of version 2
@@ -141,8 +141,9 @@ func (c *compact) numberInto(n *int64, kind byte) bool {
 	return true
 }
 
-// numbers reads a struct. It stores the number in field id in *fields[id], if fields has such
-// an element, and calls told for booleans, whose value is in kind.
+// numbers reads a struct. It stores the number in the field with number id in *fields[id], if
+// fields has such an element. For each boolean field it calls onBool if that is not nil; kind
+// is the boolean's value.
 func (c *compact) numbers(fields []*int64, onBool func(id int64, kind byte)) {
 	c.fields(1, func(id int64, kind byte) bool {
 		if onBool != nil && (kind == thriftTrue || kind == thriftFalse) {
@@ -152,8 +153,8 @@ func (c *compact) numbers(fields []*int64, onBool func(id int64, kind byte)) {
 	})
 }
 
-// fields reads a struct. It calls field for each field, and skips the value if field returns
-// false.
+// fields reads a struct. It calls field for each of its fields, and skips the value of the
+// field if the call returns false.
 func (c *compact) fields(depth int, field func(id int64, kind byte) bool) {
 	for id := int64(0); !c.bad; {
 		b := c.byte()
@@ -164,7 +165,7 @@ func (c *compact) fields(depth int, field func(id int64, kind byte) bool) {
 		if id += int64(b >> 4); b>>4 == 0 {
 			id = c.number()
 		}
-		if id < math.MinInt16 || id > math.MaxInt16 { // the library would truncate the id to that of another field
+		if id < math.MinInt16 || id > math.MaxInt16 { // the library would truncate the id to the id of another field
 			c.bad = true
 			return
 		}
@@ -174,7 +175,7 @@ func (c *compact) fields(depth int, field func(id int64, kind byte) bool) {
 	}
 }
 
-// skip skips a value of the given type. depth is the number of values around it.
+// skip skips a value of the given type. depth is the number of values that contain the value.
 func (c *compact) skip(kind byte, depth int) {
 	const deepest = 16
 	element := func(kind byte) {

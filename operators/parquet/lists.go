@@ -24,17 +24,17 @@ type element interface{ int32 | float32 | float64 }
 type lists[T element] struct {
 	leaf
 	numbers numbers[T]
-	some    int32 // smallest definition level of an element, which may be null
+	some    int32 // smallest definition level of an element, which is null if its level is below full
 	full    int32 // definition level of an element that is not null
 
 	defs   []int32
 	reps   []int32
 	items  []T
-	levels int // number of levels in defs and reps, of which at have been used
+	levels int // number of levels in defs and reps; the first at of them have been used
 	at     int
-	item   int // number of items that have been used
-	room   int // number of elements of the rows of the last call of read
-	most   int // largest number of elements of the rows of one call of read
+	item   int // number of elements of items that have been used
+	room   int // number of elements that the previous call of read returned
+	most   int // largest number of elements that one call of read may return
 }
 
 // newLists returns a reader of the lists of a leaf.
@@ -57,8 +57,8 @@ func newLists[T element](from leaf) (*lists[T], error) {
 	return l, nil
 }
 
-// peek returns the levels of the next element, empty list or null. ok is false at the end of
-// the file.
+// peek returns the definition and repetition level of the next element, empty list or null
+// list. ok is false at the end of the file.
 func (l *lists[T]) peek() (def, rep int32, ok bool, err error) {
 	for l.at == l.levels {
 		if ok, err = l.fill(); !ok {
@@ -68,7 +68,7 @@ func (l *lists[T]) peek() (def, rep int32, ok bool, err error) {
 	return l.defs[l.at], l.reps[l.at], true, nil
 }
 
-// fill reads further levels and values. ok is false at the end of the file.
+// fill reads the next levels and values. ok is false at the end of the file.
 func (l *lists[T]) fill() (ok bool, err error) {
 	if ok, err = l.next(); !ok {
 		return false, err
@@ -121,7 +121,7 @@ func (l *lists[T]) list(dst []T) (_ []T, null bool, err error) {
 			l.item++
 			first = false
 		}
-		if l.ended() { // a row ends with its row group
+		if l.ended() { // the last row of a row group ends with the row group
 			return dst, false, nil
 		}
 		if len(dst) > l.most {
@@ -170,7 +170,7 @@ func (l *lists[T]) read(n, ofNull int) (r rows[T], err error) {
 	return r, nil
 }
 
-// tooMany returns the error if rows that are read together have at least n elements.
+// tooMany returns the error for rows that are read together and have n elements or more.
 func (l *lists[T]) tooMany(n int) error {
 	return fmt.Errorf("%d components or more are in rows that are read together, which can have %d; read fewer rows at a time, or leave the column out", n, l.most)
 }

@@ -82,8 +82,8 @@ func listsOf1000(t testing.TB, kind string, version2 bool) []byte {
 }
 
 // TestRowGroupsAreCounted requires, at every parallelism, that a file is refused if its row
-// groups have other numbers of rows, values or pages than its footer claims. Otherwise rows
-// would get values of other rows.
+// groups do not have the numbers of rows, values or pages that its footer claims. If it were
+// read, rows would get values of other rows.
 func TestRowGroupsAreCounted(t *testing.T) {
 	for _, kind := range []string{"int64", "vector"} {
 		for _, version2 := range []bool{false, true} {
@@ -150,7 +150,7 @@ func TestSparseVectorsWithNullParts(t *testing.T) {
 	indices.Name, values.Name = "indices", "values"
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.StructOf(indices, values), Nullable: true}}, nil)
 	for _, c := range []struct {
-		indices, values bool // whether they are present
+		indices, values bool // whether the indices and the values are not null
 		want            string
 	}{{true, true, ""}, {false, false, ""}, {false, true, "the indices of a sparse vector are null, and its values are not"}, {true, false, "the values of a sparse vector are null, and its indices are not"}} {
 		b := array.NewRecordBuilder(memory.NewGoAllocator(), schema)

@@ -50,7 +50,7 @@ func TestPagesAreReadOneByOne(t *testing.T) {
 			got := arrowrows.Record(some)
 			want := rec.NewSlice(at, at+got.NumRows())
 			for c := range want.NumCols() {
-				require.True(t, array.Equal(want.Column(int(c)), got.Column(int(c))), "page %d, rows from %d on", page, at)
+				require.True(t, array.Equal(want.Column(int(c)), got.Column(int(c))), "with pages of size %d, the rows from row %d on must be those that were written", page, at)
 			}
 			at += got.NumRows()
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// The tests in this file are not built for the race detector: they have only one goroutine and
-// process many bytes, so they would only be slow.
+// The tests in this file are not built for the race detector. They have only one goroutine, in
+// which there can be no race, and process so many bytes that they would be slow.
 
 // TestPackedBombs requires that a page that decompresses to more bytes than its header claims
 // is refused before memory is allocated for the bytes, whatever the compressed bytes claim. A
@@ -45,15 +45,15 @@ func TestPackedBombs(t *testing.T) {
 		for _, size := range []int64{1, 8, 8000, c.size - 1, c.size + 1, 1<<31 - 1} {
 			most := c.most
 			if size > 8000 {
-				most = 0 // allocations are bounded only by a multiple of the decompressed size
+				most = 0 // for such a size, allocations are bounded only by a multiple of the decompressed size
 			}
 			var err error
 			bytes := allocated(func() { _, err = unpackPage(c.codec, nil, c.packed, size) })
-			require.ErrorContains(t, err, "which they do not", "%s, %d", name, size)
+			require.ErrorContains(t, err, "which they do not", "%s, with claimed size %d", name, size)
 			if most > 0 {
-				require.Less(t, bytes, most, "%s, %d", name, size)
+				require.Less(t, bytes, most, "%s, with claimed size %d: the allocated bytes must not exceed the bound", name, size)
 			} else {
-				require.Less(t, bytes, uint64(5*c.size+mega), "%s, %d", name, size)
+				require.Less(t, bytes, uint64(5*c.size+mega), "%s, with claimed size %d: the allocated bytes must not exceed the bound", name, size)
 			}
 		}
 		data, err := unpackPage(c.codec, nil, c.packed, c.size)
@@ -68,7 +68,7 @@ func TestPackedBombs(t *testing.T) {
 func TestSameBytesBeyondTheDictionary(t *testing.T) {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "x float64", "t utf8", "v vector"))
 	defer b.Release()
-	const rows = 1 << 17 // rows of 8 bytes: the dictionary gets 1 MiB, and other pages get the second half of the rows
+	const rows = 1 << 17 // each row has 8 bytes; the dictionary takes the first half of the rows, which are 1 MiB
 	for i := range 2 * rows {
 		b.Field(0).(*array.Float64Builder).Append(float64(i))
 		b.Field(1).(*array.StringBuilder).Append(fmt.Sprint("text ", i))
@@ -97,10 +97,10 @@ func TestSameBytesBeyondTheDictionary(t *testing.T) {
 // same in every run.
 func TestSameBytesOfLargeMetadata(t *testing.T) {
 	for _, name := range []int{4, 1990, 3960} {
-		for total := 4010; total < 4045; total += 4 { // bytes of the name, the minimum and the maximum
+		for total := 4010; total < 4045; total += 4 { // number of bytes of the name, the minimum and the maximum together
 			length := max(8, (total-name)/2)
 			b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, strings.Repeat("n", name)+" utf8"))
-			for i := range 3<<19/length + 1 { // half as many again as fill a dictionary
+			for i := range 3<<19/length + 1 { // 1.5 times as many as a dictionary can hold
 				b.Field(0).(*array.StringBuilder).Append(fmt.Sprintf("%0*d", length, i))
 			}
 			rec := b.NewRecord()
@@ -111,8 +111,8 @@ func TestSameBytesOfLargeMetadata(t *testing.T) {
 	}
 }
 
-// TestSameBytesOfLongNames is TestSameBytesOfLargeMetadata with the longest texts that get into
-// the metadata, in the second column.
+// TestSameBytesOfLongNames makes the same requirement as TestSameBytesOfLargeMetadata. The
+// second column has the longest texts that are stored in the metadata.
 func TestSameBytesOfLongNames(t *testing.T) {
 	for _, name := range []int{2000, 2001, 2900, 3000, 3400, 4060} {
 		b := array.NewRecordBuilder(memory.NewGoAllocator(), batchtest.Schema(t, "a int64", strings.Repeat("n", name)+" utf8"))
@@ -143,7 +143,7 @@ func requireSameBytes(t *testing.T, rows arrow.Record, times int) []byte {
 		if run == 0 {
 			first = out.Bytes()
 		}
-		require.True(t, bytes.Equal(first, out.Bytes()), "run %d", run)
+		require.True(t, bytes.Equal(first, out.Bytes()), "run %d must write the bytes of the first run", run)
 	}
 	return first
 }

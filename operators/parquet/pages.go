@@ -28,20 +28,20 @@ const (
 
 // decoder reads the values of pages.
 type decoder interface {
-	// dictionary sets the n values to which indices in later pages refer, in place of those of
-	// the previous row group. data has the values in the encoding PLAIN.
+	// dictionary replaces the dictionary of the previous row group by the n values in data,
+	// which have the encoding PLAIN. Indices in later pages refer to these values.
 	dictionary(n int, data []byte) error
-	// open sets the n values of a page that will be read next. data does not change until the
-	// next page.
+	// open begins to read a page with n values that are not null. data must not change until
+	// the next page is opened.
 	open(encoding int64, n int, data []byte) error
-	// most returns the largest number of bytes that n values can take in an encoding.
+	// most returns the largest number of bytes that n values can take in the given encoding.
 	most(encoding int64, n int64) int64
 }
 
 // leaf reads the pages of a leaf of the schema, from the row group with the index group to the
-// last one. It checks the headers of pages against their bytes before it uses them. Arrow's
-// readers do not check them: for damaged pages they return zeros, values of earlier pages or
-// nulls, loop endlessly, or allocate as much memory as a page claims.
+// last row group. It checks the header of a page against the page's bytes before it uses the
+// page. Arrow's readers do not check headers: for damaged pages they return zeros, values of
+// earlier pages or nulls, loop endlessly, or allocate as much memory as a page claims.
 type leaf struct {
 	file   io.ReaderAt
 	size   int64
@@ -52,9 +52,9 @@ type leaf struct {
 	values decoder
 
 	codec      compress.Compression
-	at, end    int64  // range in the file of the column's bytes in the row group that have not been read
+	at, end    int64  // file offsets [at, end) of the unread bytes of the column in the row group
 	buffer     []byte // bytes that have been read
-	rest       []byte // the part of buffer that has not been used
+	rest       []byte // unused bytes at the end of buffer
 	ahead      int64  // number of values of the remaining pages of the row group
 	begin      int64  // number of rows that begin in the remaining pages of the row group
 	page       int    // index of the current page in the row group
@@ -65,8 +65,8 @@ type leaf struct {
 	repeated, defined runs
 }
 
-// next proceeds to a page with unread values, unless the current page has some. more is false
-// at the end of the last row group.
+// next proceeds to the next page with values, unless the current page still has unread values.
+// more is false at the end of the last row group.
 func (l *leaf) next() (more bool, err error) {
 	for l.here == 0 {
 		if l.ahead <= 0 || l.left() == 0 {
@@ -105,7 +105,7 @@ func (l *leaf) open() error {
 	if err != nil {
 		return err
 	}
-	// A row has one value, or in a column of lists one or more.
+	// A row has one value. In a column of lists it has one or more values.
 	if rows := group.NumRows(); chunk.NumValues() < rows || l.column.MaxRepetitionLevel() == 0 && chunk.NumValues() != rows {
 		return fmt.Errorf("it has %d rows and, it says, %d values", rows, chunk.NumValues())
 	}
@@ -123,7 +123,7 @@ func (l *leaf) open() error {
 	}
 	l.at, l.end, l.rest = start, start+size, nil
 	if l.codec != chunk.Compression() {
-		l.unpacked = nil // it is a part of buffer if the previous row group was not compressed
+		l.unpacked = nil // l.unpacked is a part of l.buffer if the previous row group was not compressed
 	}
 	l.codec, l.ahead, l.page, l.dictionary = chunk.Compression(), chunk.NumValues(), -1, false
 	l.begin = group.NumRows()
@@ -133,9 +133,9 @@ func (l *leaf) open() error {
 // left returns the number of the column's bytes in the row group that have not been used.
 func (l *leaf) left() int64 { return int64(len(l.rest)) + l.end - l.at }
 
-// have makes l.rest contain at least the next n bytes, or all that are left in the row group.
-// It reads ahead, so that small pages need few calls of ReadAt. It may overwrite the bytes to
-// which the old l.rest refers.
+// have makes l.rest contain at least the next n bytes, or all bytes that are left in the row
+// group. It reads more bytes than n, so that small pages need few calls of ReadAt. It may
+// overwrite the bytes to which l.rest referred before the call.
 func (l *leaf) have(n int64) error {
 	const ahead = 64 << 10
 	held, left := len(l.rest), l.left()
@@ -156,7 +156,8 @@ func (l *leaf) have(n int64) error {
 	return nil
 }
 
-// head reads the header of the next page, which may be longer than what has been read ahead.
+// head reads the header of the next page. The header may be longer than l.rest, so head reads
+// more bytes until it can decode the header.
 func (l *leaf) head() (head, error) {
 	const longest = 16 << 20
 	for n := int64(1); ; n = 2 * int64(len(l.rest)) {
@@ -216,14 +217,15 @@ func (l *leaf) readDictionary(h head, body []byte) error {
 		return err
 	}
 	if l.codec == compress.Codecs.Uncompressed {
-		data = bytes.Clone(data) // as later pages overwrite l.buffer
+		data = bytes.Clone(data) // because later pages overwrite l.buffer
 	}
 	return l.values.dictionary(int(h.values), data)
 }
 
 // unpack decompresses body, which is a page or the part of a page after its levels, to size
-// bytes. These have the values of the page and, for each value, the given number of levels. It
-// returns an error if size is more than these values and levels can take.
+// bytes. The decompressed bytes have the values of the page and, for each value, the given
+// number of levels. unpack returns an error if size is more than these values and levels can
+// take. It uses the memory of into if that suffices.
 func (l *leaf) unpack(into, body []byte, h head, size int64, levels int64) ([]byte, error) {
 	const spare = 64 << 10 // unused bytes that a page may have
 	most := l.values.most(h.encoding, h.values) + levels*mostOfRuns(h.values)
@@ -268,7 +270,7 @@ func (l *leaf) readData2(h head, body []byte) (err error) {
 }
 
 // turn makes a data page the current page. It checks that the page has as many levels as it
-// claims, and that no level is above the highest.
+// claims, and that no level exceeds the highest possible level.
 func (l *leaf) turn(h head, data []byte) error {
 	n := int(h.values)
 	begun, err := countLevels(l.repeated, n, l.column.MaxRepetitionLevel())

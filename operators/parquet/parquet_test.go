@@ -59,7 +59,7 @@ func record(t testing.TB, mem memory.Allocator, n int) arrow.Record {
 	return batchtest.Record(t, mem, batchtest.Schema(t, columns...), "["+strings.Join(rows, ",")+"]")
 }
 
-// run runs a job that build defines, with mem as its allocator.
+// run runs the job that build defines, with mem as its allocator.
 func run(t require.TestingT, mem memory.Allocator, build func(b *engine.Builder), opts ...engine.Option) (*engine.Result, error) {
 	return engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 		build(b)
@@ -75,8 +75,8 @@ func (s setting) options() []engine.Option {
 	return []engine.Option{engine.Parallelism(s.p), engine.BatchRows(s.rows), engine.Workers(s.workers)}
 }
 
-// wholeSettings has all combinations for a job that runs without workers. fewSettings has each
-// value at least once.
+// wholeSettings has all combinations of parallelism and rows per batch for a job that runs
+// without workers. fewSettings has each of these values at least once.
 var (
 	fewSettings   = []setting{{1, 7, 0}, {2, 1024, 2}, {3, 1, 0}, {8, 7, 0}, {8, 7, 3}}
 	wholeSettings = []setting{{1, 1, 0}, {1, 7, 0}, {1, 1024, 0}, {2, 1, 0}, {2, 7, 0}, {2, 1024, 0}, {3, 1, 0}, {3, 7, 0}, {3, 1024, 0}, {8, 1, 0}, {8, 7, 0}, {8, 1024, 0}}
@@ -324,8 +324,8 @@ func TestChangeIsNoticed(t *testing.T) {
 	require.ErrorContains(t, err, "x.parquet changed between building and reading")
 }
 
-// TestDamagedFiles changes files at random. Reading them must end, either with an error or with
-// other values.
+// TestDamagedFiles changes files at random. It requires that reading them ends, either with an
+// error or with any values.
 func TestDamagedFiles(t *testing.T) {
 	values := make([]*int64, 30)
 	for i := range values {
@@ -424,8 +424,9 @@ func TestCloseAfterAFailedWrite(t *testing.T) {
 	}
 }
 
-// TestStatisticsOfIntegers requires that the minimum and the maximum of a column, if the file has
-// them, are those of its values. Readers leave out row groups by them.
+// TestStatisticsOfIntegers requires that, if a file has a minimum and a maximum of a column,
+// these are the minimum and maximum of the column's values. Readers use them to leave out row
+// groups.
 func TestStatisticsOfIntegers(t *testing.T) {
 	var fields []arrow.Field
 	for _, nullable := range []bool{false, true} {
@@ -436,7 +437,7 @@ func TestStatisticsOfIntegers(t *testing.T) {
 			fields = append(fields, arrow.Field{Name: fmt.Sprintf("%v.%v", typed, nullable), Type: typed, Nullable: nullable})
 		}
 	}
-	for _, null := range []int{-1, 0, 7} { // row that is null in nullable columns
+	for _, null := range []int{-1, 0, 7} { // index of the row that is null in nullable columns; -1: none
 		b := array.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema(fields, nil))
 		for i := range 20 {
 			for j, f := range fields {
@@ -470,20 +471,20 @@ func TestStatisticsOfIntegers(t *testing.T) {
 			if f.Nullable && null == 0 {
 				least = 101
 			}
-			number := func(b []byte) int { return int(b[0]) } // all are below 128
+			number := func(b []byte) int { return int(b[0]) } // all numbers are below 128, so the lowest byte is the number
 			require.Equal(t, []int{least, 119}, []int{number(stats.EncodeMin()), number(stats.EncodeMax())}, f.Name)
 		}
 	}
 }
 
-// TestIncompleteFooters requires that a file without a whole footer is an error.
+// TestIncompleteFooters requires that writing a file with an incomplete footer gives an error.
 func TestIncompleteFooters(t *testing.T) {
 	for _, end := range []string{"", "PAR1", "\x00\x00\x01\x00PAR1", "meta\x05\x00\x00\x00PAR1"} {
 		require.ErrorContains(t, (&footerSink{w: io.Discard, end: []byte(end)}).finish(), "footer", "%q", end)
 	}
 }
 
-// fullDisk is a writer that fails after room bytes.
+// fullDisk is a writer that fails with ENOSPC after room bytes.
 type fullDisk struct{ room int }
 
 func (d *fullDisk) Write(b []byte) (int, error) {

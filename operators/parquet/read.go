@@ -26,11 +26,11 @@ type ReadOptions struct {
 	// decoded.
 	Columns []string
 	// LeaveOut, if Columns is nil, is called for each column whose type rows cannot have, with
-	// the reason. The column is then left out. Such a column is an error if Columns names it,
-	// or if both Columns and LeaveOut are nil.
+	// the reason. The column is then left out. Read reports an error for such a column if
+	// Columns names it, or if both Columns and LeaveOut are nil.
 	LeaveOut func(column, problem string)
-	// Index, if set, is called for each column to read that is an index of pandas, according to
-	// the files.
+	// Index, if set, is called for each column to read that is the index of a pandas data frame
+	// according to the files' metadata.
 	Index func(column string)
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
@@ -38,8 +38,8 @@ type ReadOptions struct {
 }
 
 // Read reads Parquet files: a file, the files of a directory, or the files that match a glob.
-// See operators.ReadRowFiles for how files are checked, rows are divided into shards and unused
-// columns are not read.
+// operators.ReadRowFiles describes how files are checked, how rows are divided into shards, and
+// how unused columns are left out.
 func Read(b *engine.Builder, path string, o ReadOptions) *engine.Dataset {
 	return operators.ReadRowFiles(b, o.FS, path, operators.RowFormat{Op: "ReadParquet", Columns: o.Columns, LeaveOut: o.LeaveOut, Index: o.Index, Open: open})
 }
@@ -49,7 +49,7 @@ type table struct {
 	r      io.ReaderAt
 	size   int64
 	rows   int64
-	starts []int64 // index of the first row of each row group, and then the number of all rows
+	starts []int64 // index of the first row of each row group; the last element is the number of all rows
 	schema *arrow.Schema
 }
 
@@ -79,9 +79,9 @@ func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
 	return t, nil
 }
 
-// reader decodes the footer, for use by one goroutine. The types of columns follow from the
-// Parquet schema alone, not from an Arrow schema in the file, so that dictionaries and large
-// text are read as plain values.
+// reader decodes the footer. Only one goroutine may use the result. The types of columns follow
+// from the Parquet schema alone, not from an Arrow schema in the file, so that dictionaries and
+// large text are read as plain values.
 func (t *table) reader() (*metadata.FileMetaData, *pqarrow.SchemaManifest, error) {
 	meta, err := readFooter(t.r, t.size)
 	if err != nil {
@@ -99,8 +99,8 @@ func (t *table) reader() (*metadata.FileMetaData, *pqarrow.SchemaManifest, error
 	return meta, manifest, nil
 }
 
-// wrongColumn adds to err, the error of a schema, the name of the first column that causes an
-// error.
+// wrongColumn returns the error of the first column whose schema is invalid by itself, with the
+// column's name. If there is no such column, it returns err, the error of the whole schema.
 func wrongColumn(root *schema.GroupNode, err error) error {
 	for i := range root.NumFields() {
 		one, failed := schema.NewGroupNode(root.Name(), pq.Repetitions.Required, schema.FieldList{root.Field(i)}, -1)
@@ -120,8 +120,8 @@ func (t *table) NumRows() int64 { return t.rows }
 
 func (t *table) Close() error { return nil }
 
-// Rows returns a cursor at a row. It decodes the footer again, as Arrow's structures for it are
-// not safe for concurrent use.
+// Rows returns a cursor at a row. It decodes the footer again, because Arrow's structures for a
+// footer are not safe for concurrent use.
 func (t *table) Rows(row int64, columns []int, _ columnar.Allocator) (operators.RowCursor, error) {
 	meta, manifest, err := t.reader()
 	if err != nil {
@@ -153,10 +153,10 @@ func (t *table) Rows(row int64, columns []int, _ columnar.Allocator) (operators.
 	return c, nil
 }
 
-// leastRows is the smallest number of rows that are decoded at once.
+// leastRows is the smallest number of rows that Next decodes at once, unless fewer are left.
 const leastRows = 1024
 
-// cursor reads all columns side by side.
+// cursor reads the same rows of all columns.
 type cursor struct {
 	schema  *arrow.Schema
 	columns []*column
@@ -171,7 +171,8 @@ func (c *cursor) Next(want int) (engine.Batch, error) {
 	return arrowrows.Batch(rows), err
 }
 
-// read returns the next rows, whose number is given. At least that many must be left.
+// read returns a record of the next rows; the parameter rows is their number. At least that
+// many rows must be left.
 func (c *cursor) read(rows int64) (arrow.Record, error) {
 	cols := make([]arrow.Array, 0, len(c.columns))
 	defer func() {

@@ -17,8 +17,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// benchmarkRows returns rows of a column of the given type. Every nulls-th value is null, and
-// the others have the given number of different values.
+// benchmarkRows returns rows of a column of the given type. About every nulls-th value is null;
+// if nulls is 0, no value is null. The other values are drawn from the given number of
+// different values.
 func benchmarkRows(b *testing.B, kind string, nulls, different int) arrow.Record {
 	const rows = 400_000
 	if nulls > 0 {

@@ -11,16 +11,16 @@ import (
 
 // runs reads numbers of the same width, up to 32 bits, that are stored in the Parquet format's
 // hybrid of run-length encoding and bit packing: levels, indices of dictionaries and booleans.
-// The lowest bit of a run's header distinguishes two kinds of runs: a count and one number, and
-// a number of groups of eight bit-packed numbers.
+// A run is either a count and one number that is repeated, or a number of groups of eight
+// bit-packed numbers. The lowest bit of the run's header distinguishes the two kinds.
 type runs struct {
 	width  int
 	data   []byte // runs after the current one
-	same   int    // numbers that are left in the current run, if its numbers are equal
-	number int32  // the number that such a run repeats
-	packed int    // numbers that are left in the current run, if its numbers are bit-packed
-	groups []byte // the bytes of such a run
-	bit    int    // bit of groups at which the next number begins
+	same   int    // number of numbers left in the current run, if the run repeats one number; else 0
+	number int32  // the number that the current run repeats
+	packed int    // number of numbers left in the current run, if they are bit-packed; else 0
+	groups []byte // the bytes of the current run, if its numbers are bit-packed
+	bit    int    // index of the bit of groups at which the next number begins
 }
 
 // mostOfRuns returns the largest number of bytes that n numbers can take: 4 bytes for the
@@ -93,8 +93,8 @@ func (r *runs) read(dst []int32) error {
 	return nil
 }
 
-// bits reads the next n numbers, which have one bit each, into the bitmap dst from bit at on,
-// and returns how many are 1.
+// bits reads the next n numbers, which have one bit each. It stores them in the bitmap dst,
+// beginning at the bit with index at, and returns how many are 1.
 func (r *runs) bits(dst []byte, at, n int) (ones int, err error) {
 	for n > 0 {
 		if err := r.next(); err != nil {
@@ -117,8 +117,8 @@ func (r *runs) bits(dst []byte, at, n int) (ones int, err error) {
 	return ones, nil
 }
 
-// count returns how many of the next n levels are equal to most, the highest possible level. As
-// r is a copy, the levels are not marked as read.
+// count returns how many of the next n levels are equal to most, the highest possible level.
+// The levels stay unread, because r is a copy.
 func (r runs) count(n int, most int32) (highest int, err error) {
 	var levels [128]int32
 	for n > 0 {
@@ -157,8 +157,8 @@ func levelAbove(level, most int32) error {
 	return fmt.Errorf("a page has a level of %d, where %d is the highest", level, most)
 }
 
-// unpack fills dst with numbers of width bits each, at most 64, which begin at the given bit of
-// data. Numbers are packed from the lowest bits of the bytes on.
+// unpack fills dst with numbers of width bits each, at most 64. The first number begins at the
+// bit of data with index bit. The lowest bit of a byte comes first.
 func unpack[T int32 | int64](dst []T, data []byte, bit, width int) {
 	i, mask := 0, uint64(1)<<width-1
 	if width <= 57 {

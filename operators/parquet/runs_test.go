@@ -17,8 +17,8 @@ import (
 // readsOnce reads the first rows of the first column of a file in memory.
 func readsOnce(data []byte) error { return readsColumn(data, 0) }
 
-// readsColumn reads the first rows of a column of a file in memory. Like the source of rows, it
-// returns a panic as an error.
+// readsColumn reads the first rows of a column of a file in memory. It returns a panic as an
+// error, as operators.ReadRowFiles does.
 func readsColumn(data []byte, column int) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -41,8 +41,8 @@ func readsColumn(data []byte, column int) (err error) {
 	return c.Close()
 }
 
-// TestDamagedPages changes every third bit of the pages of small files, one at a time. Reading
-// the files must end.
+// TestDamagedPages changes every third bit of the pages of small files, one bit at a time. It
+// requires that reading the changed files ends.
 func TestDamagedPages(t *testing.T) {
 	files, err := filepath.Glob("testdata/levels/*.parquet")
 	require.NoError(t, err)

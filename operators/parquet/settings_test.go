@@ -19,5 +19,5 @@ func asWorkers() (all []setting) {
 }
 
 // flippedBits is the stride of the bits that a test flips. It is larger under the race
-// detector, under which each takes long.
+// detector, with which the test of one flipped bit takes long.
 var flippedBits = testsize.Raced(testsize.Of[int64](5, 1), 41)

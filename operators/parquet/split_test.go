@@ -51,7 +51,8 @@ func splitRows(t *testing.T) arrow.Record {
 	return b.NewRecord()
 }
 
-// TestSplitBytesOfOthers reads columns in the encoding BYTE_STREAM_SPLIT.
+// TestSplitBytesOfOthers requires that columns in the encoding BYTE_STREAM_SPLIT, written by
+// another program, are read with the right values.
 func TestSplitBytesOfOthers(t *testing.T) {
 	for _, name := range []string{"split1", "split2"} {
 		requireRows(t, fewSettings, splitRows(t), func(b *engine.Builder) *engine.Dataset {

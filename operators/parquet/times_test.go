@@ -94,8 +94,8 @@ func timed(t *testing.T) arrow.Record {
 		  {"naive_s": null, "naive": 8, "naive_ns": 9, "utc": 10, "berlin_s": null, "berlin": 12, "v": [1]}]`)
 }
 
-// TestTimesForOthers requires that a written file contains whether times are adjusted to UTC,
-// and, for programs that use Arrow, the zone.
+// TestTimesForOthers requires that a written file says whether times are adjusted to UTC and,
+// for programs that use Arrow, which zone the times have.
 func TestTimesForOthers(t *testing.T) {
 	rec := timed(t)
 	data := ours(t, rec, 1)
@@ -130,8 +130,8 @@ func TestTimesForOthers(t *testing.T) {
 
 // TestTimesOfEarlierVersions requires that files of earlier versions of this package are read
 // with the right types, although these versions marked times without a zone as adjusted to UTC,
-// and times with a zone as not adjusted. Files of other programs must be read as marked, even
-// if they have the metadata of this package.
+// and times with a zone as not adjusted. Times in files of other programs must be read as they
+// are marked, even if the files have the metadata of this package.
 func TestTimesOfEarlierVersions(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "naive timestamp[us]", "berlin timestamp[us, Europe/Berlin]"), `[{"naive": 2, "berlin": 6}]`)
 	told, err := json.Marshal(batch.Columns(rec.Schema()))

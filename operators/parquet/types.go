@@ -27,8 +27,8 @@ const (
 type typeMetadata struct {
 	ours    bool          // this package has written the file
 	columns string        // value of columnsKey
-	origin  *arrow.Schema // schema in arrowKey, nil if there is none that can be read
-	pandas  string        // metadata of pandas
+	origin  *arrow.Schema // schema in arrowKey, nil if there is no readable schema
+	pandas  string        // value of operators.PandasKey
 }
 
 func readTypeMetadata(meta *metadata.FileMetaData) typeMetadata {
@@ -62,8 +62,8 @@ func decodeSchema(text string, columns int) *arrow.Schema {
 }
 
 // encodeSchema returns an encoded schema from which programs that use Arrow get the zones of
-// times, or "" if no column has a zone other than UTC. Except for zones it is the stored
-// schema, so that these programs read the same types as other programs.
+// times, or "" if no column has a zone other than UTC. Except for zones, the encoded schema
+// equals the stored schema, so that these programs read the same types as other programs.
 func encodeSchema(columns, stored *arrow.Schema) (string, error) {
 	zones, fields := false, stored.Fields()
 	for i, f := range columns.Fields() {
@@ -80,9 +80,9 @@ func encodeSchema(columns, stored *arrow.Schema) (string, error) {
 }
 
 // restore returns the schema of the rows of a file whose stored columns are fields. A column
-// has the type in the metadata of this package if that fits the stored type. Another program
-// may have read a file of this package, changed the rows and kept the metadata. Types of times
-// in the metadata are therefore used only if this package has written the file.
+// has the type in the metadata of this package if that type fits the stored type. Another
+// program may have read a file of this package, changed the rows and kept the metadata. Types
+// of times in the metadata are therefore used only if this package has written the file.
 func restore(fields []arrow.Field, root *schema.GroupNode, t typeMetadata) *arrow.Schema {
 	types := map[string]arrow.DataType{}
 	var columns []batch.Column
@@ -114,10 +114,10 @@ func pandasMetadata(text string) *arrow.Metadata {
 	return &m
 }
 
-// clocked returns the type of a column without a time zone if its times are not adjusted to
-// UTC, as Arrow's reader gives all times a zone. The format of times of 96 bits does not
-// contain whether they are adjusted, so these times have a zone if the type origin, of the
-// Arrow schema, has one.
+// clocked returns the stored type of a column, but removes the time zone if the column has
+// times that are not adjusted to UTC: Arrow's reader gives all times a zone. Times of 96 bits
+// do not record whether they are adjusted, so they keep the zone only if origin, their type in
+// the Arrow schema, has a zone.
 func clocked(stored arrow.DataType, node schema.Node, origin arrow.DataType) arrow.DataType {
 	t, ok := stored.(*arrow.TimestampType)
 	leaf, is := node.(*schema.PrimitiveNode)
@@ -137,9 +137,9 @@ func clocked(stored arrow.DataType, node schema.Node, origin arrow.DataType) arr
 	return t
 }
 
-// original returns the type that a column had in Arrow if it is one that Parquet does not have:
-// vectors of a fixed length, times with a zone, and durations, which are stored as numbers.
-// Otherwise it returns the stored type.
+// original returns origin, the type that a column had in Arrow, if Parquet does not have that
+// type: vectors of a fixed length, times with a zone, and durations, which are stored as
+// numbers. Otherwise it returns the stored type.
 func original(stored, origin arrow.DataType) arrow.DataType {
 	switch had := origin.(type) {
 	case *arrow.FixedSizeListType:

@@ -17,7 +17,8 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// lz4Raw is the codec LZ4_RAW, LZ4 blocks without frames. The library does not define it.
+// lz4Raw is the codec LZ4_RAW, which has LZ4 blocks without frames. The library does not define
+// it.
 const lz4Raw = compress.Compression(7)
 
 // unpackable reports whether pages of a codec can be decompressed.
@@ -26,12 +27,12 @@ func unpackable(codec compress.Compression) bool {
 	return slices.Contains([]compress.Compression{cs.Uncompressed, cs.Snappy, cs.Gzip, cs.Brotli, cs.Zstd, lz4Raw}, codec)
 }
 
-// unpackPage decompresses a page to size bytes, for which it uses the memory of into if that
-// suffices. The compressed bytes are read to their end, so that checksum and length are
-// verified if the format has them. A size that the compressed bytes cannot have is refused
-// before they are decompressed. Memory for more than 32 times the compressed bytes is allocated
-// only when the decompressed bytes need it. For LZ4, size bytes are allocated at once, after
-// size has been compared with the sum of the lengths in the block.
+// unpackPage decompresses a page to size bytes. It uses the memory of into if that suffices. It
+// reads the compressed bytes to their end, so that checksum and length are verified if the
+// format has them. If the compressed bytes cannot decompress to size bytes, unpackPage returns
+// an error before it decompresses them. Memory for more than 32 times the compressed bytes is
+// allocated only when the decompressed bytes need it. For LZ4, size bytes are allocated at
+// once, after size has been compared with the sum of the lengths in the block.
 func unpackPage(codec compress.Compression, into, packed []byte, size int64) (data []byte, err error) {
 	if codec == compress.Codecs.Uncompressed {
 		return packed, nil
@@ -84,16 +85,16 @@ func unpackPage(codec compress.Compression, into, packed []byte, size int64) (da
 	return data, nil
 }
 
-// bounds returns bounds of the number of bytes to which packed decompresses. They follow from
-// sizes in packed or from the codec.
+// bounds returns a lower and an upper bound of the number of bytes to which packed
+// decompresses. They follow from sizes in packed or from the codec.
 func bounds(codec compress.Compression, packed []byte) (least, most int64) {
 	n := int64(len(packed))
 	switch codec {
-	case compress.Codecs.Snappy: // contains the size; three bytes give at most 64
+	case compress.Codecs.Snappy: // packed begins with the size; three compressed bytes give at most 64 bytes
 		said, _ := binary.Uvarint(packed)
 		least = int64(min(said, math.MaxInt64))
 		return least, min(least, 22*n)
-	case compress.Codecs.Gzip: // two bits give at most 258 bytes
+	case compress.Codecs.Gzip: // two compressed bits give at most 258 bytes
 		return 0, 1032 * n
 	case compress.Codecs.Zstd:
 		return boundsOfZstd(packed)
@@ -104,8 +105,8 @@ func bounds(codec compress.Compression, packed []byte) (least, most int64) {
 	return 0, math.MaxInt64
 }
 
-// readPacked reads up to size+1 bytes from r, or until its end. It uses the memory of into as
-// long as that suffices.
+// readPacked reads up to size+1 bytes from r, or fewer if r ends earlier. It uses the memory of
+// into as long as that suffices.
 func readPacked(r io.Reader, into []byte, size int64) ([]byte, error) {
 	data := into[:0]
 	for int64(len(data)) <= size {
@@ -122,11 +123,11 @@ func readPacked(r io.Reader, into []byte, size int64) ([]byte, error) {
 	return data, nil
 }
 
-// gzipReaders has readers for reuse, as each takes 40 KiB.
+// gzipReaders has readers for reuse, because each reader takes 40 KiB.
 var gzipReaders = sync.Pool{New: func() any { return new(gzip.Reader) }}
 
-// readGzip is readPacked for gzip, and for zlib, which some programs write although they name
-// the codec gzip.
+// readGzip decompresses up to size+1 bytes of gzip data like readPacked. It also decompresses
+// zlib data, which some programs write although they name the codec gzip.
 func readGzip(packed, into []byte, size int64) ([]byte, error) {
 	from := bytes.NewReader(packed)
 	if len(packed) > 2 && packed[0]&15 == 8 && binary.BigEndian.Uint16(packed)%31 == 0 {
@@ -148,9 +149,9 @@ func readGzip(packed, into []byte, size int64) ([]byte, error) {
 	return readPacked(r, into, size)
 }
 
-// readBrotli is readPacked for brotli. Its reader does not report if the compressed bytes are
-// cut off. So it is given one more byte, at which it fails with errBrotliEnded if the
-// compressed data was complete.
+// readBrotli decompresses up to size+1 bytes of brotli data like readPacked. Brotli's reader
+// does not report that compressed bytes are cut off. So readBrotli gives it one more byte. The
+// reader fails at this byte with errBrotliEnded if the compressed data was complete.
 func readBrotli(packed, into []byte, size int64) ([]byte, error) {
 	codec, err := compress.GetCodec(compress.Codecs.Brotli)
 	if err != nil {
@@ -167,8 +168,8 @@ func readBrotli(packed, into []byte, size int64) ([]byte, error) {
 	return data, err
 }
 
-// errBrotliEnded returns the error of brotli's reader for bytes after the end of the data. To
-// obtain the error, the reader gets empty data and one more byte.
+// errBrotliEnded returns the error of brotli's reader for bytes after the end of the data. It
+// obtains the error by giving the reader empty data and one more byte.
 var errBrotliEnded = sync.OnceValue(func() error {
 	codec, err := compress.GetCodec(compress.Codecs.Brotli)
 	if err == nil {

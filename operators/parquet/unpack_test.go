@@ -43,8 +43,8 @@ func packLZ4(t testing.TB, data []byte) []byte {
 // These are kinds of blocks of zstd.
 const zstdRaw, zstdSame, zstdPacked = 0, 1, 2
 
-// zstdBlocks returns the given number of blocks of a kind, whose headers claim size bytes. The
-// parameter has is the content of each block.
+// zstdBlocks returns the given number of blocks of a kind. Their headers claim size bytes. The
+// content of each block is the bytes in has.
 func zstdBlocks(blocks, kind int, size uint32, has ...byte) (data []byte) {
 	for i := range blocks {
 		head := binary.LittleEndian.AppendUint32(nil, size<<3|uint32(kind)<<1)
@@ -72,8 +72,8 @@ func zstdZeros(blocks int) []byte {
 	return zstdFrame(0, zstdBlocks(blocks, zstdSame, 128<<10, 0))
 }
 
-// TestPackedToTheEnd requires that compressed bytes that are cut off, continued or changed are
-// refused, or decompress to the same content. No byte after the end may be ignored.
+// TestPackedToTheEnd requires an error for compressed bytes that are cut off or continued after
+// their end. Changed bytes must give an error or decompress to the same content.
 func TestPackedToTheEnd(t *testing.T) {
 	want := bytes.Repeat([]byte("page and "), 100)
 	for _, codec := range []compress.Compression{compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Zstd, compress.Codecs.Brotli, lz4Raw} {
@@ -97,7 +97,7 @@ func TestPackedToTheEnd(t *testing.T) {
 			require.Equal(t, want, data)
 			for n := range packed {
 				_, err := unpackPage(codec, room, packed[:n], int64(len(want)))
-				require.Error(t, err, "%v, %d of %d bytes", codec, n, len(packed))
+				require.Error(t, err, "%v: the first %d of %d bytes must give an error", codec, n, len(packed))
 			}
 			_, err = unpackPage(codec, room, append(bytes.Clone(packed), 0), int64(len(want)))
 			require.Error(t, err, codec)
@@ -109,14 +109,14 @@ func TestPackedToTheEnd(t *testing.T) {
 			damaged := bytes.Clone(packed)
 			damaged[bit/8] ^= 1 << (bit % 8)
 			if data, err := unpackPage(codec, into, damaged, int64(len(want))); err == nil {
-				require.Equal(t, want, data, "%v, bit %d", codec, bit)
+				require.Equal(t, want, data, "%v: with bit %d changed, the content must be the same or there must be an error", codec, bit)
 			}
 		}
 	}
 }
 
-// TestPackedLiars requires that compressed bytes that claim far more content than they have
-// take only memory in proportion to their own size.
+// TestCompressedPagesWithFalseSizes requires that decompressing bytes that claim far more
+// content than they have takes memory only in proportion to the number of these bytes.
 func TestCompressedPagesWithFalseSizes(t *testing.T) {
 	const mega = 1 << 20
 	cs := compress.Codecs
@@ -188,8 +188,9 @@ func TestBoundsOfZstd(t *testing.T) {
 	}
 }
 
-// TestZstdThatBecomesMuch requires that frames for whose content memory is allocated in several
-// steps are read to their end, and that the sizes in their headers are checked.
+// TestZstdThatBecomesMuch decompresses frames with so much content that memory is allocated for
+// it in several steps. It requires that the frames are read to their end, and that the sizes in
+// their headers are checked.
 func TestZstdThatBecomesMuch(t *testing.T) {
 	const size = 2000 + 40*128<<10
 	raw := make([]byte, 2000)
@@ -215,8 +216,8 @@ func TestZstdThatBecomesMuch(t *testing.T) {
 }
 
 // TestValuesBoundPages requires that a page or a dictionary that claims to decompress to more
-// bytes than its values and levels can take is refused before it is decompressed. A few bytes
-// more must be accepted.
+// bytes than its values and levels can take is refused before it is decompressed. A few more
+// bytes must be accepted.
 func TestValuesBoundPages(t *testing.T) {
 	const mega = 1 << 20
 	bomb := zstdZeros(80)
@@ -286,9 +287,9 @@ func TestSnappyThatSaysMore(t *testing.T) {
 	require.Less(t, bytes, uint64(1<<20))
 }
 
-// TestZstdOfRealEncoders decompresses repetitive pages of zstd's encoder, which become many
-// times larger. The initial buffer may have any size, and decompression must stop at the size
-// of the page.
+// TestZstdOfRealEncoders decompresses repetitive pages that were compressed by zstd's encoder
+// to a small part of their size. It requires the same result for an initial buffer of any size,
+// and that decompression stops at the size of the page.
 func TestZstdOfRealEncoders(t *testing.T) {
 	for _, level := range []zstd.EncoderLevel{zstd.SpeedFastest, zstd.SpeedDefault, zstd.SpeedBestCompression} {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level))
@@ -304,7 +305,7 @@ func TestZstdOfRealEncoders(t *testing.T) {
 				for _, packed := range [][]byte{one, two} {
 					for _, room := range []int{0, n / 2, n - 1, n, n + 1} {
 						got, err := unpackPage(compress.Codecs.Zstd, make([]byte, 0, room), packed, int64(n))
-						require.NoError(t, err, "%d bytes of period %d at level %v, room %d", n, period, level, room)
+						require.NoError(t, err, "%d bytes of period %d at level %v must be decompressed with room %d", n, period, level, room)
 						require.True(t, bytes.Equal(want, got))
 					}
 					_, err := unpackPage(compress.Codecs.Zstd, nil, packed, int64(n-1))

@@ -18,7 +18,7 @@ type number interface {
 
 // numbers reads the numbers of pages.
 type numbers[T number] struct {
-	times96 bool // the numbers in the file are times of 96 bits, which are converted to nanoseconds since 1970
+	times96 bool // the file has times of 96 bits, which next converts to nanoseconds since 1970
 	dict    []T
 	indices indices
 	rest    []byte // unread bytes of plain numbers
@@ -104,7 +104,8 @@ func unsupported(encoding int64) error {
 	return fmt.Errorf("the encoding %v of a page is not one of its column's type that is supported", pq.Encoding(encoding))
 }
 
-// plain fills dst with the next numbers of the encoding PLAIN. Enough of them must be left.
+// plain fills dst with the next numbers of the encoding PLAIN. The page must have len(dst)
+// unread numbers.
 func (v *numbers[T]) plain(dst []T) error {
 	if times, ok := any(dst).([]int64); ok && v.times96 {
 		for i := range times {
@@ -141,7 +142,8 @@ func (v *numbers[T]) join(dst []T) error {
 	return nil
 }
 
-// nanoseconds returns a time as nanoseconds since 1970. It returns 0 if the day is 0.
+// nanoseconds returns a time as nanoseconds since 1970. It returns 0 if the number of the
+// time's day is 0.
 func nanoseconds(t pq.Int96) int64 {
 	if binary.LittleEndian.Uint32(t[8:]) == 0 {
 		return 0
@@ -149,7 +151,7 @@ func nanoseconds(t pq.Int96) int64 {
 	return t.ToTime().UnixNano()
 }
 
-// look fills dst with the next numbers, by their indices in the dictionary.
+// look reads indices of the dictionary and fills dst with the numbers at these indices.
 func (v *numbers[T]) look(dst []T) error {
 	for len(dst) > 0 {
 		at, err := v.indices.next(len(dst), len(v.dict))
@@ -178,8 +180,8 @@ func (x *indices) open(data []byte) error {
 	return nil
 }
 
-// next returns the next indices, at most `most`. It returns an error if one is not below
-// values, the size of the dictionary.
+// next returns the next indices; their number is at most the parameter most. It returns an
+// error if an index is not below values, the size of the dictionary.
 func (x *indices) next(most, values int) ([]int32, error) {
 	at := x.buffer[:min(most, len(x.buffer))]
 	if err := x.runs.read(at); err != nil {
@@ -204,11 +206,11 @@ type texts struct {
 	rest    []byte // unread bytes of plain texts, or of the suffixes of delta encodings
 
 	prefixes, lengths *deltas[int32]
-	last              []byte // the text of DELTA_BYTE_ARRAY that was read last
+	last              []byte // the previous text of a page in DELTA_BYTE_ARRAY
 	buffer            [2][256]int32
 
 	// next appends the next texts of the page to data, and stores in ends the position in data
-	// at which each ends.
+	// at which each text ends.
 	next func(ends []int32) error
 }
 
@@ -342,8 +344,9 @@ func (v *texts) suffix(n int32) ([]byte, error) {
 	return text, nil
 }
 
-// join reads texts of the encoding DELTA_BYTE_ARRAY. A text is a prefix of the previous text,
-// whose length is stored, and a stored suffix.
+// join reads texts of the encoding DELTA_BYTE_ARRAY. A text consists of a prefix of the
+// previous text and a suffix. The page stores the length of the prefix and the bytes of the
+// suffix.
 func (v *texts) join(ends []int32) error {
 	for len(ends) > 0 {
 		prefixes, lengths := v.buffer[0][:min(len(ends), len(v.buffer[0]))], v.buffer[1][:min(len(ends), len(v.buffer[1]))]

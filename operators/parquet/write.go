@@ -27,7 +27,7 @@ type Compression string
 
 // These are the compressions that files can have.
 const (
-	Snappy       Compression = "snappy" // the default: fast, and supported by every program
+	Snappy       Compression = "snappy" // the default: fast, and supported by every Parquet reader
 	Zstd         Compression = "zstd"   // gives smaller files than Snappy
 	Gzip         Compression = "gzip"
 	Uncompressed Compression = "uncompressed"
@@ -96,7 +96,7 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 		pq.WithMaxStatsSize(longestStatistic), pq.WithDictionaryDefault(!longNames(stored)),
 	}
 	for _, f := range stored.Fields() {
-		if f.Nullable && arrow.IsUnsignedInteger(f.Type.ID()) { // Arrow's writer compares signed numbers there
+		if f.Nullable && arrow.IsUnsignedInteger(f.Type.ID()) { // Arrow's writer would compare them as signed numbers
 			options = append(options, pq.WithStatsFor(f.Name, false))
 		}
 	}
@@ -119,24 +119,27 @@ func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, me
 	return &writer{mem: mem, stored: stored, out: out, w: f}, nil
 }
 
-// Arrow's writer also writes the metadata of each column of a row group behind its pages, with
-// encodings in the order of a map. It does so through a buffer of 4 KiB that it never flushes,
-// so that nothing arrives in the file if the metadata is smaller. It is, with a minimum and a
-// maximum of at most longestStatistic bytes each, and a name of at most longestName bytes.
+// Arrow's writer also writes the metadata of each column of a row group behind the column's
+// pages. The metadata lists encodings in the random order of a map. The writer uses a buffer of
+// 4 KiB that it never flushes, so nothing is written to the file if the metadata is smaller
+// than 4 KiB. The metadata is smaller if the minimum and the maximum have at most
+// longestStatistic bytes each and the column's name has at most longestName bytes.
 const (
 	longestStatistic = 512
 	longestName      = 2000
 )
 
-// longNames reports whether a column has a name of more than longestName bytes. Such a file has no
-// dictionaries, and so only one encoding for each type of page.
+// longNames reports whether a column has a name of more than longestName bytes. A file with
+// such a column is written without dictionaries. Then each type of page has only one encoding,
+// so the encodings have only one order.
 func longNames(schema *arrow.Schema) bool {
 	return slices.ContainsFunc(schema.Fields(), func(f arrow.Field) bool { return len(f.Name) > longestName })
 }
 
 // pageVersion returns the version of data pages that files of a schema have. Version 1 is
 // supported by more programs, but for lists Arrow's writer takes quadratic time to write it: it
-// copies its buffer whenever it adds a run of levels, because their length precedes them.
+// copies its buffer whenever it adds a run of levels, because the length of all levels precedes
+// them.
 func pageVersion(schema *arrow.Schema) pq.DataPageVersion {
 	for _, f := range schema.Fields() {
 		if arrow.IsNested(f.Type.ID()) {
@@ -170,14 +173,15 @@ func (w *writer) Close() error {
 	return w.out.finish()
 }
 
-// footerSink is the destination of Arrow's writer, and makes the footer independent of the run.
-// Arrow's writer lists the encodings of a column in the order of iteration over a map, which
-// may differ between runs if a dictionary has become too large. Write stores the first error of
-// w and does not return it, as Arrow's writer panics or closes itself at some errors.
+// footerSink is the destination of Arrow's writer. It makes the bytes of the footer the same in
+// every run. Arrow's writer lists the encodings of a column in the order of iteration over a
+// map, which may differ between runs if a dictionary has become too large. Write stores the
+// first error of w and does not return it, because Arrow's writer panics or closes itself after
+// some errors.
 type footerSink struct {
 	w    io.Writer
 	err  error
-	hold bool // append written bytes to end, instead of passing them to w
+	hold bool // Write appends bytes to end instead of passing them to w
 	end  []byte
 }
 
@@ -195,7 +199,7 @@ func (s *footerSink) Write(b []byte) (int, error) {
 
 // finish writes the bytes in end to w, with sorted encodings in the footer.
 func (s *footerSink) finish() error {
-	behind := len(s.end) - 8 // the footer's size, and PAR1
+	behind := len(s.end) - 8 // index of the last 8 bytes: the footer's size, and PAR1
 	if behind < 0 {
 		return errors.New("the file was closed without a footer")
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// BenchmarkWrite writes 256 Ki random numbers in batches of 64 Ki: as a column, as a column
-// with random nulls, and as vectors.
+// BenchmarkWrite writes 256 Ki random numbers in batches of 64 Ki numbers: as a column, as a
+// column with random nulls, and as vectors.
 func BenchmarkWrite(b *testing.B) {
 	const numbers, batches, dim = 1 << 16, 4, 32
 	for _, kind := range []string{"float64", "float64 null", "vector"} {

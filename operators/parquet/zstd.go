@@ -12,7 +12,7 @@ import (
 var zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
 	d, err := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderConcurrency(0))
 	if err != nil {
-		panic(err) // does not happen, as the options are constants
+		panic(err) // does not happen, because the options are constants
 	}
 	return d
 })
@@ -28,7 +28,7 @@ func readZstd(packed, into []byte, size int64) ([]byte, error) {
 	for {
 		data, err := d.DecodeAll(packed, into[:0])
 		room := int64(cap(into))
-		full := err != nil && room-int64(len(data)) < mostOfBlock // some errors of a full buffer are not ErrDecoderSizeExceeded
+		full := err != nil && room-int64(len(data)) < mostOfBlock // for a full buffer the decoder may return errors other than ErrDecoderSizeExceeded
 		if room > size || !full && !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
 			return data, err
 		}
@@ -40,9 +40,9 @@ func readZstd(packed, into []byte, size int64) ([]byte, error) {
 // section 3.1.1.2.4).
 const mostOfBlock = 128 << 10
 
-// boundsOfZstd returns bounds of the number of bytes to which packed decompresses, according to
-// the headers of its frames and blocks. An invalid block and everything after it are not
-// counted.
+// boundsOfZstd returns a lower and an upper bound of the number of bytes to which packed
+// decompresses, according to the headers of its frames and blocks. An invalid block and
+// everything after it are not counted.
 func boundsOfZstd(packed []byte) (least, most int64) {
 	framesOfZstd(packed, func(h zstd.Header, _ []byte, blocks int64) {
 		if h.HasFCS {
@@ -54,9 +54,9 @@ func boundsOfZstd(packed []byte) (least, most int64) {
 	return least, most
 }
 
-// sizelessZstd returns packed with the content sizes removed from the headers of its frames.
-// The decoder would refuse a frame whose size exceeds the capacity of the buffer before it
-// decompresses anything, so it could not be tried with a small buffer.
+// sizelessZstd returns packed with the content sizes removed from the headers of its frames. If
+// a header has a size that exceeds the capacity of the buffer, the decoder returns an error
+// before it decompresses anything. Without sizes it can be tried with a small buffer.
 func sizelessZstd(packed []byte) (frames []byte) {
 	rest := framesOfZstd(packed, func(h zstd.Header, frame []byte, _ int64) {
 		body := frame[h.HeaderSize:]
@@ -71,8 +71,9 @@ func sizelessZstd(packed []byte) (frames []byte) {
 }
 
 // framesOfZstd calls frame for each frame, with its header, its bytes, and the largest number
-// of bytes to which its blocks can decompress. The bytes of a frame whose blocks have no end
-// are all remaining bytes. It returns the bytes after the last frame.
+// of bytes to which its blocks can decompress. If the last block of a frame is missing or a
+// block is invalid, the frame's bytes are all remaining bytes. It returns the bytes after the
+// last frame.
 func framesOfZstd(packed []byte, frame func(h zstd.Header, frame []byte, blocks int64)) (rest []byte) {
 	for {
 		var h zstd.Header

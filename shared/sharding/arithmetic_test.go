@@ -25,7 +25,7 @@ func TestSplitAndOwnerAreInverse(t *testing.T) {
 			if r.Empty() {
 				continue
 			}
-			require.Equal(t, end, r.Lo, "parts follow each other")
+			require.Equal(t, end, r.Lo, "each part must begin where the previous one ends")
 			end = r.Hi
 			for x := r.Lo; x < r.Hi; x++ {
 				require.Equal(t, i, Owner(n, p, x))
@@ -134,7 +134,7 @@ func TestCoverIsExactAndMinimal(t *testing.T) {
 		}
 	}
 	require.Empty(t, Cover(Range{5, 2}))
-	require.Equal(t, []Node{{1, 0}}, Cover(Range{-7, 2}), "negative shards do not exist")
+	require.Equal(t, []Node{{1, 0}}, Cover(Range{-7, 2}), "negative shards must be left out")
 	require.Equal(t, []Node{{9, 9}, {0, 3}}, AppendCover([]Node{{9, 9}}, Range{3, 4}))
 }
 
@@ -186,7 +186,7 @@ func TestFoldIsIndependentOfSplit(t *testing.T) {
 				}
 			}
 			entries := f.Forest()
-			require.Equal(t, entries, f.Forest(), "asking again changes nothing")
+			require.Equal(t, entries, f.Forest(), "a second call of Forest must return the same entries")
 			checkForest(t, r, present, entries)
 			forest = append(forest, entries...)
 		}
@@ -239,8 +239,8 @@ func foldBySchedule(t *rapid.T, forest []Entry[string]) string {
 }
 
 // TestFolderKeepsFewBuffers requires that the number of buffers that a Folder holds is
-// logarithmic in the length of its range, that it returns each buffer once, and that it
-// allocates nothing after the first round.
+// logarithmic in the length of its range, that it passes each merged buffer to done once, and
+// that it allocates nothing after the first round.
 func TestFolderKeepsFewBuffers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lo := rapid.IntRange(0, 5000).Draw(t, "lo")
@@ -249,7 +249,7 @@ func TestFolderKeepsFewBuffers(t *testing.T) {
 		live, most := 0, 0
 		returned := map[int]bool{}
 		f := NewFolder(r, func(l, _ int) int { return l }, func(v int) {
-			require.False(t, returned[v], "returned twice")
+			require.False(t, returned[v], "done must get each buffer only once")
 			returned[v] = true
 			live--
 		})
@@ -261,7 +261,7 @@ func TestFolderKeepsFewBuffers(t *testing.T) {
 		forest := f.Forest()
 		require.Equal(t, live, len(forest))
 		for _, e := range forest {
-			require.False(t, returned[e.Value], "a returned buffer is in the forest")
+			require.False(t, returned[e.Value], "no buffer of the forest may have been passed to done")
 		}
 		require.LessOrEqual(t, most, 2*bits.Len(uint(r.Len()))+2)
 	})
@@ -279,7 +279,7 @@ func TestFolderMergesAtOnce(t *testing.T) {
 	}
 	f.Reset(Range{0, 4})
 	for _, e := range f.stack[:cap(f.stack)] {
-		require.Nil(t, e.Value, "no buffer is held on to")
+		require.Nil(t, e.Value, "after Reset the stack must hold no reference to a value")
 	}
 }
 
@@ -297,15 +297,15 @@ func TestFolderAllocatesNothingInSteadyState(t *testing.T) {
 
 func TestFolderRefusesDisorder(t *testing.T) {
 	f := NewFolder(Range{2, 10}, join, nil)
-	require.Panics(t, func() { f.Push(1, "") }, "before the range")
-	require.Panics(t, func() { f.Push(10, "") }, "behind the range")
+	require.Panics(t, func() { f.Push(1, "") }, "Push must panic for a shard before the range")
+	require.Panics(t, func() { f.Push(10, "") }, "Push must panic for a shard after the range")
 	f.Push(5, "5")
-	require.Panics(t, func() { f.Push(5, "") }, "twice")
-	require.Panics(t, func() { f.Push(4, "") }, "backwards")
+	require.Panics(t, func() { f.Push(5, "") }, "Push must panic for a shard that was pushed already")
+	require.Panics(t, func() { f.Push(4, "") }, "Push must panic for a shard below the last one pushed")
 	f.Forest()
-	require.Panics(t, func() { f.Push(9, "") }, "after Forest")
+	require.Panics(t, func() { f.Push(9, "") }, "Push must panic after Forest")
 	f.Reset(Range{2, 10})
-	require.Empty(t, f.Forest(), "nothing is left after Reset")
+	require.Empty(t, f.Forest(), "Reset must drop all values")
 }
 
 func TestFoldRefusesBadEntries(t *testing.T) {
@@ -377,7 +377,7 @@ func TestFoldRanksFollowsTheCanonicalTree(t *testing.T) {
 		}
 		require.Equal(t, rankExpression(p), FoldRanks(slices.Clone(values), join), "p = %d", p)
 		steps := RankSchedule(p, []FoldStep{{9, 9}})
-		require.Len(t, steps, p, "p−1 merges behind what was there")
+		require.Len(t, steps, p, "RankSchedule must append p−1 steps to dst")
 	}
 	require.Equal(t, "(((0 1) (2 3)) (4 5))"[:0], FoldRanks(nil, join))
 	require.Empty(t, RankSchedule(0, nil))

@@ -14,9 +14,10 @@
 //	...
 //	total, ok, err := sharding.MergeForests(shards, forestsOfAllSubtasks, merge)
 //
-// A shard without a value is absent, not zero. [FoldSchedule] returns the same merges, in the
-// same order, as a list of steps. Values that belong to subtasks rather than shards are folded
-// in the tree over ranks of [RankSchedule]; their result depends on p.
+// A shard without a value is left out of the fold; it does not count as zero. [FoldSchedule]
+// returns the same merges, in the same order, as a list of steps. Values that belong to
+// subtasks rather than shards are folded in the tree over ranks of [RankSchedule]; the result
+// of such a fold depends on p.
 //
 // A [Random] is a sequence of random draws, each of which is a function of (seed, purpose,
 // shard, step, index) alone.

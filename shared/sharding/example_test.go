@@ -6,8 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Three subtasks sum the values of eight shards. Shard 5 has none. The order in
-// which numbers are added is the same as with any other number of subtasks.
+// Three subtasks sum the values of eight shards. Shard 5 has no value. The numbers are added in
+// the same order for every number of subtasks.
 func Example_folding() {
 	const shards, subtasks = 8, 3
 	add := func(left, right string) string { return "(" + left + "+" + right + ")" }
@@ -36,7 +36,7 @@ func Example_folding() {
 	// (((0+1)+(2+3))+(4+(6+7))) <nil>
 }
 
-// A reduction over long buffers can apply one schedule to each block of them.
+// A reduction over long buffers can apply the same schedule to each block of the buffers.
 func ExampleFoldSchedule() {
 	nodes := []sharding.Node{{Level: 1, Index: 0}, sharding.Leaf(2), sharding.Leaf(3), {Level: 2, Index: 1}}
 	buffers := [][]float64{{1, 10}, {2, 20}, {3, 30}, {4, 40}}

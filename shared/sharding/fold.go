@@ -12,8 +12,8 @@ type Entry[T any] struct {
 // at most 2·log2(r.Len()) + 2 values at any moment.
 //
 // The order of merges depends only on the tree and on which shards were pushed. A shard that
-// was not pushed is absent, not zero, and a parent with one present child takes that child's
-// value unchanged.
+// was not pushed is left out; it does not count as zero. A parent of which only one child has a
+// value takes that child's value unchanged.
 //
 // Only one goroutine at a time may use a Folder.
 type Folder[T any] struct {
@@ -25,18 +25,18 @@ type Folder[T any] struct {
 	at     int    // cover[at] is the node being filled
 	next   int    // the smallest shard that may still be pushed
 
-	// stack[:base] are the finished entries, one per node of cover[:at] that has a value.
-	// stack[base:] are subtrees of cover[at] that wait for their right neighbours. Their number
-	// is bounded, because the levels of the lowest common ancestors of neighbours decrease
-	// strictly towards the top of the stack.
+	// stack[:base] holds the finished entries, one per node of cover[:at] that has a value.
+	// stack[base:] holds subtrees of cover[at] that wait for their right neighbours. The number
+	// of these subtrees is bounded: each two neighbours on the stack have a lowest common
+	// ancestor, whose level decreases strictly towards the top of the stack.
 	stack []Entry[T]
 	base  int
 }
 
 // NewFolder returns a Folder for the shards of r. merge combines the values of two neighbouring
-// subtrees; it may accumulate into left, and returns the result. If done is not nil, it is
-// called after each merge with right, whose buffer the Folder no longer needs and done may
-// reuse.
+// subtrees; it may accumulate into left, and returns the result. If done is not nil, the Folder
+// calls done(right) after each merge. The Folder no longer needs right then, so done may reuse
+// its buffer.
 func NewFolder[T any](r Range, merge func(left, right T) T, done func(T)) *Folder[T] {
 	f := &Folder[T]{merge: merge, done: done}
 	f.Reset(r)
@@ -161,7 +161,7 @@ type FoldStep struct{ Left, Right int }
 // FoldSchedule appends to dst the merges that fold a list of disjoint nodes, in order, up the
 // aligned tree: bottom-up and depth first. After the last step the result is in slot 0. The
 // schedule depends only on the nodes, so it can be applied to any number of buffers, or to each
-// block of long buffers. It has the order in which MergeForests merges.
+// block of long buffers. MergeForests merges in the same order.
 //
 // If nodes overlap or are out of order, FoldSchedule returns dst unchanged and an error.
 func FoldSchedule(nodes []Node, dst []FoldStep) ([]FoldStep, error) {
@@ -194,17 +194,18 @@ func follows(n Node, end, i int) (int, error) {
 }
 
 // schedule orders the merges of a sequence of disjoint subtrees. It keeps a stack of the
-// subtrees that still wait for their right neighbour. The levels of the lowest common ancestors
-// of neighbours on the stack decrease strictly, so maxLevel+2 elements are enough.
+// subtrees that still wait for their right neighbour. Each two neighbours on the stack have a
+// lowest common ancestor, whose level decreases strictly towards the top. So maxLevel+2
+// elements are enough.
 type schedule struct {
 	depth int
 	slot  [maxLevel + 2]int // index of the subtree's value
-	lo    [maxLevel + 2]int // its first shard
+	lo    [maxLevel + 2]int // first shard of the subtree
 }
 
 // push adds the subtree with index i, which begins at shard lo. Before that it merges the
-// topmost two subtrees as long as their lowest common ancestor is below that of the topmost and
-// the new one.
+// topmost two subtrees as long as their lowest common ancestor is below the lowest common
+// ancestor of the topmost and the new subtree.
 func (s *schedule) push(i, lo int, step func(left, right int)) {
 	for s.depth >= 2 && meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo) {
 		s.join(step)

@@ -7,12 +7,12 @@ import (
 
 // Random is a sequence of random numbers. Draw number index is a function of (seed, purpose,
 // shard, step, index) alone: it does not depend on the process, the time or earlier draws. At
-// and Float64At return a draw by its index. The other methods consume the same sequence from
-// index 0 on. A method that needs several draws consumes that many.
+// and Float64At return a draw by its index. The other methods consume the draws of the same
+// sequence in order, beginning with index 0.
 //
 // The generator is Philox2x64-10 of Salmon, Moraes, Dror and Shaw, "Parallel Random Numbers: As
-// Easy as 1, 2, 3" (SC'11). Draw index is word index mod 2 of the block with counter (index div
-// 2, stream) under a key, where
+// Easy as 1, 2, 3" (SC'11). Draw number index is word (index mod 2) of the block with counter
+// (index div 2, stream) under a key, where
 //
 //   - stream holds the low 24 bits of shard above the low 40 bits of step, so that different
 //     shards and steps never share a draw, and
@@ -23,8 +23,8 @@ import (
 // block with counter (shard, step) under that key.
 //
 // A copy of a Random continues independently from the position at which it was copied. No
-// method allocates. One goroutine at a time may use a Random; At and Float64At do not change
-// it.
+// method allocates. Only one goroutine at a time may call methods that change a Random. At and
+// Float64At do not change it.
 type Random struct {
 	key    uint64
 	stream uint64
@@ -40,7 +40,7 @@ const (
 
 // NewRandom returns the sequence of a purpose in one shard at one step. A draw that belongs to
 // no shard uses shard -1. Other numbers, such as row or user ids, may be passed as shard and
-// step: each pair of them has its own sequence.
+// step: each pair (shard, step) has its own sequence.
 func NewRandom(seed uint64, purpose string, shard, step int) Random {
 	key, _ := philox(fnv1a(purpose), uint64(len(purpose)), seed)
 	if uint64(shard+1) >= 1<<shardBits || uint64(step) >= 1<<stepBits {
@@ -80,8 +80,8 @@ func (r *Random) Uint64() uint64 {
 func (r *Random) Float64() float64 { return unit(r.Uint64()) }
 
 // IntN returns a number in 0..n-1, each with the same probability, by the method of Lemire,
-// "Fast Random Integer Generation in an Interval" (ACM TOMACS 29, 2019). It consumes one draw,
-// and with probability below n/2^64 more than one. It panics when n <= 0.
+// "Fast Random Integer Generation in an Interval" (ACM TOMACS 29, 2019). It consumes one draw.
+// With probability below n/2^64 it consumes more than one. It panics when n <= 0.
 func (r *Random) IntN(n int) int {
 	if n <= 0 {
 		panic(fmt.Sprintf("sharding: Random.IntN(%d): want a positive bound", n))
@@ -100,16 +100,16 @@ func (r *Random) IntN(n int) int {
 
 // NormFloat64 returns the next draw of the normal distribution with mean 0 and variance 1. It
 // applies the inverse of the distribution function to one uniform number, so it consumes
-// exactly one draw. The result lies within ±8.21 and has the same bits on every processor, see
-// normalQuantile.
+// exactly one draw. The result lies within ±8.21 and has the same bits on every processor.
 func (r *Random) NormFloat64() float64 {
-	// u is an odd multiple of 2^-53. These are exact, symmetric about 1/2, and never 0 or 1.
+	// u is an odd multiple of 2^-53. All such numbers are exact, symmetric about 1/2, and never
+	// 0 or 1.
 	u := (float64(r.Uint64()>>12) + 0.5) * 0x1p-52
 	return normalQuantile(u)
 }
 
-// Shuffle brings the elements 0..n-1 into a random order by calling swap n-1 times (Fisher and
-// Yates). Every order is equally likely. It calls IntN once per swap.
+// Shuffle brings the elements 0..n-1 into a random order by calling swap n-1 times, by the
+// method of Fisher and Yates. Every order is equally likely. It calls IntN once per swap.
 func (r *Random) Shuffle(n int, swap func(i, j int)) {
 	for i := n - 1; i > 0; i-- {
 		swap(i, r.IntN(i+1))
@@ -117,7 +117,7 @@ func (r *Random) Shuffle(n int, swap func(i, j int)) {
 }
 
 // Shuffle brings the elements of s into the order that r.Shuffle gives. For many elements it is
-// several times faster, because it calls no function for each of them.
+// several times faster than r.Shuffle, because it calls no function per element.
 func Shuffle[T any](r *Random, s []T) {
 	for i := len(s) - 1; i > 0; i-- {
 		x := r.spare

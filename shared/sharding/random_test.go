@@ -43,7 +43,7 @@ func TestRandomCursorWalksAt(t *testing.T) {
 			require.Equal(t, addressed.At(i), r.Uint64())
 		}
 		copied := r
-		require.Equal(t, copied.Float64(), r.Float64(), "a copy continues where it was copied")
+		require.Equal(t, copied.Float64(), r.Float64(), "a copy must continue at the position at which it was made")
 	})
 }
 
@@ -66,13 +66,13 @@ func TestRandomSequencesAreDistinct(t *testing.T) {
 	for i, r := range all {
 		for index := range uint64(20) {
 			x := r.At(index)
-			require.False(t, seen[x], "a draw came twice")
+			require.False(t, seen[x], "no two sequences may have a draw in common")
 			seen[x] = true
 			agree += 64 - bits.OnesCount64(x^all[(i+1)%len(all)].At(index))
 		}
 	}
 	n := float64(len(all) * 20 * 64)
-	require.InDelta(t, n/2, float64(agree), 5*math.Sqrt(n)/2, "bits agree by chance alone")
+	require.InDelta(t, n/2, float64(agree), 5*math.Sqrt(n)/2, "about half of the bits of two sequences must agree")
 }
 
 func TestRandomFloat64IsUniform(t *testing.T) {
@@ -109,7 +109,7 @@ func TestRandomIntN(t *testing.T) {
 	}
 	requireUniform(t, counts, n)
 
-	// The bias of multiplication without rejection is large for this bound: every third value
+	// Without rejection the results would be biased strongly for this bound: every third value
 	// would be drawn twice as often as the others.
 	const huge = 3 << 61
 	counts = make([]int, 3)
@@ -155,7 +155,7 @@ func TestNormalQuantileAgreesWithReference(t *testing.T) {
 		}
 		require.InDelta(t, want, got, 4e-15*max(1, math.Abs(want)), "u = %v", u)
 		if 1-(1-u) == u { // 1-u is exact
-			require.Equal(t, -normalQuantile(1-u), got, "odd about 1/2 at u = %v", u)
+			require.Equal(t, -normalQuantile(1-u), got, "normalQuantile must be odd about 1/2 at u = %v", u)
 		}
 	}
 	for i := 1; i < 4096; i++ {
@@ -168,8 +168,8 @@ func TestNormalQuantileAgreesWithReference(t *testing.T) {
 	require.Zero(t, normalQuantile(0.5))
 }
 
-// tailQuantile returns the z with P(Z < z) = u for small u. It uses Newton steps on math.Erfc,
-// which is accurate there to a few units in the last place.
+// tailQuantile returns the z with P(Z < z) = u for small u. It takes Newton steps on math.Erfc,
+// which is accurate for such arguments to a few units in the last place.
 func tailQuantile(u float64) float64 {
 	z := -math.Sqrt(-2 * math.Log(u))
 	for range 60 {

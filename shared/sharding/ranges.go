@@ -2,7 +2,7 @@ package sharding
 
 import "fmt"
 
-// Range is the half-open interval [Lo, Hi) of integers, which may number shards, rows, or
+// Range is the half-open interval [Lo, Hi) of integers. They are numbers of shards or rows, or
 // positions in a buffer. A Range with Hi <= Lo is empty.
 type Range struct {
 	Lo int `json:"lo"`
@@ -28,9 +28,9 @@ func (r Range) Intersect(o Range) Range {
 // String writes r as "[lo,hi)".
 func (r Range) String() string { return fmt.Sprintf("[%d,%d)", r.Lo, r.Hi) }
 
-// Split returns part i of the p contiguous parts of 0..n-1. The first n mod p parts are one
-// longer than the others. The result is empty if there is no such part: n <= 0, p <= 0, or i
-// outside 0..p-1.
+// Split returns part i of the p contiguous parts of 0..n-1. The first n mod p parts have one
+// number more than the other parts. The result is empty if there is no part i: if n <= 0, p <=
+// 0, or i lies outside 0..p-1.
 func Split(n, p, i int) Range {
 	if n <= 0 || p <= 0 || i < 0 || i >= p {
 		return Range{}

@@ -4,8 +4,9 @@ import "math/bits"
 
 // RankSchedule appends to dst the merges of the canonical fold tree over the ranks 0..p-1.
 // After the last step the result is in rank 0's slot. Let q = 2^⌊log2 p⌋ and r = p − q. First
-// the pairs (2i, 2i+1) for i < r are merged, which leaves q values in rank order. These are
-// merged by recursive doubling: neighbours at distance 1, then 2, then 4, up to q/2.
+// the pairs of ranks (2i, 2i+1) for i < r are merged, which leaves q values in rank order.
+// These q values are merged by recursive doubling: neighbours at distance 1, then 2, then 4, up
+// to q/2.
 //
 // The steps are ordered by level, and within each level by rank. For p <= 1 there are no steps.
 func RankSchedule(p int, dst []FoldStep) []FoldStep {
@@ -17,7 +18,7 @@ func RankSchedule(p int, dst []FoldStep) []FoldStep {
 	for i := range r {
 		dst = append(dst, FoldStep{2 * i, 2*i + 1})
 	}
-	// slot is the rank that holds the j-th of the q values.
+	// slot returns the rank that holds value j of the q values.
 	slot := func(j int) int {
 		if j < r {
 			return 2 * j

@@ -10,7 +10,8 @@ import (
 // MaxShards is the largest number of shards a job may have.
 const MaxShards = 1 << 20
 
-// maxLevel is the highest level whose width still fits an int.
+// maxLevel is the highest level for which 2^level, the number of shards of a node, fits in an
+// int.
 const maxLevel = bits.UintSize - 2
 
 // ValidShards returns an error unless s is a power of two in 1..MaxShards.
@@ -39,7 +40,8 @@ func (n Node) Parent() Node { return Node{n.Level + 1, n.Index >> 1} }
 // level -1, which is not valid.
 func (n Node) Left() Node { return Node{n.Level - 1, n.Index << 1} }
 
-// Right returns the upper half of n, see Left.
+// Right returns the upper half of n. For a leaf, like Left, it returns a node that is not
+// valid.
 func (n Node) Right() Node { return Node{n.Level - 1, n.Index<<1 | 1} }
 
 // Sibling returns the other child of n's parent.

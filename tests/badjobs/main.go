@@ -1,8 +1,9 @@
 //go:build unix
 
-// Command badjobs is a program whose job fails in ways that affect a whole process: it runs out
-// of disk space, blocks, or is interrupted or killed. Tests start the program, wait for the
-// line "ready" on its standard error, and check which files it leaves behind.
+// Command badjobs is a program whose job fails in ways that affect a whole process: its disk
+// space is used up, a function blocks, or the process is interrupted or killed. Tests start the
+// program, wait for the line "ready" on its standard error, and check which files it leaves
+// behind.
 package main
 
 import (
@@ -29,8 +30,8 @@ type args struct {
 	Output    string `required:"" help:"CSV file to write."`
 }
 
-// Validate also sets the file size limit of the process, because it is called before the job
-// runs.
+// Validate checks the arguments. It also sets the file size limit of the process, because it is
+// called before the job runs.
 func (a args) Validate() error {
 	if a.FileLimit == 0 {
 		return nil
@@ -47,14 +48,16 @@ type row struct {
 	Text string
 }
 
-// ready tells the test that the run is in progress. Only the first call prints the line.
+// ready prints the line that tells the test that the run is in progress. Only the first call
+// prints it.
 var ready = sync.OnceFunc(func() { fmt.Fprintln(os.Stderr, "ready") })
 
 var job = engine.Define("bad", func(b *engine.Builder, a args) error {
 	rows := operators.Generate(b, a.Rows, func(draws sharding.Random, i int64) row {
 		return row{i, fmt.Sprintf("%016x", draws.Uint64())}
 	})
-	// Rows wait in the exchange; if the memory budget is small, they wait on disk.
+	// Rows wait in the exchange. If the memory budget is small, the exchange writes them to
+	// disk.
 	spread := operators.PartitionByHash(rows, "text")
 	faulty := operators.MapPartition(spread, func(s *operators.Shard[row], emit func(row)) error {
 		for r := range s.Rows() {

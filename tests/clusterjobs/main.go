@@ -1,7 +1,7 @@
 //go:build unix
 
-// Command clusterjobs is a program whose job fails, on a worker of a cluster, in the ways in
-// which user code can fail. The job can also run until it is ended from outside.
+// Command clusterjobs is a program whose job fails on a worker of a cluster, in all ways in
+// which user code can fail. The job can also run until another process ends it.
 package main
 
 import (
@@ -114,15 +114,15 @@ func (a args) fault(ctx *comqueue.ComContext) error {
 		fmt.Fprint(os.Stderr, strings.Repeat("no line end ", 10000))
 		fmt.Println(a.Text)
 	case "spin":
-		for { // ignores the cancellation of the job
+		for { // this loop ignores the cancellation of the job
 			time.Sleep(time.Millisecond)
 		}
 	}
 	return nil
 }
 
-// takeMemory allocates memory until the Go runtime ends the process. A limit on its address
-// space protects the machine.
+// takeMemory allocates memory until the Go runtime ends the process. A limit on the address
+// space of the process protects the machine.
 func takeMemory() error {
 	limit := syscall.Rlimit{Cur: 4 << 30, Max: 4 << 30}
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &limit); err != nil {

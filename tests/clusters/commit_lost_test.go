@@ -23,18 +23,18 @@ import (
 // The job manager always keeps running.
 type committer struct {
 	name    string
-	files   bool // the output is one file instead of directories
-	replace bool // the outputs exist already and are replaced
+	files   bool // whether the output is one file instead of directories
+	replace bool // whether the outputs exist already and are replaced
 	after   int  // number of directories that have their final name when the part is lost
 	signal  syscall.Signal
-	worker  bool // the signal goes to the worker
-	task    bool // the signal goes to the task manager
+	worker  bool // whether the signal is sent to the worker
+	task    bool // whether the signal is sent to the task manager
 }
 
-// TestWorkerLostWhileCommitting kills worker 0, and in some rounds its task manager. It does so
-// when some outputs are visible and others are not, or while the only output is assembled.
-// Another worker must finish the commit. The client, which stays connected, must report this
-// and succeed. All outputs must be complete and visible once, without other files beside them.
+// TestWorkerLostWhileCommitting kills worker 0, in some rounds together with its task manager,
+// when only some outputs are visible or while the only output is assembled. Another worker must
+// finish the commit. The client, which stays connected, must report this and succeed. All
+// outputs must be complete and visible once, and the directory must contain no other files.
 func TestWorkerLostWhileCommitting(t *testing.T) {
 	t.Parallel()
 	groups := [][]committer{
@@ -72,9 +72,9 @@ func TestWorkerLostWhileCommitting(t *testing.T) {
 				lost := false
 				for try := 0; !lost && try < 5; try++ {
 					lost = m.loseCommitter(filepath.Join(dir, fmt.Sprintf("%d-%d-%d", i, k, try)), c, want[c.files])
-					require.True(t, lost || c.files, "%s: nobody noticed the loss of worker 0, or the client did not report it", c.name)
+					require.True(t, lost || c.files, "%s: the client must report the loss of worker 0", c.name)
 				}
-				require.True(t, lost, "%s: in all five attempts worker 0 was lost only after its commit", c.name)
+				require.True(t, lost, "%s: in one of five attempts worker 0 must be lost before its commit has ended", c.name)
 			}
 		})
 	}
@@ -148,8 +148,9 @@ func (m *processCluster) loseCommitter(dir string, k committer, want map[string]
 			require.NoError(t, os.WriteFile(filepath.Join(out, "part-00000.csv"), []byte("old\n"), 0o600))
 		}
 	}
-	// The commit of a file has begun when the file exists into which its parts are assembled.
-	// The commit of several directories is delayed by a file before its end.
+	// The commit of a file has begun when the file into which the parts are assembled exists.
+	// The commit of several directories does not end before the test removes a file, which the
+	// job creates.
 	seen := filepath.Join(dir, ".superstep-out", "whole")
 	args := k.args(dir)
 	if !k.files {
@@ -184,11 +185,11 @@ func (m *processCluster) loseCommitter(dir string, k committer, want map[string]
 		require.NoError(t, syscall.Kill(first, k.signal))
 	}
 	if !k.files {
-		require.Len(t, placed(t, dir), k.after, "%s: directories in their place", k.name)
+		require.Len(t, placed(t, dir), k.after, "%s: so many directories must have their final name", k.name)
 		require.NoError(t, os.Remove(seen))
 	}
-	require.Zero(t, c.wait(t, waitLimit), "%s: %s", k.name, c.err.String())
-	require.Equal(t, want, filesBelow(t, dir), "%s: the outputs, and nothing beside them", k.name)
+	require.Zero(t, c.wait(t, waitLimit), "%s: the client must succeed: %s", k.name, c.err.String())
+	require.Equal(t, want, filesBelow(t, dir), "%s: the directory must contain the outputs, and no other files", k.name)
 	if k.task {
 		if k.signal == syscall.SIGSTOP {
 			require.NoError(t, syscall.Kill(first, syscall.SIGCONT))
@@ -198,8 +199,8 @@ func (m *processCluster) loseCommitter(dir string, k committer, want map[string]
 		}
 	}
 	m.requireFree()
-	require.True(t, worker == 0 || gone(worker), "%s: the worker of before goes on", k.name)
-	require.Equal(t, want, filesBelow(t, dir), "%s: the outputs when all have ended", k.name)
+	require.True(t, worker == 0 || gone(worker), "%s: the lost worker must have ended", k.name)
+	require.Equal(t, want, filesBelow(t, dir), "%s: when all processes have ended, the outputs must be unchanged", k.name)
 	return strings.Contains(c.err.String(), "making the results visible, after the loss of worker 0")
 }
 

@@ -20,8 +20,8 @@ import (
 
 // TestJobManagerKilledWhileCommitting kills the job manager, and in some rounds the workers
 // too, at a random moment near the end of a job. After a restart, the job manager must finish
-// the job if it had reached its commit. The output must then be complete and visible once;
-// otherwise it must be unchanged.
+// the job if the job had reached its commit. In this case the output must be complete and
+// visible once; otherwise the output must be unchanged.
 func TestJobManagerKilledWhileCommitting(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -67,7 +67,7 @@ func (m *processCluster) killCommit(dir string, k commitKill, want map[string]st
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	out := filepath.Join(dir, "out")
 	before := map[string]string{}
-	if k.perShard { // the output exists already and is replaced
+	if k.perShard { // in this case the output exists already and is replaced
 		require.NoError(t, os.Mkdir(out, 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(out, "part-00000.csv"), []byte("old\n"), 0o600))
 		before = filesBelow(t, dir)
@@ -76,8 +76,9 @@ func (m *processCluster) killCommit(dir string, k commitKill, want map[string]st
 	got := programs.Execute(t, m.environ, programs.Build(t, "./tests/commitjobs"), args...)
 	require.Zero(t, got.Code, got.Stderr)
 
-	// If the output is one file, its commit is recorded, and then its parts are assembled. If
-	// it is a directory, its commit is a single step shortly after the last part is complete.
+	// If the output is one file, the commit is recorded, and then the parts are assembled. If
+	// the output is a directory, the commit is a single step shortly after the last part is
+	// complete.
 	staging := filepath.Join(dir, ".superstep-out")
 	seen := filepath.Join(staging, "whole")
 	if k.perShard {
@@ -116,15 +117,15 @@ func (m *processCluster) killCommit(dir string, k commitKill, want map[string]st
 	t.Logf("seed %d: the job is %s: %s", k.seed, state, detail)
 	m.requireFree()
 	if state == "failed" && k.perShard {
-		require.Contains(t, detail, "restarted while it ran", "seed %d", k.seed)
-		require.Equal(t, before, visibleBelow(t, dir), "seed %d", k.seed)
+		require.Contains(t, detail, "restarted while it ran", "seed %d: the job failed, so it must not have reached its commit", k.seed)
+		require.Equal(t, before, visibleBelow(t, dir), "seed %d: the job failed, so the output must be unchanged", k.seed)
 		return
 	}
-	require.Equal(t, "finished", state, "seed %d: %s", k.seed, detail)
+	require.Equal(t, "finished", state, "seed %d: the job must be finished: %s", k.seed, detail)
 	if !k.perShard {
-		require.Greater(t, strings.Count(m.output.String(), commitResumed), resumed, "seed %d: it was killed too late", k.seed)
+		require.Greater(t, strings.Count(m.output.String(), commitResumed), resumed, "seed %d: the job manager must have resumed the commit", k.seed)
 	}
-	require.Equal(t, want, filesBelow(t, dir), "seed %d: the output, and nothing beside it", k.seed)
+	require.Equal(t, want, filesBelow(t, dir), "seed %d: the directory must contain the output, and no other files", k.seed)
 }
 
 // filesBelow returns the contents of all files below a directory, by path.

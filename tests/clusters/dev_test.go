@@ -25,7 +25,8 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
-// A devCluster is a running "superstep dev", with all its processes, started as a user does.
+// A devCluster is a running "superstep dev" with all its processes. Tests start it in the same
+// way as users.
 type devCluster struct {
 	address string
 	environ []string // environment for clients
@@ -34,8 +35,8 @@ type devCluster struct {
 	output  *transcript
 }
 
-// transcript is an io.Writer that stores the output of a process, for messages of failing
-// tests.
+// transcript is an io.Writer that stores the output of a process, so that messages of failing
+// tests can contain it.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -58,7 +59,7 @@ func (w *transcript) String() string {
 var clusterLine = regexp.MustCompile(`^cluster at (\S+): (\d+) task managers, (\d+) slots$`)
 
 // startDev starts a cluster and waits until all its task managers are registered. At the end of
-// the test the cluster is stopped, and must leave nothing behind.
+// the test it stops the cluster, and requires that no process and no file remains.
 func startDev(t testing.TB, taskManagers, slots int, more ...string) *devCluster {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,17 +101,17 @@ func startDev(t testing.TB, taskManagers, slots int, more ...string) *devCluster
 			t.Logf("output of the cluster:\n%s", c.output)
 		}
 	})
-	require.NotEmpty(t, c.address, "the cluster did not come up: %s", c.output)
+	require.NotEmpty(t, c.address, "the cluster must print its address: %s", c.output)
 	return c
 }
 
-// ask runs a client command on the cluster and waits for its end.
+// ask runs a client command on the cluster and waits until it has ended.
 func (c *devCluster) ask(t testing.TB, args ...string) programs.Outcome {
 	t.Helper()
 	return programs.Execute(t, c.environ, programs.Build(t, "./cmd/superstep"), append(args, "--cluster", c.address)...)
 }
 
-// free returns the number of free slots of the cluster, and of all its slots.
+// free returns the number of free slots of the cluster, and the number of all slots.
 func (c *devCluster) free(t testing.TB) (free, of int) {
 	t.Helper()
 	got := c.ask(t, "nodes")
@@ -150,7 +151,7 @@ func TestSameBitsOnClusters(t *testing.T) {
 			local.Parallelism = parallelism[:1] // tests/samebits compares the parallelisms within one process
 		}
 		if w.Size != sweep.Small && !testsize.Soak {
-			on, there = some[:1], parallelism[:1] // operators and queues run with the others
+			on, there = some[:1], parallelism[:1] // the other layouts run operators and queues
 		}
 		out := t.TempDir()
 		digests := local.Run(t, w.Name, out)
@@ -222,7 +223,7 @@ func TestTheSameProgramOnACluster(t *testing.T) {
 	here := programs.Execute(t, nil, path, "--parallelism", "6", "--progress", "off")
 	require.Zero(t, here.Code, here.Stderr)
 	c := startDev(t, 3, 2)
-	for range 2 { // the second time, the cluster has the executable already
+	for range 2 { // in the second round, the cluster has the executable already
 		there := programs.Execute(t, c.environ, path, "--cluster", c.address, "--parallelism", "6", "--progress", "off")
 		require.Zero(t, there.Code, "%s\n%s", there.Stderr, c.output)
 		require.Equal(t, withoutTimes(here.Stdout), withoutTimes(there.Stdout))
@@ -240,8 +241,8 @@ var times = regexp.MustCompile(`[0-9.]+ ?(ms|µs|ns|s)\b`)
 // withoutTimes returns s with a fixed text in place of durations, which differ from run to run.
 func withoutTimes(s string) string { return times.ReplaceAllString(s, "TIME") }
 
-// interrupted runs a client, sends it a signal once its output contains a text, and waits for
-// its end.
+// interrupted runs a client, sends it a signal when its output contains the text, and waits
+// until it has ended.
 func interrupted(t testing.TB, environ []string, text string, signal os.Signal, path string, args ...string) programs.Outcome {
 	t.Helper()
 	ctx, cancel := programs.Deadline(t)
@@ -267,12 +268,12 @@ func interrupted(t testing.TB, environ []string, text string, signal os.Signal, 
 		}
 	}
 	_ = cmd.Wait()
-	require.True(t, sent, "%q did not appear in %s", text, said.String())
+	require.True(t, sent, "%q must appear in the output: %s", text, said.String())
 	return programs.Outcome{Code: cmd.ProcessState.ExitCode(), Stdout: out.String(), Stderr: said.String()}
 }
 
-// TestCtrlCOnACluster interrupts a client. The job must be cancelled, and its slots must become
-// free.
+// TestCtrlCOnACluster requires that, when a client is interrupted, its job is cancelled and the
+// job's slots become free.
 func TestCtrlCOnACluster(t *testing.T) {
 	t.Parallel()
 	c := startDev(t, 2, 2)

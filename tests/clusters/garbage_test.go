@@ -29,11 +29,11 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// listening returns the TCP ports on which a process listens. It looks for listening sockets in
-// the kernel's table that are open files of the process.
+// listening returns the TCP ports on which a process listens. It returns the ports of those
+// listening sockets in the kernel's table that are open files of the process.
 func listening(pid int) []int {
 	open := map[string]bool{}
-	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // finds none if the process has ended
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // if the process has ended, no files match
 	for _, f := range files {
 		if to, err := os.Readlink(f); err == nil && strings.HasPrefix(to, "socket:[") {
 			open[strings.TrimSuffix(strings.TrimPrefix(to, "socket:["), "]")] = true
@@ -67,7 +67,7 @@ func garbage() [][]byte {
 	_, _ = rand.Read(random)
 	hello, _ := hex.DecodeString("160301007a0100007603034b") // beginning of a TLS ClientHello
 	return [][]byte{
-		nil, // connects and disconnects
+		nil, // nothing is sent: the client connects and disconnects
 		[]byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
 		[]byte("POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999\r\n\r\n{"),
 		[]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
@@ -81,8 +81,8 @@ func garbage() [][]byte {
 	}
 }
 
-// sendGarbageTo sends all kinds of garbage to a port, each on a new connection. In every other
-// round it leaves the connections open, as if waiting for answers, and returns them.
+// sendGarbageTo sends all kinds of garbage to a port, each on a new connection. In every second
+// round it leaves the connections open, as a client that waits for answers, and returns them.
 func sendGarbageTo(port, round int) (held []net.Conn) {
 	for i, data := range garbage() {
 		c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), time.Second)
@@ -162,7 +162,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 			ports := <-hit
 			require.Zero(t, got.Code, got.Stderr)
 			require.Equal(t, local.Stdout, got.Stdout)
-			require.Equal(t, 4, ports, "in two runs four workers have a port each")
+			require.Equal(t, 4, ports, "garbage must have reached the ports of four workers in two runs")
 			s.requireIntact(t)
 		})
 	}
@@ -180,12 +180,13 @@ func peak(t testing.TB, pid int) int64 {
 			return n << 10
 		}
 	}
-	require.Fail(t, "the kernel does not tell the peak")
+	require.Fail(t, "the kernel must report the peak")
 	return 0
 }
 
-// hugeBody posts 100 MB, with and without a Content-Length. The answer must come long before
-// the whole body is sent, and the job manager must not store the body in memory.
+// hugeBody sends POST requests with 100 MB, with and without a Content-Length. The answer must
+// arrive long before the whole body is sent, and the job manager must not store the body in
+// memory.
 func hugeBody(t *testing.T, s *testCluster) {
 	const size = 100_000_000
 	token, err := security.ReadToken(filepath.Join(s.dir, "token"))
@@ -207,7 +208,7 @@ func hugeBody(t *testing.T, s *testCluster) {
 				k, err := c.Write(piece)
 				n += k
 				if err != nil {
-					break // the body is refused
+					break // the job manager has refused the body and closed the connection
 				}
 			}
 			sent <- n
@@ -216,13 +217,13 @@ func hugeBody(t *testing.T, s *testCluster) {
 		require.NoError(t, err, name)
 		require.Equal(t, http.StatusRequestEntityTooLarge, answer.StatusCode, name)
 		require.NoError(t, c.Close())
-		require.Less(t, <-sent, size/4, "%s: it is read all the same", name)
+		require.Less(t, <-sent, size/4, "%s: the job manager must not read the body", name)
 	}
 	require.Less(t, peak(t, s.manager.Process.Pid)-before, int64(32<<20))
 }
 
 // stoppedReaders follows a job with much output by gRPC, by HTTP, and with the job's own
-// client, whose process is stopped. None of these reads anything.
+// client, whose process is stopped. None of these three clients reads anything.
 func stoppedReaders(t *testing.T, s *testCluster) {
 	args := []string{"--parallelism", "4", "--steps", "300", "--pause", "5ms", "--bulk", "1000000"}
 	local := programs.Execute(t, nil, programs.Build(t, "./tests/clusterjobs"), "--progress", "off", "--steps", "300", "--bulk", "1000000")
@@ -262,8 +263,8 @@ func stoppedReaders(t *testing.T, s *testCluster) {
 	require.Less(t, peak(t, s.manager.Process.Pid), int64(400<<20))
 }
 
-// unreadEvents asks for the events of a job by HTTP, and reads only the first line of
-// the answer.
+// unreadEvents requests the events of a job by HTTP, and reads only the first line of the
+// answer.
 func (s *testCluster) unreadEvents(t *testing.T, id wire.JobID) net.Conn {
 	t.Helper()
 	token, err := security.ReadToken(filepath.Join(s.dir, "token"))
@@ -283,17 +284,18 @@ func (s *testCluster) unreadEvents(t *testing.T, id wire.JobID) net.Conn {
 }
 
 // TestFullDisk runs a task manager whose disk has no space for executables. The job must fail
-// with a message that says where and why. Once there is space, the next job must succeed.
+// with a message that names the task manager and the reason. Once there is space, the next job
+// must succeed.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	s := startCluster(t, clusterOptions{slots: 2})
 	dir := filepath.Join(s.dir, "tm0")
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	cmd := s.taskManager("tm0", "--min-free", "1MiB") // 1 MiB is free, but an executable needs more
+	cmd := s.taskManager("tm0", "--min-free", "1MiB") // 1 MiB is free, but an executable needs more space
 	makeRoom := onSmallDisk(t, cmd, dir)
 	s.tasks = append(s.tasks, cmd)
 	s.requireFree()
-	for range 2 { // the second time, the cluster tries again
+	for range 2 { // in the second round, the cluster must try again
 		got := s.run("--parallelism", "2")
 		require.Equal(t, 1, got.Code)
 		says(t, got.Stderr, "fetch executable", "no space left on device", "tm0")
@@ -331,8 +333,8 @@ func TestTooLittleSpace(t *testing.T) {
 
 // onSmallDisk starts a command for which dir is the mount point of a small file system that is
 // almost full. The file system exists only in the mount namespace of the command, and
-// disappears with it. If the user is not root, the command runs as root in a user namespace.
-// makeRoom frees space.
+// disappears when the command ends. If the user is not root, the command runs as root in a user
+// namespace. makeRoom frees space on the file system.
 func onSmallDisk(t testing.TB, cmd *proctest.Cmd, dir string) (makeRoom func()) {
 	t.Helper()
 	const script = `mount -t tmpfs -o size=192m,mode=0700 superstep-test "$0" && head -c 184M /dev/zero >"$0/filler" && exec "$@"`

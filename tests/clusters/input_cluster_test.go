@@ -106,7 +106,7 @@ func (s *testCluster) certificates(role string) []string {
 	return []string{"--tls-ca", filepath.Join(s.tls, "ca.pem"), "--tls-cert", filepath.Join(s.tls, role+".pem"), "--tls-key", filepath.Join(s.tls, role+"-key.pem")}
 }
 
-// end ends all processes of the cluster.
+// end stops all processes of the cluster.
 func (s *testCluster) end() {
 	for _, p := range append(s.tasks, s.manager) {
 		if p != nil && p.Process != nil {
@@ -119,36 +119,36 @@ func (s *testCluster) end() {
 	}
 }
 
-// with returns the same cluster, but its clients use the certificates in the directory tls, or
-// none if tls is "".
+// with returns the same cluster with clients that use the certificates in the directory tls. If
+// tls is "", they use no certificates.
 func (s *testCluster) with(tls string) *testCluster {
 	return &testCluster{processCluster: s.processCluster, http: s.http, plain: s.plain, tls: tls}
 }
 
-// run runs the program clusterjobs on the cluster and waits for its end.
+// run runs the program clusterjobs on the cluster and waits until it has ended.
 func (s *testCluster) run(more ...string) programs.Outcome {
 	args := append([]string{"--cluster", s.address, "--progress", "off"}, s.certificates("client")...)
 	return programs.Execute(s.t, s.environ, programs.Build(s.t, "./tests/clusterjobs"), programs.With(args, more...)...)
 }
 
-// client runs a client command and waits for its end.
+// client runs a client command and waits until it has ended.
 func (s *testCluster) client(args ...string) programs.Outcome {
 	return s.processCluster.client(append(args, s.certificates("client")...)...)
 }
 
-// requireFree waits until every slot of the cluster is free and none is missing.
+// requireFree waits until the cluster has all its slots and all of them are free.
 func (s *testCluster) requireFree() {
 	s.t.Helper()
 	want := fmt.Sprintf("\n%d of %d slots are free", len(s.tasks)*s.slots, len(s.tasks)*s.slots)
-	require.Eventually(s.t, func() bool { return strings.Contains(s.client("nodes").Stdout, want) }, waitLimit, 10*time.Millisecond, "%s: %s", want, s.output)
+	require.Eventually(s.t, func() bool { return strings.Contains(s.client("nodes").Stdout, want) }, waitLimit, 10*time.Millisecond, "the nodes must show %q: %s", want, s.output)
 }
 
 // requireIntact requires that every process of the cluster still runs, that all slots are free,
-// and that the next job gives the same bits as before.
+// and that the next job gives the same bits as the first job.
 func (s *testCluster) requireIntact(t testing.TB) {
 	t.Helper()
 	for _, p := range append(s.tasks, s.manager) {
-		require.False(t, gone(p.Process.Pid), "%s has ended: %s", p, s.output)
+		require.False(t, gone(p.Process.Pid), "%s must still run: %s", p, s.output)
 	}
 	s.requireFree()
 	got := s.run("--parallelism", strconv.Itoa(len(s.tasks)*s.slots))
@@ -171,7 +171,8 @@ func (s *testCluster) dial(t testing.TB) *client.Client {
 	return c
 }
 
-// jobArgs has the arguments of the program clusterjobs, in the form in which they are encoded.
+// jobArgs has the arguments of the program clusterjobs, with the field names that they have
+// when they are encoded.
 type jobArgs struct {
 	Rows  int64
 	Steps int
@@ -191,7 +192,7 @@ func validSpec(t testing.TB, hash string) wire.JobSpec {
 	}
 }
 
-// submitted submits a job, waits for its end and returns its description.
+// submitted submits a job, waits until it has ended, and returns its description.
 func (s *testCluster) submitted(t testing.TB, c *client.Client, spec wire.JobSpec) (info *wire.JobInfo, shown string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
@@ -237,7 +238,7 @@ func sha256Of(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// within runs a command, which must end by itself within limit.
+// within runs a command and requires that it ends by itself within limit.
 func within(t testing.TB, limit time.Duration, cmd *proctest.Cmd, environ ...string) programs.Outcome {
 	t.Helper()
 	var out, said bytes.Buffer
@@ -247,7 +248,7 @@ func within(t testing.TB, limit time.Duration, cmd *proctest.Cmd, environ ...str
 	late := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	_ = cmd.Wait()
-	require.NotEqual(t, -1, cmd.ProcessState.ExitCode(), "%s goes on after %v: %s", cmd, limit, said.String())
+	require.NotEqual(t, -1, cmd.ProcessState.ExitCode(), "%s must end within %v: %s", cmd, limit, said.String())
 	return programs.Outcome{Code: cmd.ProcessState.ExitCode(), Stdout: out.String(), Stderr: said.String()}
 }
 
@@ -255,6 +256,6 @@ func within(t testing.TB, limit time.Duration, cmd *proctest.Cmd, environ ...str
 func says(t testing.TB, text string, words ...string) {
 	t.Helper()
 	for _, w := range words {
-		require.True(t, strings.Contains(text, w), "%q is not in:\n%s", w, text)
+		require.True(t, strings.Contains(text, w), "%q must be in:\n%s", w, text)
 	}
 }

@@ -25,9 +25,10 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// TestBadInputOfClusters sends every kind of bad input, of users and of strangers, to one
-// cluster. Each time, the sender must get a message that says what to do. Afterwards the same
-// processes must run, all slots must be free, and the next job must have the same bits.
+// TestBadInputOfClusters sends every kind of bad input, of users and of unauthorised clients,
+// to one cluster. Each time, the sender must get a message that says what to do. Afterwards the
+// same processes must still run, all slots must be free, and the next job must give the same
+// bits.
 func TestBadInputOfClusters(t *testing.T) {
 	t.Parallel()
 	s := startCluster(t, clusterOptions{taskManagers: 2, slots: 2})
@@ -54,7 +55,7 @@ func TestBadInputOfClusters(t *testing.T) {
 	}
 }
 
-// wrongToken has clients and task managers use the token of another cluster.
+// wrongToken runs clients and task managers with the token of another cluster.
 func wrongToken(t *testing.T, s *testCluster) {
 	path := filepath.Join(t.TempDir(), "token")
 	other, err := security.CreateToken(path)
@@ -109,7 +110,8 @@ func noToken(t *testing.T, s *testCluster) {
 	require.Equal(t, http.StatusOK, s.get(t, token.Reveal()))
 }
 
-// tlsToPlaintext has clients and task managers use TLS with a job manager that has none.
+// tlsToPlaintext runs clients and task managers with TLS, although the job manager does not use
+// TLS.
 func tlsToPlaintext(t *testing.T, s *testCluster) {
 	secured := s.with(filepath.Join(t.TempDir(), "tls"))
 	_, err := security.InitTLS(secured.tls, nil, false)
@@ -125,7 +127,7 @@ func tlsToPlaintext(t *testing.T, s *testCluster) {
 }
 
 // TestPlaintextToTLS requires that a client without TLS gets the message that the job manager
-// uses TLS, and that the job succeeds with TLS.
+// uses TLS, and that the same job succeeds with TLS.
 func TestPlaintextToTLS(t *testing.T) {
 	t.Parallel()
 	s := startCluster(t, clusterOptions{tls: true, taskManagers: 2, slots: 1})
@@ -143,7 +145,7 @@ func TestPlaintextToTLS(t *testing.T) {
 	require.Equal(t, 1, got.Code)
 	says(t, got.Stderr, "the job manager needs a certificate: give --tls-cert and --tls-key")
 	got = plain.run(s.certificates("jobmanager")...)
-	require.Equal(t, 1, got.Code, "a certificate of a job manager is none of a client")
+	require.Equal(t, 1, got.Code, "the certificate of a job manager must not be accepted from a client")
 	says(t, got.Stderr, "certificate")
 	other := s.with(filepath.Join(t.TempDir(), "tls"))
 	_, err := security.InitTLS(other.tls, nil, false)
@@ -154,7 +156,7 @@ func TestPlaintextToTLS(t *testing.T) {
 	answer, err := http.Get("http" + strings.TrimPrefix(s.http, "https") + "/healthz")
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
-	require.Equal(t, http.StatusBadRequest, answer.StatusCode, "plaintext to HTTPS")
+	require.Equal(t, http.StatusBadRequest, answer.StatusCode, "a plaintext request to the HTTPS port must be refused")
 	s.requireIntact(t)
 }
 
@@ -173,7 +175,7 @@ func warned(t *testing.T, cmd *proctest.Cmd, mark string) string {
 	return said.String()
 }
 
-// otherVersions registers task managers of the previous and of the next version of the
+// otherVersions registers task managers with the previous and with the next version of the
 // protocol.
 func otherVersions(t *testing.T, s *testCluster) {
 	c := s.dial(t)
@@ -187,7 +189,7 @@ func otherVersions(t *testing.T, s *testCluster) {
 		answer, err := stream.Recv()
 		require.NoError(t, err)
 		require.NotNil(t, answer.Refused)
-		require.True(t, answer.Refused.Final, "trying again is of no use")
+		require.True(t, answer.Refused.Final, "the refusal must be final, because trying again is of no use")
 		says(t, answer.Refused.Reason, upgrade)
 		cancel()
 		got := s.client("nodes")
@@ -202,13 +204,13 @@ func otherVersions(t *testing.T, s *testCluster) {
 // badSubmissions submits jobs that do not exist in the uploaded program, and other invalid
 // submissions.
 func badSubmissions(t *testing.T, s *testCluster) {
-	got := s.run("--parallelism", "4") // this uploads the program
+	got := s.run("--parallelism", "4") // this job uploads the program
 	require.Zero(t, got.Code, got.Stderr)
 	data, err := os.ReadFile(programs.Build(t, "./tests/clusterjobs"))
 	require.NoError(t, err)
 	hash, c := sha256Of(data), s.dial(t)
 	info, _ := s.submitted(t, c, validSpec(t, hash))
-	require.Equal(t, wire.JobFinished, info.State, "a worker resolves what was sent without a graph: %+v", info.Failure)
+	require.Equal(t, wire.JobFinished, info.State, "a job that is submitted without a graph must be resolved by a worker: %+v", info.Failure)
 	bend := func(change func(g *plan.Graph)) []byte {
 		p, err := plan.DecodePlan(info.Plan)
 		require.NoError(t, err)
@@ -256,8 +258,8 @@ func badSubmissions(t *testing.T, s *testCluster) {
 	}
 }
 
-// tooFewSlots submits a job that needs more slots than there are. The job must wait, say what
-// it waits for, and fail after --wait-timeout.
+// tooFewSlots submits a job that needs more slots than the cluster has. The job must wait, say
+// what it waits for, and fail after --wait-timeout.
 func tooFewSlots(t *testing.T, s *testCluster) {
 	got := programs.Execute(t, s.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "9", "--wait-timeout", "1s", "--progress", "plain")
 	require.Equal(t, 1, got.Code)
@@ -271,17 +273,17 @@ func tooFewSlots(t *testing.T, s *testCluster) {
 	cancelled := s.client("cancel", id)
 	require.Zero(t, cancelled.Code, cancelled.Stderr)
 	got = programs.Execute(t, s.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "200")
-	require.Equal(t, 2, got.Code, "more than shards is a command line that cannot be")
+	require.Equal(t, 2, got.Code, "a parallelism that exceeds the number of shards must be refused as a wrong command line")
 	says(t, got.Stderr, "128 shards")
 }
 
 // inputsOfTheClient runs jobs whose input the client can read when it builds the job, but the
-// workers cannot. As all processes are on one machine, the test removes the input while the job
+// workers cannot. All processes are on one machine, so the test removes the input while the job
 // waits for slots.
 func inputsOfTheClient(t *testing.T, s *testCluster) {
 	for _, c := range []struct {
 		name   string
-		input  string // as the user types it
+		input  string // path as the user types it
 		spoil  func(dir string) error
 		reason string
 	}{
@@ -303,7 +305,7 @@ func inputsOfTheClient(t *testing.T, s *testCluster) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "points.csv")
 			require.NoError(t, os.WriteFile(path, []byte("x\n1\n2\n"), 0o600))
-			before := s.submit() // occupies all slots
+			before := s.submit() // this job occupies all slots
 			s.deployedAll(t)
 			input := strings.ReplaceAll(c.input, "DIR", dir)
 			cmd := proctest.Command(programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "2",
@@ -318,7 +320,7 @@ func inputsOfTheClient(t *testing.T, s *testCluster) {
 			}()
 			require.Eventually(t, func() bool { return strings.Contains(run.err.String(), "waiting") }, waitLimit, 5*time.Millisecond, "%s", &run.err)
 			require.NoError(t, c.spoil(dir))
-			require.NoError(t, before.cmd.Process.Signal(os.Interrupt)) // cancels the client's job
+			require.NoError(t, before.cmd.Process.Signal(os.Interrupt)) // the interrupt cancels the job of this client
 			require.Equal(t, 1, before.wait(t, waitLimit))
 			require.Equal(t, 1, run.wait(t, waitLimit))
 			says(t, run.err.String(), "tm", "points.csv", c.reason)
@@ -332,8 +334,8 @@ func (s *testCluster) deployedAll(t *testing.T) {
 	require.Eventually(t, func() bool { return len(s.allWorkers()) == len(s.tasks) }, waitLimit, 5*time.Millisecond, "%s", s.output)
 }
 
-// badArtifacts uploads files that are not executables, and executables other than the announced
-// ones.
+// badArtifacts uploads files that are not executables, and executables whose hash or size
+// differs from the announced hash or size.
 func badArtifacts(t *testing.T, s *testCluster) {
 	path := programs.Build(t, "./tests/clusterjobs")
 	dir := t.TempDir()
@@ -422,8 +424,8 @@ func damaged(t *testing.T, path string) []byte {
 	return data
 }
 
-// duplicateTaskManagers starts a second task manager with the directory of another one, and one
-// with the same identity in another directory.
+// duplicateTaskManagers starts a task manager with the directory of a running task manager, and
+// a task manager with the same identity in another directory.
 func duplicateTaskManagers(t *testing.T, s *testCluster) {
 	again := s.taskManager("tm0")
 	got := within(t, waitLimit, again)

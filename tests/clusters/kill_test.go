@@ -24,7 +24,7 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// processCluster is a cluster whose processes tests can end and start individually.
+// processCluster is a cluster whose processes tests can kill and start individually.
 type processCluster struct {
 	t       testing.TB
 	dir     string
@@ -32,7 +32,7 @@ type processCluster struct {
 	environ []string
 	output  *transcript
 	manager *proctest.Cmd
-	tasks   []*proctest.Cmd // task managers by number; nil after one was killed
+	tasks   []*proctest.Cmd // number of a task manager -> its process; nil after it was killed
 	slots   int
 }
 
@@ -94,12 +94,12 @@ func (m *processCluster) startTask(i int) {
 	m.tasks[i] = cmd
 }
 
-// client runs a client command and waits for its end.
+// client runs a client command and waits until it has ended.
 func (m *processCluster) client(args ...string) programs.Outcome {
 	return programs.Execute(m.t, m.environ, programs.Build(m.t, "./cmd/superstep"), append(args, "--cluster", m.address)...)
 }
 
-// requireFree waits until every slot of the cluster is free and none is missing.
+// requireFree waits until the cluster has all its slots and all of them are free.
 func (m *processCluster) requireFree() {
 	m.t.Helper()
 	want := len(m.tasks) * m.slots
@@ -110,7 +110,7 @@ func (m *processCluster) requireFree() {
 		if strings.Contains(last, fmt.Sprintf("\n%d of %d slots are free", want, want)) {
 			return
 		}
-		require.True(m.t, time.Now().Before(end), "want %d free slots: %s", want, last)
+		require.True(m.t, time.Now().Before(end), "the cluster must have %d free slots: %s", want, last)
 	}
 }
 
@@ -178,7 +178,7 @@ func (m *processCluster) submit(more ...string) *clientRun {
 	return c
 }
 
-// wait waits for the client's end and returns its exit code.
+// wait waits until the client has ended and returns its exit code.
 func (c *clientRun) wait(t testing.TB, limit time.Duration) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -188,14 +188,14 @@ func (c *clientRun) wait(t testing.TB, limit time.Duration) int {
 	case <-ctx.Done():
 		_ = c.cmd.Process.Kill()
 		<-c.ended
-		t.Fatalf("the client has not ended after %v: %s", limit, c.err.String())
+		t.Fatalf("the client must end within %v: %s", limit, c.err.String())
 	}
 	return c.cmd.ProcessState.ExitCode()
 }
 
-// A kill ends a part of a running cluster. do returns the text that the client's error must
-// contain, or "" if the client itself was killed, and the number of the task manager that was
-// killed, or -1.
+// A kill is a way to kill a part of a running cluster. do kills the part. It returns the text
+// that the client's error must contain, or "" if do killed the client itself. task is the
+// number of the task manager that do killed, or -1 if it killed none.
 type kill struct {
 	name string
 	do   func(m *processCluster, c *clientRun, draw *rand.Rand) (want string, task int)
@@ -237,7 +237,7 @@ var kills = []kill{
 // must succeed.
 func TestKills(t *testing.T) {
 	t.Parallel()
-	rounds := len(kills) // each kill at one moment
+	rounds := len(kills) // one round per kill
 	if testsize.Soak {
 		rounds = 100
 	}
@@ -258,7 +258,7 @@ func (m *processCluster) kill(k kill, seed uint64) {
 	began := time.Now()
 	want, task := k.do(m, c, draw)
 	if want != "" {
-		require.NotZero(t, c.wait(t, waitLimit), "seed %d, %s", seed, k.name)
+		require.NotZero(t, c.wait(t, waitLimit), "seed %d, %s: the client must fail", seed, k.name)
 		t.Logf("seed %d: the client ended after %v", seed, time.Since(began).Round(time.Millisecond))
 		require.Contains(t, c.err.String(), want, "seed %d, %s", seed, k.name)
 	} else {
@@ -270,15 +270,15 @@ func (m *processCluster) kill(k kill, seed uint64) {
 		m.startTask(task)
 	}
 	for _, pid := range workers {
-		require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 20*time.Millisecond, "seed %d, %s: worker %d goes on", seed, k.name, pid)
+		require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 20*time.Millisecond, "seed %d, %s: worker %d must end", seed, k.name, pid)
 	}
 	m.requireFree()
 	next := programs.Execute(t, m.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks)*m.slots), "--progress", "off")
-	require.Zero(t, next.Code, "seed %d, %s: the next job: %s", seed, k.name, next.Stderr)
+	require.Zero(t, next.Code, "seed %d, %s: the next job must succeed: %s", seed, k.name, next.Stderr)
 }
 
-// deployed waits until the job runs and then for a random time. It returns the PIDs of the
-// workers.
+// deployed waits until the job runs, and then waits for a random time. It returns the PIDs of
+// the workers.
 func (m *processCluster) deployed(c *clientRun, draw *rand.Rand) []int {
 	t := m.t
 	var workers []int
@@ -305,7 +305,7 @@ func TestJobManagerKilled(t *testing.T) {
 	require.NoError(t, m.manager.Process.Kill())
 	_ = m.manager.Wait()
 	for _, pid := range workers {
-		require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 20*time.Millisecond, "worker %d goes on", pid)
+		require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 20*time.Millisecond, "worker %d must end", pid)
 	}
 	m.startManager(m.address)
 	m.requireFree()
@@ -322,8 +322,8 @@ func TestJobManagerKilled(t *testing.T) {
 	require.Zero(t, next.Code, next.Stderr)
 }
 
-// TestUserCodeOnACluster has user code fail on one worker. The job must fail with the cause,
-// the task managers must keep running, and the next job must succeed.
+// TestUserCodeOnACluster runs jobs whose user code fails on one worker. The job must fail with
+// the cause, the task managers must keep running, and the next job must succeed.
 func TestUserCodeOnACluster(t *testing.T) {
 	t.Parallel()
 	m := startProcesses(t, 2, 2)
@@ -345,7 +345,7 @@ func TestUserCodeOnACluster(t *testing.T) {
 	} {
 		got := programs.Execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off", "--pause", "2ms",
 			"--fault", f.fault, "--by", strconv.Itoa(f.by), "--text", "TEXT", "--input", "no/such/file.csv")
-		require.Equal(t, 1, got.Code, "%s: %s", f.fault, got.Stderr)
+		require.Equal(t, 1, got.Code, "with fault %s the job must fail with code 1: %s", f.fault, got.Stderr)
 		for _, want := range f.want {
 			require.Contains(t, got.Stderr, want, f.fault)
 		}
@@ -355,7 +355,7 @@ func TestUserCodeOnACluster(t *testing.T) {
 	require.Zero(t, noise.Code, noise.Stderr)
 	plain := programs.Execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off")
 	require.Zero(t, plain.Code, plain.Stderr)
-	require.Equal(t, plain.Stdout, noise.Stdout, "nonsense on a worker's own output does not reach the client's")
+	require.Equal(t, plain.Stdout, noise.Stdout, "output that a worker prints must not reach the client's standard output")
 	local := programs.Execute(t, nil, path, "--progress", "off")
 	require.Equal(t, local.Stdout, plain.Stdout)
 	require.Empty(t, m.allWorkers())

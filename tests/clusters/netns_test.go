@@ -20,9 +20,9 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
-// A network consists of hosts, which are network namespaces and are connected only by a bridge.
-// The bridge has its own namespace. So the network of the machine is not changed, and deleting
-// the namespaces removes the whole network.
+// A network consists of hosts. Each host is a network namespace. A bridge, which has its own
+// namespace, connects the hosts. The network of the machine is not changed, and deleting the
+// namespaces removes the whole network.
 //
 //	          namespace "net": bridge
 //	             │        │        │        one veth pair each
@@ -36,9 +36,9 @@ type network struct {
 
 const namespacePrefix = "superstep-test-"
 
-// newNetwork makes a network with the given hosts. If it cannot make namespaces, it skips the
-// test with the reason: this needs root, and a machine or container that lets root make
-// namespaces.
+// newNetwork makes a network with the given hosts. Making namespaces needs root, and a machine
+// or container that lets root make them. If newNetwork cannot make namespaces, it skips the
+// test and says why.
 func newNetwork(t testing.TB, hosts ...string) *network {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -73,7 +73,7 @@ func newNetwork(t testing.TB, hosts ...string) *network {
 	return n
 }
 
-// sweepNamespaces deletes the namespaces that runs of the tests left because they were killed.
+// sweepNamespaces deletes namespaces that killed runs of the tests have left.
 func sweepNamespaces(t testing.TB) {
 	t.Helper()
 	found, err := filepath.Glob("/run/netns/" + namespacePrefix + "*")
@@ -86,7 +86,7 @@ func sweepNamespaces(t testing.TB) {
 	}
 }
 
-// ip runs the command ip, which must succeed.
+// ip runs the command ip and requires that it succeeds.
 func (n *network) ip(args ...string) {
 	n.t.Helper()
 	out, err := proctest.Command("ip", args...).CombinedOutput()
@@ -106,12 +106,12 @@ func (n *network) address(host string) string {
 			return fmt.Sprintf("10.97.0.%d", i+1)
 		}
 	}
-	require.Fail(n.t, "no such host", host)
+	require.Fail(n.t, "the network must have the host", host)
 	return ""
 }
 
-// link sets the link of a host "up" or "down". If it is down, the host's own interface stays
-// up, but no packet passes, as if a cable were unplugged.
+// link sets the link of a host to state, which is "up" or "down". If the link is down, the
+// host's own interface stays up, but no packet passes, as if a cable were unplugged.
 func (n *network) link(host, state string) { n.in("net", "link", "set", "to-"+host, state) }
 
 // command returns a command that runs a program on a host. The process of the command becomes
@@ -178,7 +178,7 @@ func (s *networkCluster) start(host string, out *transcript, args ...string) {
 	s.programs = append(s.programs, cmd)
 }
 
-// client returns the command of a client.
+// client returns the command that runs a client.
 func (s *networkCluster) client(path string, args ...string) *proctest.Cmd {
 	args = append(args, "--cluster", s.address("jm")+":6123", "--token-file", filepath.Join(s.dir, "token"))
 	cmd := s.command("jm", path, append(args, s.flags("client")...)...)
@@ -186,7 +186,7 @@ func (s *networkCluster) client(path string, args ...string) *proctest.Cmd {
 	return cmd
 }
 
-// run runs a client and waits for its end.
+// run runs a client and waits until it has ended.
 func (s *networkCluster) run(path string, args ...string) programs.Outcome {
 	return within(s.t, waitLimit, s.client(path, args...))
 }
@@ -201,8 +201,8 @@ func (s *networkCluster) requireFree() {
 	}, waitLimit, 20*time.Millisecond, "want %s: %s", want, s.output)
 }
 
-// TestAcrossHosts runs jobs over TLS across hosts, which must have the same output as local
-// runs, and then cuts links.
+// TestAcrossHosts runs jobs over TLS across hosts and requires the same output as in local
+// runs. Then it cuts links, as apart and cut describe.
 func TestAcrossHosts(t *testing.T) {
 	t.Parallel()
 	s := startNetworkCluster(t, newNetwork(t, "jm", "tm0", "tm1"))
@@ -270,7 +270,7 @@ func (s *networkCluster) running(t *testing.T) (c *clientRun, workers []int) {
 	return c, workers
 }
 
-// lastError returns the last message of a client.
+// lastError returns the last error message of a client.
 func lastError(c *clientRun) string {
 	said := c.err.String()
 	return said[max(strings.LastIndex(said, "error: "), 0):]
@@ -281,7 +281,7 @@ func lastError(c *clientRun) string {
 func requireGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
-		require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 20*time.Millisecond, "process %d goes on", pid)
+		require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 20*time.Millisecond, "process %d must end", pid)
 	}
 }
 
@@ -299,8 +299,8 @@ func (s *networkCluster) sameOutput() {
 }
 
 // cut disconnects a host from the network while a job runs. The client's error must name the
-// task manager that is lost. Workers on the disconnected host must end when the lease of their
-// task manager lapses. Once the link is up again, the task manager must register again.
+// lost task manager. Workers on the disconnected host must end when the lease of their task
+// manager lapses. Once the link is up again, the task manager must register again.
 func (s *networkCluster) cut(t *testing.T, host string) {
 	c, workers := s.running(t)
 	s.link(host, "down")
@@ -311,7 +311,7 @@ func (s *networkCluster) cut(t *testing.T, host string) {
 	t.Logf("the client ended %v after the cut", took.Round(time.Millisecond))
 	lost := "task manager " + host
 	if host == "jm" {
-		lost = "task manager tm" // either task manager may be named
+		lost = "task manager tm" // the error may name either task manager
 	}
 	says(t, lastError(c), lost, "was silent")
 	requireGone(t, workers)

@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
-// The numbers of task managers, and of slots of each, of the largest cluster that tests start
-// on one machine.
+// The largest cluster that tests start on one machine has manyTaskManagers task managers with
+// manySlots slots each.
 const (
 	manyTaskManagers = 20
 	manySlots        = 10
@@ -46,14 +46,14 @@ func TestManySlots(t *testing.T) {
 	require.Len(t, jobs, 2)
 	for _, j := range jobs {
 		require.Equal(t, "finished", j.State)
-		require.Len(t, j.Workers, manyTaskManagers, "every task manager has a worker")
+		require.Len(t, j.Workers, manyTaskManagers, "every task manager must have a worker")
 	}
 	c.requireSteady(t, before)
 }
 
 // TestNobodyIsLost keeps every slot of a cluster busy with one job after another on an
 // overloaded machine. No task manager and no worker may count as lost: the jobs must succeed,
-// and the task managers must stay the same.
+// and no task manager may have to register again.
 func TestNobodyIsLost(t *testing.T) {
 	t.Parallel()
 	long, hogs, steps := time.Second, 1, "10"
@@ -65,7 +65,7 @@ func TestNobodyIsLost(t *testing.T) {
 	before := c.nodes(t)
 	useProcessors(t, hogs)
 	loads := [][]string{
-		{"--rows", "400000", "--steps", steps}, // sends every row to every subtask, and then computes
+		{"--rows", "400000", "--steps", steps}, // this job sends every row to every subtask, and then computes
 		{"--rows", "2000", "--steps", steps, "--pause", "20ms"},
 		{"--rows", "1000000", "--steps", "5"},
 	}
@@ -75,14 +75,14 @@ func TestNobodyIsLost(t *testing.T) {
 			"--shards", strconv.Itoa(manyShards), "--progress", "off"}, loads[runs%len(loads)]...)
 		began := time.Now()
 		got := programs.Execute(t, c.environ, path, args...)
-		require.Zero(t, got.Code, "job %d: %s", runs, got.Stderr)
+		require.Zero(t, got.Code, "job %d must succeed: %s", runs, got.Stderr)
 		t.Logf("job %d took %v", runs, time.Since(began).Round(time.Millisecond))
 		c.requireSteady(t, before)
 	}
 	require.NotZero(t, runs)
 	for _, j := range c.jobs(t) {
 		require.Equal(t, "finished", j.State)
-		require.Equal(t, 1, j.Attempt, "nothing was tried again")
+		require.Equal(t, 1, j.Attempt, "the job must succeed at the first attempt")
 	}
 }
 
@@ -100,8 +100,8 @@ func useProcessors(t *testing.T, n int) {
 	}
 }
 
-// node is a task manager in the output of "superstep taskmanagers". A task manager that was
-// lost and registers again has another identity and another start time.
+// node is a task manager in the output of "superstep nodes". A task manager that was lost and
+// registers again has another identity and another start time.
 type node struct {
 	ID, Name, State string
 	Since           time.Time
@@ -119,7 +119,7 @@ func (c *devCluster) nodes(t testing.TB) []node {
 func (c *devCluster) requireSteady(t testing.TB, before []node) {
 	t.Helper()
 	require.Len(t, before, manyTaskManagers)
-	require.True(t, slices.Equal(before, c.nodes(t)), "want %v: %v\n%s", before, c.nodes(t), c.output)
+	require.True(t, slices.Equal(before, c.nodes(t)), "the task managers must still be %v, and are %v\n%s", before, c.nodes(t), c.output)
 	require.Eventually(t, func() bool {
 		free, of := c.free(t)
 		return free == of

@@ -16,9 +16,9 @@ import (
 
 // TestJobManagerStopped stops (SIGSTOP) the job manager for a while and lets it continue. If
 // that time is shorter than the timeouts of the other processes, the job must finish with its
-// usual result. If it is longer, the workers have ended by then. The client's error must then
-// say that the job manager did not run. It must not name a task manager, or describe what
-// happened to the workers as a consequence.
+// usual result. If it is longer, the workers have ended before the job manager continues. In
+// this case the client's error must say that the job manager did not run. It must not name a
+// task manager, or the consequences for the workers.
 func TestJobManagerStopped(t *testing.T) {
 	t.Parallel()
 	path := programs.Build(t, "./tests/clusterjobs")
@@ -45,10 +45,10 @@ func TestJobManagerStopped(t *testing.T) {
 	for range 3 {
 		c = m.submit()
 		workers := m.awaitWorkers(c)
-		c.awaitOutput(t, `"step":`) // the client follows the job
+		c.awaitOutput(t, `"step":`) // now the client follows the job
 		m.stopManager(20 * time.Second)
 		for _, pid := range workers {
-			require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 5*time.Millisecond, "worker %d goes on", pid)
+			require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 5*time.Millisecond, "worker %d must end", pid)
 		}
 		require.NotZero(t, c.wait(t, waitLimit))
 		_, cause, found := strings.Cut(c.err.String(), "clusterjobs: error: ") // the text before it may say that the cause is not known yet
@@ -72,7 +72,7 @@ func (m *processCluster) stopManager(d time.Duration) {
 // awaitOutput waits until the client has printed a text.
 func (c *clientRun) awaitOutput(t testing.TB, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), text) }, waitLimit, 5*time.Millisecond, "the client does not print %s", text)
+	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), text) }, waitLimit, 5*time.Millisecond, "the client must print %s", text)
 }
 
 // awaitWorkers waits until all workers of a job run, and returns their PIDs.

@@ -15,7 +15,8 @@ import (
 // allReduceCounts has the buffer lengths of Gloo's test cases.
 var allReduceCounts = []int{0, 1, 4, 64, 100, 1000, 10000}
 
-// allReduceCase is one AllReduce of the table, for any element type.
+// allReduceCase is one case of the table returned by allReduceTable. It can be executed for any
+// element type.
 type allReduceCase struct {
 	algorithm string
 	n         int
@@ -29,8 +30,7 @@ func (x *allReduceCase) String() string {
 	return fmt.Sprintf("algorithm %q, n=%d, in place %t, operator %d", x.algorithm, x.n, x.inPlace, x.operator)
 }
 
-// allReduceOf executes one rank's part of a case with elements of type T, and checks the
-// result.
+// allReduceOf executes a case with elements of type T on one rank, and checks the result.
 func allReduceOf[T collective.Number](c *collective.Comm, x *allReduceCase) error {
 	o := operators[T]()[x.operator]
 	in := o.input(c.Rank(), x.n)
@@ -52,14 +52,14 @@ func allReduceOf[T collective.Number](c *collective.Comm, x *allReduceCase) erro
 	return o.expect(c.Size(), 0, out)
 }
 
-// elementTypes has a function for each element type, which executes a case with it.
+// elementTypes has, for each element type, the function that executes a case with that type.
 var elementTypes = []func(c *collective.Comm, x *allReduceCase) error{
 	allReduceOf[float64], allReduceOf[float32], allReduceOf[int64], allReduceOf[int32], allReduceOf[uint8],
 }
 
-// allReduceTable returns the cases for p ranks, with every algorithm and count. Element types,
-// operators, and operations in place or not alternate from case to case. With the build tag
-// soak, every type is tested both in place and not.
+// allReduceTable returns the cases for p ranks, with every algorithm and count. The element
+// type, the operator, and whether the operation is in place change from case to case. With the
+// build tag soak, every type is tested both in place and not in place.
 func allReduceTable(p int, counts []int, names []string) []allReduceCase {
 	var table []allReduceCase
 	k := p
@@ -93,7 +93,7 @@ func runAllReduces(t *testing.T, w *testGroup, table []allReduceCase) {
 }
 
 // TestAllReduceInMemory executes Gloo's table among ranks of one process. Cases without an
-// algorithm use shared memory, and the others use messages.
+// algorithm use shared memory. Cases with an algorithm use messages.
 func TestAllReduceInMemory(t *testing.T) {
 	t.Parallel()
 	sizes := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32}
@@ -104,7 +104,7 @@ func TestAllReduceInMemory(t *testing.T) {
 		w := inMemory(p)
 		names := arranged(named(program.AllReduce, algorithm.Params{P: p}), p)
 		counts := allReduceCounts
-		if p > 16 { // Gloo's cases have fewer counts for these numbers of ranks
+		if p > 16 { // for more than 16 ranks, Gloo's cases have fewer counts
 			counts = []int{0, 1, 64, 1000}
 		}
 		runAllReduces(t, w, allReduceTable(p, counts, names))
@@ -176,7 +176,7 @@ func TestAlgorithmsThatCannotServeSayWhy(t *testing.T) {
 			}
 		}
 	}
-	require.Positive(t, refused, "nothing was refused, so nothing was tested")
+	require.Positive(t, refused, "an algorithm must have refused a number of ranks, or the test proves nothing")
 }
 
 // hasSmallCall reports whether smallCall supports a collective.

@@ -12,9 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// TestNobodyLeavesABarrierBeforeTheLastHasCome delays each rank in turn. The delayed rank waits
-// until all others are about to enter the barrier, then sets a flag, and then enters. Every
-// rank must see the flag after it has left the barrier.
+// TestNobodyLeavesABarrierBeforeTheLastHasCome requires that no rank leaves a barrier before
+// all ranks have entered it. Each rank is delayed in turn: it waits until all other ranks are
+// about to enter the barrier, sets a flag, and then enters. Every rank must see the flag after
+// it has left the barrier.
 func TestNobodyLeavesABarrierBeforeTheLastHasCome(t *testing.T) {
 	t.Parallel()
 	rounds := 3
@@ -59,8 +60,8 @@ func delayInTurn(t *testing.T, w *testGroup, name string, rounds int) {
 	})
 }
 
-// TestBarriersOrderWhatIsWritten has every rank write a value that another rank reads after a
-// barrier. The barrier must be enough to synchronise the two.
+// TestBarriersOrderWhatIsWritten requires that a rank can read, after a barrier, a value that
+// another rank wrote before the barrier, without further synchronisation.
 func TestBarriersOrderWhatIsWritten(t *testing.T) {
 	t.Parallel()
 	for _, p := range []int{2, 3, 8, 15} {

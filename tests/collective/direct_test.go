@@ -25,9 +25,9 @@ func messageGroups(t *testing.T, p int) []*testGroup {
 	return worlds
 }
 
-// TestEveryRankSendsToEveryOther has every pair of ranks exchange parts of a buffer, with the
-// sender's rank as the tag. Parts are received directly into their final position. In round k,
-// two ranks are partners if their sum is k modulo p.
+// TestEveryRankSendsToEveryOther requires that all pairs of ranks can exchange parts of a
+// buffer, with the sender's rank as the tag. Parts are received directly into their final
+// position. In round k, two ranks are partners if their sum is k modulo p.
 func TestEveryRankSendsToEveryOther(t *testing.T) {
 	t.Parallel()
 	for p := 2; p <= 8; p++ {
@@ -70,9 +70,9 @@ func exchangeAll(c *collective.Comm, n int) error {
 	return nil
 }
 
-// TestMessagesOfATagKeepTheirOrderAndTagsDoNot receives messages in another order of tags than
-// that in which they were sent. Messages with the same tag must arrive in order. Some messages
-// are empty.
+// TestMessagesOfATagKeepTheirOrderAndTagsDoNot requires that messages with the same tag arrive
+// in order, and that a rank can receive messages with different tags in a different order than
+// they were sent. Some messages are empty.
 func TestMessagesOfATagKeepTheirOrderAndTagsDoNot(t *testing.T) {
 	t.Parallel()
 	const tags, each = 7, 5
@@ -106,7 +106,8 @@ func TestMessagesOfATagKeepTheirOrderAndTagsDoNot(t *testing.T) {
 	}
 }
 
-// TestEmptyMessages sends an empty message, then a message with data, then another empty one.
+// TestEmptyMessages requires that an empty message, a message with data and another empty
+// message arrive one after another.
 func TestEmptyMessages(t *testing.T) {
 	t.Parallel()
 	for _, w := range messageGroups(t, 2) {
@@ -132,8 +133,8 @@ func TestEmptyMessages(t *testing.T) {
 	}
 }
 
-// TestMessagesInAChain passes many messages from rank to rank up to the last. Each rank adds
-// its own value to a message. Collectives are called in between.
+// TestMessagesInAChain passes many messages from rank to rank up to the last rank. Each rank
+// adds its own value to a message. Between messages the ranks call collectives.
 func TestMessagesInAChain(t *testing.T) {
 	t.Parallel()
 	for _, w := range append(messageGroups(t, 4), messageGroups(t, 5)...) {
@@ -172,13 +173,13 @@ func TestMessagesInAChain(t *testing.T) {
 	}
 }
 
-// waits has calls in which rank 0 waits for rank 1, which makes no matching call.
+// waits has calls with which rank 0 waits for rank 1, although rank 1 makes no matching call.
 var waits = map[string]func(ctx context.Context, c *collective.Comm) error{
 	"Recv": func(ctx context.Context, c *collective.Comm) error {
 		return collective.Recv(c, 1, 0, make([]int64, 4), collective.WithContext(ctx))
 	},
 	"Send": func(ctx context.Context, c *collective.Comm) error {
-		for { // until the buffers between the two ranks are full
+		for { // sends until the buffers between the two ranks are full, and then waits
 			if err := collective.Send(c, 1, 0, make([]int64, 1<<17), collective.WithContext(ctx)); err != nil {
 				return err
 			}
@@ -200,8 +201,9 @@ var waits = map[string]func(ctx context.Context, c *collective.Comm) error{
 	},
 }
 
-// TestAWaitEnds has rank 0 wait in vain. The wait must end when another goroutine ends the
-// group, or when the context is cancelled or has timed out, after 10 ms as in Gloo's test.
+// TestAWaitEnds requires that a call of rank 0 that waits for rank 1 in vain ends when another
+// goroutine ends the group, when the context is cancelled, or when the context times out, which
+// is after 10 ms as in Gloo's test.
 func TestAWaitEnds(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("enough of it")
@@ -232,9 +234,9 @@ func TestAWaitEnds(t *testing.T) {
 				err := way(w, func(ctx context.Context) error { return wait(ctx, w.end(0)) })
 				require.ErrorContains(t, err, cause.Error(), "%s, %s, %s", what, how, w.name)
 				require.Less(t, time.Since(start), killLimit, "%s, %s, %s", what, how, w.name)
-				// Rank 1 must get the same cause when it calls an operation at last. Its first
-				// operations may still succeed, if what rank 0 sent before the end is enough
-				// for them.
+				// When rank 1 later calls operations, it must get the same cause. Its first
+				// operations may still succeed, because they may need only messages that rank 0
+				// sent before its wait ended.
 				for err = nil; err == nil; {
 					err = collective.Barrier(w.end(1))
 				}

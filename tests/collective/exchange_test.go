@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// exchangeCases has the elements per block in Gloo's test cases for the collectives without a
-// root.
+// exchangeCases has the numbers of elements per block in Gloo's test cases for collectives
+// without a root.
 var exchangeCases = map[program.Collective][]int{
 	program.AllGather:     {0, 1, 4, 10, 100, 1000, 10000},
 	program.AllToAll:      {0, 1, 4, 100, 1000, 10000},

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(partVariable); text != "" {
 		os.Exit(runPart(text))
 	}
-	// Many tests mostly wait for sockets, processes and timeouts. So eight run in parallel,
-	// even on few processors.
+	// Many tests spend most of their time waiting for sockets, processes and timeouts. So eight
+	// tests run in parallel, even on few processors.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// testGroup is a group all of whose ranks are in this process. They share memory, or are
+// testGroup is a group of which all ranks are in this process. The ranks share memory, or are
 // connected by TCP.
 type testGroup struct {
 	name string
@@ -44,13 +44,13 @@ func inMemory(p int) *testGroup {
 	return &testGroup{name: fmt.Sprintf("%d ranks in memory", p), p: p, end: g.Rank}
 }
 
-// silenceLimit is how long a part of a group may send nothing, and how long all of them may
-// make no progress. The limit is long because the goroutines of all parts, and of several
-// tests, share the processors of one process.
+// silenceLimit is how long a part of a group may send nothing, and how long all parts may make
+// no progress. The limit is long because the goroutines of all parts, and of several tests,
+// share the processors of one process.
 const silenceLimit = 30 * time.Second
 
-// overTCP makes a group of p ranks over TCP, with a part for each element of hosts, which lists
-// the ranks of the part. Each part has its own connections, as a process has. If hosts is nil,
+// overTCP makes a group of p ranks over TCP. Each element of hosts lists the ranks of one part
+// of the group. Each part has its own connections, like a separate process. If hosts is nil,
 // each rank is a part.
 func overTCP(t testing.TB, p int, hosts [][]int, change ...func(*collective.TCPConfig)) *testGroup {
 	t.Helper()
@@ -103,7 +103,7 @@ func cyclicLayout(p, n int) [][]int {
 }
 
 // outcomes calls body on all ranks concurrently and returns their errors. An error on one rank
-// ends the group, so that no other rank waits for that rank.
+// ends the group, so that no other rank waits for the failed rank.
 func (w *testGroup) outcomes(body func(c *collective.Comm) error) []error {
 	errs := make([]error, w.p)
 	var wg sync.WaitGroup
@@ -123,12 +123,12 @@ func (w *testGroup) outcomes(body func(c *collective.Comm) error) []error {
 func (w *testGroup) run(t testing.TB, body func(c *collective.Comm) error) {
 	t.Helper()
 	for r, err := range w.outcomes(body) {
-		require.NoError(t, err, "rank %d of %s", r, w.name)
+		require.NoError(t, err, "rank %d of %s must succeed", r, w.name)
 	}
 }
 
-// close has all ranks leave the group and requires that they succeed. Afterwards a group over
-// TCP has no connections and goroutines left.
+// close makes all ranks leave the group and requires that they succeed. Afterwards a group over
+// TCP has no open connections and no running goroutines.
 func (w *testGroup) close(t testing.TB) {
 	t.Helper()
 	for _, err := range w.leave() {
@@ -136,7 +136,7 @@ func (w *testGroup) close(t testing.TB) {
 	}
 }
 
-// leave has all ranks leave a group, which may have failed, and returns the errors.
+// leave makes all ranks leave the group, which may have failed, and returns their errors.
 func (w *testGroup) leave() []error {
 	if w.tcp == nil {
 		for r := range w.p {

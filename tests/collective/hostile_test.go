@@ -30,7 +30,7 @@ import (
 // listeners returns the TCP addresses on which this process listens.
 func listeners(t *testing.T) map[string]bool {
 	t.Helper()
-	own := map[string]bool{} // inodes of the process's sockets
+	own := map[string]bool{} // set of the inodes of the process's sockets
 	links, err := filepath.Glob("/proc/self/fd/*")
 	require.NoError(t, err)
 	for _, l := range links {
@@ -86,7 +86,8 @@ func dataHello(group string, attempt, from, to, channel uint32) []byte {
 	return hello(lane, group, attempt, from, to, 3, channel)
 }
 
-// dataMessage returns the header of a message whose data are never sent.
+// dataMessage returns the header of a message that announces data of the given length. The data
+// are never sent.
 func dataMessage(group string, attempt, length uint32) []byte {
 	b := make([]byte, 64)
 	le := binary.LittleEndian
@@ -115,13 +116,13 @@ func controlHead(length uint32) []byte {
 	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// The kinds of control frames that a stranger may send.
+// The kinds of control frames that an attack may send.
 const (
 	frameHello, frameState, frameReport, frameAbort, frameGoodbye = 1, 6, 8, 9, 10
 )
 
-// controlHello returns what a process with one rank first sends to process 0: hello and its
-// first control frame.
+// controlHello returns the first bytes that a process with one rank sends to process 0: the
+// result of hello and the first control frame.
 func controlHello(group string, attempt uint32, process, processes uint64) []byte {
 	var b []byte
 	num := func(v uint64) { b = binary.AppendUvarint(b, v) }
@@ -134,17 +135,17 @@ func controlHello(group string, attempt uint32, process, processes uint64) []byt
 	return append(hello(control, group, attempt, 1, 0, 3, 0), controlFrame(frameHello, b...)...)
 }
 
-// attack has the bytes that a stranger sends to any port of the group.
+// attack has bytes that a process that is not a member sends to any port of the group.
 type attack struct {
 	name string
 	says []byte
-	asks bool // well-formed, so it gets an answer from a port of the right kind
-	slow bool // shorter than announced, so the receiver waits for the rest until silenceLimit
+	asks bool // the bytes are well-formed, so a port of the right kind answers
+	slow bool // the message is shorter than announced, so the receiver waits for the rest until silenceLimit
 }
 
 // attacks returns the attacks on a group of p processes with one rank each, in attempt 2.
 func attacks(group string, p uint64) []attack {
-	in := hello(control, group, 2, 1, 0, 3, 0) // the group has no secret, so every sender is admitted
+	in := hello(control, group, 2, 1, 0, 3, 0) // the group has no secret, so it authenticates no sender
 	inside := func(frame ...byte) []byte { return append(bytes.Clone(in), frame...) }
 	damaged := dataHello(group, 2, 0, 1, 3)
 	damaged[21] ^= 1
@@ -184,7 +185,8 @@ func attacks(group string, p uint64) []attack {
 }
 
 // attackPort connects to a port, sends the attack, and waits until the connection is closed. It
-// returns the answer, and an error if the group accepts the connection as that of a member.
+// returns the answer, and an error if the group accepts the connection as a connection of a
+// member.
 func attackPort(address string, a attack) (answer []byte, err error) {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -192,8 +194,8 @@ func attackPort(address string, a attack) (answer []byte, err error) {
 	}
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(30 * time.Second))
-	// If the connection was closed early, neither can the rest be written nor the reason be
-	// read.
+	// If the group closed the connection early, writing the remaining bytes and reading the
+	// reason fail.
 	if _, err := conn.Write(a.says); err != nil {
 		return nil, nil
 	}
@@ -213,8 +215,8 @@ func attackPort(address string, a attack) (answer []byte, err error) {
 	return answer, nil
 }
 
-// TestStrangersAtThePorts attacks every port of a group while the group computes. It is not
-// parallel, so that it can determine the ports of the group and the memory that is allocated.
+// TestAttacksOnThePorts attacks every port of a group while the group computes. It is not
+// parallel, so that it can determine the ports of the group and how much memory is allocated.
 func TestAttacksOnThePorts(t *testing.T) {
 	const p = 3
 	before := listeners(t)
@@ -227,7 +229,7 @@ func TestAttacksOnThePorts(t *testing.T) {
 			doors = append(doors, address)
 		}
 	}
-	require.Len(t, doors, p, "one a process")
+	require.Len(t, doors, p, "each process must have one port")
 
 	var over atomic.Bool
 	worked := make(chan []error, 1)
@@ -238,7 +240,7 @@ func TestAttacksOnThePorts(t *testing.T) {
 			defer pace.Stop()
 			for k := 0; ; k++ {
 				if c.Rank() == 0 {
-					<-pace.C // leaves processor time to the attacks
+					<-pace.C // leave processor time to the attacks
 				}
 				x := allReduceCase{n: k % 2000, operator: k % 4}
 				if err := allReduceOf[float32](c, &x); err != nil {
@@ -272,7 +274,7 @@ func TestAttacksOnThePorts(t *testing.T) {
 	if testsize.Soak {
 		repeat = 10
 	}
-	// If a length field were trusted, gigabytes would be allocated.
+	// If a length field of an attack were trusted, gigabytes would be allocated.
 	var start, end runtime.MemStats
 	runtime.ReadMemStats(&start)
 	for range repeat {
@@ -288,19 +290,18 @@ func TestAttacksOnThePorts(t *testing.T) {
 		"is over: this is attempt 2", "nobody here expects such a control connection: this is group", "process 1 has joined before", "there is no process 77",
 		"nobody here expects a connection of kind 77",
 	} {
-		require.True(t, contains(answered, want), "nobody was told of %q, so some attack was not understood: %q", want, answered)
+		require.True(t, contains(answered, want), "an attack must be answered with %q: %q", want, answered)
 	}
 
 	over.Store(true)
 	for r, err := range <-worked {
-		require.NoError(t, err, "rank %d", r)
+		require.NoError(t, err, "rank %d must not notice the attacks", r)
 	}
 	require.Positive(t, rounds.Load())
 	w.close(t)
 }
 
-// attackAll makes all attacks on all ports concurrently, and records which of them are
-// answered.
+// attackAll makes all attacks on all ports concurrently, and records the answers in answered.
 func attackAll(t *testing.T, doors []string, all []attack, answered map[string]bool) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -338,9 +339,9 @@ type fixedStore struct {
 
 func (s fixedStore) Get(context.Context, string) ([]byte, error) { return []byte(s.address), nil }
 
-// TestProcessesOfOtherAttemptsStayOutside has processes of an earlier and of a later attempt,
-// and of another group, try to join a group while it forms and while it computes. All must be
-// refused. The test is not parallel, because some of these processes only wait for a short
+// TestProcessesOfOtherAttemptsStayOutside requires that a group refuses processes of an earlier
+// attempt, of a later attempt and of another group that try to join it while it forms and while
+// it computes. The test is not parallel, because some of these processes wait only for a short
 // time.
 func TestProcessesOfOtherAttemptsStayOutside(t *testing.T) {
 	store := newTestStore()

@@ -12,12 +12,12 @@ import (
 )
 
 // killLimit is the time after which a surviving process that has not noticed the loss of
-// another one is considered to hang. On an idle machine all processes notice it within two
-// seconds; the tests log the time.
+// another process is considered to hang. On an idle machine all processes notice the loss
+// within two seconds; the tests log the time.
 const killLimit = 4 * time.Minute
 
 // processKill is one of Gloo's test cases: one process of a group is killed some time after the
-// group began to repeat one operation in a loop.
+// group has begun to repeat one operation in a loop.
 type processKill struct {
 	hosts     [][]int
 	victim    int
@@ -27,7 +27,7 @@ type processKill struct {
 }
 
 // processKills returns all cases: every combination of number of processes, victim, delay,
-// operation and length, and cases of processes with several ranks.
+// operation and length, and additional cases of processes with several ranks.
 func processKills() []processKill {
 	var all []processKill
 	add := func(hosts [][]int, victim int) {
@@ -72,7 +72,8 @@ func TestSurvivorsOfADeadProcessKnowWhoDied(t *testing.T) {
 	}
 }
 
-// TestNobodyDies runs the same loops without a kill. They must end without an error.
+// TestLoopsEndByThemselves requires that the same loops end without an error if no process is
+// killed.
 func TestLoopsEndByThemselves(t *testing.T) {
 	t.Parallel()
 	places := [][][]int{blockLayout(3, 3), cyclicLayout(5, 2)}
@@ -91,7 +92,7 @@ func TestLoopsEndByThemselves(t *testing.T) {
 			children := spawn(t, part{Hosts: hosts, Store: t.TempDir(), Group: "control", Operation: operation, N: 1000, Rounds: rounds})
 			for h, c := range children {
 				for _, e := range c.next(t).Ends {
-					require.Equal(t, rankEnd{Peer: -1, Rounds: rounds}, e, "process %d of %v in %s", h, hosts, operation)
+					require.Equal(t, rankEnd{Peer: -1, Rounds: rounds}, e, "process %d of %v must end %s without an error", h, hosts, operation)
 				}
 			}
 			requireGone(t, children, -1)

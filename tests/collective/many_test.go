@@ -9,9 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// TestAThousandRanksInOneProcess reduces among a thousand ranks, which are goroutines, in
-// shared memory and with the ring algorithm, which takes two thousand steps. With the race
-// detector there are fewer ranks.
+// TestAThousandRanksInOneProcess executes AllReduce among a thousand ranks, which are
+// goroutines of one process. It uses shared memory, and the ring algorithm, which takes two
+// thousand steps. With the race detector there are fewer ranks.
 func TestAThousandRanksInOneProcess(t *testing.T) {
 	t.Parallel()
 	p := 1000
@@ -38,8 +38,8 @@ func TestAThousandRanksInOneProcess(t *testing.T) {
 	w.close(t)
 }
 
-// allReduceSums sums integers whose sum is known in closed form, and checks it without a loop
-// over the ranks.
+// allReduceSums executes a case with integers whose sum is known in closed form, and checks the
+// result without a loop over the ranks.
 func allReduceSums(c *collective.Comm, x *allReduceCase) error {
 	p := int64(c.Size())
 	in := make([]int64, x.n)

@@ -13,10 +13,10 @@ import (
 )
 
 // cancelling returns the input of a rank in MPICH's test case. For every ordered pair of ranks
-// there is an element for which the first rank has BIG, the second −BIG, and all others TINY.
-// The order of the additions determines which TINY terms are lost by rounding. So the results
-// of two ranks that fold in different orders differ. The sequence of pairs is repeated, so that
-// each pair occurs in every chunk of every algorithm.
+// there is an element that is BIG on the first rank, −BIG on the second rank, and TINY on all
+// other ranks. The order of the additions determines which TINY terms are lost by rounding. So
+// the results of two ranks that add in different orders differ. The sequence of pairs is
+// repeated, so that each pair occurs in every chunk of every algorithm.
 func cancelling[T float32 | float64](p, rank, n int) []T {
 	big := T(1e30)
 	x := make([]T, n)
@@ -69,12 +69,12 @@ func TestAllRanksGetTheSameBitsOfTermsThatCancel(t *testing.T) {
 			w.close(t)
 		}
 	}
-	require.Greater(t, len(orders), 20, "too few different results: unless sums in other orders have other bits, the test proves nothing")
+	require.Greater(t, len(orders), 20, "the algorithms must give many different results: unless sums in other orders have other bits, the test proves nothing")
 }
 
-// cancel reduces the input of cancelling with every algorithm. It compares the results of the
-// ranks with each other, and the results of canonical algorithms with those of shared memory.
-// It adds all results to seen.
+// cancel reduces the input of cancelling with every algorithm. It requires that all ranks have
+// the same result, and that canonical algorithms have the same result as shared memory. It adds
+// all results to seen.
 func cancel[T float32 | float64](t *testing.T, w *testGroup, n int, seen map[string]bool) {
 	t.Helper()
 	p := w.p
@@ -87,7 +87,7 @@ func cancel[T float32 | float64](t *testing.T, w *testGroup, n int, seen map[str
 			})
 		})
 		for r := range outs {
-			require.Equal(t, bitsOf(outs[0]), bitsOf(outs[r]), "with %q, rank %d of %s has other bits than rank 0", name, r, w.name)
+			require.Equal(t, bitsOf(outs[0]), bitsOf(outs[r]), "with %q, rank %d of %s must have the bits of rank 0", name, r, w.name)
 		}
 		return bitsOf(outs[0])
 	}
@@ -96,7 +96,7 @@ func cancel[T float32 | float64](t *testing.T, w *testGroup, n int, seen map[str
 		got := reduce(w, name)
 		seen[got] = true
 		if canonical(name, p) {
-			require.Equal(t, want, got, "%q in %s", name, w.name)
+			require.Equal(t, want, got, "%q in %s must have the bits of shared memory", name, w.name)
 		}
 	}
 }
@@ -109,14 +109,14 @@ func canonical(name string, p int) bool {
 	}
 	base, dims, err := algorithm.ParseName(name)
 	if err != nil || dims != nil {
-		return false // the declaration only holds for the algorithm's own choice of dimensions
+		return false // the declaration holds only for the dimensions that the algorithm chooses itself
 	}
 	a, err := algorithm.Find(program.AllReduce, base)
 	return err == nil && a.Canonical != nil && a.Canonical(p)
 }
 
-// matrices returns the operator that multiplies 2×2 matrices of integers modulo 2^16, each
-// packed into an int64. It is associative but not commutative.
+// matrices returns the operator that multiplies 2×2 matrices of integers modulo 2^16. A matrix
+// is packed into an int64. The operator is associative but not commutative.
 func matrices() collective.Op[int64] {
 	return collective.UserOp("matrix product", false, func(dst, src []int64) {
 		for i := range dst {
@@ -226,8 +226,8 @@ func orderedCalls() []ordered {
 }
 
 // TestProductsThatDoNotCommuteKeepTheOrderOfRanks multiplies matrices with every algorithm and
-// root. Algorithms that keep the order of ranks must give the product in rank order. The others
-// must return an error with their name on every rank.
+// root. Algorithms that keep the order of ranks must give the product in rank order. All other
+// algorithms must return on every rank an error that contains their name.
 func TestProductsThatDoNotCommuteKeepTheOrderOfRanks(t *testing.T) {
 	t.Parallel()
 	sizes := testsize.Raced([]int{2, 3, 4, 7, 10}, []int{2, 4, 7})
@@ -252,7 +252,8 @@ func TestProductsThatDoNotCommuteKeepTheOrderOfRanks(t *testing.T) {
 	require.Contains(t, refused, "allreduce by ring")
 }
 
-// keepOrder tests one collective with all algorithms, and adds those that refuse it to refused.
+// keepOrder tests one collective with all algorithms, and adds the algorithms that refuse it to
+// refused.
 func keepOrder(t *testing.T, w *testGroup, x *ordered, refused map[string]bool) {
 	t.Helper()
 	roots := 1

@@ -13,10 +13,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// reduction is an AllReduce whose result has bits that depend on the order of folding. It folds
-// whole buffers, or the values of shards, some of which are empty.
+// reduction is an AllReduce of values for which the bits of the result depend on the order of
+// folding. It folds either whole buffers or the values of shards, some of which are empty.
 type reduction struct {
-	n, shards int // shards is 0 for whole buffers
+	n, shards int // number of elements, and number of shards, or 0 if whole buffers are folded
 	by        string
 }
 
@@ -28,7 +28,7 @@ func leafOf[T collective.Number](s, n int) []T {
 	return hostile[T](uint64(1000+s), n)
 }
 
-// reduceBits executes a reduction on all ranks, requires the same bits on all of them, and
+// reduceBits executes a reduction on all ranks, requires that all ranks get the same bits, and
 // returns the bits.
 func reduceBits[T collective.Number](t *testing.T, w *testGroup, op collective.Op[T], x reduction) string {
 	t.Helper()
@@ -50,13 +50,13 @@ func reduceBits[T collective.Number](t *testing.T, w *testGroup, op collective.O
 		return collective.AllReduce(c, req)
 	})
 	for r := range outs {
-		require.Equal(t, bitsOf(outs[0]), bitsOf(outs[r]), "rank %d of %s in %+v", r, w.name, x)
+		require.Equal(t, bitsOf(outs[0]), bitsOf(outs[r]), "rank %d of %s must have the bits of rank 0 in %+v", r, w.name, x)
 	}
 	return bitsOf(outs[0])
 }
 
-// folded returns the bits of the result by definition: a recursion over the aligned binary tree
-// over shards, or over the canonical tree over ranks.
+// folded computes the result of a reduction from its definition, by recursion over the aligned
+// binary tree over shards or the canonical tree over ranks. It returns the bits of the result.
 func folded[T collective.Number](join func(a, b T) T, p int, x reduction) string {
 	both := func(a, b []T) []T {
 		if a == nil || b == nil {
@@ -73,7 +73,7 @@ func folded[T collective.Number](join func(a, b T) T, p int, x reduction) string
 		leaves = append(leaves, leafOf[T](s, x.n))
 	}
 	if x.shards == 0 {
-		pairs := p // becomes the number of pairs that are merged first
+		pairs := p // the next lines reduce it to the number of pairs that are merged first
 		for pairs&(pairs-1) != 0 {
 			pairs &= pairs - 1
 		}
@@ -160,12 +160,12 @@ func samePlaces[T collective.Number](t *testing.T, w *testGroup, what string, op
 			want := ""
 			for _, name := range names {
 				k++
-				if name != "" && k%4 != 0 { // the other cases are tested with other groups
+				if name != "" && k%4 != 0 { // other groups test the other cases
 					continue
 				}
 				x := reduction{n, shards, name}
 				if shards > 0 && !takesForests(name) {
-					continue // with this algorithm each rank folds its own data first
+					continue // skipped, because with this algorithm each rank first folds its own data
 				}
 				if want == "" {
 					want = folded(join, w.p, x)
@@ -176,15 +176,16 @@ func samePlaces[T collective.Number](t *testing.T, w *testGroup, what string, op
 	}
 }
 
-// takesForests reports whether an algorithm can fold the values of any set of shards in the
-// tree over shards.
+// takesForests reports whether an algorithm can fold, in the tree over shards, the values of
+// any set of shards.
 func takesForests(name string) bool {
 	a, err := algorithm.Find(program.AllReduce, name)
 	return name == "" || err == nil && a.Forests == algorithm.AnyForest
 }
 
-// TestAnotherOrderHasOtherBits shows that TestTheSameBitsWhereverRanksLive can fail: for some
-// of its data, folding the ranks one after another must give other bits than the tree.
+// TestAnotherOrderHasOtherBits shows that TestTheSameBitsWhereverRanksLive can fail. It
+// requires that, for some data of that test, folding the ranks one after another gives other
+// bits than the tree.
 func TestAnotherOrderHasOtherBits(t *testing.T) {
 	t.Parallel()
 	x := reduction{n: 37}

@@ -31,8 +31,8 @@ func (x *call) String() string {
 	return fmt.Sprintf("%v%s by %q, root %d, n=%d, in place %t, operator %d", x.coll, v, x.by, x.root, x.n, x.inPlace, x.kind)
 }
 
-// counts returns the lengths and offsets of p blocks: n elements each or, if x.uneven is set,
-// about n elements, with some empty blocks.
+// counts returns the lengths and offsets of p blocks: n elements each or, if x.uneven is true,
+// about n elements each, with some empty blocks.
 func (x *call) counts(p int) (counts, offsets []int) {
 	counts, offsets = make([]int, p), make([]int, p+1)
 	for r := range counts {
@@ -264,7 +264,7 @@ func hasUneven(coll program.Collective) bool {
 }
 
 // callsOf returns the calls of a collective among p ranks: every combination of root, algorithm
-// and count, with equal and unequal blocks, in place or not.
+// and count, with blocks of equal and of unequal length, in place and not in place.
 func callsOf(coll program.Collective, p int, counts []int) []call {
 	roots := 1
 	if coll.Rooted() {
@@ -299,9 +299,9 @@ func evenOnly(coll program.Collective, name string) bool {
 	return err == nil && a.EvenOnly
 }
 
-// runCalls executes calls one after another on all ranks of a group, by default only every
-// n-th. Element types alternate from call to call. With the build tag soak, every call is
-// executed for every type.
+// runCalls executes every n-th of the calls one after another on all ranks of a group. The
+// element type changes from call to call. With the build tag soak, it executes every call for
+// every type.
 func runCalls(t *testing.T, w *testGroup, calls []call, n int) {
 	t.Helper()
 	w.run(t, func(c *collective.Comm) error {

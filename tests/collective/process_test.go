@@ -38,28 +38,29 @@ type part struct {
 	Detection time.Duration
 	Operation string // AllReduce, AllGather or Barrier
 	N         int    // number of elements
-	Rounds    int    // 0 means until the group fails
-	Rejoin    bool   // try to join the same attempt again after a failure
+	Rounds    int    // number of rounds; 0 means until the group fails
+	Rejoin    bool   // whether the process tries to join the same attempt again after a failure
 }
 
-// report is a message of a process to the test. A process sends three: that it has joined, how
-// its ranks ended, and what is left after it has closed the group.
+// report is a message of a process to the test. A process sends three reports: that it has
+// joined the group, how its ranks ended, and which resources are left after it has closed the
+// group.
 type report struct {
 	Joined bool
 	Ends   []rankEnd
 	Closed bool
-	Leaked string // goroutines that are left
+	Leaked string // stacks of goroutines that are left; "" if there are none
 	Fds    int    // number of open sockets that are left
 	Rejoin string // error of the attempt to join again
 }
 
 // rankEnd says how a rank ended.
 type rankEnd struct {
-	Text     string // text of the error; "" if there was none
-	Peer     int    // rank that the error names; −1 if none
+	Text     string // text of the error; "" if there was no error
+	Peer     int    // rank that the error names; −1 if it names no rank
 	Timeout  bool
 	Rounds   int
-	WasWrong bool // a result was wrong
+	WasWrong bool // whether a result was wrong
 }
 
 // runPart runs a part, given as JSON, in this process and returns the exit code.
@@ -77,8 +78,9 @@ func runPart(text string) int {
 	return 0
 }
 
-// endWithTest ends this process when the test's process has ended: then standard input, a pipe
-// from that process, has EOF. Without it, many parts would continue for ever.
+// endWithTest ends this process when the test's process has ended. It notices this by EOF on
+// standard input, which is a pipe from the test's process. Without endWithTest many parts would
+// continue for ever.
 func endWithTest() {
 	io.Copy(io.Discard, os.Stdin)
 	os.Exit(1)
@@ -137,7 +139,7 @@ func (p *part) play(out *json.Encoder) error {
 }
 
 // loop repeats the operation on one rank. It compares the result of every round with the
-// expected one.
+// expected result.
 func (p *part) loop(c *collective.Comm) rankEnd {
 	step := p.operation(c)
 	for k := 0; p.Rounds == 0 || k < p.Rounds; k++ {
@@ -220,8 +222,8 @@ type child struct {
 	says *json.Decoder
 }
 
-// spawn starts the processes of a group, each with a copy of all with its own number, and waits
-// until all have joined.
+// spawn starts the processes of a group and waits until all have joined. Each process gets a
+// copy of all in which its own number is set.
 func spawn(t *testing.T, all part) []*child {
 	t.Helper()
 	binary, err := os.Executable()
@@ -267,7 +269,7 @@ func (c *child) signal(t *testing.T, s syscall.Signal) {
 	require.NoError(t, c.cmd.Process.Signal(s))
 }
 
-// after waits for the duration d, which is a parameter of a test case.
+// after waits for the duration d of a test case.
 func after(d time.Duration) {
 	if d > 0 {
 		<-time.After(d)
@@ -286,7 +288,7 @@ func requireSurvivors(t *testing.T, children []*child, hosts [][]int, victim int
 			continue
 		}
 		for _, e := range c.next(t).Ends {
-			require.False(t, e.WasWrong, "a result was wrong")
+			require.False(t, e.WasWrong, "no result may be wrong")
 			require.Contains(t, hosts[victim], e.Peer, "process %d: %s", h, e.Text)
 			require.Contains(t, e.Text, fmt.Sprintf("rank %d", e.Peer))
 			if first.Text == "" {
@@ -311,8 +313,8 @@ func requireGone(t *testing.T, children []*child, victim int) {
 		}
 		last := c.next(t)
 		require.True(t, last.Closed)
-		require.Empty(t, last.Leaked, "goroutines of process %d", h)
-		require.Zero(t, last.Fds, "sockets of process %d", h)
+		require.Empty(t, last.Leaked, "process %d must have no goroutines left", h)
+		require.Zero(t, last.Fds, "process %d must have no open sockets", h)
 		require.NoError(t, c.cmd.Wait())
 	}
 }

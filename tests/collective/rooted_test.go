@@ -8,7 +8,8 @@ import (
 )
 
 // rootedCases has the numbers of elements in Gloo's test cases for the collectives with a root.
-// Every rank is the root in turn. The numbers of ranks are Gloo's, and also 3, 5 and 6.
+// Every rank is the root in turn. The tests use Gloo's numbers of ranks, and also 3, 5 and 6
+// ranks.
 var rootedCases = map[program.Collective][]int{
 	program.Broadcast: {0, 1, 10, 100, 1000},
 	program.Gather:    {0, 1, 10, 100, 1000},
@@ -50,7 +51,7 @@ func TestRootedOverTCP(t *testing.T) {
 	}
 }
 
-// flat returns the ranks of all hosts, host by host.
+// flat returns the ranks of all hosts in one list, host by host.
 func flat(hosts [][]int) []int {
 	var ranks []int
 	for _, h := range hosts {

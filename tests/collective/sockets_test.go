@@ -11,8 +11,9 @@ import (
 )
 
 // TestSmallSocketBuffersDoNotDeadlock is XGBoost's test for deadlocks. Socket buffers have 4
-// KiB, much less than the 64 KiB or 1 MiB that each rank sends. So ranks that send everything
-// before they receive would wait for ever. The test executes every collective and algorithm.
+// KiB, much less than the 64 KiB or 1 MiB that each rank sends. Ranks that send all their data
+// before they receive would wait for ever. The test requires that every collective and
+// algorithm ends.
 func TestSmallSocketBuffersDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	const kib = 1 << 10 / 8 // number of float64 elements

@@ -12,9 +12,10 @@ import (
 )
 
 // TestAStoppedProcessIsLeftBehind stops (SIGSTOP) a process for longer than the timeout. The
-// other processes must fail, and can continue without it in the next attempt with the same
-// store. When the stopped process continues, its error must say that it is excluded. It must
-// not be able to join again, and must not disturb the others.
+// operations of the other processes must fail. These processes must then be able to continue in
+// the next attempt with the same store, without the stopped process. When the stopped process
+// continues, its error must say that it is excluded. It must not be able to join again, and
+// must not disturb the other processes.
 func TestAStoppedProcessIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	type testCase struct {

@@ -65,7 +65,7 @@ func (a *authority) sign(t *testing.T) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// TestEverythingUnderTLS executes all collectives and algorithms among processes that
+// TestEverythingUnderTLS requires that all collectives and algorithms work among processes that
 // authenticate each other by certificates.
 func TestEverythingUnderTLS(t *testing.T) {
 	t.Parallel()
@@ -93,9 +93,9 @@ func TestEverythingUnderTLS(t *testing.T) {
 	}
 }
 
-// TestWhoHasNoCertificateStaysOutside has processes without a certificate of the group try to
-// join a TLS group that waits for its last process. They must be refused, and the last process
-// must then be able to join.
+// TestWhoHasNoCertificateStaysOutside requires that a TLS group that waits for its last process
+// refuses processes without a certificate of the group. The last process must then be able to
+// join.
 func TestWhoHasNoCertificateStaysOutside(t *testing.T) {
 	t.Parallel()
 	ca, other := newAuthority(t, "the group's"), newAuthority(t, "another's")

@@ -30,7 +30,7 @@ func values[T collective.Number](rank, lo, n int) []T {
 // 100 ranks are exact.
 func power[T collective.Number](rank, i int) T { return T(1 + (rank*5+i*3)%7/4) }
 
-// operator is an operator with inputs for which the result is exact in any order.
+// operator is an operator, together with inputs for which the result is exact in any order.
 type operator[T collective.Number] struct {
 	op     collective.Op[T]
 	brings func(rank, i int) T
@@ -70,7 +70,8 @@ func (o *operator[T]) expect(p, lo int, got []T) error {
 	return nil
 }
 
-// same returns an error that begins with what unless both slices are equal.
+// same returns nil if want and got are equal, and otherwise an error whose text begins with
+// what.
 func same[T collective.Number](what string, want, got []T) error {
 	if len(want) != len(got) {
 		return fmt.Errorf("%s: %d elements, not %d", what, len(got), len(want))
@@ -101,8 +102,8 @@ var magnitudes = func() (m [25]float64) {
 }()
 
 // hostile returns random numbers whose sum has other bits in almost every other order of
-// additions. Their magnitudes are from 1e-8 to 1e16, with both signs. For integer types, an
-// element has the low bits of the representation of such a number.
+// additions. Their magnitudes are from 1e-8 to 1e16, with both signs. For an integer type, each
+// element consists of the low bits of the representation of such a number.
 func hostile[T collective.Number](seed uint64, n int) []T {
 	r := rand.New(rand.NewPCG(seed, 41))
 	x := make([]T, n)
@@ -122,7 +123,7 @@ func hostile[T collective.Number](seed uint64, n int) []T {
 }
 
 // named returns the names of the algorithms for a collective that support the parameters pr.
-// The first name is "", which is the group's own choice.
+// The first name is "", with which the group chooses the algorithm.
 func named(c program.Collective, pr algorithm.Params) []string {
 	names := []string{""}
 	for _, a := range algorithm.For(c) {
@@ -133,7 +134,7 @@ func named(c program.Collective, pr algorithm.Params) []string {
 	return names
 }
 
-// arranged returns names with additional variants of the algorithms that arrange p ranks in
+// arranged returns names, and additional variants of those algorithms that arrange p ranks in
 // rows and columns or in groups.
 func arranged(names []string, p int) []string {
 	for d := 2; d <= p; d++ {
@@ -151,8 +152,8 @@ func arranged(names []string, p int) []string {
 	return names
 }
 
-// sample reports whether case k of a table is tested. With the build tag soak every case is,
-// and otherwise every n-th.
+// sample reports whether case k of a table is tested. With the build tag soak every case is
+// tested, otherwise every n-th case.
 func sample(k, n int) bool { return testsize.Soak || k%n == 0 }
 
 // asked returns the options that request the named algorithm.

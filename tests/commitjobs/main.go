@@ -55,7 +55,7 @@ var job = engine.Define("commitjobs", func(b *engine.Builder, a args) error {
 // after Place has returned.
 type hold struct {
 	path    string
-	resumed bool // this process resumes the commit, so nothing is delayed
+	resumed bool // whether this process resumes the commit; then Place does not wait
 }
 
 func (h *hold) Begin() error             { return nil }

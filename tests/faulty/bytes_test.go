@@ -34,27 +34,28 @@ func (s boxedStore) Set(ctx context.Context, key string, value []byte) error {
 }
 
 // handshakeBytes bounds the bytes at the beginning of a connection that belong to the
-// handshake: proof, hello, answers and the list of all ranks. Damage there causes another
-// attempt to connect, or the loss of the connection. A rank from which handshake bytes are lost
-// waits until the time for joining is over. So only half of the seeds of the soak test damage
-// the handshake.
+// handshake: proof, hello, answers and the list of all ranks. Damage to these bytes causes
+// another attempt to connect, or the loss of the connection. A rank whose handshake bytes are
+// lost waits until the time limit for joining. So only half of the seeds of the soak test
+// damage the handshake.
 const handshakeBytes = 300
 
 // stallTime is the time without progress on any rank after which the ranks report a standstill.
-// It is much longer than the time for which a busy machine prevents all ranks from running. Few
-// seeds have to wait for it.
+// It is much longer than the time for which a busy machine prevents all ranks from running.
+// Only for a few seeds does a run have to wait for stallTime.
 const stallTime = 3 * time.Second
 
-// TestBytesDamagedBetweenRanks executes small collectives among processes. All their data and
-// control connections pass through a middlebox, which injects one fault. Every rank must end
-// with the right result or with an error, which must be the same for all ranks that had joined.
-// If bytes were damaged, the error must say so, or say that a message is missing.
+// TestBytesDamagedBetweenRanks executes small collectives among ranks that are connected like
+// processes. All data and control connections pass through a middlebox, which injects one
+// fault. Every rank must end with the right result or with an error. The error must be the same
+// for all ranks that had joined. If bytes were damaged, the error must say so, or say that a
+// message is missing.
 func TestBytesDamagedBetweenRanks(t *testing.T) {
 	n, at := 250, 8
 	if testsize.Soak {
 		n, at = 10_000, 32
 	}
-	var struck, failed, damaged [middlebox.Cut + 1]int // counts, by kind, of faults after the handshake
+	var struck, failed, damaged [middlebox.Cut + 1]int // kind of a fault -> number of faults of that kind that occurred after the handshake
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	turns := make(chan struct{}, at)
@@ -115,11 +116,11 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 				case e.err == nil || !e.joined: // the rank succeeded, or did not join
 				case first == nil:
 					first = e.err
-				case e.err.Error() != first.Error() && f.Kind != middlebox.Cut: // after a cut, both ends only see a disconnect
+				case e.err.Error() != first.Error() && f.Kind != middlebox.Cut: // after a cut, each end sees only that the other end has disconnected
 					say("different causes")
 				}
-				// After bytes were lost, it may be that no message arrives any more. Then the
-				// error is a standstill, or that the other ranks have finished and left.
+				// After bytes were lost, no further message may arrive. In this case the error
+				// is a standstill, or says that the other ranks have finished and left.
 				standstill := errors.Is(e.err, membership.ErrTimeout) || f.Kind == middlebox.Lose && errors.Is(e.err, membership.ErrLeft)
 				if e.err != nil && !told && f.Kind != middlebox.Cut && !standstill && f.At >= handshakeBytes {
 					say("no error says that bytes were damaged")
@@ -130,16 +131,16 @@ func TestBytesDamagedBetweenRanks(t *testing.T) {
 	}
 	running.Wait()
 	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(n)*(32<<20), "the ranks allocated too much memory: a damaged length field was trusted")
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(n)*(32<<20), "the ranks must not allocate as much memory as a damaged length field claims")
 	t.Logf("by kind of fault: %v injected, %v runs failed, %v runs reported damage", struck, failed, damaged)
 	for k := range struck {
-		require.Greater(t, struck[k], n/200, "too few faults of kind %v were injected", middlebox.Kind(k))
+		require.Greater(t, struck[k], n/200, "enough faults of kind %v must have been injected, or the test proves nothing", middlebox.Kind(k))
 		switch middlebox.Kind(k) {
 		case middlebox.Hold:
-			require.Zero(t, failed[k], "runs failed because of bytes that were only delayed")
+			require.Zero(t, failed[k], "no run may fail because of bytes that were only delayed")
 		case middlebox.Cut:
 		default:
-			require.Greater(t, damaged[k], struck[k]/3, "too few faults of kind %v were reported as damage", middlebox.Kind(k))
+			require.Greater(t, damaged[k], struck[k]/3, "faults of kind %v must be reported as damage", middlebox.Kind(k))
 		}
 	}
 }

@@ -19,14 +19,14 @@ import (
 // collectives has the collectives that are tested.
 var collectives = []program.Collective{program.AllReduce, program.AllGather, program.Broadcast, program.Barrier}
 
-// modes has options for runs on one goroutine, with many segments, and with stripes.
+// modes has options for runs with one goroutine, with many segments, and with stripes.
 var modes = []execute.Options{
 	{Segment: 1 << 20, SerialLimit: 1 << 20},
 	{Segment: 128, SerialLimit: -1},
 	{Segment: 256, SerialLimit: -1, Channels: 2},
 }
 
-// some returns a random scenario in which the given fault affects one or several of the first
+// some returns a random scenario in which the given fault affects one or more of the first
 // messages of a connection.
 func some(r *rand.Rand, fault mesh.FaultRule) *scenario {
 	s := &scenario{p: 2 + r.IntN(4), ops: 1 + r.IntN(4), each: 1 + r.IntN(64), opt: modes[r.IntN(len(modes))], stall: time.Second}
@@ -59,8 +59,8 @@ func times(n int) int {
 	return n / 10
 }
 
-// seeds calls run with the scenarios drawn from n seeds, from first on, and returns how many
-// runs ended with an error.
+// seeds calls run with the scenarios drawn from the n seeds that begin with first. It returns
+// how many runs ended with an error.
 func seeds(t *testing.T, first, n uint64, fault mesh.FaultRule, run func(t testing.TB, s *scenario) error) (failed int) {
 	for seed := first; seed < first+n; seed++ {
 		s := some(rand.New(rand.NewPCG(seed, 0)), fault)
@@ -94,7 +94,7 @@ func TestFaultsInMemory(t *testing.T) {
 					return s.run(t, (*scenario).inMemory)
 				})
 			})
-			require.Greater(t, failed, n/10, "the plans hit")
+			require.Greater(t, failed, n/10, "more than a tenth of the runs must have met a fault and failed, or the test proves little")
 		})
 	}
 }
@@ -108,7 +108,7 @@ func TestFaultsAboveTCP(t *testing.T) {
 				s.stall = 150 * time.Millisecond
 				return s.run(t, (*scenario).overTCP)
 			})
-			require.Greater(t, failed, n/10, "the plans hit")
+			require.Greater(t, failed, n/10, "more than a tenth of the runs must have met a fault and failed, or the test proves little")
 		})
 	}
 }
@@ -122,7 +122,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 				s.stall, s.wire = 150*time.Millisecond, true
 				return s.run(t, (*scenario).overTCP)
 			})
-			require.Greater(t, failed, n/10, "the plans hit")
+			require.Greater(t, failed, n/10, "more than a tenth of the runs must have met a fault and failed, or the test proves little")
 		})
 	}
 }
@@ -146,14 +146,14 @@ func TestDelaysChangeNothing(t *testing.T) {
 
 // TestCutsNameTheirEnds cuts connections. The error on all ranks must name the ranks at both
 // ends of the cut connection, and the operation. There is one exception: on the wire, the last
-// message of an operation may be sent when the sender has already ended that operation and not
-// begun the next. A cut at that message belongs to no operation.
+// message of an operation may be sent after the sender has ended that operation and before it
+// has begun the next operation. A cut at that message belongs to no operation.
 func TestCutsNameTheirEnds(t *testing.T) {
 	for _, wire := range []bool{false, true} {
 		for i := range times(60) {
 			p := 2 + i%4
 			from, to, at := i%p, (i+1)%p, 1+i%3
-			last := 2 * (p - 1) // number of the last message of a rank of the ring in an operation
+			last := 2 * (p - 1) // number of the last message that a rank sends in an operation with the ring algorithm
 			cut := mesh.FaultRule{Kind: mesh.Cut, From: from, To: to, Channel: mesh.Any, Message: uint64(at)}
 			s := &scenario{plan: mesh.FaultPlan{Seed: uint64(i), Rules: []mesh.FaultRule{cut}}, coll: program.AllReduce, algo: "ring",
 				p: p, ops: 3, each: 8, opt: modes[i%2], wire: wire}
@@ -183,8 +183,8 @@ func TestDropsAreAStandstill(t *testing.T) {
 }
 
 // TestPayloadsNeedChecksums corrupts a payload on the wire. Without checksums the result must
-// be wrong, as the documentation of mesh.FaultPlan.OnWire says; with checksums there must be an
-// error.
+// be wrong, as the documentation of mesh.FaultPlan.OnWire says; with checksums the run must end
+// with an error.
 func TestPayloadsNeedChecksums(t *testing.T) {
 	for _, bare := range []bool{true, false} {
 		corrupt := mesh.FaultRule{Kind: mesh.Corrupt, From: 0, To: 1, Channel: mesh.Any, Message: 1}

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // order.
 const elem = 8
 
-// scenario is a run of some operations of one program by p ranks.
+// scenario describes a run in which p ranks execute some operations of the same program.
 type scenario struct {
 	plan             mesh.FaultPlan
 	coll             program.Collective
@@ -36,12 +36,12 @@ type scenario struct {
 	p, ops           int
 	each             int // number of elements of each of the p chunks
 	opt              execute.Options
-	wire             bool           // the faults are injected on the wire
+	wire             bool           // whether the faults are injected on the wire
 	box              *middlebox.Box // if not nil, all connections pass through this middlebox
 	group            string         // name of the group
 	limit            time.Duration  // time limit for joining and connecting; 0 means the default
 	secret           []byte
-	withoutChecksums bool // payloads have no checksums
+	withoutChecksums bool // whether payloads have no checksums
 	stall            time.Duration
 }
 
@@ -54,8 +54,8 @@ func (s *scenario) String() string {
 type rankEnd struct {
 	done   int    // number of operations that returned no error
 	err    error  // error of the next operation, or nil
-	joined bool   // the group was formed
-	wrong  string // what is wrong with a result that was returned without an error; "" if nothing is
+	joined bool   // whether the group was formed
+	wrong  string // what is wrong with a result that was returned without an error; "" if all results are right
 }
 
 // value returns element e of a rank's input to operation seq.
@@ -81,7 +81,7 @@ type sharedState struct {
 	progs   []*program.Program
 	layout  program.Layout
 	what    mesh.Operation
-	entered []atomic.Int32 // number of ranks that have begun each operation
+	entered []atomic.Int32 // index of an operation -> number of ranks that have begun it
 	ends    []rankEnd
 }
 
@@ -161,7 +161,7 @@ func (w *sharedState) rank(node mesh.Node) {
 }
 
 // check returns what is wrong with the result of an operation that returned no error, or "" if
-// nothing is.
+// the result is right.
 func (w *sharedState) check(seq int, prog *program.Program, out []byte) string {
 	if w.coll == program.Barrier {
 		if n := w.entered[seq].Load(); int(n) != w.p {
@@ -264,7 +264,7 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []rankEnd {
 			w.rank(node)
 			ctx, cancel := context.WithTimeout(context.Background(), bound)
 			defer cancel()
-			_ = home.Leave(ctx) // if the group has failed, that was reported before
+			_ = home.Leave(ctx) // if the group has failed, its error was reported before
 			_ = m.Close()
 			home.Close()
 		})
@@ -276,8 +276,9 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []rankEnd {
 // bound is the time within which every run must end, even on a slow machine under load.
 const bound = 4 * time.Minute
 
-// run runs the scenario with how, and checks the requirements on all runs: the run ends, no
-// result is wrong, and all errors are the same and of a documented type. It returns the error.
+// run runs the scenario by calling how, and checks the requirements on all runs: the run ends,
+// no result is wrong, and all errors are the same and of a documented type. It returns the
+// error.
 func (s *scenario) run(t testing.TB, how func(*scenario, testing.TB, mesh.FaultPlan) []rankEnd) (err error) {
 	began := time.Now()
 	endings := how(s, t, s.plan)

@@ -109,7 +109,7 @@ func TestTrainedHere(t *testing.T) {
 	for _, python := range pythons(t, "xgboost") {
 		for i, a := range work(t, python, x) {
 			if a.Error != "" && name(i) == "quantile" {
-				continue // only XGBoost 2.0 and later have it
+				continue // only XGBoost 2.0 and later have this objective
 			}
 			require.Empty(t, a.Error, x[i].Model)
 			requireNear(t, want[i], a.Margin, 1e-6, a.Version+" "+x[i].Model)

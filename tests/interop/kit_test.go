@@ -1,7 +1,7 @@
 // Package interop tests the exchange of models with the Python libraries XGBoost, LightGBM and
 // onnxruntime in both directions. The environment variable SUPERSTEP_PYTHON is a list of paths
-// of Python interpreters; without it, python3 on the PATH is used. If no interpreter has a
-// library, the tests of that library are skipped, and the log says so.
+// of Python interpreters; without it, python3 on the PATH is used. The tests of a library are
+// skipped if no interpreter has the library, and the log says so.
 package interop
 
 import (
@@ -56,7 +56,7 @@ type task struct {
 	Do          string           `json:"do"`
 	Model       string           `json:"model"`
 	Rows        [][]any          `json:"rows"`
-	Columns     map[string][]any `json:"columns,omitempty"` // used instead of rows
+	Columns     map[string][]any `json:"columns,omitempty"` // if set, used instead of Rows
 	Names       []string         `json:"names,omitempty"`
 	Types       []string         `json:"types,omitempty"`
 	Categorical []int            `json:"categorical,omitempty"`
@@ -75,7 +75,7 @@ type answer struct {
 	Error              string
 }
 
-// work has worker.py execute tasks in a Python interpreter, and returns the answers.
+// work runs worker.py in a Python interpreter to execute tasks, and returns the answers.
 func work(t *testing.T, python string, tasks []task) []answer {
 	dir := t.TempDir()
 	data, err := json.Marshal(tasks)
@@ -85,7 +85,7 @@ func work(t *testing.T, python string, tasks []task) []answer {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c := proctest.CommandContext(ctx, python, filepath.Join("testdata", "worker.py"), in, out)
-	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1") // for such small tasks, threads would only wait for each other
+	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1") // for such small tasks, more threads would only cost time
 	text, err := c.CombinedOutput()
 	require.NoError(t, err, "%s", text)
 	data, err = os.ReadFile(out)
@@ -125,9 +125,9 @@ const (
 
 var types = []string{"float", "float", "float", "float", "c", "c"}
 
-// drawRows returns n random rows with missing values. They have so few different values that
-// some equal the thresholds of trees. If single is true, all values are representable as
-// float32.
+// drawRows returns n random rows with missing values. The rows have so few different values
+// that some values equal thresholds of trees. If single is true, all values are representable
+// as float32.
 func drawRows(r *rand.Rand, n int, single bool) [][]float64 {
 	rows := make([][]float64, n)
 	for i := range rows {
@@ -157,8 +157,8 @@ type drawing struct {
 	single         bool
 	average        bool
 	weights        bool
-	vectors        bool // leaves have a value for each output
-	zeros          bool // nodes may treat zeros as missing
+	vectors        bool // whether leaves have a value for each output
+	zeros          bool // whether nodes may treat zeros as missing
 	base           []float64
 }
 
@@ -187,7 +187,7 @@ func (f drawing) draw(r *rand.Rand) *tree.Ensemble {
 }
 
 // split adds children to a node, recursively. In the list of nodes, right children do not
-// always come after left ones.
+// always follow left children.
 func (f drawing) split(r *rand.Rand, t *tree.Tree, at, depth int) {
 	n := &t.Nodes[at]
 	n.Value, n.Cover, n.Count = r.NormFloat64()/8, float64(1+r.IntN(100)), int64(r.IntN(100))
@@ -271,8 +271,8 @@ func allMargins(e *tree.Ensemble, rows [][]float64) []float64 {
 	return all
 }
 
-// requireNear requires that the difference of two numbers is at most share times the larger of
-// their size and 1.
+// requireNear requires that corresponding numbers in want and got differ by at most share times
+// their absolute value, or by at most share if their absolute value is below 1.
 func requireNear(t testing.TB, want, got []float64, share float64, what string) {
 	require.Len(t, got, len(want), what)
 	for i := range want {

@@ -25,9 +25,8 @@ func lightgbmPredictions(m *lightgbm.Model, rows [][]float64) []float64 {
 	return all
 }
 
-// rawScores returns raw scores as LightGBM computes them. If the model averages its trees, they
-// are sums over the trees, with the base score added for each tree. Otherwise the base score is
-// added once.
+// rawScores returns raw scores as LightGBM computes them: sums over the trees. If the model
+// averages its trees, the base score is added once per tree. Otherwise it is added once.
 func rawScores(m *lightgbm.Model, rows [][]float64) []float64 {
 	all := allMargins(m.Ensemble, rows)
 	if m.Ensemble.Average {
@@ -47,7 +46,7 @@ func rawScores(m *lightgbm.Model, rows [][]float64) []float64 {
 }
 
 // unknown reports whether an answer is from a LightGBM version before 3 that does not know an
-// objective because it had another name.
+// objective because the objective had another name in that version.
 func unknown(a answer, objective string) bool {
 	return objective == "rank_xendcg" && strings.Contains(a.Error, "Unknown objective type name")
 }
@@ -133,7 +132,7 @@ func TestLightGBMThereAndBack(t *testing.T) {
 		var tasks []task
 		for _, objective := range append(lightgbm.Objectives(), "dart", "rf", "zero", "none", "onehot", "sparse") {
 			if objective == "custom" {
-				continue // this objective needs a Python function
+				continue // this objective needs a function in Python
 			}
 			k := task{Library: "lightgbm", Do: "train", Rows: cells(rows), Rounds: 4, Categorical: []int{4, 5}, Model: filepath.Join(dir, objective+".txt")}
 			k.Params = map[string]any{"objective": objective, "num_leaves": 8, "min_data_in_leaf": 5, "min_data_per_group": 5, "max_cat_to_onehot": 1, "seed": 1}

@@ -42,7 +42,7 @@ func xgboostModels(t *testing.T, r *rand.Rand) map[string]*xgboost.Model {
 			f.trees, f.outputs, f.base = 7, 3, []float64{0.1, -0.4, 0.25}
 		}
 		if name == "reg:quantileerror" {
-			continue // XGBoost 1.7 does not have it; it is added below
+			continue // XGBoost 1.7 does not have this objective; it is added below
 		}
 		add(name, name, f)
 	}
@@ -95,7 +95,7 @@ func TestXGBoostReadsOurs(t *testing.T) {
 			what := tasks[i].Model
 			require.Empty(t, a.Error, what)
 			requireNear(t, allMargins(of[i].Ensemble, rows), a.Margin, 1e-6, a.Version+" "+what+" margins")
-			if of[i].Objective != "binary:hinge" && of[i].Objective != "multi:softmax" { // these predictions are step functions
+			if of[i].Objective != "binary:hinge" && of[i].Objective != "multi:softmax" { // predictions of binary:hinge and multi:softmax are step functions
 				requireNear(t, predictions(of[i], rows), a.Prediction, 1e-6, a.Version+" "+what+" predictions")
 			}
 			if i == 0 {
@@ -144,7 +144,7 @@ func TestXGBoostThereAndBack(t *testing.T) {
 		for i, a := range there {
 			what := a.Version + " " + tasks[i].Model
 			if a.Error != "" {
-				require.Equal(t, "reg:quantileerror", tasks[i].Params["objective"], a.Error) // only XGBoost 2.0 and later have it
+				require.Equal(t, "reg:quantileerror", tasks[i].Params["objective"], a.Error) // only XGBoost 2.0 and later have this objective
 				continue
 			}
 			m, err := xgboost.Load(tasks[i].Model)

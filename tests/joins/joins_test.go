@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// leftRow and rightRow are the rows of the tables that are joined. Their key columns have
-// different widths, and one has different names.
+// leftRow and rightRow are the rows of the tables that are joined. Key columns of the two
+// tables have types of different widths, and a pair of key columns has different names.
 type leftRow struct {
 	ID   int64
 	Int  *int64
@@ -50,7 +50,7 @@ type distinct struct {
 	Flag *bool
 }
 
-// keys has join keys, each with the same condition in SQL.
+// keys has join keys, each with the equivalent condition in SQL.
 var keys = []struct {
 	on  operators.JoinKeys
 	sql string
@@ -64,8 +64,8 @@ var keys = []struct {
 	{operators.On("real", "text").Equal("int", "other"), "l.real = r.real AND l.text = r.text AND l.int = r.other"},
 }
 
-// drawn returns two random tables. Keys occur several times, and one of them often. Some values
-// are missing, and some rows on each side have no partner.
+// drawn returns two random tables. Keys occur several times, and one key occurs often. Some
+// values are missing, and some rows of each table have no partner.
 func drawn(r *rand.Rand, big bool) (left []leftRow, right []rightRow) {
 	sizes, different, wide := []int{0, 1, 8, 30, 100}, []int{1, 4, 25}[r.IntN(3)], ""
 	if big {
@@ -172,7 +172,7 @@ func value[T any](p *T) any {
 	return *p
 }
 
-// answers returns the results of the operators, and how much they wrote to disk.
+// answers returns the results of the operators, and how many rows they wrote to disk.
 func answers(t *testing.T, left []leftRow, right []rightRow, key operators.JoinKeys, opts ...engine.Option) (all map[string][]string, spilled int64) {
 	t.Helper()
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
@@ -232,9 +232,8 @@ func answers(t *testing.T, left []leftRow, right []rightRow, key operators.JoinK
 	return all, spilled
 }
 
-// TestAnswersOfADatabase joins 300 pairs of tables, some of them with joins that spill to disk,
-// and requires the same results as SQLite. No value is NaN, because SQLite converts NaN to
-// null.
+// TestAnswersOfADatabase joins 300 pairs of tables and requires the same results as SQLite.
+// Some of the joins spill to disk. No value is NaN, because SQLite converts NaN to null.
 func TestAnswersOfADatabase(t *testing.T) {
 	db, err := sql.Open("sqlite", ":memory:")
 	require.NoError(t, err)
@@ -262,7 +261,7 @@ func TestAnswersOfADatabase(t *testing.T) {
 			opts = []engine.Option{engine.Shards(1), engine.Parallelism(1), engine.MemoryBudget(256 << 10), engine.SpillDir(spill)}
 		}
 		got, spilled := answers(t, left, right, key.on, opts...)
-		require.Equal(t, want, got, "seed %d: %s", seed, key.sql)
-		require.Equal(t, big, spilled > 0, "seed %d: %d rows on disk", seed, spilled)
+		require.Equal(t, want, got, "seed %d, join %s: the operators must give the rows of SQLite", seed, key.sql)
+		require.Equal(t, big, spilled > 0, "seed %d: only large tables must spill; %d rows were written to disk", seed, spilled)
 	}
 }

@@ -7,19 +7,18 @@
 //
 //	{"workload":"operators","shards":8,"parallelism":1,"batchRows":7,"procs":2,"round":0,"piece":"rows grouped","sum":"…","size":512}
 //
-// A piece is one of the following: the rows collected under a name, with their shards, and with
-// floats in a form that shows all bits; the folded accumulators; the values that a queue
-// reported for every superstep; or a file that a sink wrote. With --out DIR, the bytes of each
-// piece are written to a file in DIR that is named by the digest, so that different bytes can
-// be compared.
+// A piece is one of the following: the rows collected under a name, with their shards and with
+// all bits of floats; the folded accumulators; the values that a queue reported for every
+// superstep; or a file that a sink wrote. With --out DIR, the bytes of each piece are written
+// to a file in DIR that is named by the digest, so that different bytes can be compared.
 //
 // Values have magnitudes from 1e-8 to 1e16, so that sums in another order have other bits. With
-// --jitter, the workload's own functions are delayed differently in every round. That changes
-// the order in which subtasks proceed, and must not change the results.
+// --jitter, the workload's own functions are delayed differently in every round. The delays
+// change the order in which subtasks proceed, and must not change the results.
 //
-// With --forget, queues forget all objects between supersteps except those that a checkpoint
-// would restore. That must not change the results either.
+// With --forget, queues forget between supersteps all objects except those that a checkpoint
+// would restore. Forgetting them must not change the results either.
 //
 // The program also fails if a subtask that owns rows did nothing, because equal results prove
-// little if one subtask did all the work.
+// little if one subtask has done all the work.
 package main

@@ -53,7 +53,7 @@ func (e *env) drawingQueue(b *engine.Builder, name string, rows *engine.Dataset)
 		}
 		return nil
 	})
-	// keep folds the draws into the state, together with a draw that belongs to no shard.
+	// keep folds the draws, and a draw that belongs to no shard, into the state.
 	keep := func(ctx *comqueue.ComContext) error {
 		r, s := ctx.Rand("state", -1), state.Get(ctx)
 		for i, v := range sums.Get(ctx) {

@@ -15,8 +15,8 @@ import (
 )
 
 // The workloads of this file train every supervised estimator and Gaussian mixtures, with each
-// of their optimisers, for a few iterations. A few are enough, because a dependence on the
-// order of additions changes results from the first iteration on.
+// of their optimisers, for a few iterations. A few iterations are enough, because a dependence
+// on the order of additions changes results from the first iteration on.
 
 // regressions adds jobs that train linear regressions.
 func regressions(b *engine.Builder, e *env) error {
@@ -131,7 +131,7 @@ func bayes(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// mixtures adds jobs that train Gaussian mixtures with every shape of covariance.
+// mixtures adds jobs that train Gaussian mixtures with every type of covariance.
 func mixtures(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	for _, shape := range []gmm.Covariance{gmm.Full, gmm.Diagonal, gmm.Spherical, gmm.Tied} {

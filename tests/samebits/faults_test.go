@@ -20,11 +20,12 @@ import (
 )
 
 // The tests of this file check that the same-bits suite detects faults. The library is built
-// with deliberate faults in some lines. An environment variable turns one of them on. With a
-// fault turned on, the comparison must fail; with all faults turned off, the same settings must
-// agree. The faulty lines are in copies of the source files, which the flag -overlay makes the
-// compiler use, so that the library itself has no code for faults. If the source does not have
-// a line any more that a fault changes, the test fails, and the fault must be rewritten.
+// with deliberate faults in some lines. An environment variable turns one fault on. With a
+// fault turned on, the results at different settings must differ; with all faults turned off,
+// they must be the same. The faulty lines are in copies of the source files, which the flag
+// -overlay makes the compiler use, so that the library itself has no code for faults. If a line
+// that a fault changes is not in the source any more, the test fails, and the fault must be
+// rewritten.
 
 // edit replaces a text that occurs exactly once in a file. In the new text, FAULT stands for an
 // expression that is true if the fault is turned on.
@@ -35,13 +36,13 @@ type fault struct {
 	name     string
 	edits    []edit
 	workload string // workload that detects the fault
-	perP     bool   // whether the workload depends on parallelism
+	perP     bool   // whether the results of the workload depend on parallelism
 	shards   int
-	p        []int // parallelisms; unless perP, the first one is the reference
+	p        []int // parallelisms; the first one is the reference, unless perP is true
 	rows     []int // rows per batch; nil means 1024
-	rounds   int   // number of rounds; if more than one, with delays that differ by round
-	// other, if not nil, changes the settings for a second run, which is compared with the
-	// first.
+	rounds   int   // number of rounds; if it is more than one, there are delays, which differ by round
+	// other, if not nil, changes the settings for a second run. The results of both runs are
+	// compared.
 	other func(s *sweep.Sweep)
 }
 
@@ -146,7 +147,7 @@ var faults = []fault{
 }
 
 // fusing is an edit that allows the compiler to fuse a product with an addition. It has an
-// effect in builds for processors that have the instruction.
+// effect only in builds for processors that have a fused multiply-add instruction.
 var fusing = edit{"algorithms/prepare/normalizer.go", "\t\tsum += v\n\t\tsquares += float64(v * v)\n\t}\n\tlength", "\t\tsum += v\n\t\tsquares += v * v\n\t}\n\tlength"}
 
 // faultVariable is the environment variable with the number of the fault that is turned on.
@@ -157,18 +158,18 @@ func TestFaultsShow(t *testing.T) {
 	require.NoError(t, err)
 	for i, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			if f.rounds == 0 { // the other faults have delays, which reveal faults of order
+			if f.rounds == 0 { // faults with rounds are revealed by delays, so they are not tested in parallel
 				t.Parallel()
 			}
-			if testsize.Soak { // without soak, TestSameBits compares the program without the edits
-				require.Empty(t, f.differences(t, faulty, -1), "without the fault")
+			if testsize.Soak { // without soak this is skipped, because TestSameBits compares the program without the edits
+				require.Empty(t, f.differences(t, faulty, -1), "with the fault turned off, the results must be the same")
 			}
-			require.NotEmpty(t, f.differences(t, faulty, i), "the fault went unnoticed")
+			require.NotEmpty(t, f.differences(t, faulty, i), "with the fault turned on, the results must differ")
 		})
 	}
 	t.Run("products are not rounded before they are added", func(t *testing.T) {
 		if !testsize.Soak || !fuses() {
-			return // the suite compares no such build, or this processor cannot run it
+			return // without soak the suite compares no build for GOAMD64=v3, or this processor cannot run such a build
 		}
 		const level = "GOAMD64=v3"
 		flags, err := overlay(t.TempDir(), []fault{{edits: []edit{fusing}}})
@@ -182,8 +183,8 @@ func TestFaultsShow(t *testing.T) {
 		right.Build, right.Path, right.Environ = level, programs.Build(t, "./tests/samebits", level), []string{level}
 		wrong.Build, wrong.Path, wrong.Environ = level+" with the fault", path, []string{level}
 		digests := plain.Run(t, "preparations", out)
-		require.Empty(t, sweep.Differences(slices.Concat(digests, right.Run(t, "preparations", out)), false, out), "without the fault")
-		require.NotEmpty(t, sweep.Differences(slices.Concat(digests, wrong.Run(t, "preparations", out)), false, out), "the fault went unnoticed")
+		require.Empty(t, sweep.Differences(slices.Concat(digests, right.Run(t, "preparations", out)), false, out), "without the fault, the results must be the same")
+		require.NotEmpty(t, sweep.Differences(slices.Concat(digests, wrong.Run(t, "preparations", out)), false, out), "with the fault, the results must differ")
 	})
 }
 
@@ -219,13 +220,13 @@ func (f fault) differences(t *testing.T, path string, on int) []string {
 var packageClause = regexp.MustCompile(`(?m)^package (\w+)$`)
 
 // overlay writes the faulty copies of source files and returns the flags of go build that use
-// them. An edit that several faults share is made once, and is turned on by each of them. Each
-// package with faults gets an additional file with the variable that says which fault is turned
-// on.
+// them. An edit that several faults share is made once, and each of these faults turns it on.
+// Each package with faults gets an additional file with the variable that says which fault is
+// turned on.
 func overlay(dir string, faults []fault) ([]string, error) {
 	root := programs.Root()
-	changed := map[string]string{} // text of each file, by path relative to the root
-	done := map[edit][]string{}    // for each edit, the conditions under which it is turned on
+	changed := map[string]string{} // path of a file, relative to the root -> changed text of the file
+	done := map[edit][]string{}    // edit -> conditions under which it is turned on
 	var edits []edit
 	for i, f := range faults {
 		for _, e := range f.edits {

@@ -30,8 +30,9 @@ func irisClusters(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// point is a row of generated data. Any, Tiny and Huge have many magnitudes, Noise and Other
-// have magnitude 1.
+// point is a row of generated data. The values of Any and Other have magnitudes from 1e-8 to
+// 1e16. The values of Tiny are about 1e-8, the values of Noise about 1e14, and the values of
+// Huge about 1e15.
 type point struct {
 	Any, Tiny, Huge, Noise, Other float64
 	Weight                        float64
@@ -80,8 +81,9 @@ func files(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// clusterings adds the other variants of clustering: single precision, bisecting k-means,
-// mini-batches, and so many centres that distance bounds are stored for groups of centres.
+// clusterings adds further variants of clustering: single precision, bisecting k-means,
+// mini-batches, and k-means with so many centres that distance bounds are stored for groups of
+// centres.
 func clusterings(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, samples, e.makeSample)
 	points := operators.Vectorize(rows, "features", "any", "tiny", "huge", "unit", "other")

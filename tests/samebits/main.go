@@ -55,8 +55,8 @@ type setting struct {
 	cuts []int // parallelisms at which queues continue after their first supersteps
 }
 
-// calls returns the number of calls of a stage, summed over all subtasks, in the given number
-// of supersteps.
+// calls returns how often a stage is called in the given number of supersteps, summed over all
+// subtasks.
 func (s setting) calls(supersteps int) (n int64) {
 	subtasks := s.Parallelism
 	for step := range supersteps {
@@ -117,8 +117,8 @@ func run(f *flags, out io.Writer) error {
 	return nil
 }
 
-// settings returns all combinations of the flags. The rounds of a combination follow one
-// another.
+// settings returns all combinations of the values of the flags. The rounds of a combination
+// follow one another.
 func (f *flags) settings() []setting {
 	var all []setting
 	for _, workload := range f.Workload {

@@ -15,8 +15,8 @@ import (
 // modelPrefix is the prefix of the names under which models are collected.
 const modelPrefix = "model "
 
-// train trains stage on rows and applies the model to the same rows. It collects the model and
-// the columns adds, which the model adds, under name.
+// train trains stage on rows and applies the model to the same rows. It collects the model, and
+// the columns that the model adds, under name. adds has the names of these columns.
 func (e *env) train(b *engine.Builder, name string, rows *engine.Dataset, stage model.Stage, adds ...string) {
 	made := stage.Fit(rows)
 	engine.Collect(made, modelPrefix+name)
@@ -51,24 +51,24 @@ func modelFiles(r *engine.Result) ([]piece, error) {
 	return pieces, nil
 }
 
-// samples is the number of rows that models are trained on, ten in each of 128 shards.
+// samples is the number of rows on which models are trained, ten in each of 128 shards.
 const samples = 1280
 
-// sample is a row on which models are trained. Any, Tiny, Huge and Other have magnitudes from
-// 1e-8 to 1e16, so that every sum over rows is rounded. Unit, Step and Amount have ordinary
-// magnitudes, for algorithms that cannot handle others.
+// sample is a row on which models are trained. The values of Any, Tiny, Huge and Other have
+// magnitudes from 1e-8 to 1e16, so that every sum over rows is rounded. The values of Unit,
+// Step and Amount have ordinary magnitudes, for algorithms that cannot handle other magnitudes.
 type sample struct {
 	Any, Tiny, Huge, Other float64
 	Unit, Step             float64
 	Weight                 float64
-	// Labels.
+	// The following fields are labels.
 	Extreme float64 // has magnitudes from 1e-8 to 1e16
 	Target  float64 // approximately linear in Unit and Step
 	Amount  float64 // above 0
 	Count   int64   // 0 or more
-	Kind    string  // one of three
+	Kind    string  // one of three texts
 	Good    bool
-	// These values are sometimes missing.
+	// The following fields are null in some rows.
 	Gap  *float64
 	City *string
 }
@@ -108,8 +108,8 @@ func (e *env) makeSample(draws sharding.Random, i int64) sample {
 	return s
 }
 
-// table generates the rows. The vector column "wild" has the features of extreme magnitudes,
-// and "tame" those of ordinary magnitudes.
+// table generates the rows. The vector column "wild" has the features with extreme magnitudes,
+// and "tame" has the features with ordinary magnitudes.
 func (e *env) table(b *engine.Builder) *engine.Dataset {
 	rows := operators.Generate(b, samples, e.makeSample)
 	rows = operators.Vectorize(rows, "wild", "any", "tiny", "huge", "other", "unit")

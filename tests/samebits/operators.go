@@ -14,7 +14,7 @@ type placed struct {
 }
 
 // place returns a dataset with the shard of each row of d. It also sums the rows of each shard
-// in their order, so that the sum depends on the order of the rows.
+// one after another, so that the sum depends on the order of the rows.
 func (e *env) place(d *engine.Dataset, sum string) *engine.Dataset {
 	return operators.MapPartition(d, func(s *operators.Shard[reading], emit func(placed)) error {
 		e.pause(2, s.Index)
@@ -81,8 +81,8 @@ type labelTotal struct {
 	Total float64
 }
 
-// grouping folds rows by key, and all rows together. The results depend on the order of the
-// rows.
+// grouping folds the rows of each key, and all rows together. The results depend on the order
+// of the rows.
 func grouping(b *engine.Builder, e *env) error {
 	rows := operators.Rebalance(operators.Generate(b, rowsPerJob, e.makeReading))
 	all := []operators.Aggregation{
@@ -144,8 +144,8 @@ func joining(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// spilling sends rows through exchanges with a memory budget that is too small for them, so
-// that they spill.
+// spilling sends rows through exchanges with a memory budget that is too small for the rows, so
+// that the exchanges spill.
 func spilling(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, 2*rowsPerJob, e.makeReading)
 	hashed := operators.PartitionByHash(rows, "label", "key")

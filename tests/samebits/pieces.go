@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// resultPieces returns everything in a result that must not depend on the setting: rows,
+// resultPieces returns all parts of a result that must not depend on the setting: rows,
 // accumulators, reports of queues, and counters.
 func resultPieces(r *engine.Result) ([]piece, error) {
 	var pieces []piece
@@ -99,11 +99,11 @@ func filePieces(dir string) ([]piece, error) {
 
 // checkAllWorked checks the report of a run. Every vertex must have the requested parallelism,
 // unless one subtask owns all its shards, and every subtask must own shards. Every subtask of a
-// source must have read rows and been busy. Every subtask must have called every stage of a
-// queue in every superstep. A stage in an inner loop must have been called at least once. In a
-// loop with a condition, all subtasks must have called it equally often, which may be never.
-// The sources of all workloads have rows in every shard, except for models that are part of the
-// job (FromSlice).
+// source must have read rows, and its busy time must not be 0. Every subtask must have called
+// every stage of a queue in every superstep. A stage in an inner loop must have been called at
+// least once. In a loop with a condition, all subtasks must have called the stage equally
+// often, which may be never. The sources of all workloads have rows in every shard, except for
+// models that are part of the job (FromSlice).
 func checkAllWorked(r *engine.Result, s setting) error {
 	hasInput := map[plan.VertexID]bool{}
 	for _, e := range r.Plan.Edges {
@@ -132,7 +132,7 @@ func checkAllWorked(r *engine.Result, s setting) error {
 		for _, stage := range q.Stages {
 			want := s.calls(q.Supersteps)
 			switch {
-			case repeated[stage.Node] && len(s.cuts) > 0: // the number of subtasks may have changed
+			case repeated[stage.Node] && len(s.cuts) > 0: // after a cut, the number of subtasks may have changed
 				if want = max(want, stage.Calls); conditional[stage.Node] {
 					want = stage.Calls
 				}
@@ -151,10 +151,10 @@ func checkAllWorked(r *engine.Result, s setting) error {
 }
 
 // inLoops returns the nodes that are inner loops of queues or stages within such loops.
-// conditional has the nodes of these that a condition may skip.
+// conditional has those nodes among them that a condition may skip.
 func inLoops(nodes []plan.Node) (repeated, conditional map[plan.NodeID]bool) {
 	repeated, conditional = map[plan.NodeID]bool{}, map[plan.NodeID]bool{}
-	loops := map[string][]bool{} // by queue, for each open loop: has it, or one around it, a condition
+	loops := map[string][]bool{} // queue -> for each open loop, whether this loop or a loop around it has a condition
 	for _, n := range nodes {
 		open := loops[n.Queue]
 		in := len(open) > 0

@@ -37,7 +37,8 @@ func preparations(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// evaluations adds all evaluation reports, for predictions that are columns of the rows.
+// evaluations adds jobs that make every evaluation report, for predictions that are columns of
+// the rows.
 func evaluations(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	report := func(name string, d *engine.Dataset) *engine.Dataset {
@@ -66,7 +67,7 @@ func evaluations(b *engine.Builder, e *env) error {
 }
 
 // selections adds model selections, which compare candidates by cross-validation and train the
-// best one.
+// best candidate.
 func selections(b *engine.Builder, e *env) error {
 	rows := e.table(b)
 	stageOf := func(p logistic.Params) model.Stage {

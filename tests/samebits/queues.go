@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// values is the row type of the queues.
+// values is the type of the rows that the queues output.
 type values struct {
 	Index int64
 	Value float64
@@ -26,11 +26,11 @@ func listed[T comqueue.Number](buffer []T) []values {
 
 // Lengths of the buffers of shardSums. A buffer of longBuffer elements is so long that every
 // rank folds a part of it. A buffer of shortBuffer elements is so short that one rank folds it
-// for all.
+// for all ranks.
 const shortBuffer, longBuffer = 12, 9000
 
 // shardSums adds a queue that reduces floats of shards: sums of two lengths, a product, a
-// maximum, and reported sums. The results of each superstep are inputs of the next.
+// maximum, and reported sums. The results of each superstep are inputs of the next superstep.
 func shardSums(b *engine.Builder, e *env) error {
 	var (
 		rows    = comqueue.PartitionedRows("rows")
@@ -98,8 +98,7 @@ func shardSums(b *engine.Builder, e *env) error {
 		}).
 		SetMaxIter(6).
 		CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]values, error) {
-			// The results must be the same on the owners of all shards, so every shard outputs
-			// them.
+			// The results must be the same in all subtasks, so every shard outputs the results.
 			all := append(listed(sums.Get(ctx)), listed(product.Get(ctx))...)
 			all = append(all, listed(top.Get(ctx))...)
 			if shard == ctx.TotalShards()-1 {
@@ -112,8 +111,8 @@ func shardSums(b *engine.Builder, e *env) error {
 	return nil
 }
 
-// rankSums adds a queue that reduces whole buffers, one per subtask. Its results depend on the
-// parallelism, and may depend on nothing else.
+// rankSums adds a queue that reduces whole buffers, one per subtask. The results depend on the
+// parallelism, and must depend on no other setting.
 func rankSums(b *engine.Builder, e *env) error {
 	rows := comqueue.PartitionedRows("rows")
 	short, long := shared.Replicated("short", shared.Float64s()), shared.Replicated("long", shared.Float64s())

@@ -14,9 +14,10 @@ import (
 
 // The same-bits suite runs the program samebits at many settings, in different builds and with
 // different processor features. Every byte of its results must be the same as with one subtask.
-// The tests in faults_test.go, with deliberate faults, show that the suite can fail.
+// The tests in faults_test.go show with deliberate faults that the suite can fail.
 
-// executables returns the builds and environments to compare, the default one first.
+// executables returns the builds and environments to compare. The first is the default build in
+// the default environment.
 func executables(t testing.TB) []sweep.Sweep {
 	t.Helper()
 	const pkg = "./tests/samebits"
@@ -28,9 +29,9 @@ func executables(t testing.TB) []sweep.Sweep {
 		{Build: "with no assembly beyond AVX2", Path: plain, Environ: []string{"SUPERSTEP_DEBUG=kernel.asm=avx2"}},
 	}
 	// A build for GOAMD64=v3 uses fused multiply-add instructions where the source allows it.
-	// It runs only on processors that have them, and all packages must be compiled for it.
-	// Without soak, TestNoFusedMultiplyAdd already requires that no package has such an
-	// instruction.
+	// It runs only on processors that have these instructions, and all packages must be
+	// compiled for it. Without soak, TestNoFusedMultiplyAdd already requires that no package
+	// has such an instruction.
 	if testsize.Soak && fuses() {
 		all = append(all, sweep.Sweep{Build: "GOAMD64=v3", Path: programs.Build(t, pkg, "GOAMD64=v3"), Environ: []string{"GOAMD64=v3"}})
 	}

@@ -20,10 +20,11 @@ func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	return normalSweeps(t, shards, size)
 }
 
-// normalSweeps covers every value of every setting, and the pairs that are known to hide faults:
-// small batches with one processor, many subtasks with delays, other builds with several
-// subtasks. With 8 shards, queues also forget, and are interrupted. Other builds run with 128
-// shards only: the effect of a build does not depend on the number of shards.
+// normalSweeps returns sweeps that cover every value of every setting, and the pairs of values
+// that are known to reveal faults: small batches with one processor, many subtasks with delays,
+// and other builds with several subtasks. With 8 shards, some sweeps also make queues forget
+// objects, or interrupt them. Other builds run only with 128 shards, because the effect of a
+// build does not depend on the number of shards.
 func normalSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	exe := executables(t)
 	at := func(e sweep.Sweep, parallelism, batchRows, procs []int, rounds int) sweep.Sweep {
@@ -70,9 +71,9 @@ func normalSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	return all
 }
 
-// racedSweeps are a few settings with enough subtasks for races. With the race detector, only
-// those tests of this package run in which it can find something: it does not see into other
-// processes. Instead samebits is built with the detector, which makes a program with a race fail.
+// racedSweeps returns a sweep of a few settings with enough subtasks for data races. The race
+// detector of the test binary finds no races in other processes. So samebits itself is built
+// with the race detector, which makes a program with a race fail.
 func racedSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	s := sweep.Sweep{
 		Build: "with the race detector", Path: programs.Build(t, "./tests/samebits", "GOFLAGS="+os.Getenv("GOFLAGS")+" -race"),
@@ -84,7 +85,8 @@ func racedSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	return []sweep.Sweep{s}
 }
 
-// allSweeps are the full product of the settings, and rounds with delays.
+// allSweeps returns sweeps over the full product of the settings, and sweeps with delays, with
+// forgotten objects and with interrupted queues.
 func allSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	rounds := 2
 	if size == sweep.Small {

@@ -49,7 +49,7 @@ func forests(b *engine.Builder, e *env) error {
 	extra.Method, extra.OOBScore = forest.ExtraTrees, false
 	single.Method, single.NumTrees, single.OOBScore = forest.SingleTree, 1, false
 	spread.LabelCol, spread.Task, spread.Criterion, spread.Memory = "kind", forest.Classification, forest.Entropy, 1
-	extra.MaxDepth, single.MaxDepth, spread.MaxDepth = 0, 0, 0 // 0: grow until leaves are pure
+	extra.MaxDepth, single.MaxDepth, spread.MaxDepth = 0, 0, 0 // 0 means that trees grow until leaves are pure
 	e.train(b, "numbers", rows, base, "prediction")
 	e.train(b, "classes", rows, classes, "prediction", "probability")
 	e.train(b, "extra", rows, extra, "prediction")

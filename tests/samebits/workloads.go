@@ -13,19 +13,20 @@ import (
 type workload struct {
 	// build adds the job's operators.
 	build func(b *engine.Builder, e *env) error
-	// more, if not nil, returns further pieces, for which results must be decoded.
+	// more, if not nil, returns further pieces of a result, which it gets by decoding the
+	// result.
 	more func(r *engine.Result) ([]piece, error)
 	// memory is the memory budget of the run in bytes; 0 means the default. It can be so small
 	// that exchanges spill.
 	memory int64
-	// ranks says that the results depend on parallelism. Then queues are not continued at other
-	// parallelisms.
+	// ranks says whether the results depend on parallelism. If it is true, queues are not
+	// continued at other parallelisms.
 	ranks bool
 }
 
-// workloads has the workloads by their names in --workload. All but "ranks" have the same bits
-// at every parallelism. "ranks" folds whole buffers, one per subtask, and has the same bits
-// only at the same parallelism.
+// workloads has the workloads by their names in --workload. The results of all workloads but
+// "ranks" have the same bits at every parallelism. "ranks" folds whole buffers, one per
+// subtask, and its results have the same bits only at the same parallelism.
 var workloads = map[string]workload{
 	"iris":      {build: irisClusters, more: modelFiles},
 	"wide":      {build: wideClusters, more: modelFiles},
@@ -54,10 +55,10 @@ var workloads = map[string]workload{
 	"forests":         {build: forests, more: modelFiles},
 }
 
-// env has the arguments of the job, which are available to workloads.
+// env has the arguments of the job. Workloads can read them.
 type env struct {
 	Workload string
-	Out      string // directory for files
+	Out      string // directory for output files
 	Iris     string // CSV file
 	Heart    string // LibSVM file
 	Jitter   uint64 // 0 means no delays
@@ -68,8 +69,8 @@ var job = engine.Define("samebits", func(b *engine.Builder, e env) error {
 	return workloads[e.Workload].build(b, &e)
 })
 
-// pause waits for a time that depends on the jitter, on where, and on index. Sometimes the time
-// is long enough for all other subtasks to proceed.
+// pause waits for a time that depends on Jitter, where and index. In some calls the time is so
+// long that all other subtasks can proceed.
 func (e *env) pause(where, index int) {
 	if e.Jitter == 0 {
 		return

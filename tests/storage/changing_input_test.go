@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// spoolHook is a file system that calls then when a temporary file is created.
+// spoolHook is a file system that calls the function then when a temporary file is created.
 type spoolHook struct {
 	disk.FS
 	then func()
@@ -27,9 +27,9 @@ func (s spoolHook) CreateTemp(dir, pattern string) (disk.File, error) {
 	return s.FS.CreateTemp(dir, pattern)
 }
 
-// TestChangingInput makes an input shorter between its verification and its reading, where text
-// is decompressed or converted to UTF-8. The run must end with an error, even if the shorter
-// input is valid.
+// TestChangingInput makes an input file shorter after its hash was verified and before it is
+// read. The inputs are compressed, or are converted to UTF-8. The run must end with an error,
+// even if the shorter input is valid.
 func TestChangingInput(t *testing.T) {
 	lines := strings.Repeat("1 1:2\n", 1000)
 	member := func() []byte {

@@ -34,7 +34,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// diskRow is a row of the jobs of this file.
+// diskRow is a row of the jobs in this file.
 type diskRow struct {
 	K int64   `column:"k"`
 	X float64 `column:"x"`
@@ -214,7 +214,7 @@ type diskRun struct {
 	on         disk.FS
 	budget     int64
 	input, dir string
-	workers    int // number of workers; 0 means only this process, without a network
+	workers    int // number of workers; with 0 the job runs in this process
 }
 
 // rows executes the run. It returns the rows of the job, the number of bytes spilled, and the
@@ -239,18 +239,19 @@ func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err err
 			rows = append(rows, batchtest.Rows(rec)...)
 		}
 		spilled = result.Report.Spilled
-		// While a queue reads a shard, it uses a part of the memory of each slot, at least 64
-		// KiB and at least an eighth, and as much again for copied rows with their offsets.
+		// While a queue reads a shard, it uses additional memory in each slot: an eighth of the
+		// slot's memory, but at least 64 KiB, and the same amount again for copied rows with
+		// their offsets.
 		const staged = 64 << 10
 		require.LessOrEqual(t, result.Report.PeakMemory, r.budget+2*int64(r.p)*max(staged, r.budget/int64(r.p)/8))
 		result.Release()
 	}
-	require.Zero(t, mem.live, "bytes allocated after the run")
+	require.Zero(t, mem.live, "all memory must be released after the run")
 	return rows, spilled, mem.peak, err
 }
 
-// TestDamagedDisk runs jobs whose temporary files are on a simulated disk, which damages data
-// and refuses operations as its seed determines. Every run must end with the rows of a run
+// TestDamagedDisk runs jobs whose temporary files are on a simulated disk. Depending on its
+// seed, the disk damages data and refuses operations. Every run must end with the rows of a run
 // without faults, or with an error that says which file is damaged and where, or which
 // operation the disk refused. It must fail if and only if it read damaged data or an operation
 // was refused. No run may use more than twice its memory budget.
@@ -271,7 +272,7 @@ func TestDamagedDisk(t *testing.T) {
 	for seed := range seeds {
 		job := &diskJobs[seed%uint64(len(diskJobs))]
 		plan := faultydisk.Plan{Every: 12, Most: 4}
-		if seed%3 > 0 { // no refusals, which would end most runs before damage is read
+		if seed%3 > 0 { // without refusals, because a refusal would end most runs before damaged data are read
 			plan.Kinds = slices.DeleteFunc(faultydisk.All(), faultydisk.Kind.Refuses)
 		}
 		on := faultydisk.New(disk.OS(), seed, plan)
@@ -283,7 +284,7 @@ func TestDamagedDisk(t *testing.T) {
 			require.Empty(t, read, name)
 			require.Equal(t, want[job.name], rows, name)
 		} else {
-			require.NotEmpty(t, read, "%s: %v", name, err)
+			require.NotEmpty(t, read, "%s: a run may fail only if a fault was met: %v", name, err)
 			require.NotContains(t, err.Error(), "panic", name)
 			if requireBlame(t, err, read, name).Refuses() {
 				refused[job.name]++
@@ -304,16 +305,16 @@ func TestDamagedDisk(t *testing.T) {
 	t.Logf("runs that ended by damage: %v; by a refusal: %v; faults read: %v", damaged, refused, kinds)
 	anyRefused := 0
 	for _, job := range diskJobs {
-		require.Positive(t, damaged[job.name], "%s: no damage was read", job.name)
+		require.Positive(t, damaged[job.name], "%s: damaged data must have been read, or the test proves nothing", job.name)
 		anyRefused += refused[job.name]
 	}
-	require.Positive(t, anyRefused, "nothing was refused")
-	if testsize.Soak { // with few runs, chance decides which faults are read
+	require.Positive(t, anyRefused, "an operation must have been refused, or the test proves nothing")
+	if testsize.Soak { // with few runs, it depends on chance which faults occur
 		for _, job := range diskJobs {
-			require.Positive(t, refused[job.name], "%s: nothing was refused", job.name)
+			require.Positive(t, refused[job.name], "%s: an operation must have been refused, or the test proves nothing", job.name)
 		}
 		for _, kind := range faultydisk.All() {
-			require.Positive(t, kinds[kind], "no %s was read", kind)
+			require.Positive(t, kinds[kind], "a fault of kind %s must have been met, or the test proves nothing", kind)
 		}
 	}
 }
@@ -334,13 +335,13 @@ func requireBlame(t *testing.T, err error, read []faultydisk.Fault, name string)
 			return f.Kind
 		}
 	}
-	require.Fail(t, "the error does not say what went wrong", "%s: %v\nwrong was: %v", name, err, read)
+	require.Fail(t, "the error must name one of the faults", "%s: %v\nfaults were: %v", name, err, read)
 	return 0
 }
 
 // TestDiskJobsSpill requires that the jobs of TestDamagedDisk write temporary files and read
 // them back, have the same rows as without a memory budget, and use at most twice the budget,
-// even with large batches. Batches of 4,096 rows take a third of the budget.
+// even with large batches. A batch of 4,096 rows takes a third of the budget.
 func TestDiskJobsSpill(t *testing.T) {
 	input, dir := diskInput(t), t.TempDir()
 	for i := range diskJobs {
@@ -356,7 +357,7 @@ func TestDiskJobsSpill(t *testing.T) {
 		) {
 			log := &diskLog{FS: disk.OS()}
 			run.job, run.on, run.budget, run.input, run.dir = job, disk.OS(), 1<<30, input, dir
-			if want[run.workers] == nil { // more workers have more shards, so the rows differ
+			if want[run.workers] == nil { // the number of shards depends on the number of workers, so the rows differ
 				rows, _, _, err := run.rows(t)
 				require.NoError(t, err, job.name)
 				want[run.workers] = rows
@@ -371,7 +372,7 @@ func TestDiskJobsSpill(t *testing.T) {
 			require.Equal(t, want[run.workers], rows, name)
 			t.Logf("%s: peak memory %d bytes, %.2f of the budget %d, files %v", name, peak, float64(peak)/float64(run.budget), run.budget, log.names)
 			require.LessOrEqual(t, peak, 2*run.budget, name)
-			require.True(t, run.p > 1 || slices.ContainsFunc(log.names, func(n string) bool { return strings.Contains(n, job.files) }), "%s: %v", name, log.names)
+			require.True(t, run.p > 1 || slices.ContainsFunc(log.names, func(n string) bool { return strings.Contains(n, job.files) }), "%s: the job must create files of its own kind, and created %v", name, log.names)
 		}
 	}
 }

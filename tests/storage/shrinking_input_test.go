@@ -23,11 +23,11 @@ import (
 )
 
 // shrinkingFS is a file system whose files end early once size is set. Sequential reads, which
-// compute the hash of a file, still get the whole file, so that only the reading of rows can
-// detect it.
+// are used to compute the hash of a file, still get the whole file. So only the reading of rows
+// can detect that a file is shorter.
 type shrinkingFS struct {
 	fs.FS
-	size atomic.Int64 // size at which files end; 0 means their real size
+	size atomic.Int64 // size of files as other reads see it; 0 means the real size
 }
 
 func (s *shrinkingFS) Open(name string) (fs.File, error) {
@@ -55,8 +55,8 @@ func (f *shrinkingFile) ReadAt(b []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// TestShrinkingInput makes a file shorter while it is read. The run must give all rows, if they
-// were read before, or an error that names the file, but never fewer rows.
+// TestShrinkingInput makes a file shorter while it is read. The run must either give all rows,
+// if all were read before the file became shorter, or end with an error that names the file.
 func TestShrinkingInput(t *testing.T) {
 	dir := t.TempDir()
 	const rows = 20_000
@@ -129,10 +129,10 @@ func TestShrinkingInput(t *testing.T) {
 				failed++
 				continue
 			}
-			require.EqualValues(t, rows, got.Load(), "%s cut at %d tenths", name, tenth)
+			require.EqualValues(t, rows, got.Load(), "%s, cut at %d tenths: a run without an error must give all rows", name, tenth)
 		}
-		if name != "rows.parquet" { // a Parquet column of this size is read in one piece
-			require.Positive(t, failed, "%s was never cut while it was read", name)
+		if name != "rows.parquet" { // a Parquet column of this size is read in one piece, so it can be complete before the file is cut
+			require.Positive(t, failed, "%s must have been cut while it was read, or the test proves nothing", name)
 		}
 	}
 }

@@ -29,7 +29,7 @@ const deadline = 8 * time.Minute
 var Root = sync.OnceValue(func() string {
 	_, file, _, _ := runtime.Caller(0)
 	dir := filepath.Dir(file)
-	if !filepath.IsAbs(dir) { // a build with -trimpath
+	if !filepath.IsAbs(dir) { // the path is relative in a build with -trimpath
 		dir, _ = os.Getwd()
 	}
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
@@ -57,7 +57,7 @@ func Main(m *testing.M) int {
 }
 
 // built has the result of each build.
-var built sync.Map // values are of type func() (string, error), by package and environment
+var built sync.Map // package and environment -> func() (string, error), which returns the result of the build
 
 // Build builds a package of this module and returns the path of the executable. It builds a
 // package only once for each environ.
@@ -89,14 +89,14 @@ func BuildWith(pkg string, environ []string, flags ...string) (string, error) {
 	return path, nil
 }
 
-// Outcome says how a program ended, and has its output.
+// Outcome has the exit code and the output of a program.
 type Outcome struct {
 	Code           int // exit code; -1 if a signal ended the program
 	Stdout, Stderr string
 }
 
-// Execute runs a program in the root directory of the module, waits for its end, and returns
-// its outcome.
+// Execute runs a program in the root directory of the module, waits until it has ended, and
+// returns its outcome.
 func Execute(t testing.TB, environ []string, path string, args ...string) Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
@@ -107,14 +107,14 @@ func Execute(t testing.TB, environ []string, path string, args ...string) Outcom
 	return Await(t, ctx, cmd, cmd.Run)
 }
 
-// Deadline returns a context that is done when the test ends, or after the time after which a
-// program is considered to hang.
+// Deadline returns a context that is done when the test ends, or when the constant deadline has
+// passed.
 func Deadline(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), deadline)
 }
 
-// Await calls run, which starts cmd and waits for its end, and returns the outcome of the
-// command.
+// Await calls run, which must start cmd and wait until it has ended, and returns the outcome of
+// the command.
 func Await(t testing.TB, ctx context.Context, cmd *proctest.Cmd, run func() error) Outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -125,7 +125,7 @@ func Await(t testing.TB, ctx context.Context, cmd *proctest.Cmd, run func() erro
 		cmd.Stderr = &stderr
 	}
 	err := run()
-	require.NoError(t, ctx.Err(), "%s did not end\n%s", cmd, stderr.String())
+	require.NoError(t, ctx.Err(), "%s must end within the deadline\n%s", cmd, stderr.String())
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		require.NoError(t, err)
@@ -149,14 +149,14 @@ func Listing(t testing.TB, dir string) []string {
 	return paths
 }
 
-// With returns the command line line with additional flags. These replace flags of the same
-// name in line, because programs refuse a flag with one value that is given twice. In line, the
-// value of a flag must be a separate argument.
+// With returns the arguments in line with additional flags. A flag in more replaces the flag of
+// the same name in line, because programs refuse a flag that is given twice. In line, the value
+// of a flag must be a separate argument.
 func With(line []string, more ...string) []string {
 	var args []string
 	for i := 0; i < len(line); i++ {
 		if strings.HasPrefix(line[i], "--") && slices.Contains(more, line[i]) {
-			i++ // skips the flag's value too
+			i++ // skip the flag's value too
 			continue
 		}
 		args = append(args, line[i])

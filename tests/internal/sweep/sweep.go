@@ -46,9 +46,9 @@ type Sweep struct {
 	Parallelism []int
 	BatchRows   []int
 	Procs       []int
-	Rounds      int    // number of rounds; if more than one, delays are added that differ by round
-	Forget      bool   // queues forget, between supersteps, objects that no checkpoint restores
-	Cut         bool   // queues are interrupted early and continue at other parallelisms
+	Rounds      int    // number of rounds; if it is more than one, samebits adds delays, which differ by round
+	Forget      bool   // whether queues forget between supersteps all objects that no checkpoint restores
+	Cut         bool   // whether queues are interrupted early and continue at other parallelisms
 	Cluster     string // address of the job manager; "" means one process
 }
 
@@ -91,7 +91,7 @@ func (s Sweep) Run(t testing.TB, workload, out string) []Digest {
 		s.Build += ", cut"
 	}
 	got := programs.Execute(t, s.Environ, s.Path, s.args(workload, out)...)
-	require.Zero(t, got.Code, "%s: %s", s.Build, got.Stderr)
+	require.Zero(t, got.Code, "samebits must succeed, %s: %s", s.Build, got.Stderr)
 	var digests []Digest
 	for lines := bufio.NewScanner(strings.NewReader(got.Stdout)); lines.Scan(); {
 		d := Digest{Build: s.Build}
@@ -102,7 +102,7 @@ func (s Sweep) Run(t testing.TB, workload, out string) []Digest {
 	return digests
 }
 
-// Differences returns a sentence for each piece of a result that differs from the same piece of
+// Differences returns a sentence for each piece of a result that differs from the same piece at
 // the first comparable setting. Settings are comparable if they have the same number of shards
 // and, if the workload depends on parallelism, the same parallelism. Missing and additional
 // pieces are differences too.
@@ -119,7 +119,7 @@ func Differences(digests []Digest, dependsOnParallelism bool, out string) []stri
 		}
 		return g
 	}
-	reference := map[group]map[string]Digest{} // pieces of the first run of each group
+	reference := map[group]map[string]Digest{} // group -> name of a piece -> digest of the piece in the group's first run
 	firstRun := map[group]string{}
 	pieces := map[run]int{}
 	for _, d := range digests {
@@ -151,7 +151,7 @@ func Differences(digests []Digest, dependsOnParallelism bool, out string) []stri
 }
 
 // firstDifference returns the first line in which two pieces differ. The pieces are the files
-// sum and other in the directory out.
+// in the directory out whose names are the digests sum and other.
 func firstDifference(out, sum, other string) string {
 	a, errA := os.ReadFile(filepath.Join(out, sum))
 	b, errB := os.ReadFile(filepath.Join(out, other))
@@ -204,7 +204,7 @@ var Workloads = []struct {
 type Size int
 
 const (
-	Small  Size = iota // for fast workloads: delays and all batch sizes at many parallelisms
+	Small  Size = iota // for fast workloads: many parallelisms, all batch sizes, and delays
 	Medium             // for algorithms, whose operators and queues the small workloads test
 	Large              // for slow workloads
 )
