@@ -113,7 +113,7 @@ func (w *worker) hear(f frame) {
 func (w *worker) protocolFailure(format string, args ...any) payload {
 	return payload{failure: &wire.Failure{
 		Kind:    wire.MisuseFailure,
-		Message: "the worker sent a message that is not valid:  " + fmt.Sprintf(format, args...) + ": " + otherVersion,
+		Message: "the worker sent a message that is not valid: " + fmt.Sprintf(format, args...) + ": " + otherVersion,
 	}}
 }
 

@@ -86,7 +86,6 @@ type pass struct {
 type work struct {
 	facts    *facts
 	names    []string
-	dense    []bool // for each column: true unless the column has sparse vectors
 	reader   *model.Reader
 	row      []model.Cell // cells of the columns, followed by the weight if there is one
 	weightAt int          // index of the weight in row; -1 if there are no weights, so that every row has weight 1
@@ -189,10 +188,6 @@ func (s survey) plan(ctx *comqueue.ComContext, schema *arrow.Schema) error {
 			weight := s.weights()
 			weight.At = w.weightAt
 			w.weights = rows.Checker{Columns: []rows.Column{weight}, Advice: "leave such rows out"}
-		}
-		for _, field := range schema.Fields()[:len(s.columns)] {
-			_, sparse := field.Type.(*arrow.StructType)
-			w.dense = append(w.dense, !sparse)
 		}
 		surveyWork.Put(ctx, w)
 	}

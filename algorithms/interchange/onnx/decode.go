@@ -8,11 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// These are limits of files.
-const (
-	maxFile  = math.MaxInt32 // the limit of protocol buffers
-	maxDepth = 8             // largest depth of nested messages; not checked, because the decoder does not recurse
-)
+const maxFile = math.MaxInt32 // the limit of protocol buffers
 
 func bits32(v float32) uint32 { return math.Float32bits(v) }
 
