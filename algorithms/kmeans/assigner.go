@@ -7,23 +7,24 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// assigner is the inner loop of training on one subtask: it finds the nearest centre of
-// every row of its shards.
+// assigner runs the inner loop of training on one subtask. It finds the nearest centre of every
+// row of the subtask's shards.
 type assigner interface {
 	// set copies the k centres, which have d values each.
 	set(centers []float64)
-	// accumulate assigns the rows of a shard and adds them to sums, d sums and a weight for
-	// each centre. at is the index of the shard among the shards of the subtask. On entry near
-	// has the assignment of the previous superstep, or any other guess; on return it has the
-	// new assignment. accumulate returns the inertia of the rows.
+	// accumulate assigns each row of a shard to its nearest centre and adds it to sums. sums
+	// has d+1 numbers for each centre: d sums of components and a sum of weights. at is the
+	// index of the shard among the shards of the subtask. On entry, near has the number of each
+	// row's centre in the previous superstep, or any other guess. On return, near has the
+	// number of each row's nearest centre. accumulate returns the inertia of the rows.
 	accumulate(b *block, at int, near []int32, sums []float64) float64
-	// costs writes to cost what each of the rows [lo, hi) adds to the objective per unit of
-	// weight. There may be at most chunkRows such rows. accumulate must have been called before
-	// with the same centres.
+	// costs writes to cost what each of the rows [lo, hi) adds to the inertia per unit of
+	// weight. hi−lo may be at most chunkRows. accumulate must have been called before with the
+	// same centres.
 	costs(b *block, lo, hi int, near []int32, cost []float64)
 }
 
-// newAssigner returns the fastest assigner for the rows. again says that more than one
+// newAssigner returns the fastest assigner for the rows. again is set if more than one
 // superstep follows. In that case bounds are used to skip distances of dense rows, if there is
 // memory for bounds.
 func newAssigner(in input, k int, open blocks, d int, again bool) assigner {
@@ -51,8 +52,8 @@ func (in input) valueSize() int {
 	return 8
 }
 
-// sampledRows is roughly the number of rows in the sample by which a subtask decides whether
-// bounds save time.
+// sampledRows is roughly the number of rows in a sample. By this sample a subtask decides
+// whether bounds save time.
 const sampledRows = 256
 
 // pruned is an assigner that uses a pruner.

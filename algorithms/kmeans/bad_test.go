@@ -129,7 +129,7 @@ func TestMisuseIsToldWhenBuilding(t *testing.T) {
 			require.Contains(t, got, want)
 		}
 	}
-	// Operators that follow a misuse must not add messages of their own.
+	// After a misuse, the operators that read its output must not report further errors.
 	got := built(t, func(_ *engine.Builder, rows *engine.Dataset) {
 		model := kmeans.Train(rows, kmeans.Params{VectorCol: "name", K: 1})
 		kmeans.Train(model, kmeans.Params{VectorCol: "features", K: 1})
@@ -226,7 +226,7 @@ func TestMoreClustersThanPoints(t *testing.T) {
 		_, err = tryTrain(t, same, kmeans.Params{K: 4, Init: init})
 		require.ErrorContains(t, err, "4 clusters are more than the 3 distinct points")
 	}
-	// Points whose squared distance is below the smallest float64 count as one point, and the
+	// Points whose squared distance is below the smallest float64 are treated as one point. The
 	// message must say so.
 	tiny := rowsOf([]float64{1e-170}, []float64{2e-170}, []float64{0})
 	for _, p := range []kmeans.Params{
@@ -235,8 +235,8 @@ func TestMoreClustersThanPoints(t *testing.T) {
 		_, err := tryTrain(t, tiny, p)
 		require.ErrorContains(t, err, "points less than about 1e-160 apart count as one: scale such features up", "%v", p.Init)
 	}
-	// The mean of equal rows may differ from them by rounding. One cluster then gets no row and
-	// stays empty, and training must end nevertheless.
+	// By rounding, the mean of equal rows may differ from the rows. One cluster then gets no
+	// row and stays empty. Training must end nevertheless.
 	tenths := rowsOf([]float64{0.1}, []float64{0.1}, []float64{0.1}, []float64{7})
 	o, err := tryTrain(t, tenths, kmeans.Params{Init: kmeans.Given, Centers: [][]float64{{0}, {1}, {8}}})
 	if err != nil {

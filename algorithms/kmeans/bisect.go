@@ -18,7 +18,7 @@ type BisectingParams struct {
 	// Split is the rule by which the next cluster to cut is chosen; the zero value is
 	// LargestInertia.
 	Split Split
-	// Trials is the number of times that each cut is tried, each time from different first
+	// Trials is the number of times that each cut is tried. Each trial starts from different
 	// rows. The trial with the smallest inertia is used. 0 means 3.
 	Trials int
 }
@@ -66,20 +66,20 @@ func (p BisectingParams) Validate() error {
 // supersteps, all K-1 cuts together read each row about s·log2 K times. TrainBisecting is
 // suited to large K, and gives clusters of more even size than Train.
 //
-// The result is a model like that of Train, with the centres of the last K clusters, in the
-// order in which they were cut off. The model predicts the nearest centre. For a training row
-// this may be another cluster than the one to which the cuts assigned it; this does not
-// increase the inertia. One more pass over all rows evaluates the centres, so that the sizes
-// and the inertia in the model equal those of predicting the training rows. To improve the
-// centres further, give them to Train as Centers.
+// The result is a model like the models of Train. It has the centres of the final K clusters,
+// in the order in which the cuts made the clusters. The model predicts the nearest centre. The
+// cluster of a training row in predictions may therefore differ from the cluster to which the
+// cuts assigned the row; this does not increase the inertia. One more pass over all rows
+// evaluates the centres, so that the model has the sizes and the inertia that predictions for
+// the training rows give. To improve the centres further, pass them to Train as Centers.
 //
-// The queue is named "kmeans bisecting". It reports the number "clusters", and in each
-// superstep of a bisection the "inertia" of the best trial.
+// The queue is named "kmeans bisecting". It reports the number of clusters as "clusters", and
+// in each superstep of a bisection the inertia of the best trial as "inertia".
 func TrainBisecting(points *engine.Dataset, p BisectingParams) *engine.Dataset {
 	p.Trials = cmp.Or(p.Trials, defaultTrials)
 	if p.K == 1 && p.Validate() == nil {
-		// No cluster has to be cut: the only centre is the mean of all rows, whatever the first
-		// centre is.
+		// With K = 1 no cluster has to be cut. The only centre is the mean of all rows,
+		// whatever the first centre is.
 		p.Init = Random
 		return Train(points, p.Params)
 	}

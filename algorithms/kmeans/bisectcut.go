@@ -12,7 +12,8 @@ import (
 // cut a cluster by the best trial; see bisectqueue.go.
 
 // assign adds the rows of the target leaf to the sums of every trial that has not settled. In
-// the phase cut it instead divides these rows by the best trial.
+// the phase cut, assign instead divides these rows into two clusters by the centres of the best
+// trial.
 func (t bisecting) assign(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, state := bisectScratch.Get(ctx), bisectState.Get(ctx)
 	rows := w.target(shard, state.Target)
@@ -37,7 +38,7 @@ func (t bisecting) assign(ctx *comqueue.ComContext, shard int, out []float64) er
 
 // divide handles the rows of a shard in the leaf that is cut. It moves the rows that are nearer
 // to the second centre of the best trial to a new leaf, and adds the weight and the inertia of
-// both sides to out.
+// the rows of each of the two leaves to out.
 func (t bisecting) divide(w *bisectWork, state *bisectingState, shard int, rows []int32, leaf []int64, out []float64) {
 	search := w.search[state.Best]
 	w.spare = w.spare[:0]
@@ -139,8 +140,8 @@ func (t bisecting) addLeaf(ctx *comqueue.ComContext, w *bisectWork, state *bisec
 	return t.nextTarget(state)
 }
 
-// undo reverses a cut that left one side without weight, which only rounding can cause. The
-// leaf is not cut again.
+// undo reverses a cut after which one of the two leaves has no weight. Only rounding errors can
+// cause this. The leaf is not cut again.
 func (t bisecting) undo(ctx *comqueue.ComContext, w *bisectWork, state *bisectingState) error {
 	added := len(state.Leaves)
 	for i, spans := range w.span {

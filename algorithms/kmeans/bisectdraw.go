@@ -50,7 +50,7 @@ func (t bisecting) draw(ctx *comqueue.ComContext, shard int, out []float64) erro
 	return nil
 }
 
-// choose picks, for each trial, the winner of all shards.
+// choose picks, for each trial, the winner of the race among the rows of all shards.
 func (t bisecting) choose(ctx *comqueue.ComContext) error {
 	w, slots := bisectScratch.Get(ctx), bisectKeys.Get(ctx)
 	state := bisectState.Get(ctx)
@@ -85,8 +85,8 @@ func (t bisecting) gatherDraws(ctx *comqueue.ComContext, shard int, out []float6
 	return nil
 }
 
-// takeDraws makes the drawn rows centres. If no trial finds a second row in the leaf that
-// differs from the first, the leaf is not cut.
+// takeDraws makes the drawn rows centres. If every trial lacks a second row, because no row of
+// the leaf differs from the first row, the leaf is not cut.
 func (t bisecting) takeDraws(w *bisectWork, state *bisectingState, rows []float64) error {
 	d, most := state.Dim, 0
 	want := int(state.Phase) + 1

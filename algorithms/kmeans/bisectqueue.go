@@ -12,14 +12,15 @@ import (
 // cluster takes these supersteps:
 //
 //	drawFirst    every trial draws a row of the cluster, in proportion to its weight
-//	drawSecond   and another, in proportion to weight times squared distance to the first
+//	drawSecond   every trial draws another row, in proportion to weight times squared
+//	             distance to the first row
 //	iterate      Lloyd's algorithm with two centres, all trials side by side, until all
-//	             have settled or have had their updates
+//	             have settled or have had MaxIter updates
 //	cut          the rows go to the nearer centre of the best trial
 //
-// A draw is a race: each row draws a time from the exponential distribution, which is divided
-// by the row's share, and the row with the smallest time of all shards wins (Efraimidis and
-// Spirakis, Weighted random sampling with a reservoir, 2006). Each shard lists its rows by
+// A draw is a race: each row draws a time from the exponential distribution and divides it by
+// the row's weight in the draw. The row with the smallest time of all shards wins (Efraimidis
+// and Spirakis, Weighted random sampling with a reservoir, 2006). Each shard lists its rows by
 // cluster, so that a superstep reads only the rows of one cluster.
 
 // bisectPhase is the phase of a bisection to which a superstep belongs.
@@ -61,7 +62,7 @@ type bisectLeaves struct {
 	Center  []float64
 	Weight  float64
 	Inertia float64
-	Whole   bool // its rows are all equal, so it is not cut
+	Whole   bool // the leaf is not cut, because its rows are all equal or a cut failed
 }
 
 // bisectTrial has the two centres of a trial, which are updated until the trial settles.
@@ -76,7 +77,7 @@ type bisectTrial struct {
 type bisectWork struct {
 	blocks
 	order  [][]int32          // for each shard, the numbers of its rows, grouped by leaf and ascending within a leaf
-	span   [][]sharding.Range // for each shard and leaf, the range of its rows in order
+	span   [][]sharding.Range // for each shard and leaf, the range of the leaf's rows in the shard's element of order
 	gather *gatherer
 	search []*searcher // for each trial, a searcher for both centres
 	one    []*searcher // for each trial, a searcher for the first centre
@@ -130,14 +131,14 @@ func (t bisecting) open(ctx *comqueue.ComContext) error {
 	case iterate:
 		sums = t.params.Trials * (2*(d+1) + 1)
 	case cut:
-		sums = 4 // weight and inertia of each side
+		sums = 4 // weight and inertia of each of the two new leaves
 	}
 	resize(ctx, bisectKeys, keys)
 	resize(ctx, bisectSums, sums)
 	return nil
 }
 
-// openRows opens the shards and lists their rows by cluster.
+// openRows opens the shards and lists the rows of each shard by leaf.
 func (t bisecting) openRows(ctx *comqueue.ComContext) error {
 	if !bisectState.Has(ctx) {
 		mass, dim, err := t.params.measured(rowMass.Get(ctx))
@@ -175,8 +176,9 @@ func (t bisecting) openRows(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// listByLeaf returns the rows in the order of their leaves, and the range of each leaf in that
-// order. The capacity of span is room leaves.
+// listByLeaf returns the numbers of the rows, ordered by leaf, and span, which has the range of
+// each leaf in order. leaf has the leaf of each row, and leaves is the number of leaves. The
+// capacity of span is at least room.
 func listByLeaf(leaf []int64, leaves, room int) (order []int32, span []sharding.Range) {
 	span = make([]sharding.Range, leaves, max(leaves, room))
 	for _, a := range leaf {

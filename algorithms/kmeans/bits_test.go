@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// wild returns n points whose components have magnitudes from 1e-8 to 1e16, so that sums depend
-// on the order of additions.
+// wild returns n points of d components. The magnitudes of the components range from 1e-8 to
+// 1e16, so that sums depend on the order of additions.
 func wild(n, d int) data {
 	m := data{n: n, d: d, w: make([]float64, n)}
 	r := sharding.NewRandom(7, "wild", 0, 0)
@@ -32,7 +32,7 @@ func wild(n, d int) data {
 // With 0 workers the job runs without workers, in one process.
 type placement struct{ p, workers int }
 
-// requireSame requires that two outcomes are the same, bit for bit.
+// requireSame requires that two outcomes have the same bits.
 func requireSame(t *testing.T, want, got outcome) {
 	t.Helper()
 	require.Equal(t, string(want.text), string(got.text))
@@ -83,7 +83,7 @@ func TestSameBitsAtAnyParallelism(t *testing.T) {
 							}
 							rows := []int{7, 1024, 1}[i%3]
 							if at.workers > 0 && m.n > 10_000 {
-								rows = 1024 // each batch that a worker collects is sent by itself
+								rows = 1024 // a worker sends each collected batch in a separate message
 							}
 							o := train(t, m, kmeans.Params{K: 5, Init: init, Distance: distance, MaxIter: 6, Tol: -1, Seed: 3},
 								engine.Shards(shards), engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows(rows), engine.CheckState(i%2 == 1))

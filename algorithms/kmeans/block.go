@@ -77,8 +77,8 @@ func (b *block) expand(i int, cosine bool, dst []float64) {
 	copy(dst[:b.d], row)
 }
 
-// dimension returns the number of components of the rows of a frame, as far as it follows from
-// the frame. It returns 0 if there are no rows.
+// dimension returns the number of components of the rows of a frame. For sparse rows whose type
+// has no size, it is the largest index plus 1. It returns 0 if there are no rows.
 func (in input) dimension(f *comqueue.Frame) int {
 	switch {
 	case f.Rows() == 0:
@@ -168,7 +168,7 @@ func (in input) wrongLength(row, got, want int) error {
 	return &engine.RowError{Row: int64(row), Err: fmt.Errorf("column %q has %d components, the centres have %d", in.column, got, want)}
 }
 
-// points is the key of the checked points, which every queue of this package reads.
+// points is the key under which every queue of this package reads the checked points.
 var points = comqueue.PartitionedRows("points")
 
 // state returns a function that estimates the bytes that queues keep on the heap for the rows
@@ -206,13 +206,12 @@ type blocks struct {
 func (b blocks) at(shard int) *block { return &b.block[shard-b.lo] }
 
 // chunkRows is the number of rows that are searched at a time if their distances are needed
-// afterwards. The distances of so few rows are still in the first-level cache when they are
-// used.
+// afterwards. The distances of a chunk are still in the first-level cache when they are used.
 const chunkRows = 256
 
 // sameDirection is the cosine distance below which two vectors are treated as having the same
-// direction. The distance is computed with an error of about 1e-16 per component, so it is not
-// exactly 0 for multiples of one vector.
+// direction. Cosine distances are computed with an error of about 1e-16 per component. So the
+// computed distance between a vector and a multiple of it is often not exactly 0.
 const sameDirection = 1e-12
 
 // searcher finds the nearest of k centres for blocks of rows. It belongs to one
@@ -223,7 +222,7 @@ type searcher struct {
 	single *kernel.Assigner[float32]
 	cosine *kernel.Centers
 	sparse *kernel.SparseCenters
-	lists  []kernel.CSR // set by setRows: the non-zero components of the centres, one row for each
+	lists  []kernel.CSR // set by setRows: row i has the non-zero components of centre i
 	dist   []float64
 	near   []int32
 }
@@ -258,7 +257,8 @@ func (s *searcher) set(centers []float64) {
 	}
 }
 
-// assign writes the nearest centre and the distance to it for each row of b.
+// assign writes, for each row of b, the number of the nearest centre to near, and the distance
+// to this centre to dist.
 func (s *searcher) assign(b *block, near []int32, dist []float64) {
 	switch {
 	case s.single != nil:
@@ -274,9 +274,10 @@ func (s *searcher) assign(b *block, near []int32, dist []float64) {
 	}
 }
 
-// accumulate assigns the rows of b and adds them to sums, d sums and a weight for each centre.
-// On entry near has a guess, such as the assignment of the previous superstep; on return it has
-// the new assignment. accumulate returns the inertia.
+// accumulate assigns each row of b to its nearest centre and adds it to sums. sums has d+1
+// numbers for each centre: d sums of components and a sum of weights. On entry, near has a
+// guess of each row's nearest centre, such as its centre in the previous superstep. On return,
+// near has the number of each row's nearest centre. accumulate returns the inertia of the rows.
 func (s *searcher) accumulate(b *block, near []int32, sums []float64) float64 {
 	switch {
 	case s.in.cosine:
@@ -289,8 +290,8 @@ func (s *searcher) accumulate(b *block, near []int32, sums []float64) float64 {
 	return s.dense.Accumulate(b.dense, b.n, b.w, near, sums, 0)
 }
 
-// accumulateCosine does what accumulate does, for cosine distance. Its inertia is a sum of
-// distances, while the kernels add up squares.
+// accumulateCosine does what accumulate does, for cosine distance. The inertia is then a sum of
+// distances, while the kernels add up squared distances.
 func (s *searcher) accumulateCosine(b *block, near []int32, sums []float64) float64 {
 	var inertia float64
 	for lo := 0; lo < b.n; lo += chunkRows {
@@ -308,8 +309,9 @@ func (s *searcher) accumulateCosine(b *block, near []int32, sums []float64) floa
 	return inertia
 }
 
-// setRows does what set does, for centres that are rows of the data or their directions, as in
-// the search for first centres. After it, costs computes exact distances of sparse rows.
+// setRows does what set does, for centres that are rows of the data, or the directions of rows,
+// as in the search for first centres. After setRows, costs computes exact distances of sparse
+// rows.
 func (s *searcher) setRows(centers []float64, k int) {
 	s.set(centers)
 	if s.sparse == nil || s.in.cosine {
@@ -328,11 +330,12 @@ func (s *searcher) setRows(centers []float64, k int) {
 	}
 }
 
-// costs writes for each row of b the nearest centre, and what the row adds to the objective per
-// unit of weight: the squared distance, or the cosine distance. b must have at most chunkRows
-// rows. After setRows, the cost of a row is 0 if and only if the row equals the centre (for
-// cosine, has its direction). The kernels for sparse rows cannot compute short distances
-// exactly, so the distance to the nearest centre is computed again.
+// costs finds the nearest centre of each row of b, and writes its number to near. To cost it
+// writes what the row adds to the inertia per unit of weight: the squared distance, or the
+// cosine distance. b must have at most chunkRows rows. After setRows, the cost of a row is 0 if
+// and only if the row equals its nearest centre (for cosine, if both have the same direction).
+// The kernels for sparse rows cannot compute short distances exactly, so costs then computes
+// the distance to the nearest centre again.
 func (s *searcher) costs(b *block, near []int32, cost []float64) {
 	s.assign(b, near, cost)
 	for i, v := range cost[:b.n] {
@@ -354,8 +357,8 @@ func (s *searcher) costs(b *block, near []int32, cost []float64) {
 }
 
 // squaredDistance returns the squared Euclidean distance of two sparse vectors. The result has
-// the same bits as kernel.SquaredDistance for the same vectors in dense form, in which
-// components that are absent from both vectors only add zeros.
+// the same bits as kernel.SquaredDistance for the same vectors in dense form: there, components
+// that are absent from both vectors only add zeros.
 func squaredDistance(xCol []int32, x []float64, yCol []int32, y []float64) float64 {
 	var sum float64
 	i, j := 0, 0
@@ -377,8 +380,8 @@ func squaredDistance(xCol []int32, x []float64, yCol []int32, y []float64) float
 	return sum
 }
 
-// draws returns the random numbers for a purpose in a step on a shard. Shard -1 is used for
-// draws of the whole queue.
+// draws returns the random numbers for a purpose in the superstep with the number step, on a
+// shard. The shard -1 is used for draws that belong to no shard.
 func draws(seed uint64, purpose string, shard, step int) sharding.Random {
 	return sharding.NewRandom(seed, purpose, shard, step)
 }

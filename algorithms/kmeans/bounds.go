@@ -6,17 +6,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// This file has lower bounds on distances. The following explains why skipping the centres that
-// they rule out does not change any bit of the results.
+// This file has lower bounds on distances. Centres that bounds rule out are skipped. The
+// following explains why this does not change any bit of the results.
 //
 // A bound belongs to a row and a group of centres. The distance from the row to each centre of
 // the group, except the row's own centre, is at least the bound. When a centre moves, its
 // distance to a row shrinks by no more than the length of the move (triangle inequality). So a
-// bound that was computed in one superstep is valid in later supersteps if the longest move in
-// the group is subtracted in each of them. With one bound per row this is Hamerly's algorithm
-// (Making k-means even faster, SDM 2010), with one bound per centre Elkan's (Using the triangle
-// inequality to accelerate k-means, ICML 2003), and with one bound per group that of Ding,
-// Zhao, Shen, Musuvathi and Mytkowicz (Yinyang k-means, ICML 2015).
+// bound that was computed in one superstep is valid in later supersteps if the longest move of
+// a centre in the group is subtracted in each later superstep. With one group this is Hamerly's
+// algorithm (Making k-means even faster, SDM 2010). With a group for each centre it is Elkan's
+// algorithm (Using the triangle inequality to accelerate k-means, ICML 2003). With several
+// groups it is the algorithm of Ding, Zhao, Shen, Musuvathi and Mytkowicz (Yinyang k-means,
+// ICML 2015).
 //
 // The drift of a group is the sum, over the supersteps so far, of the longest move of its
 // centres. The stored number is the bound plus the drift of the group at the time when the
@@ -25,12 +26,13 @@ import (
 //
 // # Rounding
 //
-// The nearest centre is the one with the smallest computed squared distance. Of several centres
-// with the same computed distance it is the one with the lowest number. A centre may be skipped
-// if its computed squared distance D' would be greater than D, that of the row's own centre.
-// Let u be the rounding unit of the type of distances, e = (d+2)·u the bound of the relative
-// error of a squared distance if nothing underflows, and s = 4(d+8)·u. Everything below is
-// computed in float64, whose unit is u or less.
+// The nearest centre is the centre with the smallest computed squared distance. Of several
+// centres with the same computed distance, the centre with the lowest number is the nearest.
+// Let D be the computed squared distance of the row's own centre. Another centre may be skipped
+// if its computed squared distance D' would be greater than D. Let u be the rounding unit of
+// the type of distances, e = (d+2)·u the bound of the relative error of a squared distance if
+// nothing underflows, and s = 4(d+8)·u. Everything below is computed in float64, whose unit is
+// u or less.
 //
 //   - Computing a bound (keeps): let m be a group's smallest computed squared distance. Then
 //     √m·(1−s) is a lower bound of the true distances, because √(m/(1+e)) ≥ √m·(1−e/2), and the
@@ -57,7 +59,7 @@ import (
 // float32 or float64.
 type limits struct {
 	slack float64 // s
-	tiny  float64 // squared distances of at least this do not suffer from underflow
+	tiny  float64 // squared distances of tiny or more do not suffer from underflow
 	huge  float64 // the largest number
 }
 
@@ -87,19 +89,21 @@ func (l limits) keeps(m, drift float64) float32 {
 // moves returns an upper bound of the length of a move whose computed squared length is m.
 func (l limits) moves(m float64) float64 { return math.Sqrt(max(m, l.tiny)) * (1 + l.slack) }
 
-// drifts returns the drift after a move, rounded up.
+// drifts returns an upper bound of drift + move, which is the drift of a group after a move.
 func drifts(drift, move float64) float64 { return (drift + move) * (1 + 0x1p-51) }
 
-// boundsShare is the largest memory for bounds, as a share of the memory of the rows that they
-// belong to.
+// boundsShare is the largest memory for the bounds of a shard, as a fraction of the memory of
+// its rows.
 const boundsShare = 0.25
 
-// groupWidth is the number of centres of a group, unless there is too little memory for so many
-// bounds. It is eight because the distances of eight centres are computed together.
+// groupWidth is the number of centres of a group. Groups are larger if the memory for bounds is
+// too small for groups of this width. It is eight because the distances of eight centres are
+// computed together.
 const groupWidth = 8
 
-// groupsFor returns the number of bounds for each row of d values, which have size bytes each,
-// with k centres. It returns 0 if there is no memory for any.
+// groupsFor returns the number of bounds for each row, which is the number of groups of the k
+// centres. A row has d values of size bytes each. groupsFor returns 0 if there is no memory for
+// bounds.
 func groupsFor(k, d, size int) int {
 	return min((k+groupWidth-1)/groupWidth, int(boundsShare*float64(d*size))/4)
 }

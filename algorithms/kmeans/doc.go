@@ -19,9 +19,9 @@
 //	m, err = kmeans.Load("model.json")
 //
 // A Model can be used without a job, and any number of goroutines may call Model.Predict. In a
-// job, Model.Dataset makes it a dataset that can be passed to Predict. Parameters implement
-// model.Stage and models implement model.Model, so both can be used in pipelines, and models
-// can be stored in files with models of other kinds.
+// job, Model.Dataset returns a dataset with the model, which can be passed to Predict.
+// Parameters implement model.Stage and models implement model.Model, so both can be used in
+// pipelines, and models can be stored in files with models of other kinds.
 //
 // # Other trainings, the same model
 //
@@ -33,44 +33,46 @@
 //
 // Training looks for K centres with a small inertia, which is the sum, over the rows, of the
 // weight times the squared distance to the nearest centre. In each superstep every row is
-// assigned to its nearest centre, or, of several at the same distance, to the one with the
-// lowest number. Then every centre moves to the weighted mean of its rows. Training ends when
-// no centre moved farther than Params.Tol, or after Params.MaxIter updates. One more superstep
-// then evaluates the centres, so that the sizes and the inertia in the model are exactly those
-// of predicting the training rows. With Cosine only the directions of rows matter; see Cosine.
+// assigned to its nearest centre. Of several centres at the same distance, it is assigned to
+// the centre with the lowest number. Then every centre moves to the weighted mean of its rows.
+// Training ends when no centre moved farther than Params.Tol, or after Params.MaxIter updates.
+// One more superstep then evaluates the centres, so that the model has exactly the sizes and
+// the inertia that predictions for the training rows give. With Cosine only the directions of
+// rows matter; see Cosine.
 //
 // For dense rows and Euclidean distance most distances are never computed. A row keeps its
-// centre if their distance is less than half the distance from this centre to the nearest other
-// centre. For the remaining rows, scores in single precision determine the nearest centre if
-// rounding errors cannot change the result (see kernel.Assigner). If there are many centres
-// that move little, bounds rule out the groups of centres that are too far away (Hamerly,
-// Elkan, Yinyang; see bounds.go). Every assignment, centre and inertia has the same bits as if
-// every distance were computed. Bounds take at most a quarter of the memory of the rows, and
-// are used only if they save time on a sample of the rows. They are not part of the
-// checkpointed state: a resumed training computes new bounds.
+// centre if its distance to this centre is less than half the distance from this centre to the
+// nearest other centre. For the remaining rows, scores in single precision determine the
+// nearest centre if rounding errors cannot change the result (see kernel.Assigner). If there
+// are many centres that move little, bounds rule out the groups of centres that are too far
+// away (Hamerly, Elkan, Yinyang; see bounds.go). Every assignment, centre and inertia has the
+// same bits as if every distance were computed. Bounds take at most a quarter of the memory of
+// the rows, and are used only if they save time on a sample of the rows. They are not part of
+// the checkpointed state: a resumed training computes new bounds.
 //
 // With the precision Single, dense rows are stored as float32, and their distances are computed
 // in float32.
 //
-// A cluster without rows of positive weight is given the row that is farthest from its own
-// centre; of rows at the same distance, the first one. It is an error if K exceeds the number
-// of distinct points.
+// A cluster without rows of positive weight is given the row that is farthest from the centre
+// of its own cluster; of several rows at the same distance, the first one. It is an error if K
+// exceeds the number of distinct points.
 //
 // The first centres decide which optimum is found. Params.Init chooses among k-means|| (the
-// default), k-means++, random rows and given centres. The first two draw rows with
-// probabilities in proportion to weight times squared distance, to start near a good optimum.
+// default), k-means++, random rows and given centres. k-means|| and k-means++ draw rows with
+// probabilities in proportion to weight times squared distance to the centres so far, to start
+// near a good optimum.
 //
 // # The same bits
 //
 // A model depends only on the rows, their order, the number of shards, the parameters and the
 // seed. Parallelism, batch sizes and processors do not change any of its bits: rows are summed
-// within each shard and then over shards in the order of a fixed tree, and a draw depends only
-// on seed, shard and row.
+// within each shard and then over shards in the order of a fixed tree, and each draw of random
+// numbers depends only on the seed, the shard and the row.
 //
 // # The plan
 //
-// Train adds the operator KMeansPoints, which checks the rows and joins those of a shard; a
-// queue for the first centres, named after its method; and the queue "kmeans", which reports
+// Train adds the operator KMeansPoints, which checks the rows and joins the rows of each shard;
+// a queue for the first centres, named after its method; and the queue "kmeans", which reports
 // "inertia" and "movement" per superstep. The files of the package are: input.go for the
 // operator; block.go for the rows of a shard and searches over them; lloyd.go and reseed.go for
 // the training queue; assigner.go, prune.go, bounds.go, group.go and single.go for its inner

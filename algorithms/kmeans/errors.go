@@ -27,11 +27,12 @@ func (p Params) overflow() error {
 	return fmt.Errorf("sums over column %q exceed the range of float64: scale the features down", p.VectorCol)
 }
 
-// tooNear explains in an error when different points count as one point: when the squares of
-// their differences are below the smallest float64.
+// tooNear is a part of error messages. It says when different points are treated as one point:
+// when the squares of their differences are below the smallest float64.
 const tooNear = " (points less than about 1e-160 apart count as one: scale such features up)"
 
-// tooFewPoints returns the error for K greater than the number of distinct points.
+// tooFewPoints returns the error for a K that is greater than the number of distinct points.
+// With cosine, it counts distinct directions.
 func (p Params) tooFewPoints(distinct int, cosine bool) error {
 	kind := "distinct points"
 	switch {

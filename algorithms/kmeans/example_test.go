@@ -66,8 +66,8 @@ func ExampleModel_Predict() {
 	// Output: 1 5
 }
 
-// This example trains many clusters of many rows by repeatedly cutting a cluster in two. A few
-// updates over all rows then improve the centres.
+// This example trains clusters by repeatedly cutting a cluster in two, as is suitable for many
+// clusters. A few updates over all rows then improve the centres.
 func ExampleTrainBisecting() {
 	type reading struct {
 		Values []float64 `column:"values,dim=1"`

@@ -25,7 +25,8 @@ func newGatherer(in input, d int) *gatherer {
 	return g
 }
 
-// take copies the given rows of b. The block it returns is valid until the next call.
+// take copies the rows of b whose numbers are in which, and returns them as a block. The block
+// is valid until the next call.
 func (g *gatherer) take(b *block, which []int32) *block {
 	d := b.d
 	g.to.n = len(which)

@@ -9,9 +9,9 @@ import (
 
 // grouping divides centres into groups whose sizes differ by at most one. The centres of a
 // group are near each other, so that they can often be skipped together and move in a similar
-// way. To make groups, the centres are divided in two by their positions along the line through
-// two centres that are far apart, and each half is divided again. Which centres share a group
-// affects only speed.
+// way. To make groups, the centres are divided into two halves by their positions along the
+// line through two centres that are far apart. Each half is then divided in the same way, until
+// there are as many parts as groups. The division into groups affects only speed.
 type grouping[T kernel.Float] struct {
 	d      int
 	groups int
@@ -34,7 +34,8 @@ func newGrouping[T kernel.Float](k, d, groups int) grouping[T] {
 	return grouping[T]{d: d, groups: groups, of: make([]int32, k), member: make([]int32, k), sides: make([]side, k)}
 }
 
-// span returns the range in member with the centres of the groups [lo, hi).
+// span returns the range [from, to) of indices in member that has the centres of the groups
+// [lo, hi).
 func (g *grouping[T]) span(lo, hi int) (from, to int) {
 	k := len(g.member)
 	return lo * k / g.groups, hi * k / g.groups
@@ -78,7 +79,8 @@ func (g *grouping[T]) cut(centers []T, lo, hi int) {
 	g.cut(centers, mid, hi)
 }
 
-// farthest returns the centre in own that is farthest from the centre with the number from.
+// farthest returns the number of the centre in own that is farthest from the centre whose
+// number is the parameter from.
 func (g *grouping[T]) farthest(centers []T, own []int32, from int32) int32 {
 	at, most := from, -1.0
 	for _, a := range own {
@@ -94,8 +96,8 @@ func (g *grouping[T]) distance(centers []T, a, b int32) float64 {
 	return float64(squared(x, y))
 }
 
-// squared returns the squared distance of x and y in their own precision. For float64 the
-// result has the same bits as that of kernel.SquaredDistance.
+// squared returns the squared distance of x and y, computed in the type T. For float64 the
+// result has the same bits as the result of kernel.SquaredDistance.
 func squared[T kernel.Float](x, y []T) T {
 	y = y[:len(x)]
 	var sum T

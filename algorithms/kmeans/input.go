@@ -17,15 +17,15 @@ const (
 	weightColumn = "weight"
 )
 
-// input describes the checked points of a dataset. It is complete when the job is built.
+// input describes the checked points of a dataset. All fields are set while the job is built.
 type input struct {
-	column   string // the user's vector column, for messages
+	column   string // name of the user's vector column, for messages
 	kind     string // the type of this column, as schemas print it
 	layout   rows.Layout
 	dim      int // number of components; 0 if the type of the column does not have it
 	weighted bool
 	cosine   bool
-	single   bool // rows are float32
+	single   bool // whether rows are float32
 }
 
 // vectorOf returns the vector column with the given name in a schema.
@@ -84,7 +84,7 @@ func checkPoints(points *engine.Dataset, p Params) (*engine.Dataset, input, erro
 	}), in, nil
 }
 
-// refuseZeros refuses vectors of zeros, except in rows that are left out.
+// refuseZeros reports an error for vectors of zeros, except in rows that are left out.
 func (in input) refuseZeros(c *rows.Checker, columns []arrow.Array) {
 	vectors, out := batch.VectorsOf(columns[0]), c.LeftOut()
 	for i := 0; i < columns[0].Len() && !c.Done(i); i++ {

@@ -29,8 +29,8 @@ type data struct {
 	n, d    int
 	x       []float64 // row-major
 	w       []float64 // weights; nil means that there is no column of weights
-	sparse  bool      // the points are given as sparse[d]
-	unsized bool      // the type is sparse or vector, without the dimension
+	sparse  bool      // whether the points are given as sparse[d]
+	unsized bool      // whether the type is sparse or vector, without the dimension
 }
 
 func rowsOf(rows ...[]float64) data {
@@ -149,7 +149,7 @@ type prediction struct {
 // outcome has the results of training and of predicting the same points.
 type outcome struct {
 	model       *kmeans.Model
-	text        []byte // of the encoded model
+	text        []byte // the encoded model
 	predictions []prediction
 	inertia     []float64
 	movement    []float64
@@ -203,7 +203,7 @@ func tryTrain(t testing.TB, m data, p kmeans.Params, options ...engine.Option) (
 	return o, nil
 }
 
-// iris returns the measurements in the bundled iris data.
+// iris returns the measurements in the iris data that are bundled with the project.
 func iris(t testing.TB) data {
 	t.Helper()
 	f, err := os.Open("../../examples/kmeans/data/iris.csv")
@@ -225,8 +225,8 @@ func iris(t testing.TB) data {
 }
 
 // referenceLloyd runs textbook k-means, without code of the package. It ends when no centre
-// moves farther than tol, or after maxIter updates. It returns the centres, the nearest centre
-// of each row, and the inertia of those centres.
+// moves farther than tol, or after maxIter updates. It returns the final centres, the number of
+// the nearest centre of each row, and the inertia of the final centres.
 func referenceLloyd(m data, first [][]float64, maxIter int, tol float64) (centers [][]float64, near []int, inertia float64) {
 	for _, c := range first {
 		centers = append(centers, append([]float64(nil), c...))

@@ -20,14 +20,14 @@ import (
 // The training queue runs Lloyd's algorithm (Least squares quantization in PCM, IEEE
 // Transactions on Information Theory 28, 1982). A superstep has these stages:
 //
-//	preallocate     once: views of the rows, room for the rest
+//	preallocate     once: views of the rows, and the buffers
 //	assign cluster  per shard: nearest centres; k·(d+1)+1 sums
-//	AllReduce       the sums of all shards, up the tree over shards
-//	find empty      report the inertia; is a cluster empty, is this the last?
-//	find farthest   per shard, where clusters are empty: its farthest rows
+//	AllReduce       the sums of all shards, in the order of a tree over shards
+//	find empty      report the inertia; list the empty clusters; decide on the end
+//	find farthest   per shard, if clusters are empty: the farthest rows of the shard
 //	AllReduce
-//	choose reseeds  the farthest rows of all shards
-//	gather reseeds  per shard: those rows
+//	choose reseeds  choose the farthest rows of all shards
+//	gather reseeds  per shard: the chosen rows of the shard
 //	AllReduce
 //	update          the new centres and how far they moved
 //
@@ -48,11 +48,11 @@ var (
 
 // lloydState is the progress of training. It is the same on every subtask.
 type lloydState struct {
-	Before   int  // number of updates of the centres in the queue that made them
+	Before   int  // number of updates in the queue that made the first centres
 	Updates  int  // number of updates of the centres in this queue
-	Settled  bool // no further update is needed
-	Reseeded bool // the last update moved rows to empty clusters
-	Stop     bool // the final centres have been evaluated
+	Settled  bool // whether no further update is needed
+	Reseeded bool // whether the last update moved rows to empty clusters
+	Stop     bool // whether the final centres have been evaluated
 	Sizes    []float64
 	Inertia  float64
 	History  []Superstep
@@ -61,12 +61,12 @@ type lloydState struct {
 // lloydWork has what a subtask needs in addition to the state.
 type lloydWork struct {
 	blocks
-	near   [][]int32 // nearest centre for each shard and row; between supersteps, a guess
+	near   [][]int32 // for each shard and row, the nearest centre; before assign cluster, a guess
 	assign assigner
 	cost   []float64 // costs of a chunk of rows
 	next   []float64 // the next centres
 	empty  []int     // the clusters without weight
-	chosen []farRow  // the rows that are moved to these clusters, in the same order
+	chosen []farRow  // chosen[i] is the row that is moved to the cluster empty[i]
 }
 
 // lloyd has the parameters of a training queue; its methods are the stages.
@@ -187,8 +187,8 @@ func (t lloyd) findEmpty(ctx *comqueue.ComContext) error {
 	}
 	state.History = append(state.History, Superstep{Inertia: state.Inertia})
 	ctx.Report("inertia", state.Inertia)
-	// Empty clusters get rows even after the centres have settled, but only once. If the
-	// reseeding moves no centre farther than Tol, it would otherwise be repeated for ever.
+	// Empty clusters get rows even after the centres have settled, but only once. Otherwise, a
+	// reseeding that moves no centre farther than Tol would be repeated for ever.
 	last := state.Updates == t.params.MaxIter || state.Settled && (len(w.empty) == 0 || state.Reseeded)
 	if last {
 		state.Stop = true
@@ -232,8 +232,8 @@ func (t lloyd) updateCentroids(ctx *comqueue.ComContext) error {
 }
 
 // center writes the mean of a cluster to next, or for cosine distance the direction of the
-// mean. A cluster without weight keeps its old centre, and so does one whose directions cancel
-// each other.
+// mean. A cluster without weight keeps its old centre. So does a cluster for which the sum of
+// the unit vectors is 0.
 func (t lloyd) center(sum []float64, weight float64, old, next []float64) {
 	copy(next, old)
 	if !(weight > 0) {
@@ -289,7 +289,8 @@ func (t lloyd) model(ctx *comqueue.ComContext) (model.Model, error) {
 	return m, nil
 }
 
-// resize replaces a buffer by one of n elements, unless it already has that length.
+// resize replaces the buffer of a key by a new buffer of n elements, unless it already has n
+// elements.
 func resize(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) {
 	if len(key.Get(ctx)) != n {
 		key.Put(ctx, make([]float64, n))

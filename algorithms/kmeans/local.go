@@ -15,21 +15,22 @@ import (
 const (
 	// localRuns is the largest number of times that the candidates are clustered.
 	localRuns = 8
-	// localWork bounds the work of all runs except the first: one pass of these runs together
-	// may take this many products of candidates, clusters and components.
+	// localWork limits the number of runs. The number of runs after the first, times the
+	// numbers of candidates, of clusters and of components, may be at most localWork.
 	localWork = 1 << 24
 	// localIterations is the largest number of updates of centres in a run.
 	localIterations = 100
 )
 
-// local clusters weighted points. At least K distinct points must have a weight above 0.
+// local clusters weighted points on one subtask. At least K distinct points must have a weight
+// above 0.
 type local struct {
 	t      lloyd
 	b      block
 	near   []int32
 	cost   []float64 // cost of each point per unit of weight
 	search *searcher
-	one    *searcher // for a single centre
+	one    *searcher // a searcher for a single centre
 	sums   []float64
 	next   []float64
 }
@@ -46,7 +47,7 @@ func newLocal(cosine bool, points, weights []float64, d int, p Params) *local {
 	}
 }
 
-// cluster returns the centres of the best run, row-major.
+// cluster returns the centres of the run with the smallest inertia, row-major.
 func (l *local) cluster(ctx context.Context) ([]float64, error) {
 	runs := 1 + min(localRuns-1, localWork/(l.b.n*l.t.params.K*l.b.d))
 	var best []float64
@@ -64,7 +65,7 @@ func (l *local) cluster(ctx context.Context) ([]float64, error) {
 	return best, nil
 }
 
-// plusPlus returns first centres chosen by greedy k-means++.
+// plusPlus returns the first centres of a run, which are chosen by greedy k-means++.
 func (l *local) plusPlus(ctx context.Context, run int) []float64 {
 	k, d, n := l.t.params.K, l.b.d, l.b.n
 	random := draws(l.t.params.Seed, "kmeans local", -1, run)
@@ -102,7 +103,8 @@ func (l *local) plusPlus(ctx context.Context, run int) []float64 {
 	return centers
 }
 
-// costs writes the cost that every point would have if the point numbered row were the centre.
+// costs writes the cost that each point would have if the point with the number row were the
+// only centre.
 func (l *local) costs(row int, cost []float64) {
 	d := l.b.d
 	l.one.set(l.b.dense[row*d : (row+1)*d])

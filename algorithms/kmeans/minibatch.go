@@ -28,10 +28,10 @@ type MiniBatchParams struct {
 	Params
 	// BatchSize is the number of rows in a batch; 0 means 1024.
 	BatchSize int
-	// Patience is the number of successive batches without a new minimum of the smoothed
-	// inertia after which training ends. The smoothed inertia is a weighted mean of the
-	// batches' inertias. The weights decay within about half a pass over the data. 0 means 10;
-	// a negative number turns this criterion off.
+	// Training ends after Patience successive batches in which the smoothed inertia reached no
+	// new minimum. The smoothed inertia is a weighted mean of the batches' inertias. The
+	// weights decay within about half a pass over the data. A Patience of 0 means 10, and with
+	// a negative Patience only MaxIter and Tol end training.
 	Patience int
 }
 
@@ -59,14 +59,15 @@ func (p Params) doubleOnly(who string) []error {
 }
 
 // TrainMiniBatch trains a model by mini-batches: each superstep reads a batch of rows instead
-// of all rows. The inertia of the result is a few percent above that of Train, and
+// of all rows. The inertia of the result is a few percent above the inertia after Train, but
 // TrainMiniBatch reads far fewer rows than Train. One more pass over all rows evaluates the
-// centres, so that the sizes and the inertia in the model equal those of predicting the
-// training rows.
+// centres, so that the model has the sizes and the inertia that predictions for the training
+// rows give.
 //
-// The queue is named "kmeans mini-batch". For every batch it reports "inertia", which is
-// smoothed and per unit of weight, and "movement". A centre is not moved by a batch without
-// rows that are nearest to it. Clusters may be empty at the end.
+// The queue is named "kmeans mini-batch". For every batch it reports the smoothed inertia per
+// unit of weight as "inertia", and the largest distance that a centre moved as "movement". A
+// batch moves only those centres to which at least one of its rows is assigned. Clusters may be
+// empty at the end.
 func TrainMiniBatch(points *engine.Dataset, p MiniBatchParams) *engine.Dataset {
 	p.MaxIter, p.BatchSize, p.Patience = cmp.Or(p.MaxIter, defaultBatches), cmp.Or(p.BatchSize, defaultBatchSize), cmp.Or(p.Patience, defaultPatience)
 	return trainBy("kmeans.TrainMiniBatch", points, p.Params, p.Validate(), false, func(b *engine.Builder, rows *engine.Dataset, in input, own Params) *engine.Dataset {
@@ -90,8 +91,8 @@ type batchesState struct {
 	Sums     []float64 // d sums and a weight for each centre, over all batches
 	Batches  int
 	Smoothed float64
-	Least    float64 // smallest value of Smoothed so far
-	Since    int     // number of batches since that value
+	Least    float64 // smallest value that Smoothed has had
+	Since    int     // number of batches since Smoothed had the value Least
 	Settled  bool
 }
 
@@ -159,7 +160,7 @@ func (t miniBatch) open(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// share returns the number of rows of a batch that come from a shard.
+// share returns the number of rows that are drawn from a shard for each batch.
 func (t miniBatch) share(state *batchesState, shard int) int {
 	all := state.Before[len(state.Before)-1]
 	upTo := func(s int) int { return int(math.Floor(float64(t.params.BatchSize) * (state.Before[s] / all))) }
@@ -221,16 +222,16 @@ func (t miniBatch) move(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// smooth includes the inertia of a batch in the smoothed inertia. A batch without weight does
-// not change it.
+// smooth updates the smoothed inertia with the inertia of a batch. A batch without weight does
+// not change the smoothed inertia.
 func (t miniBatch) smooth(state *batchesState, inertia, weight float64) {
 	state.Batches++
 	if weight == 0 {
 		return
 	}
 	inertia /= weight
-	// The batches of the last half pass over the rows have more weight than all batches before,
-	// as in scikit-learn.
+	// The batches of the last half pass over the rows have more weight than all earlier batches
+	// together, as in scikit-learn.
 	rate := min(2*float64(t.params.BatchSize)/(state.Before[len(state.Before)-1]+1), 1)
 	if state.Batches > 1 {
 		inertia = state.Smoothed + float64(rate*(inertia-state.Smoothed))
@@ -242,7 +243,8 @@ func (t miniBatch) smooth(state *batchesState, inertia, weight float64) {
 	}
 }
 
-// complete is the stop criterion of the queue: the centres have settled, or no longer improve.
+// complete is the stop criterion of the queue: the centres have settled, or the smoothed
+// inertia has not improved for Patience batches.
 func (t miniBatch) complete(ctx *comqueue.ComContext) (bool, error) {
 	state := batchState.Get(ctx)
 	return state.Settled || t.params.Patience > 0 && state.Since >= t.params.Patience, nil
@@ -255,8 +257,7 @@ func (t miniBatch) output(ctx *comqueue.ComContext) ([]centerRow, error) {
 	return found(centerRows(state.Centers, state.Dim), state.Batches, stopped), err
 }
 
-// found returns rows with the number of updates of the centres, and whether the centres have
-// settled.
+// found sets Updates and Settled in all rows, and returns rows.
 func found(rows []centerRow, updates int, settled bool) []centerRow {
 	for i := range rows {
 		rows[i].Updates, rows[i].Settled = int64(updates), settled

@@ -16,11 +16,11 @@ import (
 type Model struct {
 	// Centers has the centre of each cluster. The number of a cluster is its index.
 	Centers [][]float64
-	// Sizes has the total weight of the rows in each cluster, which is their number if rows
-	// have no weights.
+	// Sizes has the total weight of the rows in each cluster, which is the number of rows if
+	// there is no column of weights.
 	Sizes []float64
 	// Inertia is the sum, over the rows, of the weight times the squared distance to the
-	// nearest centre. For Cosine it is the sum of the weight times the distance.
+	// nearest centre. For Cosine the distance is not squared.
 	Inertia float64
 	// Iterations is the number of updates of the centres. After TrainMiniBatch it is the number
 	// of batches, after TrainBisecting the number of updates of all bisections.
@@ -56,7 +56,7 @@ type Superstep struct {
 	Movement float64 `json:"movement"`
 }
 
-// prepare lays the centres out for searches in its first call.
+// prepare makes the searchable form of the centres. Only the first call does this.
 func (m *Model) prepare() {
 	m.once.Do(func() {
 		flat := make([]float64, 0, len(m.Centers)*m.Dim)
@@ -71,11 +71,11 @@ func (m *Model) prepare() {
 }
 
 // Predict returns the cluster of a point and the distance to its centre. Of several centres at
-// the same distance it returns the one with the lowest number. It returns -1 and NaN if x does
-// not have Dim components, or if all its distances are NaN. With Cosine a point of zeros has
-// the distance 1 to every centre.
+// the same distance, Predict chooses the centre with the lowest number. It returns -1 and NaN
+// if x does not have Dim components, or if the distances from x to all centres are NaN. With
+// Cosine a point of zeros has the distance 1 to every centre.
 //
-// Only the first call allocates.
+// Only the first call allocates memory.
 func (m *Model) Predict(x []float64) (cluster int, distance float64) {
 	m.prepare()
 	if len(x) != m.Dim {
@@ -113,14 +113,14 @@ func (m *Model) Inputs() []model.Input {
 	return []model.Input{{Column: m.VectorCol, Type: kind}}
 }
 
-// Transform adds cluster and distance to points, as Predict does, in columns with the names
-// that are stored in the model.
+// Transform adds cluster and distance to points, as the function Predict does. The names of the
+// two columns are PredictionCol and DistanceCol.
 func (m *Model) Transform(points *engine.Dataset) *engine.Dataset {
 	return Predict(points, m.Dataset(model.BuilderOf("kmeans.Model.Transform", points)), PredictOptions{VectorCol: m.VectorCol, ClusterCol: m.PredictionCol, DistanceCol: m.DistanceCol})
 }
 
-// Bind returns a step that adds the cells of cluster and distance to single rows. A vector that
-// is null or not finite gives nulls.
+// Bind returns a step that adds the cells of cluster and distance to single rows. If the vector
+// is null or has a component that is not finite, both cells are null.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	at, err := l.Find(m.VectorCol)
 	if err != nil {
@@ -158,12 +158,12 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// Dataset returns the model as a dataset of the job, like the one that Train returns, so that a
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. So a
 // saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
-// ModelOf returns the model that was collected under a name from the dataset that
-// Train returned.
+// ModelOf returns a model from the result of a run. The dataset that Train returned must have
+// been collected under the given name.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }

@@ -153,7 +153,8 @@ func TestDamagedModels(t *testing.T) {
 	require.Equal(t, sample(), m)
 }
 
-// forged returns a file with a correct checksum whose content no model has.
+// forged returns a model's file with the given inputs, summary and payload, which may
+// contradict each other, and a correct checksum.
 func forged(t *testing.T, inputs, summary, payload string) []byte {
 	t.Helper()
 	var in []model.Input
@@ -309,8 +310,8 @@ func TestPredictingAllocatesNothingAndIsConcurrent(t *testing.T) {
 	}))
 }
 
-// TestNamesOfOutputs requires that the columns that a model adds can have other names, and that
-// the model keeps these names with every kind of training.
+// TestNamesOfOutputs requires, for every kind of training, that the columns that a model adds
+// have the names that the parameters set.
 func TestNamesOfOutputs(t *testing.T) {
 	m := iris(t)
 	p := kmeans.Params{VectorCol: "features", K: 2, PredictionCol: "group", DistanceCol: "far"}

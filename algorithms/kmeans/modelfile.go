@@ -24,8 +24,8 @@ import (
 //	  "dim": 2,                             components of points and centres
 //	  "centers": [[0.5, 1], [7, 2.25]],     one array of dim numbers per cluster
 //	  "sizes": [10, 20],                    weight of each cluster
-//	  "prediction_column": "group",         where it is not "cluster"
-//	  "distance_column": "far"              where it is not "distance"
+//	  "prediction_column": "group",         if the name is not "cluster"
+//	  "distance_column": "far"              if the name is not "distance"
 //	}
 
 const (
@@ -128,8 +128,8 @@ func (m *Model) check() error {
 }
 
 // Decode returns the model in a file that Encode wrote, in this version of the format or an
-// earlier one. It returns an error if the input is truncated or altered, of another kind or of
-// a newer version.
+// earlier one. It returns an error if text is truncated or altered, or has another kind or a
+// newer version.
 func Decode(text []byte) (*Model, error) {
 	var summary modelSummary
 	var payload modelPayload
@@ -155,8 +155,8 @@ func Decode(text []byte) (*Model, error) {
 	return model.Whole(m, m.check())
 }
 
-// Save writes the result of Encode and a newline to a file. The file is replaced atomically, by
-// renaming a temporary file: after a failure it is still the old one.
+// Save writes the result of Encode and a newline to path. A file at path is replaced
+// atomically, by renaming a temporary file: after a failure, path still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model from a file that Save wrote.

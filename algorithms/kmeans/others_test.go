@@ -30,7 +30,7 @@ var trainers = []trainer{
 	}},
 }
 
-// run trains and predicts the same rows.
+// run trains on m and predicts the rows of m.
 func (tr trainer) run(t testing.TB, m data, p kmeans.Params, options ...engine.Option) outcome {
 	t.Helper()
 	o, err := tr.try(t, m, p, options...)
@@ -100,9 +100,9 @@ func TestOthersAreAsGoodAsScikitLearn(t *testing.T) {
 	}
 }
 
-// TestOthersGiveTheSameBits requires that the sizes and the inertia in a model equal those of
-// predicting the training rows, and that the bits of the model depend on neither parallelism
-// nor batches.
+// TestOthersGiveTheSameBits requires that a model has the sizes and the inertia that
+// predictions for the training rows give, and that the bits of the model depend on neither
+// parallelism nor batches.
 func TestOthersGiveTheSameBits(t *testing.T) {
 	points := map[string]data{"iris": iris(t), "wild": wild(400, 3)}
 	sparse := wild(300, 6)
@@ -243,8 +243,8 @@ func TestOthersOnFewRows(t *testing.T) {
 	}
 }
 
-// TestBisectionIsTwoMeans requires that one bisection gives the result of k-means with two
-// centres, at its optimum.
+// TestBisectionIsTwoMeans requires that one bisection gives the optimal clusters of k-means
+// with two centres.
 func TestBisectionIsTwoMeans(t *testing.T) {
 	m := mixture(3, 500, 3, 2, 0.5)
 	o := trainers[1].run(t, m, kmeans.Params{K: 2, Tol: -1})

@@ -10,23 +10,24 @@ import (
 
 // This file implements k-means|| (Bahmani et al., Scalable k-means++, VLDB 2012). The first
 // superstep draws one row, with a probability in proportion to its weight, as the only
-// candidate. Each further superstep is a round: every row becomes a candidate with a
-// probability of Oversampling times the row's share of the cost. The cost is the weighted sum
-// of squared distances to the nearest candidate. The new candidates of all shards are gathered
-// in the order of shards and rows. After the rounds each candidate gets the weight of the rows
-// nearest to it, and subtask 0 clusters the candidates.
+// candidate. Each further superstep is a round. The cost of a row is its weight times its
+// squared distance to the nearest candidate. In a round, every row becomes a candidate with a
+// probability of Oversampling times the row's cost divided by the cost of all rows. The new
+// candidates of all shards are gathered in the order of shards and rows. After the rounds the
+// weight of a candidate is the total weight of the rows nearest to it, and subtask 0 clusters
+// the weighted candidates.
 
 // These are the keys of the queue's objects.
 var (
 	parallelState   = shared.Replicated("state", shared.Msgpack[*parallelInitState]())
 	parallelCosts   = shared.PerShard("costs", shared.Float64s()) // cost of each row per unit of weight
 	parallelNearest = shared.PerShard("nearest", shared.Int64s()) // nearest candidate of each row
-	// memberWeights has the weight of each candidate's rows. It is empty before the last
-	// superstep.
+	// memberWeights has, for each candidate, the total weight of the rows nearest to it. It is
+	// empty before the last superstep.
 	memberWeights   = shared.Replicated("membersAllReduce", shared.Float64s())
 	sampleCounts    = shared.Scratch[[]float64]("countsAllReduce")  // number of samples of each shard
 	sampleRows      = shared.Scratch[[]float64]("samplesAllReduce") // d values for each sample
-	parallelCost    = shared.Scratch[[]float64]("costAllReduce")    // one value
+	parallelCost    = shared.Scratch[[]float64]("costAllReduce")    // one value: the cost of all rows
 	parallelScratch = shared.Scratch[*parallelInitWork]("work")
 )
 
@@ -37,7 +38,7 @@ type parallelInitState struct {
 	Candidates []float64
 	Mass       []float64 // total weight of each shard
 	Cost       float64   // cost of all rows with the current candidates
-	Enough     bool      // there are enough candidates, so no round follows
+	Enough     bool      // whether there are enough candidates, so that no round follows
 }
 
 // parallelInitWork has what a subtask needs in addition to the state.
@@ -102,7 +103,7 @@ func (t parallelInit) open(ctx *comqueue.ComContext) error {
 		if !parallelCosts.Has(ctx, shard) {
 			costs := make([]float64, open.at(shard).n)
 			for i := range costs {
-				costs[i] = math.Inf(1) // there is no candidate yet; every candidate is nearer
+				costs[i] = math.Inf(1) // there is no candidate yet, so every candidate will be nearer
 			}
 			parallelCosts.Put(ctx, shard, costs)
 			parallelNearest.Put(ctx, shard, make([]int64, len(costs)))
@@ -141,7 +142,7 @@ func (t parallelInit) sample(ctx *comqueue.ComContext, shard int, out []float64)
 	return nil
 }
 
-// count makes a buffer for the samples of all shards.
+// count allocates the buffer for the samples of all shards.
 func (t parallelInit) count(ctx *comqueue.ComContext) error {
 	resize(ctx, sampleRows, int(sum(sampleCounts.Get(ctx)))*parallelState.Get(ctx).Dim)
 	return nil
@@ -197,7 +198,7 @@ func (t parallelInit) cost(ctx *comqueue.ComContext, shard int, out []float64) e
 	return nil
 }
 
-// checkEnough decides whether there are enough candidates.
+// checkEnough decides whether there are enough candidates, so that no further round is needed.
 func (t parallelInit) checkEnough(ctx *comqueue.ComContext) error {
 	state := parallelState.Get(ctx)
 	state.Cost = parallelCost.Get(ctx)[0]
@@ -216,8 +217,8 @@ func (t parallelInit) checkEnough(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// weigh adds the weight of each row to its nearest candidate, as soon as there are enough
-// candidates.
+// weigh adds the weight of each row of a shard to the weight of its nearest candidate. It does
+// nothing until there are enough candidates.
 func (t parallelInit) weigh(ctx *comqueue.ComContext, shard int, out []float64) error {
 	if len(out) == 0 {
 		return nil

@@ -14,12 +14,12 @@ import (
 // Params are the parameters of Train. The zero value of each field except VectorCol and K means
 // its default.
 type Params struct {
-	// VectorCol names the column of the points: dense vectors (as operators.Vectorize makes
-	// them) or sparse ones. Required.
+	// VectorCol names the column of the points. It has dense vectors, as operators.Vectorize
+	// makes them, or sparse vectors. VectorCol is required.
 	VectorCol string
 	// K is the number of clusters, at least 1 and at most the number of distinct points. Points
-	// that are less than about 1e-160 apart count as one point, because the squares of such
-	// distances are 0. K is required, except with Given, for which 0 means the number of
+	// that are less than about 1e-160 apart are treated as one point, because the squares of
+	// such distances are 0. K is required, except with Given, for which 0 means the number of
 	// Centers.
 	K int
 	// MaxIter is the largest number of times the centres are updated; 0 means 100.
@@ -41,8 +41,8 @@ type Params struct {
 	// Distance is the measure of distance; the zero value is Euclidean.
 	Distance Distance
 	// WeightCol names a column of row weights, numbers of 0 or more. If it is empty, every row
-	// has the weight 1. A row of weight 2 counts as two rows. A row of weight 0 gets a cluster
-	// but does not influence the centres.
+	// has the weight 1. A row of weight 2 has the effect of two rows. A row of weight 0 gets a
+	// cluster but does not influence the centres.
 	WeightCol string
 	// PredictionCol and DistanceCol name the columns that the model adds; empty means
 	// "cluster" and "distance".
@@ -110,7 +110,7 @@ func (p Params) problems() []error {
 	return errs
 }
 
-// validateCenters checks Centers, up to the first error. It does not need the data for this.
+// validateCenters reports to bad the first error in Centers that can be found without the data.
 func (p Params) validateCenters(bad func(format string, a ...any)) {
 	switch {
 	case p.Init != Given && p.Centers == nil:
@@ -166,7 +166,7 @@ const (
 	// candidates so far. It takes InitSteps+1 passes over the data.
 	KMeansParallel Init = iota
 	// Random draws K distinct rows; every row of positive weight has the same probability. It
-	// is the fastest way, and often leads to a worse optimum.
+	// is the fastest way, but the result often has a larger inertia than after the other ways.
 	Random
 	// KMeansPlusPlus chooses one row after the other. Each time it chooses the best of 2+⌊ln K⌋
 	// trials (greedy k-means++, Arthur and Vassilvitskii, SODA 2007). A trial draws a row with
@@ -223,10 +223,10 @@ const (
 	// Single stores dense rows as float32 and computes distances in float32. It takes half the
 	// memory, and computes more distances per second. It requires Euclidean distance. Columns
 	// of type vector32 are not copied. Sums are float64, and centres are rounded to float32
-	// after each update. A squared distance has a relative error of at most (d+2)·2⁻²⁴ for d
-	// components, and so does the inertia. If the distances of a row to its two nearest centres
-	// differ by less than this error, the row may be assigned to either. Models always predict
-	// in float64.
+	// after each update. For d components, squared distances and the inertia have a relative
+	// error of at most (d+2)·2⁻²⁴. If the distances of a row to its two nearest centres differ
+	// by less than this error, the row may be assigned to either of the two. Models always
+	// predict in float64.
 	Single
 )
 

@@ -18,14 +18,14 @@ func TestLocateWalksTheCosts(t *testing.T) {
 	costs := []float64{0, 2, 0, 3, 1, 0}
 	for target, want := range map[float64]place{
 		0: {1, 0}, 1.5: {1, 1.5}, 2: {3, 0}, 4.75: {3, 2.75}, 5: {4, 0}, 5.5: {4, 0.5},
-		6: {4, math.Inf(1)}, 7: {4, math.Inf(1)}, // rounding has carried the target beyond the sum of the costs
+		6: {4, math.Inf(1)}, 7: {4, math.Inf(1)}, // by rounding errors, a target may exceed the sum of the costs
 	} {
-		require.Equal(t, want, locate(costs, target), "target %v", target)
+		require.Equal(t, want, locate(costs, target), "the place of the target %v is wrong", target)
 	}
 	b := &block{n: 4, w: []float64{0, 2, 1, 1}}
 	rows := []float64{math.Inf(1), 1, 0, 4} // costs 0, 2, 0, 4: a row without weight is never drawn
 	for rest, want := range map[float64]int{0: 1, 1.9: 1, 2: 3, 5.9: 3, 6: 3, math.Inf(1): 3} {
-		require.Equal(t, want, place{0, rest}.row(b, rows), "rest %v", rest)
+		require.Equal(t, want, place{0, rest}.row(b, rows), "the row for the rest %v is wrong", rest)
 	}
 }
 
@@ -101,8 +101,8 @@ func requireCodec[T any](t *testing.T, want T) {
 	require.Equal(t, want, got)
 }
 
-// TestRowsByLeaf requires that the rows of a leaf are adjacent and in ascending order, as they
-// are after dividing leaves.
+// TestRowsByLeaf requires that listByLeaf makes the rows of each leaf adjacent and ascending,
+// as they are after leaves have been divided.
 func TestRowsByLeaf(t *testing.T) {
 	order, span := listByLeaf([]int64{1, 0, 2, 1, 1, 0}, 4, 5)
 	require.Equal(t, []int32{1, 5, 0, 3, 4, 2}, order)

@@ -10,12 +10,12 @@ import (
 )
 
 // Greedy k-means++ chooses one centre per superstep. All subtasks draw the same trials. A trial
-// is a row that is drawn with a probability in proportion to its cost: its weight times what it
-// adds to the objective with the centres so far. To draw a trial, a random number between 0 and
-// the total cost is compared with the running sum of the costs. All subtasks find the shard in
-// this way, and the owner of the shard finds the row. For each trial, the cost that would
-// remain with the trial as a centre is computed in each shard. The trial with the smallest
-// total becomes a centre.
+// is a row that is drawn with a probability in proportion to its cost. The cost of a row is
+// what it adds to the inertia with the centres so far. To draw a trial, a random number between
+// 0 and the total cost is compared with the running sum of the costs. All subtasks find the
+// shard of the trial in this way, and the subtask that owns the shard finds the row. For each
+// trial, each shard computes the cost that its rows would have if the trial were a centre. The
+// trial with the smallest total cost becomes a centre.
 
 // These are the keys of the queue's objects.
 var (
@@ -40,8 +40,8 @@ type plusPlusWork struct {
 	search []*searcher // a searcher for each trial
 }
 
-// place identifies a drawn row: the row of shard at which the running sum of the costs of the
-// shard's rows exceeds rest.
+// place identifies a drawn row. It is the first row of shard at which the running sum of the
+// costs of the shard's rows exceeds rest.
 type place struct {
 	shard int
 	rest  float64
@@ -83,7 +83,8 @@ func (t plusPlus) trials(state *plusPlusState) int {
 	return localTrials(t.params.K)
 }
 
-// localTrials returns the number of trials that Arthur and Vassilvitskii's own code uses.
+// localTrials returns the number of trials for each of k centres. It is the number in the code
+// of Arthur and Vassilvitskii.
 func localTrials(k int) int { return 2 + int(kernel.Log(float64(k))) }
 
 // draw opens the shards, once, and draws the trials of this superstep.
@@ -120,7 +121,7 @@ func (t plusPlus) open(ctx *comqueue.ComContext) error {
 		if err != nil {
 			return err
 		}
-		// As long as there are no centres, the cost of a row is its weight.
+		// While there are no centres, the cost of a row is its weight.
 		plusState.Put(ctx, &plusPlusState{Dim: dim, Shards: mass, Centers: make([]float64, 0, t.params.K*dim)})
 	}
 	state := plusState.Get(ctx)
@@ -155,9 +156,10 @@ func sum(values []float64) float64 {
 	return total
 }
 
-// locate returns the place of target, a number from 0 up to the sum of the costs. Its shard is
-// the first i for which the sum of the costs up to i exceeds target. If rounding carries target
-// beyond the sum of all costs, the place is the end of the last shard whose cost is above 0.
+// locate returns the place of target, which is a number from 0 up to the sum of costs. costs[i]
+// is the cost of shard i. The place's shard is the first i for which costs[0]+…+costs[i]
+// exceeds target. If target is not below the sum of all costs, because of rounding errors, the
+// place is the end of the last shard whose cost is above 0.
 func locate(costs []float64, target float64) place {
 	last := place{0, math.Inf(1)}
 	for i, cost := range costs {
@@ -172,7 +174,8 @@ func locate(costs []float64, target float64) place {
 	return last
 }
 
-// row returns the row of a block to which a place belongs. costs are per unit of weight.
+// row returns the number of the row that p identifies in the block b. costs are the costs of
+// the rows per unit of weight.
 func (p place) row(b *block, costs []float64) int {
 	target, last := p.rest, 0
 	for i, cost := range costs {
@@ -187,7 +190,7 @@ func (p place) row(b *block, costs []float64) int {
 	return last
 }
 
-// gather writes the trials that are rows of a shard to their slots.
+// gather writes the rows of a shard that are trials to their slots.
 func (t plusPlus) gather(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, d := plusScratch.Get(ctx), plusState.Get(ctx).Dim
 	for i, p := range w.trials {
@@ -209,8 +212,8 @@ func (t plusPlus) setTrials(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// try writes, for each trial, the cost of the shard that would remain with the trial as a
-// centre.
+// try writes, for each trial, the cost that the rows of the shard would have if the trial were
+// a centre.
 func (t plusPlus) try(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w, all := plusScratch.Get(ctx), plusCosts.Get(ctx, shard)
 	first := len(plusState.Get(ctx).Centers) == 0

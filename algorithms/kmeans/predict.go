@@ -28,20 +28,20 @@ type PredictOptions struct {
 	// DistanceCol names the new float64 column of distances to the cluster's centre;
 	// empty means "distance".
 	DistanceCol string
-	// NonFinite is the policy for rows whose vector contains a NaN or an infinity: Refuse ends
-	// the run with an error, and Skip gives them null. A null vector gives null with both
-	// policies.
+	// NonFinite is the policy for rows whose vector contains a NaN or an infinity. Refuse ends
+	// the run with an error. With Skip, cluster and distance of such a row are null. For a null
+	// vector, they are null with both policies.
 	NonFinite NonFinite
 }
 
-// clusterName and distanceName return the name of an added column: named, or the default if
-// named is empty.
+// clusterName and distanceName return the name of an added column. It is named, or the default
+// name if named is empty.
 func clusterName(named string) string  { return cmp.Or(named, "cluster") }
 func distanceName(named string) string { return cmp.Or(named, "distance") }
 
-// Predict adds to each row of points its cluster in a model and the distance to the cluster's
+// Predict adds two columns to points: the cluster of each row and the distance to the cluster's
 // centre. Both equal the results of Model.Predict. trained is a dataset of one row with the
-// model, from Train or Model.Dataset. Rows stay in their shards and in their order.
+// model, which Train or Model.Dataset returned. Rows stay in their shards and in their order.
 func Predict(points, trained *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "kmeans.Predict"
 	b := model.BuilderOf(op, points)
@@ -158,7 +158,8 @@ func (p *predictor) compute(c *engine.Context, first int, in engine.Batch) ([]co
 	return arrowrows.Values([]arrow.Array{clusters.NewArray(), distances.NewArray()}), nil
 }
 
-// assign finds the clusters of a batch. It sets valid for the rows that have a cluster.
+// assign writes the cluster of each row of a batch to near and the distance to dist. It sets
+// valid for the rows that have a cluster.
 func (p *predictor) assign(vectors arrow.Array, near []int32, dist []float64, valid []bool) error {
 	p.model.prepare()
 	// If no vector is null and all have Dim components, the kernels process the whole batch.
@@ -210,8 +211,8 @@ func (p *predictor) assignRows(column arrow.Array, near []int32, dist []float64,
 	return nil
 }
 
-// checkFinite refuses rows that contain a NaN or an infinity. With Skip it instead marks them
-// as rows without a cluster.
+// checkFinite returns an error for rows that contain a NaN or an infinity. With Skip it instead
+// marks these rows as rows without a cluster.
 func (p *predictor) checkFinite(vectors arrow.Array, valid []bool) error {
 	for at := 0; at < len(valid); {
 		row, component, bad := batch.FirstNonFinite(vectors, at)

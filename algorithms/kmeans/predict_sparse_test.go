@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestSparseRowsFarFromTheOrigin requires that the same rows give the same model in dense and
-// sparse form, also if they are much farther from the origin than from each other.
+// TestSparseRowsFarFromTheOrigin requires that rows that are much farther from the origin than
+// from each other give the same model in dense and sparse form.
 func TestSparseRowsFarFromTheOrigin(t *testing.T) {
 	type dense struct {
 		X []float64 `column:"x,dim=2"`
@@ -50,13 +50,14 @@ func TestSparseRowsFarFromTheOrigin(t *testing.T) {
 		require.InEpsilon(t, want.Inertia, got.Inertia, 1e-9)
 		require.Equal(t, want.Centers, got.Centers)
 		near, dist := got.PredictSparse([]int32{1, 0}, []float64{1, offset})
-		require.Equal(t, -1, near, "indices out of order")
+		require.Equal(t, -1, near, "PredictSparse must return -1 for indices that are not in order")
 		require.True(t, math.IsNaN(dist))
 	}
 }
 
-// TestSparseIndicesThatAreRefused requires that training and predicting refuse invalid indices,
-// such as every reader refuses. No other code checks the batches that a user's operator makes.
+// TestSparseIndicesThatAreRefused requires that training and predicting refuse invalid indices.
+// Readers of files refuse such indices, but the batches of a user's operator have not been
+// checked before.
 func TestSparseIndicesThatAreRefused(t *testing.T) {
 	dt, err := batch.SparseType(4)
 	require.NoError(t, err)
@@ -99,7 +100,7 @@ func TestSparseIndicesThatAreRefused(t *testing.T) {
 	}
 }
 
-// damage emits its own batch for each batch that it gets.
+// damage is an operator that emits the record batch in place of each batch of its input.
 type damage struct{ batch arrow.Record }
 
 func (damage) Open(*engine.Context) error                         { return nil }

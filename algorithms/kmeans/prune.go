@@ -10,7 +10,7 @@ import (
 // to centres that bounds rule out. Its results have the same bits as if every distance were
 // computed; see bounds.go. It always computes the distance of a row to its own centre, which
 // the inertia needs. A pruner belongs to one goroutine. The caller stores the bounds of each
-// shard, and may replace them by zeros, which mean that nothing is known, before any superstep.
+// shard. Before any superstep it may replace bounds by zeros, which mean that nothing is known.
 type pruner[T kernel.Float] struct {
 	k, d    int
 	limits  limits
@@ -24,16 +24,17 @@ type pruner[T kernel.Float] struct {
 	epoch   int                 // number of times that the groups were made
 	keep    bool                // whether there is memory for bounds
 
-	// every searches all centres without bounds, with the same bits. This is faster if bounds
-	// rule out few centres, for example while centres still move far.
+	// every searches all centres without bounds, and its results have the same bits. It is
+	// faster than bounds if bounds rule out few centres, for example while centres still move
+	// far.
 	every   *kernel.Assigner[T]
 	bounded bool // whether this superstep uses bounds
 	fresh   bool // whether this superstep is the first that uses the current bounds
 	pause   int  // number of supersteps until bounds are considered again
-	wait    int  // length of the next pause, if bounds do not save time then
-	sample  []T  // some of the rows
-	asked   int  // number of rows since set that were beyond the reach of their centre
-	pend    int  // number of groups that had to be searched for these rows
+	wait    int  // length of the next pause, if the next test finds that bounds do not save time
+	sample  []T  // some of the rows, by which worthIt decides
+	asked   int  // number of rows since the last call of set that were beyond the reach of their centre
+	pend    int  // number of groups that were searched for the rows that asked counts, over all these rows
 
 	first   []int32 // index in near.member of the first centre of each group
 	ordered []T     // centres in the order of groups
@@ -75,7 +76,7 @@ func newPruner[T kernel.Float](k, d, groups int) *pruner[T] {
 	return p
 }
 
-// newBounds returns bounds for n rows, about which nothing is known yet.
+// newBounds returns bounds for n rows. They are zeros, which mean that nothing is known.
 func (p *pruner[T]) newBounds(n int) *bounds {
 	if !p.keep {
 		return &bounds{}
@@ -139,20 +140,20 @@ func (p *pruner[T]) farthestMove(g int) (most float64) {
 
 // These constants give the measured cost of a superstep for a row that is beyond the reach of
 // its centre, in units of kernel.Assigner.Effort. With bounds a row costs askCost for each
-// group. A group that is searched costs searchCost more, and searchTimes for each component of
-// its centres, because it is searched for one row at a time. Work that is also needed without
-// bounds is not included.
+// group. In addition, each search of a group costs searchCost, plus searchTimes for each
+// component of the group's centres; searchTimes is above 1 because a group is searched for one
+// row at a time. Work that is also needed without bounds is not included.
 const (
 	askCost     = 24
 	searchCost  = 900
 	searchTimes = 2
-	// gain is the share of the cost of searching all centres below which the expected cost with
-	// bounds must be before bounds are introduced.
+	// Bounds are introduced if the expected cost with bounds is less than gain times the cost
+	// of searching all centres.
 	gain = 0.5
 )
 
-// cost returns the cost of the given number of rows with bounds. searched is the number of
-// groups that are searched for all these rows together.
+// cost returns the cost of the given number of rows with bounds. searched is the sum, over
+// these rows, of the number of groups that are searched.
 func (p *pruner[T]) cost(rows, searched int) float64 {
 	groups := len(p.part)
 	one := float64(searchTimes*p.k*p.d)/float64(groups) + searchCost
@@ -169,8 +170,9 @@ func (p *pruner[T]) expensive() bool {
 }
 
 // worthIt reports whether bounds that are computed in this superstep are likely to rule out
-// enough centres in the next one. It tries this on a sample of rows, and assumes that the
-// centres move as they did in the last update. The result affects only speed.
+// enough centres in the next one. It counts how many groups bounds would rule out for a sample
+// of rows, and assumes that the next moves of the centres are as long as the last ones. The
+// result affects only speed.
 func (p *pruner[T]) worthIt() bool {
 	rows := len(p.sample) / p.d
 	if rows == 0 {
@@ -205,9 +207,10 @@ func (p *pruner[T]) worthIt() bool {
 	return p.cost(asked, searched) < gain*p.costOfEvery(asked)
 }
 
-// accumulate assigns the n rows of x, adds them to sums, and returns their inertia. The results
-// have the same bits as those of kernel.Assigner.Accumulate. On entry near has the assignment
-// of the previous superstep; on return it has the new one.
+// accumulate assigns the n rows of x to their nearest centres, adds them to sums, and returns
+// their inertia. The results have the same bits as the results of kernel.Assigner.Accumulate.
+// On entry, near has each row's centre in the previous superstep. On return, near has each
+// row's nearest centre.
 func (p *pruner[T]) accumulate(x []T, n int, w []float64, near []int32, b *bounds, sums []float64) float64 {
 	if !p.bounded {
 		return p.every.Accumulate(x, n, w, near, sums, 0)
@@ -271,13 +274,14 @@ func (p *pruner[T]) assign(x []T, near []int32, b *bounds, lo int) {
 	}
 }
 
-// own computes the squared distance of each row of a chunk to its centre.
+// own computes the squared distance of each row of a chunk to its own centre, and writes it to
+// p.key.
 func (p *pruner[T]) own(x []T, near []int32) {
 	kernel.OwnDistances(x, len(near), p.d, p.centers, near, p.key)
 }
 
-// search looks in the pending groups for a centre that is nearer to row x than its current
-// centre a, whose squared distance is key. It stores new bounds for the searched groups in
+// search looks in the pending groups for a centre that is nearer to the row x than its current
+// centre a. key is the squared distance to a. It stores new bounds for the searched groups in
 // kept, and returns the nearest centre with its squared distance.
 func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int32) (int32, T) {
 	groups := len(p.part)
@@ -290,8 +294,8 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 		}
 	}
 	best, arg := math.Float64bits(float64(key)), a
-	// home is the group of arg, or −1. If it is set, second is the smallest distance of the
-	// other centres of that group.
+	// home is the group in which the search found arg, or −1 while arg is a. If home is not −1,
+	// second is the smallest squared distance of the other centres of home.
 	home, second := int32(-1), uint64(0)
 	for _, g := range pending {
 		from, to := p.first[g], p.first[g+1]
@@ -309,7 +313,8 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 		}
 	}
 	if home >= 0 {
-		// A group with one centre has no other centre. This is treated as an infinite distance.
+		// If the group has only one centre, there are no other centres. second is then treated
+		// as an infinite distance.
 		kept[home] = p.limits.keeps(math.Float64frombits(min(second, infinity)), p.drift[home])
 	}
 	if arg != a {
@@ -319,8 +324,8 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 	return arg, T(math.Float64frombits(best))
 }
 
-// leastOf returns the bits of the smallest number in out. No number may be negative. As
-// integers, the bits have the same order as the numbers, and the smallest is found without
+// leastOf returns the bits of the smallest number in out. No number may be negative. The bits,
+// compared as integers, have the same order as the numbers, and the smallest is found without
 // branches.
 func leastOf[T kernel.Float](out []T) uint64 {
 	if len(out) != 8 {
@@ -336,8 +341,8 @@ func leastOf[T kernel.Float](out []T) uint64 {
 		min(min(math.Float64bits(float64(o[4])), math.Float64bits(float64(o[5]))), min(math.Float64bits(float64(o[6])), math.Float64bits(float64(o[7])))))
 }
 
-// twoLeast returns the index of the smallest number in out (of equal ones, the first) and the
-// bits of the smallest of the other numbers.
+// twoLeast returns the index at of the smallest number in out, which is the first of equal
+// numbers. second has the bits of the smallest of the other numbers.
 func twoLeast[T kernel.Float](out []T) (at int, second uint64) {
 	least, second := math.Float64bits(float64(out[0])), uint64(math.MaxUint64)
 	for l, v := range out[1:] {

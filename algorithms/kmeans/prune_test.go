@@ -89,7 +89,7 @@ func TestPrunedIsUnpruned(t *testing.T) {
 			copy(centers[a*d:(a+1)*d], x[a*d:(a+1)*d])
 		}
 		p := newPruner[float64](k, d, groups)
-		if rapid.Bool().Draw(t, "switches") { // switch between using bounds and not using them
+		if rapid.Bool().Draw(t, "switches") { // switches between using bounds and not using them
 			p.sample = x[:(n+1)/2*d]
 		}
 		all := kernel.NewCenters(k, d)
@@ -97,7 +97,7 @@ func TestPrunedIsUnpruned(t *testing.T) {
 		low := p.newBounds(n)
 		sums, wantSums := make([]float64, k*(d+1)), make([]float64, k*(d+1))
 		for range rapid.IntRange(1, 8).Draw(t, "supersteps") {
-			if rapid.IntRange(0, 9).Draw(t, "resume") == 0 { // the pruner and the bounds are new, as after resuming
+			if rapid.IntRange(0, 9).Draw(t, "resume") == 0 { // replaces the pruner and the bounds by new ones, as after resuming
 				p, low = newPruner[float64](k, d, groups), p.newBounds(n)
 				clear(near)
 			}
@@ -119,8 +119,8 @@ func TestPrunedIsUnpruned(t *testing.T) {
 	require.Positive(t, pruned)
 }
 
-// TestPrunedIsUnprunedInSinglePrecision requires the same in single precision, compared with a
-// simple loop.
+// TestPrunedIsUnprunedInSinglePrecision requires that assignments, sums and inertia in single
+// precision have the same bits as those of a simple loop over all centres.
 func TestPrunedIsUnprunedInSinglePrecision(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, d, k := rapid.IntRange(1, 50).Draw(t, "n"), rapid.IntRange(1, 9).Draw(t, "d"), rapid.IntRange(1, 20).Draw(t, "k")
@@ -188,7 +188,7 @@ func requireBits(t require.TestingT, want, got []float64) {
 // requireBounds requires that the computed distance of each centre of a group, except the row's
 // own centre, is at least the bound of the group.
 func requireBounds(t require.TestingT, p *pruner[float64], x []float64, near []int32, b *bounds) {
-	if !p.bounded { // no bounds are used, and the next ones will be new
+	if !p.bounded { // bounds are not used, and before they are used again they are computed anew
 		return
 	}
 	for i, a := range near {
@@ -199,13 +199,13 @@ func requireBounds(t require.TestingT, p *pruner[float64], x []float64, near []i
 				continue
 			}
 			to := kernel.SquaredDistance(x[i*p.d:(i+1)*p.d], p.centers[c*p.d:(c+1)*p.d])
-			require.GreaterOrEqual(t, math.Sqrt(to), left*(1-p.limits.slack), "row %d, centre %d", i, c)
+			require.GreaterOrEqual(t, math.Sqrt(to), left*(1-p.limits.slack), "the distance of row %d to centre %d must be at least the bound", i, c)
 		}
 	}
 }
 
-// skipped returns the number of groups that the current bounds rule out, for rows that kept
-// their centre.
+// skipped returns the number of bounds in b that are above 0 after the drift of their group is
+// subtracted. Only such bounds can rule out a group. before has one element for each row of b.
 func (p *pruner[T]) skipped(before []int32, b *bounds) (n int) {
 	groups := len(p.part)
 	for i := range before {
@@ -218,8 +218,9 @@ func (p *pruner[T]) skipped(before []int32, b *bounds) (n int) {
 	return n
 }
 
-// TestTiesAreNotPruned would fail if a bound were too high by one rounding error: the rows are
-// exactly between two centres, and the centres move by the smallest possible steps.
+// TestTiesAreNotPruned requires that a row exactly between two centres gets the right centre
+// while the centres move by the smallest possible steps. It would fail if a bound were too high
+// by one rounding error.
 func TestTiesAreNotPruned(t *testing.T) {
 	for _, at := range []float64{0, 1, 1e8, 1e-8} {
 		for _, gap := range []float64{1, 3, 0.1} {
@@ -235,7 +236,7 @@ func TestTiesAreNotPruned(t *testing.T) {
 					sums := make([]float64, 4)
 					p.accumulate(x, 1, nil, near, low, sums)
 					everyDistance(all, x, 1, 1, nil, want, make([]float64, 4))
-					require.Equal(t, want, near, "step %d", step)
+					require.Equal(t, want, near, "at step %d, the row must get the centre that a search over all centres finds", step)
 					if step%3 == 0 {
 						left = math.Nextafter(left, right)
 					} else if step%3 == 1 {

@@ -9,9 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestPrunedTrainings requires that whole trainings, in which each subtask decides by its own
-// rows when to use bounds, have the same bits at any parallelism. Centres, sizes and inertia
-// must equal those of textbook k-means.
+// TestPrunedTrainings requires that whole trainings have the same bits at any parallelism,
+// although each subtask decides by its own rows when to use bounds. Centres, sizes and inertia
+// must equal the results of textbook k-means.
 func TestPrunedTrainings(t *testing.T) {
 	m := mixture(41, 6000, 8, 24, 0.3)
 	var first [][]float64

@@ -11,8 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// mixture returns n points with a normal spread around some centres, which are uniform in a
-// cube with sides of 10. The points depend only on the arguments.
+// mixture returns n points of d components. They have normal distributions with the standard
+// deviation spread around the given number of centres. The centres are uniform in a cube with
+// sides of 10. The points depend only on the arguments.
 func mixture(seed uint64, n, d, centers int, spread float64) data {
 	center := sharding.NewRandom(seed, "mixture centers", 0, 0)
 	means := make([]float64, centers*d)

@@ -11,9 +11,9 @@ import (
 )
 
 // Random initialisation draws a random number for every row, and takes the distinct rows with
-// the smallest numbers. Each superstep gathers, from every shard, the rows with the smallest
-// numbers that differ from all rows taken so far. So each superstep finds at least one more
-// row, and usually all missing rows.
+// the smallest numbers. Each superstep gathers rows from every shard: of the rows that differ
+// from all rows taken so far, those with the smallest random numbers. So each superstep finds
+// at least one more row, and usually all missing rows.
 
 // These are the keys of the queue's objects.
 var (
@@ -108,7 +108,7 @@ func (in input) measure(ctx *comqueue.ComContext, shard int, out []float64) erro
 }
 
 // measured returns the weight of each shard and the dimension of the rows, or an error if there
-// is nothing to cluster.
+// are no rows, no components or no positive weights.
 func (p Params) measured(slots []float64) (mass []float64, dim int, err error) {
 	var rows, total float64
 	for i := 0; i < len(slots); i += massSize {
@@ -189,7 +189,8 @@ func (t randomInit) findSmallest(ctx *comqueue.ComContext, shard int, out []floa
 	return nil
 }
 
-// keepSmallest adds p to a heap of the m smallest picks, with the largest of them on top.
+// keepSmallest adds p to a heap and returns the heap. The heap has the m smallest picks that
+// were added to it, with the largest of them on top.
 func keepSmallest(heap []pick, m int, p pick) []pick {
 	if len(heap) < m {
 		heap = append(heap, p)
@@ -246,14 +247,14 @@ func (t randomInit) gather(ctx *comqueue.ComContext, shard int, out []float64) e
 	return nil
 }
 
-// take adds the gathered rows that differ from all rows taken before.
+// take adds the gathered rows that differ from all rows taken so far to the rows taken.
 func (t randomInit) take(ctx *comqueue.ComContext) error {
 	randomTaken.Put(ctx, addDistinct(t.in, randomTaken.Get(ctx), randomRows.Get(ctx), randomDim.Get(ctx)))
 	return nil
 }
 
-// addDistinct appends to taken those rows of more that differ from all rows before them. A row
-// has d values.
+// addDistinct returns taken with rows of more appended, except those that equal a row of taken
+// or an earlier row of more. A row has d values.
 func addDistinct(in input, taken, more []float64, d int) []float64 {
 	search := newSearcher(input{layout: rows.DenseRows, cosine: in.cosine}, 1, d)
 	near, cost := make([]int32, chunkRows), make([]float64, chunkRows)

@@ -2,20 +2,21 @@ package kmeans
 
 import "github.com/superstep-ml/superstep/comqueue"
 
-// Clusters without weight get the rows that are farthest from their own centre, as in
-// scikit-learn: the empty cluster with the lowest number gets the farthest row, and so on. Rows
-// at the same distance are ordered by shard and then by their position in the shard. The rows
-// are found by two gathers, each as a sum over shards: each shard writes only to its own slots
-// of a buffer and leaves zeros elsewhere, so that the sum contains the exact values of all
-// slots. If no cluster is empty, the buffers have the length 0.
+// Clusters without weight get the rows that are farthest from the centres to which they are
+// assigned, as in scikit-learn: the empty cluster with the lowest number gets the farthest row,
+// the next empty cluster the second farthest row, and so on. Rows at the same distance are
+// ordered by shard and then by their position in the shard. The rows are found by two gathers,
+// which are computed as sums over shards. Each shard writes only to its own slots of a buffer
+// and leaves zeros elsewhere, so the sum contains the exact values of all slots. If no cluster
+// is empty, the buffers have the length 0.
 
 // farRow is a row that is far from its centre.
 type farRow struct {
 	shard, row int
-	cost       float64 // what the row adds to the objective per unit of weight
+	cost       float64 // what the row adds to the inertia per unit of weight
 }
 
-// farSize is the size of a slot for a farRow, which has the number of the row plus 1, and the
+// farSize is the number of values in a slot for a farRow: the number of the row plus 1, and the
 // cost. A slot of zeros is unused.
 const farSize = 2
 
@@ -48,8 +49,8 @@ func insert(list []farRow, n int, r farRow) []farRow {
 	return list
 }
 
-// findFarthest writes the farthest rows of a shard to its slots, as many as there are empty
-// clusters. Rows that equal their centre and rows without weight are not used.
+// findFarthest writes the farthest rows of a shard to its slots, at most as many rows as there
+// are empty clusters. Rows that equal their centre and rows without weight are not used.
 func (t lloyd) findFarthest(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := lloydScratch.Get(ctx)
 	e := len(w.empty)
@@ -93,8 +94,8 @@ func (t lloyd) chooseReseeds(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// gatherReseeds writes the chosen rows to their slots: d components, the weight, and the
-// cluster to which the row is assigned.
+// gatherReseeds writes the chosen rows of a shard to their slots. A slot has the d components
+// of the row, its weight, and the cluster to which the row is assigned.
 func (t lloyd) gatherReseeds(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := lloydScratch.Get(ctx)
 	d := len(w.next) / t.params.K
@@ -110,8 +111,9 @@ func (t lloyd) gatherReseeds(ctx *comqueue.ComContext, shard int, out []float64)
 	return nil
 }
 
-// applyReseeds moves each chosen row, in the sums, from its cluster to an empty one. If the old
-// cluster would be empty without the row, the row also stays in the sums of the old cluster.
+// applyReseeds changes the sums: it moves each chosen row from the sums of its cluster to the
+// sums of an empty cluster. If the old cluster would be empty without the row, the row also
+// stays in the sums of the old cluster.
 func (t lloyd) applyReseeds(w *lloydWork, rows, sums []float64) {
 	d := len(w.next) / t.params.K
 	for i := range w.chosen {

@@ -2,8 +2,8 @@ package kmeans
 
 // With Single precision, rows, centres and distances are float32, and sums are float64. A
 // squared distance is a sum of d rounded squares of rounded differences in increasing feature
-// order, so that its relative error is at most (d+2)·2⁻²⁴; its root enters the inertia in
-// float64.
+// order. So its relative error is at most (d+2)·2⁻²⁴. The inertia is computed in float64, from
+// the root of each squared distance.
 
 // roundSingle rounds values to float32 in place. It reports whether all of them are in the
 // range of float32.

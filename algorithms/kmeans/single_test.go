@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestSinglePrecisionIsAccurate requires that the result in single precision equals that in
-// double precision, up to the rounding of float32. The inertia may have the error of at most
-// d+2 such roundings.
+// TestSinglePrecisionIsAccurate requires that the result in single precision equals the result
+// in double precision, up to the rounding of float32. The relative error of the inertia may be
+// at most the error of d+2 roundings to float32.
 func TestSinglePrecisionIsAccurate(t *testing.T) {
 	m := mixture(17, 3000, 6, 5, 0.4)
 	for i, v := range m.x {

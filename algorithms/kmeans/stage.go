@@ -20,7 +20,7 @@ func (p Params) Kind() string { return modelKind }
 // Fit calls Train.
 func (p Params) Fit(points *engine.Dataset) *engine.Dataset { return Train(points, p) }
 
-// Apply adds cluster and distance to points as Predict does, in columns with the names in p.
+// Apply adds cluster and distance to points as Predict does. p has the names of the columns.
 func (p Params) Apply(points, trained *engine.Dataset) *engine.Dataset {
 	return Predict(points, trained, PredictOptions{VectorCol: p.VectorCol, ClusterCol: p.PredictionCol, DistanceCol: p.DistanceCol, NonFinite: p.NonFinite})
 }

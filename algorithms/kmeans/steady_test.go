@@ -1,7 +1,7 @@
 //go:build !race
 
-// These tests count allocations. The race detector allocates too, which would distort the
-// counts.
+// These tests count allocations. They are not built with the race detector, whose own
+// allocations would distort the counts.
 
 package kmeans_test
 
@@ -15,9 +15,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestSuperstepsAllocateNothing requires that supersteps do not allocate: a training of many
-// supersteps must allocate as much as a training of few. The lists of reports, which grow by
-// doubling, and random allocations of the Go runtime are allowed for.
+// TestSuperstepsAllocateNothing requires that supersteps do not allocate: a training of 40
+// supersteps must allocate as much as a training of 10. Only the lists of reports, which grow
+// by doubling, and occasional allocations of the Go runtime may differ.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few, many = 10, 40
 	m := mixture(31, 4000, 6, 1, 3)

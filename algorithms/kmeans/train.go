@@ -7,8 +7,8 @@ import (
 )
 
 // Train clusters the rows of points and returns the model as a dataset of one row, whose column
-// "model" has the bytes of Model.Encode. It can be collected and read with ModelOf, or passed
-// to Predict.
+// "model" has the bytes of Model.Encode. The dataset can be collected and read with ModelOf, or
+// passed to Predict.
 //
 // The queue is named "kmeans" and reports "inertia" and "movement" for every superstep. Errors
 // about the parameters, or about the columns that they name, are reported when the job is
@@ -17,8 +17,9 @@ func Train(points *engine.Dataset, p Params) *engine.Dataset {
 	return trainBy("kmeans.Train", points, p, p.Validate(), true, firstCenters)
 }
 
-// trainBy adds a training that starts from the centres that the function centers returns. If on
-// is false, Lloyd's algorithm only evaluates these centres.
+// trainBy adds a training that starts from the centres that the function centers returns. If
+// the parameter on is false, Lloyd's algorithm only evaluates these centres. problem is an
+// error in the parameters, or nil.
 func trainBy(op string, points *engine.Dataset, p Params, problem error, on bool, centers func(b *engine.Builder, rows *engine.Dataset, in input, p Params) *engine.Dataset) *engine.Dataset {
 	b, refused := model.Begin(op, points, problem)
 	if refused != nil {
@@ -39,7 +40,7 @@ func trainBy(op string, points *engine.Dataset, p Params, problem error, on bool
 // centerRow is a row of a dataset of first centres.
 type centerRow struct {
 	Center []float64 `column:"center"`
-	// Updates is the number of updates of the centres so far, and Settled says that no further
+	// Updates is the number of updates of the centres so far. Settled is set if no further
 	// update is needed. Both are the same in every row.
 	Updates int64 `column:"updates"`
 	Settled bool  `column:"settled"`

@@ -11,14 +11,15 @@ import (
 )
 
 // These are the inertias of the best three clusters of iris, as scikit-learn's KMeans computes
-// them: first for the bundled file, then for the measurements that Fisher printed. The common
-// file of the UCI repository differs from Fisher's measurements in two flowers.
+// them. The first is for the bundled file, the second for the measurements that Fisher
+// published. The common file of the UCI repository differs from Fisher's measurements in two
+// flowers.
 const (
 	irisInertia   = 78.940841426146
 	fisherInertia = 78.851441426146
 )
 
-// fisher returns iris with the two flowers corrected.
+// fisher returns iris with the two flowers as Fisher published them.
 func fisher(t testing.TB) data {
 	m := iris(t)
 	copy(m.row(34), []float64{4.9, 3.1, 1.5, 0.2})
@@ -67,8 +68,8 @@ func TestGeneratedEqualsTheReference(t *testing.T) {
 	}
 }
 
-// TestModelDescribesItsCenters requires that the sizes and the inertia in a model equal those
-// of predicting the training rows.
+// TestModelDescribesItsCenters requires that a model has the sizes and the inertia that
+// predictions for the training rows give.
 func TestModelDescribesItsCenters(t *testing.T) {
 	m := mixture(6, 500, 3, 5, 2)
 	m.w = make([]float64, m.n)
@@ -180,7 +181,8 @@ func TestFewRows(t *testing.T) {
 }
 
 func TestEmptyClustersGetTheFarthestRows(t *testing.T) {
-	// All rows start in the cluster of the first centre; 9 and 7 are the farthest from it.
+	// All rows start in the cluster of the first centre. The rows 9 and 7 are the farthest from
+	// this centre.
 	m := rowsOf([]float64{7}, []float64{0}, []float64{1}, []float64{9}, []float64{0.5})
 	p := kmeans.Params{Init: kmeans.Given, Centers: [][]float64{{0}, {1e3}, {2e3}}, MaxIter: 1}
 	o := train(t, m, p)
@@ -197,8 +199,8 @@ func TestEmptyClustersGetTheFarthestRows(t *testing.T) {
 		require.Equal(t, [][]float64{{-2.5}, {5}}, o.model.Centers)
 	}
 
-	// A row that is alone in its cluster also stays in this cluster, and the next update
-	// chooses another row.
+	// If the chosen row is the only row of its cluster, it also stays in this cluster, and the
+	// next update chooses another row.
 	m = rowsOf([]float64{0, 0}, []float64{50, 0}, []float64{51, 0})
 	p = kmeans.Params{Init: kmeans.Given, Centers: [][]float64{{0, 30}, {50, 0}, {1e3, 0}}, MaxIter: 1}
 	o = train(t, m, p)
@@ -223,8 +225,8 @@ func TestEmptyClustersGetTheFarthestRows(t *testing.T) {
 	}
 }
 
-// TestClustersEmptyAtTheEnd uses data for which a cluster loses its rows in what would
-// otherwise be the last update.
+// TestClustersEmptyAtTheEnd uses data for which a cluster loses all its rows in the last update
+// that Tol requires. It requires one more update, which gives the cluster a row.
 func TestClustersEmptyAtTheEnd(t *testing.T) {
 	m := rowsOf([]float64{4, 9}, []float64{-2, -3}, []float64{7, 7}, []float64{3, -6})
 	p := kmeans.Params{Init: kmeans.Given, Centers: [][]float64{{-3, 3}, {7, -5}, {9, -1}}, Tol: 1e9}

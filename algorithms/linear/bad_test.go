@@ -67,8 +67,8 @@ func TestBadRows(t *testing.T) {
 	require.NotNil(t, predict(t, table, m, linear.PredictOptions{})[2])
 }
 
-// TestTinyFeatures requires that features whose squares underflow are refused, dense and
-// sparse. Larger features, and constant features of any size, must be accepted.
+// TestTinyFeatures requires that training refuses dense and sparse features whose squares
+// underflow. Larger features, and constant features of any size, must be accepted.
 func TestTinyFeatures(t *testing.T) {
 	plain := target(30, 2)
 	want := train(t, plain, linear.Params{})

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// train trains a model on a table. Params p need not name the columns.
+// train returns a model trained on a table. p need not name the columns.
 func train(t testing.TB, table trial.Table, p linear.Params, options ...engine.Option) *linear.Model {
 	t.Helper()
 	p = columns(table, p)

@@ -12,7 +12,7 @@ import (
 // Model is a trained regression. Use it through a pointer, and do not change it after the first
 // prediction. Any number of goroutines may use the same model.
 //
-// Coefficients has one row, and Intercepts one value. Both are for unscaled features.
+// Coefficients has one row, and Intercepts has one value. Both apply to unscaled features.
 type Model struct {
 	linearmodel.Model `json:"-"`
 	// Huber is the parameter Huber of the training.
@@ -29,20 +29,20 @@ type (
 	Term      = linearmodel.Term
 )
 
-// Measures of fit in Summary.Measures.
+// These are the names of measures of fit in Summary.Measures.
 const (
 	// RSquared is the fraction of the label's weighted variance that the model explains.
 	// Without an intercept it is the fraction of the label's weighted mean square. It is
 	// defined for least squares without an offset.
 	RSquared = "r_squared"
-	// AdjustedRSquared is RSquared adjusted for the number of coefficients. It needs the table
-	// of standard errors.
+	// AdjustedRSquared is RSquared adjusted for the number of coefficients. It is defined if
+	// the table of standard errors is.
 	AdjustedRSquared = "adjusted_r_squared"
-	// ResidualStdError is the square root of the weighted residual sum of squares over the
-	// residual degrees of freedom. It needs the table of standard errors.
+	// ResidualStdError is the square root of the weighted residual sum of squares divided by
+	// the residual degrees of freedom. It is defined if the table of standard errors is.
 	ResidualStdError = "residual_std_error"
-	// FStatistic tests all coefficients but the intercept at once. FPValue is its p value. They
-	// need the table of standard errors.
+	// FStatistic tests the hypothesis that all coefficients except the intercept are 0. FPValue
+	// is its p value. Both are defined if the table of standard errors is.
 	FStatistic = "f_statistic"
 	FPValue    = "f_p_value"
 	// MeanSquaredError is the weighted mean of squared residuals. It is defined for least
@@ -50,8 +50,9 @@ const (
 	MeanSquaredError = "mean_squared_error"
 )
 
-// Predict returns the prediction for a row without its offset; the caller adds the offset. If x
-// does not have Dim features, the result is NaN. Only the first call allocates.
+// Predict returns the prediction for a row, without an offset; the caller must add the offset
+// of the row. If x does not have Dim features, the result is NaN. Only the first call allocates
+// memory.
 func (m *Model) Predict(x []float64) float64 { return m.Margin(x) }
 
 // PredictSparse does what Predict does, for a sparse row. The row is given by its nonzero
@@ -113,8 +114,8 @@ const version = 1
 // Kind implements model.Model.
 func (m *Model) Kind() string { return kind }
 
-// Encode returns the content of the model's file. The same model gives the same bytes. It
-// returns an error if the model is not valid.
+// Encode returns the content of the model's file. It returns the same bytes for the same model,
+// and an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m})
 }
@@ -130,8 +131,8 @@ func (m *Model) check() error {
 	return m.Check()
 }
 
-// Decode decodes what Encode returned. It returns an error that tells the cause if the input is
-// truncated, altered, of another kind or of a newer version.
+// Decode decodes the file of a model, which Encode returned. It returns an error that says the
+// cause if file is truncated or altered, or has another kind or a newer version.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}
 	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
@@ -140,21 +141,21 @@ func Decode(file []byte) (*Model, error) {
 	return model.Whole(p.Model, p.check())
 }
 
-// Save writes the model to a file. The file is replaced atomically: after a failure it is still
-// the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }
 
 // ModelOf returns the model that was collected under the given name. The collected dataset must
-// be the one that Train returned.
+// be the dataset that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that Train returns. With
-// it a saved model can be passed to Predict.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. The
+// dataset of a saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // Transform implements model.Model. It calls Predict with the columns of training.
@@ -169,24 +170,25 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 
 // PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol name the columns to read. If they are empty, the
-	// columns are those that the model was trained on.
+	// VectorCol, FeatureCols and OffsetCol name the columns to read. If they are empty, Predict
+	// reads the columns that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
 	// PredictionCol names the new float64 column of predictions; empty means "prediction".
 	PredictionCol string
-	// Replace allows the new column to replace a column of the same name. Without Replace such
-	// a column is an error.
+	// Replace allows the new column to replace a column of the same name. Without Replace, an
+	// existing column of this name is an error.
 	Replace bool
-	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
-	// an error. For rows that contain a null the prediction is null in either case.
+	// With Skip, the prediction is null for rows that contain a NaN or an infinity; without
+	// Skip such a row makes the run fail. For rows that contain a null the prediction is null
+	// with and without Skip.
 	Skip bool
 }
 
 // Predict adds the prediction to each row, with the same bits as Model.Predict and
-// PredictSparse. made is the model as a dataset of one row, from Train or from Model.Dataset.
-// Rows are not moved between subtasks.
+// Model.PredictSparse. made is the model as a dataset of one row, from Train or from
+// Model.Dataset. Rows are not moved between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return linearmodel.PredictNumber("linear.Predict", "LinearPredict", d, made, linearmodel.PredictOptions(o), Decode, linearmodel.Same)
 }

@@ -16,23 +16,24 @@ import (
 // LabelCol has no default. The defaults are least squares without a penalty. Regression, Ridge,
 // Lasso and ElasticNet set the penalty.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
-	// number columns instead, which are joined in the given order. If both are empty, the
-	// features are the dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
+	// FeatureCols names number columns, which are joined in the given order. If VectorCol and
+	// FeatureCols are empty, the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of numbers to be predicted. LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
-	// weighs 1.
+	// has the weight 1.
 	WeightCol string
-	// OffsetCol names a column of numbers that are added to the predictions, in training and
-	// wherever the model is applied to a dataset. Empty means no offset.
+	// OffsetCol names a column of numbers that are added to the predictions, both in training
+	// and wherever the model is applied to a dataset. Empty means no offset.
 	OffsetCol string
 	// PredictionCol names the column of predictions; empty means "prediction".
 	PredictionCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without Skip such a row is an error that names row and column.
+	// skipped". Without Skip such a row makes the run fail, with an error that names row and
+	// column.
 	Skip bool
 
 	// NoIntercept omits the intercept.
@@ -44,29 +45,31 @@ type Params struct {
 	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
 	// mean weighted loss. The intercept is not penalised.
 	L1, L2 float64
-	// Huber, in the unit of the label, is the size above which residuals count linearly instead
-	// of as squares, so that outliers count for less. 0 means least squares: the loss is
-	// ½·residual² everywhere.
+	// If Huber is above 0, the loss of a residual r is ½·r² up to |r| = Huber, and linear in
+	// |r| beyond, so that outliers have less influence. Huber has the unit of the label. 0
+	// means least squares: the loss is ½·r² for every residual.
 	Huber float64
-	// NoInference omits the table of standard errors, t and p values, and the read of the rows
-	// that the table needs. The table is computed only for least squares without a penalty, and
-	// only if the type of the feature column tells that there are at most 256 features.
+	// NoInference omits the table of standard errors, t statistics and p values, and the read
+	// of the rows that the table needs. The table is computed only for least squares without a
+	// penalty, and only if the type of the feature column says that there are at most 256
+	// features.
 	NoInference bool
 
 	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
 	// means Newton's method for up to 256 features in dense columns, or 32 in other columns,
-	// and LBFGS for more. For least squares, Newton's method solves the normal equations. LBFGS
-	// changes to Newton's method if features correlate and there are at most 512 parameters.
+	// and LBFGS for more features. For least squares, Newton's method solves the normal
+	// equations. This LBFGS changes to Newton's method if features correlate and there are at
+	// most 512 parameters.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int
 	// Tol ends training when the largest component of the gradient, with respect to
-	// standardised coefficients, is at most Tol·max(1, that component at the start). 0 means
-	// 1e-6; a negative value turns the test off.
+	// standardised coefficients, is at most Tol·max(1, g), where g is the largest component at
+	// the start of training. 0 means 1e-6; a negative value turns the test off.
 	Tol float64
-	// LossTol ends training when the objective falls by at most LossTol, relative to its value.
-	// StepTol ends training when no parameter moves by more than StepTol, relative to the
-	// larger of its size and 1. 0 turns the test off.
+	// LossTol ends training when an iteration reduces the objective by at most LossTol times
+	// its value. StepTol ends training when each parameter p moves by at most StepTol·max(1,
+	// |p|). 0 turns a test off.
 	LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
@@ -100,7 +103,8 @@ func ElasticNet(strength, ratio float64, p Params) Params {
 	return p
 }
 
-// Names and limits.
+// kind is the kind of this package's models. manyFeatures is the largest number of features for
+// which Newton's method and the table of standard errors are the default.
 const (
 	kind         = "linear"
 	manyFeatures = 256
@@ -115,7 +119,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// common returns those of the parameters that all linear models share.
+// common returns the parameters that all linear models share.
 func (p Params) common() linearmodel.Params {
 	return linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol,

@@ -23,8 +23,9 @@ var (
 	_ model.Stage  = linear.Params{}
 )
 
-// TestOperatorRowsAndCellsHaveTheSameBits compares the bits of predictions by the operator, by
-// the in-process calls on dense and on sparse rows, and by the step that pipelines run.
+// TestOperatorRowsAndCellsHaveTheSameBits requires that predictions have the same bits in four
+// cases: by the operator, by the methods for dense and for sparse rows, and by the step that
+// pipelines run.
 func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 	table := machine(t)
 	m := train(t, table, linear.Params{})
@@ -137,7 +138,7 @@ func TestFeatureColumns(t *testing.T) {
 	}, "null")
 }
 
-// TestStepErrors requires that every error of a step mentions the column.
+// TestStepErrors requires that every error of a step names the column.
 func TestStepErrors(t *testing.T) {
 	m := train(t, target(30, 2), linear.Params{})
 	_, err := m.Bind(model.NewLayout("feature"))
@@ -166,7 +167,7 @@ func TestStepErrors(t *testing.T) {
 	require.True(t, math.IsNaN(m.PredictSparse([]int32{1, 0}, []float64{1, 2})))
 }
 
-// TestVectorsOfAnyKind trains on float32 slices without a declared length, and requires an
+// TestVectorsOfAnyKind trains on vectors of float32 without a declared length. It requires an
 // error for a row of another length.
 func TestVectorsOfAnyKind(t *testing.T) {
 	type dense struct {

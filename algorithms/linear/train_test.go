@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// trains returns a job that trains on a table.
+// trains returns a function that adds a training on a table to a job.
 func trains(table trial.Table, p linear.Params) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		engine.Collect(linear.Train(table.Dataset(b), columns(table, p)), "model")
@@ -23,7 +23,7 @@ func trains(table trial.Table, p linear.Params) func(b *engine.Builder) {
 
 // TestPublishedLeastSquares uses a published case of four rows and four coefficients, in which
 // the first feature is constant. It compares the predictions of the first two rows with the
-// published ones.
+// published predictions.
 func TestPublishedLeastSquares(t *testing.T) {
 	table := trial.TableOf([]float64{16.8, 6.7, 6.9, 8.0}, []float64{1, 7, 9}, []float64{1, 3, 3}, []float64{1, 2, 4}, []float64{1, 3, 4})
 	for _, method := range []optim.Method{optim.Auto, optim.LBFGS} {
@@ -35,15 +35,16 @@ func TestPublishedLeastSquares(t *testing.T) {
 	}
 }
 
-// TestStandardErrorsBesideTwins adds a feature that is a linear combination of others. Features
-// that are not involved must keep their standard errors. The others must have none, because the
-// rows do not determine how they share their coefficients.
+// TestStandardErrorsWithCollinearFeatures adds a feature that is a linear combination of other
+// features. Features outside of this combination must keep their standard errors. The added
+// feature and the features of the combination must have no standard errors, because the rows do
+// not determine their coefficients separately.
 func TestStandardErrorsWithCollinearFeatures(t *testing.T) {
 	table := target(80, 4)
 	want := train(t, table, linear.Params{}).Summary.Inference
 	for name, c := range map[string]struct {
 		more   func(x []float64) float64
-		shared []int // features involved besides the added feature, which is the last
+		shared []int // features of the linear combination; the added feature is the last feature
 	}{
 		"a twin":         {func(x []float64) float64 { return x[1] }, []int{1}},
 		"two and a sum":  {func(x []float64) float64 { return x[1] - 2*x[3] + 5 }, []int{1, 3}},
@@ -59,7 +60,7 @@ func TestStandardErrorsWithCollinearFeatures(t *testing.T) {
 			require.Equal(t, []int{4}, got.Collinear, name)
 			for j := range 4 {
 				defined := !slices.Contains(c.shared, j)
-				require.Equal(t, defined, got.Terms[j].Defined, "%s: feature %d, sparse %v", name, j, more.Sparse)
+				require.Equal(t, defined, got.Terms[j].Defined, "%s, sparse %v: feature %d must have a standard error only if it is outside of the linear combination", name, more.Sparse, j)
 				if defined {
 					require.InEpsilon(t, want.Terms[j].StdError, got.Terms[j].StdError, 1e-8)
 					require.InEpsilon(t, want.Terms[j].PValue, got.Terms[j].PValue, 1e-6)
@@ -88,8 +89,8 @@ func target(n, d int) trial.Table {
 	return table
 }
 
-// closedForm solves the normal equations of the mean weighted ½·residual² plus ½·l2·|f·w|²,
-// where f is the standard deviation of the feature, or 1.
+// closedForm minimises the mean weighted ½·residual² plus ½·l2·|f·w|² by the normal equations.
+// f is the standard deviation of the feature if standardise is set, else 1.
 func closedForm(table trial.Table, l2 float64, standardise bool) (coefficients []float64, objective float64) {
 	d := table.D
 	mean, std := make([]float64, d), make([]float64, d)
@@ -158,8 +159,8 @@ func closedForm(table trial.Table, l2 float64, standardise bool) (coefficients [
 	return append(w, intercept), objective
 }
 
-// TestOptimumIsTheClosedForm compares least squares and ridge regression with their closed
-// form, for all methods and for dense and sparse rows.
+// TestOptimumIsTheClosedForm compares least squares and ridge regression with closedForm, for
+// all methods and for dense and sparse rows.
 func TestOptimumIsTheClosedForm(t *testing.T) {
 	table := target(200, 6)
 	shifted := table
@@ -192,8 +193,8 @@ func TestOptimumIsTheClosedForm(t *testing.T) {
 	}
 }
 
-// TestCoefficientsAreScikitLearns compares lasso, elastic net and ridge with scikit-learn,
-// zeros included. For ridge, alpha is L2·rows.
+// TestCoefficientsAreScikitLearns compares the coefficients of lasso, elastic net and ridge
+// with scikit-learn. The same coefficients must be 0. For ridge with n rows, alpha is L2·n.
 func TestCoefficientsAreScikitLearns(t *testing.T) {
 	type fit struct {
 		Data         string
@@ -230,7 +231,8 @@ func TestCoefficientsAreScikitLearns(t *testing.T) {
 	require.Greater(t, zeros, 10)
 }
 
-// TestTables compares the tables with a QR decomposition that was computed in another language.
+// TestTables compares the tables of standard errors with tables that a program in another
+// language computed by QR decomposition.
 func TestTables(t *testing.T) {
 	type table struct {
 		B, SE, T, P           []float64
@@ -270,8 +272,9 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestHuber checks the condition of the optimum: clipped residuals are orthogonal to the
-// features. It also requires that an outlier changes the solution little.
+// TestHuber requires that the optimum satisfies its condition: residuals that are clipped at
+// Huber are orthogonal to the features. It also requires that an outlier changes the solution
+// little.
 func TestHuber(t *testing.T) {
 	table := target(150, 3)
 	table.Label[7] += 1e6
@@ -302,9 +305,9 @@ func TestHuber(t *testing.T) {
 	require.Equal(t, delta, m.Huber)
 }
 
-// TestCollinearAndConstantColumns requires that the table names such columns, that nothing is
-// NaN, and that predictions are the same as without these columns. Coefficients must be shared
-// between equal columns, not large with opposite signs.
+// TestCollinearAndConstantColumns requires that the table names collinear and constant columns,
+// that no result is NaN, and that predictions are the same as without these columns. Equal
+// columns must have equal coefficients, not large ones with opposite signs.
 func TestCollinearAndConstantColumns(t *testing.T) {
 	table := target(100, 2)
 	more := table
@@ -321,7 +324,7 @@ func TestCollinearAndConstantColumns(t *testing.T) {
 			require.Equal(t, []int{0, 3, 4}, got.Summary.Inference.Collinear)
 			require.Equal(t, 3, got.Summary.Inference.Rank)
 			for _, term := range got.Summary.Inference.Terms {
-				require.False(t, term.Defined, "feature %s shares its coefficient with another column, so it has no standard error", term.Name)
+				require.False(t, term.Defined, "feature %s must have no standard error, because an equal column has the same coefficient", term.Name)
 			}
 			for i := range table.N {
 				require.InDelta(t, want.Predict(table.Row(i)), got.Predict(more.Row(i)), 1e-6)
@@ -335,8 +338,8 @@ func TestCollinearAndConstantColumns(t *testing.T) {
 	}
 }
 
-// TestMoreFeaturesThanRows requires that the model fits the labels exactly, and that there is
-// no table.
+// TestMoreFeaturesThanRows requires that the model fits the labels exactly, and that no feature
+// has a standard error.
 func TestMoreFeaturesThanRows(t *testing.T) {
 	table := target(8, 20)
 	m := train(t, table, linear.Params{Tol: 1e-9})
@@ -395,7 +398,7 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestStart requires that training that starts at the optimum ends without further iterations.
+// TestStart requires that training does no iterations if it starts at the optimum.
 func TestStart(t *testing.T) {
 	table := target(200, 4)
 	p := linear.Ridge(0.02, linear.Params{Method: optim.LBFGS, Tol: 1e-8})
@@ -407,8 +410,8 @@ func TestStart(t *testing.T) {
 	require.InEpsilon(t, cold.Summary.Objective, warm.Summary.Objective, 1e-12)
 }
 
-// TestNoInference requires that NoInference omits the table and the read of the rows for it,
-// and that the coefficients keep their bits.
+// TestNoInference requires that NoInference omits the table of standard errors and the read of
+// the rows that the table needs, and that the coefficients keep their bits.
 func TestNoInference(t *testing.T) {
 	table := trial.Gaussian(4, 80, 3)
 	for i := range table.N {

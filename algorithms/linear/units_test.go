@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestUnitsOfLabels trains on the same labels in other units. Every method must give the same
-// coefficients in those units, because the bound for a small gradient also has the unit of the
-// labels.
+// TestUnitsOfLabels trains on the same labels in several units. Every method must give the same
+// coefficients in each unit, because the limit below which a gradient is small also has the
+// unit of the labels.
 func TestUnitsOfLabels(t *testing.T) {
 	table := trial.Gaussian(11, 80, 3)
 	noise := trial.Gaussian(12, 80, 1)
@@ -44,7 +44,7 @@ func TestUnitsOfLabels(t *testing.T) {
 			require.True(t, want.Summary.Converged)
 			for _, unit := range []float64{1e-12, 1e-7, 1e-3, 1e5, 1e12} {
 				got := fit(unit)
-				require.True(t, got.Summary.Converged, "unit %g: %s", unit, got.Summary.Reason)
+				require.True(t, got.Summary.Converged, "training with the unit %g must converge, but it ended with %q", unit, got.Summary.Reason)
 				for j, w := range want.Coefficients[0] {
 					require.InEpsilon(t, w, got.Coefficients[0][j]/unit, 1e-4, fmt.Sprintf("unit %g, coefficient %d", unit, j))
 				}
@@ -54,7 +54,7 @@ func TestUnitsOfLabels(t *testing.T) {
 	}
 }
 
-// TestFarFromAnOptimum has labels whose squares overflow. Training may fail, but must not
+// TestFarFromAnOptimum trains on labels whose squares overflow. Training may fail, but must not
 // report convergence far from an optimum.
 func TestFarFromAnOptimum(t *testing.T) {
 	table := trial.Gaussian(11, 40, 2)
@@ -73,7 +73,7 @@ func TestFarFromAnOptimum(t *testing.T) {
 	m, err := linear.ModelOf(r, "model")
 	require.NoError(t, err)
 	right := math.Abs(m.Coefficients[0][0]/1e100-1) < 1e-3 && math.Abs(m.Coefficients[0][1]/1e100+2) < 1e-3
-	require.Equal(t, right, m.Summary.Converged, "%v: %s", m.Coefficients, m.Summary.Reason)
+	require.Equal(t, right, m.Summary.Converged, "convergence must be reported only at the optimum: coefficients %v, reason %q", m.Coefficients, m.Summary.Reason)
 }
 
 // TestRowsWithoutWeight requires that additional rows of weight 0 change neither the

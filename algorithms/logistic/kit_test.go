@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// train trains a model on a table. Params p need not name the columns.
+// train returns a model trained on a table. p need not name the columns.
 func train(t testing.TB, table trial.Table, p logistic.Params, options ...engine.Option) *logistic.Model {
 	t.Helper()
 	p = columns(table, p)

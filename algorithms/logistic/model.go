@@ -14,15 +14,14 @@ import (
 // Model is a trained regression. Use it through a pointer, and do not change it after the first
 // prediction. Any number of goroutines may use the same model.
 //
-// For two classes of a binary model, Coefficients has one row and Intercepts one value, for the
-// log odds of the second class. A multinomial model has one of each for every class. Both apply
-// to unscaled features.
+// A binary model has two classes; its Coefficients has one row and its Intercepts one value,
+// for the log odds of the second class. A multinomial model has one row of Coefficients and one
+// value of Intercepts for every class. Coefficients and intercepts apply to unscaled features.
 type Model struct {
 	linearmodel.Model `json:"-"`
 	// Classes has the classes in ascending order, and the type of the label column.
 	Classes linearmodel.Classes `json:"-"`
-	// Threshold is for two classes: the second class is predicted if its probability is above
-	// Threshold.
+	// A binary model predicts the second class if its probability is above Threshold.
 	Threshold float64 `json:"threshold"`
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
@@ -38,12 +37,12 @@ type (
 	Term      = linearmodel.Term
 )
 
-// Measures of fit in Summary.Measures.
+// These are the names of measures of fit in Summary.Measures.
 const (
 	// LogLikelihood is the log-likelihood of the weighted rows.
 	LogLikelihood = "log_likelihood"
-	// NullLogLikelihood is the log-likelihood with an intercept alone. It is defined for a
-	// model with an intercept, and without class weights and offset.
+	// NullLogLikelihood is the log-likelihood of a model that has only an intercept. It is
+	// defined for a model with an intercept, and without class weights and offset.
 	NullLogLikelihood = "null_log_likelihood"
 	// PseudoRSquared is McFadden's 1 − LogLikelihood/NullLogLikelihood.
 	PseudoRSquared = "pseudo_r_squared"
@@ -56,9 +55,9 @@ func (m *Model) binary() bool { return m.Margins() == 1 }
 
 // Predict returns the index in Classes.Values of the predicted class of a row. A binary model
 // predicts the second class if its probability is above Threshold. A multinomial model predicts
-// the most probable class, and the first one if several are equal. If the row does not have Dim
-// features or contains a NaN, the result is -1. The offset is taken as 0. Only the first call
-// allocates.
+// the most probable class; of several classes with the same probability, it predicts the first.
+// If the row does not have Dim features or contains a NaN, the result is -1. Predict does not
+// add an offset. Only the first call allocates memory.
 func (m *Model) Predict(x []float64) int {
 	if m.binary() {
 		return m.decide(m.Margin(x))
@@ -76,9 +75,9 @@ func (m *Model) PredictSparse(indices []int32, values []float64) int {
 	return m.SparseLargest(indices, values)
 }
 
-// PredictProbability writes the probability of each class to dst, which must have one value for
-// each. It returns false and does not change dst if dst has another length or the row does not
-// have Dim features. Only the first call allocates.
+// PredictProbability writes the probability of each class to dst, which must have one element
+// for each class. It returns false and does not change dst if dst has another length, or if the
+// row does not have Dim features. Only the first call allocates memory.
 func (m *Model) PredictProbability(x, dst []float64) bool {
 	if len(dst) != len(m.Classes.Values) || !m.MarginsTo(x, dst[:m.Margins()]) {
 		return false
@@ -107,9 +106,9 @@ func (m *Model) decide(margin float64) int {
 	return 0
 }
 
-// largest returns the class with the largest margin, and the first such class if several are
-// equal, as linearmodel.Model.Largest does. NaN is never the largest. If all are NaN, largest
-// returns −1.
+// largest returns the class with the largest margin; of several classes with the same margin,
+// it returns the first, as linearmodel.Model.Largest does. A NaN is never the largest margin.
+// If all margins are NaN, largest returns −1.
 func largest(margins []float64) int {
 	best, at := math.Inf(-1), -1
 	for a, v := range margins {
@@ -175,8 +174,8 @@ const version = 1
 // Kind implements model.Model.
 func (m *Model) Kind() string { return kind }
 
-// Encode returns the content of the model's file. The same model gives the same bytes. It
-// returns an error if the model is not valid.
+// Encode returns the content of the model's file. It returns the same bytes for the same model,
+// and an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m.Classes, m})
 }
@@ -196,8 +195,8 @@ func (m *Model) check() error {
 	return m.Check()
 }
 
-// Decode decodes what Encode returned. It returns an error that tells the cause if the input is
-// truncated, altered, of another kind or of a newer version.
+// Decode decodes the file of a model, which Encode returned. It returns an error that says the
+// cause if file is truncated or altered, or has another kind or a newer version.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}
 	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
@@ -207,19 +206,19 @@ func Decode(file []byte) (*Model, error) {
 	return model.Whole(p.Model, p.check())
 }
 
-// Save writes the model to a file. The file is replaced atomically: after a failure it is still
-// the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }
 
 // ModelOf returns the model that was collected under the given name. The collected dataset must
-// be the one that Train returned.
+// be the dataset that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that Train returns. With
-// it a saved model can be passed to Predict.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. The
+// dataset of a saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return m.Classes.Dataset(b, m) }

@@ -45,8 +45,8 @@ func TestModelOfVersion1(t *testing.T) {
 	require.Equal(t, strings.TrimSpace(string(text)), string(again))
 }
 
-// TestModelsThatDoNotHoldTogether requires that models that are not valid are refused when they
-// are encoded.
+// TestModelsThatDoNotHoldTogether requires that Encode returns an error for models whose parts
+// contradict each other.
 func TestModelsThatDoNotHoldTogether(t *testing.T) {
 	fresh := func() *logistic.Model {
 		m := &logistic.Model{Threshold: 0.5}

@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// reference is the textbook objective of k classes: mean weighted cross entropy plus ½·L2·|w|².
-// Features are standardised by weighted means and standard deviations. k = 1 means two classes
-// with one margin.
+// reference computes the textbook objective of k classes: mean weighted cross entropy plus
+// ½·L2·|w|². Features are standardised by weighted means and standard deviations. k = 1 means
+// two classes with one margin.
 type reference struct {
 	table trial.Table
 	k     int
@@ -116,7 +116,7 @@ func (r *reference) evaluate(v, g []float64) float64 {
 	return loss
 }
 
-// minimum returns the minimum that gonum finds with as many iterations as it makes progress.
+// minimum returns the minimum that gonum finds in at most 2000 iterations.
 func (r *reference) minimum(t *testing.T) float64 {
 	t.Helper()
 	p := optimize.Problem{
@@ -125,7 +125,7 @@ func (r *reference) minimum(t *testing.T) float64 {
 	}
 	n := r.k * (r.table.D + 1)
 	result, err := optimize.Minimize(p, make([]float64, n), &optimize.Settings{GradientThreshold: 1e-12, Converger: optimize.NeverTerminate{}, MajorIterations: 2000}, &optimize.BFGS{})
-	require.NotNil(t, result, err) // err is ignored: rounding may end the line search
+	require.NotNil(t, result, err) // err may be set: rounding errors may end the line search
 	return result.F
 }
 
@@ -169,7 +169,7 @@ func threeClasses(n, d int) trial.Table {
 	return table
 }
 
-// twoClasses returns the rows of threeClasses with the last two classes joined.
+// twoClasses returns the rows of threeClasses with the last two classes merged into one.
 func twoClasses(n, d int) trial.Table {
 	table := threeClasses(n, d)
 	for i, y := range table.Label {
@@ -178,8 +178,8 @@ func twoClasses(n, d int) trial.Table {
 	return table
 }
 
-// TestOptimumIsThatOfAnIndependentSolver compares the objective with the minimum that gonum
-// finds.
+// TestOptimumIsThatOfAnIndependentSolver compares the textbook objective of trained models with
+// the minimum that gonum finds.
 func TestOptimumIsThatOfAnIndependentSolver(t *testing.T) {
 	shifted := twoClasses(200, 4)
 	for i := range shifted.N {
@@ -245,8 +245,8 @@ func TestBalancedAndClassWeights(t *testing.T) {
 	trial.Fails(t, trains(table, logistic.Params{ClassWeights: map[string]float64{"7": 1}}), `"7", which is no class`)
 }
 
-// TestSoftmaxOfTwoClassesIsBinary requires that a multinomial model of two classes with twice
-// the penalty equals the binary model.
+// TestSoftmaxOfTwoClassesIsBinary requires that a multinomial model of two classes, trained
+// with twice the penalty, gives the same probabilities as the binary model.
 func TestSoftmaxOfTwoClassesIsBinary(t *testing.T) {
 	table := trial.Heart(t)
 	one := train(t, table, logistic.Params{L2: 0.05, Tol: 1e-10})
@@ -258,8 +258,8 @@ func TestSoftmaxOfTwoClassesIsBinary(t *testing.T) {
 	}
 }
 
-// TestL1ZeroPattern checks the conditions of the optimum: the absolute gradient is at most L1
-// where a coefficient is 0, and equal to L1 elsewhere.
+// TestL1ZeroPattern requires the conditions of the optimum: the absolute gradient is at most L1
+// where a coefficient is 0, and equal to L1 where it is not.
 func TestL1ZeroPattern(t *testing.T) {
 	table := higgs(t)
 	const l1 = 0.02

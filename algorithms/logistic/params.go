@@ -17,37 +17,41 @@ import (
 // Params are the parameters of Train. The zero value of a field means its default. Only
 // LabelCol has no default.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
-	// number columns instead, which are joined in the given order. If both are empty, the
-	// features are the dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
+	// FeatureCols names number columns, which are joined in the given order. If VectorCol and
+	// FeatureCols are empty, the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of the labels, of any type. The classes are its distinct values
-	// in ascending order: numbers by value, text by bytes, false before true. LabelCol is
-	// required.
+	// LabelCol names the column of the labels, of any type. The classes are the distinct values
+	// of this column in ascending order: numbers by value, text by bytes, false before true.
+	// LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
-	// weighs 1.
+	// has the weight 1.
 	WeightCol string
-	// OffsetCol names a column of numbers that are added to the margins of two classes, in
-	// training and wherever the model is applied to a dataset. Empty means no offset.
+	// OffsetCol names a column of numbers that are added to the margins, in training and
+	// wherever the model is applied to a dataset. It may be set only for two classes. Empty
+	// means no offset.
 	OffsetCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
 	PredictionCol, ProbabilityCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without Skip such a row is an error that names row and column.
+	// skipped". Without Skip such a row makes the run fail, with an error that names row and
+	// column.
 	Skip bool
 
-	// Family is the model of the classes; the zero value selects it by the number of classes.
+	// Family is the model of the classes; the zero value selects the family by the number of
+	// classes.
 	Family Family
 	// ClassWeights has factors for the weights of rows. The keys are classes as texts; rows of
 	// other classes keep their weights. Balanced gives all classes the same total weight
-	// instead. Neither changes the standard deviations by which features are scaled.
+	// instead. ClassWeights and Balanced do not change the standard deviations by which
+	// features are scaled.
 	ClassWeights map[string]float64
 	Balanced     bool
-	// Threshold is for two classes: the second class is predicted if its probability is above
-	// Threshold. It is above 0 and below 1; 0 means 0.5.
+	// With two classes, the second class is predicted if its probability is above Threshold.
+	// Threshold must be above 0 and below 1; 0 means 0.5.
 	Threshold float64
 
 	// NoIntercept omits the intercepts.
@@ -60,24 +64,24 @@ type Params struct {
 	// mean weighted loss. Intercepts are not penalised. With W the total weight, scikit-learn's
 	// C corresponds to L2 = 1/(C·W) and NoStandardize.
 	L1, L2 float64
-	// Inference adds the table of standard errors, z and p values, which needs one more read of
-	// the rows. It is available for two classes without a penalty.
+	// Inference adds the table of standard errors, z statistics and p values, which needs one
+	// more read of the rows. It is available for two classes without a penalty.
 	Inference bool
 
 	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
 	// means Newton's method for up to 32 parameters (up to 64 for more than two classes with at
-	// least 7 dense features), and LBFGS for more. LBFGS changes to Newton's method if features
-	// correlate and there are at most 512 parameters.
+	// least 7 dense features), and LBFGS for more parameters. This LBFGS changes to Newton's
+	// method if features correlate and there are at most 512 parameters.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int
 	// Tol ends training when the largest component of the gradient, with respect to
-	// standardised coefficients, is at most Tol·max(1, that component at the start). 0 means
-	// 1e-6; a negative value turns the test off.
+	// standardised coefficients, is at most Tol·max(1, g), where g is the largest component at
+	// the start of training. 0 means 1e-6; a negative value turns the test off.
 	Tol float64
-	// LossTol ends training when the objective falls by at most LossTol, relative to its value.
-	// StepTol ends training when no parameter moves by more than StepTol, relative to the
-	// larger of its size and 1. 0 turns the test off.
+	// LossTol ends training when an iteration reduces the objective by at most LossTol times
+	// its value. StepTol ends training when each parameter p moves by at most StepTol·max(1,
+	// |p|). 0 turns a test off.
 	LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
@@ -118,7 +122,8 @@ func (f *Family) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Names.
+// kind is the kind of this package's models. defaultProbability and defaultThreshold are the
+// defaults of ProbabilityCol and Threshold.
 const (
 	kind               = "logistic"
 	defaultProbability = "probability"
@@ -156,7 +161,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// common returns those of the parameters that all linear models share.
+// common returns the parameters that all linear models share.
 func (p Params) common() linearmodel.Params {
 	return linearmodel.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol,
@@ -188,7 +193,7 @@ func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
 
 // Train fits a logistic regression and returns the model as a dataset of one row. Its column
 // "model" holds the bytes that Model.Encode returns. Collect the dataset and read it with
-// ModelOf, or pass it to Predict. A second column, which is null, tells the type of the labels.
+// ModelOf, or pass it to Predict. A second column has nulls and the type of the labels.
 //
 // The training queue is named "logistic". For the start and every iteration it reports "loss",
 // which is the objective, "gradient norm", "step" and "reads". Errors in the parameters, or in

@@ -10,8 +10,8 @@ import (
 
 // PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol name the columns to read. If they are empty, the
-	// columns are those that the model was trained on.
+	// VectorCol, FeatureCols and OffsetCol name the columns to read. If they are empty, Predict
+	// reads the columns that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
@@ -21,18 +21,19 @@ type PredictOptions struct {
 	// ProbabilityCol names the new column of vectors with the probability of each class, in
 	// the order of Model.Classes; empty means "probability".
 	ProbabilityCol string
-	// Replace allows the new columns to replace columns of the same names. Without Replace such
-	// columns are an error.
+	// Replace allows the new columns to replace columns of the same names. Without Replace,
+	// existing columns of these names are an error.
 	Replace bool
-	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
-	// an error. For rows that contain a null the prediction is null in either case.
+	// With Skip, the prediction is null for rows that contain a NaN or an infinity; without
+	// Skip such a row makes the run fail. For rows that contain a null the prediction is null
+	// with and without Skip.
 	Skip bool
 }
 
 // Predict adds to each row the predicted class and the probabilities of all classes, with the
-// same bits as Model.Predict, PredictProbability and their variants for sparse rows. made is
-// the model as a dataset of one row, from Train or from Model.Dataset. Rows are not moved
-// between subtasks.
+// same bits as Model.Predict, Model.PredictProbability and the variants of these methods for
+// sparse rows. made is the model as a dataset of one row, from Train or from Model.Dataset.
+// Rows are not moved between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	named := linearmodel.PredictOptions{
 		VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, PredictionCol: o.PredictionCol, Replace: o.Replace, Skip: o.Skip,
@@ -50,15 +51,15 @@ func (m *Model) scores() (linearmodel.Classes, func(margins []float64) (int, []f
 	}
 }
 
-// classAndProbabilities returns the class predicted from the margins at the start of dst. It
-// replaces the margins by the probabilities of all classes.
+// classAndProbabilities returns the class that is predicted from the margins, which are the
+// first elements of dst. It overwrites dst with the probabilities of all classes.
 func (m *Model) classAndProbabilities(dst []float64) int {
 	class := m.classOf(dst[:m.Margins()])
 	m.probabilities(dst)
 	return class
 }
 
-// classOf returns the class predicted from margins.
+// classOf returns the class that is predicted from margins.
 func (m *Model) classOf(margins []float64) int {
 	if m.binary() {
 		return m.decide(margins[0])

@@ -21,8 +21,9 @@ var (
 	_ model.Stage  = logistic.Params{}
 )
 
-// TestOperatorRowsAndCellsHaveTheSameBits compares the bits of predictions by the operator, by
-// the in-process calls on dense and on sparse rows, and by the step that pipelines run.
+// TestOperatorRowsAndCellsHaveTheSameBits requires that predictions have the same bits in four
+// cases: by the operator, by the methods for dense and for sparse rows, and by the step that
+// pipelines run.
 func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 	for _, table := range []trial.Table{trial.Heart(t), trial.Iris(t)} {
 		m := train(t, table, logistic.Params{L2: 0.01})
@@ -106,7 +107,7 @@ func TestPredictOfRowsThatDoNotFit(t *testing.T) {
 }
 
 // TestPredictRowsThatCannotBe requires that a row with a null has a null prediction. A row with
-// a NaN must give an error that names row and column, or be skipped.
+// a NaN must cause an error that names row and column, or with Skip have a null prediction.
 func TestPredictRowsThatCannotBe(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	m := train(t, trial.TableOf([]float64{0, 0, 1, 1, 0, 1}, []float64{1}, []float64{2}, []float64{3}, []float64{4}, []float64{3.5}, []float64{2}), logistic.Params{L2: 0.1})
@@ -133,7 +134,8 @@ func TestPredictRowsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestPredictRefuses requires that Predict refuses rows and options that do not suit the model.
+// TestPredictRefuses requires that Predict refuses rows and options that do not match the
+// model.
 func TestPredictRefuses(t *testing.T) {
 	table := trial.Heart(t)
 	m := train(t, table, logistic.Params{L2: 0.01})
@@ -162,7 +164,7 @@ func TestPredictRefuses(t *testing.T) {
 }
 
 // TestOffset requires that the offset is added wherever the model is applied to columns, but
-// not by in-process calls.
+// not by the methods that predict single rows.
 func TestOffset(t *testing.T) {
 	table := twoClasses(80, 2)
 	for i := range table.N {

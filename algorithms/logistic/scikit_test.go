@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// TestProbabilitiesAreScikitLearns sets L2 = 1/(C·rows) with NoStandardize. It compares every
-// probability with scikit-learn, for dense and sparse rows and all methods.
+// TestProbabilitiesAreScikitLearns compares every probability with scikit-learn, for dense and
+// sparse rows and all methods. It sets NoStandardize and L2 = 1/(C·n) for n rows.
 func TestProbabilitiesAreScikitLearns(t *testing.T) {
 	type fit struct {
 		C             float64
@@ -46,8 +46,8 @@ func TestProbabilitiesAreScikitLearns(t *testing.T) {
 	}
 }
 
-// TestTableOfStandardErrors compares the table with results of Newton's method in another
-// language.
+// TestTableOfStandardErrors compares the table of standard errors with a table that a program
+// in another language computed by Newton's method.
 func TestTableOfStandardErrors(t *testing.T) {
 	type table struct {
 		B, SE, Z, P []float64

@@ -1,6 +1,7 @@
 //go:build !race
 
-// With the race detector, its own allocations would be counted too.
+// These tests count allocations. They are not built with the race detector, whose own
+// allocations would be counted too.
 
 package logistic_test
 
@@ -15,11 +16,11 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestSuperstepsAllocateNothing requires that a training with many supersteps allocates as much
-// as a training with few. Exceptions are the lists of reported values, which grow, and
-// variations of the Go runtime. Writing the model's file allocates more for a longer record;
-// that is measured separately and subtracted. One allocation per shard would be at least 8 per
-// superstep.
+// TestSuperstepsAllocateNothing requires that a training with many supersteps allocates as
+// often as a training with few supersteps. Only the lists of reported values, which grow, and
+// allocations of the Go runtime may differ. Encoding the model's file allocates more for a
+// longer record; these allocations are measured separately and subtracted. The limit is sharp
+// enough: one allocation per shard would be at least 8 allocations per superstep.
 func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few, many = 4, 22
 	for name, table := range map[string]trial.Table{"dense": twoClasses(2000, 8), "sparse": twoClasses(2000, 8), "softmax": threeClasses(2000, 4)} {

@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// trains returns a job that trains on a table.
+// trains returns a function that adds a training on a table to a job.
 func trains(table trial.Table, p logistic.Params) func(b *engine.Builder) {
 	return func(b *engine.Builder) {
 		engine.Collect(logistic.Train(table.Dataset(b), columns(table, p)), "model")
@@ -52,7 +52,7 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestStart requires that training that starts at the optimum ends without further iterations.
+// TestStart requires that training does no iterations if it starts at the optimum.
 func TestStart(t *testing.T) {
 	for name, table := range map[string]trial.Table{"binary": twoClasses(200, 4), "softmax": threeClasses(200, 4)} {
 		for _, sparse := range []bool{false, true} {
@@ -74,8 +74,9 @@ func TestStart(t *testing.T) {
 	trial.Fails(t, trains(three, logistic.Params{Start: two}), "the model to start from", `its classes are ["0" "1"]`)
 }
 
-// TestMethodFollowsTheShape requires Newton's method as the default for up to 32 parameters.
-// With several margins it must be the default for up to 64 if dense rows fill vector registers.
+// TestMethodFollowsTheShape requires that Newton's method is the default for at most 32
+// parameters. With several margins and at least 7 dense features it must be the default for at
+// most 64 parameters.
 func TestMethodFollowsTheShape(t *testing.T) {
 	for _, c := range []struct {
 		d, classes int
@@ -90,7 +91,7 @@ func TestMethodFollowsTheShape(t *testing.T) {
 		for i := range table.N {
 			table.Label = append(table.Label, float64(i%c.classes))
 		}
-		require.Equal(t, c.method, train(t, table, logistic.Params{L2: 0.1, MaxIter: 1}).Summary.Method, "%+v", c)
+		require.Equal(t, c.method, train(t, table, logistic.Params{L2: 0.1, MaxIter: 1}).Summary.Method, "the default method for %+v is wrong", c)
 	}
 }
 
@@ -117,9 +118,9 @@ func correlated(n, d int, correlation float64) trial.Table {
 	return table
 }
 
-// TestNewtonTakesOver requires that the default method changes to Newton's method if features
-// correlate, and needs far fewer iterations than LBFGS. If features do not correlate, it must
-// stay with LBFGS. The change must be at the same iteration at any parallelism.
+// TestNewtonTakesOver requires that the default method changes from LBFGS to Newton's method if
+// features correlate, and then needs far fewer iterations than LBFGS alone. It must not change
+// if features do not correlate. The change must be at the same iteration at any parallelism.
 func TestNewtonTakesOver(t *testing.T) {
 	for _, d := range []int{40, 90} {
 		table := correlated(400, d, 0.99)
@@ -160,8 +161,8 @@ func TestSGDTakesManyRowsAtATime(t *testing.T) {
 	}
 }
 
-// TestParametersWhoseSquaresOverflow requires that training works with parameters whose squares
-// overflow if there is no penalty, because the squares are not needed then.
+// TestParametersWhoseSquaresOverflow requires that training without a penalty works with
+// parameters whose squares overflow. Only a penalty needs the squares.
 func TestParametersWhoseSquaresOverflow(t *testing.T) {
 	p := logistic.Params{Method: optim.SGD, MaxIter: 2, Stochastic: optim.Stochastic{Rate: 1e200}}
 	m := train(t, correlated(200, 3, 0), p)
@@ -171,9 +172,9 @@ func TestParametersWhoseSquaresOverflow(t *testing.T) {
 	require.False(t, m.Summary.Converged)
 }
 
-// TestQuasiSeparable has a column that separates some rows of one class, and no penalty bounds
-// its coefficient. Training must report that, although LBFGS alone would take a small gradient
-// for an optimum.
+// TestQuasiSeparable trains without a penalty on rows with a column that separates some rows of
+// one class, so that its coefficient has no bound. Training must report divergence, although
+// LBFGS alone would end with a small gradient.
 func TestQuasiSeparable(t *testing.T) {
 	table := correlated(1000, 40, 0.95)
 	for i := range table.N {
@@ -191,8 +192,8 @@ func TestQuasiSeparable(t *testing.T) {
 	require.True(t, train(t, table, logistic.Params{MaxIter: 300}).Summary.Converged)
 }
 
-// TestNoMoreIterations requires that MaxIter ends training even when training would continue
-// because the last step reduced the gradient too little.
+// TestNoMoreIterations requires that MaxIter ends training even when the optimiser would
+// otherwise continue, because the last step reduced the gradient too little.
 func TestNoMoreIterations(t *testing.T) {
 	table := trial.TableOf([]float64{1, 1, 1, 1, 0, 1, 0, 1, 0, 1}, []float64{1}, []float64{1}, []float64{1}, []float64{0}, []float64{0}, []float64{0}, []float64{0}, []float64{0}, []float64{0}, []float64{0})
 	whole := train(t, table, logistic.Params{Tol: 1e-4})
@@ -227,8 +228,8 @@ func TestSeparable(t *testing.T) {
 	require.NotContains(t, r.Summary(), "warnings")
 }
 
-// TestCollinearAndConstantColumns requires that nothing is NaN with such columns, and that
-// predictions are the same as without them.
+// TestCollinearAndConstantColumns requires that no result is NaN if columns are collinear or
+// constant, and that predictions are the same as without these columns.
 func TestCollinearAndConstantColumns(t *testing.T) {
 	table := twoClasses(150, 2)
 	more := table
@@ -249,8 +250,8 @@ func TestCollinearAndConstantColumns(t *testing.T) {
 	}
 }
 
-// TestMoreFeaturesThanRows requires the unique optimum with a penalty. Without a penalty the
-// classes must be reported as separable.
+// TestMoreFeaturesThanRows requires that training finds the unique optimum with a penalty.
+// Without a penalty it must report divergence, because the classes are separable.
 func TestMoreFeaturesThanRows(t *testing.T) {
 	table := twoClasses(12, 30)
 	m := train(t, table, logistic.Params{L2: 0.1, Tol: 1e-9})
@@ -269,7 +270,7 @@ func TestLabelsOfAnyType(t *testing.T) {
 		dt            arrow.DataType
 		texts         [2]string
 		classes       []string
-		firstIsSecond bool // whether the first text is the second class
+		firstIsSecond bool // whether the class of the first text has index 1
 	}{
 		{arrow.FixedWidthTypes.Boolean, [2]string{"false", "true"}, []string{"false", "true"}, false},
 		{arrow.PrimitiveTypes.Int64, [2]string{"10", "9"}, []string{"9", "10"}, true},

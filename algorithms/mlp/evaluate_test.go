@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEvaluateAllocatesNothing requires that evaluating the loss over the rows allocates
-// nothing.
+// TestEvaluateAllocatesNothing requires that evaluating the loss over rows does not allocate
+// memory.
 func TestEvaluateAllocatesNothing(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		e := opened(t, Params{Seed: 6, L2: 0.1, Task: Classification, Hidden: []int{5, 4}}, 100, 10, sparse)

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Example runs a job that learns exclusive or, which no linear model can.
+// Example runs a job that learns exclusive or, which no linear model can represent.
 func Example() {
 	type row struct {
 		A, B   float64

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// opened returns the optimiser's evaluator of the loss over one shard of n random rows, with d
-// features and 3 classes.
+// opened returns the evaluator with which the optimiser minimises the loss. It has one shard of
+// n random rows, with d features and 3 classes.
 func opened(t testing.TB, p Params, n, d int, sparse bool) optim.Evaluator {
 	return openedClasses(t, p, n, d, 3, sparse)
 }
@@ -49,8 +49,8 @@ func openedClasses(t testing.TB, p Params, n, d, classes int, sparse bool) optim
 	return nonconvex.Over(l, p.Task, f, 0, []*rows.Block{b})
 }
 
-// TestGradient compares the gradient with finite differences, for all activations, tasks and
-// depths.
+// TestGradient compares the gradient with finite differences of the loss, for all activations,
+// tasks and numbers of layers.
 func TestGradient(t *testing.T) {
 	for _, p := range []Params{
 		{Seed: 1, Hidden: []int{4}, Activation: Tanh},
@@ -85,7 +85,7 @@ func TestGradient(t *testing.T) {
 				v[i] = at
 				require.InDelta(t, (above-below)/(2*h), got[1+i], 1e-5, "parameter %d of %+v", i, p)
 			}
-			// A minibatch of all rows in another order must give the same sums.
+			// A minibatch that has all rows, in another order, must give the same sums.
 			var list []int32
 			for i := range int32(70) {
 				list = append(list, (i*3+1)%70)
@@ -108,8 +108,8 @@ func BenchmarkEvaluate(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	// The forward pass has two matrix products. Back-propagation has one for the errors and two
-	// for the weights.
+	// The forward pass has two matrix products. Back-propagation has one product for the errors
+	// and two products for the weights.
 	flops := 2 * 4096 * float64(2*32*64+3*64*3)
 	b.ReportMetric(flops*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "Gflop/s")
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// table reads a file of numbers. label is the index of the label column, whose values are texts
-// if words is set.
+// table returns the table in a file of numbers. label is the index of the label column, whose
+// values are texts if words is set.
 func table(t testing.TB, path, separator string, header bool, label int, words bool) trial.Table {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -74,13 +74,13 @@ func rings(n int) trial.Table {
 	return t
 }
 
-// train returns a model trained on a table. Params p need not name the columns.
+// train returns a model trained on a table. p need not name the columns.
 func train(t testing.TB, table trial.Table, p mlp.Params, options ...engine.Option) *mlp.Model {
 	t.Helper()
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return mlp.Train(table.Dataset(b), p) }, mlp.ModelOf, options...)
 }
 
-// fails requires that training fails with an error that contains the texts.
+// fails requires that training fails with an error that contains each of the texts.
 func fails(t *testing.T, table trial.Table, p mlp.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {

@@ -43,8 +43,9 @@ func (e *loss) Move(parameters []float64) {
 	e.net.pack()
 }
 
-// scaling returns the number to subtract from each feature and the factor to multiply the
-// difference with. A constant feature becomes 0, as it has no information.
+// scaling returns shift and scale for each feature: a feature x is read as (x − shift)·scale. A
+// constant dense feature has the scale 0, because it has no information. A constant sparse
+// feature is divided by its largest absolute value.
 func (p Params) scaling(f *rows.Facts, sparse bool) (shift, scale []float64) {
 	shift, scale = make([]float64, f.Dim()), make([]float64, f.Dim())
 	for j := range scale {
@@ -63,10 +64,10 @@ func (p Params) scaling(f *rows.Facts, sparse bool) (shift, scale []float64) {
 	return shift, scale
 }
 
-// draw draws the initial parameters, uniformly within ±√(6/(inputs+units)), or for Logistic
-// within ±√(2/(inputs+units)) (Glorot and Bengio, "Understanding the difficulty of training
-// deep feedforward neural networks", AISTATS 2010). A weight depends only on the seed, the
-// layer, the declared feature and the unit.
+// draw draws the initial parameters of each layer. They are uniform in ±√(6/(inputs+units)), or
+// for Logistic in ±√(2/(inputs+units)) (Glorot and Bengio, "Understanding the difficulty of
+// training deep feedforward neural networks", AISTATS 2010). A weight depends only on the seed,
+// the layer, the declared feature and the unit.
 func (e *loss) draw() {
 	n := e.net
 	for l := range n.layers() {
@@ -99,8 +100,8 @@ func (e *loss) Add(b *rows.Block, list []int32, weight float64, out []float64) f
 	return weight + e.rows(b, list, out)
 }
 
-// rows adds loss and gradient of the rows in list to out, and returns the total weight of these
-// rows.
+// rows adds loss and gradient of the rows of b whose indices are in list to out, and returns
+// the total weight of these rows.
 func (e *loss) rows(b *rows.Block, list []int32, out []float64) float64 {
 	n := len(list)
 	e.load(b, list)
@@ -132,7 +133,8 @@ func (e *loss) rows(b *rows.Block, list []int32, out []float64) float64 {
 	return weight
 }
 
-// load computes the sums of the first layer, without biases, for the rows in list.
+// load computes the sums of the first layer, without biases, for the rows of b whose indices
+// are in list.
 func (e *loss) load(b *rows.Block, list []int32) {
 	if !e.sparse {
 		for i, row := range list {
@@ -155,8 +157,8 @@ func (e *loss) load(b *rows.Block, list []int32) {
 	}
 }
 
-// lossOf returns the loss of row i of a chunk. It writes the derivatives with respect to the
-// row's outputs, times the row's weight, to the errors of the last layer.
+// lossOf returns the loss of row i of a chunk. It writes the derivatives of this loss with
+// respect to the row's outputs, times the row's weight, to the errors of the last layer.
 func (e *loss) lossOf(i int, label, weight float64) float64 {
 	last := e.net.layers() - 1
 	k := e.net.sizes[last+1]

@@ -27,15 +27,16 @@ type Model struct {
 	// Activation is the activation function of the hidden units.
 	Activation Activation `json:"activation"`
 	// Dim is the number of features. Columns, unless nil, are the features that occurred in
-	// training, in ascending order. The first layer reads these; other features count as 0.
+	// training, in ascending order. The first layer reads only these features; other features
+	// are treated as 0.
 	Dim     int     `json:"dim"`
 	Columns []int32 `json:"columns,omitempty"`
 	// The first layer reads a feature x as (x − Shift)·Scale.
 	Shift []float64 `json:"shift"`
 	Scale []float64 `json:"scale"`
 	// Layers are the hidden layers, followed by the output layer. A regression has one output.
-	// A classification with two classes has one output, the log odds of the second class. With
-	// more classes it has one output for each class.
+	// A classification with two classes has one output, the log odds of the second class. A
+	// classification with more classes has one output for each class.
 	Layers []Layer `json:"layers"`
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
@@ -45,7 +46,7 @@ type Model struct {
 	Summary Summary `json:"-"`
 
 	columns  signature.Inputs
-	override signature.Override // the column names given in PredictOptions
+	override signature.Override // the names of columns in the options of Predict
 	once     sync.Once
 	net      *network
 	sparse   bool      // whether the first layer adds only the nonzero entries
@@ -68,10 +69,10 @@ var _ model.Binder = (*Model)(nil)
 // Kind returns "mlp".
 func (m *Model) Kind() string { return Kind }
 
-// Inputs are the columns that the model was trained on.
+// Inputs returns the columns that the model was trained on.
 func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns...) }
 
-// prepare builds the network, on the first call only.
+// prepare builds the network in the first call.
 func (m *Model) prepare() {
 	m.once.Do(func() {
 		sizes := []int{len(m.Scale)}
@@ -94,8 +95,8 @@ func (m *Model) prepare() {
 	})
 }
 
-// evaluate returns a pass with the outputs for a point, or nil if the features of the point do
-// not fit the model. The caller puts the pass back into m.passes.
+// evaluate returns a pass with the outputs for a point, or nil if the point is not a valid row
+// of Dim features. The caller must put the pass back into m.passes.
 func (m *Model) evaluate(x signature.Point) *pass {
 	if !x.Fits(m.Dim) {
 		return nil
@@ -117,8 +118,8 @@ func (m *Model) evaluate(x signature.Point) *pass {
 // outputs returns the outputs of the last layer.
 func (m *Model) outputs(p *pass) []float64 { return p.values[len(p.values)-1] }
 
-// load computes the sums of the first layer if features are shifted, so that an entry of 0 also
-// contributes. The first layer of such a model reads all features.
+// load computes the sums of the first layer for a model that shifts features, so that a feature
+// of 0 also contributes to the sums. The first layer of such a model reads all features.
 func (m *Model) load(x signature.Point, p *pass) {
 	if x.Indices == nil {
 		copy(p.x, x.Values)
@@ -134,7 +135,8 @@ func (m *Model) load(x signature.Point, p *pass) {
 	m.net.multiply(p, 1)
 }
 
-// loadEntries computes the sums of the first layer from the nonzero entries.
+// loadEntries computes the sums of the first layer for a model that does not shift features. It
+// reads only the nonzero entries of x.
 func (m *Model) loadEntries(x signature.Point, p *pass) {
 	sums := p.values[0]
 	clear(sums)
@@ -145,8 +147,8 @@ func (m *Model) loadEntries(x signature.Point, p *pass) {
 	}
 }
 
-// decide returns the prediction from the outputs: a number or a class. The class is -1 if an
-// output is NaN.
+// decide returns the prediction, which is computed from the outputs: a number, or the index of
+// a class. The index is -1 if an output is NaN.
 func (m *Model) decide(outputs []float64) float64 {
 	switch {
 	case m.Task == Regression:
@@ -166,7 +168,7 @@ func (m *Model) decide(outputs []float64) float64 {
 	return float64(best)
 }
 
-// write writes the probabilities of the classes to dst.
+// write computes the probabilities of the classes from the outputs, and writes them to dst.
 func (m *Model) write(outputs, dst []float64) {
 	if len(outputs) == 1 {
 		dst[0], dst[1] = kernel.Sigmoid(-outputs[0]), kernel.Sigmoid(outputs[0])
@@ -176,9 +178,9 @@ func (m *Model) write(outputs, dst []float64) {
 	kernel.Softmax(dst)
 }
 
-// score returns the prediction for a point, see decide. If the features of the point do not fit
-// the model, it returns NaN or the class -1. score writes the probabilities of classes to dst
-// unless dst is nil.
+// score returns the prediction for a point, see decide. If the point is not a valid row of Dim
+// features, score returns NaN, or -1 for a classification. score writes the probabilities of
+// classes to dst unless dst is nil.
 func (m *Model) score(x signature.Point, dst []float64) float64 {
 	p := m.evaluate(x)
 	switch {
@@ -199,21 +201,22 @@ func (m *Model) probabilities(x signature.Point, dst []float64) bool {
 	return m.Task == Classification && len(dst) == len(m.Classes.Values) && m.score(x, dst) >= 0 && !math.IsNaN(dst[0])
 }
 
-// Predict returns the prediction for a row. A regression returns the number. A classification
-// returns the index in Classes.Values of the most probable class, and of the first such class
-// if several are equal. If the row does not have Dim features, the result is NaN, or the class
-// -1. Only the first calls allocate.
+// Predict returns the prediction for a row. For a regression it is a number. For a
+// classification it is the index in Classes.Values of the most probable class; of several
+// classes with the same probability, it is the index of the first. If the row does not have Dim
+// features, the result is NaN, or -1 for a classification. Only the first calls allocate
+// memory.
 func (m *Model) Predict(x []float64) float64 { return m.score(signature.Dense(x), nil) }
 
 // PredictSparse does what Predict does, for a sparse row. The row is given by its nonzero
 // values and their indices in ascending order. If indices do not ascend or lie outside
-// 0..Dim-1, the result is NaN, or the class -1.
+// 0..Dim-1, the result is NaN, or -1 for a classification.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
 	return m.score(signature.Sparse(indices, values), nil)
 }
 
-// PredictProbability writes the probability of each class to dst, which must have one value for
-// each. It returns false for a regression, and if Predict returns the class -1.
+// PredictProbability writes the probability of each class to dst, which must have one element
+// for each class. It returns false for a regression, and if Predict returns the class -1.
 func (m *Model) PredictProbability(x, dst []float64) bool {
 	return m.probabilities(signature.Dense(x), dst)
 }

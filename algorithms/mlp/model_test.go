@@ -65,16 +65,17 @@ func TestFileOfVersion1(t *testing.T) {
 	require.Equal(t, mlp.Classes{Type: "utf8", Values: []string{"no", "yes"}}, m.Classes)
 	require.Equal(t, []model.Input{{Column: "a", Type: "float64"}, {Column: "b", Type: "int64"}}, m.Inputs())
 	require.Equal(t, "answer", m.PredictionCol)
-	// The hidden units are relu((3−1)·2·1 + 0) = 4 and relu((5−1)·0.5·−1 + 1) = 0. The output
-	// is 4 − 3.
+	// The hidden units have the values relu((3−1)·2·1 + 0) = 4 and relu((5−1)·0.5·−1 + 1) = 0.
+	// The output is 4 − 3.
 	got := make([]float64, 2)
 	require.True(t, m.PredictProbability([]float64{3, 5}, got))
 	require.InDelta(t, 1/(1+math.Exp(-1)), got[1], 1e-15)
 	require.Equal(t, 1.0, m.Predict([]float64{3, 5}))
 }
 
-// TestPredictEverywhereTheSame requires that the operator, the methods and a bound model give
-// the same predictions, for dense and sparse rows, also in several goroutines at once.
+// TestPredictEverywhereTheSame requires that the operator, the methods of the model and its
+// bound step give the same predictions, for dense and sparse rows, also in several goroutines
+// at once.
 func TestPredictEverywhereTheSame(t *testing.T) {
 	for _, p := range []mlp.Params{regression, classification} {
 		for _, sparse := range []bool{false, true} {

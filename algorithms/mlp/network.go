@@ -2,22 +2,24 @@ package mlp
 
 import "github.com/superstep-ml/superstep/internal/kernel"
 
-// network has layers of sizes d, h₁, …, out. One slice has the parameters, layer after layer: a
-// matrix of weights, with a row for each input and a column for each unit, and then the units'
-// biases. So an entry of a sparse row adds a multiple of a row of the matrix to the units, and
-// back-propagation multiplies errors with the matrix without transposing it.
+// network has layers of sizes d, h₁, …, out. One slice has all parameters, layer after layer:
+// for each layer a matrix of weights, with a row for each input and a column for each unit,
+// followed by the biases of the units. With this layout an entry of a sparse row adds a
+// multiple of a row of the matrix to the sums of the units, and back-propagation multiplies
+// errors with the matrix without transposing it.
 type network struct {
 	sizes      []int
 	activation Activation
 	parameters []float64
 	at         []int            // offset of each layer in the parameters; the last element is the number of parameters
-	forward    []*kernel.Packed // by layer, units by inputs; nil for the first layer of sparse rows
-	back       []*kernel.Packed // by layer, inputs by units; nil for the first layer, and without training
+	forward    []*kernel.Packed // forward[l] has the weights of layer l as units × inputs; nil for the first layer if rows are sparse
+	back       []*kernel.Packed // back[l] has the weights of layer l as inputs × units; nil for the first layer, and without training
 	transposed []float64        // scratch memory of pack
 }
 
-// newNetwork returns a network of zeros. If sparse is set, the first layer is not packed for
-// matrix products. If trains is not set, the network cannot be used for back-propagation.
+// newNetwork returns a network whose parameters are zeros. If sparse is set, the first layer is
+// not packed for matrix products. If trains is not set, the network cannot be used for
+// back-propagation.
 func newNetwork(sizes []int, activation Activation, sparse, trains bool) *network {
 	n := &network{sizes: sizes, activation: activation, at: make([]int, 1, len(sizes))}
 	largest := 0
@@ -38,7 +40,7 @@ func newNetwork(sizes []int, activation Activation, sparse, trains bool) *networ
 	return n
 }
 
-// layers returns the number of layers; the inputs do not count as a layer.
+// layers returns the number of layers, without the inputs.
 func (n *network) layers() int { return len(n.sizes) - 1 }
 
 // weights and biases return the part of parameters that has the weights or the biases of layer
@@ -51,7 +53,7 @@ func (n *network) biases(l int, parameters []float64) []float64 {
 	return parameters[n.at[l]+n.sizes[l]*n.sizes[l+1] : n.at[l+1]]
 }
 
-// pack packs the parameters for matrix products.
+// pack copies the weights to forward and back, in the form that matrix products need.
 func (n *network) pack() {
 	for l := range n.layers() {
 		in, out := n.sizes[l], n.sizes[l+1]
@@ -74,8 +76,8 @@ func (n *network) pack() {
 // pass has the results of all layers for a number of rows. It belongs to one goroutine.
 type pass struct {
 	x      []float64   // dense rows, scaled; nil if rows are sparse
-	values [][]float64 // by layer, the results of the units; for the last layer, the sums of the units
-	errors [][]float64 // in the same shapes, the derivatives of the loss with respect to the units' sums
+	values [][]float64 // values[l] has the results of the units of layer l; for the last layer, the sums of the units
+	errors [][]float64 // errors[l] has the derivatives of the loss with respect to the sums of the units of layer l
 }
 
 func newPass(n *network, rows int, sparse, trains bool) *pass {
@@ -97,8 +99,9 @@ func (n *network) multiply(p *pass, rows int) {
 	kernel.MulRows(p.x, rows, n.forward[0], p.values[0])
 }
 
-// addInput adds an input of a sparse row to the sums of the first layer, which must start at 0.
-// If the inputs are added in ascending order, the sums have the same bits as those of multiply.
+// addInput adds the value x of input j of a sparse row to the sums of the first layer, which
+// must be 0 before the first call. If the inputs are added in ascending order, the sums have
+// the same bits as the sums that multiply computes.
 func (n *network) addInput(j int, x float64, sums []float64) {
 	out := n.sizes[1]
 	kernel.Axpy(x, n.parameters[j*out:(j+1)*out], sums)
@@ -138,7 +141,8 @@ func (a Activation) apply(values []float64) {
 	}
 }
 
-// slope multiplies errors with the derivatives of the activation function, given its values.
+// slope multiplies errors with the derivatives of the activation function, which it computes
+// from the function's values.
 func (a Activation) slope(values, errors []float64) {
 	switch a {
 	case Tanh:

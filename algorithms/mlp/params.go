@@ -17,22 +17,23 @@ import (
 // Params are the parameters of Train. The zero value of a field means its default. Only
 // LabelCol has no default. Params are a stage of pipelines.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
-	// number columns instead, which are joined in the given order. If both are empty, the
-	// features are the dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
+	// FeatureCols names number columns, which are joined in the given order. If VectorCol and
+	// FeatureCols are empty, the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of the labels: numbers for Regression, classes of any type for
 	// Classification. LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
-	// weighs 1.
+	// has the weight 1.
 	WeightCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and, for Classification, "probability".
 	PredictionCol, ProbabilityCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without Skip such a row is an error that names row and column.
+	// skipped". Without Skip such a row makes the run fail, with an error that names row and
+	// column.
 	Skip bool
 
 	// Task is what the network predicts; the zero value is Regression.
@@ -43,22 +44,24 @@ type Params struct {
 	// Activation is the activation function of the hidden units; the zero value is ReLU.
 	Activation Activation
 	// NoStandardize uses features unchanged. By default a dense feature x is read as (x −
-	// mean)/deviation, with mean and standard deviation over the rows, and a sparse feature as
-	// x/deviation.
+	// mean)/deviation, with mean and standard deviation over the rows, and a sparse feature x
+	// is read as x/deviation.
 	NoStandardize bool
-	// L2 is the strength of the penalty: ½·L2·Σw² over all weights except biases is added to
-	// the mean weighted loss. scikit-learn's alpha corresponds to L2 times the number of rows.
+	// L2 is the strength of the penalty: ½·L2·Σw² is added to the mean weighted loss, where the
+	// sum is over all weights except biases. scikit-learn's alpha corresponds to L2 times the
+	// number of rows.
 	L2 float64
 
 	// Method is the optimiser: LBFGS, GD or SGD. The zero value means LBFGS.
 	Method optim.Method
 	// MaxIter is the largest number of iterations, or of epochs for SGD; 0 means 200.
 	MaxIter int
-	// Tol ends training when the largest component of the gradient is at most Tol·max(1, that
-	// component at the start). 0 means 1e-4; a negative value turns the test off.
+	// Tol ends training when the largest component of the gradient is at most Tol·max(1, g),
+	// where g is the largest component at the start of training. 0 means 1e-4; a negative value
+	// turns the test off.
 	Tol float64
-	// LossTol ends training when the objective falls by at most LossTol, relative to its value;
-	// 0 turns the test off.
+	// LossTol ends training when an iteration reduces the objective by at most LossTol times
+	// its value; 0 turns the test off.
 	LossTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
@@ -101,7 +104,7 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
-// common returns those of the parameters that all estimators with nonconvex losses share.
+// common returns the parameters that all estimators with nonconvex losses share.
 func (p Params) common() nonconvex.Params {
 	return nonconvex.Params{
 		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol,
@@ -142,7 +145,7 @@ const (
 	Regression = signature.Regression
 	// Classification predicts a class; the loss is the negative logarithm of the probability of
 	// the row's class. With two classes there is one output, the log odds of the second class.
-	// With more classes there is one output for each, and softmax turns the outputs into
+	// With more classes there is one output for each class, and softmax converts the outputs to
 	// probabilities.
 	Classification = signature.Classification
 )

@@ -1,6 +1,7 @@
 //go:build !race
 
-// With the race detector, its own allocations would be counted too.
+// These tests count allocations. They are not built with the race detector, whose own
+// allocations would be counted too.
 
 package mlp_test
 

@@ -9,7 +9,7 @@ import (
 
 // Train fits a multilayer perceptron and returns the model as a dataset of one row. Its column
 // "model" holds the bytes that Model.Encode returns. For a classification there is a second
-// column, which is null and tells the type of the labels.
+// column, which has nulls and the type of the labels.
 //
 // The training queue is named "mlp". For the start and every iteration it reports "loss", which
 // is the objective with its penalty, "gradient norm", "step" and "reads". Errors in the

@@ -15,9 +15,9 @@ import (
 )
 
 // sklearn has medians over random_state 0 to 9 of scikit-learn's MLPClassifier((8,),
-// solver="lbfgs", alpha = L2·rows, max_iter=200) after a StandardScaler. It is trained on the
-// rows with even index. The medians are the accuracy on the rows with odd index, and loss_.
-// (For HIGGS the rows are the 500 test rows.)
+// solver="lbfgs", alpha = L2·rows, max_iter=200) after a StandardScaler. The classifier is
+// trained on the rows with even index. accuracy is the median accuracy on the rows with odd
+// index, and loss is the median of loss_. (For HIGGS the rows are the 500 test rows.)
 var sklearn = []struct {
 	data           string
 	activation     mlp.Activation
@@ -27,7 +27,7 @@ var sklearn = []struct {
 	{"iris", mlp.ReLU, 0.01, 0.9733333333333334, 0.14889743309497408},
 	{"iris", mlp.Tanh, 0.01, 0.9733333333333334, 0.16695319575879913},
 	{"iris", mlp.Logistic, 0.01, 0.9733333333333334, 0.37750333866090174},
-	{"higgs", mlp.ReLU, 0.1, 0.5, 0.684701591594518}, // the accuracy on 250 such rows is mostly noise
+	{"higgs", mlp.ReLU, 0.1, 0.5, 0.684701591594518}, // 0.5, because the accuracy on 250 rows of HIGGS is mostly noise
 }
 
 func TestAsGoodAsScikitLearn(t *testing.T) {
@@ -48,13 +48,13 @@ func TestAsGoodAsScikitLearn(t *testing.T) {
 		slices.Sort(losses)
 		median := func(v []float64) float64 { return (v[4] + v[5]) / 2 }
 		t.Logf("%s %v: accuracy %.4f (%.4f), loss %.4f (%.4f)", c.data, c.activation, median(accuracies), c.accuracy, median(losses), c.loss)
-		require.GreaterOrEqual(t, median(accuracies), c.accuracy, "%s %v", c.data, c.activation)
-		require.Less(t, median(losses), 1.01*c.loss, "%s %v", c.data, c.activation)
+		require.GreaterOrEqual(t, median(accuracies), c.accuracy, "%s %v: the median accuracy must be at least that of scikit-learn", c.data, c.activation)
+		require.Less(t, median(losses), 1.01*c.loss, "%s %v: the median loss must be less than 1.01 times that of scikit-learn", c.data, c.activation)
 	}
 }
 
-// TestLinear requires that the network without hidden layers is least squares with an
-// intercept. It compares predictions with published ones.
+// TestLinear requires that a network without hidden layers gives the predictions of least
+// squares with an intercept. It compares them with published predictions.
 func TestLinear(t *testing.T) {
 	rows := trial.TableOf([]float64{16.8, 6.7, 6.9, 8.0}, []float64{1, 7, 9}, []float64{1, 3, 3}, []float64{1, 2, 4}, []float64{1, 3, 4})
 	for _, plain := range []bool{false, true} {
@@ -65,7 +65,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// TestCurves trains on a circle and on a curve, which no linear model can fit.
+// TestCurves requires that networks fit a circle and a curve, which no linear model can fit.
 func TestCurves(t *testing.T) {
 	require.Greater(t, accuracy(train(t, rings(300), classification), rings(300)), 0.97)
 	p := classification
@@ -84,7 +84,7 @@ func TestCurves(t *testing.T) {
 	require.Less(t, m.Summary.Loss, 1e-4)
 }
 
-// TestStochastic requires that SGD with Adam comes near to the optimum of L-BFGS.
+// TestStochastic requires that SGD with Adam comes near to the optimum that L-BFGS finds.
 func TestStochastic(t *testing.T) {
 	even, _ := halves(table(t, "../gmm/testdata/iris.csv", ",", true, 4, true))
 	p := classification
@@ -117,7 +117,7 @@ func TestSparse(t *testing.T) {
 	indices, values := trial.Sparse(sparse.Row(4))
 	require.Equal(t, scaled.Predict(sparse.Row(4)), scaled.PredictSparse(indices, values))
 
-	// A model that shifts features must take 0 for the features that a sparse row leaves out.
+	// A model that shifts features must use 0 for the features that a sparse row leaves out.
 	shifted := train(t, dense, p)
 	require.NotEqual(t, []float64{0, 0}, shifted.Shift)
 	x, y := make([]float64, 2), make([]float64, 2)
@@ -151,7 +151,7 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 	require.Equal(t, x, y)
 }
 
-// TestWeights requires that a row of weight n counts as n rows.
+// TestWeights requires that a row of weight n has the effect of n rows.
 func TestWeights(t *testing.T) {
 	rows := rings(40)
 	repeated := trial.Table{D: 2}
@@ -169,8 +169,8 @@ func TestWeights(t *testing.T) {
 	require.InDelta(t, plain.Summary.Loss, train(t, rows, p).Summary.Loss, 1e-5)
 }
 
-// TestFewRows trains on one row, on more features than rows, and on constant and collinear
-// columns.
+// TestFewRows requires that training succeeds on one row, on more features than rows, and on
+// constant and collinear columns.
 func TestFewRows(t *testing.T) {
 	rows := trial.TableOf([]float64{1, 2}, []float64{1, 5, 2, 10}, []float64{2, 5, 4, 10})
 	m := train(t, rows, regression)

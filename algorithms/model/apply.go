@@ -23,18 +23,18 @@ type Application struct {
 	// If Replace is set, an output replaces an existing column of the same name. Otherwise such
 	// a column is an error.
 	Replace bool
-	// Open decodes the model's file for one subtask, before its first batch. schema is the
-	// schema of the rows.
+	// Open decodes the model's file for one subtask, before the subtask's first batch. schema
+	// is the schema of the rows.
 	Open func(file []byte, schema engine.Schema) (Compute, error)
-	// OpenPlaced is set instead of Open if the values for a row also depend on its place in the
-	// dataset, such as values that are drawn at random.
+	// OpenPlaced is set instead of Open if the values for a row also depend on its shard and on
+	// its number within the shard. Values that are drawn at random are an example.
 	OpenPlaced func(file []byte, schema engine.Schema) (PlacedCompute, error)
 }
 
-// Compute returns the columns of Outputs for a batch of rows. The batch is borrowed; the
-// columns belong to the caller. first is the number of the batch's first row within its shard,
-// for messages. The values for a row must depend on that row alone. Compute is called by one
-// goroutine at a time.
+// Compute returns the columns of Outputs for a batch of rows. The batch is borrowed; the caller
+// of Compute owns the returned columns. first is the number of the batch's first row within its
+// shard; it is used in messages. The values for a row must depend on that row alone. Compute is
+// called by one goroutine at a time.
 type Compute func(c *engine.Context, first int, rows engine.Batch) ([]columnar.Values, error)
 
 // PlacedCompute does what Compute does, for columns that also depend on the place of a row,
@@ -80,16 +80,16 @@ func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []
 	})
 }
 
-// columnAdder is what the operators that add columns share.
+// columnAdder is embedded in the operators that add columns.
 type columnAdder struct {
 	engine.BaseOperator
-	schema *arrow.Schema // with the outputs, whose indices are in at
+	schema *arrow.Schema // schema of the operator's output; at has the indices of the added columns in it
 	at     []int
 	input  engine.Schema
 	rows   int // rows of the current shard seen so far
 }
 
-// EndShard counts rows from 0 again.
+// EndShard resets the number of rows of the shard to 0.
 func (p *columnAdder) EndShard(*engine.Context, int, engine.Output) error {
 	p.rows = 0
 	return nil
@@ -134,7 +134,8 @@ func (p *applied) Process(c *engine.Context, _, shard int, in engine.Batch, out 
 	return out.Emit(shard, arrowrows.Batch(made))
 }
 
-// join returns rows with columns[i] as column at[i], and releases the columns.
+// join returns a record of the given schema: the columns of rows, with columns[i] as column
+// at[i]. It releases columns.
 func join(schema *arrow.Schema, at []int, rows arrow.Record, columns []arrow.Array) (arrow.Record, error) {
 	defer func() {
 		for _, c := range columns {

@@ -20,8 +20,8 @@ type RowApplication struct {
 	// column of the same name. Otherwise such a column is an error.
 	Outputs []engine.Column
 	Replace bool
-	// Skips is set if the Step may leave rows out. The number of a row in its shard may then
-	// differ from its number in the input.
+	// Skips is set if the Step may leave rows out. The number of a row in its shard of the
+	// output may then differ from its number in the shard of the input.
 	Skips bool
 	// Decode decodes the model's file. It is called once for each subtask.
 	Decode func(file []byte) (Binder, error)

@@ -11,8 +11,9 @@ import (
 // Binder is a Model that computes single rows without an engine.
 type Binder interface {
 	Model
-	// Bind finds the columns that the model reads in a layout, adds the columns that it
-	// computes, and returns the Step that computes them. A missing column is an error.
+	// Bind finds the columns that the model reads in the layout l, adds the columns that the
+	// model computes to l, and returns the Step that computes these columns. A missing column
+	// is an error.
 	Bind(l *Layout) (Step, error)
 }
 
@@ -27,7 +28,7 @@ var ErrSkip = errors.New("the model leaves the row out")
 
 // Refused is an error of a Step about a value that the Step would accept with another setting.
 type Refused struct {
-	Err    error // names the column
+	Err    error // the error, which names the column
 	Cure   engine.Cure
 	Advice string // which setting to change, by its name in the algorithm's package
 }
@@ -38,7 +39,8 @@ func (e *Refused) Error() string { return fmt.Sprintf("%v; %s", e.Err, e.Advice)
 // Unwrap returns Err.
 func (e *Refused) Unwrap() error { return e.Err }
 
-// RowError returns an error about a row of a shard, for the error err of a Step.
+// RowError adds the number of a row within its shard to err, which is the error of a Step for
+// this row.
 func RowError(row int, err error) error {
 	e := &engine.RowError{Row: int64(row), Err: err}
 	if refused, ok := err.(*Refused); ok {
@@ -51,12 +53,12 @@ func RowError(row int, err error) error {
 // each can read the columns of the models that were bound before it. Only one goroutine at a
 // time may use a Layout.
 type Layout struct {
-	names []string // by cell; "" if a later cell has the name
+	names []string // cell -> column name; "" if a later cell has that name
 	read  []bool
 }
 
-// NewLayout returns the layout of rows with the given columns. Their cells come first, in this
-// order.
+// NewLayout returns the layout of rows with the given columns. The cells of these columns come
+// first, in the given order.
 func NewLayout(columns ...string) *Layout {
 	l := &Layout{}
 	for _, name := range columns {

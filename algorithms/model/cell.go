@@ -8,15 +8,15 @@ import (
 // CellKind is the kind of value that a cell holds.
 type CellKind uint8
 
-// The kinds of cells.
+// These are the kinds of cells.
 const (
 	NullCell   CellKind = iota
-	BoolCell            // in Int, as 0 or 1
-	IntCell             // in Int
-	FloatCell           // in Float
-	TextCell            // in Text
-	DenseCell           // in Values
-	SparseCell          // in Indices, which ascend, and Values; Size is the declared size, or 0
+	BoolCell            // the value is in Int, as 0 or 1
+	IntCell             // the value is in Int
+	FloatCell           // the value is in Float
+	TextCell            // the value is in Text
+	DenseCell           // the components are in Values
+	SparseCell          // the entries are in Indices, which ascend, and Values; Size is the declared size, or 0
 )
 
 var cellKinds = []string{"null", "a bool", "an integer", "a number", "text", "a vector", "a sparse vector"}
@@ -30,10 +30,10 @@ func (k CellKind) String() string {
 }
 
 // Cell is a value of a row. Callers read its fields, and change it only by its methods, which
-// reuse its memory. So a row that is used repeatedly allocates no memory once its vectors have
-// had their largest length. Text and vectors that a caller sets are borrowed until the cell is
-// set again. Text and vectors that a Step has set are valid until the Step runs on the row
-// again.
+// reuse its memory. So a row that is used repeatedly allocates memory only when a vector is
+// longer than all earlier vectors of its cell. Text and vectors that a caller sets are borrowed
+// until the cell is set again. Text and vectors that a Step has set are valid until the Step
+// runs on the row again.
 type Cell struct {
 	Kind    CellKind
 	Int     int64

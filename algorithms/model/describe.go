@@ -9,14 +9,14 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// ShownRows is the largest number of rows of a table that are printed. A longer table has the
-// most important rows first.
+// ShownRows is the largest number of rows of a table that are printed. In a longer table, the
+// most important rows come first.
 const ShownRows = 20
 
-// Description has the information about a model that is shown to people in addition to the
+// Description has the information about a model that is shown to users in addition to the
 // summary of its training.
 type Description struct {
-	// Settings are printed before the summary, Facts after it.
+	// Settings are printed before the summary, and Facts are printed after it.
 	Settings, Facts []Fact
 	Tables          []Table
 	// Features are the names of the components of the vectors of clusters, in order.
@@ -36,7 +36,7 @@ type Fact struct {
 	Value any
 }
 
-// Table is a table to show to people. Its cells are strings, float64 values or nil.
+// Table is a table to show to users. Its cells are strings, float64 values or nil.
 type Table struct {
 	Title   string   `json:"title"`
 	Columns []string `json:"columns"`
@@ -46,7 +46,7 @@ type Table struct {
 // Term is a value that a model has for a feature, such as a coefficient.
 type Term struct {
 	Name            string
-	Value, StdError float64 // StdError is 0 if there is none
+	Value, StdError float64 // StdError is 0 if the model has no standard error for the feature
 }
 
 // Curve has the values of a quantity that was measured on a set of rows after each round of
@@ -62,9 +62,10 @@ type Describer interface {
 	Describe(feature func(i int) string) Description
 }
 
-// AddVectors adds a table with a row for each cluster, which has numbers[c] and vectors[c]. The
-// parameters each and what are the headings of the columns of cluster numbers and of
-// numbers[c].
+// AddVectors adds a table with one row for each cluster c. The row has the number c,
+// numbers[c], and the components of vectors[c], whose names feature returns. The parameter each
+// is the heading of the column of cluster numbers, and the parameter what is the heading of the
+// column of numbers[c].
 func (d *Description) AddVectors(title, each, what string, numbers []float64, vectors [][]float64, feature func(i int) string) {
 	for i := range len(vectors[0]) {
 		d.Features = append(d.Features, feature(i))
@@ -116,8 +117,9 @@ func (d *Description) AddCoefficients(coefficients [][]float64, intercepts []flo
 }
 
 // AddTerms adds a table of coefficients and their significance tests. columns has the headings
-// of the columns after the estimate; the second of these must be the statistic. features has
-// the coefficients of features, for charts.
+// of the columns that follow the columns feature and estimate; columns[1] must be the heading
+// of the test statistic. features has the coefficients of the features, which are drawn in
+// charts.
 func (d *Description) AddTerms(columns []string, rows [][]any, features []Term) {
 	t := Table{Title: "coefficients", Columns: append([]string{"feature", "estimate"}, columns...), Rows: rows}
 	d.Coefficients = append(d.Coefficients, features...)
@@ -154,7 +156,8 @@ func (d *Description) AddImportances(e *tree.Ensemble, feature func(i int) strin
 }
 
 // Chosen returns a function that returns the name of the k-th feature that a model uses.
-// columns has the numbers of these features; nil means all features.
+// columns has the numbers of the features that the model uses; nil means all features. feature
+// returns the name of the feature with a given number.
 func Chosen(columns []int32, feature func(i int) string) func(k int) string {
 	if columns == nil {
 		return feature

@@ -30,13 +30,13 @@
 //
 // An algorithm uses Encode, Decode and Unmarshal for its files, and Apply or ApplyRows for its
 // operator. Command lines get further information about a model from the following interfaces.
-// A model implements those that apply to it:
+// A model implements each interface that applies to it:
 //
 //	Predictor       what the model predicts, and the columns that it adds
-//	Describer       facts, tables, coefficients, importances and curves to show to people
+//	Describer       facts, tables, coefficients, importances and curves to show to users
 //	Categorizer     the categories that training has seen
 //	Treater         how missing values and unseen categories are treated
-//	Deriver         the columns from each of which the model makes one new column
+//	Deriver         the new columns that the model makes, each from one column that it reads
 //	ComponentNamer  the names of the components of vectors that the model makes
 //
 // The type of an algorithm's parameters implements Estimator, which describes the predictions
@@ -65,9 +65,9 @@
 // float64.
 //
 // The checksum is the 64-bit xxh3 hash of all other members in the order above, without white
-// space outside of strings. So the white space and the order of the members may be changed, and
-// nothing else. Decoding is strict. It returns an error for an unknown member, an object with
-// the same key twice, text after the object, an object that ends too early, a wrong checksum,
+// space outside of strings. A changed file is still valid if only its white space or the order
+// of its members differs. Decoding is strict. It returns an error for an unknown member, an
+// object with the same key twice, text after the object, a truncated object, a wrong checksum,
 // another format or kind, and a newer version. A file has at most MaxFile bytes.
 //
 // # Applying a model
@@ -75,8 +75,8 @@
 // Apply adds the operator that receives a model by broadcast and computes columns batch by
 // batch. It is for algorithms whose kernels process many rows at once. ApplyRows adds an
 // operator that computes columns row by row, for models that implement Binder. Such a model can
-// also compute single rows from cells, without an engine. The operator runs the same code, so
-// both give the same bits:
+// also compute single rows from cells, without an engine. The operator runs the same code as a
+// program that applies the model to single rows, so both give the same bits:
 //
 //	layout := model.NewLayout("age", "fare")       // the columns of a row
 //	step, err := m.Bind(layout)                    // finds the model's inputs, adds its outputs

@@ -5,7 +5,7 @@ import "github.com/superstep-ml/superstep/engine"
 // Estimator is a Stage that the command line can train. It is a struct of parameters. The
 // fields that name columns must be called VectorCol, FeatureCols, LabelCol, WeightCol,
 // GroupCol, PredictionCol, ProbabilityCol or DecisionCol, DistanceCol and CategoricalCols; the
-// field about unusable rows must be called Skip or NonFinite. The command line sets those of
+// field about unusable rows must be called Skip or NonFinite. The command line sets each of
 // these fields that the struct has.
 type Estimator interface {
 	Stage
@@ -32,18 +32,20 @@ type Command struct {
 // Flag is a flag of a command line that sets a parameter.
 type Flag struct {
 	// Name is the name of the flag without dashes. Param is the name of the field that the flag
-	// sets, such as "Stochastic.Batch". It is empty if the flag sets no field.
+	// sets, such as "Stochastic.Batch". Param is empty if the flag sets no field.
 	Name, Param string
 	// Tag is the struct tag of the flag. The flag parser interprets the keys help, placeholder,
 	// default, enum, required and sep. The command line interprets the keys want, zero, of and
 	// reads. The value of a flag with an enum must be one of the enum's texts.
 	Tag string
-	// Values maps texts of the enum to values of the parameter, if the parameter's type does
-	// not parse text. Texts that are not in Values mean the zero value.
+	// Values maps texts of the enum to values of the parameter. It is set if the parameter's
+	// type cannot parse text. Texts that are not in Values mean the zero value.
 	Values map[string]any
-	// Words maps names of constants in error messages of the package to texts of the flag.
+	// Words maps names of constants, as they occur in error messages of the package, to the
+	// texts that the flag accepts for them.
 	Words map[string]string
-	// As is a value of the type that parses the flag, if this is not the parameter's type.
+	// As is a value of the type that parses the flag. It is nil if the parameter's type parses
+	// the flag.
 	As any
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// The example trains a model and saves it to a file. It then loads the file as a program does
-// that does not know the kind of the model, and applies the model to single rows.
+// The example trains a model and saves it to a file. It then loads the file without knowledge
+// of the model's kind, and applies the model to single rows.
 func Example() {
 	type flat struct {
 		Size, Rooms, Price float64

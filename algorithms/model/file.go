@@ -30,18 +30,18 @@ type File struct {
 	Version int
 	Inputs  []Input
 	// Summary and Payload are the members as written, without white space; see Unmarshal.
-	// Summary is "null" if there is none. If the decoded text had no white space, they are
-	// slices of it, and valid as long as it is not modified.
+	// Summary is "null" if there is none. If the decoded text had no white space, Summary and
+	// Payload are slices of that text, and are valid as long as the text is not modified.
 	Summary, Payload json.RawMessage
-	// Reading is the zero value if the file has none.
+	// Reading is the zero value if the file does not have the member.
 	Reading Reading
 }
 
 // Encode returns the file of a model. It returns the same bytes for the same arguments. version
 // is the version of the payload's format for this kind, at least 1. summary, which may be nil,
 // and payload are encoded by encoding/json; a payload that implements Appender encodes itself.
-// Encode returns an error if they contain a NaN, an infinity, or text that is not UTF-8, which
-// JSON cannot represent.
+// Encode returns an error if summary or payload contains a NaN, an infinity, or text that is
+// not UTF-8, because JSON cannot represent them.
 func Encode(kind string, version int, inputs []Input, summary, payload any) ([]byte, error) {
 	switch {
 	case kind == "":
@@ -95,9 +95,9 @@ func appendValue(text []byte, v any) ([]byte, error) {
 	return append(text, own...), err
 }
 
-// checksumOf returns the checksum of a file. values are the values of members except the
-// checksum, without white space. reading is the value of the member reading, or nil if there is
-// none.
+// checksumOf returns the checksum of a file. values has the value of each key in members except
+// the checksum, without white space. reading is the value of the member reading, or nil if
+// there is none.
 func checksumOf(values []json.RawMessage, reading json.RawMessage) string {
 	h := xxh3.New()
 	_, _ = h.WriteString("{")
@@ -206,7 +206,7 @@ const space = " \t\r\n"
 type object map[string]json.RawMessage
 
 // split splits a file into its members. It returns an error if the file is not a JSON object,
-// or if an object in it has a key twice.
+// or if an object in the file, at any depth, has a key twice.
 func split(file []byte) (object, error) {
 	if len(file) > MaxFile {
 		return nil, fmt.Errorf("model has %d bytes: a model's file has at most %d", len(file), MaxFile)
@@ -245,9 +245,10 @@ func split(file []byte) (object, error) {
 	return o, nil
 }
 
-// syntaxError returns the error about input that is not valid JSON. It says whether the input
-// ends too early or too late. file is the input without the white space around it: lead bytes
-// were removed before it, and the whole input had whole bytes.
+// syntaxError returns the error about input that is not valid JSON. The error says whether the
+// input is truncated or has text after the object. file is the input without leading and
+// trailing white space. lead is the number of bytes of leading white space, and whole is the
+// number of bytes of the input with all white space.
 func syntaxError(file []byte, lead, whole int, err error) error {
 	var syntax *json.SyntaxError
 	reader := json.NewDecoder(bytes.NewReader(file))
@@ -307,7 +308,8 @@ func (o object) verify() error {
 	return nil
 }
 
-// unknown returns the error for unknown members. It names the alphabetically first one.
+// unknown returns the error for unknown members. The error names the unknown member that is
+// alphabetically first.
 func (o object) unknown() error {
 	first := ""
 	for name := range o {
@@ -321,8 +323,8 @@ func (o object) unknown() error {
 	return fmt.Errorf("it has an unknown member %q", first)
 }
 
-// Unmarshal decodes a summary or payload into the value to which into points. It is strict: it
-// returns an error for a member without a field in the value, and if text is null.
+// Unmarshal decodes a summary or payload into the value to which the parameter into points. It
+// is strict: it returns an error if a member has no field in the value, or if text is null.
 func Unmarshal(text json.RawMessage, into any) error {
 	if string(bytes.TrimSpace(text)) == "null" {
 		return errors.New("it is null")

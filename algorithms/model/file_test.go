@@ -59,15 +59,15 @@ func TestEveryTruncationIsAnError(t *testing.T) {
 	text := file(t)
 	for n := range text {
 		_, err := model.Decode(text[:n], "scaler", 2)
-		require.Error(t, err, "%d bytes", n)
+		require.Error(t, err, "a file truncated to %d bytes must be an error", n)
 		if n > 0 {
 			require.ErrorContains(t, err, "truncated", "%d bytes", n)
 		}
 	}
 }
 
-// TestEveryAlterationIsAnError requires an error for a file in which any single byte is
-// changed.
+// TestEveryAlterationIsAnError requires that Decode returns an error for a file in which any
+// single byte is changed.
 func TestEveryAlterationIsAnError(t *testing.T) {
 	text := file(t)
 	for i := range text {
@@ -78,19 +78,20 @@ func TestEveryAlterationIsAnError(t *testing.T) {
 			altered := append([]byte(nil), text...)
 			altered[i] = c
 			_, err := model.Decode(altered, "scaler", 2)
-			require.Error(t, err, "%s", altered)
+			require.Error(t, err, "a file with a changed byte must be an error: %s", altered)
 		}
 	}
 }
 
-// TestEveryBitOfAFileIsCovered requires an error for a saved file in which any bit is changed
-// or any byte is missing or doubled, and for a file with text after the object.
+// TestEveryBitOfAFileIsCovered requires that Decode returns an error for a saved file in which
+// any bit is changed or any byte is missing or doubled, and for a file with text after the
+// object.
 func TestEveryBitOfAFileIsCovered(t *testing.T) {
 	text := append(file(t), '\n') // the file that Save writes
 	refused := func(altered []byte, what string, at int) {
 		t.Helper()
 		_, err := model.Decode(altered, "scaler", 2)
-		require.Error(t, err, "%s at byte %d: %s", what, at, altered)
+		require.Error(t, err, "a file with a damage (%s at byte %d) must be an error: %s", what, at, altered)
 	}
 	for i, c := range text {
 		for bit := range 8 {
@@ -169,8 +170,8 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// TestFilesRefuseBytesThatAreNoText requires an error for bytes that are not UTF-8. JSON cannot
-// represent them: they would be read back as other text.
+// TestFilesRefuseBytesThatAreNoText requires that Encode and Decode return an error for bytes
+// that are not UTF-8. JSON cannot represent such bytes: they would be read back as other text.
 func TestFilesRefuseBytesThatAreNoText(t *testing.T) {
 	type inner struct {
 		Values [][]string        `json:"values"`
@@ -245,8 +246,8 @@ func TestSaveReplacesWhole(t *testing.T) {
 	require.Equal(t, text, again)
 }
 
-// FuzzDecode requires that a file that can be decoded encodes again to a file that decodes to
-// the same values.
+// FuzzDecode decodes files, encodes the decoded values, and decodes the result. It requires
+// that the values are the same after both decodings.
 func FuzzDecode(f *testing.F) {
 	text := file(f)
 	f.Add(text)
@@ -259,7 +260,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again, err := model.Encode(file.Kind, file.Version, file.Inputs, file.Summary, file.Payload)
-		if bytes.Contains(text, []byte(`\ufffd`)) && err != nil { // the escape sequence that stands for a byte that is not UTF-8
+		if bytes.Contains(text, []byte(`\ufffd`)) && err != nil { // the escape sequence that encoding/json writes for a byte that is not UTF-8
 			require.ErrorContains(t, err, "not UTF-8")
 			return
 		}

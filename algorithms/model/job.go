@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// EncodedRow is the row type of a dataset that holds a model, as training queues output it.
+// EncodedRow is the row type of a dataset that holds a model. Training operators output such
+// rows.
 type EncodedRow struct {
 	Model string `column:"model"`
 }
@@ -66,8 +67,8 @@ func Collected[M any](result *engine.Result, name string, decode func(file []byt
 // for operators that are not added by Apply or ApplyRows.
 func Side(c *engine.Context, port int) ([]byte, error) { return FileIn(c.Side(port)...) }
 
-// FileIn returns the file of the model in batches. Together they must have one row, like the
-// dataset that training returns.
+// FileIn returns the file of the model in batches. The batches together must have exactly one
+// row, like the dataset that training returns.
 func FileIn(batches ...engine.Batch) ([]byte, error) {
 	var file []byte
 	for _, rows := range batches {
@@ -102,10 +103,10 @@ func BuilderOf(op string, d *engine.Dataset) *engine.Builder {
 	return d.Builder()
 }
 
-// Begin begins a training: it returns the builder of rows. If rows are poisoned or problem is
-// not nil, training is impossible; refused is then the dataset that training must return.
-// Otherwise refused is nil. problem is an error in the parameters, which Begin reports under
-// the name op.
+// Begin begins the Fit of an estimator. It returns the builder of rows. problem is an error in
+// the estimator's parameters, which Begin reports under the name op. If problem is not nil, or
+// rows are poisoned, nothing can be trained; refused is then the dataset that Fit must return.
+// Otherwise refused is nil.
 func Begin(op string, rows *engine.Dataset, problem error) (b *engine.Builder, refused *engine.Dataset) {
 	b = BuilderOf(op, rows)
 	switch {
@@ -118,7 +119,7 @@ func Begin(op string, rows *engine.Dataset, problem error) (b *engine.Builder, r
 }
 
 // Refuse reports a problem under the name op, with the source line of the caller. It returns a
-// poisoned dataset, in place of the output of the operator that cannot be added.
+// poisoned dataset, which replaces the output of the operator that cannot be added.
 func Refuse(b *engine.Builder, op string, problem error) *engine.Dataset {
 	b.Errorf("%s: %w", op, problem)
 	return b.Poisoned(op)

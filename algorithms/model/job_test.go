@@ -96,7 +96,7 @@ func TestApplyChecksTheColumns(t *testing.T) {
 	}
 }
 
-// TestApplyRefusesNoValues requires that the error about an output column without values names
+// TestApplyRefusesNoValues requires that the error for an output column without values names
 // the column.
 func TestApplyRefusesNoValues(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {

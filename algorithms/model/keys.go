@@ -6,9 +6,9 @@ import (
 )
 
 // checkKeys returns an error if an object at any depth has a key twice; encoding/json would
-// accept it and use the last value. The text must be valid JSON without white space. checkKeys
-// scans it once, byte by byte, without decoding it, since payloads are mostly long arrays of
-// numbers.
+// accept such an object and use the last value. The text must be valid JSON without white
+// space. checkKeys scans the text once, byte by byte, without decoding values, since payloads
+// are mostly long arrays of numbers.
 func checkKeys(text []byte) error {
 	var open []map[string]bool // for each open bracket, the keys of its object; nil for an array
 	key := false               // whether the next string is a key
@@ -44,8 +44,8 @@ func checkKeys(text []byte) error {
 	return nil
 }
 
-// stringEnd returns the index of the closing quote of the string that begins at begin, and
-// whether the string has escape sequences.
+// stringEnd returns the index of the closing quote of the string whose opening quote has the
+// index begin. escaped reports whether the string has escape sequences.
 func stringEnd(text []byte, begin int) (end int, escaped bool) {
 	for i := begin + 1; i < len(text); i++ {
 		switch text[i] {

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Payloads of large models, such as forests, may have hundreds of megabytes. They are appended
-// directly to the model's file, and decoded without a copy of their text.
+// Payloads of large models, such as forests, may have hundreds of megabytes. Such a payload is
+// appended directly to the model's file, and is decoded without a copy of its text.
 
 // Appender is a payload, or a member of a payload, that encodes itself. AppendJSON appends
 // valid JSON without white space to dst, with numbers and texts as encoding/json writes them.
@@ -16,8 +16,9 @@ type Appender interface {
 	AppendJSON(dst []byte) ([]byte, error)
 }
 
-// Apart is a payload with a large member, which Writer writes and Reader reads. Value is a
-// struct in which this member is null, or a pointer to one for reading.
+// Apart is a payload with one large member, which Writer encodes and Reader decodes. Value has
+// the other members: it is a struct in which the large member is null, or for decoding a
+// pointer to such a struct.
 type Apart struct {
 	Value  any
 	Member string
@@ -25,13 +26,14 @@ type Apart struct {
 	Reader json.Unmarshaler
 }
 
-// AppendJSON implements Appender. The member must be in the struct exactly once.
+// AppendJSON implements Appender. It returns an error unless the JSON of Value has the large
+// member exactly once, as null.
 func (a Apart) AppendJSON(dst []byte) ([]byte, error) {
 	text, err := json.Marshal(a.Value)
 	if err != nil {
 		return nil, err
 	}
-	// Quotes within texts are escaped, so this cannot be found inside one.
+	// Quotes within texts are escaped, so the key and null cannot be found inside of a text.
 	head, tail, ok := bytes.Cut(text, []byte(`"`+a.Member+`":null`))
 	if !ok {
 		return nil, fmt.Errorf("there is no member %q that is null", a.Member)
@@ -43,8 +45,8 @@ func (a Apart) AppendJSON(dst []byte) ([]byte, error) {
 	return append(dst, tail...), nil
 }
 
-// UnmarshalApart does what Unmarshal does, for an object in which large decodes one member. If
-// the object does not have this member, large is not called.
+// UnmarshalJSON decodes an object: the large member into Reader, the other members into Value.
+// If the object does not have the large member, Reader is not called.
 func (a Apart) UnmarshalJSON(text []byte) error {
 	if !bytes.HasPrefix(text, []byte("{")) || spaced(text) || !json.Valid(text) {
 		return errors.New("it is no JSON object without white space")

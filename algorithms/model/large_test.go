@@ -28,21 +28,21 @@ func (l *list) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// holder has the member list, which AppendApart encodes separately. Tests set its name to a
-// text that looks like this member.
+// holder has the member list, which an Apart encodes separately. Tests set the name of a holder
+// to a text that looks like this member.
 type holder struct {
 	Name string `json:"name"`
 	List *list  `json:"list"`
 	Last int    `json:"last"`
 }
 
-// apart is a payload of h, whose list is written by writer and read by reader.
+// apart returns a payload of h in which writer encodes the list and reader decodes it.
 func (h *holder) apart(writer model.Appender, reader json.Unmarshaler) model.Apart {
 	return model.Apart{Value: h, Member: "list", Writer: writer, Reader: reader}
 }
 
-// TestApart requires that AppendApart gives the bytes of encoding/json, and that UnmarshalApart
-// decodes them.
+// TestApart requires that an Apart is encoded to the same bytes as by encoding/json, and that
+// these bytes are decoded to the same values.
 func TestApart(t *testing.T) {
 	l := list{1, 2, 3}
 	h := &holder{`"list":null,{[\`, nil, 7}

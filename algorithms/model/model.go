@@ -11,14 +11,14 @@ import (
 // of one row with this column.
 const Column = "model"
 
-// Model is a trained model of any kind. It is immutable once trained or read, and safe
-// for concurrent use.
+// Model is a trained model of any kind. It is immutable after training or reading, and safe for
+// concurrent use.
 type Model interface {
 	// Kind returns the name of the algorithm, as in the file.
 	Kind() string
 	// Encode returns the model's file. It returns the same bytes for the same model.
 	Encode() ([]byte, error)
-	// Inputs are the columns that the model reads.
+	// Inputs returns the columns that the model reads.
 	Inputs() []Input
 	// Transform adds the columns that the model computes to a dataset of the job: predictions,
 	// or transformed columns.
@@ -31,13 +31,14 @@ type Input struct {
 	Type   string `json:"type"` // the type, as schemas print it
 }
 
-// IsVector reports whether the Type of an Input is one of vectors, such as vector[3] and sparse.
+// IsVector reports whether kind, which is the Type of an Input, is a type of vectors, such as
+// vector[3] or sparse.
 func IsVector(kind string) bool {
 	return strings.HasPrefix(kind, "vector") || strings.HasPrefix(kind, "sparse")
 }
 
-// VectorDim returns the number of components in the Type of an Input. It is 0 for vectors of
-// any number, and for scalars.
+// VectorDim returns the number of components of the vectors of kind, which is the Type of an
+// Input. It returns 0 for vectors of any number of components, and for scalars.
 func VectorDim(kind string) int {
 	_, dim, _ := strings.Cut(strings.TrimSuffix(kind, "]"), "[")
 	if n, err := strconv.Atoi(dim); err == nil && IsVector(kind) {
@@ -54,7 +55,8 @@ type Stage interface {
 	// Fit adds training to the job and returns a dataset of one row with the encoded model in
 	// Column.
 	Fit(rows *engine.Dataset) *engine.Dataset
-	// Apply adds to rows the columns that model computes, which Fit returned.
+	// Apply adds columns to rows. They are computed by model, which is a dataset that Fit
+	// returned.
 	Apply(rows, model *engine.Dataset) *engine.Dataset
 }
 

@@ -5,7 +5,7 @@ import "cmp"
 // Target says what a model predicts.
 type Target int
 
-// The targets.
+// These are the targets.
 const (
 	Number Target = iota
 	Class
@@ -28,13 +28,14 @@ type Prediction struct {
 	// Labels are the classes or the mixture components, in the order of the scores. It is nil
 	// for an estimator.
 	Labels []string
-	// With two classes, the second is predicted if its score is above Threshold; 0 means the
-	// default threshold.
+	// With two classes, the model predicts the second class if its score is above Threshold; 0
+	// means the default threshold.
 	Threshold float64
 }
 
-// Named returns p with the names of a model's columns and with its labels. "" leaves a name as
-// it is in p. If there are labels, a Target of Number becomes Class.
+// Named returns p with column as Column, scores as Scores and labels as Labels. An empty column
+// or scores leaves the name in p as it is. If there are labels, a Target of Number becomes
+// Class.
 func (p Prediction) Named(column, scores string, labels []string) Prediction {
 	p.Column, p.Scores, p.Labels = cmp.Or(column, p.Column), cmp.Or(scores, p.Scores), labels
 	if p.Target == Number && len(labels) > 0 {
@@ -51,14 +52,15 @@ func (p Prediction) Classes() []string {
 	return p.Labels
 }
 
-// Predictor is a Model that predicts, or a Stage that trains one.
+// Predictor is a Model that predicts, or a Stage that trains such a Model.
 type Predictor interface {
-	// Predicts describes the predictions. A Stage returns the default names of columns, even if
-	// its parameters set other names.
+	// Predicts describes the predictions. Predicts of a Stage returns the default names of
+	// columns, even if the stage's parameters set other names.
 	Predicts() Prediction
 }
 
-// PredictionOf returns the result of Predicts and true if of is a Predictor, else false.
+// PredictionOf returns the result of Predicts and true if its argument is a Predictor, else
+// false.
 func PredictionOf(of any) (Prediction, bool) {
 	if p, ok := of.(Predictor); ok {
 		return p.Predicts(), true

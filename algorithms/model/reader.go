@@ -13,11 +13,11 @@ import (
 )
 
 // Reader reads rows of batches into cells. A date becomes the number of days since 1970, and a
-// timestamp the number of microseconds. An integer above 2^63-1 becomes the nearest float64.
-// Only one goroutine at a time may use a Reader.
+// timestamp becomes the number of microseconds since 1970. An integer above 2^63-1 becomes the
+// nearest float64. Only one goroutine at a time may use a Reader.
 type Reader struct {
 	cells   []int // cells to fill
-	columns []int // by cell of cells: the index of its column in the batch
+	columns []int // columns[i] is the index of the batch's column for cells[i]
 	get     []func(row int, c *Cell)
 }
 
@@ -147,7 +147,7 @@ func vectorGetter(column arrow.Array) func(row int, c *Cell) {
 			c.SetSparse(size, col[lo:hi], val[from:to])
 		}
 	}
-	return func(_ int, c *Cell) { c.SetNull() } // not reached: NewReader admits no other type
+	return func(_ int, c *Cell) { c.SetNull() } // not reached: NewReader returned an error for all other types
 }
 
 func items(values arrow.Array, bounds func(row int) (int, int)) func(row int, c *Cell) {

@@ -26,8 +26,8 @@ const readingMember = "reading"
 
 func (r Reading) says() bool { return len(r.Nulls) > 0 || r.ZeroBased }
 
-// Validate returns an error for a Reading that is the zero value, or has an empty text or a
-// text twice in Nulls.
+// Validate returns an error if r is the zero value, or if Nulls has an empty text or the same
+// text twice.
 func (r Reading) Validate() error {
 	for i, n := range r.Nulls {
 		switch {
@@ -73,8 +73,8 @@ func WithReading(file []byte, r Reading) ([]byte, error) {
 	return append(text[:len(text)-1], `,"checksum":"`+sum+`"}`...), nil
 }
 
-// ReadingOf returns the Reading in the file of a model of any kind, or the zero value if there
-// is none. Unlike Decode, it does not check the rest of the file.
+// ReadingOf returns the Reading in the file of a model of any kind, or the zero value if the
+// file has no Reading. Unlike Decode, it does not check the rest of the file.
 func ReadingOf(file []byte) (Reading, error) {
 	if !bytes.Contains(file, []byte(readingMember)) && !bytes.Contains(file, []byte(`\u`)) {
 		return Reading{}, nil // avoids parsing a large file that lacks the member

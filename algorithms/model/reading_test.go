@@ -35,7 +35,7 @@ func TestReading(t *testing.T) {
 	require.Equal(t, said, f.Reading)
 	require.JSONEq(t, `{"a":1}`, string(f.Payload))
 
-	// White space and the order of members may change, but not the value of the member.
+	// White space and the order of members may change, but not the value of the member reading.
 	open := strings.Index(string(file), `,"reading"`)
 	behind := strings.Index(string(file), `,"checksum"`)
 	moved := "{ " + string(file[open+1:behind]) + ", " + string(file[1:open]) + string(file[behind:])

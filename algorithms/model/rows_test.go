@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// copier is a model for tests. It copies the column from to a new column, and applies change to
-// the copied cells.
+// copier is a model for tests. It copies the column whose name is in the field from to a new
+// column, and applies the function change to the copied cells.
 type copier struct {
 	scaler
 	from   string
@@ -41,7 +41,7 @@ func (m copier) Bind(l *model.Layout) (model.Step, error) {
 	}, nil
 }
 
-// copied adds the operator that applies m to rows.
+// copied adds the operator that applies m to rows, and returns its output.
 func copied(rows *engine.Dataset, m copier, kind arrow.DataType, nullable bool) *engine.Dataset {
 	return model.ApplyRows("test.Copy", rows, model.Dataset(rows.Builder(), scaler{Length: 1}), model.RowApplication{
 		Op: "Copy", Outputs: arrowrows.Columns([]arrow.Field{{Name: "copy", Type: kind, Nullable: nullable}}),

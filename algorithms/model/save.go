@@ -6,9 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// Save writes the result of a model's Encode and a line end to a file. It writes a temporary
-// file and renames it, so the file is replaced atomically: after a failure it is still the old
-// file.
+// Save writes the file of a model, which Encode returns, to path, with a line end after it. It
+// writes a temporary file and renames it. So a file at path is replaced atomically: after a
+// failure, path still has the old contents.
 func Save(path string, m Model) error {
 	text, err := m.Encode()
 	if err != nil {

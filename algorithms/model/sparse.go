@@ -5,9 +5,9 @@ import "fmt"
 // CheckSparse returns an error if the sparse vector in a cell is not valid. The vector must
 // have as many indices as values. The indices must ascend and be in 0..size-1, where size is
 // the size that the reader of the cell expects. The size that the vector declares must equal
-// size, or be 0, which means that it declares no size. If size is negative, any size is
-// accepted, and the indices must be below the declared size, if there is one. For a cell of
-// another kind, CheckSparse returns nil.
+// size, or be 0, which means that it declares no size. If size is negative, any declared size
+// is accepted, and the indices must be below the declared size unless it is 0. For a cell that
+// does not hold a sparse vector, CheckSparse returns nil.
 //
 // Callers can store any vector in a cell, so code that uses indices calls CheckSparse first. If
 // there is no error, CheckSparse does not allocate memory.
@@ -40,8 +40,8 @@ func (c *Cell) CheckSparse(size int) error {
 	return nil
 }
 
-// misplaced returns the error for index j after the index last. last is -1 if j is the first
-// index.
+// misplaced returns the error for the index j, which must be greater than last. last is the
+// index before j, or -1 if j is the first index.
 func (c *Cell) misplaced(last, j int32) error {
 	switch {
 	case j < 0:

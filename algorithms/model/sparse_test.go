@@ -14,7 +14,7 @@ func TestCheckSparse(t *testing.T) {
 		indices  []int32
 		values   []float64
 		size     int
-		want     string // part of the error; "" for no error
+		want     string // a part of the error's text; "" if there must be no error
 	}{
 		{3, []int32{0, 2}, []float64{1, 2}, 3, ""},
 		{0, []int32{0, 2}, []float64{1, 2}, 3, ""},
@@ -40,7 +40,7 @@ func TestCheckSparse(t *testing.T) {
 		cell.SetSparse(c.declared, c.indices, c.values)
 		err := cell.CheckSparse(c.size)
 		if c.want == "" {
-			require.NoError(t, err, "%v", c)
+			require.NoError(t, err, "the vector is valid: %v", c)
 		} else {
 			require.ErrorContains(t, err, c.want, "%v", c)
 		}

@@ -12,8 +12,9 @@ import (
 const replaced = `\ufffd`
 
 // checkUTF8 returns an error if text, which must be valid JSON without white space, has bytes
-// that are not UTF-8. If written is set, encoding/json has written the text; then replaced
-// bytes are an error too, since the text would read back changed. The error names the member.
+// that are not UTF-8. written is set if encoding/json has written the text. The escape sequence
+// replaced is then an error too, since it means that the encoded value had bytes that are not
+// UTF-8. The error names the member.
 func checkUTF8(text []byte, written bool) error {
 	at := -1
 	if !utf8.Valid(text) {

@@ -11,9 +11,9 @@ const (
 	FilledIn                     // the value is replaced by another value
 	LeftOut                      // the row is left out
 	Unpredicted                  // the row gets no prediction
-	LikeMissing                  // the category counts as a missing value
-	LikeAverage                  // the category counts as the average of the categories
-	LikeNone                     // the category counts as none of the known categories
+	LikeMissing                  // the category is treated as a missing value
+	LikeAverage                  // the category is treated as the average of the known categories
+	LikeNone                     // the category is treated as different from all known categories
 )
 
 // Treater is a Model that reports how it treats missing values and unseen categories in a
@@ -22,8 +22,8 @@ type Treater interface {
 	Treats(column string) (missing, unseen Treatment)
 }
 
-// Categories are the categories that training has seen, by the names of the columns that a
-// model reads.
+// Categories has the categories that training has seen. The keys of the maps are the names of
+// the columns that a model reads.
 type Categories struct {
 	Values map[string][]string // categories that are text
 	Codes  map[string][]int32  // categories that are integer codes
@@ -52,11 +52,11 @@ func TreeCategories(e *tree.Ensemble, rows int64) Categories {
 	return c
 }
 
-// Deriver is a Model that makes a new column from each of several columns. A new column has the
-// same meaning as the column from which it is made.
+// Deriver is a Model that makes new columns, each from one column that it reads. A new column
+// has the same meaning as the column from which it is made.
 type Deriver interface {
-	// Derives returns the columns that are read and the columns that are made of them, in the
-	// same order. There is at least one of each.
+	// Derives returns names of columns: the model makes the column made[i] from the column
+	// from[i]. There is at least one such pair.
 	Derives() (from, made []string)
 }
 

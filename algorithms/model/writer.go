@@ -13,10 +13,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// writer collects cells of rows in columns.
+// writer builds columns from the cells of rows.
 type writer struct {
 	fields []arrow.Field
-	cells  []int // by field: the index of the cell that has its value
+	cells  []int // cells[i] is the index of the cell with the value of fields[i]
 	build  *batch.RecordBuilder
 	put    []func(c *Cell) error
 }
@@ -63,8 +63,8 @@ func (w *writer) columns() ([]arrow.Array, error) { return w.build.NewColumns() 
 
 func (w *writer) release() { w.build.Release() }
 
-// putter returns a function that appends a cell, which is not null, to a builder of the type
-// dt.
+// putter returns a function that appends the value of a cell to a builder of the type dt. The
+// cell must not be null.
 func putter(builder array.Builder, dt arrow.DataType) func(c *Cell) error {
 	switch b := builder.(type) {
 	case *array.BooleanBuilder:
@@ -131,8 +131,8 @@ func numbers(dt arrow.DataType, put func(v float64) bool) func(c *Cell) error {
 	}
 }
 
-// whole returns a function that appends integers, and floats with integer values. Values
-// outside least..most are errors.
+// whole returns a function that appends the value of an integer cell, or of a float cell whose
+// value is an integer. For a value outside least..most, the function returns an error.
 func whole(dt arrow.DataType, least, most int64, put func(v int64)) func(c *Cell) error {
 	return func(c *Cell) error {
 		v := c.Int

@@ -24,28 +24,28 @@
 // features. Features are assumed to be independent of each other within a class:
 //
 //	Gaussian     normal distributions with the mean and variance of the class's rows
-//	Multinomial  counts of draws; a feature's probability is its smoothed share of the draws
-//	Complement   like Multinomial, but with the counts of all other classes
-//	Bernoulli    presence or absence of each feature
+//	Multinomial  numbers of draws of each feature, with the feature's smoothed share of all draws
+//	Complement   like Multinomial, but with the counts of the rows of all other classes
+//	Bernoulli    the presence or absence of each feature
 //
 // With the same parameters, the probabilities equal those of scikit-learn's classes of these
 // names, where alpha is Smoothing and var_smoothing is VarSmoothing. There is one difference:
 // the largest variance of a feature, by which VarSmoothing is multiplied, takes row weights
 // into account.
 //
-// Training reads the rows once, and for Gaussian twice: the second read sums squared
-// differences from the means of the classes, so that variances lose no precision if classes lie
-// far apart. If sparse rows declare very many features, the model has only the features that
-// occur.
+// Training reads the rows once, and for Gaussian twice. The second read sums squared
+// differences from the means of the classes, so that variances are accurate even if the means
+// of the classes are far apart. If sparse rows declare very many features, the model has only
+// the features that occur.
 //
 // # The same bits
 //
 // A model is a function of the rows, their order, the number of shards and the parameters.
-// Parallelism, batch sizes and processors change none of its bits.
+// Parallelism, batch sizes and processors do not change any bit of the model.
 //
 // # Implementation
 //
-// Train adds the operator that checks rows, the queue of their facts, and the queue
-// "naivebayes". The files are params.go; train.go with the queue; model.go with the model and
-// its file; predict.go with prediction in a job.
+// Train adds the operator that checks rows, the queue that computes the facts about the rows,
+// and the queue "naivebayes". The files are params.go; train.go with the queue; model.go with
+// the model and its file; predict.go with prediction in a job.
 package naivebayes

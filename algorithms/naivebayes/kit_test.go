@@ -13,7 +13,8 @@ import (
 
 var families = []naivebayes.Family{naivebayes.Gaussian, naivebayes.Multinomial, naivebayes.Complement, naivebayes.Bernoulli}
 
-// small returns 24 rows of 6 small counts, three classes and weights.
+// small returns 24 rows of 6 features, which are small counts, with three classes and with
+// weights.
 func small() trial.Table {
 	t := trial.Table{N: 24, D: 6}
 	for i := range t.N {
@@ -42,7 +43,7 @@ func widened(t trial.Table, d, stride int) trial.Table {
 	return w
 }
 
-// of returns parameters for a family that suit small counts.
+// of returns parameters for the family f that are suitable for small counts.
 func of(f naivebayes.Family) naivebayes.Params {
 	p := naivebayes.Params{LabelCol: "label", Family: f}
 	if f != naivebayes.Gaussian {
@@ -54,13 +55,13 @@ func of(f naivebayes.Family) naivebayes.Params {
 	return p
 }
 
-// train returns a model trained on a table. Params p need not name the columns.
+// train returns a model trained on a table. p need not name the columns.
 func train(t testing.TB, table trial.Table, p naivebayes.Params, options ...engine.Option) *naivebayes.Model {
 	t.Helper()
 	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return naivebayes.Train(table.Dataset(b), p) }, naivebayes.ModelOf, options...)
 }
 
-// fails requires that training fails with an error that contains the texts.
+// fails requires that training fails with an error that contains each of the texts.
 func fails(t *testing.T, table trial.Table, p naivebayes.Params, texts ...string) {
 	t.Helper()
 	trial.Fails(t, func(b *engine.Builder) {

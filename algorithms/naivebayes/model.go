@@ -42,7 +42,7 @@ type Model struct {
 	// included.
 	Counts    [][]float64 `json:"counts,omitempty"`
 	Smoothing float64     `json:"smoothing"`
-	// Binarize is the value above which a feature is present, for Bernoulli.
+	// Binarize is the value above which Bernoulli treats a feature as present.
 	Binarize float64 `json:"binarize"`
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
@@ -52,19 +52,20 @@ type Model struct {
 	Rows int64 `json:"-"`
 
 	columns  signature.Inputs
-	override signature.Override // the column names given in PredictOptions
+	override signature.Override // the names of columns in the options of Predict
 	once     sync.Once
 	scores   []scorer
 }
 
-// scorer computes the score of a class: the logarithm of the product of its prior and the
-// likelihood of a row, minus a number that is the same for all classes.
+// scorer computes the score of a class for a row. The score is the logarithm of the product of
+// the prior and the row's likelihood, up to an addend that is the same for all classes.
 type scorer struct {
 	bias    float64
 	weights []float64 // weights of features, or of their presence
-	absent  float64   // weight of a feature that is not among Model.Columns
-	// For Gaussian, mean has the means and inverse has 1/variances. bias is used for dense
-	// rows. zero is the score of a row of zeros.
+	absent  float64   // weight of a feature that is not in Model.Columns
+	// For Gaussian, mean has the means and inverse has 1/variances. bias is the constant addend
+	// of the score, and is used for dense rows. zero is the score of a row of zeros, and is
+	// used for sparse rows.
 	mean, inverse []float64
 	zero          float64
 }
@@ -74,10 +75,10 @@ var _ model.Binder = (*Model)(nil)
 // Kind returns "naivebayes".
 func (m *Model) Kind() string { return Kind }
 
-// Inputs are the columns that the model was trained on.
+// Inputs returns the columns that the model was trained on.
 func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns...) }
 
-// prepare computes the scorers, on the first call only.
+// prepare computes the scorers in the first call.
 func (m *Model) prepare() {
 	m.once.Do(func() {
 		var all []float64
@@ -127,8 +128,8 @@ func gaussian(prior float64, mean, variance []float64) scorer {
 	return s
 }
 
-// multinomial returns the scorer of a class. Its weights are sign times the logarithm of each
-// smoothed count divided by the sum of the smoothed counts.
+// multinomial returns the scorer of a class. The weight of a feature is sign times log(c/s),
+// where c is the smoothed count of the feature and s is the sum of the smoothed counts.
 func (m *Model) multinomial(prior float64, counts []float64, sign float64) scorer {
 	s := scorer{bias: prior, weights: make([]float64, len(counts))}
 	total := float64(m.Smoothing * float64(m.Dim-len(counts)))
@@ -149,8 +150,8 @@ func (m *Model) bernoulli(prior float64, c int) scorer {
 	weight := m.Weights[c]
 	total := kernel.Log(weight + float64(2*m.Smoothing))
 	for j, v := range counts {
-		// without is the logarithm of the smoothed weight of the rows without the feature.
-		// Rounding may make v greater than weight.
+		// without is the logarithm of the smoothed weight of the rows without the feature. By
+		// rounding errors, v may be greater than weight.
 		without := kernel.Log(max(0, weight-v) + m.Smoothing)
 		s.weights[j] = kernel.Log(v+m.Smoothing) - without
 		s.bias += without - total
@@ -189,8 +190,9 @@ func (m *Model) score(c int, x signature.Point) float64 {
 }
 
 // gaussianScore does what score does, for Gaussian. Features that did not occur in training are
-// ignored, as they were 0 in all classes. The score of a sparse row is the score of a row of
-// zeros plus differences; it loses digits if the score of zeros is much larger.
+// ignored, as they were 0 in all classes. The score of a sparse row is computed as the score of
+// a row of zeros plus differences. It loses digits if the score of the row of zeros is much
+// larger.
 func (m *Model) gaussianScore(s *scorer, x signature.Point) float64 {
 	var sum float64
 	if x.Indices == nil && m.Columns == nil {
@@ -247,9 +249,9 @@ func (m *Model) probabilities(x signature.Point, dst []float64) int {
 	return best
 }
 
-// Predict returns the index in Classes.Values of the most probable class of a row, and of the
-// first such class if several are equal. If the row does not have Dim features or contains a
-// NaN, the result is -1. Only the first call allocates.
+// Predict returns the index in Classes.Values of the most probable class of a row; of several
+// classes with the same probability, it returns the index of the first. If the row does not
+// have Dim features or contains a NaN, the result is -1. Only the first call allocates memory.
 func (m *Model) Predict(x []float64) int { return m.predict(signature.Dense(x)) }
 
 // PredictSparse does what Predict does, for a sparse row. The row is given by its nonzero
@@ -259,8 +261,8 @@ func (m *Model) PredictSparse(indices []int32, values []float64) int {
 	return m.predict(signature.Sparse(indices, values))
 }
 
-// PredictProbability writes the probability of each class to dst, which must have one value for
-// each. It returns false if Predict returns -1.
+// PredictProbability writes the probability of each class to dst, which must have one element
+// for each class. It returns false if Predict returns -1.
 func (m *Model) PredictProbability(x, dst []float64) bool {
 	return m.probabilities(signature.Dense(x), dst) >= 0
 }
@@ -283,13 +285,13 @@ type summary struct {
 	Rows int64 `json:"rows"`
 }
 
-// Encode returns the content of the model's file. The same model gives the same bytes. It
-// returns an error if the model is not valid.
+// Encode returns the content of the model's file. It returns the same bytes for the same model,
+// and an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns, summary{m.Rows}, payload{m.Family, m.Classes, m})
 }
 
-// Decode decodes what Encode returned.
+// Decode decodes the file of a model, which Encode returned.
 func Decode(file []byte) (*Model, error) {
 	var s summary
 	m := &Model{}
@@ -336,7 +338,7 @@ func (m *Model) check() error {
 }
 
 // checkMatrix returns an error unless a matrix has a row of d values for each class, and each
-// value is finite and not below least.
+// value is finite and not below the parameter least.
 func (m *Model) checkMatrix(name string, rows [][]float64, d int, least float64) error {
 	if len(rows) != len(m.Priors) {
 		return fmt.Errorf("there are %s of %d classes, want %d", name, len(rows), len(m.Priors))

@@ -71,15 +71,15 @@ func TestFileOfVersion1(t *testing.T) {
 	// (3+1)/(4+2) in the class no and (1+1)/(4+2) in the class yes.
 	got := make([]float64, 2)
 	require.True(t, m.PredictProbabilitySparse([]int32{0}, []float64{1}, got))
-	// Feature 2 occurs in 1 of 4 and in 4 of 4 rows, so it is absent with probability 4/6 and
-	// 1/6.
+	// Feature 2 is present in 1 of the 4 rows of the class no and in all 4 rows of the class
+	// yes, so it is absent with probability (3+1)/(4+2) in no and (0+1)/(4+2) in yes.
 	yes, no := 2./6*1./6, 4./6*4./6
 	require.InDelta(t, yes/(yes+no), got[1], 1e-12)
 }
 
-// TestPredictEverywhereTheSame requires that the operator, the methods and a bound model give
-// the same predictions, with labels of any type, for dense and sparse rows, also in several
-// goroutines at once.
+// TestPredictEverywhereTheSame requires that the operator, the methods of the model and its
+// bound step give the same predictions. It uses labels of several types, dense and sparse rows,
+// and several goroutines at once.
 func TestPredictEverywhereTheSame(t *testing.T) {
 	table := small()
 	table.Weight = nil
@@ -118,10 +118,10 @@ func TestPredictEverywhereTheSame(t *testing.T) {
 							cells[0].SetSparse(6, indices, values)
 						}
 						if float64(class) != rows[i].Prediction || fmt.Sprint(got) != fmt.Sprint(rows[i].Probability) {
-							t.Errorf("row %d: %v %v, want %v", i, class, got, rows[i])
+							t.Errorf("row %d: the methods return class %v and probabilities %v, the operator %v", i, class, got, rows[i])
 						}
 						if err := step(cells); err != nil || cells[1].Float != rows[i].Prediction {
-							t.Errorf("row %d: %v", i, err)
+							t.Errorf("row %d: the bound step must predict the class that the operator predicts; its error is %v", i, err)
 						}
 					}
 				})

@@ -18,34 +18,35 @@ import (
 // Params are the parameters of Train. The zero value of a field means its default. Only
 // LabelCol has no default. Params are a stage of pipelines.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
-	// number columns instead, which are joined in the given order. If both are empty, the
-	// features are the dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
+	// FeatureCols names number columns, which are joined in the given order. If VectorCol and
+	// FeatureCols are empty, the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of the labels, of any type. The classes are its distinct values
-	// in ascending order: numbers by value, text by bytes, false before true. LabelCol is
-	// required.
+	// LabelCol names the column of the labels, of any type. The classes are the distinct values
+	// of this column in ascending order: numbers by value, text by bytes, false before true.
+	// LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
-	// weighs 1.
+	// has the weight 1.
 	WeightCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and "probability".
 	PredictionCol, ProbabilityCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without Skip such a row is an error that names row and column.
+	// skipped". Without Skip such a row makes the run fail, with an error that names row and
+	// column.
 	Skip bool
 
 	// Family is the distribution of features within a class; the zero value is Gaussian.
 	Family Family
-	// Smoothing is added to each count of Multinomial, Complement and Bernoulli. It is above 0;
-	// 0 means 1.
+	// Smoothing is added to each count of Multinomial, Complement and Bernoulli. It must be
+	// above 0; 0 means 1.
 	Smoothing float64
-	// VarSmoothing, times the largest variance of a feature over all rows, is added to the
-	// variances of Gaussian. It is above 0; 0 means 1e-9.
+	// VarSmoothing times the largest variance of a feature over all rows is added to the
+	// variances of Gaussian. VarSmoothing must be above 0; 0 means 1e-9.
 	VarSmoothing float64
-	// Binarize is the value above which Bernoulli takes a feature as present. For sparse rows
+	// Binarize is the value above which Bernoulli treats a feature as present. For sparse rows
 	// it must be 0 or more.
 	Binarize float64
 	// Priors are the prior probabilities of all classes; the keys are classes as texts.
@@ -159,13 +160,15 @@ type Family int
 const (
 	// Gaussian models each feature as normally distributed.
 	Gaussian Family = iota
-	// Multinomial models the values of a row as counts of drawn features: numbers of 0 or more.
+	// Multinomial models the values of a row as the numbers of times that each feature was
+	// drawn. The values must be 0 or more.
 	Multinomial
 	// Complement scores a class by the counts of the rows of all other classes (Rennie, Shih,
 	// Teevan and Karger, "Tackling the Poor Assumptions of Naive Bayes Text Classifiers", ICML
-	// 2003). That suits classes of very different weights. Priors are not used.
+	// 2003). This is suitable for classes of very different weights. Complement does not use
+	// priors.
 	Complement
-	// Bernoulli models each feature as present, if it is above Binarize, or absent.
+	// Bernoulli models whether each feature is present, which means above Binarize, or absent.
 	Bernoulli
 )
 

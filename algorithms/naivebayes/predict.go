@@ -8,8 +8,8 @@ import (
 
 // PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol or FeatureCols name the columns to read. If they are empty, the columns are
-	// those that the model was trained on.
+	// VectorCol or FeatureCols name the columns to read. If they are empty, Predict reads the
+	// columns that the model was trained on.
 	VectorCol   string
 	FeatureCols []string
 	// PredictionCol names the new column of predicted classes, of the type of the labels;
@@ -18,11 +18,12 @@ type PredictOptions struct {
 	// ProbabilityCol names the new vector column of the probability of each class, in the
 	// order of Model.Classes; empty means "probability".
 	ProbabilityCol string
-	// Replace allows the new columns to replace columns of the same names. Without Replace such
-	// columns are an error.
+	// Replace allows the new columns to replace columns of the same names. Without Replace,
+	// existing columns of these names are an error.
 	Replace bool
-	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
-	// an error. For rows that contain a null the prediction is null in either case.
+	// With Skip, the prediction is null for rows that contain a NaN or an infinity; without
+	// Skip such a row makes the run fail. For rows that contain a null the prediction is null
+	// with and without Skip.
 	Skip bool
 }
 
@@ -40,8 +41,8 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	})
 }
 
-// Bind implements model.Binder. The columns are those given to Predict, or else those of the
-// training.
+// Bind implements model.Binder. The step reads the columns that the options of Predict name, or
+// else the columns of the training.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	names := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
 	return m.columns.BindScorer(l, m.override, m.Dim, names, m.Classes, func(x signature.Point, probabilities []float64) float64 {
@@ -60,13 +61,13 @@ func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 }
 
 // ModelOf returns the model that was collected under the given name. The collected dataset must
-// be the one that Train returned.
+// be the dataset that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Save writes the model to a file. The file is replaced atomically: after a failure it is still
-// the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.

@@ -18,8 +18,8 @@ import (
 )
 
 // Train fits a classifier and returns the model as a dataset of one row. Its column "model"
-// holds the bytes that Model.Encode returns. A second column, which is null, tells the type of
-// the labels.
+// holds the bytes that Model.Encode returns. A second column has nulls and the type of the
+// labels.
 //
 // The training queue is named "naivebayes" and has one superstep. For Gaussian it has two: the
 // first computes the means of the classes, and the second the variances about these means.
@@ -54,15 +54,15 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		Exec()
 }
 
-// Objects of the queue.
+// These are the keys of the queue's objects.
 var (
 	counts  = shared.Scratch[[]float64]("counts")
 	counted = shared.Scratch[*sums]("sums")
-	first   = shared.Replicated("first sums", shared.Float64s()) // for Gaussian
+	first   = shared.Replicated("first sums", shared.Float64s()) // sums of the first superstep of Gaussian
 
-	// latest has the sums of the latest superstep. It is kept with shard 0, which subtask 0
-	// always owns. A subtask that only closes the queue can therefore read it, even if it did
-	// not run the superstep.
+	// latest has the sums of the latest superstep. It is an object of shard 0, which subtask 0
+	// always owns. So the subtask that closes the queue can read the sums, even if it did not
+	// run the superstep.
 	latest = shared.PerShard("latest sums", shared.Float64s())
 )
 
@@ -71,8 +71,8 @@ type sums struct {
 	data    *rows.Data
 	k, d    int
 	priors  []float64
-	means   []float64 // Gaussian, k*d, from the first superstep
-	present []float64 // Gaussian, sparse rows: weight of the rows that have the feature
+	means   []float64 // for Gaussian: the k*d means, from the first superstep
+	present []float64 // for Gaussian and sparse rows: for each class and feature, the weight of the rows that have the feature
 }
 
 // counting has the parameters of a training. Its methods are the stages of the queue.
@@ -82,7 +82,7 @@ type counting struct {
 	schema *arrow.Schema
 }
 
-// maxCounts bounds the bytes of the counts of a shard.
+// maxCounts is the largest size in bytes of the counts of a shard.
 const maxCounts = 1 << 30
 
 func (q counting) preallocate(ctx *comqueue.ComContext) error {
@@ -130,8 +130,8 @@ func affordable(classes, features int) error {
 }
 
 // count adds the rows of a shard to the sums of their classes. The first superstep adds
-// weight·x, and for Bernoulli the weight for each feature that is present. The second superstep
-// adds weight·t and weight·t² with t = x − mean.
+// weight·x, or for Bernoulli the weight for each feature that is present. The second superstep
+// of Gaussian adds weight·t and weight·t² with t = x − mean.
 func (q counting) count(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := counted.Get(ctx)
 	b := s.data.Block(shard)
@@ -204,7 +204,8 @@ func (s *sums) addRow(b *rows.Block, i, c int, weight float64, out []float64) {
 	}
 }
 
-// spreadRow adds the differences between a row and the means of its class, and their squares.
+// spreadRow adds the weighted differences between a row and the means of its class, and the
+// weighted squares of these differences, to out.
 func (s *sums) spreadRow(b *rows.Block, i, c int, weight float64, out []float64) {
 	mean := s.means[c*s.d : (c+1)*s.d]
 	rest, squares := out[c*s.d:(c+1)*s.d], out[(s.k+c)*s.d:(s.k+c+1)*s.d]
@@ -260,7 +261,7 @@ func (q counting) takeFirst(s *sums, sum []float64) {
 
 // finish returns the model of a completed fit.
 func (q counting) finish(ctx *comqueue.ComContext) (model.Model, error) {
-	if !counted.Has(ctx) { // this subtask joined to close the queue
+	if !counted.Has(ctx) { // this subtask did not run a superstep, it only closes the queue
 		if err := q.preallocate(ctx); err != nil {
 			return nil, err
 		}
@@ -309,7 +310,7 @@ func largestVariance(f *rows.Facts) float64 {
 	return top
 }
 
-// matrix returns flat, which has k rows of d values, as a slice of rows that are copies.
+// matrix returns copies of the k rows of d values in flat.
 func matrix(flat []float64, k, d int) [][]float64 {
 	rows := make([][]float64, k)
 	for c := range rows {

@@ -18,8 +18,9 @@ import (
 
 // sklearn has results of predict_proba of scikit-learn's GaussianNB, MultinomialNB(alpha=0.5),
 // ComplementNB(alpha=0.5) and BernoulliNB(alpha=0.5, binarize=1). They are trained on small(),
-// without and with weights, and predict its rows 2, 3 and 11. (For GaussianNB with weights,
-// var_smoothing was scaled by hand to the weighted variance, which scikit-learn does not use.)
+// without and with weights, and predict the rows 2, 3 and 11 of small(). (For GaussianNB with
+// weights, var_smoothing was scaled by hand to the weighted variance, which scikit-learn does
+// not use.)
 var sklearn = []struct {
 	family   naivebayes.Family
 	weighted bool
@@ -48,7 +49,7 @@ func TestSameAsScikitLearn(t *testing.T) {
 			for i, row := range []int{2, 3, 11} {
 				tolerance := 1e-9
 				if c.family == naivebayes.Gaussian {
-					tolerance = 1e-6 // for sparse rows: the variances of constant features are 1e-9 of their means
+					tolerance = 1e-6 // larger for sparse rows, because the variances of constant features are 1e-9 of their means
 				}
 				require.InDeltaSlice(t, c.want[i], probabilities(t, m, table.Row(row)), tolerance, "%v %v", c.family, c.weighted)
 				got := make([]float64, 3)
@@ -60,8 +61,8 @@ func TestSameAsScikitLearn(t *testing.T) {
 	}
 }
 
-// TestIris compares with scikit-learn's GaussianNB on iris: score, probabilities, and one row
-// of var_ and of theta_.
+// TestIris compares a Gaussian model of iris with scikit-learn's GaussianNB: its score, its
+// probabilities, and one row of var_ and of theta_.
 func TestIris(t *testing.T) {
 	text, err := os.ReadFile("../gmm/testdata/iris.csv")
 	require.NoError(t, err)
@@ -110,7 +111,7 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 		if f == naivebayes.Gaussian {
 			want = probabilities(t, train(t, table, p), table.Row(3))
 		} else {
-			x[77] = 3 // a feature that occurs nowhere in training
+			x[77] = 3 // a feature that does not occur in training
 			all := train(t, dense, p, engine.Shards(1))
 			require.Nil(t, all.Columns)
 			want = probabilities(t, all, x)
@@ -119,16 +120,16 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 		m := train(t, sparse, p, engine.Shards(2))
 		require.Equal(t, []int32{0, 10000, 20000, 30000, 40000, 50000}, m.Columns)
 		require.Equal(t, d, m.Dim)
-		require.InDeltaSlice(t, want, probabilities(t, m, x), 1e-6, "%v", f)
+		require.InDeltaSlice(t, want, probabilities(t, m, x), 1e-6, "%v: a model without the absent features must give the same probabilities", f)
 		indices, values := trial.Sparse(x)
 		got := make([]float64, 3)
 		require.True(t, m.PredictProbabilitySparse(indices, values, got))
-		require.InDeltaSlice(t, want, got, 1e-6, "%v", f)
+		require.InDeltaSlice(t, want, got, 1e-6, "%v: a sparse row must have the same probabilities", f)
 	}
 }
 
-// TestVariancesOfDistantClasses requires that variances within classes are exact if class means
-// are far apart.
+// TestVariancesOfDistantClasses requires that the variances within classes are accurate if the
+// means of the classes are far apart.
 func TestVariancesOfDistantClasses(t *testing.T) {
 	table := trial.Table{N: 8, D: 1, X: []float64{1e9, 1e9 + 1, 1e9 + 2, 1e9 + 3, -1e9, -1e9 - 2, -1e9 - 4, -1e9 - 6}, Label: []float64{1, 1, 1, 1, 0, 0, 0, 0}}
 	for _, sparse := range []bool{false, true} {
@@ -151,8 +152,8 @@ func TestPriors(t *testing.T) {
 	require.InDeltaSlice(t, m.Priors, probabilities(t, m, make([]float64, 6)), 1e-12, "a row of zeros must have the prior probabilities")
 }
 
-// TestFewRows trains with constant features, with only constant features, and with one row per
-// class.
+// TestFewRows requires that training succeeds with some constant features, with only constant
+// features, and with one row per class.
 func TestFewRows(t *testing.T) {
 	table := trial.TableOf([]float64{0, 1}, []float64{3, 1}, []float64{3, 5})
 	for _, f := range families {
@@ -166,7 +167,7 @@ func TestFewRows(t *testing.T) {
 	}
 }
 
-// floor returns the sum of probabilities, rounded.
+// floor returns the sum of probabilities, rounded to 12 decimal places.
 func floor(p []float64) float64 {
 	var sum float64
 	for _, v := range p {

@@ -15,7 +15,8 @@ import (
 // y. For y itself, the loss has a further term log y, on which no parameter has an influence.)
 //
 // log σ is the constant margin of the loss, its last parameter. The loss is not convex in log σ
-// and the margin together, so far from the optimum Newton's method must shift its matrix.
+// and the margin together. Far from the optimum, Newton's method must therefore add a positive
+// diagonal matrix to the matrix of second derivatives.
 type AFT struct{}
 
 // String implements Loss.

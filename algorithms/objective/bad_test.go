@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// opens adds a queue that opens the objective l over a table.
+// opens adds a queue that opens the objective l over a table with labels of the given kind.
 func opens(b *engine.Builder, table trial.Table, l objective.Linear, kind rows.LabelKind) {
 	checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), kind)
 	if err != nil {
@@ -57,7 +57,8 @@ func TestObjectivesThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestInfiniteLosses requires that a row with weight 0 has no effect, whatever its loss.
+// TestInfiniteLosses requires that a row with weight 0 has no effect, even if its loss is
+// infinite.
 func TestInfiniteLosses(t *testing.T) {
 	table := trial.TableOf([]float64{1, 2, 3}, []float64{1}, []float64{2}, []float64{400})
 	with(t, table, objective.Linear{Loss: objective.Poisson{}}, func(o opened) {
@@ -73,9 +74,9 @@ func TestInfiniteLosses(t *testing.T) {
 	})
 }
 
-// TestRowsWithoutWeightHaveNoCurvature requires that the matrix is that of the rows with a
-// weight above 0. The second derivatives of a row with weight 0 may be infinite, and 0 times
-// infinity is NaN.
+// TestRowsWithoutWeightHaveNoCurvature requires that rows with weight 0 do not change the
+// matrix of second derivatives. The second derivatives of such a row may be infinite, and 0
+// times infinity is NaN.
 func TestRowsWithoutWeightHaveNoCurvature(t *testing.T) {
 	x := [][]float64{{1, 0.5}, {0.25, -1}, {-0.5, 2}, {1e4, 1e4}}
 	table := trial.TableOf([]float64{1, 2, 3, 0}, x...)
@@ -84,7 +85,7 @@ func TestRowsWithoutWeightHaveNoCurvature(t *testing.T) {
 	with(t, table, objective.Linear{Loss: objective.Poisson{}, NoIntercept: true}, func(o opened) {
 		v, err := o.linear.Parameters(o.facts, objective.Coefficients{Margins: 1, D: 2, Weights: beta, Intercepts: []float64{0}})
 		require.NoError(t, err)
-		want := make([]float64, 3) // a lower triangle, for scaled features
+		want := make([]float64, 3) // the lower triangle of the matrix, for scaled features
 		for i, row := range x[:3] {
 			curve := table.Weight[i] * math.Exp(beta[0]*row[0]+beta[1]*row[1])
 			a, b := row[0]*beta[0]/v[0], row[1]*beta[1]/v[1]

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// planes returns labels of the given size around a plane of the features, with some outliers.
-// It adds moved to every label.
+// planes returns rows whose labels are nearly a linear function of the features, except for
+// some outliers. Each label is multiplied by size, and moved is added to the result.
 func planes(size, moved float64) trial.Table {
 	table := trial.Gaussian(3, 400, 5)
 	for i := range table.N {
@@ -27,8 +27,8 @@ func planes(size, moved float64) trial.Table {
 	return table
 }
 
-// TestLabelsOfAnyMagnitude requires few reads for labels of any magnitude. If a number is added
-// to all labels, only the intercept may change.
+// TestLabelsOfAnyMagnitude requires that training needs few reads for labels of any magnitude,
+// and that a number that is added to all labels changes only the intercept.
 func TestLabelsOfAnyMagnitude(t *testing.T) {
 	for _, size := range []float64{1e-6, 1, 1e3, 1e6} {
 		for _, m := range []optim.Method{optim.Auto, optim.LBFGS, optim.OWLQN} {
@@ -45,8 +45,9 @@ func TestLabelsOfAnyMagnitude(t *testing.T) {
 			}
 		}
 	}
-	// Labels are a million times as large as Delta, so nearly all rows are in the linear part
-	// of the loss, and Newton's method has almost no second derivatives to use.
+	// Labels are a million times as large as Delta. So nearly all rows are in the linear part
+	// of the loss, where second derivatives are 0, and Newton's method has almost no second
+	// derivatives to use.
 	require.LessOrEqual(t, fit(t, planes(1e6, 0), objective.Linear{Loss: objective.Huber{}}, optim.Settings{}).Reads, 100.0)
 }
 
@@ -63,16 +64,16 @@ func TestTimesOfAnyUnit(t *testing.T) {
 			f := fit(t, table, objective.Linear{Loss: objective.AFT{}}, optim.Settings{Method: m, MaxIter: 500, Tol: 1e-9})
 			first := fit(t, trial.TableOf(times, []float64{1}, []float64{2}, []float64{3}, []float64{4}, []float64{5}, []float64{6}),
 				objective.Linear{Loss: objective.AFT{}}, optim.Settings{Method: m, MaxIter: 500, Tol: 1e-9})
-			require.True(t, f.Converged, "%v, unit %v", m, unit)
-			require.InEpsilon(t, first.Loss, f.Loss, 1e-8, "%v, unit %v", m, unit)
-			require.InDelta(t, first.Intercepts[0]+math.Log(unit), f.Intercepts[0], 1e-4, "%v, unit %v", m, unit)
-			require.InDelta(t, first.Reads, f.Reads, 3, "%v, unit %v: training must begin as close to the optimum", m, unit)
+			require.True(t, f.Converged, "%v, unit %v: training must converge", m, unit)
+			require.InEpsilon(t, first.Loss, f.Loss, 1e-8, "%v, unit %v: the loss must not depend on the unit", m, unit)
+			require.InDelta(t, first.Intercepts[0]+math.Log(unit), f.Intercepts[0], 1e-4, "%v, unit %v: the intercept must change by the logarithm of the unit", m, unit)
+			require.InDelta(t, first.Reads, f.Reads, 3, "%v, unit %v: the number of reads must not depend on the unit", m, unit)
 		}
 	}
 }
 
 // TestLargeOffsets requires that offsets that are large and nearly equal do not impair
-// training. The first intercept compensates them.
+// training. The initial intercept compensates for the offsets.
 func TestLargeOffsets(t *testing.T) {
 	table := trial.Gaussian(6, 300, 3)
 	for i := range table.N {
@@ -95,7 +96,7 @@ func TestLargeOffsets(t *testing.T) {
 				}
 				far := fit(t, moved, objective.Linear{Loss: l}, optim.Settings{Method: m, L2: 0.01, Tol: 1e-9})
 				require.True(t, far.Converged)
-				require.InEpsilon(t, at.Loss, far.Loss, 1e-7, "%v %v", l, by)
+				require.InEpsilon(t, at.Loss, far.Loss, 1e-7, "%v: offsets that are larger by %v must not change the optimal loss", l, by)
 				require.InDelta(t, at.Intercepts[0]-by, far.Intercepts[0], 1e-5)
 				require.InDeltaSlice(t, at.Weights, far.Weights, 1e-5)
 			}

@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// benchTable returns rows with classes that a plane nearly separates. Sparse rows have
-// `entries` entries each.
+// benchTable returns n rows of d features with two classes that a hyperplane nearly separates.
+// If entries is above 0, the rows are sparse with that many entries each.
 func benchTable(n, d, entries int) trial.Table {
 	table := trial.Table{N: n, D: d, Sparse: entries > 0, Label: make([]float64, n)}
 	table.X = make([]float64, n*d)
@@ -112,7 +112,7 @@ func BenchmarkPass(b *testing.B) {
 
 // BenchmarkTraining measures a training on two subtasks: checking the rows, computing the
 // facts, and minimising the objective. The facts and the minimisation are also timed
-// separately. The times are those of the fastest run.
+// separately. All times are times of the fastest run.
 func BenchmarkTraining(b *testing.B) {
 	for _, at := range []struct {
 		n, d, entries int

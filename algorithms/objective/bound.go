@@ -8,9 +8,10 @@ import (
 )
 
 // A Kinked loss is minimised through Smooth in rounds. Each round minimises the smooth
-// objective, beginning where the round before ended. Then bound computes sums that are reduced
-// over shards, and gap computes from them how far the parameters are from the minimum of the
-// Kinked loss itself. If that is too far, refine moves the multipliers:
+// objective, beginning at the parameters that the previous round found. Then bound computes
+// sums that are reduced over shards. From these sums, gap computes how far the mean Kinked loss
+// at the parameters may be above its minimum. If it may be too far, refine moves the
+// multipliers:
 //
 //	minimise F with Smooth{Loss}                 any optimiser for smooth functions
 //	sums = Σ over shards of bound(shard, v)      one read
@@ -23,8 +24,8 @@ func (e *evaluator) boundLen() int { return 5 + 2*e.d }
 // bound computes, for each row of the shard, the multiplier of the smooth loss at v. It adds to
 // out what gap needs: the sum of the losses without smoothing, the terms of the dual objective,
 // the pulls (negative slopes with respect to the margin), and the pulls times features. Rows
-// with positive and with negative pulls have separate sums, so that gap can balance them. It
-// takes one read.
+// with positive and with negative pulls have separate sums, so that gap can balance the two.
+// bound reads the rows once.
 func (e *evaluator) bound(shard int, v, out []float64) error {
 	s, smooth := e.at(shard), e.loss.(Smooth)
 	if s.next == nil {
@@ -88,8 +89,8 @@ func (e *evaluator) bound(shard int, v, out []float64) error {
 	return nil
 }
 
-// scaleSums converts sums over unscaled features to sums over scaled features. total is the sum
-// of the pulls.
+// scaleSums converts sums of pulls times unscaled features to sums of pulls times scaled
+// features. total is the sum of the pulls.
 func (e *evaluator) scaleSums(sums []float64, total float64) {
 	for j, inverse := range e.inverse {
 		if e.centred {
@@ -112,10 +113,10 @@ func (l line) value(r float64) float64 {
 	return r
 }
 
-// gap returns the mean Kinked loss with its penalty at v, and a lower bound of its minimum. The
-// bound is the dual objective at the multipliers that bound computed. sums are the reduced sums
-// of bound. Without a penalty on the coefficients the dual gives no bound, and the result is
-// −Inf.
+// gap returns the mean Kinked loss plus the penalty at v as objective, and a lower bound of the
+// minimum of this objective as bound. The bound is the dual objective at the multipliers that
+// bound computed. sums has the sums that bound computes, reduced over all shards. Without a
+// penalty on the coefficients the dual gives no bound, and bound is −Inf.
 func (e *evaluator) gap(v, sums []float64, l1, l2 float64) (objective, bound float64) {
 	objective = sums[0] / e.weight
 	for j, value := range v {
@@ -125,8 +126,9 @@ func (e *evaluator) gap(v, sums []float64, l1, l2 float64) (objective, bound flo
 	if !(l2 > 0) {
 		return objective, math.Inf(-1)
 	}
-	// With an intercept without a penalty, the positive and the negative pulls must add up to
-	// 0. The larger sum is reduced, which keeps the multipliers within their bounds.
+	// An intercept has no penalty, so at a valid dual point the positive and the negative pulls
+	// add up to 0. The sum with the larger absolute value is reduced, which keeps the
+	// multipliers within their bounds.
 	up, down := 1.0, 1.0
 	if e.intercept {
 		switch above, below := sums[3], -sums[4]; {
@@ -151,7 +153,7 @@ func (e *evaluator) gap(v, sums []float64, l1, l2 float64) (objective, bound flo
 }
 
 // refine sets the centres of the smooth loss to the multipliers of the last bound, and reduces
-// the smoothing. It takes no read. Margins kept for the shard stay valid, but losses and
+// μ. It does not read the rows. The stored margins of the shard stay valid, but losses and
 // gradients change.
 func (e *evaluator) refine(shard int) error {
 	s, smooth := e.at(shard), e.loss.(Smooth)

@@ -2,5 +2,5 @@ package objective_test
 
 import "github.com/superstep-ml/superstep/internal/testsize"
 
-// everyDesign is the stride of the designs with which a loss is tested.
+// everyDesign is n if a loss is tested with every n-th design.
 var everyDesign = testsize.Of(3, 1)

@@ -6,8 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// EpsilonInsensitive is max(0, |m−y|−Epsilon), the loss of support vector regression. It has
-// kinks; see Smooth for how to minimise it.
+// EpsilonInsensitive is max(0, |m−y|−Epsilon), the loss of support vector regression. The loss
+// has kinks; see Smooth for how to minimise it.
 type EpsilonInsensitive struct{ Epsilon float64 }
 
 // String implements Loss.

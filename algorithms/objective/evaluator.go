@@ -9,16 +9,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// evaluator evaluates a Linear objective on the rows of a subtask. It processes rows in chunks
-// that stay in the cache while margins, losses and gradient are computed, so that features are
-// read from memory only once. The size of chunks changes no bit.
+// evaluator evaluates a Linear objective on the rows of a subtask. It processes rows in chunks.
+// A chunk stays in the cache while margins, losses and gradient are computed, so that features
+// are read from memory only once. The size of chunks does not change any bit of the results.
 type evaluator struct {
 	scaling
 	loss    Loss
 	k       int     // number of margins of a row
 	weight  float64 // total weight of all rows
 	first   float64 // first intercept
-	kinked  bool    // see interface nearlyNonsmooth
+	kinked  bool    // result of the method nearlyNonsmooth of the loss
 	sparse  bool
 	classes int // number of classes, 0 if labels are not classes
 
@@ -29,10 +29,10 @@ type evaluator struct {
 	longest int // number of rows of the longest chunk
 
 	beta, add []float64 // coefficients and addends of a point or a direction
-	zero      bool      // all coefficients are 0, as at the start of training, and so are products with rows
+	zero      bool      // all coefficients are 0, as at the start of training, so their products with rows are 0
 	ordered   bool      // see order
-	of        *float64  // the first element of the parameters or direction in the last call of point
-	latest    int       // number of the shard in that call
+	of        *float64  // the first element of v in the last call of point
+	latest    int       // number of the shard in the last call of point
 	width     int       // number of columns of the current rows: d, or the columns of a narrow shard
 	perClass  classWork
 	packed    *kernel.Packed
@@ -41,12 +41,12 @@ type evaluator struct {
 	margin    []float64  // buffer for the margins of a chunk
 	narrow    []float64  // buffer for the margins with coefficients, if there are also constants
 	coef      []float64  // buffer for weighted slopes
-	pull      []float64  // factors by which the gradient adds the rows of a chunk
-	single    []float64  // buffer for one of several margins
-	raw       []float64  // Margins×d sums of several margins
-	folds     bool       // whether some shards are narrow
-	trees     []*tree    // how narrow shards are folded, see fold
-	wide      wideWork   // how shards that are not narrow are folded
+	pull      []float64  // factors of the rows of a chunk in the gradient: weighted slopes
+	single    []float64  // buffer for the factors of a chunk for one of several margins
+	raw       []float64  // Margins×d sums of factors times features, see outer
+	folds     bool       // whether the shards are narrow, see narrow.go
+	trees     []*tree    // data for adding up the sums of narrow shards, see foldNarrow
+	wide      wideWork   // data for adding up the sums of shards that are not narrow
 	sums      []float64  // k sums of pull
 	curve     []float64  // buffer for curvatures
 	hessian   hessianWork
@@ -64,10 +64,10 @@ type shardRows struct {
 	read   int       // rows per chunk in passes that read all rows
 	m, q   []float64 // margins at the current point and of the direction, N×k
 	prox   []float64 // multipliers of a Smooth loss; nil as long as all are 0
-	next   []float64 // multipliers that bound computed and that refine moves to prox
-	mu     float64   // smoothing of a Smooth loss; 0 before the first refine
-	kept   []float64 // for a narrow shard: the result of its last pass, see fold
-	probed *probed   // nil if margins are not kept
+	next   []float64 // multipliers that bound computed; refine moves them to prox
+	mu     float64   // μ of a Smooth loss; 0 before the first call of refine
+	kept   []float64 // for a narrow shard: the result of its last pass, see finishNarrow
+	probed *probed   // nil if no margins are stored
 }
 
 // evaluator returns an evaluator without rows.
@@ -102,7 +102,7 @@ func (l Linear) evaluator(f *rows.Facts) (*evaluator, error) {
 	return e, nil
 }
 
-// grow allocates buffers for chunks of n rows.
+// grow allocates buffers for chunks of n rows, unless there are buffers for as many rows.
 func (e *evaluator) grow(n int) {
 	if n <= len(e.batch.Loss) {
 		return
@@ -142,8 +142,8 @@ func (e *evaluator) functions() optim.Evaluator {
 	return f
 }
 
-// initial returns the first parameters. For a loss with one margin they are an intercept and
-// zeros; nil means zeros.
+// initial returns the first parameters; nil means zeros. For a loss with one margin that has an
+// intercept, all of them are zeros except the intercept.
 func (e *evaluator) initial() []float64 {
 	if !e.intercept || e.Margins != 1 || !finite(e.first) {
 		return nil
@@ -153,14 +153,15 @@ func (e *evaluator) initial() []float64 {
 	return v
 }
 
-// newtonUpTo returns the largest number of parameters for which Newton's method is faster.
+// newtonUpTo returns the largest number of parameters for which Newton's method is assumed to
+// be faster than LBFGS.
 //
 // With one margin this is 32. With several margins, LBFGS needs at least three times as many
 // iterations as Newton's method if neighbouring features have a correlation of 0.5. A read of
 // second derivatives takes about twice as long as a read of gradients, if rows fill vector
-// registers. With 36 to 64 parameters, 3 to 8 classes and 50,000 rows, Newton's method then came
-// within 1e-6 of the optimum in 0.2 to 0.95 of the time of LBFGS. If features did not correlate
-// at all, it took 1.1 to 1.7 times as long as LBFGS.
+// registers. With 36 to 64 parameters, 3 to 8 classes and 50,000 rows of such features,
+// Newton's method came within 1e-6 of the optimum in 0.2 to 0.95 of the time of LBFGS. If
+// features did not correlate at all, it took 1.1 to 1.7 times as long as LBFGS.
 func (e *evaluator) newtonUpTo() int {
 	if dense := e.packed != nil; dense && e.stride() >= registers {
 		return 64
@@ -168,10 +169,11 @@ func (e *evaluator) newtonUpTo() int {
 	return 32
 }
 
-// hessianCost returns the cost of a read with second derivatives relative to a read without.
-// For dense rows with one margin and 50 features, the read takes three to four times as long,
-// and the additional time grows in proportion to the number of features. Sparse rows are made
-// dense for it; one in ten of their features is assumed to be present.
+// hessianCost returns the cost of a read with second derivatives, divided by the cost of a read
+// without them. For dense rows with one margin and 50 features, a read with second derivatives
+// takes three to four times as long, and the additional time grows in proportion to the number
+// of features. Sparse rows are made dense for a read with second derivatives; one in ten of
+// their features is assumed to be present.
 func (e *evaluator) hessianCost() float64 {
 	longer := float64(e.stride()*(e.Margins+1)) / 40
 	if e.sparse {
@@ -180,8 +182,8 @@ func (e *evaluator) hessianCost() float64 {
 	return 1 + longer
 }
 
-// registers is the least number of features, including the intercept, for which the products of
-// pairs of a row's features fill vector registers.
+// registers is the smallest number of features, including the intercept, for which the products
+// of pairs of a row's features fill vector registers.
 const registers = 8
 
 // at returns the rows of a shard.
@@ -194,13 +196,13 @@ func (e *evaluator) evaluate(shard int, v, out []float64) error {
 	return e.pass(s, atPoint, 0, out)
 }
 
-// source tells where a pass gets the margins of rows.
+// source says how a pass computes the margins of rows.
 type source int
 
 const (
 	atPoint source = iota // margins at the parameters that evaluate was given
-	atStart               // the same; they are also stored as the current margins
-	onRay                 // current margins plus step times those of the direction, which are computed and stored
+	atStart               // like atPoint; the margins are also stored as the current margins
+	onRay                 // current margins plus step times the margins of the direction, which are computed and stored
 	onStep                // current margins plus step times the stored margins of the direction
 )
 
@@ -230,7 +232,8 @@ func (e *evaluator) pass(s *shardRows, from source, step float64, out []float64)
 	return nil
 }
 
-// marginsFrom returns the margins of part, whose first row is row lo of the shard, from source.
+// marginsFrom returns the margins of the rows in part, computed as the parameter from says. The
+// first row of part is row lo of the shard.
 func (e *evaluator) marginsFrom(s *shardRows, part *rows.Block, lo int, from source, step float64) []float64 {
 	switch from {
 	case atStart:
@@ -249,7 +252,7 @@ func (e *evaluator) marginsFrom(s *shardRows, part *rows.Block, lo int, from sou
 }
 
 // interrupted returns an error if the job is cancelled. It is called once per chunk, because
-// with many margins the rows of a shard may take long.
+// with many margins a pass over the rows of a shard may take long.
 func (e *evaluator) interrupted() error {
 	if e.context == nil || e.context.Err() == nil {
 		return nil
@@ -257,7 +260,8 @@ func (e *evaluator) interrupted() error {
 	return context.Cause(e.context)
 }
 
-// margins writes to m the margins of the rows of b at the point, offsets included.
+// margins writes to m the margins of the rows of b, including offsets, at the parameters for
+// which point was called.
 func (e *evaluator) margins(b *rows.Block, offset, m []float64) {
 	n := b.N
 	switch {
@@ -326,7 +330,7 @@ func (e *evaluator) products(b *rows.Block, m []float64) {
 	}
 }
 
-// lossAt evaluates the loss of the rows of b at margins m. The first of the rows is row lo of
+// lossAt evaluates the loss of the rows of b at the margins m. The first row of b is row lo of
 // the shard.
 func (e *evaluator) lossAt(s *shardRows, b *rows.Block, lo int, m []float64) *Batch {
 	t := &e.batch

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Example predicts a price from a size by least squares. All linear models are trained in this
-// way.
+// Example fits a price as a linear function of a size by least squares. All linear models are
+// trained with the calls shown here.
 func Example() {
 	type house struct {
 		Size, Price float64

@@ -17,8 +17,9 @@ import (
 )
 
 // foldedSums returns the sums of the passes over all rows. The parameters change in place
-// between passes. If folded is set, the evaluator folds the sums and may reuse coefficients for
-// all shards of a pass. Otherwise each shard has a buffer of its own.
+// between passes. If folded is set, the evaluator adds up the sums of shards itself, and may
+// reuse coefficients for all shards of a pass. Otherwise it writes the sums of each shard to a
+// separate buffer.
 func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool, parallelism int) []float64 {
 	evaluator := shared.Scratch[optim.Evaluator]("evaluator")
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -79,21 +80,21 @@ func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool
 	return got
 }
 
-// These objects hold the results of the passes so far and their inputs.
+// These objects hold the results of the passes so far, and the inputs of the passes.
 var (
 	results    = shared.Scratch[[]float64]("results")
 	parameters = shared.Scratch[[]float64]("parameters")
 )
 
-// TestFoldedSumsHaveTheSameBits compares sums that the evaluator folds with sums in a buffer
-// per shard. They must have the same bits for all magnitudes, with empty shards and with
-// features without influence, at any parallelism.
+// TestFoldedSumsHaveTheSameBits compares the sums that the evaluator adds up itself with the
+// sums over separate buffers of shards. It requires the same bits for all magnitudes, with
+// empty shards and with features without influence, at any parallelism.
 func TestFoldedSumsHaveTheSameBits(t *testing.T) {
 	wild := trial.Wild(200, 4)
 	few := trial.Wild(21, 4) // some shards are empty
 	still := trial.Wild(100, 5)
 	for i := range still.N {
-		still.Row(i)[2] = 0 // makes its coefficient have no influence
+		still.Row(i)[2] = 0 // makes the feature constant, so that its coefficient has no influence
 	}
 	constant := trial.Gaussian(5, 320, 3) // in every shard, the contribution of a constant feature to gradients is −0
 	for i := range constant.N {
@@ -122,7 +123,7 @@ func TestFoldedSumsHaveTheSameBits(t *testing.T) {
 			if parallelism == 8 && i > 1 && !testsize.Soak {
 				continue
 			}
-			require.Equal(t, want, bitsOf(foldedSums(t, c.table, c.linear, true, parallelism)), "case %d, parallelism %d", i, parallelism)
+			require.Equal(t, want, bitsOf(foldedSums(t, c.table, c.linear, true, parallelism)), "case %d, parallelism %d: the folded sums must have the bits of separate buffers", i, parallelism)
 		}
 	}
 }
@@ -155,9 +156,9 @@ func TestProbesOfRowsWithoutWeights(t *testing.T) {
 	require.Equal(t, bits[0], bits[1])
 }
 
-// TestRowsThatAreAlike compares passes at the start of training. There, all rows of a class
-// give the same results, unless rows have offsets. An equal offset of all rows acts like an
-// intercept.
+// TestRowsThatAreAlike requires that passes at the start of training give the same results with
+// a constant offset as with an equal intercept. Without offsets, all rows of a class have the
+// same loss and slope at the start, and are evaluated by different code.
 func TestRowsThatAreAlike(t *testing.T) {
 	plain := trial.Wild(200, 4)
 	shifted := plain
@@ -177,12 +178,13 @@ func TestRowsThatAreAlike(t *testing.T) {
 					}
 					got := o.evaluate(t, v)
 					got = append(got, o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Margins.Start(shard, v, out) })...)
-					// Unlike at the point, the margins of the rows differ along the direction.
+					// The margins of the rows are equal at the point, but they differ along the
+					// direction.
 					bits[i] = bitsOf(append(got, o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Margins.Direction(shard, parametersFor(n), 0.5, out) })...))
 					require.Zero(t, allocations(func() { _ = o.e.Evaluate(o.ctx.Shards().Lo, v, got[:1+n]) }))
 				})
 			}
-			require.Equal(t, bits[0], bits[1], "%v", loss)
+			require.Equal(t, bits[0], bits[1], "%v: a constant offset must have the effect of an intercept", loss)
 		}
 	}
 }

@@ -5,20 +5,20 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// fewRows is the largest number of rows of a shard in a step for which foldRows is used.
+// foldRows is used if a step takes at most fewRows rows of each shard.
 const fewRows = 64
 
 // foldRowsWork is the memory of foldRows.
 type foldRowsWork struct {
-	group shardRows   // rows of some shards: labels and the like are copied, and also features if shards have several rows
+	group shardRows   // rows of some shards: copies of labels, weights and offsets, and of features unless each shard has one row
 	where [][]float64 // features of single rows, not copied
 	none  []float64   // zeros, which replace the row of a shard without rows
 	foldStack
 }
 
 // foldRows implements Fold of optim.Minibatch. If a step takes one or a few rows of each shard,
-// the kernels process rows of many shards in one call. Only sums are computed per shard.
-// foldRows supports dense rows with one margin.
+// the kernels process rows of many shards in one call. Only the sums over rows are computed for
+// each shard separately. foldRows supports dense rows with one margin.
 func (e *evaluator) foldRows(shards []int, taken [][]int32, v, out []float64) (bool, error) {
 	single := true
 	for _, r := range taken {
@@ -46,16 +46,17 @@ func (e *evaluator) foldRows(shards []int, taken [][]int32, v, out []float64) (b
 		}
 		lo = hi
 	}
-	// Adding +0 turns −0 into +0, as in sums of shards that are not folded here.
+	// Adding +0 turns −0 into +0, so that the sums have the same bits as without foldRows.
 	for i, p := range w.total() {
 		out[i] = p + 0
 	}
 	return true, nil
 }
 
-// groupRows returns the end hi of the shards from lo on whose rows fit in the cache, and the
-// number n of these rows. Single rows are not copied, so there may be twice as many. They must
-// cover complete nodes of the tree with at most as many shards as a kernel takes.
+// groupRows returns hi so that the rows of shards[lo:hi] fit in the cache, and the number n of
+// these rows. If single is set, each shard has one row. These rows are not copied, so n may be
+// twice as large. The shards must then be all shards of some nodes that have kernel.LeafCount
+// leaves each.
 func (e *evaluator) groupRows(shards []int, taken [][]int32, lo int, single bool) (hi, n int) {
 	if !single {
 		n, hi = len(taken[lo]), lo+1
@@ -75,7 +76,8 @@ func (e *evaluator) groupRows(shards []int, taken [][]int32, lo int, single bool
 	return hi, hi - lo
 }
 
-// node returns how many of the shards, which ascend, are below the node of the first one.
+// node returns how many of the shards are below the node of shards[0]. A node has
+// kernel.LeafCount leaves. The numbers of the shards ascend.
 func node(shards []int) int {
 	n := 1
 	for n < len(shards) && shards[n]/kernel.LeafCount == shards[0]/kernel.LeafCount {
@@ -176,9 +178,10 @@ func (e *evaluator) evaluateGroup(part *shardRows, shards []int, taken [][]int32
 	}
 }
 
-// gatherGroup copies the rows of some shards into one block, shard after shard. For single rows
-// it copies everything but the features, and refers to these where they are. It returns nil if
-// the features are sparse, or if the multipliers of a Smooth loss are no longer 0.
+// gatherGroup copies the rows of some shards into one block, shard after shard. If each shard
+// has a single row, it copies everything except the features, and stores references to the
+// features. It returns nil if the features are sparse, or if the multipliers of a Smooth loss
+// are no longer 0.
 func (e *evaluator) gatherGroup(shards []int, taken [][]int32, n int, single bool) *shardRows {
 	w := &e.byRow
 	g := e.buffersFor(e.at(shards[0]), n, single)
@@ -213,7 +216,7 @@ func (e *evaluator) gatherGroup(shards []int, taken [][]int32, n int, single boo
 	return g
 }
 
-// buffersFor returns buffers for n rows with the fields that the rows of a shard have.
+// buffersFor returns buffers for n rows. It has a buffer for each field that is set in first.
 func (e *evaluator) buffersFor(first *shardRows, n int, single bool) *shardRows {
 	w := &e.byRow
 	g := &w.group

@@ -5,18 +5,19 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// foldStack folds the buffers of shards up the canonical tree in the order in which shards are
-// pushed. It is a stack of the sums of complete subtrees whose right sibling is not complete
-// yet. Buffers above the top are reused for later shards.
+// foldStack adds up the buffers of shards in the order of the canonical tree. Shards are pushed
+// in ascending order. The stack has the sums of the complete subtrees whose right sibling is
+// not complete yet. Buffers above the top are reused for later shards.
 type foldStack struct {
 	depth int
 	first [24]uint32 // first shard of each subtree
 	parts [][]float64
 }
 
-// push adds a shard. It first merges the subtrees on the stack whose common node is complete
-// before this shard. It returns a buffer of the given length, which the caller fills with the
-// sums of the shard.
+// push adds a shard, which must have a larger number than all earlier shards. It first adds up
+// the subtrees on the stack whose common node is complete, because that node contains neither
+// this shard nor a later one. It returns a buffer of the given length, to which the caller
+// writes the sums of the shard.
 func (l *foldStack) push(shard uint32, length int) []float64 {
 	for ; l.depth >= 2 && l.first[l.depth-2]^l.first[l.depth-1] < l.first[l.depth-1]^shard; l.depth-- {
 		kernel.AddTo(l.parts[l.depth-2], l.parts[l.depth-1])
@@ -30,9 +31,9 @@ func (l *foldStack) push(shard uint32, length int) []float64 {
 	return out
 }
 
-// sibling returns the buffer on top of the stack if it is the left sibling of a pair of shards,
-// and otherwise nil. The caller adds the sums of the pair to that buffer, in place of pushing
-// them.
+// sibling returns the buffer on top of the stack if it belongs to the left sibling of a pair of
+// shards, and otherwise nil. pair is the number of the first shard of the pair. The caller adds
+// the sums of the pair to that buffer instead of pushing them.
 func (l *foldStack) sibling(pair uint32) []float64 {
 	if l.depth == 0 || l.first[l.depth-1]^pair > 3 {
 		return nil
@@ -52,26 +53,26 @@ func (l *foldStack) total() []float64 {
 	return l.parts[0]
 }
 
-// wideWork folds shards that are not narrow. Each has a buffer of all parameters on the stack.
-// With one margin, the unscaled sums by feature are first computed in two other buffers, which
-// stay in the cache. The sums of two shards below one node are then added to the stack
-// together.
+// wideWork adds up the sums of shards that are not narrow. Such a shard has a buffer for all
+// parameters on the stack. With one margin, the sums of two neighbouring shards, by unscaled
+// feature, are first computed in two other buffers, which stay in the cache. The sums of both
+// shards are then added to the stack together.
 type wideWork struct {
 	foldStack
 	buffers [2][]float64 // sums of the waiting shard, and of the current shard; zeros when not in use
 	dirty   bool         // the buffer of the current shard may have sums of a pass that was interrupted
-	waits   bool         // the first of two shards waits for the second
+	waits   bool         // the sums of the first of two shards have been computed, and wait for the second shard
 	waiting shardSums    // sums of the waiting shard
 }
 
-// shardSums has the sums of a shard other than the sums by feature.
+// shardSums has the number of a shard, and its sums except the sums by feature.
 type shardSums struct {
 	number       uint32
 	loss, slopes float64
 }
 
 // bufferOf returns a buffer of zeros for the sums of a shard. If unscaled is true, the buffer
-// is only for the unscaled sums by feature.
+// has room only for the sums by unscaled feature.
 func (e *evaluator) bufferOf(s *shardRows) (buffer []float64, unscaled bool) {
 	w := &e.wide
 	if e.k > 1 || e.centred {
@@ -101,8 +102,9 @@ func (w *wideWork) current() []float64 {
 	return w.buffers[0]
 }
 
-// foldShard completes the current shard. If no shard waits, the current one waits for the next.
-// Otherwise both are added to the stack together.
+// foldShard completes the current shard. If no shard waits, the current shard waits for the
+// next one. Otherwise the sums of the waiting and of the current shard are added to the stack
+// together.
 func (e *evaluator) foldShard(s *shardRows, loss float64) {
 	w := &e.wide
 	own := shardSums{uint32(s.number), loss, e.sums[0]}
@@ -125,7 +127,7 @@ func (e *evaluator) foldShard(s *shardRows, loss float64) {
 	e.setScalars(to, loss, slopes)
 }
 
-// pushWaiting adds the waiting shard to the stack without a second one.
+// pushWaiting adds the sums of the waiting shard to the stack without a second shard.
 func (e *evaluator) pushWaiting() {
 	w := &e.wide
 	to := w.push(w.waiting.number, 1+e.parameters())
@@ -133,7 +135,8 @@ func (e *evaluator) pushWaiting() {
 	e.setScalars(to, w.waiting.loss, w.waiting.slopes)
 }
 
-// setScalars writes the sums that are not by feature. After it no shard waits.
+// setScalars writes the loss and the sum of the slopes to a buffer of the stack. After the
+// call, no shard waits.
 func (e *evaluator) setScalars(to []float64, loss, slopes float64) {
 	to[0] = loss
 	if e.intercept {
@@ -142,14 +145,14 @@ func (e *evaluator) setScalars(to []float64, loss, slopes float64) {
 	e.wide.waits = false
 }
 
-// foldWide does what fold does, for shards that are not narrow. It folds the shards evaluated
-// since the last fold.
+// foldWide does what fold does, for shards that are not narrow. It adds up the sums of the
+// shards that were evaluated since the last call of fold.
 func (e *evaluator) foldWide(out []float64) {
 	if e.wide.waits {
 		e.pushWaiting()
 	}
 	copy(out, e.wide.total())
-	positiveZeros(out) // a sum is −0 if all its terms are
+	positiveZeros(out) // a sum is −0 if all its terms are −0
 }
 
 // fold implements Fold of optim.Evaluator.

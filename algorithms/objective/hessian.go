@@ -11,14 +11,14 @@ type hessianWork struct {
 	gramBuffers kernel.Gram
 	h           []float64 // weighted curvature of a pair of margins, for a chunk
 	gram        []float64 // a triangle for each pair of margins with coefficients
-	line        []float64 // stride sums for each pair of a constant margin and a margin with coefficients
-	dot         []float64 // one sum for each pair of constants
+	line        []float64 // for each pair of a constant margin and a margin with coefficients, stride sums
+	dot         []float64 // one sum for each pair of constant margins
 }
 
 // hessianPass does what pass does, and adds second derivatives. Features are scaled and centred
-// before they are multiplied, in a chunk that stays in the cache. Centring the products of
-// unscaled features afterwards would lose the digits that the products and their centre have in
-// common.
+// before they are multiplied, in a chunk that stays in the cache. If instead the products of
+// unscaled features were centred afterwards, the digits that the products and their centre have
+// in common would be lost.
 func (e *evaluator) hessianPass(s *shardRows, from source, step float64, out []float64) error {
 	e.prepareHessian()
 	sum := e.begin(s, out)
@@ -26,7 +26,7 @@ func (e *evaluator) hessianPass(s *shardRows, from source, step float64, out []f
 	triangle := out[1+e.parameters():]
 	gram := w.gram
 	if e.k == 1 {
-		gram = triangle // with one margin, its triangle is the matrix
+		gram = triangle // with one margin, its triangle is the whole matrix
 	}
 	chunk := e.hessianRows(s.chunk)
 	for lo := 0; lo < s.N; lo += chunk {
@@ -56,12 +56,12 @@ func (e *evaluator) hessianPass(s *shardRows, from source, step float64, out []f
 // and written once per chunk, so chunks have more rows than the cache holds: as many as
 // kernel.Gram takes at a time.
 const (
-	wideMatrix = 256 // least number of features of a margin for which the matrix does not fit
+	wideMatrix = 256 // smallest number of features of a margin for which the matrix does not fit in a cache
 	wideRows   = 256
 )
 
-// hessianRows returns the number of rows in a chunk with second derivatives, if chunks without
-// have n.
+// hessianRows returns the number of rows in a chunk for passes with second derivatives. n is
+// the number for passes without second derivatives.
 func (e *evaluator) hessianRows(n int) int {
 	if e.d >= wideMatrix {
 		return max(n, wideRows)
@@ -69,7 +69,7 @@ func (e *evaluator) hessianRows(n int) int {
 	return n
 }
 
-// prepareHessian allocates the memory, and clears the sums.
+// prepareHessian allocates the memory in the first call, and clears the sums in every call.
 func (e *evaluator) prepareHessian() {
 	w := &e.hessian
 	if n := e.hessianRows(e.longest); len(w.h) < n {
@@ -121,8 +121,8 @@ func (e *evaluator) scaleRows(b *rows.Block) {
 	}
 }
 
-// addCurvature adds the weighted second derivatives of the batch to gram, and those of
-// constants to line and dot. The batch has rows lo to lo+n of the shard.
+// addCurvature adds the weighted second derivatives of the batch to gram, and the derivatives
+// by constants to line and dot. The batch has the rows [lo, lo+n) of the shard.
 func (e *evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) error {
 	w := &e.hessian
 	width := e.stride()

@@ -3,7 +3,7 @@ package objective
 import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
 // Hinge is max(0, 1−s·m), with s = −1 for class 0 and +1 for class 1: the loss of the support
-// vector machine. It has a kink; see Smooth for how to minimise it.
+// vector machine. The loss has a kink; see Smooth for how to minimise it.
 type Hinge struct{}
 
 // String implements Loss.

@@ -32,8 +32,8 @@ func (l Huber) Shape(f *rows.Facts) (Shape, error) {
 	return Shape{Margins: 1, Unit: min(l.delta(), labelSpread(f))}, nil
 }
 
-// nearlyNonsmooth reports whether most rows probably lie where the loss is linear and has no
-// second derivative.
+// nearlyNonsmooth reports whether most rows probably lie where the loss is linear, so that its
+// second derivative is 0.
 func (l Huber) nearlyNonsmooth(f *rows.Facts) bool {
 	const far = 10
 	return f.LabelStd > far*l.delta()

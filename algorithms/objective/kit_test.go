@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// opened is an evaluator over all rows, in a queue that holds the rows.
+// opened is an evaluator over all rows. It may be used only in the queue whose context is ctx.
 type opened struct {
 	ctx    *comqueue.ComContext
 	e      optim.Evaluator

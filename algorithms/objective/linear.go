@@ -22,27 +22,29 @@ import (
 // followed by the intercept unless NoIntercept is set. The constants of the loss come last. The
 // coefficients are those of scaled features: (x−mean)/std for dense rows with an intercept,
 // x/std otherwise. The data are neither copied nor changed for scaling. A feature that is
-// always 0, or constant beside an intercept, has coefficient 0 and no influence.
+// always 0 has coefficient 0 and no influence. So does a constant feature if there is an
+// intercept.
 //
 // # The penalty
 //
-// The factors of the coefficients are 1, so that the penalty applies to the coefficients of
-// scaled features. With NoStandardize the factors are 1/std, so that the penalty applies to the
-// coefficients of the unscaled features. The factors of intercepts and constants are 0.
+// The penalty is computed from the parameters times factors. The factors of the coefficients
+// are 1, so that the penalty applies to the coefficients of scaled features. With NoStandardize
+// the factors are 1/std, so that the penalty applies to the coefficients of the unscaled
+// features. The factors of intercepts and constants are 0.
 type Linear struct {
 	Table rows.Table
 	Loss  Loss
 	// NoIntercept omits the intercepts.
 	NoIntercept bool
-	// NoStandardize applies the penalty to the coefficients of the unscaled features, in place
-	// of those of the scaled features.
+	// NoStandardize applies the penalty to the coefficients of the unscaled features, instead
+	// of the coefficients of the scaled features.
 	NoStandardize bool
 	// ClassWeights has factors for the weights of rows. The key is the text of the class;
 	// classes without a key have factor 1. The deviations for scaling features are computed
 	// without ClassWeights and Balanced.
 	ClassWeights map[string]float64
-	// Balanced multiplies the weights of each class by a factor such that all classes have the
-	// same total weight. The total weight of all rows does not change.
+	// Balanced multiplies the weights of the rows of each class by a factor, such that all
+	// classes have the same total weight. The total weight of all rows does not change.
 	Balanced bool
 }
 
@@ -50,7 +52,7 @@ type Linear struct {
 // point and along a direction, the multipliers of a smoothed loss, and weights of classes.
 func (l Linear) BytesPerRow(f *rows.Facts) int64 {
 	n := int64(0)
-	if s, err := l.scaling(f); err == nil { // otherwise Open fails
+	if s, err := l.scaling(f); err == nil { // if there is an error, Open returns it
 		n += 8 * 2 * int64(s.Total())
 	}
 	if _, ok := l.Loss.(Smooth); ok {
@@ -117,8 +119,8 @@ func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (optim.Evaluator
 	return e.functions(), nil
 }
 
-// labels returns an error for the first label that does not suit the loss. If labels are
-// classes, it reads the rows only if some class does not suit.
+// labels returns an error for the first label that is not valid for the loss. If labels are
+// classes, it checks the classes first, and reads the rows only if a class is not valid.
 func (l Linear) labels(f *rows.Facts, b *rows.Block) error {
 	if b.Label == nil {
 		return fmt.Errorf("the %s loss needs labels", l.Loss)
@@ -203,7 +205,7 @@ func (l Linear) classFactors(f *rows.Facts) ([]float64, error) {
 	return factors, nil
 }
 
-// Validate returns an error if the objective itself is invalid, whatever the rows.
+// Validate returns an error if the objective is invalid for any rows.
 func (l Linear) Validate() error {
 	if l.Loss == nil {
 		return errors.New("the objective has no loss")
@@ -217,5 +219,5 @@ func (l Linear) Validate() error {
 	return nil
 }
 
-// String returns a description of the objective in a word or two.
+// String returns the name of the loss followed by "loss".
 func (l Linear) String() string { return strings.TrimSpace(l.Loss.String() + " loss") }

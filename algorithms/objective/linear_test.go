@@ -30,8 +30,8 @@ func designs() []design {
 	}
 }
 
-// tableFor returns rows with labels that suit a loss. The features have different scales and
-// locations, and one of them is constant.
+// tableFor returns rows with labels that are valid for a loss. The features have different
+// scales and locations, and one of them is constant.
 func tableFor(l kind, d design) trial.Table {
 	table := trial.Gaussian(9, 90, 5)
 	r := sharding.NewRandom(4, "table", 0, 0)
@@ -65,7 +65,7 @@ func parametersFor(n int) []float64 {
 	return v
 }
 
-// reference returns the weighted sum of losses by simple loops, with coefficients of the
+// reference computes the weighted sum of losses by simple loops. c has coefficients of the
 // unscaled features.
 func reference(table trial.Table, l kind, c objective.Coefficients) float64 {
 	var sum float64
@@ -94,7 +94,7 @@ func reference(table trial.Table, l kind, c objective.Coefficients) float64 {
 func TestEvaluateIsTheSumOfLosses(t *testing.T) {
 	for i, l := range kinds() {
 		if _, smooth := l.loss.(objective.Smooth); smooth {
-			continue // the naive form of a smooth loss is a search over a grid, which is too inexact
+			continue // the naive definition of a smooth loss searches a grid, which is not exact enough
 		}
 		for j, d := range designs() {
 			if (i+j)%everyDesign != 0 {
@@ -120,10 +120,10 @@ func TestEvaluateIsTheSumOfLosses(t *testing.T) {
 	}
 }
 
-// checkGradient compares a gradient with central differences.
+// checkGradient compares a gradient with central differences of the objective.
 func checkGradient(t *testing.T, o opened, v, got []float64, kinked bool) {
 	h := 1e-5
-	if kinked { // steps are so small that they move no row across a kink
+	if kinked { // the steps h must be so small that no row moves across a kink
 		h = 1e-7
 	}
 	for j := range v {
@@ -137,7 +137,7 @@ func checkGradient(t *testing.T, o opened, v, got []float64, kinked bool) {
 }
 
 // checkHessian compares the matrix with central differences of gradients. It compares loss and
-// gradient with Evaluate.
+// gradient with the results of Evaluate.
 func checkHessian(t *testing.T, o opened, v, got []float64) {
 	const h = 1e-5
 	n := len(v)
@@ -270,7 +270,7 @@ func TestSparseRowsAreDenseRows(t *testing.T) {
 				results[i] = o.evaluate(t, v)[:1]
 			})
 		}
-		require.InEpsilon(t, 1+results[0][0], 1+results[1][0], 1e-12, "%v", l.loss)
+		require.InEpsilon(t, 1+results[0][0], 1+results[1][0], 1e-12, "%v: class weights must have the effect of row weights", l.loss)
 	}
 }
 
@@ -291,9 +291,9 @@ func TestSampledRows(t *testing.T) {
 					return o.e.Minibatch.Evaluate(shard, indices, v, out)
 				})
 				require.Equal(t, table.N, rows)
-				require.Equal(t, o.evaluate(t, v), all[:n-1], "%v", l.loss)
+				require.Equal(t, o.evaluate(t, v), all[:n-1], "%v: a minibatch of all rows must have the loss and gradient of all rows", l.loss)
 				require.InDelta(t, o.e.Weight, all[n-1], 1e-12)
-				// A row that is drawn twice counts twice.
+				// A row that is drawn twice must be added twice.
 				twice := o.sum(t, n, func(shard int, out []float64) error { return o.e.Minibatch.Evaluate(shard, []int32{1, 1}, v, out) })
 				once := o.sum(t, n, func(shard int, out []float64) error { return o.e.Minibatch.Evaluate(shard, []int32{1}, v, out) })
 				for i := range once {
@@ -314,7 +314,7 @@ func TestFactorsOfThePenalty(t *testing.T) {
 		c, err := o.linear.Coefficients(o.facts, v)
 		require.NoError(t, err)
 		for j, f := range o.e.PenaltyFactors[:5] {
-			if j != 2 { // feature 2 is constant: its coefficient is 0
+			if j != 2 { // feature 2 is constant, so its coefficient is 0
 				require.InEpsilon(t, c.Weights[j], f*v[j], 1e-15)
 			}
 		}
@@ -344,8 +344,8 @@ func TestClassWeightsAreRowWeights(t *testing.T) {
 	var want, got []float64
 	var total float64
 	v := parametersFor(6)
-	// The scales of features depend on the rows' own weights only, so the two objectives are
-	// compared at the same coefficients of unscaled features.
+	// The scales of features depend on row weights, but not on class weights. So the two
+	// objectives are compared at the same coefficients of unscaled features.
 	var c objective.Coefficients
 	with(t, plain, objective.Linear{Loss: objective.Logistic{}, ClassWeights: map[string]float64{"1": 3}}, func(o opened) {
 		var err error
@@ -363,7 +363,7 @@ func TestClassWeightsAreRowWeights(t *testing.T) {
 
 	with(t, plain, objective.Linear{Loss: objective.Logistic{}, Balanced: true}, func(o opened) {
 		require.InEpsilon(t, o.facts.Weight, o.e.Weight, 1e-14)
-		s := o.evaluate(t, make([]float64, 6)) // every loss is log 2
+		s := o.evaluate(t, make([]float64, 6)) // the loss of every row is log 2
 		require.InEpsilon(t, o.facts.Weight*math.Ln2, s[0], 1e-14)
 		require.InDelta(t, 0, s[6], 1e-12) // the gradients of both classes cancel at the intercept
 	})

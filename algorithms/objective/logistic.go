@@ -22,8 +22,8 @@ func (Logistic) Shape(f *rows.Facts) (Shape, error) { return twoClasses(f) }
 // Refuses implements Loss.
 func (Logistic) Refuses(float64) string { return "" }
 
-// At implements Loss. It computes all results from t = −s·m: kernel functions Softplus and
-// Sigmoid of t keep their relative accuracy in both tails.
+// At implements Loss. It computes all results from t = −s·m, because the kernels Softplus and
+// Sigmoid of t have a small relative error in both tails.
 func (Logistic) At(b *Batch) {
 	n := b.N
 	t, label, margin, slope := b.Work[:n], b.Label[:n], b.Margin[:n], b.Slope[:n]

@@ -18,11 +18,11 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestLongParametersAreSplit trains with so many parameters that subtasks keep blocks of them.
-// The bits must equal those of a training on one subtask: with probed margins, with an L1
-// penalty, in rounds over smooth approximations, and without a penalty. A read must send each
-// subtask only the other subtasks' results for its block, without zeros. The number of bytes
-// must equal the formula.
+// TestLongParametersAreSplit trains with so many parameters that each subtask stores one block
+// of them. It requires the bits of a training on one subtask: with probed margins, with an L1
+// penalty, in rounds over smooth approximations, and without a penalty. A read must send to
+// each subtask only the results of the other subtasks for its block, without zeros. The number
+// of bytes must equal the formula in the test.
 func TestLongParametersAreSplit(t *testing.T) {
 	const n, most, shards = 2400, 8, 16
 	record := wideRecord(n, 100_000, 60, 2)
@@ -49,7 +49,7 @@ func TestLongParametersAreSplit(t *testing.T) {
 		for o := range most {
 			part := sharding.Range{Lo: 1 + min(2*o*block, length), Hi: 1 + min((2*o+2)*block, length)}
 			if o == 0 {
-				part.Lo = 0 // the loss
+				part.Lo = 0 // the first element is the loss
 			}
 			k := 0
 			for _, s := range set[part.Lo:part.Hi] {
@@ -84,7 +84,7 @@ func TestLongParametersAreSplit(t *testing.T) {
 				continue
 			}
 			f, r := train(p)
-			require.Equal(t, bitsOf(one.Weights), bitsOf(f.Weights), "%+v", c.s)
+			require.Equal(t, bitsOf(one.Weights), bitsOf(f.Weights), "%+v: the coefficients must have the bits of one subtask", c.s)
 			f.Weights = one.Weights
 			require.Equal(t, one, f)
 			var sent, reduced int64
@@ -101,7 +101,7 @@ func TestLongParametersAreSplit(t *testing.T) {
 			}
 			require.Less(t, reduced, int64(8*length), "no AllReduce may have the length of the parameters")
 			if p == most {
-				require.Equal(t, int64(f.Reads)*want, sent, "%+v", c.s)
+				require.Equal(t, int64(f.Reads)*want, sent, "%+v: the number of bytes must equal the formula", c.s)
 			}
 		}
 	}

@@ -9,43 +9,44 @@ import (
 )
 
 // Loss is a loss of a row's label and its margins, which are linear in the parameters. A Loss
-// is a small value without state, and one value is used by all subtasks.
+// is a small value without state, and all subtasks use the same value.
 type Loss interface {
-	// String names the loss, such as "logistic".
+	// String returns the name of the loss, such as "logistic".
 	String() string
-	// Label returns the kind of labels that the loss takes.
+	// Label returns the kind of labels that the loss needs.
 	Label() rows.LabelKind
 	// Shape checks the parameters of the loss against the facts, such as the number of classes,
 	// and returns the number of margins of a row.
 	Shape(f *rows.Facts) (Shape, error)
-	// Refuses returns why a label does not suit the loss, or "" if it does.
+	// Refuses returns the reason why a label is not valid for the loss, or "" if it is valid.
 	Refuses(label float64) string
 	// At evaluates the loss for the rows of a batch.
 	At(b *Batch)
 }
 
-// beginning is a Loss of one margin that can compute a good first intercept: the approximate
-// minimum for rows without features and offsets.
+// beginning is a Loss of one margin that can compute a good first intercept. begin returns the
+// margin that approximately minimises the loss if all rows have the same margin.
 type beginning interface {
 	begin(f *rows.Facts) float64
 }
 
-// nearlyNonsmooth is a Loss whose second derivatives may be valid only in a small
-// neighbourhood.
+// nearlyNonsmooth is a Loss that may be close to a loss with kinks. Its second derivatives are
+// then useful only for very small steps.
 type nearlyNonsmooth interface {
 	nearlyNonsmooth(f *rows.Facts) bool
 }
 
 // Shape describes the margins of a row.
 type Shape struct {
-	// Margins is the number of margins with coefficients. They also have an intercept unless
-	// that is omitted.
+	// Margins is the number of margins with coefficients. Each also has an intercept, unless
+	// intercepts are omitted.
 	Margins int
-	// Constants is the number of further margins. Each is one parameter, the same for every
-	// row, such as the logarithm of a scale. Constants have no penalty.
+	// Constants is the number of further margins. Such a margin is itself a parameter and is
+	// the same for every row. An example is the logarithm of a scale. Constants have no
+	// penalty.
 	Constants int
-	// Unit is the size of a large slope of the loss. For squared losses it is the unit of the
-	// labels. 0 means 1.
+	// Unit is the magnitude of a large slope of the loss. For squared losses it is the unit of
+	// the labels. 0 means 1.
 	Unit float64
 }
 
@@ -56,10 +57,11 @@ func (s Shape) Total() int { return s.Margins + s.Constants }
 // caller.
 type Batch struct {
 	N, K int // number of rows, and number of margins per row
-	// Label has N labels, and Censor N indicators (nil: every event was observed).
+	// Label has N labels. Censor has N indicators, 1 if the event of the row was observed and
+	// else 0; nil means that every event was observed.
 	Label, Censor []float64
 	// Prox has the N multipliers that are the centres of a Smooth loss; nil means zeros. Mu is
-	// the smoothing of the loss; 0 means the first smoothing.
+	// the current μ of a Smooth loss; 0 means the first μ.
 	Prox []float64
 	Mu   float64
 	// Margin has N×K margins, row by row.
@@ -72,9 +74,9 @@ type Batch struct {
 	// Curve is an output unless it is nil. It has second derivatives, or a substitute for them.
 	// The N values for the margins a and b ≤ a begin at (a(a+1)/2+b)·N.
 	Curve []float64
-	// Stepping tells that Curve is used for steps of an optimiser such as Newton's method.
-	// Otherwise it is used for the covariance of the coefficients, and a Loss may give expected
-	// second derivatives instead.
+	// Stepping is set if Curve is used for the steps of an optimiser such as Newton's method.
+	// Otherwise Curve is used for the covariance of the coefficients, and a Loss may write
+	// expected second derivatives instead.
 	Stepping bool
 	// Work is scratch memory for N×K values.
 	Work []float64
@@ -95,8 +97,8 @@ func twoClasses(f *rows.Facts) (Shape, error) {
 	return Shape{Margins: 1}, f.Weighty()
 }
 
-// labelSpread returns the unit of slopes that are differences from labels: their standard
-// deviation.
+// labelSpread returns the Unit of losses whose slopes are differences from labels: the standard
+// deviation of the labels.
 func labelSpread(f *rows.Facts) float64 {
 	if f.LabelStd > 0 {
 		return f.LabelStd
@@ -104,7 +106,7 @@ func labelSpread(f *rows.Facts) float64 {
 	return math.Abs(f.LabelMean)
 }
 
-// fewOf returns a list of the first few names.
+// fewOf returns a text with the first five names, separated by commas, for messages.
 func fewOf(names []string) string {
 	if len(names) > 5 {
 		return strings.Join(names[:5], ", ") + ", …"

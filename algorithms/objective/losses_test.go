@@ -22,7 +22,7 @@ type kind struct {
 	naive  naive
 	label  func(u float64) float64 // returns a label for a uniform random number u
 	k      int                     // number of margins
-	kinked bool                    // its first derivative has jumps
+	kinked bool                    // whether the first derivative of the loss has jumps
 }
 
 // spread returns the range in which margins are drawn. The range is small for AFT, because its
@@ -99,7 +99,7 @@ func naiveAFT(m []float64, y, seen float64) float64 {
 	return math.Exp(z) - seen*(z-m[1])
 }
 
-// smoothed returns a naive loss that is the largest value over a grid of α.
+// smoothed returns a naive Smooth loss, which computes the maximum over a grid of α.
 func smoothed(lo, hi, epsilon float64, r func(m, y float64) float64) naive {
 	return func(m []float64, y, _ float64) float64 {
 		best := math.Inf(-1)
@@ -188,8 +188,8 @@ func TestBatchesOfAnyLengthGiveTheSameBits(t *testing.T) {
 		for i := range n {
 			one := batchOf(margin[i*l.k:(i+1)*l.k], label[i:i+1], nil, l.k)
 			l.loss.At(one)
-			require.Equal(t, whole.Loss[i], one.Loss[0], "%v", l.loss)
-			require.Equal(t, whole.Slope[i*l.k:(i+1)*l.k], one.Slope, "%v", l.loss)
+			require.Equal(t, whole.Loss[i], one.Loss[0], "%v: the loss of a row must not depend on the batch", l.loss)
+			require.Equal(t, whole.Slope[i*l.k:(i+1)*l.k], one.Slope, "%v: the slopes of a row must not depend on the batch", l.loss)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import "github.com/superstep-ml/superstep/internal/kernel"
 // trialRows is the number of rows in a chunk if no features are read.
 const trialRows = 256
 
-// keep allocates memory for the margins of a shard, once.
+// keep allocates memory for the margins of a shard in the first call.
 func (e *evaluator) keep(s *shardRows) {
 	if s.m == nil {
 		s.m, s.q = make([]float64, s.N*e.k), make([]float64, s.N*e.k)
@@ -13,8 +13,8 @@ func (e *evaluator) keep(s *shardRows) {
 	}
 }
 
-// choose chooses the rows that are probed, once. It is called just after the shard was read,
-// when its rows are in a cache.
+// choose chooses the rows of a shard that are probed, in the first call. It is called just
+// after the shard was read, when its rows are in a cache.
 func (e *evaluator) choose(s *shardRows) {
 	if s.probed == nil {
 		s.probed = e.newProbed(s)
@@ -38,7 +38,7 @@ func (e *evaluator) direction(shard int, p []float64, step float64, out []float6
 	return e.pass(s, onRay, step, out)
 }
 
-// moved returns the margins of rows lo to lo+n at the current point plus step times the
+// moved returns the margins of the rows [lo, lo+n) at the current point plus step times the
 // direction.
 func (e *evaluator) moved(s *shardRows, lo, n int, step float64) []float64 {
 	t := e.margin[:n*e.k]

@@ -9,13 +9,14 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// If the sparse rows of a shard contain only few of the features, buffers of all parameters
-// would cost more than the rows. Each buffer would be filled with zeros, scaled, and added to
-// another buffer, once for every shard. Therefore such a narrow shard numbers its columns
-// itself. Coefficients are gathered and sums are stored for these columns only. fold adds up
-// the sums of each column over the shards that have it, in the order of the tree over shards. A
-// shard without the column would have added +0. That changes no sum, because no sum is −0: sums
-// begin at +0, and +0 is added to scaled sums.
+// If the sparse rows of a subtask's shards contain, on average, only few of the features, all
+// these shards are narrow. A buffer for all parameters would then cost more time than the rows:
+// it would be filled with zeros, scaled, and added to another buffer, once for every shard.
+// Therefore a narrow shard has its own numbering of the columns that occur in it. Coefficients
+// are gathered and sums are stored for these columns only. fold adds up the sums of each column
+// over the shards that have it, in the order of the tree over shards. With buffers for all
+// parameters, a shard without the column would add +0. This would not change any sum, because
+// no sum is −0: sums begin at +0, and +0 is added to scaled sums.
 
 // beginNarrow starts a pass over a narrow shard. In s.kept it reserves memory for the loss of
 // the shard, the sums of the slopes by margin, and the gradient by the shard's columns, margin
@@ -63,8 +64,8 @@ func (e *evaluator) putSums(sums, out []float64) {
 	copy(out[1+e.Margins*e.stride():], sums[e.Margins:])
 }
 
-// addEntries does what kernel.AddScaledCSR does, for sums of all features. The rows may be
-// numbered by all columns or by the columns of a narrow shard.
+// addEntries does what kernel.AddScaledCSR does, for sums of all features. The column indices
+// of b may be features, or columns of a narrow shard.
 func (e *evaluator) addEntries(b *rows.Block, coef, out []float64) {
 	if b.Columns == nil {
 		kernel.AddScaledCSR(b.Sparse, coef, out)
@@ -81,7 +82,7 @@ func (e *evaluator) addEntries(b *rows.Block, coef, out []float64) {
 // mostFolded is the largest number of shards of a tree.
 const mostFolded = math.MaxUint16
 
-// foldNarrow does what fold does, for narrow shards.
+// foldNarrow does what fold does, if the shards are narrow.
 func (e *evaluator) foldNarrow(shards sharding.Range, out []float64) {
 	t := e.treeOf(shards)
 	values := t.buffer[:len(t.shards)]
@@ -101,12 +102,12 @@ func (e *evaluator) foldNarrow(shards sharding.Range, out []float64) {
 	}
 }
 
-// tree tells how the narrow shards below a node are folded. For each column it has the shards
-// that contain the column.
+// tree has the data for adding up the sums of the narrow shards below a node. For each column
+// it lists the shards that contain the column.
 type tree struct {
 	within sharding.Range
-	shards []*shardRows // those with rows
-	number []uint32     // their numbers
+	shards []*shardRows // the shards that have rows
+	number []uint32     // number[i] is the number of shards[i]
 	// The shards of column j, as indices into shards, are have[from[j]:from[j+1]].
 	from []uint32
 	have []uint16
@@ -114,8 +115,8 @@ type tree struct {
 	stack   scalarStack
 	buffer  []float64
 	scalars []float64
-	sums    [][]float64 // sums of the columns of each shard
-	next    []uint32    // index of the next sum in each of these that is to be folded
+	sums    [][]float64 // sums[i] has the sums of the columns of shards[i]
+	next    []uint32    // next[i] is the index in sums[i] of the next sum to add
 }
 
 // treeOf returns the tree of the shards within a node. It makes the tree on first use.
@@ -132,8 +133,8 @@ func (e *evaluator) treeOf(within sharding.Range) *tree {
 	}
 	n := len(t.shards)
 	t.buffer, t.sums, t.next = make([]float64, n), make([][]float64, n), make([]uint32, n)
-	// from[j+2] counts the shards of column j. Afterwards from[j+1] is the position of the next
-	// shard of column j in have.
+	// from[j+2] counts the shards of column j. After the summation below, from[j+1] is the
+	// position in have for the next shard of column j.
 	for _, s := range t.shards {
 		for _, j := range s.Columns {
 			t.from[j+2]++
@@ -153,18 +154,18 @@ func (e *evaluator) treeOf(within sharding.Range) *tree {
 	return t
 }
 
-// scalarStack folds one number of each shard up the canonical tree in the order in which they
-// are pushed. It is a stack of the sums of complete subtrees whose right sibling is not
-// complete yet.
+// scalarStack adds up one number of each shard in the order of the canonical tree. Shards are
+// pushed in ascending order. The stack has the sums of the complete subtrees whose right
+// sibling is not complete yet.
 type scalarStack struct {
 	depth int
 	first [24]uint32 // first shard of each subtree
 	value [24]float64
 }
 
-// push adds the number v of a shard. The top two subtrees are merged first if their common node
-// is below the common node of the second subtree and the shard. The highest bits in which the
-// numbers of their first shards differ decide this.
+// push adds the number v of a shard. It first merges the top two subtrees of the stack, as long
+// as their common node is below the common node of the top subtree and the shard. The highest
+// bits in which the numbers of their first shards differ decide this.
 func (s *scalarStack) push(shard uint32, v float64) {
 	d := s.depth
 	for d >= 2 && s.first[d-2]^s.first[d-1] < s.first[d-1]^shard {

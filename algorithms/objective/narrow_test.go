@@ -22,7 +22,7 @@ import (
 // passes is the number of successive passes that compute loss and gradient.
 const passes = 5
 
-// pass runs pass i over a shard.
+// pass runs the pass with number i, from 0 to passes−1, over a shard.
 func pass(e optim.Evaluator, i, shard int, v, out []float64) error {
 	switch i {
 	case 0:
@@ -40,9 +40,9 @@ func pass(e optim.Evaluator, i, shard int, v, out []float64) error {
 	return e.Margins.Gradient(shard, 0, out)
 }
 
-// narrowSums returns the sums of the passes over all rows. The evaluator folds them if folded
-// is set; otherwise each shard has a buffer of its own. If wide is set, the evaluator comes
-// from OpenWide.
+// narrowSums returns the sums of the passes over all rows. If folded is set, the evaluator adds
+// up the sums of shards itself; otherwise it writes the sums of each shard to a separate
+// buffer. If wide is set, the evaluator comes from OpenWide.
 func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, folded bool, parallelism int, options ...engine.Option) []float64 {
 	evaluator := shared.Scratch[optim.Evaluator]("evaluator")
 	r := trial.Run(t, func(b *engine.Builder) {
@@ -110,8 +110,9 @@ func bitsOf(values []float64) []uint64 {
 	return bits
 }
 
-// TestNarrowShardsGiveTheSameBits compares narrow shards with buffers of all features. The bits
-// must be the same, folded or not, at any parallelism.
+// TestNarrowShardsGiveTheSameBits compares sums over narrow shards with sums over shards that
+// have buffers for all features. It requires the same bits, whether the evaluator adds up the
+// sums or not, at any parallelism.
 func TestNarrowShardsGiveTheSameBits(t *testing.T) {
 	record := wideRecord(500, 6000, 20, 12)
 	for _, l := range []objective.Linear{
@@ -159,8 +160,8 @@ func TestTrainingOverNarrowShards(t *testing.T) {
 	require.Equal(t, string(optim.GapClosed), f.Reason)
 }
 
-// TestNarrowPassesAllocateNothing requires that passes over narrow shards, and folding them,
-// allocate nothing after the first time.
+// TestNarrowPassesAllocateNothing requires that passes over narrow shards, and adding up their
+// sums, allocate nothing after the first time.
 func TestNarrowPassesAllocateNothing(t *testing.T) {
 	called := false
 	record := wideRecord(200, 9000, 10, 1)

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestNewtonWithManyParameters: with 5,000 features Newton's method finds the optimum of L-BFGS
-// in a few iterations, at any parallelism.
+// TestNewtonWithManyParameters requires that with 5,000 features Newton's method finds the same
+// optimum as L-BFGS in a few iterations, at any parallelism.
 func TestNewtonWithManyParameters(t *testing.T) {
 	const n, d = 1200, 5000
 	table := trial.Gaussian(11, n, d)

@@ -16,7 +16,8 @@ import (
 )
 
 // TestRefusedStepsOfNewtonNeedNoReads requires that rejected steps of Newton's method are
-// shortened with the cached margins, which gives the same steps with fewer reads.
+// shortened by means of the cached margins. The steps must be the same as without cached
+// margins, with fewer reads.
 func TestRefusedStepsOfNewtonNeedNoReads(t *testing.T) {
 	table := trial.Gaussian(8, 200, 2)
 	for i := range table.N {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestOneVsRestOfTwoClasses compares the loss of one class against the rest with the two-class
-// loss, whose labels tell whether a row belongs to the class.
+// loss. The labels of the two-class loss say whether a row belongs to the class.
 func TestOneVsRestOfTwoClasses(t *testing.T) {
 	const n, classes = 60, 4
 	facts := &rows.Facts{Classes: []string{"a", "b", "c", "d"}, ClassWeights: []float64{1, 1, 1, 1}}

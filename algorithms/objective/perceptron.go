@@ -3,10 +3,10 @@ package objective
 import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
 // Perceptron is max(0, −s·m), with s = −1 for class 0 and +1 for class 1 (Rosenblatt, The
-// perceptron, Psychological Review 65, 1958). A row on the plane has the slope of a row on the
-// wrong side, because at zero parameters all rows are on the plane and learning must begin. But
-// zero parameters are also a minimum of the loss. Therefore only SGD finds a separating plane,
-// as it takes steps without regard to the loss.
+// perceptron, Psychological Review 65, 1958). A row with margin 0 has the slope of a row with a
+// margin of the wrong sign, because at zero parameters all margins are 0 and training could not
+// begin otherwise. But zero parameters are also a minimum of the loss, at which methods that
+// compare losses stop. Only SGD, which does not compare losses, finds a separating hyperplane.
 type Perceptron struct{}
 
 // String implements Loss.

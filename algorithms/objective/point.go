@@ -2,12 +2,13 @@ package objective
 
 import "slices"
 
-// order implements Ordered of optim.Evaluator. After it, coefficients are computed from
-// parameters once for all shards. With many features, that takes a considerable part of the
-// time of a shard.
+// order implements Ordered of optim.Evaluator. After the call, coefficients are computed from
+// parameters once for all shards of a pass. With many features, computing them takes a
+// considerable part of the time of a shard.
 func (e *evaluator) order() { e.ordered = true }
 
-// point computes the coefficients for the rows of a shard from v, parameters or a direction.
+// point computes the coefficients for the rows of a shard from v, which are parameters or a
+// direction.
 func (e *evaluator) point(s *shardRows, v []float64) {
 	known := e.ordered && len(v) > 0 && e.of == &v[0] && s.number > e.latest
 	e.latest, e.of = s.number, nil
@@ -42,7 +43,8 @@ func (e *evaluator) ofZeros(v []float64) bool {
 	return true
 }
 
-// columns returns the number of columns by which the rows of a shard are numbered.
+// columns returns the number of columns of the rows of a shard: d, or the number of columns of
+// a narrow shard.
 func (e *evaluator) columns(s *shardRows) int {
 	if s.Columns != nil {
 		return len(s.Columns)

@@ -9,7 +9,7 @@ import (
 
 // Quantile is the pinball loss max(Q·(y−m), (Q−1)·(y−m)), whose minimum is the quantile Q
 // (Koenker and Bassett, Regression quantiles, Econometrica 46, 1978). A Q of 0 means 0.5, the
-// median. It has a kink; see Smooth for how to minimise it.
+// median. The loss has a kink; see Smooth for how to minimise it.
 type Quantile struct{ Q float64 }
 
 func (l Quantile) q() float64 { return cmp.Or(l.Q, 0.5) }

@@ -2,8 +2,8 @@ package objective
 
 import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
-// classWork has the loss and the slope of one row of each class. It is for passes in which all
-// rows have the same margin.
+// classWork has the loss and the slope of one row of each class. It is used in passes in which
+// all rows have the same margin.
 type classWork struct{ Batch }
 
 // sameMargin reports whether all rows of a pass have the same single margin, as at the start of
@@ -25,7 +25,8 @@ func (e *evaluator) sameMargin(s *shardRows, from source) bool {
 	return true
 }
 
-// lossByClass sets the losses and slopes of the batch to those of the rows' classes.
+// lossByClass sets the loss and the slope of each row in the batch to the loss and the slope of
+// the row's class.
 func (e *evaluator) lossByClass(b *rows.Block) {
 	loss, slope := e.batch.Loss[:b.N], e.batch.Slope[:b.N]
 	for i, class := range b.Label {

@@ -8,7 +8,7 @@ import (
 // sampleWork is the memory for a chunk of sampled rows.
 type sampleWork struct {
 	block   shardRows
-	buffers rows.Block // memory of which the slices of block are parts
+	buffers rows.Block // memory for the slices of block
 	prox    []float64
 }
 
@@ -65,7 +65,8 @@ func (e *evaluator) gather(s *shardRows, indices []int32) *shardRows {
 	return part
 }
 
-// gatherLabels returns a block with copies of everything about these rows except features.
+// gatherLabels returns a block with copies of everything except features, for the rows of s
+// that have the given indices.
 func (e *evaluator) gatherLabels(s *shardRows, indices []int32) *shardRows {
 	w := &e.sample
 	room := &w.buffers
@@ -95,7 +96,9 @@ func (e *evaluator) gatherSparse(s *shardRows, indices []int32) kernel.CSR {
 	return *x
 }
 
-// pick copies the values of from at the indices to room. It returns nil if from is nil.
+// pick copies the values of the slice from at the given indices to the buffer room, and returns
+// them. It allocates the buffer for most values if necessary. If the slice from is nil, pick
+// returns nil.
 func pick(room *[]float64, from []float64, most int, indices []int32) []float64 {
 	if from == nil {
 		return nil

@@ -7,13 +7,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// scaling converts between parameters and coefficients of the unscaled features.
+// scaling converts parameters to coefficients of the unscaled features, and back.
 type scaling struct {
 	Shape
 	d         int
 	intercept bool
 	centred   bool
-	original  bool      // the penalty is on coefficients of the unscaled features
+	original  bool      // the penalty applies to the coefficients of the unscaled features
 	mean      []float64 // nil if features are not centred
 	inverse   []float64 // 1/scale of each feature; 0 if the feature has no influence
 }
@@ -34,7 +34,7 @@ func (l Linear) scaling(f *rows.Facts) (scaling, error) {
 		case std > 0:
 			s.inverse[j] = 1 / std
 		case s.intercept || f.MaxAbs[j] == 0:
-			// The intercept replaces a constant feature.
+			// A constant feature is replaced by the intercept.
 		default:
 			s.inverse[j] = 1 / f.MaxAbs[j]
 		}
@@ -53,8 +53,8 @@ func (s *scaling) stride() int {
 // parameters returns the number of all parameters.
 func (s *scaling) parameters() int { return s.Margins*s.stride() + s.Constants }
 
-// unscale converts parameters v to coefficients of the unscaled features. It writes Margins×d
-// coefficients to beta, and one addend for each margin to add.
+// unscale converts the parameters v to coefficients of the unscaled features. It writes
+// Margins×d coefficients to beta, and one addend for each margin to the slice add.
 func (s *scaling) unscale(v, beta, add []float64) {
 	for a := range s.Margins {
 		own, b := v[a*s.stride():(a+1)*s.stride()], beta[a*s.d:(a+1)*s.d]
@@ -118,15 +118,15 @@ func (s *scaling) factor(parameter int) float64 {
 	return 1
 }
 
-// Coefficients has the parameters as they apply to the unscaled features.
+// Coefficients has the coefficients of the unscaled features, the intercepts and the constants.
 type Coefficients struct {
 	Margins, D int
 	Weights    []float64 // Margins×D, row by row
-	Intercepts []float64 // one for each margin; zeros without intercepts
+	Intercepts []float64 // one for each margin; zeros if intercepts are omitted
 	Constants  []float64 // constants of the loss
 }
 
-// Coefficients converts the parameters of a training to the unscaled features.
+// Coefficients converts the parameters of a training to coefficients of the unscaled features.
 func (l Linear) Coefficients(f *rows.Facts, parameters []float64) (Coefficients, error) {
 	s, err := l.scaling(f)
 	if err != nil {
@@ -141,9 +141,9 @@ func (l Linear) Coefficients(f *rows.Facts, parameters []float64) (Coefficients,
 	return c, nil
 }
 
-// Parameters converts coefficients of unscaled features to parameters, for a warm start. A
-// constant feature beside an intercept has no influence: its coefficient becomes part of the
-// intercept. The coefficient of a feature that is always 0 is lost.
+// Parameters converts coefficients of unscaled features to parameters, for a warm start. If
+// there is an intercept, a constant feature has no influence, and its coefficient becomes part
+// of the intercept. The coefficient of a feature that is always 0 is lost.
 func (l Linear) Parameters(f *rows.Facts, c Coefficients) ([]float64, error) {
 	s, err := l.scaling(f)
 	if err != nil {
@@ -194,8 +194,9 @@ func (l Linear) Covariance(f *rows.Facts, covariance []float64) ([]float64, erro
 			full[b*n+a] = full[a*n+b]
 		}
 	}
-	// With the J of unscale, the coefficients are J·v. So the result is J·C·Jᵀ, computed first
-	// by rows and then by columns.
+	// Let J be the matrix of the linear map that unscale computes, so that the coefficients are
+	// J·v. With the covariance C of the parameters, the result is J·C·Jᵀ, computed first by
+	// rows and then by columns.
 	row := make([]float64, n)
 	for a := range n {
 		s.linear(full[a*n:(a+1)*n], row)
@@ -218,7 +219,8 @@ func (l Linear) Covariance(f *rows.Facts, covariance []float64) ([]float64, erro
 	return out, nil
 }
 
-// linear writes to to the coefficients for parameters v, in the order of the parameters.
+// linear writes the coefficients for the parameters v to the slice to, in the order of the
+// parameters.
 func (s *scaling) linear(v, to []float64) {
 	copy(to, v)
 	for a := range s.Margins {

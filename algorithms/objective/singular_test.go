@@ -11,9 +11,9 @@ import (
 )
 
 // TestNewtonWithoutCurvature requires that Newton's method reaches the optimum in few
-// iterations if second derivatives are singular. Those of the softmax loss are, because the
-// coefficients of a feature may all move together. They also are if one feature is the sum of
-// others.
+// iterations if the matrix of second derivatives is singular. It is singular for the softmax
+// loss, because adding a number to the coefficients of a feature for all classes changes
+// nothing. It is also singular if one feature is the sum of other features.
 func TestNewtonWithoutCurvature(t *testing.T) {
 	table := trial.Gaussian(11, 240, 5)
 	noise := trial.Gaussian(12, 240, 1)

@@ -7,37 +7,41 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// Kinked is a piecewise linear loss of one margin: the maximum of α·r − ε·|α| over α from lo to
-// hi, where r is linear in the margin. Hinge, EpsilonInsensitive and Quantile are such losses.
+// Kinked is a piecewise linear loss of one margin. The loss is the maximum of α·r − ε·|α| over
+// α from lo to hi, where r is linear in the margin. Hinge, EpsilonInsensitive and Quantile are
+// such losses.
 type Kinked interface {
 	Loss
 	line(label float64) line
 }
 
-// line is a Kinked loss of one row: r = c − s·m, and α ranges from lo ≤ 0 to hi ≥ 0.
+// line is a Kinked loss of one row with margin m: r = c − s·m, and α ranges from lo ≤ 0 to hi ≥
+// 0.
 type line struct{ s, c, lo, hi, epsilon float64 }
 
 // Smooth is a smooth version of a Kinked loss, for methods that minimise smooth functions:
 //
 //	max over α in [lo, hi] of α·r − ε·|α| − ½·μ·(α−a)²
 //
-// The centre a, one number for each row, is 0 at first. Then Smooth is below the loss by at
-// most ½·μ, and equal to it except near the kinks (Nesterov, Smooth minimization of non-smooth
-// functions, Mathematical Programming 103, 2005). After a minimisation, every a is moved to the
-// α that attains the maximum, μ is divided by Shrink, and the next minimisation begins at the
-// parameters found. This is the proximal point method on the dual problem (Rockafellar,
-// Augmented Lagrangians and applications of the proximal point algorithm, Mathematics of
-// Operations Research 1, 1976). It reaches the minimum of the loss itself even at a fixed μ,
-// and in few rounds if μ falls from round to round. If a stayed 0, μ would have to be as small
-// as the permitted error, and the problem would be too hard for L-BFGS and Newton's method.
+// The centre a, one number for each row, is 0 at first. While a is 0, Smooth is below the loss
+// by at most ½·μ, and equal to the loss except near the kinks (Nesterov, Smooth minimization of
+// non-smooth functions, Mathematical Programming 103, 2005). After a minimisation, every a is
+// moved to the α that attains the maximum, μ is divided by Shrink, and the next minimisation
+// begins at the parameters found. This is the proximal point method on the dual problem
+// (Rockafellar, Augmented Lagrangians and applications of the proximal point algorithm,
+// Mathematics of Operations Research 1, 1976). It reaches the minimum of the loss itself even
+// at a fixed μ, and needs few rounds if μ falls from round to round. If a stayed 0, μ would
+// have to be as small as the permitted error, and L-BFGS and Newton's method would need too
+// many iterations.
 //
-// The evaluator of Linear moves a and computes the duality gap, in optim.Smoothing.
+// The functions of optim.Smoothing, which the evaluator of Linear implements, move a and
+// compute the duality gap.
 type Smooth struct {
 	Loss Kinked
-	// Mu is the first μ. It tells how widely the kinks are rounded off, in units of the
-	// margins; 0 means 0.1. The loss is quadratic over a range of r of length μ·(hi−lo).
+	// Mu is the first μ, in units of the margins; 0 means 0.1. Around a kink, Smooth is
+	// quadratic over a range of r of length μ·(hi−lo).
 	Mu float64
-	// Shrink is the divisor of μ from each round to the next, 1 or more; 0 means 10.
+	// After each round, μ is divided by Shrink, which must be 1 or more; 0 means 10.
 	Shrink float64
 }
 
@@ -103,7 +107,8 @@ func (l Smooth) At(b *Batch) {
 	}
 }
 
-// maximizer returns the α that attains the maximum, and whether it changes with r.
+// maximizer returns the α that attains the maximum in Smooth. inside reports whether α changes
+// with r: it does not at lo, at hi and at the kink of |α|.
 func (l line) maximizer(r, a, mu float64) (alpha float64, inside bool) {
 	alpha = a + r/mu
 	if l.epsilon > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/objective"
 )
 
-// minimize finds the minimum of the mean loss plus penalty by damped Newton steps.
+// minimize moves v to the minimum of the mean loss plus penalty by damped Newton steps.
 func (o opened) minimize(t *testing.T, v []float64, l2 float64) {
 	n := o.e.Dim
 	value := func(sums, at []float64) float64 {
@@ -21,7 +21,7 @@ func (o opened) minimize(t *testing.T, v []float64, l2 float64) {
 		}
 		return f
 	}
-	const damping = 1e-3 // without it, the intercept has no curvature if no row is near a kink
+	const damping = 1e-3 // without damping, the intercept has no curvature if no row is near a kink
 	for range 400 {
 		sums := o.sum(t, 1+n+n*(n+1)/2, func(shard int, out []float64) error { return o.e.Hessian(shard, v, out) })
 		g := mat.NewVecDense(n, nil)
@@ -55,7 +55,7 @@ func (o opened) minimize(t *testing.T, v []float64, l2 float64) {
 				moved = true
 			}
 		}
-		if !moved { // only rounding is left
+		if !moved { // only rounding errors are left
 			return
 		}
 	}
@@ -92,7 +92,7 @@ func TestRoundsCloseTheDualityGap(t *testing.T) {
 						require.NoError(t, o.ctx.ForShards(o.e.Smoothing.Refine))
 					}
 					require.Less(t, gaps[len(gaps)-1], 1e-6, "%v %v %v: %.1e", l.loss, d, l2, gaps)
-					require.Greater(t, gaps[0], 1e-6) // the first gap shows that smoothing alone is not exact
+					require.Greater(t, gaps[0], 1e-6) // the first gap must be larger: smoothing without rounds is not exact
 				})
 			}
 		}
@@ -101,7 +101,8 @@ func TestRoundsCloseTheDualityGap(t *testing.T) {
 
 func TestBoundsHoldAnywhere(t *testing.T) {
 	// The labels are classes, and the intercept moves the margins of all rows. Away from the
-	// minimum, the slopes of the two classes do not balance. Only balanced slopes give a bound.
+	// minimum, the slopes of all rows do not add up to 0. Only slopes that add up to 0 give a
+	// bound.
 	table := trial.TableOf([]float64{0, 1, 1, 1}, []float64{1}, []float64{2}, []float64{2.5}, []float64{4})
 	with(t, table, objective.Linear{Loss: objective.Smooth{Loss: objective.Hinge{}}}, func(o opened) {
 		bounds := func(v []float64) (float64, float64) {
@@ -122,8 +123,8 @@ func TestBoundsHoldAnywhere(t *testing.T) {
 	})
 }
 
-// TestBoundOfOtherLosses requires errors for losses that are not Smooth, which have no bound,
-// and for Smooth losses before Bound has run.
+// TestBoundOfOtherLosses requires that the functions of Smoothing return errors for losses that
+// are not Smooth, and that Refine returns an error before Bound has run.
 func TestBoundOfOtherLosses(t *testing.T) {
 	table := tableFor(kinds()[0], design{})
 	with(t, table, objective.Linear{Loss: objective.Squared{}}, func(o opened) {

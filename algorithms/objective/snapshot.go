@@ -8,21 +8,22 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Three things are kept of a shard between supersteps. First, the margins of its rows: they are
-// summed along steps, and computing them from the parameters would not give the same bits.
-// Second, the margins of the latest steps for the rows that are probed. Third, for a Smooth
-// loss, the smoothing and the multipliers. A snapshot has, little-endian,
+// The state of a shard between supersteps has three parts. The first part is the margins of its
+// rows: they are sums over steps, and computing them from the parameters would not give the
+// same bits. The second part is the margins of the latest steps for the rows that are probed.
+// The third part, for a Smooth loss, is the current μ and the multipliers. A snapshot of this
+// state has, little-endian,
 //
-//	1 byte                   bits that tell which of the vectors below are present
+//	1 byte                   bits: which of the vectors below are present
 //	1 byte                   position of the next step in the ring of latest steps
-//	8 bytes                  the smoothing
+//	8 bytes                  μ of a Smooth loss
 //	8·k bytes per row        margins, where k is the number of margins of a row
 //	3·8·k bytes per row      margins of the latest steps, for the rows that are probed, 4096 in all
 //	8 bytes per row          multipliers
 //
 // A snapshot is empty before the shard was first read.
 
-// Bits of the first byte of a snapshot.
+// These are the bits of the first byte of a snapshot.
 const (
 	hasMargins = 1 << iota
 	hasMultipliers

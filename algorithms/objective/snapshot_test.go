@@ -52,8 +52,9 @@ func result(t *testing.T, table trial.Table, kind rows.LabelKind, loss objective
 	return found, trial.Print(t, r, "fit")
 }
 
-// TestTrainingsGoOnFromWhatIsKept requires the same bits if subtasks drop the state that is not
-// kept between supersteps, with every method, for dense and for sparse rows.
+// TestTrainingsGoOnFromWhatIsKept requires that a training has the same bits if, after each
+// superstep, subtasks drop everything that snapshots do not contain. It tests every method,
+// with dense and with sparse rows.
 func TestTrainingsGoOnFromWhatIsKept(t *testing.T) {
 	methods := map[optim.Method]bool{}
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[10], kinds()[13]} {
@@ -75,8 +76,8 @@ func TestTrainingsGoOnFromWhatIsKept(t *testing.T) {
 	require.Len(t, methods, 5)
 }
 
-// TestChangesOfMethodGoOnFromWhatIsKept requires the same for a training in which Auto changes
-// from LBFGS to Newton.
+// TestChangesOfMethodGoOnFromWhatIsKept requires the same bits for a training in which Auto
+// changes from LBFGS to Newton.
 func TestChangesOfMethodGoOnFromWhatIsKept(t *testing.T) {
 	const d = 40
 	table := trial.Gaussian(4, 300, d)
@@ -103,8 +104,8 @@ func TestChangesOfMethodGoOnFromWhatIsKept(t *testing.T) {
 	require.Equal(t, want, other)
 }
 
-// TestRoundsGoOnFromWhatIsKept requires the same for rounds over smooth approximations of a
-// loss with kinks.
+// TestRoundsGoOnFromWhatIsKept requires the same bits for rounds over smooth approximations of
+// a loss with kinks.
 func TestRoundsGoOnFromWhatIsKept(t *testing.T) {
 	for _, l := range []kind{kinds()[14], kinds()[15]} {
 		table := tableFor(l, design{weighted: true})
@@ -113,13 +114,13 @@ func TestRoundsGoOnFromWhatIsKept(t *testing.T) {
 			found, want := result(t, table, l.loss.Label(), l.loss, s, engine.Parallelism(2))
 			require.Equal(t, optim.GapClosed, found.Reason)
 			_, kept := result(t, table, l.loss.Label(), l.loss, s, engine.Parallelism(3), engine.CheckState(true))
-			require.Equal(t, want, kept, "%v", m)
+			require.Equal(t, want, kept, "%v: training must have the same bits if subtasks drop what snapshots do not contain", m)
 		}
 	}
 }
 
 // TestSnapshots requires that an evaluator can restore the snapshot of another evaluator, and
-// that both then give the same results and the same snapshot.
+// that both evaluators then give the same results and the same snapshot.
 func TestSnapshots(t *testing.T) {
 	l := kinds()[14]
 	table := tableFor(l, design{weighted: true})
@@ -134,7 +135,7 @@ func TestSnapshots(t *testing.T) {
 		v, out := parametersFor(n), make([]float64, max(1+n, o.e.Smoothing.BoundLen))
 		empty, err := o.e.Snapshot.Append(shard, []byte("before"))
 		require.NoError(t, err)
-		require.Equal(t, "before", string(empty), "nothing was read yet")
+		require.Equal(t, "before", string(empty), "the snapshot must be empty before the shard was read")
 		require.NoError(t, other().Snapshot.Restore(shard, nil))
 
 		require.NoError(t, o.e.Margins.Start(shard, v, out[:1+n]))

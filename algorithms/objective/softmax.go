@@ -10,13 +10,14 @@ import (
 
 // Softmax is the cross entropy of K classes, log Σ exp(m_k) − m_y.
 //
-// Each class has its own coefficients, K·(d+1) in total. That is one set more than the
-// probabilities need: adding the same vector to the coefficients of every class changes
-// nothing. A penalty makes the coefficients unique, but not the intercepts, which have none:
-// only their differences matter. The Hessian is singular in the direction of equal intercepts,
-// or in d+1 directions without a penalty. Newton's method must not move in these directions; a
-// Cholesky factorisation that skips vanishing pivots achieves that. Methods that start at zeros
-// and follow gradients keep the sum of the classes' coefficients at zero.
+// Each class has its own coefficients and intercept, K·(d+1) numbers in total. The
+// probabilities would need only (K−1)·(d+1) numbers: adding the same vector to the parameters
+// of every class does not change them. A penalty makes the coefficients unique. It does not
+// make the intercepts unique, because they have no penalty: only their differences matter. The
+// Hessian is singular in the direction of equal intercepts, or in d+1 directions without a
+// penalty. Newton's method must not move in these directions; a Cholesky factorisation that
+// skips vanishing pivots achieves that. Methods that start at zeros and follow gradients keep
+// the sum of the classes' coefficients at zero.
 type Softmax struct {
 	// K is the number of classes. 0 means the number of classes in the labels. A larger number
 	// means that there are classes without rows.
@@ -46,8 +47,9 @@ func (s Softmax) Shape(f *rows.Facts) (Shape, error) {
 // Refuses implements Loss.
 func (Softmax) Refuses(float64) string { return "" }
 
-// At implements Loss. The largest margin is subtracted, so that one exponential of each row is
-// exactly 1. If the other exponentials are small, their sum keeps its accuracy.
+// At implements Loss. The largest margin of a row is subtracted from all its margins, so that
+// one exponential is exactly 1. The other exponentials are added up separately, so that their
+// sum is accurate even if it is small.
 func (Softmax) At(b *Batch) {
 	k := b.K
 	e := b.Work[:b.N*k]

@@ -17,9 +17,9 @@ func (SquaredHinge) Shape(f *rows.Facts) (Shape, error) { return twoClasses(f) }
 // Refuses implements Loss.
 func (SquaredHinge) Refuses(float64) string { return "" }
 
-// At implements Loss. The second derivative jumps where the loss reaches 0. There it is the
-// generalised second derivative of Mangasarian (A finite Newton method for classification,
-// Optimization Methods and Software 17, 2002).
+// At implements Loss. The second derivative jumps where the loss reaches 0. Its value at the
+// jump is that of the generalised second derivative of Mangasarian (A finite Newton method for
+// classification, Optimization Methods and Software 17, 2002).
 func (SquaredHinge) At(b *Batch) {
 	for i, m := range b.Margin[:b.N] {
 		s := sign(b.Label[i])

@@ -41,13 +41,13 @@ func TestPassesAllocateNothing(t *testing.T) {
 						_ = o.e.Smoothing.Refine(first)
 					}
 				}
-				require.Zero(t, allocations(pass), "%v", l.loss)
+				require.Zero(t, allocations(pass), "%v: a pass must not allocate memory", l.loss)
 			})
 		}
 	}
 }
 
-// sums are the sums over shards, reduced as in a queue that minimises.
+// sums has the sums over all shards, which are reduced as in a queue that minimises.
 var sums = shared.Scratch[[]float64]("sums")
 
 func TestSameBits(t *testing.T) {
@@ -113,8 +113,8 @@ func collectSums(b *engine.Builder, table trial.Table, loss objective.Loss) {
 
 func TestCovarianceOfCoefficients(t *testing.T) {
 	// The coefficients are linear in the parameters. Therefore the covariance v·vᵀ of
-	// parameters must give the covariance of the coefficients of v. An omitted intercept has no
-	// entry.
+	// parameters must be converted to c·cᵀ, where c are the coefficients for the parameters v.
+	// An omitted intercept has no row in the matrix.
 	for _, d := range []design{{}, {sparse: true}, {noIntercept: true}} {
 		table := tableFor(kinds()[0], d)
 		with(t, table, objective.Linear{Loss: objective.Squared{}, NoIntercept: d.noIntercept}, func(o opened) {

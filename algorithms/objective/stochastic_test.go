@@ -47,8 +47,8 @@ func higgs(t testing.TB) trial.Table {
 	return table
 }
 
-// TestSGDOnHIGGS requires that every schedule and update comes within 1e-3 of the optimum in 50
-// epochs with the default rate.
+// TestSGDOnHIGGS requires that SGD comes within 1e-3 of the optimum in 50 epochs with the
+// default rate, with every schedule and every update rule.
 func TestSGDOnHIGGS(t *testing.T) {
 	table := higgs(t)
 	record := table.Record()
@@ -62,13 +62,13 @@ func TestSGDOnHIGGS(t *testing.T) {
 			}
 			s := optim.Stochastic{Schedule: schedule, Update: update}
 			f, _ := fitRecord(t, record, optim.Settings{Method: optim.SGD, L2: l2, Tol: -1, MaxIter: 50, Stochastic: s})
-			require.InDelta(t, best, f.Loss, 1e-3*best, "%+v", s)
+			require.InDelta(t, best, f.Loss, 1e-3*best, "SGD must come within 1e-3 of the optimum: %+v", s)
 		}
 	}
 }
 
-// TestSGDOnHIGGSByShorterSteps requires the same of steps over fewer rows. The default rate is
-// lower for them, but an epoch has more steps.
+// TestSGDOnHIGGSByShorterSteps requires the same accuracy if each step reads fewer rows. The
+// default rate is then lower, but an epoch has more steps.
 func TestSGDOnHIGGSByShorterSteps(t *testing.T) {
 	record := higgs(t).Record()
 	all := []optim.Stochastic{
@@ -83,12 +83,12 @@ func TestSGDOnHIGGSByShorterSteps(t *testing.T) {
 	}
 	for _, s := range all {
 		f, _ := fitRecord(t, record, optim.Settings{Method: optim.SGD, L2: 1e-4, Tol: -1, MaxIter: 50, Stochastic: s})
-		require.InDelta(t, 0.63823443, f.Loss, 1e-3*0.63823443, "%+v", s)
+		require.InDelta(t, 0.63823443, f.Loss, 1e-3*0.63823443, "SGD must come within 1e-3 of the optimum: %+v", s)
 	}
 }
 
-// TestRowsOfManyShardsTogetherGiveTheSameBits compares rows of many shards that are evaluated
-// together with rows evaluated shard by shard.
+// TestRowsOfManyShardsTogetherGiveTheSameBits requires that sampled rows of many shards that
+// are evaluated together give the same bits as rows that are evaluated shard by shard.
 func TestRowsOfManyShardsTogetherGiveTheSameBits(t *testing.T) {
 	for _, k := range []kind{kinds()[0], kinds()[1], kinds()[13]} {
 		for _, d := range []design{{weighted: true}, {noIntercept: true}, {sparse: true}} {

@@ -7,20 +7,21 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// probeRows is roughly the total number of probed rows for one margin. With this number, the
-// estimate of curvature has a relative error of a few hundredths.
+// probeRows is roughly the number of probed rows of all shards, if rows have one margin. With
+// this number, the estimate of curvature has a relative error of a few hundredths.
 const probeRows = 4096
 
-// probed is what a shard stores for the rows that are probed.
+// probed has what a shard stores for its probed rows. They are a sample of the rows, on which
+// package optim estimates curvatures and slopes.
 type probed struct {
 	rows []int32
-	own  *shardRows                   // copies of these rows in one block; nil if they are more than a chunk
-	q    []float64                    // their margins of the direction, row by row
-	past [optim.LatestSteps][]float64 // their margins of the latest steps, a ring
+	own  *shardRows                   // copies of the probed rows in one block; nil if there are more of them than fit in a chunk
+	q    []float64                    // margins of the direction for the probed rows, row by row
+	past [optim.LatestSteps][]float64 // ring buffer of the margins of the latest steps for the probed rows
 	next int                          // position of the next step in past
 }
 
-// newProbed returns a sample of rows spread evenly over the shard.
+// newProbed returns a sample of the rows of a shard, spread evenly over the shard.
 func (e *evaluator) newProbed(s *shardRows) *probed {
 	n := min(s.N, max(1, probeRows/(e.total*e.k)))
 	p := &probed{rows: make([]int32, n), q: make([]float64, n*e.k)}
@@ -41,7 +42,8 @@ func (e *evaluator) newProbed(s *shardRows) *probed {
 	return p
 }
 
-// probedRows returns some rows of the sample of a shard, with or without features.
+// probedRows returns the chosen rows of a shard, which are probed rows. Unless features is set,
+// it may omit their features.
 func (e *evaluator) probedRows(s *shardRows, chosen []int32, features bool) *shardRows {
 	own := s.probed.own
 	switch {
@@ -57,7 +59,8 @@ func (e *evaluator) probedRows(s *shardRows, chosen []int32, features bool) *sha
 	return part
 }
 
-// note stores the margins of a step along the direction, whose margins are q.
+// note stores the margins of a step, which are step times q. q has the margins of the
+// direction.
 func (p *probed) note(step float64, q []float64, k int) {
 	to := p.past[p.next]
 	p.next = (p.next + 1) % len(p.past)
@@ -74,7 +77,8 @@ func (p *probed) note(step float64, q []float64, k int) {
 	}
 }
 
-// margins returns the margins of the direction for i = 0, or of the i-th latest step for i ≥ 1.
+// margins returns the margins of the probed rows: of the direction for i = 0, or of the i-th
+// latest step for i ≥ 1.
 func (p *probed) margins(i int) []float64 {
 	if i == 0 {
 		return p.q
@@ -134,7 +138,7 @@ func (e *evaluator) current(s *shardRows, chosen []int32) []float64 {
 	return w.m
 }
 
-// of returns the weight of row i.
+// of returns the weight of row i of the shard.
 func (s *shardRows) of(i int) float64 {
 	if s.weight == nil {
 		return 1

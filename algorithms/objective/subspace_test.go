@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// TestProbesAgreeWithDerivatives uses shards with so few rows that all are probed. Hessian of
-// Subspace must then equal the products of the directions with the matrix of second
-// derivatives, and Slopes the products of the directions with gradients.
+// TestProbesAgreeWithDerivatives uses shards with so few rows that all rows are probed. Hessian
+// of Subspace must then equal the products of the directions with the matrix of second
+// derivatives. Slopes must equal the products of the directions with gradients.
 func TestProbesAgreeWithDerivatives(t *testing.T) {
 	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13]} {
 		for _, sparse := range []bool{false, true} {
@@ -86,8 +86,8 @@ func TestProbesAgreeWithDerivatives(t *testing.T) {
 	}
 }
 
-// TestPlanesSaveReads requires that the plane of the latest steps saves iterations and gives
-// the same optimum.
+// TestPlanesSaveReads requires that searching the plane of the latest steps saves iterations
+// and gives the same optimum.
 func TestPlanesSaveReads(t *testing.T) {
 	table := trial.Gaussian(8, 3000, 60)
 	for i := range table.N {

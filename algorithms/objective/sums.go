@@ -11,11 +11,11 @@ type passSums struct {
 	gradient []float64 // Margins×stride, for the unscaled features
 	stride   int
 	out      []float64 // the buffer of which gradient is a part
-	unscaled bool      // whether gradient has only sums by unscaled feature, see wideWork
+	unscaled bool      // whether gradient has only the sums by unscaled feature, see wideWork
 }
 
-// begin starts a pass over a shard. Loss and gradient will be added to out, which must be
-// zeroed. If out is nil, they are stored for fold.
+// begin starts a pass over a shard. Loss and gradient will be added to out, which must have
+// zeros. If out is nil, they are stored until fold is called.
 func (e *evaluator) begin(s *shardRows, out []float64) passSums {
 	clear(e.sums)
 	clear(e.raw)
@@ -34,8 +34,9 @@ func (e *evaluator) begin(s *shardRows, out []float64) passSums {
 }
 
 // addLoss returns sum plus the weighted losses of the batch, added row by row. The batch has
-// rows lo to lo+n of the shard. It also sets e.pull, the factors of rows for the gradient, from
-// the slopes. A row with weight 0 has no effect, whatever its loss.
+// the rows [lo, lo+n) of the shard. addLoss also sets e.pull, the factors of rows for the
+// gradient, from the slopes. A row with weight 0 has no effect, even if its loss is infinite or
+// NaN.
 func (e *evaluator) addLoss(s *shardRows, lo, n int, sum float64) float64 {
 	loss, slope := e.batch.Loss[:n], e.batch.Slope[:n*e.k]
 	if s.weight == nil {
@@ -102,8 +103,8 @@ func (e *evaluator) addGradient(b *rows.Block, to *passSums) {
 	}
 }
 
-// outer reports whether the sums of several margins of dense rows are computed together, in
-// raw.
+// outer reports whether the sums by feature are computed in e.raw for all margins together.
+// This is done for dense rows with several margins.
 func (e *evaluator) outer() bool { return e.packed != nil && e.k == e.Margins }
 
 // finish writes loss and gradient to out. From the sums G of slopes times rows and S of slopes,
@@ -132,8 +133,9 @@ func (e *evaluator) finish(s *shardRows, sum passSums, out []float64) {
 	copy(sum.gradient[e.Margins*e.stride():], e.sums[e.Margins:])
 }
 
-// scaleGradient converts own, the sums of slopes times rows by feature, to derivatives by the
-// parameters. total is the sum of the slopes. The results are never −0, see fold.
+// scaleGradient converts own, which has the sum of slopes times values of each feature, to
+// derivatives by the parameters. total is the sum of the slopes. The results are never −0;
+// narrow.go says why this matters.
 func (e *evaluator) scaleGradient(own []float64, total float64) {
 	own = own[:len(e.inverse)]
 	if e.centred {

@@ -17,9 +17,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// wireBytes returns the size of a message with n elements, `set` of them nonzero. The message
-// has all elements, or the nonzero ones with either an index or a mask of one bit per element,
-// whichever is shortest. Sizes are multiples of 8 bytes.
+// wireBytes returns the size in bytes of a message with n elements, of which the given number
+// set are nonzero. A message has one of three encodings, whichever is shortest: all elements,
+// or the nonzero elements with their indices, or the nonzero elements with a mask of one bit
+// per element. Sizes are multiples of 8 bytes.
 func wireBytes(set, n int) int64 {
 	if set == 0 {
 		return 0
@@ -28,10 +29,10 @@ func wireBytes(set, n int) int64 {
 	return int64(min(min(places, mask)+8*set, 8*n))
 }
 
-// TestGradientsTravelWithoutZeros trains with very many features, of which each subtask has
-// few. Loss and gradient must be sent without their zeros, and the number of bytes must equal
-// the formula. The parameters must have the bits of a training on one subtask, which sends
-// nothing.
+// TestGradientsTravelWithoutZeros trains with very many features, of which the rows of each
+// subtask have few. Loss and gradient must be sent without their zeros, and the number of bytes
+// must equal wireBytes. The parameters must have the same bits as after a training on one
+// subtask, which sends nothing.
 func TestGradientsTravelWithoutZeros(t *testing.T) {
 	const p, entries = 8, 9
 	const n = 3200
@@ -87,7 +88,7 @@ func TestGradientsTravelWithoutZeros(t *testing.T) {
 		two, _ := train(2)
 		f, r := train(p)
 		for _, other := range []fitted{two, f} {
-			require.Equal(t, bitsOf(one.Weights), bitsOf(other.Weights), "%v", s.Method)
+			require.Equal(t, bitsOf(one.Weights), bitsOf(other.Weights), "%v: the coefficients must have the bits of one subtask", s.Method)
 			require.Equal(t, one.Loss, other.Loss)
 		}
 		sent := map[string]int64{}
@@ -100,7 +101,7 @@ func TestGradientsTravelWithoutZeros(t *testing.T) {
 			}
 		}
 		reads := int64(f.Reads)
-		require.Equal(t, reads*want, sent["AllReduceSum"]+sent["AllReduceSend"], "%v: %v", s.Method, sent)
+		require.Equal(t, reads*want, sent["AllReduceSum"]+sent["AllReduceSend"], "%v: the number of bytes must equal the formula; sent were %v", s.Method, sent)
 		require.Equal(t, reads*results, sent["AllReduceRecv"])
 		require.Less(t, 4*want, whole)
 	}

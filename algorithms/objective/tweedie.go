@@ -9,9 +9,9 @@ import (
 )
 
 // Tweedie is half the deviance of values y ≥ 0 with mean exp(m) and variance in proportion to
-// mean^Power, 1 < Power < 2. Such a value is a sum of a Poisson number of gamma values
-// (Jørgensen, Exponential dispersion models, Journal of the Royal Statistical Society B 49,
-// 1987). A Power of 0 means 1.5.
+// mean^Power, 1 < Power < 2. Such a value is distributed like the sum of N gamma values, where
+// N has a Poisson distribution (Jørgensen, Exponential dispersion models, Journal of the Royal
+// Statistical Society B 49, 1987). A Power of 0 means 1.5.
 type Tweedie struct{ Power float64 }
 
 func (l Tweedie) power() float64 { return cmp.Or(l.Power, 1.5) }

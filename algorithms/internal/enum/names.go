@@ -9,14 +9,14 @@ import (
 
 // Names maps the constants 0, 1, … of the integer type T to names.
 type Names[T ~int] struct {
-	// Type is the name of the type T, such as "Task". What is the noun that messages use for a
-	// constant of T, such as "task".
+	// Type is the name of the type T, such as "Task". What is the noun for a constant of T in
+	// messages, such as "task".
 	Type, What string
 	// Names[i] is the name of constant i.
 	Names []string
 }
 
-// String returns the name of v, or text such as "Task(7)" if v is not a constant.
+// String returns the name of v, or a text such as "Task(7)" if v is not a constant.
 func (n Names[T]) String(v T) string {
 	if !n.has(v) {
 		return fmt.Sprintf("%s(%d)", n.Type, int(v))
@@ -32,8 +32,8 @@ func (n Names[T]) Text(v T) ([]byte, error) {
 	return []byte(n.Names[v]), nil
 }
 
-// Parse sets *v to the constant whose name is text. If there is none, Parse leaves *v unchanged
-// and returns an error that lists the names.
+// Parse sets *v to the constant whose name is text. If there is no such constant, Parse leaves
+// *v unchanged and returns an error that lists the names.
 func (n Names[T]) Parse(v *T, text []byte) error {
 	i := slices.Index(n.Names, string(text))
 	if i < 0 {
@@ -45,7 +45,7 @@ func (n Names[T]) Parse(v *T, text []byte) error {
 
 func (n Names[T]) has(v T) bool { return v >= 0 && int(v) < len(n.Names) }
 
-// Check returns one error for each of the values that is not a constant of its type.
+// Check returns one error for each element of values that is not a constant of its type.
 func Check(values ...encoding.TextMarshaler) (errs []error) {
 	for _, v := range values {
 		if _, err := v.MarshalText(); err != nil {

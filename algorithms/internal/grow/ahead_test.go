@@ -9,9 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSplitsAhead requires that growth leaf by leaf gives the same trees and rows on several
-// subtasks, which split speculatively and undo splits, as on one subtask, which does not
-// speculate. The trees of one subtask are compared with the reference builder.
+// TestSplitsAhead requires that growth leaf by leaf gives the same trees and rows at any
+// parallelism. Several subtasks split leaves speculatively and undo some of the splits; a
+// single subtask does not speculate. The trees of the single subtask are compared with the
+// reference builder.
 func TestSplitsAhead(t *testing.T) {
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 51))

@@ -55,8 +55,8 @@ func (x *problem) try(t *testing.T, params Params, l *bins.Layout, p int) error 
 	return err
 }
 
-// TestBadTargets requires that a target on which no tree can be grown is an error that names
-// the tree.
+// TestBadTargets requires that a target on which no tree can be grown causes an error that
+// names the tree.
 func TestBadTargets(t *testing.T) {
 	for name, c := range map[string]struct {
 		params Params
@@ -79,7 +79,7 @@ func TestBadTargets(t *testing.T) {
 	require.ErrorContains(t, x.try(t, Params{Monotone: []int8{1}}, l, 1), `feature "age" is categorical and has a monotone constraint`)
 }
 
-// TestBadRow requires an error if a bag has a row that the subtask does not have.
+// TestBadRow requires that the run fails if a bag has a row that the subtask does not have.
 func TestBadRow(t *testing.T) {
 	g := New(Params{})
 	x, l := plainProblem(10)
@@ -154,8 +154,9 @@ func TestNoFeatures(t *testing.T) {
 	}
 }
 
-// TestOneValueMissing requires that a feature with one value, which is missing in some rows, is
-// split into this value and missing values. Any other value must go to the side of the value.
+// TestOneValueMissing tests a feature that has the same value in some rows and is missing in
+// the other rows. It requires a split into this value and missing values. Any other value must
+// go to the child of this value.
 func TestOneValueMissing(t *testing.T) {
 	x, l := plainProblem(10)
 	for r := range x.bins {

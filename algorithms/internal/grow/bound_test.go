@@ -29,14 +29,14 @@ func extremeProblem(n int) *problem {
 }
 
 // TestSumsAtTheBound requires that sums do not overflow if all rows have the largest gradient
-// and hessian. The sums are then at most 2^62, and equal to it if the number of rows is a power
-// of two. They must be right in roots, histograms, children and leaves.
+// and hessian. The sums are then at most 2^62, and equal to 2^62 if the number of rows is a
+// power of two. They must be right in roots, histograms, children and leaves.
 func TestSumsAtTheBound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(51, 52))
 	for _, n := range []int{1, 2, 3, 4, 5, 64, 65, 1000, 1024, 1 << 14} {
 		x := extremeProblem(n)
 		for i, params := range []Params{{MaxDepth: 2}, {MaxDepth: 2, MinRows: 2}} {
-			x.large = n == 1<<14 // the most rows with which fine pairs of float32 have largeBits bits
+			x.large = n == 1<<14 // the largest number of rows with which fine pairs of float32 have largeBits bits
 			l := x.layout(rng, []int{asColumn, asWide, asSparse})
 			got, _ := x.run(t, params, l, 1+i%2, 1)
 			for k, tree := range got.trees {
@@ -72,7 +72,7 @@ func TestBitsOfPairs(t *testing.T) {
 			one, _ := new(big.Float).SetFloat64(value / unit).Int(nil)
 			return one.Mul(one, big.NewInt(n))
 		}
-		for _, v := range [][2]float64{{x.fine.g, 1}, {x.fine.h, 8}} { // 8 bounds 6
+		for _, v := range [][2]float64{{x.fine.g, 1}, {x.fine.h, 8}} { // 8 is the smallest power of two that is not below 6
 			s := sum(v[0], v[1])
 			require.LessOrEqual(t, s.Cmp(most), 0, n)
 			require.Equal(t, 1, s.Lsh(s, 1).Cmp(most), n)

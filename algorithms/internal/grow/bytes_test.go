@@ -9,10 +9,11 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// TestBytes compares the bytes that a run reports as moved with a formula. Histograms are
-// computed for the root, and for the smaller child of each node with a child to search. Each of
-// p subtasks sends all of a histogram except its own block, on average (p−1)/p of the bytes. It
-// sends one record per searched node to each other subtask.
+// TestBytes requires that the number of sent bytes that a run reports equals a formula.
+// Histograms are computed for the root, and for the smaller child of each node that has a child
+// to search. Each of p subtasks sends all of a histogram except the block that it owns, on
+// average (p−1)/p of the bytes. It sends one record for each searched node to each other
+// subtask.
 func TestBytes(t *testing.T) {
 	const depth, width, rounds = 4, 2, 2
 	for _, p := range []int{1, 2, 3, 5} {
@@ -59,7 +60,7 @@ func TestBytes(t *testing.T) {
 		// AllGather first sends lengths: one word to each other subtask.
 		require.Equal(t, 8*others*int64(p)*(rounds*looked*(recordWords+4+width)+passes), bytes[`AllGather "grow.found"`])
 		require.LessOrEqual(t, passes, int64(rounds*(depth+2)))
-		// AllReduce moves the number of rows in the left child of each split, and the sums of
+		// AllReduce sends the number of rows in the left child of each split, and the sums of
 		// the root.
 		counted := int64(rounds) * (int64(len(got.trees[0].Nodes)-1)/2 + width + 1)
 		require.Equal(t, 8*others*counted, bytes[`AllReduceSend "grow.counts"`])

@@ -9,9 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// Categories that no row of a node has go to the child with the larger sum of hessians, whose
-// mean is closer to the mean of the node. If the feature is missing in no row of the node,
-// missing values and categories that training has not seen go there too.
+// Categories that occur in no row of a node go to the child with the larger sum of hessians,
+// because its mean is closer to the mean of the node. Missing values, and categories that
+// training has not seen, go to the same child if no row of the node has a missing value.
 
 // binSet is a bitset of bins, 64 to a word. The words are int64, since records of splits are
 // slices of int64.
@@ -30,8 +30,8 @@ func setWords(l *bins.Layout) int {
 }
 
 // setOf sets the bitset of the best split, which is a split by f. present has the bins that
-// rows of the node have, and left has the bins of present that go left. The parameter some
-// reports whether the feature is missing in a row of the node.
+// occur in rows of the node, and left has those bins of present that go left. The parameter
+// some is set if the feature is missing in at least one row of the node.
 func (s *searcher) setOf(f *bins.Feature, left, present []int32, some bool) {
 	b := &s.best
 	b.set = kernel.Sized(b.set, s.words)
@@ -73,8 +73,9 @@ func (s *searcher) oneHot(f *bins.Feature, number int32, sums []int64) {
 	}
 }
 
-// bothWays offers the split with missing values on the left, if some is set, and the split with
-// missing values on the right. It reports whether one of the two became the best split.
+// bothWays offers the split with missing values on the right, and, if the parameter some is
+// set, also the split with missing values on the left. left has the sums of the left child
+// without missing values. bothWays reports whether one of the splits became the best split.
 func (s *searcher) bothWays(left, missing []int64, some bool, candidate split) (taken bool) {
 	if some {
 		candidate.missingLeft = true
@@ -118,7 +119,7 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64) {
 	most := s.p.maxCategories(f.Bins)
 	clear(s.acc)
 	candidate := split{feature: number, categorical: true}
-	taken := 0 // number of categories left of the last cut that became the best split
+	taken := 0 // number of categories to the left of the cut that is the best split so far
 	group, soft := 0.0, 0.0
 	for i, b := range s.order {
 		bin := sums[int(b)*w:][:w]
@@ -147,9 +148,10 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64) {
 	}
 }
 
-// enough reports whether the categories between the last cut that was tried and the current cut
-// have at least MinCategoryRows rows, and the categories right of the current cut too. Numbers
-// of rows are estimated from hessians. group is the sum of hessians since the last cut.
+// enough reports whether MinCategoryRows permits the current cut. The categories between the
+// last cut that was tried and the current cut must have at least MinCategoryRows rows, and so
+// must the categories to the right of the current cut. Numbers of rows are estimated from
+// hessians. group is the sum of hessians since the last cut that was tried.
 func (s *searcher) enough(group float64) bool {
 	if s.p.MinCategoryRows <= 0 {
 		return true
@@ -159,8 +161,9 @@ func (s *searcher) enough(group float64) bool {
 	return group >= least && all-left >= least
 }
 
-// bothSoft does what bothWays does, for a left child with the categories summed in s.acc. soft
-// is their shrunk gradient, which replaces their own gradient.
+// bothSoft does what bothWays does with shrunk gradients. s.acc has the sums of the categories
+// that go left. soft is the sum of their shrunk gradients, which replaces the sum of their
+// gradients.
 func (s *searcher) bothSoft(f *bins.Feature, missing []int64, some bool, soft float64, candidate split) (taken bool) {
 	node := float64(s.node[0])
 	offer := func(left []int64, soft float64) bool {
@@ -178,8 +181,8 @@ func (s *searcher) bothSoft(f *bins.Feature, missing []int64, some bool, soft fl
 	return offer(s.acc, soft) || taken
 }
 
-// maxCategories returns the largest number of categories on the smaller side of a cut; 0 means
-// no limit. all is the number of categories of the feature.
+// maxCategories returns the largest number of categories on the side of a cut that has fewer
+// categories; 0 means no limit. all is the number of categories of the feature.
 func (p *Params) maxCategories(all int) int {
 	if p.RootOfCategories && p.MaxCategories > 0 {
 		return max(p.MaxCategories, int(2*math.Sqrt(float64(all))))
@@ -187,7 +190,7 @@ func (p *Params) maxCategories(all int) int {
 	return p.MaxCategories
 }
 
-// key returns the sort key of the category with bin b and the sums bin.
+// key returns the sort key of the category whose bin has the number b and the sums in bin.
 func (s *searcher) key(b int, bin []int64) float64 {
 	if s.soften {
 		if h := float64(bin[1]); h > 0 {

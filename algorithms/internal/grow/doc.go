@@ -28,16 +28,17 @@
 //		return nil
 //	})
 //
-// Batches are independent: the State of one superstep does not affect the next superstep, so a
-// subtask may open its State before any superstep. A Walker routes rows through trees of
-// earlier batches, including trees that this subtask did not help to grow.
+// Batches are independent. The State of one superstep does not affect the next superstep, so a
+// subtask may replace its State by a new one, from Open, before any superstep. A Walker routes
+// rows through trees of earlier batches, including trees that this subtask did not help to
+// grow.
 //
 // # Determinism
 //
 // Gradients and hessians are divided by a power of two and rounded to integers. The power of
-// two follows from the largest absolute value over all rows. Sums of integers are exact in any
-// order. Among the splits of a node, the split of the largest gain is chosen; ties are broken
-// by the lowest feature, then by the lowest bin, then in favour of missing values on the left.
-// So a tree depends only on the multiset of rows, and not on parallelism, shards, timing or the
-// order in which leaves are searched.
+// two is computed from the largest absolute value over all rows. Sums of integers are exact in
+// any order. Among the splits of a node, the split of the largest gain is chosen; ties are
+// broken by the lowest feature, then by the lowest bin, then in favour of missing values on the
+// left. So a tree depends only on the multiset of rows, and not on parallelism, shards, timing
+// or the order in which leaves are searched.
 package grow

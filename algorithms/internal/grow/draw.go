@@ -7,11 +7,12 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// A draw is a random word. It is a function of the seed, the number of the tree, and the level
-// or the node. A node is identified by its path from the root: 1 is the root, and 2i and 2i+1
-// are the children of i. Draws are computed from words of sharding.Random by the finaliser of
-// splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA
-// 2014), which is cheap enough to be called for each feature of each node.
+// A draw is a random word. A draw for a tree, a level or a node is a function of the seed, the
+// number of the tree, and the level or the node. A node is identified by its path from the
+// root: 1 is the root, and 2i and 2i+1 are the children of i. Draws are computed from words of
+// sharding.Random by the finaliser of splitmix64 (Steele, Lea and Flood, "Fast Splittable
+// Pseudorandom Number Generators", OOPSLA 2014), which is fast enough to be called for each
+// feature of each node.
 
 // golden is 2^64 divided by the golden ratio. It is the increment of splitmix64.
 const golden = 0x9e3779b97f4a7c15
@@ -34,7 +35,8 @@ func treeDraws(seed uint64, tree int) (draws, uint64) {
 func (d draws) level(depth int32) uint64 { return mix(d.levels + golden*uint64(depth+1)) }
 func (d draws) node(path uint64) uint64  { return mix(d.nodes + golden*path) }
 
-// share returns the number of features in the share part of m features.
+// share returns how many of m features are drawn for the share part, as Params.ByTree
+// describes. A part of 0 means 1.
 func share(part float64, m int) int {
 	if part == 0 {
 		return m
@@ -42,15 +44,15 @@ func share(part float64, m int) int {
 	return min(max(1, int(float64(part*float64(m)))), m)
 }
 
-// chooser draws features.
+// chooser draws subsets of features.
 type chooser struct{ keys []uint64 }
 
 // maxFeatures is the largest number of features, as the low 24 bits of a key in chooser hold
 // the index of the feature.
 const maxFeatures = 1 << 24
 
-// take returns, in ascending order, the k features with the smallest mixes of draw and feature.
-// It reuses the memory of out.
+// take returns k of the features, in ascending order: those with the smallest hashes of draw
+// and feature. It writes them to the memory of out.
 func (c *chooser) take(features []int32, k int, draw uint64, out []int32) []int32 {
 	if k >= len(features) {
 		return append(out[:0], features...)

@@ -13,12 +13,12 @@ func TestShare(t *testing.T) {
 		part float64
 		m, k int
 	}{{0, 7, 7}, {1, 7, 7}, {0.5, 7, 3}, {0.1, 7, 1}, {0.99, 100, 99}, {0.5, 0, 0}, {0, 0, 0}} {
-		require.Equal(t, c.k, share(c.part, c.m), "share %v of %d features", c.part, c.m)
+		require.Equal(t, c.k, share(c.part, c.m), "share(%v, %d) must be the rounded number of features", c.part, c.m)
 	}
 }
 
-// TestTake requires that all features are taken about equally often, that sets are strictly
-// ascending, and that draws of trees, levels and nodes are independent.
+// TestTake requires that all features are drawn about equally often, that the drawn features
+// are strictly ascending, and that the draws of trees, levels and nodes are independent.
 func TestTake(t *testing.T) {
 	const m, k, trees = 10, 3, 4000
 	features := make([]int32, m)
@@ -45,13 +45,13 @@ func TestTake(t *testing.T) {
 	require.Len(t, sets, 5*trees)
 	for _, f := range features {
 		// The standard deviation of seen[f] is 29.
-		require.InDelta(t, trees*k/m, seen[f], 120, "feature %d", f)
+		require.InDelta(t, trees*k/m, seen[f], 120, "feature %d must be drawn about as often as the other features", f)
 	}
 	require.Equal(t, features, c.take(features, m, 1, out))
 }
 
-// TestLargeProblem compares trees with the reference builder on more rows than a packed sum can
-// hold at once.
+// TestLargeProblem compares trees with the reference builder on so many rows that a packed sum
+// over all of them would overflow.
 func TestLargeProblem(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 17))
 	for _, minRows := range []int{0, 40} {
@@ -75,7 +75,7 @@ func TestLargeProblem(t *testing.T) {
 		require.Greater(t, len(want.Nodes), 4)
 		for p := 1; p <= 3; p++ {
 			got, _ := x.run(t, params, l, p, 1)
-			require.Equal(t, want, got.trees[0], "%d subtasks", p)
+			require.Equal(t, want, got.trees[0], "with %d subtasks, the tree must equal the tree of the reference builder", p)
 		}
 	}
 }

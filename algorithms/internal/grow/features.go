@@ -1,6 +1,6 @@
 package grow
 
-// drawFeatures draws the features of a tree.
+// drawFeatures draws the features of a tree and sets j.draws.
 func (s *State) drawFeatures(j *job) {
 	var draw uint64
 	j.draws, draw = treeDraws(s.p.Seed, j.number)
@@ -8,7 +8,7 @@ func (s *State) drawFeatures(j *job) {
 	j.levels = j.levels[:0]
 }
 
-// level returns the features of a level of a tree.
+// level returns the features that are drawn for a level of a tree.
 func (s *State) level(j *job, depth int32) []int32 {
 	if s.p.ByLevel == 0 || s.p.ByLevel == 1 {
 		return j.features
@@ -35,8 +35,8 @@ func (s *State) featuresOf(j *job, n int32) []int32 {
 	return features
 }
 
-// meeting appends to out those of features that may interact with all features on the path to
-// node n.
+// meeting appends to out those elements of features that may be on one path with all features
+// on the path to node n.
 func (s *State) meeting(j *job, n int32, features, out []int32) []int32 {
 	for _, f := range features {
 		if s.mayMeet(j, n, f) {

@@ -16,11 +16,11 @@ type grown struct {
 	Tree tree.Tree
 
 	rules   []rule
-	numbers []int32 // by node of the tree: its index in job.nodes
+	numbers []int32 // numbers[i] is the index in job.nodes of the node i of Tree
 }
 
 // sumLeaves computes the sums of the fine pairs of the subtask's rows in each leaf. It skips
-// trees whose histograms use fine pairs, as their leaf sums are known already.
+// trees whose histograms use fine pairs, because growth has already computed their leaf sums.
 func (s *State) sumLeaves() {
 	out := s.buffers.leaves[:0]
 	for _, j := range s.active() {
@@ -39,7 +39,8 @@ func (s *State) sumLeaves() {
 	s.buffers.leaves = out
 }
 
-// finish builds the trees. all has the results of sumLeaves, summed over all subtasks.
+// finish builds the trees of the batch. The slice all has the results of sumLeaves, summed over
+// all subtasks.
 func (s *State) finish(all []int64) {
 	for _, j := range s.active() {
 		unit := j.unit
@@ -54,8 +55,9 @@ func (s *State) finish(all []int64) {
 	}
 }
 
-// takeLeaves replaces the sums of leaves by sums of fine pairs, which it takes from the front
-// of all. It recomputes the sums of inner nodes from them, and returns the rest of all.
+// takeLeaves replaces the sums of leaves by sums of fine pairs, which are the first elements of
+// the slice all. It recomputes the sums of inner nodes from the sums of leaves, and returns the
+// rest of the slice all.
 func (s *State) takeLeaves(j *job, all []int64) []int64 {
 	for n := range j.nodes {
 		sums := j.total(int32(n), s.width)
@@ -73,7 +75,7 @@ func (s *State) takeLeaves(j *job, all []int64) []int64 {
 	return all
 }
 
-// make builds the tree of a job. unit has the units of the job's sums.
+// make builds the tree of a job. unit has the units of the sums in job.totals.
 func (s *State) make(j *job, unit scale) {
 	g := &j.grown
 	g.numbers = s.numbering(j, g.numbers[:0])
@@ -81,7 +83,7 @@ func (s *State) make(j *job, unit scale) {
 	for i, n := range g.numbers {
 		place[n] = int32(i)
 	}
-	// The nodes get new memory, as the caller may keep them after the batch.
+	// The memory of the nodes is new, as the caller may keep the tree after the batch.
 	g.Tree = tree.Tree{Nodes: make([]tree.Node, len(g.numbers)), Weight: 1}
 	g.rules = make([]rule, len(g.numbers))
 	for i, n := range g.numbers {
@@ -90,7 +92,7 @@ func (s *State) make(j *job, unit scale) {
 		sc.lo, sc.hi = v.lo, v.hi
 		sums := j.total(n, s.width)
 		to.Count, to.Cover = v.count, sc.weight(sums)
-		to.Value = sc.value(float64(float64(sums[0])*unit.g), float64(float64(sums[1])*unit.h)) + 0 // no −0
+		to.Value = sc.value(float64(float64(sums[0])*unit.g), float64(float64(sums[1])*unit.h)) + 0 // adding 0 turns −0 into +0
 		if v.left == 0 {
 			continue
 		}
@@ -104,7 +106,8 @@ func (s *State) make(j *job, unit scale) {
 	}
 }
 
-// describe sets the fields of a node of package tree that describe split p.
+// describe sets the fields of the node to, which belongs to the tree t, that describe the split
+// p.
 func (s *State) describe(to *tree.Node, t *tree.Tree, p *split) {
 	f := &s.data.Layout.Features[p.feature]
 	to.Feature = int32(f.Number)
@@ -128,10 +131,10 @@ func (s *State) describe(to *tree.Node, t *tree.Tree, p *split) {
 	}
 }
 
-// numbering appends the nodes to out in the order that they have in the tree. Trees that grew
-// level by level are listed level by level. In trees that grew leaf by leaf, pairs of children
-// are in the order of the splits of their parents; numbering then also undoes speculative
-// splits that are not part of the tree.
+// numbering appends to out the numbers of the job's nodes, in the order that the nodes have in
+// the finished tree. Trees that grew level by level are listed level by level. In trees that
+// grew leaf by leaf, pairs of children are in the order of the splits of their parents; for
+// such trees, numbering also undoes speculative splits that are not part of the tree.
 func (s *State) numbering(j *job, out []int32) []int32 {
 	out = append(out, 0)
 	if !s.p.LeafWise {
@@ -200,8 +203,8 @@ func (s *State) EachLeaf(k int, f func(node int32, rows []int32)) {
 	}
 }
 
-// Leaves writes to out[r] the leaf of tree k in which row r of the subtask ends, for rows in
-// the bag and others. It returns out, which it reallocates if it is too short.
+// Leaves writes to out[r] the leaf of tree k in which row r of the subtask ends, also for rows
+// outside of the bag. It returns out, which it reallocates if it is too short.
 func (s *State) Leaves(k int, out []int32) []int32 {
 	j := s.active()[k]
 	out = kernel.Sized(out, s.data.Rows)
@@ -222,8 +225,8 @@ func (s *State) Leaves(k int, out []int32) []int32 {
 }
 
 // spread routes rows of the subtask from a node down to the leaves, and reorders rows. It
-// partitions all rows by one split at a time. This reads columns and is faster than routing row
-// by row.
+// partitions all rows by one split at a time. This reads columns sequentially and is faster
+// than routing row by row.
 func (s *State) spread(g *grown, node int32, rows, out []int32) {
 	v := &g.Tree.Nodes[node]
 	if v.Left == 0 {

@@ -13,7 +13,8 @@ import (
 )
 
 // TestReference grows trees for random problems with random parameters at several parallelisms.
-// It compares every field of every node, and the leaf of every row, with the reference builder.
+// It compares every field of every node, and the leaf of every row, with the results of the
+// reference builder.
 func TestReference(t *testing.T) {
 	for seed := range uint64(referenceProblems) {
 		checkReference(t, seed)
@@ -50,7 +51,7 @@ func checkReference(t *testing.T, seed uint64) {
 }
 
 // compare grows the trees of a problem, and compares them with the trees of the reference
-// builder.
+// builder. what describes the case in failures.
 func (x *problem) compare(t *testing.T, params Params, l *bins.Layout, p, rounds int, what string) {
 	n := len(x.bins)
 	got, _ := x.run(t, params, l, p, rounds)
@@ -80,7 +81,7 @@ func (x *problem) compare(t *testing.T, params Params, l *bins.Layout, p, rounds
 }
 
 // TestManyCategories compares trees with the reference builder on a numeric feature and a
-// feature of hundreds of categories, whose bins and places do not fit in a byte.
+// feature of hundreds of categories, whose bins and split positions do not fit in a byte.
 func TestManyCategories(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 7))

@@ -4,8 +4,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// histogram computes the sums of the subtask's rows of node n, for all slots. The sum of a slot
-// that subtask o owns is written to out[base(o)+slot*width:][:width].
+// histogram computes the sums over the subtask's rows of node n, for all slots. The sum of a
+// slot that subtask o owns is written to out[base(o)+slot*width:][:width].
 func (s *State) histogram(j *job, n int32, out []int64, base func(owner int) int) {
 	rows, all := []int32(nil), !j.listed
 	if !all {
@@ -64,9 +64,9 @@ func (s *State) blockHistogram(j *job, block int, rows []int32, all bool, out []
 	}
 }
 
-// fold adds the sums in work, of the columns of a block, to out. With first, it sets out to
-// these sums. words is the number of words of a sum in work, and wide reports whether they are
-// sums of fine pairs.
+// fold adds the sums in work, which are sums for the columns of a block, to out. If first is
+// set, it instead sets the elements of out to these sums. words is the number of words of a sum
+// in work, and wide is set if they are sums of fine pairs.
 func (s *State) fold(block int, work []int64, words int, wide, first bool, out []int64, base func(owner int) int) {
 	for _, r := range s.slots.runs {
 		if r.block != block {
@@ -97,8 +97,8 @@ func (s *State) fold(block int, work []int64, words int, wide, first bool, out [
 	}
 }
 
-// makeOnes sets s.ones to a packed pair of value 1 for each row. Sums of these pairs count
-// rows.
+// makeOnes sets s.ones to a packed pair that counts 1 for each row. A sum of these pairs is a
+// number of rows.
 func (s *State) makeOnes() {
 	for len(s.ones) < s.data.Rows {
 		s.ones = append(s.ones, 1)

@@ -11,15 +11,15 @@ type node struct {
 	// path identifies the path from the root: it is 1 for the root, and 2i and 2i+1 for the
 	// children of i, modulo 2^64.
 	path uint64
-	// The subtask's rows are job.rows[first:first+rows]; count is the number of rows of all
-	// subtasks.
+	// The subtask's rows in the node are job.rows[first:first+rows]. count is the number of
+	// rows of the node on all subtasks.
 	first, rows int
 	count       int64
-	squares     int64   // sum of g²/h of the rows of all subtasks; set if State.learns
+	squares     int64   // sum of g²/h over the node's rows on all subtasks; set if State.learns
 	lo, hi      float64 // bounds of the node's value
 	worth, gain float64
 	split       split   // the best split, if one was found
-	open        bool    // the node is a leaf, and its best split was found
+	open        bool    // whether the node is a leaf whose best split was found
 	sums        []int64 // histogram of the features that the subtask owns; nil if it is not kept
 }
 
@@ -27,13 +27,13 @@ type node struct {
 type job struct {
 	number int // number of the tree within the ensemble
 	target Target
-	unit   scale // units of totals and node.sums
+	unit   scale // units of the integers in totals and node.sums
 	nodes  []node
 	totals []int64 // the sums of each node over its rows, State.width words per node
 	leaves int
 
 	rows   []int32 // the subtask's rows in the bag; grouped by node if listed
-	bagged bool    // SetRows was called
+	bagged bool    // whether SetRows was called
 	listed bool    // whether rows is set and grouped by node
 
 	// Growth leaf by leaf splits one leaf per turn, in the order of the queue. queue has the
@@ -45,15 +45,14 @@ type job struct {
 	last  bool
 
 	draws    draws
-	features []int32   // drawn for the tree
-	levels   [][]int32 // drawn for each level; empty if all levels have the tree's features
+	features []int32   // features that were drawn for the tree
+	levels   [][]int32 // features that were drawn for each level; empty if all levels have the tree's features
 
 	grown grown
 }
 
-// takeTurns advances the turn past all nodes at the head of the queue that were split already,
-// as long as the tree may have more leaves. Afterwards the head of the queue, if there is one,
-// has not been split.
+// takeTurns takes nodes from the head of the queue while they have already been split and the
+// tree may have more leaves. For each it counts a turn and pushes the children.
 func (j *job) takeTurns(maxLeaves int) {
 	q := &j.queue
 	if len(q.Nodes) == 0 && j.turns == 0 && (j.nodes[0].open || j.nodes[0].left != 0) {
@@ -65,7 +64,7 @@ func (j *job) takeTurns(maxLeaves int) {
 	}
 }
 
-// newJob returns a job without a tree.
+// newJob returns a job whose tree has no nodes yet.
 func newJob() *job {
 	j := &job{}
 	j.queue.Before = func(x, y *int32) bool { return j.before(*x, *y) }
@@ -73,7 +72,8 @@ func newJob() *job {
 }
 
 // before reports whether node x is split before node y. The node with the larger gain comes
-// first; ties are broken by the smaller depth, then by the position further left.
+// first. Of nodes with the same gain, the node with the smaller depth comes first; of nodes at
+// the same depth, the leftmost one.
 func (j *job) before(x, y int32) bool {
 	a, b := &j.nodes[x], &j.nodes[y]
 	switch {
@@ -111,7 +111,7 @@ func (j *job) add(parent int32, depth int32, path uint64, width int) int32 {
 	return int32(n)
 }
 
-// total returns the sums of node n over its rows.
+// total returns the sums over the rows of node n.
 func (j *job) total(n int32, width int) []int64 { return j.totals[int(n)*width:][:width] }
 
 // list returns the subtask's rows of node n. The rows of the job must be listed.
@@ -132,7 +132,7 @@ func (j *job) splits(n int32, p *Params) int64 {
 	return max(most, 1)
 }
 
-// follow pushes those children of the split node n that are split or open.
+// follow pushes to q those children of the split node n that are split or open.
 func (j *job) follow(q *Queue[int32], n int32) {
 	left := j.nodes[n].left
 	for c := left; c <= left+1; c++ {

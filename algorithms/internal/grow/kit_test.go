@@ -16,7 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// The kinds of storage of a feature.
+// These are the ways in which a layout can store a feature.
 const (
 	asColumn = iota
 	asBundle
@@ -114,7 +114,8 @@ func randomTargets(rng *rand.Rand, x *problem, n int) {
 	}
 }
 
-// layout returns a layout that stores the features of a problem as kinds says.
+// layout returns a layout in which each feature of the problem has the kind of storage in
+// kinds.
 func (x *problem) layout(rng *rand.Rand, kinds []int) *bins.Layout {
 	l := &bins.Layout{Features: x.features}
 	x.wide = map[int]bool{}
@@ -215,8 +216,8 @@ type outcome struct {
 	bags   []map[int32][]int32
 }
 
-// run grows the trees of a problem at parallelism p, in each of a number of supersteps, and
-// returns those of the last one.
+// run grows the trees of a problem at parallelism p once in each superstep. rounds is the
+// number of supersteps. It returns the outcome of the last superstep.
 func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds int, options ...engine.Option) (outcome, *engine.Result) {
 	t.Helper()
 	g := New(params)
@@ -287,7 +288,8 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 	return out, result
 }
 
-// begin begins the batch on a subtask with the rows in own, and sets its targets and bags.
+// begin begins the batch on the subtask that has the rows in the range own, and sets the
+// targets and bags of the batch.
 func (x *problem) begin(s *State, own sharding.Range) {
 	s.Begin(x.first, x.trees)
 	for k := range x.trees {

@@ -27,35 +27,36 @@ type Params struct {
 
 	// ByTree is the share of all features that is drawn for a tree. ByLevel is the share of the
 	// tree's features that is drawn for a level. ByNode is the share of the level's features
-	// that is drawn for a node. 0 means 1. A share of m features has max(1, ⌊share·m⌋)
+	// that is drawn for a node. A share of 0 means 1. A share s of m features is max(1, ⌊s·m⌋)
 	// features.
 	ByTree, ByLevel, ByNode float64
 
-	// Monotone has the constraint of each feature, by the number of the feature: 1 if the
-	// prediction must not fall when the feature rises, −1 if it must not rise when the feature
-	// rises, and 0 for no constraint. nil means no constraints.
+	// Monotone has the constraint of each feature, by the number of the feature. With 1 the
+	// prediction must not fall when the feature rises. With −1 the prediction must not rise
+	// when the feature rises. 0 means no constraint. nil means no constraints.
 	Monotone []int8
 	// Interaction has groups of feature numbers. Different features may be on one path from the
-	// root only if some group contains them all. So a feature in no group is the only feature
-	// on its paths. nil means no constraint.
+	// root only if some group contains all of them. So on a path with a feature that is in no
+	// group, there is no other feature. nil means no constraint.
 	Interaction [][]int
 
-	// MaxOneHot is the largest number of categories with which a feature is split into one
-	// category and all others; 0 means 4. With more categories, they are sorted by
+	// A feature with at most MaxOneHot categories is split into one category and all others; 0
+	// means 4. For a feature with more categories, the categories are sorted by
 	// G/(H+CategorySmooth), and the sorted sequence is cut in two.
 	MaxOneHot int
-	// MaxCategories is the largest number of categories on the smaller side of such a cut; 0
-	// means no limit.
+	// MaxCategories is the largest number of categories on the side of such a cut that has
+	// fewer categories; 0 means no limit.
 	MaxCategories int
 	// RootOfCategories raises MaxCategories for a feature to twice the square root of its
 	// number of categories, if that is larger.
 	RootOfCategories bool
-	// LearnCategories shrinks the gradients of sorted categories towards each other, the more
-	// so the less they differ beyond chance; see variance.go. CategorySmooth is then ignored.
+	// LearnCategories shrinks the mean gradients of sorted categories towards their common
+	// mean. The less the categories differ beyond chance, the more they are shrunk; see
+	// variance.go. CategorySmooth is then ignored.
 	LearnCategories bool
-	// MinCategoryRows is the least number of rows in the categories between one cut that is
-	// tried and the next, and in the categories right of a cut. Numbers of rows are estimated
-	// from sums of hessians.
+	// MinCategoryRows is the smallest number of rows in the categories between two successive
+	// cuts that are tried, and in the categories to the right of a cut. Numbers of rows are
+	// estimated from sums of hessians.
 	MinCategoryRows int
 	// CategorySmooth is added to the hessian sum of each category for sorting.
 	CategorySmooth float64

@@ -5,7 +5,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// rule says to which side a split sends each bin of its feature.
+// rule says for each bin of a split's feature whether rows with this bin go left or right.
 type rule struct {
 	feature     int32
 	place       int32
@@ -14,13 +14,13 @@ type rule struct {
 	set         binSet
 }
 
-// rule returns the rule of the split, which shares its set.
+// rule returns the rule of the split p. The rule and p share the set.
 func (p *split) rule() rule {
 	return rule{p.feature, p.place, p.missingLeft, p.categorical, p.set}
 }
 
-// left reports whether a bin goes left. bins is the number of bins for values; the bin with
-// this number is the bin of missing values.
+// left reports whether rows with the given bin go left. bins is the number of the feature's
+// bins for values. The bin with the number bins is the bin of missing values.
 func (r *rule) left(bin, bins int) bool {
 	switch {
 	case bin == bins:
@@ -49,7 +49,7 @@ func (r *rule) table(l *bins.Layout) (t [256]byte) {
 	return t
 }
 
-// binTable returns, for each bin, 1 if it goes left, else 0. bins is as in left.
+// binTable returns, for each bin, 1 if rows with the bin go left, else 0. bins is as in left.
 func (r *rule) binTable(bins int) (t [256]byte) {
 	for bin := range bins + 1 {
 		if r.left(bin, bins) {
@@ -82,8 +82,9 @@ func (s *State) partition(r *rule, rows []int32) int {
 	return left
 }
 
-// partitionWide partitions rows by a column of two bytes: it moves the rows that go left to the
-// front of rows, and the others to spare. It returns how many rows go left. bins is as in left.
+// partitionWide partitions rows by a column of two-byte values. It moves the rows that go left
+// to the front of the slice rows, and copies the other rows to spare. It returns how many rows
+// go left. bins is as in left.
 func (r *rule) partitionWide(rows []int32, column []uint16, bins int, spare []int32) (left int) {
 	right := spare[:0]
 	for _, row := range rows {
@@ -97,14 +98,15 @@ func (r *rule) partitionWide(rows []int32, column []uint16, bins int, spare []in
 	return left
 }
 
-// copiedBytes is the largest total size of the copies of columns. The copies are never larger
-// than the blocks.
+// copiedBytes is the largest total size of the copies of columns. The copies together are never
+// larger than the blocks of columns.
 const copiedBytes = 512 << 20
 
-// column returns the bytes of a column and their stride. rows is the number of rows for which
-// the caller will read it. Once a column has been read for more rows than the subtask has,
-// column makes a contiguous copy of it, so that further splits read one byte per row instead of
-// one cache line. If the blocks are on disk, no column is copied.
+// column returns the bytes of the column with the given number, and the distance in bytes
+// between the values of successive rows. rows is the number of rows for which the caller will
+// read the column. Once a column has been read for more rows than the subtask has, the method
+// makes a contiguous copy of the column, so that further splits read one byte per row instead
+// of one cache line. If the blocks are on disk, no column is copied.
 func (s *State) column(number, rows int) ([]byte, int) {
 	c := &s.data.Layout.Columns[number]
 	if s.copies == nil {
@@ -127,8 +129,8 @@ func (s *State) column(number, rows int) ([]byte, int) {
 	return own, 1
 }
 
-// listRows sets job.rows to all rows of the subtask, as the rows of the root, unless rows are
-// listed already or SetRows was called.
+// listRows sets j.rows to all rows of the subtask, which are the rows of the root, unless the
+// rows are already listed or SetRows was called.
 func (s *State) listRows(j *job) {
 	if !j.listed && !j.bagged {
 		j.rows = kernel.Sized(j.rows, s.data.Rows)

@@ -28,8 +28,8 @@ func (s *State) mostOf(bytes int) int {
 // alone reports whether this is the only subtask.
 func (s *State) alone() bool { return s.tasks == 1 }
 
-// makeHistograms computes the histograms of the next nodes of pending, as many as a pass may
-// have.
+// makeHistograms removes from pending as many nodes as a pass may have, and computes their
+// histograms.
 func (s *State) makeHistograms() {
 	n := min(len(s.pending), s.mostOf(s.passBytes))
 	s.building = append(s.building[:0], s.pending[:n]...)
@@ -55,8 +55,8 @@ func (s *State) makeHistograms() {
 	}
 }
 
-// takeSums sets the histograms of the nodes. block has the histograms of the features that the
-// subtask owns, summed over all subtasks.
+// takeSums sets the histograms of the nodes in s.building. block has their histograms for the
+// features that the subtask owns, summed over all subtasks.
 func (s *State) takeSums(block []int64) {
 	size := s.slots.size(s.task) * s.width
 	for m, b := range s.building {
@@ -66,8 +66,8 @@ func (s *State) takeSums(block []int64) {
 	}
 }
 
-// lookFor finds the best split, among the features that the subtask owns, of each node whose
-// histogram was computed and of its sibling. It appends the records of the splits to
+// lookFor finds the best splits, among the features that the subtask owns, of the nodes whose
+// histograms were computed and of their siblings. It appends the records of the splits to
 // buffers.found.
 func (s *State) lookFor() {
 	s.buffers.found = s.buffers.found[:0]
@@ -85,8 +85,8 @@ func (s *State) lookFor() {
 	}
 }
 
-// subtract computes the histogram of the sibling as the histogram of the parent minus that of
-// the node. It does so in the memory of the parent's histogram.
+// subtract computes the histogram of b.sibling: the histogram of the parent minus the histogram
+// of b.node. It overwrites the histogram of the parent.
 func (s *State) subtract(j *job, b build) {
 	own, other := &j.nodes[b.node], &j.nodes[b.sibling]
 	parent := &j.nodes[own.parent]
@@ -114,11 +114,11 @@ func (s *State) lookAt(j *job, n int32) {
 	s.buffers.found = appendRecord(s.buffers.found, &s.search.best, s.search.words, s.width)
 }
 
-// recordWords is the number of words of a record without the set and the sums.
+// recordWords is the number of words of a split's record without the set and the sums.
 const recordWords = 4
 
-// appendRecord appends the record of a split to out. words is the length of its set, and width
-// is the length of its sums.
+// appendRecord appends the record of the split b to out. In the record, the set has the given
+// number of words, and the sums have width words.
 func appendRecord(out []int64, b *split, words, width int) []int64 {
 	if !b.found {
 		for range recordWords + words + width {
@@ -144,7 +144,8 @@ func appendRecord(out []int64, b *split, words, width int) []int64 {
 	return append(out, b.left[:width]...)
 }
 
-// readRecord returns the split whose record is in. The split's set and sums alias the record.
+// readRecord returns the split whose record is the slice in. The split's set and sums share the
+// memory of the record.
 func readRecord(in []int64, words, width int) (b split) {
 	b.found = in[0]&1 == 1
 	b.missingLeft, b.categorical = in[0]&2 != 0, in[0]&4 != 0
@@ -155,8 +156,8 @@ func readRecord(in []int64, words, width int) (b split) {
 	return b
 }
 
-// choose sets, for each node that was searched, the best of the splits that the subtasks found.
-// records has the records of all subtasks, in the order of the subtasks.
+// choose sets the split of each node that was searched to the best of the splits that the
+// subtasks found. records has the records of all subtasks, in the order of the subtasks.
 func (s *State) choose(records []int64) {
 	size := recordWords + s.search.words + s.width
 	n := len(records) / size / s.tasks
@@ -174,7 +175,7 @@ func (s *State) choose(records []int64) {
 			best.copyTo(&v.split)
 			v.gain, v.open = best.score-v.worth, true
 			if s.kept++; s.kept > s.mostOf(s.keptBytes) {
-				s.release(v) // the histograms of both children are then computed from rows
+				s.release(v) // without the parent's histogram, both children's histograms are computed from rows
 			}
 			return
 		}
@@ -194,16 +195,16 @@ func (s *State) choose(records []int64) {
 	s.building = s.building[:0]
 }
 
-// close marks that an open leaf will not be split.
+// close marks an open leaf as one that will not be split.
 func (s *State) close(v *node) {
 	v.open = false
 	s.kept--
 	s.release(v)
 }
 
-// splitNodes splits the open leaves whose turn it is, if all leaves have been searched, and
-// counts the subtask's rows of their left children. In the first pass it computes the sums of
-// the roots instead.
+// splitNodes splits the open leaves that pick chooses, if all leaves have been searched, and
+// counts the subtask's rows of their left children. In the first pass it instead computes the
+// sums of the roots.
 func (s *State) splitNodes() error {
 	s.splits, s.buffers.counts = s.splits[:0], s.buffers.counts[:0]
 	if s.phase == starting {
@@ -257,14 +258,15 @@ func (s *State) pick(j *job) {
 	slices.Sort(s.picked)
 }
 
-// pickFirst picks leaves for a growth that splits one leaf at a time: first the leaf with the
-// largest gain. It also picks the following leaves if they are certain to be split, which means
-// that they are within MaxLeaves even if the subtrees of all leaves before them become as large
-// as possible. With several subtasks, a pass costs a round of communication. So pickFirst then
-// also speculates: for a share of the remaining splits, it picks the leaves that come next if
-// no child of an earlier leaf has a larger gain. The resulting tree is the same as without
-// speculation: children wait for the turn of their parent, and splits whose turn never comes
-// are undone (see numbering).
+// pickFirst picks leaves for a growth that splits one leaf at a time: it picks the leaf with
+// the largest gain. It also picks the next leaves in the order of gains if they are certain to
+// be split. A leaf is certain to be split if the tree stays within MaxLeaves even when the
+// subtrees of all leaves before it become as large as possible. With several subtasks, each
+// pass costs a round of communication. pickFirst then also speculates for a part of the
+// remaining splits: it picks the leaves that would be split next if no child of an earlier leaf
+// had a larger gain. The resulting tree is the same as without speculation: children are queued
+// only when the turn of their parent has come, and splits whose turn never comes are undone
+// (see numbering).
 func (s *State) pickFirst(j *job) {
 	j.takeTurns(s.p.MaxLeaves)
 	budget := int64(s.p.MaxLeaves - 1 - j.turns)
@@ -273,8 +275,8 @@ func (s *State) pickFirst(j *job) {
 		ahead = min(budget/aheadShare, int64(s.mostOf(aheadBytes)))
 	}
 	q := Queue[int32]{append(s.looked[:0], j.queue.Nodes...), j.queue.Before}
-	// need is the number of splits that may come before the next leaf. certain is the number of
-	// splits that are certain to be in the tree.
+	// need is the largest number of splits that may come before the split of the next leaf.
+	// certain is the number of splits that are certain to be in the tree.
 	need, certain := int64(0), int64(0)
 	for turn := int64(0); len(q.Nodes) > 0 && (need < budget || turn < ahead); turn++ {
 		if need < budget {
@@ -295,11 +297,11 @@ func (s *State) pickFirst(j *job) {
 }
 
 const (
-	// In a pass, up to 1/aheadShare of the remaining splits are made speculatively. More
-	// speculation means fewer passes, but more splits that are undone.
+	// In a pass, at most 1/aheadShare of the remaining splits are made speculatively. More
+	// speculation would mean fewer passes, but more splits that are undone.
 	aheadShare = 4
-	// aheadBytes is the largest size of the histograms of speculative splits. Larger histograms
-	// would cost more than the saved passes.
+	// aheadBytes is the largest total size of the histograms of a pass's speculative splits.
+	// Larger histograms would cost more time than the saved passes.
 	aheadBytes = 4 << 20
 )
 
@@ -348,8 +350,8 @@ func (s *State) bound(j *job, v, l, r *node) {
 	}
 }
 
-// counted sets the row counts of the children and appends the histograms to compute to pending.
-// all has the counts of splitNodes, summed over all subtasks.
+// counted sets the row counts of the children, and appends the histograms that must be computed
+// to pending. The slice all has the counts of splitNodes, summed over all subtasks.
 func (s *State) counted(all []int64) error {
 	if s.phase == starting {
 		return s.plantRoots(all)
@@ -396,9 +398,9 @@ func (s *State) endIfDone() {
 	s.phase = grownUp
 }
 
-// plan appends to pending the histograms that the children of a node need. If both are needed
-// and the parent's histogram was kept, only the histogram of the child with fewer rows is
-// computed from rows.
+// plan appends to pending the histograms that must be computed for the children of a node. If
+// the child with more rows must be searched and the parent's histogram was kept, only the
+// histogram of the child with fewer rows is computed from rows.
 func (s *State) plan(t task) {
 	j := s.jobs[t.job]
 	v := &j.nodes[t.node]
@@ -421,7 +423,7 @@ func (s *State) plan(t task) {
 	}
 }
 
-// worthLooking reports whether the limits allow a split of the new leaf n.
+// worthLooking reports whether the limits in Params allow a split of the new leaf n.
 func (s *State) worthLooking(j *job, n int32) bool {
 	v := &j.nodes[n]
 	if s.p.MaxDepth >= 0 && int(v.depth) >= s.p.MaxDepth || v.count < 2*int64(s.p.minRows()) {

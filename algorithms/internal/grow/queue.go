@@ -1,7 +1,7 @@
 package grow
 
-// A Queue holds the nodes that wait to be split. It is a heap ordered by Before, or a stack if
-// Before is nil.
+// A Queue holds the nodes that wait to be split. Nodes is a heap ordered by Before, or a stack
+// if Before is nil.
 type Queue[T any] struct {
 	Nodes  []T
 	Before func(a, b *T) bool
@@ -20,8 +20,8 @@ func (q *Queue[T]) Push(n T) {
 	}
 }
 
-// Pop removes a node and returns it: the first node in the order of Before, or for a stack the
-// node that was pushed last.
+// Pop removes a node and returns it. It is the first node in the order of Before, or, if Before
+// is nil, the node that was pushed last.
 func (q *Queue[T]) Pop() T {
 	last := len(q.Nodes) - 1
 	top := q.Nodes[0]

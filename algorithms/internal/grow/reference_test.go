@@ -11,19 +11,19 @@ import (
 )
 
 // The reference builder reads every row for every split, adds big integers, and splits one leaf
-// at a time. Of the code under test it uses only the draws.
+// at a time. It uses no code of the package except the draws.
 
 // problem holds training data in plain slices.
 type problem struct {
 	features []bins.Feature // names, cuts or codes, and numbers of bins; layout sets columns and slots
-	bins     [][]int        // by row and feature
-	g, h     [][]float64    // by target and row
+	bins     [][]int        // bins[r][f] is the bin of feature f in row r
+	g, h     [][]float64    // g[k][r] and h[k][r] are gradient and hessian of row r in target k
 	bag      [][]int32      // bag of each tree; nil if it has all rows
 	trees    int
 	first    int
 	wide     map[int]bool // features in columns of two bytes
-	large    bool         // whether the job counts as large, so that packed pairs may be used
-	tight    bool         // whether passes and kept histograms have little memory
+	large    bool         // whether the job is treated as large, so that packed pairs may be used
+	tight    bool         // whether the limits passBytes and keptBytes are small
 }
 
 // exact has the sums of a node as big integers.
@@ -45,8 +45,8 @@ func (e exact) isZero() bool {
 	return true
 }
 
-// unitOf returns the unit with which values of at most m are rounded to integers of at most
-// 2^bits: 2^(e-bits), where 2^e is the smallest power of two that is not below m.
+// unitOf returns the unit in which values of at most m are rounded to integers of at most
+// 2^bits. The unit is 2^(e-bits), where 2^e is the smallest power of two that is not below m.
 func unitOf(m float64, bits int) float64 {
 	e := -900
 	for m > math.Ldexp(1, e) {
@@ -60,7 +60,7 @@ func rounded(x, unit float64) *big.Int {
 	q := new(big.Rat).Quo(new(big.Rat).SetFloat64(x), new(big.Rat).SetFloat64(unit))
 	twice := new(big.Rat).Mul(q, big.NewRat(2, 1))
 	floor := new(big.Int).Div(q.Num(), q.Denom())
-	half := new(big.Rat).Sub(twice, new(big.Rat).SetInt(new(big.Int).Lsh(floor, 1))) // 0 to 2
+	half := new(big.Rat).Sub(twice, new(big.Rat).SetInt(new(big.Int).Lsh(floor, 1))) // twice the fractional part, from 0 to 2
 	switch half.Cmp(big.NewRat(1, 1)) {
 	case 1:
 		floor.Add(floor, big.NewInt(1))
@@ -75,7 +75,7 @@ type builder struct {
 	p            *Params
 	x            *problem
 	rows         []int32
-	coarse, fine []exact // by row
+	coarse, fine []exact // the pairs of each row
 	unit, fines  [2]float64
 	draws        draws
 	features     []int32
@@ -99,11 +99,12 @@ type refSplit struct {
 	feature, place int
 	missingLeft    bool
 	categorical    bool
-	left           map[int]bool // bins
+	left           map[int]bool // left[b] is set if bin b goes left
 	score          float64
 	sums           exact
-	// With LearnCategories: the shrunk gradients, the categories on the left in sorted order,
-	// and whether the feature is missing in some rows.
+	// These are set with LearnCategories. soft has the shrunk gradients, sorted has the
+	// categories on the left in sorted order, and some is set if the feature is missing in at
+	// least one row.
 	soft   map[int]float64
 	sorted []int
 	some   bool
@@ -205,7 +206,7 @@ func (b *builder) scoreOf(g, h, lambda, lo, hi float64) float64 {
 	return -(2*float64(g*w) + float64(float64((h+lambda)*w)*w) + 2*float64(b.p.Alpha*math.Abs(w)))
 }
 
-// weightOf returns the sum of hessians.
+// weightOf returns the sum of hessians in e.
 func (b *builder) weightOf(e exact) float64 { return e.float(1) * b.unit[1] }
 
 func (b *builder) childOK(e exact, lambda float64) bool {

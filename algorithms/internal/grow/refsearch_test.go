@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// try makes s the best split of node v if it is allowed and better than the best so far.
+// try makes s the best split of node v if s is allowed and better than the best split so far.
 func (b *builder) try(v *refNode, s refSplit) {
 	missing := b.x.features[s.feature].Bins
 	s.sums = b.sum(b.coarse, v.rows, func(r int32) bool {
@@ -61,8 +61,8 @@ func (b *builder) try(v *refNode, s refSplit) {
 	}
 }
 
-// elsewhere sends categories that no row of the node has to the side of the larger weight. It
-// does the same with missing values if the feature is missing in no row of the node.
+// elsewhere sends categories that occur in no row of the node to the child with the larger
+// weight. It does the same with missing values if no row of the node has a missing value.
 func (b *builder) elsewhere(v *refNode, s *refSplit) {
 	if 2*b.weightOf(s.sums) <= b.weightOf(v.sums) {
 		return
@@ -233,7 +233,7 @@ func part(features []int32, share float64, draw uint64) []int32 {
 	return out
 }
 
-// look finds the best split of node v, and opens v if there is one.
+// look finds the best split of node v, and sets v.open if there is a split.
 func (b *builder) look(v *refNode) {
 	features := part(b.features, b.p.ByLevel, b.draws.level(int32(v.depth)))
 	if b.p.Interaction != nil {

@@ -6,9 +6,9 @@ import (
 )
 
 // soften returns the shrunk gradients of the categories of a node, and of missing values. They
-// are the best linear unbiased predictions of z = g/h with weight h, where the variances are
-// estimated by the moments of the analysis of variance over single rows. soften returns nil if
-// categories differ by no more than chance.
+// are the best linear unbiased predictions of z = g/h with weight h. The variances within and
+// among categories are estimated from single rows by the method of moments. soften returns nil
+// if categories differ by no more than chance.
 func (b *builder) soften(v *refNode, missing int, sums map[int]exact) map[int]float64 {
 	k, ok := b.ratio(v, missing, sums)
 	if !ok {

@@ -51,8 +51,8 @@ func (s *State) sumRoots() error {
 	return nil
 }
 
-// rootWords returns the number of words for a root: its sums, its number of rows and, if the
-// State learns categories, its sum of squares.
+// rootWords returns the number of words for a root: its sums, its number of rows and, if
+// State.learns is set, its sum of squares.
 func (s *State) rootWords() int {
 	if s.learns {
 		return s.width + 2
@@ -60,8 +60,8 @@ func (s *State) rootWords() int {
 	return s.width + 1
 }
 
-// sumSquares returns the sum of the squares of the subtask's rows in the bag. It skips rows
-// that are out of range; addRow returns an error for them.
+// sumSquares returns the sum of target.squares over the subtask's rows in the bag. It skips
+// rows that are out of range, for which addRow returns an error.
 func (j *job) sumSquares() int64 {
 	if !j.bagged {
 		return total(j.target.squares)
@@ -75,7 +75,7 @@ func (j *job) sumSquares() int64 {
 	return sum
 }
 
-// sumPacked returns the sums of packed pairs.
+// sumPacked returns the sums g of the gradients and h of the hessians in packed pairs.
 func sumPacked(pairs []int64) (g, h int64) {
 	for len(pairs) > 0 {
 		n := min(len(pairs), kernel.PackedRows)
@@ -97,8 +97,8 @@ func (s *State) addRow(j *job, row int32, out []int64) error {
 	return nil
 }
 
-// plantRoots adds the root of each tree. all has the results of sumRoots, summed over all
-// subtasks.
+// plantRoots adds the root of each tree. The slice all has the results of sumRoots, summed over
+// all subtasks.
 func (s *State) plantRoots(all []int64) error {
 	s.phase = growing
 	for k, j := range s.active() {

@@ -15,7 +15,8 @@ const (
 	// routeRows is the number of rows that are routed through a tree together. Their indices
 	// fit in the cache.
 	routeRows = 1 << 14
-	// For up to fewRouted rows, computing a node's table takes longer than the table saves.
+	// For at most fewRouted rows, computing a node's table takes longer than routing the rows
+	// without it.
 	fewRouted = 32
 )
 
@@ -25,7 +26,7 @@ type router struct {
 	g           *grown
 	data        *bins.Data
 	columns     [][]byte    // see Walker.Columns
-	numbers     []int32     // by node: 1 + the index of its table in tables; 0 if there is no table yet
+	numbers     []int32     // node -> 1 + index of the node's table in tables; 0 if there is no table yet
 	tables      [][256]byte // see rule.table and rule.binTable
 	rows, spare []int32
 	out         []int32
@@ -75,7 +76,8 @@ func (r *router) send(at int32, rows []int32) {
 	r.send(node.Right, rows[left:])
 }
 
-// column returns the bytes of a feature and their stride, or nil if it has no column of bytes.
+// column returns the bytes of a feature and their stride, or nil if the feature is not in a
+// column of bytes.
 func (r *router) column(feature int32, f *bins.Feature) (bytes []byte, stride int) {
 	if f.Column >= 0 {
 		c := &r.data.Layout.Columns[f.Column]
@@ -101,8 +103,9 @@ func (r *router) table(at int32, f *bins.Feature) *[256]byte {
 	return &r.tables[r.numbers[at]-1]
 }
 
-// partition moves the rows that go left to the front of rows, and the others to spare. It
-// returns how many rows go left. It works for every kind of storage, but is slow.
+// partition moves the rows that go left to the front of the slice rows, and copies the other
+// rows to spare. It returns how many rows go left. It works for every kind of storage, but is
+// slow.
 func (r *rule) partition(rows []int32, f *bins.Feature, d *bins.Data, spare []int32) (left int) {
 	right := spare[:0]
 	for _, row := range rows {

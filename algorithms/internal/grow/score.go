@@ -3,7 +3,7 @@ package grow
 import "math"
 
 // scorer computes scores and values from the sums of a node. A sum has width words: gradient,
-// hessian and, if rows are counted, their number.
+// hessian and, if rows are counted, the number of rows.
 type scorer struct {
 	p     *Params
 	unit  scale
@@ -30,8 +30,8 @@ func total(v []int64) (sum int64) {
 	return sum
 }
 
-// score returns the score of a node with the sums v: twice the reduction of the loss if its
-// rows get the node's value.
+// score returns the score of a node with the sums v. The score is twice the reduction of the
+// penalised loss when the predictions for the node's rows change from 0 to the node's value.
 func (s *scorer) score(v []int64) float64 {
 	g, h := float64(float64(v[0])*s.unit.g), float64(float64(v[1])*s.unit.h)
 	return s.newton(g, h, s.value(g, h))
@@ -63,8 +63,8 @@ func (s *scorer) value(g, h float64) float64 {
 	return min(max(w, s.lo), s.hi)
 }
 
-// newton returns −2(g·w + (h+λ)w²/2 + α|w|). At the unbounded minimum this is T²/(h+λ), where T
-// is the thresholded gradient.
+// newton returns −2(g·w + (h+λ)w²/2 + α|w|). At the w that minimises g·w + (h+λ)w²/2 + α|w|
+// without bounds, this is T²/(h+λ), where T is threshold(g, α).
 func (s *scorer) newton(g, h, w float64) float64 {
 	h += s.lambda
 	if !(h > 0) {
@@ -77,8 +77,9 @@ func (s *scorer) newton(g, h, w float64) float64 {
 	return -(float64(2*float64(g*w)) + float64(float64(h*w)*w) + float64(2*float64(s.p.Alpha*math.Abs(w))))
 }
 
-// child reports whether MinRows, MinChildWeight and positive curvature allow a child with the
-// sums v.
+// child reports whether a child with the sums v is allowed. It must have at least MinRows rows
+// and a sum of hessians of at least MinChildWeight. Its gradient and its hessian must not both
+// be 0, and its sum of hessians plus λ must be positive.
 func (s *scorer) child(v []int64) bool {
 	if s.width > 2 && v[2] < int64(s.p.minRows()) {
 		return false
@@ -87,8 +88,8 @@ func (s *scorer) child(v []int64) bool {
 	return (v[0] != 0 || v[1] != 0) && h >= s.p.MinChildWeight && h+s.lambda > 0
 }
 
-// pair returns the sum of the scores of two children with the sums left and right, where gl and
-// gr replace the gradients of the sums. It returns false if constraints forbid the split.
+// pair returns the sum of the scores of two children with the sums left and right. gl and gr
+// replace the gradients in these sums. pair returns false if a constraint forbids the split.
 func (s *scorer) pair(left, right []int64, gl, gr float64) (float64, bool) {
 	if !s.child(left) || !s.child(right) {
 		return 0, false

@@ -11,8 +11,9 @@ import (
 type split struct {
 	found   bool
 	feature int32 // index in Layout.Features
-	// For numbers, place is the last bin that goes left, or −1 if only missing values go left.
-	// For categories, it is the position of the split in the order in which splits are tried.
+	// For a numeric feature, place is the last bin that goes left, or −1 if only missing values
+	// go left. For categories, place is the position of the split in the order in which splits
+	// are tried.
 	place       int32
 	missingLeft bool
 	categorical bool
@@ -36,7 +37,7 @@ func (s *split) better(o *split) bool {
 	return s.missingLeft && !o.missingLeft
 }
 
-// copyTo copies s to o, including the sums and the set.
+// copyTo copies s to o, with separate copies of the sums and the set.
 func (s *split) copyTo(o *split) {
 	left, set := append(o.left[:0], s.left...), o.set[:0]
 	if s.categorical {
@@ -50,11 +51,11 @@ func (s *split) copyTo(o *split) {
 type searcher struct {
 	p      *Params
 	layout *bins.Layout
-	words  int // length of a bitset of bins
+	words  int // number of words of a bitset of bins
 	scorer scorer
 	node   []int64 // sums of the node
 	rows   int64   // number of rows of the node
-	// squares is the sum of g²/h of the node's rows, computed from the integers; it is used
+	// squares is the sum of g²/h of the node's rows, in the units of the integers; it is used
 	// with LearnCategories.
 	squares float64
 	worth   float64 // score of the node
@@ -83,8 +84,8 @@ func (s *searcher) begin(sc scorer, node []int64) {
 	s.best.left = kernel.Sized(s.best.left, sc.width)
 }
 
-// feature tries all splits by the feature with index number in the layout. stored has the sums
-// of its slots.
+// feature tries all splits by the feature with the index number in the layout. stored has the
+// sums of the feature's slots.
 func (s *searcher) feature(number int32, stored []int64) {
 	f := &s.layout.Features[number]
 	if !f.Categorical && s.plain(number) {
@@ -102,8 +103,8 @@ func (s *searcher) feature(number int32, stored []int64) {
 	}
 }
 
-// plain reports whether scores by a feature are G²/(H+λ), without alpha, bounds, row counts or
-// constraints.
+// plain reports whether scores of splits by a feature are G²/(H+λ), without Alpha,
+// MaxDeltaStep, row counts or constraints.
 func (s *searcher) plain(number int32) bool {
 	return s.p.Alpha == 0 && s.p.MaxDeltaStep == 0 && s.scorer.width == 2 &&
 		math.IsInf(s.scorer.lo, -1) && math.IsInf(s.scorer.hi, 1) && s.directionOf(number) == 0
@@ -153,9 +154,9 @@ func zero(v []int64) bool {
 	return true
 }
 
-// offer sets s.best to candidate if that is better than the best split so far, and reports
-// whether it did. left has the sums of the left child. For a split by categories, the caller
-// then sets s.best.set.
+// offer sets s.best to candidate if candidate is better than the best split so far, and reports
+// whether candidate is better. left has the sums of the left child. For a split by categories,
+// the caller must then set s.best.set.
 func (s *searcher) offer(left []int64, candidate split) bool {
 	for k, v := range s.node {
 		s.other[k] = v - left[k]
@@ -163,8 +164,8 @@ func (s *searcher) offer(left []int64, candidate split) bool {
 	return s.take(left, float64(left[0]), float64(s.other[0]), candidate)
 }
 
-// take does what offer does, with the gradients gl and gr in place of the children's own
-// gradients. s.other must have the sums of the right child.
+// take does what offer does, with gl and gr instead of the sums of the children's gradients.
+// s.other must have the sums of the right child.
 func (s *searcher) take(left []int64, gl, gr float64, candidate split) bool {
 	score, ok := s.scorer.pair(left, s.other, gl, gr)
 	if !ok {
@@ -206,7 +207,7 @@ func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64) {
 	for b := range max(f.Bins-1, 0) {
 		bin := sums[b*w:][:w]
 		if zero(bin) {
-			continue // the threshold before this bin gives the same split and has a lower place
+			continue // a threshold after an empty bin gives the same split as the threshold before it
 		}
 		plus(s.acc, s.acc, bin)
 		candidate.place, candidate.missingLeft = int32(b), true
@@ -239,10 +240,10 @@ func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64) {
 		Lambda: s.scorer.lambda, Least: s.p.MinChildWeight, Score: math.Inf(-1), Place: -2,
 	}
 	if b := &s.best; b.found && b.feature < number {
-		t.Score = b.score // an equal score is then not better
+		t.Score = b.score // a split must exceed this score, so an equal score is not better
 	}
-	// Missing values go left in the first scan. If there are any, they go right in the second
-	// scan. So if both sides give the same score for a threshold, left is chosen.
+	// Missing values go left in the first scan. If there are missing values, they go right in a
+	// second scan. So if a threshold has the same score in both scans, missing values go left.
 	right := t
 	if missing != [2]int64{} {
 		t.Add(missing[0], missing[1], -1)

@@ -11,20 +11,20 @@ import (
 // State.width words per slot.
 type slots struct {
 	layout *bins.Layout
-	// cut has the first slot of each subtask's range, and then the number of slots.
+	// cut has the first slot of each subtask's range, followed by the number of slots.
 	cut []int
 	// own has the indices in Layout.Features of the features that the subtask owns.
 	own []int32
 	// runs has pieces of the columns of bytes. The slots of a piece belong to one subtask.
 	runs []run
-	// wide has the owner of each of Layout.Wide.
+	// wide[i] is the subtask that owns the feature Layout.Wide[i].
 	wide []int
 }
 
 // run is a range of slots of a column.
 type run struct {
 	block, column int // the block, and the column's index within the block
-	from          int // first byte value
+	from          int // first byte value of the range
 	slot, n       int // first slot, and number of slots
 	owner         int
 }
@@ -84,8 +84,8 @@ func newSlots(l *bins.Layout, tasks, task int) *slots {
 	return s
 }
 
-// place returns the index of a slot of subtask owner, for node m of a number of nodes, in a
-// buffer with one word per slot.
+// place returns the index of a slot in a buffer with one word per slot. The subtask owner owns
+// the slot, m is the number of the node, and nodes is the number of nodes in the buffer.
 func (s *slots) place(owner, slot, m, nodes int) int {
 	lo, hi := s.cut[owner], s.cut[owner+1]
 	return nodes*lo + m*(hi-lo) + slot - lo

@@ -4,13 +4,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// slotSums accumulates the sums of the slots of sparse features as packed pairs. The sum of a
-// slot that is stored in at most kernel.PackedRows rows cannot overflow. Other slots are called
-// crowded. Their sums are unpacked and reset every kernel.PackedRows rows.
+// slotSums accumulates the sums of the slots of sparse features as packed pairs. The packed sum
+// of a slot that is stored in at most kernel.PackedRows rows cannot overflow. The other slots
+// are called overflowing. Every kernel.PackedRows rows, their packed sums are added to the
+// field sums and set to 0.
 type slotSums struct {
 	rows        *kernel.SlotRows
-	overflowing []int32 // the crowded slots, counted from the first sparse slot
-	sums        []int64 // gradient and hessian sums of the crowded slots
+	overflowing []int32 // numbers of the overflowing slots, counted from the first sparse slot
+	sums        []int64 // gradient and hessian sums of the overflowing slots
 	work        []int64 // packed sums of all sparse slots; all 0 between histograms
 }
 
@@ -68,7 +69,7 @@ func (s *State) packedSlots(j *job, rows []int32, out []int64, base func(owner i
 	})
 }
 
-// unpackOverflowing moves the packed sums of overflowing slots to c.sums.
+// unpackOverflowing adds the packed sums of overflowing slots to c.sums, and sets them to 0.
 func (c *slotSums) unpackOverflowing() {
 	for i, slot := range c.overflowing {
 		g, h := kernel.Unpack(c.work[slot])
@@ -78,8 +79,8 @@ func (c *slotSums) unpackOverflowing() {
 	}
 }
 
-// countSlots sets the row counts in the sums of sparse features over rows. out and base are as
-// in histogram.
+// countSlots sets the row counts in the sums of sparse features: the row count of a slot is the
+// number of the given rows that are stored in the slot. out and base are as in histogram.
 func (s *State) countSlots(rows []int32, out []int64, base func(owner int) int) {
 	c := s.slotSums()
 	s.makeOnes()
@@ -93,9 +94,9 @@ func (s *State) countSlots(rows []int32, out []int64, base func(owner int) int) 
 	})
 }
 
-// eachOwned calls f for each subtask that owns sparse features. to is the part of out that has
-// the sums of these features, and first is the number of their first slot, counted from the
-// first sparse slot. out and base are as in histogram.
+// eachOwned calls f for each subtask that owns sparse features. The argument to is the part of
+// out that has the sums of these features, and first is the number of their first slot, counted
+// from the first sparse slot. out and base are as in histogram.
 func (s *State) eachOwned(out []int64, base func(owner int) int, f func(first int, to []int64)) {
 	sparse := s.data.Layout.ColumnSlots
 	for o := range s.tasks {

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// TestCrowdedSlots grows trees on gradients of one sign, so that packed sums over all rows of a
-// slot would overflow. It requires that sparse features give the same trees as the same
+// TestOverflowingSlots grows trees on gradients of one sign, so that packed sums over all rows
+// of a slot would overflow. It requires that sparse features give the same trees as the same
 // features in columns.
 func TestOverflowingSlots(t *testing.T) {
 	const n = 17_000

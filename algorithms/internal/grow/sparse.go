@@ -8,9 +8,9 @@ import (
 )
 
 // byFeature has the entries of sparse rows by feature. For each feature it has the rows that
-// store a bin of the feature, in ascending order, and these bins.
+// store a bin of the feature, in ascending order, and the stored bins.
 type byFeature struct {
-	start []int64 // first entry of each feature of the layout, and then the total number of entries
+	start []int64 // index of the first entry of each feature of the layout, followed by the total number of entries
 	rows  []int32
 	bins  []byte
 	dense []byte // buffer: the bins of one feature in all rows
@@ -27,7 +27,7 @@ func (s *State) entries() *byFeature {
 		return s.sparse
 	}
 	d := s.data
-	owner := make([]int32, d.Layout.Slots-d.Layout.ColumnSlots) // by slot, from the first sparse slot: its feature
+	owner := make([]int32, d.Layout.Slots-d.Layout.ColumnSlots) // slot, counted from the first sparse slot -> feature
 	for f := range d.Layout.Features {
 		feature := &d.Layout.Features[f]
 		if feature.Slot >= d.Layout.ColumnSlots {
@@ -56,8 +56,9 @@ func (s *State) entries() *byFeature {
 	return e
 }
 
-// partitionSparse partitions rows by a sparse feature: it moves the rows that go left to the
-// front of rows, and the others to s.spare. It returns how many rows go left.
+// partitionSparse partitions rows by a sparse feature. It moves the rows that go left to the
+// front of the slice rows, and copies the other rows to s.spare. It returns how many rows go
+// left.
 func (s *State) partitionSparse(r *rule, rows []int32) (left int) {
 	d := s.data
 	f := &d.Layout.Features[r.feature]

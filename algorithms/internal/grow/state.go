@@ -14,7 +14,7 @@ import (
 // subtasks.
 type Grower struct {
 	p          Params
-	packedFrom int64 // least number of rows of the job for packed pairs in histograms
+	packedFrom int64 // smallest number of rows of the job for which histograms may use packed pairs
 	passBytes  int   // largest size of the histograms of a pass, see pass.go
 	keptBytes  int   // largest size of the histograms kept from pass to pass
 }
@@ -22,7 +22,7 @@ type Grower struct {
 // New returns a Grower.
 func New(p Params) *Grower { return &Grower{p, packedFrom, passBytes, keptBytes} }
 
-// Objects of the queue.
+// These are the keys of the queue's objects.
 var (
 	states   = shared.Scratch[*State]("grow")
 	maxima   = shared.Scratch[[]float64]("grow.maxima")
@@ -42,12 +42,12 @@ type State struct {
 	data                 *bins.Data
 	slots                *slots
 	all                  int64 // number of rows of the job
-	large                bool  // all is large enough for packed pairs
+	large                bool  // whether all is at least packedFrom, so that histograms may use packed pairs
 	passBytes, keptBytes int
 	task                 int
 	tasks                int
-	width                int  // words of a sum: gradient, hessian and, if rows are counted, their number
-	learns               bool // LearnCategories is set and applies to a feature, so nodes have sums of squares
+	width                int  // words of a sum: gradient, hessian and, if rows are counted, the number of rows
+	learns               bool // whether LearnCategories is set and applies to a feature, so that nodes have sums of squares
 	usable               []int32
 
 	jobs  []*job
@@ -57,14 +57,14 @@ type State struct {
 	pending  []build // histograms to compute in later passes, in order
 	building []build // histograms of this pass
 	splits   []task  // nodes that were split in this pass
-	kept     int     // number of open leaves of all jobs, which limits how many keep their histograms
+	kept     int     // number of open leaves of all jobs; if it is too large, further leaves do not keep their histograms
 	free     [][]int64
 
 	search  *searcher
 	chooser chooser
 	looked  []int32 // buffer: features of a node
 	allowed []int32
-	groups  [][]bool // by interaction group, then by index in Layout.Features: whether the feature is in the group
+	groups  [][]bool // groups[i][f] is set if the interaction group i contains the feature Layout.Features[f]
 
 	work    []int64 // buffer: sums of a block
 	ones    []int64
@@ -74,7 +74,7 @@ type State struct {
 	router  router
 	copies  [][]byte // contiguous copies of columns, see column
 	copied  int      // size of copies in bytes
-	read    []int    // by column: number of rows that were partitioned by it
+	read    []int    // read[c] is the number of rows that were partitioned by column c
 	picked  []int32
 	routed  []int32
 	maxima  []float64
@@ -97,15 +97,17 @@ const (
 // task is a node of a job.
 type task struct{ job, node int32 }
 
-// build says that the histogram of a node must be computed. The histogram of sibling, if it is
-// not −1, is then the histogram of the parent minus this one.
+// build says that the histogram of a node must be computed. If sibling is not −1, the histogram
+// of the node sibling is then computed as the histogram of the parent minus the histogram of
+// the node.
 type build struct {
 	task
 	sibling int32
 	search  bool // whether to search the best split of the node itself
 }
 
-// Open creates the state of a subtask for its rows. Every subtask calls Open once.
+// Open creates the state of a subtask for its rows in data. Every subtask calls Open before its
+// first batch; a later call replaces the state.
 func (g *Grower) Open(ctx *comqueue.ComContext, data *bins.Data) (*State, error) {
 	if err := g.fits(data); err != nil {
 		return nil, err
@@ -138,7 +140,8 @@ func (g *Grower) Open(ctx *comqueue.ComContext, data *bins.Data) (*State, error)
 	return s, nil
 }
 
-// fits returns an error if the parameters do not fit the data.
+// fits returns an error if the parameters and the data do not match, or if the data are too
+// large.
 func (g *Grower) fits(data *bins.Data) error {
 	if data.Rows > math.MaxInt32 {
 		return fmt.Errorf("grow: a subtask has %d rows, at most %d are allowed: use more subtasks", data.Rows, math.MaxInt32)
@@ -166,9 +169,9 @@ func (g *Grower) Lookup(ctx *comqueue.ComContext) (*State, bool) { return states
 // State returns the state of the subtask. Open must have been called.
 func (g *Grower) State(ctx *comqueue.ComContext) *State { return states.Get(ctx) }
 
-// Begin starts a batch of trees and discards the previous batch. All subtasks must begin the
-// same batches. first is the number of the batch's first tree in the ensemble. Draws of
-// features depend on the number of a tree, not on its batch.
+// Begin starts a batch of the given number of trees and discards the previous batch. All
+// subtasks must begin the same batches. first is the number of the batch's first tree in the
+// ensemble. Draws of features depend on the number of a tree, not on its batch.
 func (s *State) Begin(first, trees int) {
 	if trees < 1 {
 		panic(fmt.Sprintf("grow: a batch of %d trees", trees))
@@ -192,7 +195,8 @@ func (s *State) Begin(first, trees int) {
 	s.phase = starting
 }
 
-// Target returns the gradients and hessians of tree k of the batch, to be set by the caller.
+// Target returns the Target of tree k of the batch, in which the caller sets gradients and
+// hessians.
 func (s *State) Target(k int) *Target { return &s.active()[k].target }
 
 // SetRows sets the bag of tree k on this subtask: the rows on which the tree grows. rows must
@@ -209,7 +213,8 @@ func (s *State) active() []*job { return s.jobs[:s.trees] }
 // countsRows reports whether sums include the number of rows.
 func (s *State) countsRows() bool { return s.width > 2 }
 
-// sumsOf returns memory for a histogram of the features that the subtask owns.
+// sumsOf returns memory for a histogram of the features that the subtask owns. The contents are
+// arbitrary.
 func (s *State) sumsOf() []int64 {
 	n := s.slots.size(s.task) * s.width
 	if k := len(s.free); k > 0 {
@@ -220,7 +225,7 @@ func (s *State) sumsOf() []int64 {
 	return make([]int64, n)
 }
 
-// release returns the memory of a node's histogram to sumsOf.
+// release discards a node's histogram, so that sumsOf can reuse its memory.
 func (s *State) release(v *node) {
 	if v.sums != nil {
 		s.free = append(s.free, v.sums)
@@ -228,7 +233,7 @@ func (s *State) release(v *node) {
 	}
 }
 
-// scorerOf returns the scorer of a node.
+// scorerOf returns a scorer for the splits of a node.
 func (s *State) scorerOf(j *job, v *node) scorer {
 	sc := newScorer(&s.p, j.unit, s.width)
 	sc.lo, sc.hi = v.lo, v.hi

@@ -1,6 +1,7 @@
 //go:build !race
 
-// The race detector allocates memory too, which would distort the counts.
+// This test counts allocations. It is not built with the race detector, whose own allocations
+// would distort the counts.
 
 package grow
 

@@ -8,21 +8,22 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// The mean gradient of a category with few rows is mostly chance. Among thousands of
-// uninformative categories, the categories with the largest and the smallest means look worth a
-// split, the more so the fewer rows each has. The rows show how much of the differences is
-// chance. Let a row have the value z = g/h and the weight h. The variance of z within
-// categories is due to chance alone; the variance of the means of categories is due to chance
-// and to true differences. The variances within and among categories are estimated by the
-// method of moments (one-way analysis of variance; DerSimonian and Laird, "Meta-analysis in
-// clinical trials", Controlled Clinical Trials 1986). The mean of a category of weight H is
-// then shrunk towards the mean of all categories: its own mean gets the weight H/(H +
-// within/among), and the common mean gets the rest (best linear unbiased prediction; Robinson,
-// "That BLUP is a good thing", Statistical Science 1991). If the means of the categories differ
-// by no more than chance, the node is not split by the feature.
+// The mean gradient of a category with few rows is mostly due to chance. Among thousands of
+// uninformative categories, splitting off the categories with the largest or the smallest means
+// seems to have a gain, and this gain is larger the fewer rows the categories have. How much of
+// the differences is due to chance can be estimated from the rows. Let a row have the value z =
+// g/h and the weight h. The variance of z within categories is due to chance alone; the
+// variance of the means of categories is due to chance and to true differences. The variances
+// within and among categories are estimated by the method of moments (one-way analysis of
+// variance; DerSimonian and Laird, "Meta-analysis in clinical trials", Controlled Clinical
+// Trials 1986). The mean of a category of weight H is then shrunk towards the mean of all
+// categories: its own mean gets the weight H/(H + within/among), and the common mean gets the
+// rest (best linear unbiased prediction; Robinson, "That BLUP is a good thing", Statistical
+// Science 1991). If the means of the categories differ by no more than chance, the node is not
+// split by the feature.
 
-// learnsCategories reports whether gradients of categories are shrunk for a feature of the
-// layout, so that nodes need sums of squares.
+// learnsCategories reports whether gradients of categories are shrunk for at least one feature
+// of the layout, so that nodes need sums of squares.
 func (g *Grower) learnsCategories(l *bins.Layout) bool {
 	if !g.p.LearnCategories {
 		return false
@@ -35,12 +36,13 @@ func (g *Grower) learnsCategories(l *bins.Layout) bool {
 	return false
 }
 
-// The divisor in g²/h is at least leastHessian times the largest hessian, so that no single row
-// of tiny weight dominates a sum of squares.
+// In g²/h, the divisor is replaced by leastHessian times the largest hessian if h is smaller,
+// so that no single row of tiny weight dominates a sum of squares.
 const leastHessian = 0x1p-10
 
-// square sets t.squares to g²/h of each row, rounded to integers whose sums over the rows of
-// the job cannot overflow. rows is the number of rows of the job.
+// square sets t.squares to g²/h of each row, multiplied by t.bySquare and rounded to an
+// integer. t.bySquare is such that sums over the rows of the job cannot overflow. rows is the
+// number of rows of the job.
 func (t *Target) square(rows int64) {
 	mostG, least := t.max[0]*t.coarse.byG, t.max[1]*t.coarse.byH*leastHessian
 	t.bySquare, t.squares = 1, kernel.Sized(t.squares, t.rows)
@@ -48,7 +50,7 @@ func (t *Target) square(rows int64) {
 		_, e := math.Frexp(most)
 		t.bySquare = math.Ldexp(1, sumBits-bits.Len64(uint64(rows-1))-e)
 	} else {
-		clear(t.squares) // if all gradients or all hessians are 0, there is nothing to learn
+		clear(t.squares) // if all gradients or all hessians are 0, categories do not differ
 		return
 	}
 	for i := range t.squares {
@@ -58,7 +60,7 @@ func (t *Target) square(rows int64) {
 	}
 }
 
-// sumSquares returns the sum of the squares of rows.
+// sumSquares returns the sum of t.squares over rows.
 func (t *Target) sumSquares(rows []int32) (sum int64) {
 	for _, r := range rows {
 		sum += t.squares[r]
@@ -92,10 +94,10 @@ func (s *searcher) shrink(f *bins.Feature, sums []int64) bool {
 	g, h := float64(s.node[0]), float64(s.node[1])
 	free := s.rows - int64(groups)
 	if free < 1 || !(h > 0) {
-		return false // each row has its own category, or no row has a weight
+		return false // no two rows have the same category, or no row has a weight
 	}
-	// Under chance alone, between/all has the beta distribution with parameters a/2 and b/2.
-	// deviation is the standard deviation of that distribution.
+	// If all differences are due to chance, between/all has the beta distribution with
+	// parameters a/2 and b/2. deviation is the standard deviation of that distribution.
 	mean := float64(g*g) / h
 	between -= mean
 	all := max(s.squares-mean, between)
@@ -112,12 +114,12 @@ func (s *searcher) shrink(f *bins.Feature, sums []int64) bool {
 	return true
 }
 
-// draw sets s.soft. k is within/among: for a category of weight k, its own mean and the common
-// mean count equally.
+// draw sets s.soft to the shrunk gradients. k is within/among. For a category whose sum of
+// hessians is k, the category's own mean and the common mean have equal weights.
 func (s *searcher) draw(f *bins.Feature, sums []int64, k float64) {
 	w := s.scorer.width
 	s.soft = kernel.Sized(s.soft, f.Bins+1)
-	var freeG, freeH float64 // gradients and weights that determine the common mean
+	var freeG, freeH float64 // sums of gradients and hessians from which the common mean is computed
 	for b := range f.Bins + 1 {
 		g, h := float64(sums[b*w]), float64(sums[b*w+1])
 		if s.soft[b] = g; h > 0 {

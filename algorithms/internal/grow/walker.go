@@ -11,15 +11,15 @@ import (
 )
 
 // A Walker routes binned rows through trees that are not in a State, such as the trees of
-// earlier batches. Rows end in the same leaves as when the trees grew. Only one goroutine may
-// use a Walker. A Walker reuses its memory from tree to tree.
+// earlier batches. Rows end in the same leaves as during the growth of the trees. Only one
+// goroutine may use a Walker. A Walker reuses its memory from tree to tree.
 type Walker struct {
 	// Columns[i] has the bins of the sparse feature Layout.Features[i], one byte per row. If
 	// Columns[i] or Columns is nil, the bins are searched in the sparse rows.
 	Columns [][]byte
 
 	layout *bins.Layout
-	places map[int32]int32 // index in Layout.Features, by number of the feature
+	places map[int32]int32 // number of a feature -> index in Layout.Features
 	grown  grown
 	router router
 }
@@ -33,8 +33,8 @@ func NewWalker(l *bins.Layout) *Walker {
 	return w
 }
 
-// Open sets the tree for Route and RouteRows. The tree must not change while it is set. A tree
-// that cannot have grown on rows of the layout is an error.
+// Open sets the tree for Route and RouteRows. The tree must not change while it is set. Open
+// returns an error for a tree that cannot have grown on rows of the layout.
 func (w *Walker) Open(t *tree.Tree) error {
 	if len(t.Nodes) == 0 {
 		return fmt.Errorf("grow: a tree has no nodes")
@@ -72,7 +72,7 @@ func (w *Walker) RouteRows(d *bins.Data, rows, out []int32) []int32 {
 }
 
 // rule returns the rule of a node of t. It is the inverse of State.describe. It returns an
-// error if the node does not fit the layout.
+// error if the node does not match the layout.
 func (w *Walker) rule(t *tree.Tree, node int) (r rule, err error) {
 	n := &t.Nodes[node]
 	if n.Leaf() {

@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestWalker requires that a Walker, which has only the trees, routes rows to the leaves in
-// which they ended during growth. It also requires that the trees of a later superstep do not
-// change if the State is discarded before it.
+// TestWalker requires that a Walker, which has only the trees, routes rows to the same leaves
+// as growth did. It also requires that the trees of a superstep do not change if the State is
+// discarded before that superstep.
 func TestWalker(t *testing.T) {
 	for seed := range uint64(referenceProblems) {
 		rng := rand.New(rand.NewPCG(seed, 12))

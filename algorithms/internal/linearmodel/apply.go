@@ -21,13 +21,14 @@ import (
 // Prediction is the default name of the column of predictions.
 const Prediction = "prediction"
 
-// PredictOptions has the same fields as the PredictOptions of the estimators that predict
-// numbers, so that these can be converted to it. VectorCol, FeatureCols and OffsetCol name the
-// columns to read; empty means the columns of training. PredictionCol names the column of
-// predictions; empty means Prediction. If Replace is set, new columns replace existing columns
-// of the same names; otherwise such columns are an error. If Skip is set, the prediction is
-// null for rows with a NaN or an infinity among their features; otherwise such rows make the
-// run fail. For rows with nulls the prediction is null with and without Skip.
+// PredictOptions has the same fields as the type PredictOptions of each estimator that predicts
+// numbers, so that options of the estimator can be converted to PredictOptions. VectorCol,
+// FeatureCols and OffsetCol name the columns to read; empty means the columns of training.
+// PredictionCol names the column of predictions; empty means Prediction. If Replace is set, new
+// columns replace existing columns of the same names; otherwise such columns are an error. If
+// Skip is set, the prediction is null for rows with a NaN or an infinity among their features;
+// otherwise such rows make the run fail. For rows with nulls the prediction is null with and
+// without Skip.
 type PredictOptions struct {
 	VectorCol     string
 	FeatureCols   []string
@@ -37,8 +38,8 @@ type PredictOptions struct {
 	Skip          bool
 }
 
-// score appends to the builders of the output columns the values of a row with the given
-// margins.
+// score appends the values of a row with the given margins to the builders of the output
+// columns in b.
 type score func(b *batch.RecordBuilder, margins []float64) error
 
 // estimated is implemented by pointers to structs that embed a Model.
@@ -46,13 +47,13 @@ type estimated interface{ base() *Model }
 
 func (m *Model) base() *Model { return m }
 
-// Same returns margin. It is for models that predict the margin itself.
+// Same returns margin. It is used by models that predict the margin itself.
 func Same[M any](_ M, margin float64) float64 { return margin }
 
-// PredictNumber adds a column to the dataset d. Its value for a row is of(m, margin), where m
-// is the decoded model and margin is the only margin of the row. made is a dataset of one row
-// with the model. Messages begin with caller, such as "linear.Predict". op is the name of the
-// operator in plans.
+// PredictNumber adds a column to the dataset d. The value of the column for a row is of(m,
+// margin), where m is the decoded model and margin is the only margin of the row. made is a
+// dataset of one row with the model. Messages begin with caller, such as "linear.Predict". op
+// is the name of the operator in plans.
 func PredictNumber[M estimated](caller, op string, d, made *engine.Dataset, o PredictOptions, decode func(file []byte) (M, error), of func(m M, margin float64) float64) *engine.Dataset {
 	return o.apply(caller, op, d, made, signature.Outputs(nil, cmp.Or(o.PredictionCol, Prediction), ""), func(file []byte) (*Model, score, error) {
 		m, err := decode(file)
@@ -67,8 +68,8 @@ func PredictNumber[M estimated](caller, op string, d, made *engine.Dataset, o Pr
 }
 
 // PredictClass adds two columns to the dataset d: the predicted classes, and a column of
-// vectors named vector. of(m) returns the classes of the model m, and a function that computes
-// the class and the vector of a row from its margins.
+// vectors whose name is the parameter vector. The function of returns the classes of the model
+// m, and a function that computes the class and the vector of a row from its margins.
 func PredictClass[M estimated](caller, op string, d, made *engine.Dataset, o PredictOptions, vector string, decode func(file []byte) (M, error),
 	of func(m M) (Classes, func(margins []float64) (class int, vector []float64)),
 ) *engine.Dataset {
@@ -93,8 +94,8 @@ func PredictClass[M estimated](caller, op string, d, made *engine.Dataset, o Pre
 }
 
 // apply adds the operator that receives a model by broadcast and adds the columns outputs to d.
-// open decodes the model's file, once for each subtask. Margins have the same bits as those of
-// MarginsTo and SparseMarginsTo. An offset is added to the first margin.
+// open decodes the model's file, once for each subtask. Margins have the same bits as the
+// margins that MarginsTo and SparseMarginsTo compute. An offset is added to the first margin.
 func (o PredictOptions) apply(caller, op string, d, made *engine.Dataset, outputs []arrow.Field, open func(file []byte) (*Model, score, error)) *engine.Dataset {
 	if err := (signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}).Check(); err != nil {
 		return model.Refuse(model.BuilderOf(caller, d), caller, err)
@@ -122,14 +123,14 @@ type applied struct {
 	vector  int   // index of the vector column, if columns is nil
 	columns []int // indices of the columns to join
 	names   []string
-	offset  int // index of the offset column; −1 if there is none
+	offset  int // index of the offset column; −1 if there is no offset
 
-	x       []float64 // the rows that join or widen wrote
+	x       []float64 // rows as dense vectors, which join or widen has written
 	margins []float64
 	valid   []bool
 }
 
-// find finds the columns that the model reads.
+// find sets the indices of the columns that the model reads.
 func (p *applied) find(schema *arrow.Schema) error {
 	p.offset = -1
 	names := p.o.FeatureCols
@@ -233,7 +234,8 @@ func (p *applied) shift(first int, column arrow.Array, name string) error {
 	return nil
 }
 
-// refuse returns the error for a value of a row that is not finite.
+// refuse returns the error for the value v of a row, which is NaN or infinite. where says where
+// in the row the value is.
 func refuse(row int, where string, v float64) error {
 	what := "NaN"
 	if math.IsInf(v, 0) {

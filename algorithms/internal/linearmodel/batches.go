@@ -14,7 +14,7 @@ import (
 )
 
 // fill computes the margins of a batch, without offsets. It sets p.valid[i] to false for rows
-// that have no margins.
+// without margins, such as rows with a null.
 func (p *applied) fill(first int, rec arrow.Record, n int) error {
 	if p.columns != nil {
 		p.join(rec, n)
@@ -100,7 +100,8 @@ func (p *applied) sparse(first int, column arrow.Array, n int) error {
 }
 
 // checkDense returns an error for a row that has a NaN or an infinity. With Skip it sets
-// p.valid[i] of such a row to false instead. joined reports whether x was joined from columns.
+// p.valid[i] of such a row to false instead. joined is set if x was joined from several
+// columns.
 func (p *applied) checkDense(first int, x []float64, n int, joined bool) error {
 	d := p.m.Dim
 	for i := range n {
@@ -108,7 +109,7 @@ func (p *applied) checkDense(first int, x []float64, n int, joined bool) error {
 			continue
 		}
 		row := x[i*d : (i+1)*d]
-		var sum float64 // sum of v−v: NaN if any v is NaN or infinite
+		var sum float64 // sum of v−v over the row, which is NaN if a value v is NaN or infinite
 		for _, v := range row {
 			sum += v - v
 		}

@@ -12,7 +12,7 @@ import (
 type binding struct {
 	m      *Model
 	in     *signature.Reader
-	offset int // cell of the offset; −1 if there is none
+	offset int // index of the cell of the offset; −1 if there is no offset
 }
 
 // bind finds the columns that the model reads in a layout.
@@ -30,8 +30,8 @@ func (m *Model) bind(l *model.Layout) (*binding, error) {
 }
 
 // BindNumber returns the step of a model that predicts a number from its only margin. The step
-// adds the column with the given name; an empty name means Prediction. The prediction for a row
-// is of(m, margin).
+// adds a column whose name is the parameter column; an empty name means Prediction. The
+// prediction for a row is of(m, margin).
 func BindNumber[M estimated](m M, l *model.Layout, column string, of func(m M, margin float64) float64) (model.Step, error) {
 	in, err := m.base().bind(l)
 	if err != nil {
@@ -52,10 +52,11 @@ func BindNumber[M estimated](m M, l *model.Layout, column string, of func(m M, m
 	}, nil
 }
 
-// BindClass returns the step of a classifier. The step adds two columns: column has classes,
-// and vector has vectors with size values. The step calls of(dst) with such a vector, which
-// begins with the margins of the row. The function overwrites dst with the values of the
-// column, and returns the class, or −1 for no class.
+// BindClass returns the step of a classifier. The step adds two columns: the column named
+// column has the predicted classes, and the column named vector has vectors of size values. The
+// step calls of(dst) with dst of length size, whose first elements are the margins of the row.
+// The function of must overwrite dst with the vector, and return the index of the class, or −1
+// for no class.
 func BindClass(m *Model, l *model.Layout, c Classes, column, vector string, size int, of func(dst []float64) int) (model.Step, error) {
 	in, err := m.bind(l)
 	if err != nil {
@@ -82,8 +83,8 @@ func BindClass(m *Model, l *model.Layout, c Classes, column, vector string, size
 }
 
 // marginsTo writes the margins of a row to dst, whose length is the number of margins. It adds
-// the offset to the first margin. It returns false if a cell that it reads is null. It does not
-// allocate memory. Errors name the column.
+// the offset to the first margin. ok is false if a cell that it reads is null. marginsTo does
+// not allocate memory. Errors name the column.
 func (b *binding) marginsTo(row []model.Cell, dst []float64) (ok bool, err error) {
 	var offset float64
 	if b.offset >= 0 {

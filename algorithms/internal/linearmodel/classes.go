@@ -7,5 +7,6 @@ import "github.com/superstep-ml/superstep/algorithms/internal/signature"
 type Classes = signature.Classes
 
 // LabelColumn is the name of a column of the dataset that the training of a classifier returns.
-// The column's type is the type of the labels. Its value is null; the model is in model.Column.
+// The column has the type of the labels, and its value is null. The model itself is in
+// model.Column.
 const LabelColumn = signature.LabelColumn

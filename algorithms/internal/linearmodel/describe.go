@@ -8,7 +8,7 @@ func (m *Model) Describe(feature func(i int) string) model.Description {
 }
 
 // DescribeClasses describes a model with one margin, or with one margin for each class. The
-// description has the coefficients, and standard errors if the summary has them.
+// description has the coefficients, and also standard errors if the summary has them.
 func (m *Model) DescribeClasses(classes []string, feature func(i int) string) (d model.Description) {
 	name := model.Chosen(m.Columns, feature)
 	table := m.Summary.Inference
@@ -28,7 +28,7 @@ func (m *Model) DescribeClasses(classes []string, feature func(i int) string) (d
 			row, t.StdError = []any{called, term.Estimate, term.StdError, term.Statistic, term.PValue}, term.StdError
 		}
 		rows = append(rows, row)
-		if ofFeature { // terms has no intercept, whose unit differs from those of the coefficients
+		if ofFeature { // terms does not have the intercept, because its unit differs from the units of coefficients
 			terms = append(terms, t)
 		}
 	}

@@ -6,7 +6,7 @@
 //	made := linearmodel.Training{
 //		Op: "linear.Train", Params: p.common(), Loss: objective.Squared{},
 //		Finish: func(f *linearmodel.Fit) (model.Model, error) { return &Model{Model: f.Model}, nil },
-//	}.Add(rows)                                    // one row: the encoded model
+//	}.Add(rows)                                    // a dataset of one row, the encoded model
 //	...
 //	linearmodel.PredictNumber("linear.Predict", "LinearPredict", rows, made, linearmodel.PredictOptions(o), Decode, linearmodel.Same)
 //

@@ -10,7 +10,7 @@ var PenaltyFlags = []model.Flag{
 	{Name: "offset", Param: "OffsetCol", Tag: `reads:"" placeholder:"COLUMN" help:"Column of numbers that are added to the linear predictor, in training and prediction."`},
 }
 
-// Flags that all estimators of linear models have.
+// These are the flags that all estimators of linear models have.
 var (
 	NoStandardizeFlag = model.Flag{Name: "no-standardize", Param: "NoStandardize", Tag: `help:"Penalise the coefficients of unscaled features (default: of features divided by their standard deviations)."`}
 	NoInterceptFlag   = model.Flag{Name: "no-intercept", Param: "NoIntercept", Tag: `help:"Leave the intercept out."`}

@@ -5,23 +5,24 @@ import (
 	"slices"
 )
 
-// A feature counts as determined by the features before it if these explain all but a share of
-// at most collinearTol of its squared length.
+// A feature is treated as determined by the features before it if these features explain all of
+// its squared length, except for a fraction of at most collinearTol.
 const collinearTol = 1e-11
 
-// A feature counts as helping to determine another feature if its part in the other feature is
-// longer than sharingTol times the length of the other feature. The two then share their
-// coefficients. sharingTol is larger than the rounding errors that collinearTol allows.
+// Suppose that a feature is a linear combination of other features. One of these other features
+// is treated as a part of the combination only if its term is longer than sharingTol times the
+// length of the feature. The coefficients of the two features are then not determined
+// separately. sharingTol is larger than the rounding errors that collinearTol allows.
 const sharingTol = 1e-4
 
 // covariance returns the inverse of a symmetric matrix of n rows. The matrix and the inverse
 // are lower triangles, stored row by row. Rows are processed in the given order. A row that is
 // determined by the rows before it is left out, together with its column; the inverse is 0
-// there. The slice kept reports which rows are not left out. The slice alone reports which of
-// the kept rows do not help to determine another row. The method is Gaussian elimination by
-// sweeps (Goodnight, A tutorial on the SWEEP operator, The American Statistician 33, 1979). A
-// row whose pivot is nearly 0 is not swept. Its column then has the coefficients that express
-// the row by the kept rows.
+// there. kept[i] is set if row i is not left out. alone[i] is set if row i is kept and no row
+// that is left out depends on it. The method is Gaussian elimination by sweeps (Goodnight, A
+// tutorial on the SWEEP operator, The American Statistician 33, 1979). A row whose pivot is
+// nearly 0 is not swept. After the sweeps of the other rows, its column has the coefficients
+// that express this row by the kept rows.
 func covariance(packed []float64, n int, order []int) (inverse []float64, kept, alone []bool) {
 	full, first := make([]float64, n*n), make([]float64, n)
 	for a := range n {
@@ -87,13 +88,13 @@ func sweep(full []float64, n, k int) {
 	own[k] = -1 / pivot
 }
 
-// inference returns the table of a fit with one margin. statistic is its name, "t" or "z".
-// scale returns the factor by which the inverse of the mean second derivatives is multiplied to
-// get the covariance; freedom is the residual degrees of freedom. tail returns the p value of a
-// statistic.
+// inference returns the table of standard errors of a fit with one margin. statistic is the
+// name of the statistic, "t" or "z". The covariance is scale(freedom) times the inverse of the
+// mean second derivatives, where freedom is the residual degrees of freedom. tail returns the p
+// value of a statistic.
 func (f *Fit) inference(statistic string, scale func(freedom float64) float64, tail func(statistic, freedom float64) float64) (*Inference, error) {
 	n, d := len(f.Result.Parameters), f.Facts.Dim()
-	// The intercept goes first, so that a constant feature counts as determined by the
+	// The intercept is processed first, so that a constant feature is determined by the
 	// intercept, and not the intercept by the feature.
 	var order []int
 	if n > d {
@@ -106,8 +107,8 @@ func (f *Fit) inference(statistic string, scale func(freedom float64) float64, t
 	}
 	inverse, kept, alone := covariance(f.Result.Information, n, order)
 	if n > d && !slices.Equal(kept, alone) {
-		// Features are centred, so the intercept depends on how collinear features share their
-		// coefficients.
+		// The parameters belong to centred features. So the intercept depends on the
+		// coefficients of collinear features, which are not determined separately.
 		alone[d] = false
 	}
 	table := &Inference{Statistic: statistic}
@@ -143,9 +144,9 @@ func (f *Fit) inference(statistic string, scale func(freedom float64) float64, t
 	return table, nil
 }
 
-// TTable returns the table of a least squares fit without a penalty. The residual variance is
-// estimated from the rows. The result is nil if the table is not defined. Without residual
-// degrees of freedom the table has only the estimates.
+// TTable returns the table of standard errors of a least squares fit without a penalty. The
+// residual variance is estimated from the rows. The result is nil if the table is not defined.
+// If there are no residual degrees of freedom, the table has only the estimates.
 func (f *Fit) TTable() (*Inference, error) {
 	if !f.tabled() {
 		return nil, nil
@@ -163,9 +164,9 @@ func (f *Fit) TTable() (*Inference, error) {
 	return t, nil
 }
 
-// ZTable returns the table of a maximum likelihood fit without a penalty. The result is nil if
-// the table is not defined. dispersion returns a factor for the variances; nil means the factor
-// 1, as in logistic regression.
+// ZTable returns the table of standard errors of a maximum likelihood fit without a penalty.
+// The result is nil if the table is not defined. dispersion returns a factor for the variances;
+// nil means the factor 1, as in logistic regression.
 func (f *Fit) ZTable(dispersion func(freedom float64) float64) (*Inference, error) {
 	if !f.tabled() {
 		return nil, nil
@@ -179,7 +180,7 @@ func (f *Fit) ZTable(dispersion func(freedom float64) float64) (*Inference, erro
 	}, func(z, _ float64) float64 { return NormalTail(z) })
 }
 
-// tabled reports whether a table is defined.
+// tabled reports whether a table of standard errors is defined for the fit.
 func (f *Fit) tabled() bool {
 	return f.Result.Information != nil && !f.Params.Penalised() && f.Model.Margins() == 1
 }

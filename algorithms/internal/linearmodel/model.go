@@ -22,14 +22,14 @@ type Model struct {
 	OffsetCol string
 	// Dim is the number of features.
 	Dim int
-	// Columns are the indices of the features that have coefficients, ascending; nil means all.
-	// If there are very many features, those that do not occur in the training rows have no
-	// coefficients and do not influence predictions.
+	// Columns are the indices of the features that have coefficients, in ascending order; nil
+	// means all features. If there are very many features, those that do not occur in the
+	// training rows have no coefficients and do not influence predictions.
 	Columns []int32
 	// Coefficients[a] has the coefficients of margin a: one for each feature, or one for each
 	// of Columns. They are for unscaled features.
 	Coefficients [][]float64
-	// Intercepts has a value for each margin; it is 0 if the model has no intercept.
+	// Intercepts has a value for each margin. The values are 0 if the model has no intercept.
 	Intercepts []float64
 	// Summary describes the training.
 	Summary Summary
@@ -75,9 +75,10 @@ func (m *Model) prepare() *layout {
 	return &m.fast
 }
 
-// Margin returns the margin of a row, for a model with one margin: the sum over the features,
-// in their order, plus the intercept. The caller adds the offset. For a row that does not have
-// Dim features, Margin returns NaN. Only the first prediction of a model allocates memory.
+// Margin returns the margin of a row, for a model with one margin: the sum of coefficient times
+// feature, in the order of the features, plus the intercept. It does not include an offset,
+// which the caller must add. For a row that does not have Dim features, Margin returns NaN.
+// Only the first prediction of a model allocates memory.
 func (m *Model) Margin(x []float64) float64 {
 	var one [1]float64
 	if len(m.Coefficients) != 1 || !m.MarginsTo(x, one[:]) {
@@ -110,8 +111,8 @@ func (m *Model) SparseMargin(indices []int32, values []float64) float64 {
 	return one[0]
 }
 
-// SparseMarginsTo does what MarginsTo does, for a sparse row. It returns false for indices that
-// do not ascend or are outside 0..Dim-1.
+// SparseMarginsTo does what MarginsTo does, for a sparse row. It returns false if indices do
+// not ascend or are outside 0..Dim-1.
 func (m *Model) SparseMarginsTo(indices []int32, values, dst []float64) bool {
 	f := m.prepare()
 	if len(dst) != len(m.Coefficients) || !signature.Sparse(indices, values).Fits(m.Dim) {
@@ -151,7 +152,8 @@ func (m *Model) Payload() Payload {
 	return p
 }
 
-// Check returns an error if the model is not valid.
+// Check returns an error if parts of the model contradict each other, or if a number is not
+// finite.
 func (m *Model) Check() error {
 	if m.Dim < 0 || m.Dim > math.MaxInt32 {
 		return fmt.Errorf("there are %d features", m.Dim)
@@ -209,8 +211,9 @@ func Encode(problem error, kind string, version int, m *Model, payload any) ([]b
 	return model.EncodeWhole(problem, kind, version, m.Inputs(), m.Summary, payload)
 }
 
-// Decode decodes the payload of a file of the given kind into payload, which is a pointer. It
-// then fills m from own, which points to the Payload that is embedded in *payload.
+// Decode decodes a model's file of the given kind. It decodes the payload into *payload, and
+// then fills m from own, which must point to the Payload that is embedded in *payload. newest
+// is the newest version that the caller understands.
 func Decode(file []byte, kind string, newest int, payload any, own *Payload, m *Model) error {
 	f, err := model.Decode(file, kind, newest)
 	if err != nil {
@@ -224,16 +227,16 @@ func Decode(file []byte, kind string, newest int, payload any, own *Payload, m *
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// Take sets the fields of m to those of from, which a training returned. A Model cannot be
-// assigned, because it contains a sync.Once.
+// Take copies the fields of a model that a training returned, the parameter from, to m. A Model
+// cannot be assigned, because it contains a sync.Once.
 func (m *Model) Take(from *Model) {
 	m.Reads, m.OffsetCol, m.Dim, m.Columns = from.Reads, from.OffsetCol, from.Dim, from.Columns
 	m.Coefficients, m.Intercepts, m.Summary = from.Coefficients, from.Intercepts, from.Summary
 }
 
-// Largest returns the index of the largest margin of a row, or the first such index if several
-// margins are equal. It returns −1 if the row does not have Dim features or all margins are
-// NaN. After the first prediction of the model, it does not allocate memory.
+// Largest returns the index of the largest margin of a row. If several margins are the largest,
+// it returns the first index. It returns −1 if the row does not have Dim features or all
+// margins are NaN. After the first prediction of the model, it does not allocate memory.
 func (m *Model) Largest(x []float64) int {
 	m.prepare()
 	if len(x) != m.Dim {
@@ -263,7 +266,7 @@ func (m *Model) SparseLargest(indices []int32, values []float64) int {
 	return at
 }
 
-// dense returns margin a of a row of Dim features.
+// dense returns the margin with index a of a row of Dim features.
 func (m *Model) dense(a int, x []float64) float64 {
 	own := m.Coefficients[a]
 	if m.Columns == nil {
@@ -276,7 +279,7 @@ func (m *Model) dense(a int, x []float64) float64 {
 	return sum + m.Intercepts[a]
 }
 
-// sparse returns margin a of a sparse row.
+// sparse returns the margin with index a of a sparse row.
 func (m *Model) sparse(f *layout, a int, indices []int32, values []float64) float64 {
 	own := m.Coefficients[a]
 	var sum float64

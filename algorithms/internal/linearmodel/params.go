@@ -9,12 +9,12 @@ import (
 )
 
 // Params are the parameters that estimators of linear models have in common. Each estimator has
-// its own parameters with fields of these names, and converts them to this type. The zero value
-// of each field means its default.
+// its own type of parameters with fields of the same names, and converts its parameters to this
+// type. The zero value of each field means its default.
 type Params struct {
 	VectorCol   string
 	FeatureCols []string
-	LabelCol    string // required unless the estimator takes no labels
+	LabelCol    string // required unless the estimator has no labels
 	WeightCol   string
 	OffsetCol   string
 	Skip        bool

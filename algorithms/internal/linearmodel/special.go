@@ -6,16 +6,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
-// The functions below return tail probabilities of distributions, for p values. Their relative
-// error is below 1e-10 up to a million degrees of freedom. They use only elementary functions
-// that give the same bits on every platform. DLMF is the NIST Digital Library of Mathematical
-// Functions.
+// The functions below return tail probabilities of distributions, from which p values are
+// computed. Their relative error is below 1e-10 up to a million degrees of freedom. They use
+// only elementary functions that give the same bits on every platform. DLMF is the NIST Digital
+// Library of Mathematical Functions.
 
 // stirling are the coefficients B(2k)/(2k(2k−1)) of the asymptotic series of log Γ
 // (DLMF 5.11.1).
 var stirling = [...]float64{1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360, 1.0 / 156}
 
-// asymptotic is the least z for which the series is accurate to nearly full precision.
+// asymptotic is the smallest z for which the asymptotic series is accurate to nearly full
+// precision.
 const asymptotic = 10
 
 const halfLog2Pi = 0.91893853320467274178
@@ -32,8 +33,8 @@ func stirlingRest(z float64) float64 {
 }
 
 // LogGamma returns log Γ(z) for z > 0. If log Γ(z) is near 0, the absolute error is about
-// 1e-15. For z < asymptotic, the recurrence Γ(z) = Γ(z+1)/z leads to an argument for which the
-// series is accurate.
+// 1e-15. For z < asymptotic, the recurrence Γ(z) = Γ(z+1)/z is used until the argument is so
+// large that the series is accurate.
 func LogGamma(z float64) float64 {
 	if !(z > 0) || math.IsInf(z, 1) {
 		return math.Inf(1)
@@ -55,8 +56,8 @@ func logRatio(a, b float64) float64 {
 	return float64((a-0.5)*kernel.Log1p(b/a)) + float64(b*(kernel.Log(a+b)-1)) + (stirlingRest(a+b) - stirlingRest(a))
 }
 
-// fractionSteps is the largest number of terms of continued fractions and series. They need
-// about as many terms as the square root of their parameters.
+// fractionSteps is the largest number of terms of continued fractions and series that are
+// computed. The number of terms that are needed is about the square root of the parameters.
 const fractionSteps = 100_000
 
 // incompleteBeta returns the regularised incomplete beta function I_x(a, b) (DLMF 8.17). The
@@ -115,7 +116,7 @@ func betaFraction(a, b, x, y float64) float64 {
 	return min(1, front*f)
 }
 
-// logOf returns log x, given y = 1−x.
+// logOf returns log x without cancellation. y must be 1−x.
 func logOf(x, y float64) float64 {
 	if y < 0.5 {
 		return kernel.Log1p(-y)
@@ -123,8 +124,8 @@ func logOf(x, y float64) float64 {
 	return kernel.Log(x)
 }
 
-// GammaTail returns Q(a, x) = Γ(a, x)/Γ(a) (DLMF 8.2): the probability that a gamma variable of
-// shape a exceeds x.
+// GammaTail returns Q(a, x) = Γ(a, x)/Γ(a) (DLMF 8.2), the probability that a random variable
+// of the gamma distribution with shape a and scale 1 exceeds x.
 func GammaTail(a, x float64) float64 {
 	switch {
 	case math.IsNaN(a) || math.IsNaN(x) || !(a > 0):
@@ -136,7 +137,7 @@ func GammaTail(a, x float64) float64 {
 	}
 	front := gammaFront(a, x)
 	if x < a+1 {
-		// The result is 1 − P(a, x), and P is computed by the series DLMF 8.7.1.
+		// The result is 1 − P(a, x), where P is computed by the series DLMF 8.7.1.
 		sum, term := 1/a, 1/a
 		for k := 1; k <= fractionSteps; k++ {
 			term = float64(term * (x / (a + float64(k))))
@@ -185,12 +186,12 @@ func gammaFront(a, x float64) float64 {
 	return kernel.Exp(-float64(a*(u-kernel.Log1p(u)))-stirlingRest(a)) * math.Sqrt(a) * 0.39894228040143267794
 }
 
-// NormalTail returns the probability that the absolute value of a standard normal variable
-// exceeds |z|.
+// NormalTail returns the probability that the absolute value of a random variable of the
+// standard normal distribution exceeds |z|.
 func NormalTail(z float64) float64 { return GammaTail(0.5, 0.5*float64(z*z)) }
 
-// StudentTail returns the probability that the absolute value of a variable of Student's t
-// distribution exceeds |t|. freedom is the number of degrees of freedom.
+// StudentTail returns the probability that the absolute value of a random variable of Student's
+// t distribution exceeds |t|. freedom is the number of degrees of freedom.
 func StudentTail(t, freedom float64) float64 {
 	if !(freedom > 0) {
 		return math.NaN()
@@ -203,8 +204,9 @@ func StudentTail(t, freedom float64) float64 {
 	return incompleteBeta(freedom/2, 0.5, freedom/sum, square/sum)
 }
 
-// FTail returns the probability that a variable of the F distribution exceeds f. above and
-// below are the degrees of freedom of the numerator and the denominator.
+// FTail returns the probability that a random variable of the F distribution exceeds f. The
+// parameters above and below are the degrees of freedom of the numerator and of the
+// denominator.
 func FTail(f, above, below float64) float64 {
 	if !(above > 0) || !(below > 0) || math.IsNaN(f) {
 		return math.NaN()

@@ -13,7 +13,7 @@ import (
 // near requires that got has a relative error of at most 1e-10.
 func near(t *testing.T, want, got float64, what string) {
 	t.Helper()
-	require.LessOrEqual(t, math.Abs(got-want), 1e-10*math.Abs(want), "%s is %v, want %v", what, got, want)
+	require.LessOrEqual(t, math.Abs(got-want), 1e-10*math.Abs(want), "%s is %v, want %v with a relative error of at most 1e-10", what, got, want)
 }
 
 // The expected values in the tests below are from scipy 1.17: special.erfc, 2·stats.t.sf,

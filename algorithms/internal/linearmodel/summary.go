@@ -26,7 +26,7 @@ type Summary struct {
 	GradientNorm float64 `json:"gradient_norm"`
 	// Reads is the number of times that the rows were read.
 	Reads float64 `json:"reads"`
-	// Record has an entry for the start and for every iteration.
+	// Record has an entry for the start of training and for every iteration.
 	Record []optim.Iteration `json:"record"`
 	// Measures are the measures of fit that are defined for the model.
 	Measures []Measure `json:"measures,omitempty"`
@@ -41,15 +41,15 @@ type Measure struct {
 	Value float64 `json:"value"`
 }
 
-// Note adds a measure if its value is finite.
+// Note adds a measure of fit if its value is finite.
 func (s *Summary) Note(name string, value float64) {
 	if finite(value) {
 		s.Measures = append(s.Measures, Measure{name, value})
 	}
 }
 
-// Measure returns the value of the measure with a name. ok is false if the measure is not
-// defined for the model.
+// Measure returns the value of the measure of fit with the given name. ok is false if the
+// measure is not defined for the model.
 func (s *Summary) Measure(name string) (value float64, ok bool) {
 	for _, m := range s.Measures {
 		if m.Name == name {
@@ -59,25 +59,29 @@ func (s *Summary) Measure(name string) (value float64, ok bool) {
 	return 0, false
 }
 
-// Inference is the table of standard errors, from the second derivatives at the optimum.
+// Inference is the table of standard errors, which are computed from the second derivatives at
+// the optimum.
 type Inference struct {
 	// Statistic is "t" or "z".
 	Statistic string `json:"statistic"`
-	// Rank is the number of coefficients, intercept included, that the rows determine.
+	// Rank is the number of coefficients, including the intercept, that the rows determine.
 	Rank int `json:"rank"`
-	// Freedom is the residual degrees of freedom, rows less Rank.
+	// Freedom is the residual degrees of freedom: the number of rows with a weight above 0,
+	// minus Rank.
 	Freedom float64 `json:"residual_df"`
 	// Collinear are the features that are determined by the features before them and the
 	// intercept, such as constant features. These features, and the features that determine
-	// them, have no standard errors, because the rows do not determine how the effect is
-	// divided among their coefficients. If there are such features that determine others, the
-	// intercept has no standard error either.
+	// them, have no standard errors, because the rows do not determine their coefficients
+	// separately. If at least one feature determines another feature, the intercept has no
+	// standard error either.
 	Collinear []int `json:"collinear,omitempty"`
-	// Terms has an entry for each coefficient, then one for the intercept if there is one.
+	// Terms has an entry for each coefficient, followed by an entry for the intercept if there
+	// is an intercept.
 	Terms []Term `json:"terms"`
 }
 
-// Term is a row of the table. If Defined is false, only Name and Estimate are set.
+// Term is a row of the table of standard errors. If Defined is false, only Name and Estimate
+// are set.
 type Term struct {
 	Name      string  `json:"name"`
 	Estimate  float64 `json:"estimate"`
@@ -87,8 +91,8 @@ type Term struct {
 	PValue    float64 `json:"p_value"`
 }
 
-// summaryOf returns the summary of a result of the optimiser. penalty is the penalty at its
-// parameters.
+// summaryOf returns the summary of the optimiser's result r. penalty is the penalty at the
+// parameters of r.
 func summaryOf(r *optim.Result, rows int64, weight, penalty float64) Summary {
 	return Summary{
 		Rows: rows, Weight: weight, Method: r.Method.String(), Iterations: r.Iterations, Converged: r.Converged, Reason: r.Reason,

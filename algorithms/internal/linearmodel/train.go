@@ -24,20 +24,22 @@ type Training struct {
 	Queue  string // name of the queue, such as "logistic"
 	Params Params
 	// Loss is the loss of the objective. If the loss depends on the facts about the rows,
-	// LossOf is set and returns the loss; Loss must then have the same kind of label.
+	// LossOf must be set and return the loss. Loss must then be a loss for the same kind of
+	// labels.
 	Loss   objective.Loss
 	LossOf func(f *rows.Facts) (objective.Loss, error)
-	// LossesOf, if set, returns several losses instead. Each loss has its own parameters, and
-	// the parameters of the objective are the concatenation of these. Join returns the
-	// evaluator of the sum of the losses. The model has a margin for each loss.
+	// LossesOf, if set, returns several losses, which are used instead of Loss and LossOf. Each
+	// loss has its own parameters, and the parameters of the objective are their concatenation.
+	// Join returns the evaluator of the sum of the losses, given the evaluator of each loss.
+	// The model has a margin for each loss.
 	LossesOf func(f *rows.Facts) ([]objective.Loss, error)
 	Join     func(parts []optim.Evaluator) optim.Evaluator
 	// GapTol is passed on as optim.Settings.GapTol.
 	GapTol float64
-	// NewtonUpTo is the largest number of features for which Newton's method is the default. It
-	// is the default only if the features are a dense column whose type has the number of
-	// features, and there is no L1 penalty. If NewtonUpTo is 0, package optim chooses the
-	// method.
+	// NewtonUpTo is the largest number of features for which Newton's method is the default.
+	// Newton's method is the default only if the features are a dense column whose type has the
+	// number of features, and if there is no L1 penalty. If NewtonUpTo is 0, package optim
+	// chooses the method.
 	NewtonUpTo int
 	// TableUpTo is the largest number of features for which a training without a penalty
 	// computes a table of standard errors by default. This requires a column whose type has the
@@ -49,20 +51,20 @@ type Training struct {
 	// Start is a model with the same features and margins, from whose coefficients training
 	// starts. If it is nil, training starts from zeros.
 	Start *Model
-	// Fitting adapts the coefficients of Start to a loss that has constants or shifts margins.
-	// It is nil if the coefficients need no change.
+	// Fitting, if not nil, changes c, which has the coefficients of Start. It adapts them to a
+	// loss that has constants or shifts margins.
 	Fitting func(c *objective.Coefficients, loss objective.Loss)
 	// StartClasses are the classes of the model Start; nil if labels are numbers.
 	StartClasses []string
-	// Beside, if not nil, adds another dataset that is computed from the checked rows before
-	// training. Finish reads this dataset by BesideKey.
+	// SideInput, if not nil, adds another dataset to the job. This dataset is computed from the
+	// checked rows before training. Finish reads this dataset by SideInputKey.
 	SideInput    func(b *engine.Builder, t rows.Table) *engine.Dataset
 	SideInputKey comqueue.BroadcastData
-	// Finish returns the estimator's model for the fit. It is called on subtask 0.
+	// Finish returns the estimator's model for the fit f. It is called only on subtask 0.
 	Finish func(f *Fit) (model.Model, error)
 }
 
-// Fit is the result of a training. Finish may modify it.
+// Fit is the result of a training. The function Finish may modify it.
 type Fit struct {
 	Context *comqueue.ComContext
 	Params  Params
@@ -70,7 +72,8 @@ type Fit struct {
 	// Objective is the objective, or the first of several objectives.
 	Objective objective.Linear
 	Result    *optim.Result
-	// Constants are the fitted constants of the losses; see Constants of objective.Shape.
+	// Constants are the values that training found for the constants of the losses; see
+	// objective.Shape.Constants.
 	Constants []float64
 	// Model is complete, except for the fields that an estimator adds.
 	Model *Model
@@ -130,7 +133,7 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 		}),
 	})
 	if t.Params.Penalised() {
-		return made // a penalty keeps coefficients from growing without bound
+		return made // with a penalty, coefficients do not grow without bound
 	}
 	return signature.WarnOfDivergence(t.Op, made, string(optim.Diverging))
 }
@@ -157,7 +160,7 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 	f := &Fit{Context: ctx, Params: t.Params, Facts: facts, Objective: parts[0], Result: optim.ResultOf(ctx)}
 	f.Model = &Model{Dim: facts.Declared, Columns: slices.Clone(facts.Columns), OffsetCol: t.Params.OffsetCol}
 	width := len(f.Result.Parameters) / len(parts)
-	var factors []float64 // penalty factors, by parameter
+	var factors []float64 // the penalty factor of each parameter
 	for k, part := range parts {
 		own, err := part.PenaltyFactors(facts)
 		if err != nil {
@@ -188,8 +191,8 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 	return made.Encode()
 }
 
-// countReads multiplies the numbers of reads that the optimiser counted by the number of parts,
-// because each part reads the rows.
+// countReads multiplies the numbers of reads in f by the number of parts. The optimiser counts
+// a read of all parts as one read, but each part reads the rows.
 func (f *Fit) countReads(parts float64) {
 	f.Result.Reads *= parts
 	for i := range f.Result.Record {
@@ -216,8 +219,8 @@ func (f *Fit) penalty(factors []float64) float64 {
 	return sum
 }
 
-// opening is the objective of a training: one objective.Linear, or the sum of several. Their
-// losses may depend on the facts.
+// opening is the objective of a training: one objective.Linear, or the sum of several of them.
+// Their losses may depend on the facts.
 type opening struct {
 	t      Training
 	linear objective.Linear
@@ -234,7 +237,7 @@ func (o *opening) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 		return optim.Evaluator{}, err
 	}
 	if len(parts) == 1 {
-		return parts[0].Open(ctx) // this evaluator has functions that the result of Join lacks
+		return parts[0].Open(ctx) // the evaluator of a single part has functions that the result of Join does not have
 	}
 	var opened []optim.Evaluator
 	for _, part := range parts {
@@ -247,11 +250,11 @@ func (o *opening) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	return o.t.Join(opened), nil
 }
 
-// bytesPerRow returns the number of bytes that the objectives keep for each row.
+// bytesPerRow returns the number of bytes that the objectives store for each row.
 func (o *opening) bytesPerRow(facts *rows.Facts) (n int64) {
 	parts, err := o.parts(facts)
 	if err != nil {
-		return 0 // Open returns this error
+		return 0 // Open returns the error
 	}
 	for _, part := range parts {
 		n += part.BytesPerRow(facts)
@@ -286,7 +289,8 @@ func (o *opening) parts(facts *rows.Facts) ([]objective.Linear, error) {
 	return parts, nil
 }
 
-// start returns the parameters of the model to start from.
+// start returns the parameters from which training starts. They are computed from the model
+// Start.
 func (o *opening) start(ctx *comqueue.ComContext) ([]float64, error) {
 	facts, err := o.linear.Table.FactsOf(ctx)
 	if err != nil {
@@ -303,8 +307,8 @@ func (o *opening) start(ctx *comqueue.ComContext) ([]float64, error) {
 	return v, nil
 }
 
-// begin converts the coefficients of the model to start from to parameters. Each part takes the
-// next of the model's margins.
+// begin converts the coefficients of the model Start to parameters. The margins of the model
+// are divided equally among the parts, in order.
 func (o *opening) begin(parts []objective.Linear, facts *rows.Facts) ([]float64, error) {
 	m := o.t.Start
 	switch {

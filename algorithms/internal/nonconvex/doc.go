@@ -6,5 +6,5 @@
 //		Op: "fm.Train", Queue: "fm", Params: p.common(),
 //		Open:   func(f *rows.Facts, sparse bool) (nonconvex.Loss, error) { ... },
 //		Finish: func(l nonconvex.Loss, f nonconvex.Fit) model.Model { ... },
-//	}.Add(b, rows)                                 // one row: the encoded model
+//	}.Add(b, rows)                                 // a dataset of one row, the encoded model
 package nonconvex

@@ -6,18 +6,19 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
-// Loss is the loss of a model over rows. Only one goroutine may use a Loss.
+// Loss computes the loss of a model over rows, and its gradient. Only one goroutine may use a
+// Loss.
 type Loss interface {
 	// First returns the randomly drawn parameters from which training starts.
 	First() []float64
 	// Move sets the model's parameters. The Loss may refer to the slice until the next Move.
 	Move(parameters []float64)
-	// Add adds the sum of the weighted losses of the rows list of a block to out[0], and its
-	// gradient to out[1:]. It returns weight plus the weights of these rows. list has at most
-	// Chunk rows.
+	// Add adds the sum of the weighted losses of some rows of the block b to out[0], and the
+	// gradient of this sum to out[1:]. list has the indices of these rows, at most Chunk. Add
+	// returns weight plus the weights of these rows.
 	Add(b *rows.Block, list []int32, weight float64, out []float64) float64
-	// Penalise adds weight times the penalty to out[0], and weight times its gradient to
-	// out[1:].
+	// Penalise adds weight times the penalty to out[0], and weight times the gradient of the
+	// penalty to out[1:].
 	Penalise(weight float64, out []float64)
 }
 
@@ -28,13 +29,14 @@ const Chunk = 64
 //
 // The optimiser starts from zeros, since the initial parameters of the model are drawn only
 // when the numbers of features and classes are known. So the optimiser's parameters are the
-// model's parameters minus the initial ones. A penalty of the optimiser would apply to this
-// difference. Therefore the penalty on the model's parameters is part of the loss of every row.
+// model's parameters minus the initial parameters. A penalty of the optimiser would apply to
+// this difference. Therefore the penalty on the model's parameters is a part of the loss of
+// every row.
 type evaluator struct {
 	loss   Loss
 	first  []float64
 	at     []float64 // the model's parameters
-	list   []int32   // rows of a chunk
+	list   []int32   // indices of the rows of a chunk
 	lo     int
 	blocks []*rows.Block
 }
@@ -44,8 +46,8 @@ func newEvaluator(loss Loss) *evaluator {
 	return &evaluator{loss: loss, first: first, at: make([]float64, len(first)), list: make([]int32, 0, Chunk)}
 }
 
-// Over returns the evaluator with which the optimiser minimises a loss over blocks. blocks[i]
-// is the block of shard lo+i.
+// Over returns the evaluator with which the optimiser minimises a loss over the rows in blocks.
+// blocks[i] is the block of shard lo+i.
 func Over(loss Loss, task signature.Task, f *rows.Facts, lo int, blocks []*rows.Block) optim.Evaluator {
 	e := newEvaluator(loss)
 	e.lo, e.blocks = lo, blocks

@@ -9,7 +9,7 @@ import (
 )
 
 // Params are the parameters that the estimators have in common. Each estimator has its own type
-// Params with fields of these names, and converts it to this type.
+// Params with fields of the same names, and converts its parameters to this type.
 type Params struct {
 	VectorCol                     string
 	FeatureCols                   []string

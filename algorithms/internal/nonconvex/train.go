@@ -20,15 +20,15 @@ type Training struct {
 	Op     string // name of the training in messages, such as "fm.Train"
 	Queue  string // name of the queue
 	Params Params // must be valid
-	// Open returns the loss over rows with the given facts. sparse reports whether the rows are
-	// sparse. The loss is used by one goroutine.
+	// Open returns the loss over rows with the facts f. sparse is set if the rows are sparse.
+	// Only one goroutine uses the loss.
 	Open func(f *rows.Facts, sparse bool) (Loss, error)
-	// Finish returns the model. It is called on subtask 0, after Move was called on l with the
-	// optimiser's result.
+	// Finish returns the model. It is called only on subtask 0, after l.Move was called with
+	// the model's parameters at the end of training.
 	Finish func(l Loss, f Fit) model.Model
 }
 
-// Fit has the results of a training that every model needs.
+// Fit has those results of a training that every kind of model needs.
 type Fit struct {
 	Facts   *rows.Facts
 	Classes signature.Classes // empty for a regression

@@ -105,7 +105,7 @@ func TestSkippedRows(t *testing.T) {
 	trial.Fails(t, func(b *engine.Builder) {
 		engine.Collect(open(b, of(good(func(r *row) { r.X = nil }))(b), c, rows.NumberLabel), "seen")
 	}, "there are no rows to train on", "every row was skipped")
-	// A negative weight is not a missing value, so Skip does not leave it out.
+	// A negative weight is not a missing value, so Skip must not leave the row out.
 	trial.Fails(t, func(b *engine.Builder) {
 		engine.Collect(open(b, of(good(func(r *row) { r.W = p(-2.0) }))(b), c, rows.NumberLabel), "seen")
 	}, "the weight is -2")
@@ -245,7 +245,7 @@ func sparseRecord(t *testing.T, indices []int32) arrow.Record {
 	require.NoError(t, err)
 	view, ok := batch.SparseView(arr)
 	require.True(t, ok)
-	copy(view.Indices, indices) // NewSparseArray would have refused these indices
+	copy(view.Indices, indices) // NewSparseArray would return an error for these indices
 	return array.NewRecord(sparseSchema(t), []arrow.Array{arr}, 1)
 }
 
@@ -255,8 +255,8 @@ func TestAnythingElseIsFine(t *testing.T) {
 	require.Equal(t, "1", fmt.Sprint(f.Rows))
 }
 
-// TestLabelsWithoutAName requires that labels are refused if a model's file cannot hold their
-// names: text that is not UTF-8, and binary.
+// TestLabelsWithoutAName requires that labels are refused if a model's file cannot hold the
+// names of the classes: texts that are not UTF-8, and binary values.
 func TestLabelsWithoutAName(t *testing.T) {
 	type labelled struct {
 		X []float64 `column:"x"`

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Columns of the checked rows.
+// These are the columns of the checked rows.
 const (
 	vectorColumn = "vector"
 	labelColumn  = "label"
@@ -22,13 +22,14 @@ const (
 	censorColumn = "censor"
 )
 
-// Check adds two things to a job: the operator that checks rows and joins those of a shard into
-// one batch, and the queue that computes the facts about all rows. op is the name of the
-// algorithm, such as "logistic.Train"; the queue is named after it. Check returns an error for
-// mistakes in the columns, without op in its text. Mistakes in rows make the run fail.
+// Check adds two things to a job: the operator that checks rows and joins the rows of each
+// shard into one batch, and the queue that computes the facts about all rows. op is the name of
+// the algorithm, such as "logistic.Train"; the queue is named after it. Check returns an error
+// for mistakes in the columns; the text of the error does not contain op. Mistakes in rows make
+// the run fail.
 //
-// The checked rows are held in memory once: the queue of the facts and the training queues
-// share them.
+// Only one copy of the checked rows is held in memory: the queue that computes the facts and
+// the training queues share it.
 func Check(op string, d *engine.Dataset, c Columns, label LabelKind) (Table, error) {
 	if d.Poisoned() {
 		return Table{Rows: d, Facts: d, Label: label}, nil
@@ -103,7 +104,7 @@ func (c Columns) scalars(label LabelKind) []Column {
 	return all
 }
 
-// Dim returns the number of features if the column's type has it, else 0.
+// Dim returns the number of features if the type of the vector column says it, else 0.
 func (t Table) Dim() int { return t.dim }
 
 // Vector returns the name of the vector column, or "" if the features are separate columns.
@@ -114,8 +115,9 @@ func (t Table) Vector() string {
 	return t.vector
 }
 
-// Named returns the checked rows with the user's names for the columns of vectors and weights.
-// It is for algorithms whose messages name the columns of their dataset.
+// Named returns the checked rows with the column of vectors and the column of weights renamed
+// to the user's names. It is meant for algorithms whose messages name the columns of their
+// dataset.
 func (t Table) Named() *engine.Dataset {
 	d := t.Rows
 	rename := func(from, to string) {
@@ -125,7 +127,7 @@ func (t Table) Named() *engine.Dataset {
 	}
 	weight := weightColumn
 	if t.Weighted && t.vector == weightColumn {
-		weight += "+" // frees the name for the vector
+		weight += "+" // makes the name available for the vector column
 		rename(weightColumn, weight)
 	}
 	rename(vectorColumn, t.vector)
@@ -135,8 +137,9 @@ func (t Table) Named() *engine.Dataset {
 	return d
 }
 
-// features returns the name of the vector column and the dataset that has it. If Features are
-// named, this dataset is d with an added vector column that joins them.
+// features returns the name of the vector column and the dataset that has it. If c.Features is
+// set, this dataset is d with an added vector column, in which the columns c.Features are
+// joined.
 func (c Columns) features(d *engine.Dataset, label LabelKind) (string, *engine.Dataset, error) {
 	schema := arrowrows.Arrow(d.Schema())
 	if err := CheckNames(c.Vector, c.Features, c.scalars(label)...); err != nil {
@@ -195,8 +198,8 @@ func withoutNulls(d *engine.Dataset, columns []string) *engine.Dataset {
 	})
 }
 
-// componentNames returns the names in messages of the components of a vector that joins the
-// given columns.
+// componentNames returns the names that messages use for the components of a vector in which
+// the given columns are joined.
 func componentNames(schema *arrow.Schema, columns []string) []string {
 	var names []string
 	for _, name := range columns {

@@ -22,7 +22,7 @@ type Checker struct {
 	Columns []Column
 	// Skip leaves out rows with a value that is null, NaN or infinite.
 	Skip bool
-	// Advice is what the error about such a row advises if Skip is false.
+	// Advice is the advice in the error about a row with such a value, if Skip is false.
 	Advice string
 	// Components[i] is the name of component i of the vector in messages. It may have fewer
 	// elements than the vector has components.
@@ -34,7 +34,7 @@ type Checker struct {
 	// then, and are not counted again.
 	Again bool
 	// Lacking[i] is the number of rows of the batch that are left out because of column i. A
-	// row with unusable values in several columns counts for the first of these columns.
+	// row with unusable values in several columns is counted for the first of these columns.
 	// Lacking is nil if no row is left out.
 	Lacking []int64
 	// Kept are the indices of the rows of the batch that Rows kept. It is nil if Rows kept all.
@@ -43,8 +43,8 @@ type Checker struct {
 	schema  *arrow.Schema
 	first   int // number of rows of the shard before the batch
 	n       int
-	skip    []bool // skip[i] reports whether row i is left out; nil while no row is
-	row     int    // the first row that is refused; −1 while no row is
+	skip    []bool // skip[i] is set if row i is left out; nil while no row is left out
+	row     int    // the first row that is refused; −1 while no row is refused
 	problem string
 	cure    engine.Cure
 	keep    []int32 // the memory of Kept, for reuse
@@ -110,7 +110,8 @@ func (k *Checker) Begin(first, n int) {
 	k.first, k.n, k.skip, k.row, k.Lacking, k.Kept = first, n, nil, -1, nil, nil
 }
 
-// Err returns the error about the first row of the batch that is refused, or nil if no row is.
+// Err returns the error about the first row of the batch that is refused, or nil if no row is
+// refused.
 func (k *Checker) Err() error {
 	if k.row < 0 {
 		return nil
@@ -122,23 +123,25 @@ func (k *Checker) Err() error {
 	return e
 }
 
-// LeftOut reports for each row of the batch whether it is left out. It returns nil if no row
-// is.
+// LeftOut reports for each row of the batch whether it is left out. It returns nil if no row is
+// left out.
 func (k *Checker) LeftOut() []bool { return k.skip }
 
-// Done reports whether row need not be checked, because it or an earlier row of the batch was
+// Done reports whether row need not be checked, because row or an earlier row of the batch was
 // refused.
 func (k *Checker) Done(row int) bool { return k.row >= 0 && row >= k.row }
 
-// Refuse refuses a row of the batch because of a mistake for which Skip does not leave it out.
+// Refuse refuses a row of the batch because of a mistake. It refuses the row even if Skip is
+// set.
 func (k *Checker) Refuse(row int, format string, args ...any) {
 	if !k.Done(row) {
 		k.row, k.problem, k.cure = row, fmt.Sprintf(format, args...), engine.NoCure
 	}
 }
 
-// lack records that a row has no usable value in a column. problem returns the message about
-// this value.
+// lack records that a row has no usable value in a column: the row is left out if Skip is set
+// and the column is not Required; otherwise it is refused. problem returns the message about
+// the value.
 func (k *Checker) lack(row, column int, problem func() string) {
 	switch c := &k.Columns[column]; {
 	case c.Required:
@@ -170,7 +173,7 @@ func (k *Checker) Check(at int, column, made arrow.Array) {
 	}
 }
 
-// null records a null of a row, unless the column allows missing values.
+// null records that a value of a row is null, unless the column allows missing values.
 func (k *Checker) null(at int, c *Column, row int) {
 	if !c.Missing {
 		k.lack(row, at, func() string { return c.says("is null") })
@@ -208,7 +211,7 @@ func (k *Checker) number(at int, c *Column, row int, v float64) {
 	}
 }
 
-// values checks a column whose values are not taken as numbers.
+// values checks a column whose values are not used as numbers.
 func (k *Checker) values(at int, c *Column, column arrow.Array) {
 	nulls, floats := column.NullN() > 0, isFloat(column.DataType())
 	text, _ := column.(*array.String)
@@ -286,9 +289,9 @@ func (k *Checker) indices(c *Column, column arrow.Array) {
 	}
 }
 
-// badIndices returns what is wrong with the indices of a sparse row, or "" if nothing is.
-// values is the number of values of the row. size is the declared size, or 0 if none is
-// declared.
+// badIndices returns a description of the first error in the indices of a sparse row, or "" if
+// there is no error. values is the number of values of the row. size is the declared size, or 0
+// if no size is declared.
 func badIndices(indices []int32, values, size int) string {
 	if len(indices) != values {
 		return fmt.Sprintf("there are %d indices and %d values", len(indices), values)

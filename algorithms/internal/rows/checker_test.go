@@ -42,7 +42,7 @@ func TestWhatColumnsMustBe(t *testing.T) {
 	whole := rows.Range{Least: 1, Most: 3, Whole: true, Want: "want 1, 2 or 3"}
 	for _, c := range []struct {
 		column rows.Column
-		want   string // part of the error about the first row that is refused; empty if no row is
+		want   string // a part of the error about the first row that is refused; empty if no row is refused
 		cure   engine.Cure
 	}{
 		{rows.Column{Name: "x", Range: rows.Finite}, `row 11 of the shard: column "x" is -Inf; leave it`, engine.LeaveOut},
@@ -61,7 +61,7 @@ func TestWhatColumnsMustBe(t *testing.T) {
 	} {
 		err := checked(t, rows.Checker{Columns: []rows.Column{c.column}, Advice: "leave it"}, rec).Err()
 		if c.want == "" {
-			require.NoError(t, err, "%v", c.column)
+			require.NoError(t, err, "the column must be accepted: %v", c.column)
 			continue
 		}
 		require.ErrorContains(t, err, c.want)

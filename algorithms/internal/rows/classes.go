@@ -17,17 +17,18 @@ import (
 const MaxClasses = 100_000
 
 // Dictionary holds the distinct values of a column, such as the classes, in ascending order of
-// their keys. The order of the keys' bytes is the order of the values. Texts, Weight and Count
-// are nil if they are not needed.
+// their keys. The order of the keys' bytes is the order of the values. Weight and Count are nil
+// if they are not needed.
 type Dictionary struct {
 	Keys   []string
-	Texts  []string  // the values as messages and models write them; nil also if equal to Keys
+	Texts  []string  // the values as messages and models write them; nil if they are not needed or equal to Keys
 	Weight []float64 // total weight of the rows that have the value
 	Count  []int64   // number of rows of positive weight that have the value
 }
 
-// Merge returns the dictionary of the values of d and o, and modifies neither. It keeps only
-// the first limit+1 values, which are enough to see that there are more than limit.
+// Merge returns the dictionary of the values of d and o, and modifies neither of the two. It
+// keeps only the first limit+1 values, which suffice to detect that there are more than limit
+// values.
 func (d Dictionary) Merge(o Dictionary, limit int) Dictionary {
 	if len(d.Keys) == 0 {
 		return o
@@ -71,7 +72,7 @@ func (d Dictionary) Merge(o Dictionary, limit int) Dictionary {
 	return all
 }
 
-// Number returns the index of the value with the given key, or −1 if there is none.
+// Number returns the index of the value with the given key, or −1 if there is no such value.
 func (d Dictionary) Number(key string) int {
 	i := sort.SearchStrings(d.Keys, key)
 	if i < len(d.Keys) && d.Keys[i] == key {
@@ -117,7 +118,7 @@ func KeyOf(code uint64) string {
 	return string(b[:])
 }
 
-// ClassText returns value i of a column as messages and models write it if it is a class.
+// ClassText returns value i of a column of classes, as messages and models write the class.
 func ClassText(column arrow.Array, i int) string {
 	text := batch.FormatValue(column, i)
 	if text == "-0" && isFloat(column.DataType()) {
@@ -148,7 +149,7 @@ func classesOf(column arrow.Array, weight []float64) (Dictionary, error) {
 			at, ok := seen[key]
 			if !ok {
 				at = len(all)
-				seen[key] = at // key may stay a view of the column's memory, which outlives the map
+				seen[key] = at // key may be a view of the column's memory, because the map is used no longer than the column
 				all, keys = append(all, class{first: row}), append(keys, key)
 			}
 			if len(all) > MaxClasses {
@@ -195,8 +196,8 @@ func classesOf(column arrow.Array, weight []float64) (Dictionary, error) {
 	return set, nil
 }
 
-// numbers returns the class number of each row. If column holds exactly these numbers as
-// float64, the result is a view of column.
+// numbers returns the class number of each row. If the labels in column are exactly these
+// numbers as float64, the result is a view of column.
 func (d Dictionary) numbers(column arrow.Array) (labels []float64, err error) {
 	unknown := -1
 	if isText(column) {
@@ -225,7 +226,8 @@ func (d Dictionary) areNumbers() bool {
 	return true
 }
 
-// codes returns the codes of the classes, which must not be text, in the order of the classes.
+// codes returns the codes of the classes, in the order of the classes. The classes must not be
+// text.
 func (d Dictionary) codes() *codes {
 	known := new(codes)
 	for _, key := range d.Keys {
@@ -235,7 +237,7 @@ func (d Dictionary) codes() *codes {
 }
 
 // numbersOfText writes the class number of each row of a text column to labels. It returns the
-// first row whose value is none of the classes, or -1 if there is no such row.
+// index of the first row whose value is not one of the classes, or -1 if there is no such row.
 func (d Dictionary) numbersOfText(column arrow.Array, labels []float64) int {
 	at := -1
 	for i := range labels {

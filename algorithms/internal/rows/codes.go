@@ -12,12 +12,12 @@ import (
 // codeRows is the number of rows whose codes are computed at a time.
 const codeRows = 256
 
-// signBit is flipped in signed integers, so that their order is the order of their bits as
-// unsigned integers.
+// signBit is flipped in signed integers. The results, compared as unsigned integers, have the
+// order of the signed integers.
 const signBit = 1 << 63
 
 // ClassCodes sets to[i] to a code of the label in row lo+i of column, for all i < len(to).
-// Equal labels have equal codes, and codes are in the order of the labels. The column may have
+// Equal labels have equal codes, and a larger label has a larger code. The column may have
 // numbers, bools, dates or times, but not text.
 func ClassCodes(column arrow.Array, lo int, to []uint64) {
 	switch arr := column.(type) {
@@ -99,8 +99,8 @@ func (c *codes) add(code uint64) int {
 	return len(c.all) - 1
 }
 
-// find returns the number of a code, or -1 if the code has none. The search among few codes has
-// no branch that depends on the code: labels of neighbouring rows often differ, and a
+// find returns the number of a code, or -1 if the code has no number. The search among few
+// codes has no branch that depends on the code: labels of neighbouring rows often differ, and a
 // mispredicted branch costs more than a few comparisons.
 func (c *codes) find(code uint64) int {
 	if c.at != nil {
@@ -117,14 +117,15 @@ func (c *codes) find(code uint64) int {
 	at := -1
 	for i, known := range c.all {
 		apart := code ^ known
-		same := int((apart|-apart)>>63) - 1 // all bits if the codes are equal, else none
+		same := int((apart|-apart)>>63) - 1 // all bits are set if the codes are equal; otherwise no bit is set
 		at = at&^same | i&same
 	}
 	return at
 }
 
-// count returns in counts[n] how many elements of the slice some are the code with number n. ok
-// is false if there are more than fewCodes codes, or if an element of the slice has no number.
+// count counts codes in the slice some: counts[n] is the number of elements that equal the code
+// with number n. ok is false if c has more than fewCodes codes, or if an element of the slice
+// has no number.
 func (c *codes) count(some []uint64) (counts [fewCodes]int, ok bool) {
 	if c.at != nil {
 		return counts, false
@@ -143,8 +144,8 @@ func (c *codes) count(some []uint64) (counts [fewCodes]int, ok bool) {
 	return counts, found == len(some)
 }
 
-// numbers sets to[i] to the number of the code some[i]. It returns the index of the first code
-// without a number, or -1 if all codes have one.
+// numbers sets to[i] to the number of the code some[i]. It returns the index of the first
+// element of some without a number, or -1 if all elements have a number.
 func (c *codes) numbers(some []uint64, to []float64) int {
 	if c.at == nil && len(c.all) == 2 {
 		return c.numbersOfTwo(some, to)
@@ -182,8 +183,8 @@ func (c *codes) numbersOfTwo(some []uint64, to []float64) int {
 	return slices.IndexFunc(some, func(code uint64) bool { return code != first && code != second })
 }
 
-// unknown returns the index of the first float whose code has no number, or -1 if all codes
-// have one.
+// unknown returns the index of the first element of values whose code has no number, or -1 if
+// all codes have a number.
 func (c *codes) unknown(values []float64) int {
 	var room [codeRows]uint64
 	for lo := 0; lo < len(values); lo += codeRows {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCodes requires that codes keep the numbers that they were assigned, with and without a
-// map, and that other codes have no number.
+// TestCodes requires that codes keep the numbers that were assigned to them, with and without a
+// map, and that codes that were not added have no number.
 func TestCodes(t *testing.T) {
 	all := []uint64{1 << 63, 0, math.MaxUint64, 7, 1, 1<<63 + 1, 1<<63 - 1, 6, 5, 1 << 32, 1<<32 - 1, 9}
 	var c codes

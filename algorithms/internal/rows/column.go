@@ -16,7 +16,7 @@ import (
 type Use int
 
 const (
-	Number Use = iota // numbers; bools count as 0 and 1
+	Number Use = iota // numbers; bools are used as 0 and 1
 	Class             // classes, whose names are numbers, text, bools, dates or times
 	Scalar            // values that are only compared for equality: all types but vectors
 	Vector
@@ -27,16 +27,16 @@ const (
 type Column struct {
 	Name string
 	Use  Use
-	// Role is the noun for the value in messages about a row, such as "weight". If it is empty,
-	// these messages name the column alone.
+	// Role is the noun for the value in messages about a row, such as "weight". If Role is
+	// empty, these messages name only the column.
 	Role string
-	// Option is the first word of messages about the column as a whole. If it is empty, they
-	// begin with Role.
+	// Option is the first word of messages about the column as a whole. If Option is empty,
+	// these messages begin with Role.
 	Option string
 	// Help is the last part of the message about a column of a wrong type.
 	Help string
-	// Range is the range of numbers. For vectors, Range only decides whether components may be
-	// infinite or NaN: they may if the range contains infinities.
+	// Range is the range of allowed numbers. For vectors, Range only decides whether components
+	// may be infinite or NaN: both are allowed if the range contains infinities.
 	Range
 	// Missing allows nulls and NaN.
 	Missing bool
@@ -56,7 +56,7 @@ type Range struct {
 	Want        string // the part of messages that says which numbers are in the range
 }
 
-// Ranges of numbers.
+// These are the ranges of numbers that columns may allow.
 var (
 	Finite  = Range{Least: -math.MaxFloat64, Most: math.MaxFloat64}
 	Any     = Range{Least: math.Inf(-1), Most: math.Inf(1)}
@@ -144,11 +144,11 @@ type Layout int
 const (
 	SeparateColumns Layout = iota // each feature in its own column
 	DenseRows                     // vector[d]
-	RaggedRows                    // vector: all of one length, which is known only from the data
+	RaggedRows                    // vector: all vectors have the same length, which is known only from the data
 	SparseRows                    // sparse, sparse[d]
 )
 
-// LayoutOf returns the layout of a vector column.
+// LayoutOf returns the layout of a vector column of type dt.
 func LayoutOf(dt arrow.DataType) Layout {
 	switch dt.(type) {
 	case *arrow.FixedSizeListType:
@@ -160,8 +160,8 @@ func LayoutOf(dt arrow.DataType) Layout {
 }
 
 // CheckNames returns an error if the names of columns contradict each other: features must be
-// either one vector column or several columns, and no column may have two roles. A column among
-// others without a name is not used.
+// either one vector column or several columns, and no column may have two roles. An element of
+// others without a name is a column that is not used.
 func CheckNames(vector string, features []string, others ...Column) error {
 	if vector != "" && len(features) > 0 {
 		return fmt.Errorf("both a vector column, %q, and feature columns are named: name one or the others", vector)
@@ -188,7 +188,8 @@ func CheckNames(vector string, features []string, others ...Column) error {
 	return errors.Join(errs...)
 }
 
-// OnlyVector returns the name of the only vector column.
+// OnlyVector returns the name of the only vector column of a schema, or an error if there is
+// not exactly one.
 func OnlyVector(schema *arrow.Schema) (string, error) {
 	var found []string
 	for _, f := range schema.Fields() {

@@ -5,12 +5,12 @@ import (
 	"sort"
 )
 
-// Occurring is a set of declared features: those that occur in the data. The zero value is the
+// Occurring is the set of those declared features that occur in the data. The zero value is the
 // set of all features.
 type Occurring struct {
 	// Feature j occurs if bit j&63 of word j>>6 is set. Its number is then before[j>>6] plus
-	// the number of set bits below bit j&63 in that word. The two slices take about declared/5
-	// bytes; a table of numbers would take 4·declared.
+	// the number of set bits below bit j&63 in that word. For n declared features, the two
+	// slices take about n/5 bytes; a table of numbers would take 4·n bytes.
 	word   []uint64
 	before []int32
 }
@@ -23,7 +23,8 @@ func NewOccurring(features []int32, declared int) Occurring {
 	return o
 }
 
-// set adds features, which may repeat, and returns the new size of the set.
+// set adds features to the set and returns the new size of the set. A feature may be given
+// several times.
 func (o *Occurring) set(features []int32) (n int32) {
 	for _, j := range features {
 		o.word[j>>6] |= 1 << (j & 63)
@@ -52,8 +53,8 @@ func (o *Occurring) number(j int32) int32 {
 	return o.before[j>>6] + int32(bits.OnesCount64(o.word[j>>6]&(1<<(j&63)-1)))
 }
 
-// columnSpace maps declared features to the columns that training runs over. If only declared
-// is set, it maps each feature to itself.
+// columnSpace maps declared features to the columns that training uses. If only the field
+// declared is set, it maps each feature to itself.
 type columnSpace struct {
 	declared int
 	columns  []int32
@@ -67,8 +68,8 @@ func newColumnSpace(columns []int32, declared int) columnSpace {
 // identity reports whether every feature is mapped to itself.
 func (s *columnSpace) identity() bool { return s.word == nil }
 
-// declaredRange returns a range [lo, hi) of declared features that contains the columns [first,
-// last) and no other column. first may equal last.
+// declaredRange returns a range [lo, hi) of declared features. The features of this range that
+// occur are exactly the columns [first, last). first may equal last.
 func (s *columnSpace) declaredRange(first, last int) (lo, hi int32) {
 	if s.word == nil {
 		return int32(first), int32(last)

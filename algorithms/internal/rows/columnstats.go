@@ -49,8 +49,8 @@ func sumColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return nil
 }
 
-// means divides the sums of the window by the total weight. For most sparse columns it computes
-// the standard deviations from the sums too.
+// means divides the sums of the window by the total weight. For sparse columns it also computes
+// the standard deviations from the sums, except for columns that need a second pass.
 func means(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	sums := columnSums.Get(ctx)
@@ -66,8 +66,8 @@ func means(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// leastSize is the least absolute value whose square is a normal float64. If all absolute
-// values of a column are smaller, its standard deviation is inaccurate or underflows to 0.
+// leastSize is the smallest number whose square is a normal float64. If all absolute values of
+// a column are smaller, its standard deviation is inaccurate or underflows to 0.
 const leastSize = 0x1p-511
 
 // named returns the user's name for the column with index at in the window.
@@ -82,7 +82,8 @@ func (s *survey) named(at int) string {
 	return fmt.Sprintf("column %q: component %d", s.table.vector, j)
 }
 
-// overflow returns the error for a column of the window whose statistics exceed float64.
+// overflow returns the error for the column with index at in the window, whose statistics
+// exceed float64.
 func (s *survey) overflow(at int) error {
 	name := s.named(at)
 	if s.facts.Weight > manyWeights*float64(s.facts.Rows) {
@@ -92,7 +93,8 @@ func (s *survey) overflow(at int) error {
 }
 
 // spreadColumns adds Σ weight·(x−mean) of each column of the window to the first half of out,
-// and Σ weight·(x−mean)² of each to the second half. It updates the extremes of the columns.
+// and Σ weight·(x−mean)² of each column to the second half. It updates the extremes of the
+// columns.
 func spreadColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := surveyor.Get(ctx)
 	b := *s.blocks.at(shard)
@@ -134,10 +136,10 @@ func spreadRow(row, mean []float64, weight float64, rest, squares, high, low []f
 	}
 }
 
-// extremes writes to out the largest value of each column, and then the negative of the
-// smallest value of each. The extremes were taken over all shards of the subtask together,
-// since a maximum does not depend on the order. So extremes writes them for the first range of
-// shards for which it is called, and nothing for later ranges.
+// extremes writes to out the largest value of each column, followed by the negative of the
+// smallest value of each column. These are the extremes over all shards of the subtask, since a
+// maximum does not depend on the order. So extremes writes them in the first call, for the
+// first range of shards, and writes nothing in later calls.
 func extremes(ctx *comqueue.ComContext, _ sharding.Range, out []float64) (bool, error) {
 	s := surveyor.Get(ctx)
 	if s.handedOver {
@@ -153,7 +155,7 @@ func extremes(ctx *comqueue.ComContext, _ sharding.Range, out []float64) (bool, 
 // extremesOfShard is never called, since extremes handles every range of shards.
 func extremesOfShard(*comqueue.ComContext, int, []float64) error { return nil }
 
-// note computes the statistics of the window and begins the next window.
+// note stores the statistics of the window in the facts and begins the next window.
 func note(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	spread, extreme := columnSpread.Get(ctx), columnRange.Get(ctx)
@@ -188,13 +190,13 @@ func note(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// A column counts as constant if its standard deviation is at most constantSpread times its
-// largest absolute value: its values then differ by rounding alone.
+// A column is treated as constant if its standard deviation is at most constantSpread times its
+// largest absolute value: its values then differ only by rounding errors.
 const constantSpread = 0x1p-49
 
 // statistics returns the mean, the standard deviation and the largest absolute value of column
-// j of the window. rest and squares are the sums of spreadColumns over all rows; high and low
-// are the extremes.
+// j of the window. rest and squares are the sums that spreadColumns computes for the column,
+// over all rows; high and low are the extremes of the column.
 func (s *survey) statistics(j int, rest, squares, high, low float64) (mean, std, top float64) {
 	if high < low { // no row has a weight
 		return 0, 0, 0

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// NumberAt returns value i of a column of numbers or bools as float64. It returns NaN for other
-// columns.
+// NumberAt returns value i of a column of numbers or bools as float64. It returns NaN for
+// columns of other types.
 func NumberAt(column arrow.Array, i int) float64 {
 	switch arr := column.(type) {
 	case *array.Float64:
@@ -44,9 +44,9 @@ func NumberAt(column arrow.Array, i int) float64 {
 	return math.NaN()
 }
 
-// converted returns column converted to the type that the parameter to has: numbers to float64,
-// or dense vectors to vectors with the components of that type. If to is nil, the type does not
-// change. The caller owns the result.
+// converted returns column, converted for the type to. Numbers become float64, and dense
+// vectors become vectors with the component type of to. If to is nil, the type does not change.
+// The caller owns the result.
 func converted(mem memory.Allocator, column arrow.Array, to arrow.DataType) arrow.Array {
 	switch {
 	case to != nil && batch.IsVector(to):
@@ -59,7 +59,7 @@ func converted(mem memory.Allocator, column arrow.Array, to arrow.DataType) arro
 	defer b.Release()
 	b.Reserve(column.Len())
 	for i := range column.Len() {
-		v := 0.0 // for a null, whose row is refused or left out
+		v := 0.0 // the value for a null, whose row is refused or left out
 		if !column.IsNull(i) {
 			v = NumberAt(column, i)
 		}
@@ -68,7 +68,7 @@ func converted(mem memory.Allocator, column arrow.Array, to arrow.DataType) arro
 	return b.NewArray()
 }
 
-// components returns the type of the components of dense vectors, or nil for another type.
+// components returns the type of the components if vector is a type of dense vectors, else nil.
 func components(vector arrow.DataType) arrow.DataType {
 	switch t := vector.(type) {
 	case *arrow.FixedSizeListType:
@@ -79,8 +79,8 @@ func components(vector arrow.DataType) arrow.DataType {
 	return nil
 }
 
-// VectorsOf returns dt with the given type of components, float64 or float32, if dt is a type
-// of dense vectors. It returns other types unchanged.
+// VectorsOf returns the type of dense vectors like dt, but with the given type of components,
+// float64 or float32. If dt is not a type of dense vectors, VectorsOf returns dt.
 func VectorsOf(dt, components arrow.DataType) arrow.DataType {
 	switch t := dt.(type) {
 	case *arrow.FixedSizeListType:
@@ -94,17 +94,17 @@ func VectorsOf(dt, components arrow.DataType) arrow.DataType {
 	return dt
 }
 
-// WithComponents returns dense vectors with their components converted to the type that the
-// parameter to has. It returns other vectors unchanged. The caller owns the result. If no
-// conversion is needed, the result shares the memory of vectors.
+// WithComponents returns a column of dense vectors with their components converted to the
+// component type of to. It returns columns of other types unchanged. The caller owns the
+// result. If no conversion is needed, the result shares the memory of vectors.
 func WithComponents(mem memory.Allocator, vectors arrow.Array, to arrow.DataType) arrow.Array {
 	if own := components(vectors.DataType()); own == nil || own.ID() == to.ID() {
 		vectors.Retain()
 		return vectors
 	}
 	// A slice of a larger column refers to all values of that column. Only the values of the
-	// slice are converted, unless the slice has nulls: its null bitmap starts at the larger
-	// column's first row, so the values must do so too.
+	// slice are converted, unless the slice has nulls: its null bitmap starts at the first row
+	// of the larger column, so the values must also start there.
 	d, list := vectors.Data(), vectors.(array.ListLike)
 	buffers, offset, lo, hi := d.Buffers(), d.Offset(), 0, list.ListValues().Len()
 	if n := d.Len(); n > 0 && d.NullN() == 0 {

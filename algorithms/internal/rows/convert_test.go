@@ -13,7 +13,8 @@ import (
 )
 
 // TestVectorsInAnotherPrecision converts whole columns and slices of columns to float32 and
-// float64. The rows must not change, and of a slice only its own values may be converted.
+// float64. The rows must not change, and for a slice only the values of the slice may be
+// converted.
 func TestVectorsInAnotherPrecision(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "v vector[2]", "w vector32[2] null", "l vector null", "m vector32", "s sparse"), `[

@@ -26,8 +26,8 @@ func column(t trial.Table, j int) []float64 {
 	return x
 }
 
-// populationStd returns the standard deviation from gonum's mean, with the total weight as the
-// divisor.
+// populationStd returns the standard deviation around the mean that gonum computes, with the
+// total weight as the divisor.
 func populationStd(x, w []float64) float64 {
 	mean := stat.Mean(x, w)
 	var sum, total float64
@@ -61,7 +61,7 @@ func TestFactsAreThoseOfGonum(t *testing.T) {
 				if i%3 > 0 {
 					row[3] = 0
 				}
-				row[5] = 0 // occurs nowhere
+				row[5] = 0 // the feature occurs in no row
 				table.Label = append(table.Label, 1e9+row[0])
 				table.Weight = append(table.Weight, math.Abs(row[4]))
 			}
@@ -106,11 +106,11 @@ type wideRow struct {
 	V batch.SparseVector `column:"v,size=20000000"`
 }
 
-// valueOf returns the value that a column has in each wideRow in which it occurs.
+// valueOf returns the value of a column. It is the same in every wideRow that has the column.
 func valueOf(column int32) float64 { return 1 + float64(column%97) }
 
-// wide returns row i. Its eight features are multiples of 6,661, so that few different features
-// occur.
+// wide returns row i. The indices of its eight features are multiples of 6,661, so that few
+// different features occur.
 func wide(r sharding.Random, i int64) wideRow {
 	row := wideRow{Y: float64(i % 3)}
 	at := int32(0)
@@ -154,7 +154,8 @@ func TestWideRowsRunOverTheColumnsThatOccur(t *testing.T) {
 func square(v float64) float64 { return v * v }
 
 func TestManyWindowsOfColumns(t *testing.T) {
-	// There are 150,000 features, all of which occur, so statistics take two windows.
+	// There are 150,000 features, all of which occur, so the statistics are computed in two
+	// windows.
 	const features = 150_000
 	type dense struct{ X []float64 }
 	type sparse struct {

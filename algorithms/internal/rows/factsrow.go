@@ -15,7 +15,8 @@ import (
 // features are in vectors, whose memory the subtasks of a process share.
 type factsRow struct {
 	Facts []byte `column:"facts"` // a factsFile as JSON
-	// Mean has the columns that training runs over as indices, and their means as values.
+	// Mean has the columns that training uses as indices, and the means of these columns as
+	// values.
 	Mean   batch.SparseVector `column:"mean"`
 	Std    []float64          `column:"std"`
 	MaxAbs []float64          `column:"max_abs"`
@@ -40,7 +41,7 @@ type factsFile struct {
 }
 
 // found is the row that the queue outputs. It is an object of shard 0, which subtask 0 always
-// owns, so that it can move to the process that closes the queue if another process ran the
+// owns. So the row is sent to the process that closes the queue if another process ran the
 // queue.
 var found = shared.PerShard("facts", shared.Msgpack[factsRow]())
 
@@ -49,7 +50,8 @@ func outputFacts(ctx *comqueue.ComContext) ([]factsRow, error) {
 	return []factsRow{found.Get(ctx, 0)}, nil
 }
 
-// keep stores the facts as the row that the queue outputs. It does so on subtask 0 only.
+// keep stores the facts on subtask 0, as the row that the queue outputs. It does nothing on
+// other subtasks.
 func (f *Facts) keep(ctx *comqueue.ComContext) error {
 	if ctx.TaskID() != 0 {
 		return nil

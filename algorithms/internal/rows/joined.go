@@ -11,9 +11,10 @@ import (
 )
 
 // Joined returns an operator that applies check to each batch of a shard and emits the results
-// as one batch, or nothing if there are no rows. Queues that read this batch share it without a
-// copy. first is the number of rows of the shard before the batch that check is given. The
-// caller of check owns its result. Each subtask needs its own operator.
+// as one batch, or nothing if there are no rows. Queues that read this batch share it without
+// copying it. The argument rows of check is a batch, and first is the number of rows of the
+// shard before that batch. The caller of check owns its result. Each subtask needs its own
+// operator.
 func Joined(check func(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error)) engine.Operator {
 	return &joiner{check: check}
 }

@@ -1,10 +1,10 @@
 package rows
 
-// Moments are the total weight of some numbers, their weighted mean and the weighted sum of
-// their squared deviations from the mean.
+// Moments has the total weight of a list of numbers, their weighted mean, and the weighted sum
+// of their squared deviations from the mean.
 type Moments struct{ Weight, Mean, Squares float64 }
 
-// Merge returns the moments of the union of the numbers of m and o (Chan, Golub and LeVeque,
+// Merge returns the moments of the numbers of m and o together (Chan, Golub and LeVeque,
 // Algorithms for computing the sample variance, The American Statistician 37, 1983).
 func (m Moments) Merge(o Moments) Moments {
 	total := m.Weight + o.Weight
@@ -19,8 +19,8 @@ func (m Moments) Merge(o Moments) Moments {
 	}
 }
 
-// MomentsOf returns the moments of the numbers x. If weight is nil, all weights are 1. The
-// squares are summed by the corrected two-pass algorithm.
+// MomentsOf returns the moments of the numbers x. If weight is nil, all weights are 1. Squares
+// is computed by the corrected two-pass algorithm.
 func MomentsOf(x, weight []float64) Moments {
 	var m Moments
 	at := func(i int) float64 {

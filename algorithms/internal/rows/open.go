@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Objects of training queues.
+// These are the keys of the objects of training queues.
 var (
 	factsRows    = comqueue.BroadcastRows("facts")
 	decodedFacts = shared.Scratch[*Facts]("decoded facts")
@@ -24,25 +24,26 @@ func (t Table) Init(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
 	return q.InitWithPartitionedData(checkedRows.WithState(t.state), t.Rows).InitWithBroadcastData(factsRows, t.Facts)
 }
 
-// state returns how many bytes Open and training keep on the heap for the rows of a shard.
+// state returns the number of bytes that Open and training keep on the heap for the rows of a
+// shard.
 func (t Table) state(ctx *comqueue.ComContext, rows *comqueue.Frame) int64 {
 	each := int64(0)
 	if t.Sparse {
-		each += 8 // its offset in Block.Sparse.RowPtr
+		each += 8 // the row's offset in Block.Sparse.RowPtr
 	}
 	if t.Label == ClassLabel && !rows.OnDisk() {
-		each += 8 // its class number in Block.Label
+		each += 8 // the row's class number in Block.Label
 	}
 	if t.State != nil {
-		if f, err := t.FactsOf(ctx); err == nil { // otherwise Open fails
+		if f, err := t.FactsOf(ctx); err == nil { // if there is an error, Open returns it
 			each += t.State(f)
 		}
 	}
 	return each * int64(rows.Rows())
 }
 
-// FactsOf returns the facts, inside a queue that was passed to Init. They belong to the queue
-// and must not be modified. The caller copies what it needs after the queue ends.
+// FactsOf returns the facts in a queue that was passed to Init. The queue owns the facts, and
+// they must not be modified. The caller must copy what it needs after the end of the queue.
 func (t Table) FactsOf(ctx *comqueue.ComContext) (*Facts, error) {
 	if f, ok := decodedFacts.Lookup(ctx); ok {
 		return f, nil
@@ -70,17 +71,17 @@ func (d *Data) Block(shard int) *Block {
 	return &Block{D: d.Facts.Dim()}
 }
 
-// Open returns the rows of the subtask as views of the queue's data. Three things are not
-// views: the row offsets of sparse rows; the column indices of sparse rows if Facts.Columns is
-// not nil, since they become indices into Facts.Columns; and labels of classes, which become
-// class numbers, unless the labels are already these numbers as float64.
+// Open returns the rows of the subtask as views of the queue's data. Three things are copied
+// instead: the row offsets of sparse rows; the column indices of sparse rows if Facts.Columns
+// is not nil, since they are replaced by indices into Facts.Columns; and labels of classes,
+// which are replaced by class numbers, unless the labels are already these numbers as float64.
 func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) { return t.open(ctx, false) }
 
-// OpenNarrow does what Open does, for training that keeps values for each column of a block. If
-// the sparse rows of the shards have, on average, few of the columns that training runs over,
-// each block numbers only the columns of its own rows and lists them in Block.Columns. Training
-// then keeps values for these columns alone. The caller takes rows out of a block with Cut,
-// which checks the column indices.
+// OpenNarrow does what Open does, for training that stores values for each column of a block.
+// If the sparse rows of the shards have, on average, few of the columns that training uses,
+// each block numbers only the columns that occur in its own rows, and lists them in
+// Block.Columns. Training then stores values only for these columns. The caller takes rows out
+// of a block with Cut, which checks the column indices.
 func (t Table) OpenNarrow(ctx *comqueue.ComContext) (*Data, error) { return t.open(ctx, true) }
 
 func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
@@ -133,8 +134,8 @@ func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
 }
 
 const (
-	// Blocks number the columns of their own rows if there are at least narrowFrom columns, and
-	// more columns than narrowBy times the average number of entries of a shard.
+	// Blocks number only the columns of their own rows if there are at least narrowFrom
+	// columns, and more columns than narrowBy times the average number of entries of a shard.
 	narrowFrom = 1 << 12
 	narrowBy   = 2
 )
@@ -164,7 +165,7 @@ func (o *Occurring) renumber(col []int32) []int32 {
 }
 
 // classNumbers sets the labels of a block to the class numbers of its rows. If the rows are on
-// disk, so are the labels.
+// disk, the labels are stored on disk too.
 func (t Table) classNumbers(ctx *comqueue.ComContext, frame *comqueue.Frame, facts *Facts, b *Block) error {
 	i, err := batch.FindColumn(arrowrows.Record(frame.Batch()).Schema(), labelColumn)
 	if err != nil {
@@ -186,8 +187,8 @@ func (t Table) classNumbers(ctx *comqueue.ComContext, frame *comqueue.Frame, fac
 }
 
 // renumber replaces the columns of the sparse rows by their numbers in space. If own is not
-// nil, it then replaces these by numbers among the columns of the block. The result is in new
-// memory.
+// nil, it then replaces these numbers by numbers among the columns of the block. The result is
+// in new memory.
 func (b *Block) renumber(ctx *comqueue.ComContext, space *columnSpace, own *Occurring) error {
 	x := b.Sparse
 	n := x.Rows()
@@ -296,9 +297,9 @@ func (b *Block) Rows(lo, hi int) Block {
 	return part
 }
 
-// Cut sets part to the rows [lo, hi) of a block. It checks the column indices of sparse rows
-// that are cut out for the first time. Checking them here is cheap, since it loads them into
-// the cache for the caller.
+// Cut sets part to the rows [lo, hi) of a block. When sparse rows are cut out for the first
+// time, Cut checks their column indices. Checking them here costs little, because it loads them
+// into the cache for the caller.
 func (b *Block) Cut(part *Block, lo, hi int) {
 	part.N, part.D, part.Columns = hi-lo, b.D, b.Columns
 	switch {
@@ -314,7 +315,7 @@ func (b *Block) Cut(part *Block, lo, hi int) {
 	part.Offset, part.Censor = cut(b.Offset, lo, hi), cut(b.Censor, lo, hi)
 }
 
-// columns returns the number of columns that the indices in Sparse.Col count.
+// columns returns the number of columns to which the indices in Sparse.Col refer.
 func (b *Block) columns() int {
 	if b.Columns != nil {
 		return len(b.Columns)

@@ -11,51 +11,53 @@ import (
 type LabelKind int
 
 const (
-	// NoLabel is for algorithms without labels.
+	// NoLabel is the kind for algorithms without labels.
 	NoLabel LabelKind = iota
-	// NumberLabel is for labels from a number column. They are converted to float64.
+	// NumberLabel is the kind for labels from a number column. They are converted to float64.
 	NumberLabel
-	// ClassLabel is for labels from a column of numbers, text, bools, dates or times. Its
-	// distinct values in ascending order are the classes 0, 1, …. Numbers are ordered by value
-	// and text by bytes, and false comes before true. A row's label is the number of its class.
+	// ClassLabel is the kind for labels from a column of numbers, text, bools, dates or times.
+	// The distinct values of the column in ascending order are the classes 0, 1, …. Numbers are
+	// ordered by value and text by bytes, and false comes before true. A row's label is the
+	// number of its class.
 	ClassLabel
 )
 
 // Columns has the names of the columns that are read from a dataset.
 type Columns struct {
 	// Vector names a vector column, dense or sparse. Features names number columns instead. If
-	// both are empty, the dataset's only vector column is taken.
+	// both are empty, the dataset's only vector column is used.
 	Vector   string
 	Features []string
 	Label    string
-	Weight   string // if empty, every row weighs 1
-	Offset   string // empty: 0
+	Weight   string // if empty, every row has the weight 1
+	Offset   string // if empty, every row has the offset 0
 	// Censor names a column of numbers or bools, for labels that are times of events. 1 means
-	// that the event was seen at the time in the label. 0 means that the row is right-censored:
-	// the event comes after that time. If Censor is empty, the event was seen in every row.
+	// that the event was observed at the time in the label. 0 means that the row is
+	// right-censored: the event had not happened until that time. If Censor is empty, the event
+	// was observed in every row.
 	Censor string
 	// Skip leaves out rows with a value that is null, NaN or infinite, and counts them as "rows
-	// skipped" in the run's report. Without Skip, such a row is an error that names the row and
-	// the column.
+	// skipped" in the run's report. Without Skip, such a row causes an error that names the row
+	// and the column.
 	Skip bool
 }
 
-// Table describes a checked dataset, as far as it is known when the job is built.
+// Table describes a checked dataset. It has what is known when the job is built.
 type Table struct {
 	// Rows has the checked rows, one batch per shard.
 	Rows *engine.Dataset
 	// Facts has one row, which encodes the Facts.
 	Facts *engine.Dataset
-	// Sparse, Weighted, Shifted and Censored report whether rows are sparse and whether there
-	// are columns of weights, offsets and censoring.
+	// Sparse is set if rows are sparse. Weighted, Shifted and Censored are set if there are
+	// columns of weights, of offsets and of censoring.
 	Sparse, Weighted, Shifted, Censored bool
 	Label                               LabelKind
-	// State, if set, returns how many bytes training keeps on the heap for each row. They are
-	// charged to the memory budget.
+	// State, if set, returns the number of bytes that training keeps on the heap for each row.
+	// These bytes are charged to the memory budget.
 	State func(f *Facts) int64
 
 	columns    Columns
-	vector     string   // the vector column, for messages
+	vector     string   // name of the vector column in messages
 	components []string // the names of the vector's components in messages
 	layout     Layout
 	dim        int // number of features; 0 if it is known only from the data
@@ -68,18 +70,18 @@ type Facts struct {
 	// Declared is the number of features: the size in the column's type, or else the largest
 	// index plus 1.
 	Declared int
-	// Columns are the features that occur, in ascending order, if training runs over these
-	// alone. This is the case for sparse rows with very many declared features of which few
-	// occur. Columns is nil if training runs over all features.
+	// Columns are the features that occur, in ascending order, if training uses only these
+	// features. This is the case for sparse rows with very many declared features of which few
+	// occur. Columns is nil if training uses all features.
 	Columns []int32
 	Rows    int64
 	// Weighing is the number of rows whose weight is above 0.
 	Weighing int64
-	Weight   float64 // total
+	Weight   float64 // total weight of all rows
 	// Mean, Std and MaxAbs are the mean, the standard deviation and the largest absolute value
-	// of each feature that training runs over. Mean and Std are weighted, and count absent
-	// entries of sparse rows as 0. Std divides by the total weight, and is 0 for a column that
-	// is constant up to rounding. Rows of weight 0 are left out.
+	// of each feature that training uses. Mean and Std are weighted, and treat absent entries
+	// of sparse rows as 0. Std divides by the total weight, and is 0 for a column that is
+	// constant up to rounding errors. Rows of weight 0 are left out.
 	Mean, Std, MaxAbs []float64
 	// Classes are the values of a ClassLabel as text, in ascending order of the values.
 	// ClassWeights are the total weights of the classes. LabelType is the type of the label
@@ -90,13 +92,13 @@ type Facts struct {
 	// LabelMean and LabelStd are the weighted mean and standard deviation of a NumberLabel.
 	// LabelMin and LabelMax are its extremes.
 	LabelMean, LabelStd, LabelMin, LabelMax float64
-	// OffsetMean is the weighted mean of the offsets; it is 0 if there are none.
+	// OffsetMean is the weighted mean of the offsets; it is 0 if there are no offsets.
 	OffsetMean float64
 
 	keys []string // Dictionary.Keys of the classes
 }
 
-// Dim returns the number of features that training runs over.
+// Dim returns the number of features that training uses.
 func (f *Facts) Dim() int {
 	if f.Columns != nil {
 		return len(f.Columns)
@@ -105,8 +107,8 @@ func (f *Facts) Dim() int {
 }
 
 // TwoClasses returns an error if there is only one class. A classifier could learn nothing from
-// such labels. Most often the wrong column was named, or rows are missing. column names the
-// column of the labels; it may be "".
+// such labels; the usual causes are that the wrong column was named, or that rows are missing.
+// column names the column of the labels; it may be "".
 func TwoClasses(column string, classes []string) error {
 	if len(classes) != 1 {
 		return nil
@@ -118,12 +120,12 @@ func TwoClasses(column string, classes []string) error {
 	return fmt.Errorf("every label%s is %q: a classifier needs two classes or more", of, classes[0])
 }
 
-// Weighty returns an error if all rows of a class weigh 0.
+// Weighty returns an error if all rows of a class have the weight 0.
 func (f *Facts) Weighty() error { return Weighty(f.Classes, f.ClassWeights) }
 
-// Weighty returns an error if all rows of a class weigh 0. weights are the total weights of the
-// classes. Nothing can be learnt about such a class: of two classes, the other one would be
-// predicted with certainty.
+// Weighty returns an error if all rows of a class have the weight 0. weights are the total
+// weights of the classes. Nothing can be learnt about a class without weight: if there are two
+// classes, the other class would be predicted with certainty.
 func Weighty(classes []string, weights []float64) error {
 	for i, w := range weights {
 		if !(w > 0) {
@@ -142,7 +144,7 @@ type Block struct {
 	// Sparse.Col are then indices into Columns. See OpenNarrow.
 	Columns []int32
 	Label   []float64 // nil if there are no labels
-	Weight  []float64 // nil if every row weighs 1
+	Weight  []float64 // nil if every row has the weight 1
 	Offset  []float64 // nil if every offset is 0
-	Censor  []float64 // 0 or 1; nil if it is 1 in every row
+	Censor  []float64 // 0 or 1; nil if every row has 1
 }

@@ -8,19 +8,20 @@ import (
 )
 
 // For sparse rows, one pass gives the means and standard deviations of nearly all columns. The
-// variance is computed as the mean of the squares minus the square of the mean. This loses
-// digits if the mean is large compared with the deviation. The mean of a column that is absent
-// from many rows is not large: if the column occurs in a share p of the rows, the square of its
-// mean is at most p/(1−p) times its variance. Only columns whose mean exceeds about three times
-// their deviation, such as a column that is 1 in every row, need a second pass.
+// variance is computed as the mean of the squares minus the square of the mean. The difference
+// loses digits if the mean is large compared with the deviation. But the mean of a column that
+// is absent from many rows is not large: if the column occurs in a fraction p of the rows, the
+// square of its mean is at most p/(1−p) times its variance. Only columns whose mean exceeds
+// about three times their deviation, such as a column that is 1 in every row, need a second
+// pass.
 
 // farMean is the largest ratio of the squared mean to the variance for which the variance is
 // computed in one pass. The difference of the two sums then loses about three bits.
 const farMean = 8
 
 // sumEntries adds Σ weight·x and Σ weight·x² of column j of the window to out[2·j] and
-// out[2·j+1]. It also updates s.high, the largest absolute values over the shards of the
-// subtask.
+// out[2·j+1]. It also updates s.high, which has the largest absolute values over the shards of
+// the subtask.
 func (s *survey) sumEntries(b *Block, out []float64) {
 	lo, hi := s.space.declaredRange(s.window.Lo, s.window.Hi)
 	first := int32(s.window.Lo)
@@ -79,9 +80,9 @@ func (s *survey) sparseMeans(ctx *comqueue.ComContext, sums []float64) error {
 	return nil
 }
 
-// spreadEntries is the second pass, for the columns j with s.twice[j]. Over the rows that have
-// column j, it adds Σ weight·(x−mean), Σ weight·(x−mean)² and Σ weight to out[3·j:3·j+3]. It
-// updates the extremes of the columns.
+// spreadEntries is the second pass, for the columns j with s.twice[j]. For each such column,
+// three sums over the rows that have the column are added to out[3·j:3·j+3]: Σ weight·(x−mean),
+// Σ weight·(x−mean)² and Σ weight. It updates the extremes of the columns.
 func (s *survey) spreadEntries(b *Block, out []float64) {
 	lo, hi := s.space.declaredRange(s.window.Lo, s.window.Hi)
 	first := int32(s.window.Lo)
@@ -112,7 +113,8 @@ func (s *survey) spreadEntries(b *Block, out []float64) {
 }
 
 // statisticsWithAbsent does what statistics does, for a sparse column that took a second pass.
-// Rows without the column count as zeros.
+// sums has the three sums that spreadEntries computes for the column. Rows without the column
+// are treated as rows with 0.
 func (s *survey) statisticsWithAbsent(j int, sums []float64, high, low float64) (mean, std, top float64) {
 	rest, squares := sums[0], sums[1]
 	if absent := s.facts.Weight - sums[2]; absent > 0 {

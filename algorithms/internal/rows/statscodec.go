@@ -6,9 +6,9 @@ import (
 	"math"
 )
 
-// shardStatsCodec encodes statistics as numbers of eight bytes, little-endian. For each class follow its
-// weight, its key and its text; key and text are each preceded by their length. It avoids
-// reflection, since they are copied for every shard.
+// shardStatsCodec encodes statistics as numbers of eight bytes, little-endian. After these come
+// the weight, the key and the text of each class; key and text are each preceded by their
+// length. The codec avoids reflection, because statistics are encoded for every shard.
 type shardStatsCodec struct{}
 
 var errShardStats = errors.New("rows: these bytes are not the statistics of a shard")

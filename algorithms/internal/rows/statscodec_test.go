@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestShardStatsCodec requires that Decode returns the statistics that were encoded. Truncated bytes must be
-// an error, or statistics with fewer classes.
+// TestShardStatsCodec requires that Decode returns the statistics that were encoded. For
+// truncated bytes, Decode must return an error, or statistics with fewer classes.
 func TestShardStatsCodec(t *testing.T) {
 	for _, want := range []shardStats{
 		{},
@@ -31,7 +31,7 @@ func TestShardStatsCodec(t *testing.T) {
 				continue // this prefix is valid statistics without classes
 			}
 			got, err := shardStatsCodec{}.Decode(text[6:n])
-			if err == nil { // the prefix ends after a class
+			if err == nil { // if there is no error, the prefix ends after a class
 				require.Less(t, len(got.Classes.Keys), len(want.Classes.Keys))
 			}
 		}
@@ -44,9 +44,9 @@ func TestShardStatsCodec(t *testing.T) {
 	require.ErrorIs(t, err, errShardStats)
 }
 
-// TestClassesOfFloats requires that float labels 0, 1, … are returned as their own class
-// numbers in a view of the column, and that −0 counts as 0. Other labels get class numbers, and
-// a label that is none of the classes is an error.
+// TestClassesOfFloats requires that the class numbers of float labels 0, 1, … are a view of the
+// column, and that −0 has the class of 0. Other float labels must get class numbers, and a
+// label that is not one of the classes must be an error.
 func TestClassesOfFloats(t *testing.T) {
 	negative := math.Copysign(0, -1)
 	for _, c := range []struct {

@@ -16,22 +16,22 @@ import (
 // The queue that computes the facts has one superstep with these stages:
 //
 //	scan              per shard: rows, dimension, weight, labels, classes
-//	merge             up the tree over shards
-//	agree             one dimension, some weight, not too many classes
-//	mark columns      per shard, sparse rows of many declared features: a bitmap of those
+//	merge             the statistics of all shards, in the order of a tree
+//	agree             first facts; or an error: different dimensions, no weight, too many classes
+//	mark columns      per shard, if sparse rows declare many features: a bitmap of those
 //	                  that occur
-//	AllReduce         or
-//	choose columns    all, or those that occur
+//	AllReduce         bitwise or of the bitmaps
+//	choose columns    all features, or only those that occur
 //	then, for one window of columns after the other, so that buffers stay small:
-//	  sums            per shard: Σ weight·x, and of sparse rows Σ weight·x²
+//	  sums            per shard: Σ weight·x; for sparse rows also Σ weight·x²
 //	  AllReduce
 //	  means
-//	  spreads         per shard: Σ weight·(x−mean) and Σ weight·(x−mean)²; of sparse rows
-//	                  for some columns only, if for any
+//	  spreads         per shard: Σ weight·(x−mean) and Σ weight·(x−mean)²; for sparse rows
+//	                  only for the columns that need a second pass
 //	  AllReduce
-//	  extremes        the largest and the smallest value; in any order the same
+//	  extremes        the largest and the smallest value, in any order of shards
 //	  AllReduce
-//	  note            means corrected by Σ weight·(x−mean), deviations, on subtask 0
+//	  note            on subtask 0: means, corrected by Σ weight·(x−mean), and deviations
 //
 // The variance is computed by the corrected two-pass algorithm (Chan, Golub and LeVeque,
 // Algorithms for computing the sample variance, The American Statistician 37, 1983).
@@ -49,7 +49,7 @@ const (
 // weights instead of the values.
 const manyWeights = 1e100
 
-// Objects of the queue.
+// These are the keys of the queue's objects.
 var (
 	checkedRows  = comqueue.PartitionedRows("rows")
 	statsOfShard = shared.PerShard[shardStats]("statistics", shardStatsCodec{})
@@ -61,19 +61,21 @@ var (
 	surveyor     = shared.Scratch[*survey]("survey")
 )
 
-// shardStats holds the facts about a shard, or about a range of shards, that the stage scan computes.
+// shardStats holds the facts that the stage scan computes about a shard, or that merge computes
+// about a range of shards.
 type shardStats struct {
 	Rows     int64
-	Weighing int64 // rows of positive weight
+	Weighing int64 // number of rows of positive weight
 	Dim      int   // length of a dense row; for sparse rows, the largest index plus 1
 	Weight   float64
 	Classes  Dictionary
 	Label    Moments
 	Offset   Moments
-	Min, Max float64 // of number labels
+	Min, Max float64 // smallest and largest label, if labels are numbers
 }
 
-// merge returns the statistics of the union of two ranges of shards, where o comes right after l.
+// merge returns the statistics of two ranges of shards together. The range of o follows the
+// range of l.
 func (l shardStats) merge(o shardStats) shardStats {
 	dim := l.Dim // vectors of different lengths are found by sameLength
 	if dim < o.Dim {
@@ -86,7 +88,7 @@ func (l shardStats) merge(o shardStats) shardStats {
 	}
 }
 
-// survey is the state of the queue of the facts on one subtask.
+// survey is the state of one subtask in the queue that computes the facts.
 type survey struct {
 	table  Table
 	blocks shardBlocks
@@ -94,16 +96,16 @@ type survey struct {
 	space  columnSpace
 
 	window     sharding.Range // the columns whose statistics are being computed
-	sized      int            // the width of the buffers
-	mean       []float64      // of the columns of the window
-	deviation  []float64      // of the columns of the window, for sparse columns without a second pass
-	twice      []bool         // by column of the window: whether a sparse column needs a second pass; nil if no column does
+	sized      int            // number of columns of the current buffers
+	mean       []float64      // means of the columns of the window
+	deviation  []float64      // standard deviations of the columns of the window, for sparse columns without a second pass
+	twice      []bool         // twice[j] is set if the sparse column j of the window needs a second pass; nil if no column does
 	high, low  []float64      // extremes over the shards of the subtask; for sparse columns in the first pass, high has the largest absolute values
-	handedOver bool           // extremes has written high and low to a buffer
+	handedOver bool           // whether extremes has written high and low to a buffer
 }
 
-// survey adds the queue of the facts to b and returns its output. op is the first word of its
-// name.
+// survey adds the queue that computes the facts to b, and returns its output. op is the first
+// word of the queue's name.
 func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 	or := comqueue.CommutativeOperator("or", int64(0), func(dst, src []int64) {
 		for i, v := range src[:len(dst)] {
@@ -210,15 +212,15 @@ func highestColumn(b *Block) int {
 	return int(high)
 }
 
-// Totals are sums over all rows.
+// Totals has sums over all rows.
 type Totals struct {
 	Rows    int64
 	Weight  float64
-	Label   Moments // set for a NumberLabel
+	Label   Moments // moments of the labels, for a NumberLabel
 	Classes int     // number of classes, for a ClassLabel
 }
 
-// Usable returns an error if rows with the totals t cannot be trained on.
+// Usable returns an error if no model can be trained on rows with the totals t.
 func (c Columns) Usable(label LabelKind, t Totals) error {
 	immense := label == NumberLabel && !(finite(t.Label.Mean) && finite(t.Label.Squares))
 	switch {
@@ -240,7 +242,8 @@ func (c Columns) Usable(label LabelKind, t Totals) error {
 	return nil
 }
 
-// agree computes facts from the merged statistics, or returns an error if the rows are unusable.
+// agree computes facts from the statistics of all shards, or returns an error if no model can
+// be trained on the rows.
 func (t Table) agree(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	all, ok := statsOfAll.Lookup(ctx)
@@ -297,7 +300,7 @@ func markColumns(ctx *comqueue.ComContext, shard int, out []int64) error {
 	return nil
 }
 
-// chooseColumns decides which columns training runs over, and begins the first window.
+// chooseColumns decides which columns training uses, and begins the first window.
 func chooseColumns(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	s.space = columnSpace{declared: s.facts.Declared}

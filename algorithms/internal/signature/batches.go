@@ -24,8 +24,8 @@ type Batches struct {
 	first   int // number of the first row of the batch
 }
 
-// NewBatches returns a Batches for rows with the schema rows and predictions with the columns
-// outputs. bind returns a Reader of the columns that the model reads.
+// NewBatches returns a Batches. It reads rows with the schema rows, and builds the columns
+// outputs. bind must return a Reader of the columns that the model reads, for the given layout.
 func NewBatches(rows engine.Schema, outputs []arrow.Field, bind func(l *model.Layout) (*Reader, error)) (*Batches, error) {
 	b := &Batches{outputs: arrow.NewSchema(outputs, nil)}
 	var names []string
@@ -53,9 +53,9 @@ func (b *Batches) Read(i int) (p Point, ok bool, err error) {
 	return p, ok, err
 }
 
-// Compute does the work of a model.Compute. It calls predict for one block after the other.
-// predict appends to out the predictions for the rows [lo, lo+n) of the batch. width is the
-// number of features of a row.
+// Compute returns the columns of predictions for a batch, as a model.Compute does. It calls
+// predict for one block of rows after the other. predict must append to out the predictions for
+// the rows [lo, lo+n) of the batch. width is the number of features of a row.
 func (b *Batches) Compute(c *engine.Context, first int, in engine.Batch, width int, predict func(out *batch.RecordBuilder, lo, n int) error) ([]columnar.Values, error) {
 	rows := arrowrows.Record(in)
 	out, err := batch.NewRecordBuilder(c.Allocator, b.outputs)

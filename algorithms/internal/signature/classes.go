@@ -27,8 +27,8 @@ func (c Classes) task() Task {
 	return Classification
 }
 
-// Check returns an error if there are fewer than least classes, or if Type and Values
-// contradict each other. Unlike Cells, it accepts classes of type binary.
+// Check returns an error if there are fewer classes than the parameter least, or if Type and
+// Values contradict each other. Unlike Cells, it accepts classes of type binary.
 func (c Classes) Check(least int) error {
 	if len(c.Values) < least {
 		return fmt.Errorf("there are %d classes, want %d or more", len(c.Values), least)
@@ -55,7 +55,8 @@ func (c Classes) Check(least int) error {
 	return nil
 }
 
-// Append appends a class to a column of the labels' type. For class −1 it appends null.
+// Append appends the value of the class with the given number to a column of the labels' type.
+// For class −1 it appends null.
 func (c Classes) Append(b array.Builder, class int) error {
 	if class < 0 {
 		batch.AppendNull(b)
@@ -80,9 +81,10 @@ func (c Classes) Setter() (func(cell *model.Cell, class int), error) {
 	}, nil
 }
 
-// MatchDataset returns an error if the dataset of a model and the model's file disagree on
-// whether the model is a classifier, or on the type of labels. label is the type of labels in
-// the dataset, or nil for a regression. The parameter is describes the model in the message.
+// MatchDataset compares the dataset of a model with the model's file. It returns an error if
+// they disagree on whether the model is a classifier, or on the type of labels. label is the
+// type of labels in the dataset, or nil for a regression. The parameter named is contains a
+// description of the model for the message.
 func (c Classes) MatchDataset(label arrow.DataType, is string) error {
 	switch {
 	case (c.Type != "") != (label != nil):
@@ -93,8 +95,8 @@ func (c Classes) MatchDataset(label arrow.DataType, is string) error {
 	return nil
 }
 
-// Match returns an error if label, the type of labels in the dataset of a model, is not the
-// type in the model's file.
+// Match returns an error if label, which is the type of labels in the dataset of a model,
+// differs from the type in the model's file.
 func (c Classes) Match(label arrow.DataType) error {
 	if says := batch.TypeName(label); c.Type != says {
 		return fmt.Errorf("the model predicts labels of type %s, its dataset says %s", c.Type, says)
@@ -126,7 +128,7 @@ func (c Classes) Cells() ([]model.Cell, error) {
 			return nil, fmt.Errorf("class %q: %w", text, err)
 		}
 	}
-	column := b.NewArray() // in garbage-collected memory, to which the texts in cells point
+	column := b.NewArray() // the memory is garbage-collected; the texts in cells point into it
 	schema := arrow.NewSchema([]arrow.Field{field}, nil)
 	layout := model.NewLayout(LabelColumn)
 	if _, err := layout.Find(LabelColumn); err != nil {
@@ -156,7 +158,8 @@ func ClassColumn(schema *arrow.Schema, name string) (arrow.DataType, error) {
 	return label, err
 }
 
-// SetCell sets *to to the value of *from, which must not be a vector or null.
+// SetCell copies the value of the cell from to the cell to. The value must not be a vector or
+// null.
 func SetCell(to, from *model.Cell) {
 	switch from.Kind {
 	case model.TextCell:

@@ -139,7 +139,7 @@ func (stub) Inputs() []model.Input                       { return nil }
 func (m stub) Encode() ([]byte, error)                   { return []byte("bytes"), m.err }
 func (stub) Transform(d *engine.Dataset) *engine.Dataset { return d }
 
-// TestDatasets requires that Dataset makes the same rows of a model as a queue that is closed
+// TestDatasets requires that Dataset returns the same row for a model as a queue that is closed
 // by ModelCloser, including the null label, and that LabelType returns the type of the labels.
 func TestDatasets(t *testing.T) {
 	for _, label := range []arrow.DataType{nil, arrow.PrimitiveTypes.Int16, arrow.BinaryTypes.String} {

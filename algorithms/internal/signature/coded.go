@@ -13,7 +13,7 @@ import (
 // Coded says how trees read features: null and NaN are missing values, and a text is replaced
 // by the code of its category.
 type Coded struct {
-	Codes  []map[string]int32 // by feature: the codes of its categories; nil for a numeric feature
+	Codes  []map[string]int32 // Codes[j] has the codes of the categories of feature j; nil for a numeric feature
 	Unseen float64            // the code of a text that is not a category
 	// Strict makes numbers and bools an error in a categorical feature. Otherwise they are
 	// formatted as text.
@@ -21,7 +21,7 @@ type Coded struct {
 }
 
 // CodesOf returns the codes of the categories of each feature. The code of a category is its
-// index.
+// index in the feature's element of categories.
 func CodesOf(categories [][]string) []map[string]int32 {
 	codes := make([]map[string]int32, len(categories))
 	for j, names := range categories {
@@ -37,7 +37,8 @@ func CodesOf(categories [][]string) []map[string]int32 {
 }
 
 // CheckCoded does what Check does, for inputs that BindCoded reads: one vector, or columns with
-// one feature each. A column of text must have categories.
+// one feature each. categories has the categories of each feature; it must not be empty for a
+// column of text.
 func (in Inputs) CheckCoded(dim int, categories [][]string) error {
 	return in.check(dim, func(dt arrow.DataType, j int) string {
 		switch {

@@ -29,8 +29,8 @@ func modelSchema(label arrow.DataType) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// modelRow returns the row of such a dataset, which the caller owns. The row refers to the
-// memory of file, which must not be modified.
+// modelRow returns the only row of the dataset of a model. The caller owns the record. The
+// record refers to the memory of file, which must not be modified.
 func modelRow(schema *arrow.Schema, file []byte) arrow.Record {
 	ends := arrow.Int32Traits.CastToBytes([]int32{0, int32(len(file))})
 	data := array.NewData(arrow.BinaryTypes.String, 1, []*memory.Buffer{nil, memory.NewBufferBytes(ends), memory.NewBufferBytes(file)}, nil, 0, 0)
@@ -108,8 +108,7 @@ func (c Classes) encodedRow(m model.Model) (arrow.Record, error) {
 }
 
 // LabelType returns the type of labels in the dataset of a model, or nil for a regression. It
-// also returns nil for a dataset that does not contain a model; model.ApplyRows reports that
-// error.
+// also returns nil if made does not contain a model; model.ApplyRows reports that error.
 func LabelType(made *engine.Dataset) arrow.DataType {
 	if made == nil || made.Poisoned() || made.Schema().Index(LabelColumn) < 0 {
 		return nil
@@ -119,8 +118,8 @@ func LabelType(made *engine.Dataset) arrow.DataType {
 }
 
 // ClassType returns the type of labels in the dataset of a classifier, or an error if the
-// dataset does not have it. For a dataset that does not contain a model it returns text;
-// model.Apply reports that error.
+// dataset does not have it. If made does not contain a model, ClassType returns the type of
+// text and no error; model.Apply reports that error.
 func ClassType(made *engine.Dataset) (arrow.DataType, error) {
 	if made == nil || made.Poisoned() || made.Schema().Index(model.Column) < 0 {
 		return arrow.BinaryTypes.String, nil

@@ -15,9 +15,10 @@ import (
 // numbers and vectors that are concatenated.
 type Inputs []model.Input
 
-// InputsOf returns the columns that training read: the columns features, or the column vector,
-// or the only vector column of schema if neither is named. The columns must be in schema. dim
-// is the number of features; it becomes part of the type of a vector whose type has no length.
+// InputsOf returns the columns that training has read: the columns features if there are any,
+// else the column vector, or the only vector column of schema if vector is empty. The columns
+// must be in schema. dim is the number of features. It is added to the type of a vector whose
+// type has no length.
 func InputsOf(vector string, features []string, schema *arrow.Schema, dim int) Inputs {
 	if len(features) == 0 {
 		if vector == "" {
@@ -38,8 +39,8 @@ func InputsOf(vector string, features []string, schema *arrow.Schema, dim int) I
 	return in
 }
 
-// Check returns an error if an input is not a number or a vector, or if the inputs do not have
-// dim features in all.
+// Check returns an error if an input is not a number or a vector, or if the total number of
+// features of the inputs is not dim.
 func (in Inputs) Check(dim int) error {
 	return in.check(dim, func(dt arrow.DataType, _ int) string {
 		if batch.IsVector(dt) || batch.IsNumber(dt) {
@@ -49,8 +50,8 @@ func (in Inputs) Check(dim int) error {
 	})
 }
 
-// check does what Check does, with another rule for types: refuse returns what is wrong with
-// the type of input j, or "".
+// check does what Check does, with another rule for types. refuse returns a description of the
+// error if input j must not have the type dt, else "".
 func (in Inputs) check(dim int, refuse func(dt arrow.DataType, j int) string) error {
 	if len(in) == 0 {
 		return errors.New("the model reads no columns")
@@ -77,7 +78,7 @@ func (in Inputs) check(dim int, refuse func(dt arrow.DataType, j int) string) er
 }
 
 // CheckDim does what Check does, and also requires dim to be at least 1. columns lists the
-// features that the model uses; nil means all. CheckDim returns the number of features that the
+// features that the model uses; nil means all features. over is the number of features that the
 // model uses.
 func (in Inputs) CheckDim(dim int, columns []int32) (over int, err error) {
 	if dim < 1 || dim > batch.MaxDim {
@@ -112,7 +113,7 @@ func (in Inputs) IsVector() bool { return in.Vector() != "" }
 // Vector returns the name of the vector column that holds all features, or "" if several
 // columns are joined.
 func (in Inputs) Vector() string {
-	if len(in) == 1 && model.IsVector(in[0].Type) { // types such as vector[3] and sparse[3]
+	if len(in) == 1 && model.IsVector(in[0].Type) { // the type is a vector, such as vector[3] or sparse[3]
 		return in[0].Column
 	}
 	return ""
@@ -120,8 +121,8 @@ func (in Inputs) Vector() string {
 
 // Override holds the options of prediction that concern features.
 type Override struct {
-	// VectorCol or FeatureCols name the columns to read. If both are empty, the columns that
-	// training read are read.
+	// VectorCol or FeatureCols name the columns to read. If both are empty, prediction reads
+	// the columns that training has read.
 	VectorCol   string
 	FeatureCols []string
 	// Skip treats rows with a NaN or an infinity among their features like rows with a null.

@@ -6,7 +6,8 @@ import (
 )
 
 // Point has the features of a row. If Indices is nil, Values has all features. Otherwise the
-// row is sparse, and the point has the entries that are not 0.
+// row is sparse: Values[q] is the value of the feature Indices[q], and all other features are
+// 0.
 type Point struct {
 	Indices []int32
 	Values  []float64
@@ -23,8 +24,8 @@ func Sparse(indices []int32, values []float64) Point {
 	return Point{indices, values}
 }
 
-// Place returns the index in columns of the feature to which Values[q] belongs, or −1 if
-// columns does not have the feature. columns must ascend; nil means all features.
+// Place returns the index in columns of the feature whose value is Values[q], or −1 if columns
+// does not have the feature. columns must ascend; nil means all features.
 func (p Point) Place(q int, columns []int32) int {
 	j := q
 	if p.Indices != nil {
@@ -49,8 +50,8 @@ func (p Point) Fits(dim int) bool {
 	return p.Problem(dim) == ""
 }
 
-// Problem returns what is wrong with the indices of a sparse point of dim features, or "" if
-// nothing is.
+// Problem returns a description of the first error in the indices of a sparse point of dim
+// features, or "" if there is no error.
 func (p Point) Problem(dim int) string {
 	if len(p.Indices) != len(p.Values) {
 		return fmt.Sprintf("has %d indices and %d values", len(p.Indices), len(p.Values))
@@ -64,8 +65,8 @@ func (p Point) Problem(dim int) string {
 // Ascending reports whether indices are strictly ascending and in 0..dim−1.
 func Ascending(indices []int32, dim int) bool { return OutOfOrder(indices, dim) == "" }
 
-// OutOfOrder describes the first index that is not above its predecessor or not in 0..dim−1. It
-// returns "" if there is none.
+// OutOfOrder returns a description of the first index that is not above its predecessor or not
+// in 0..dim−1. It returns "" if there is no such index.
 func OutOfOrder(indices []int32, dim int) string {
 	last := int32(-1)
 	for _, j := range indices {

@@ -18,7 +18,7 @@ import (
 // "probability". A regression has no probabilities.
 type Names struct{ Prediction, Probability string }
 
-// OrDefault returns the names, with defaults for the empty ones.
+// OrDefault returns n with each empty name replaced by its default.
 func (n Names) OrDefault() Names {
 	return Names{cmp.Or(n.Prediction, "prediction"), cmp.Or(n.Probability, "probability")}
 }
@@ -43,8 +43,8 @@ func (o PredictOptions) Override() Override {
 
 // Predict adds the operator that applies a model row by row and adds the columns of Outputs.
 // made is the dataset of the model. Its LabelColumn says whether the model predicts classes; if
-// the model in it does not agree, the job fails. with returns the decoded model as a Binder
-// that applies the options, and the model's classes.
+// the model in the dataset contradicts this, the job fails. The function with returns a Binder
+// for the decoded model, which applies the options o, and the model's classes.
 func Predict[M any](caller, op string, d, made *engine.Dataset, o PredictOptions, decode func(file []byte) (M, error), with func(m M) (model.Binder, Classes)) *engine.Dataset {
 	if err := o.Override().Check(); err != nil {
 		return model.Refuse(model.BuilderOf(caller, d), caller, err)
@@ -69,10 +69,10 @@ func Predict[M any](caller, op string, d, made *engine.Dataset, o PredictOptions
 	})
 }
 
-// PredictBatches is Predict for a model that predicts rows block by block. It adds the columns
-// of Outputs, and further vector columns; an empty name adds none. classes returns the classes
-// of a decoded model, and what the model is, for messages. open returns what computes the
-// columns for rows of a schema.
+// PredictBatches does what Predict does, for a model that predicts rows block by block. It adds
+// the columns of Outputs, and a vector column for each name in further that is not empty.
+// classes returns the classes of a decoded model, and a description of the model for messages.
+// open returns the function that computes the columns outputs for rows with the schema rows.
 func PredictBatches[M any](caller, op string, d, made *engine.Dataset, o PredictOptions, further []string, decode func(file []byte) (M, error),
 	classes func(m M) (c Classes, is string), open func(m M, rows engine.Schema, outputs []arrow.Field) (model.PlacedCompute, error),
 ) *engine.Dataset {
@@ -102,13 +102,13 @@ func PredictBatches[M any](caller, op string, d, made *engine.Dataset, o Predict
 	})
 }
 
-// Scorer returns a model's prediction for a point: a number, or the index of a class. For a
-// classifier it also writes the probability of each class. NaN or a negative index means that
-// there is no prediction.
+// Scorer returns a model's prediction for the point x: a number, or the index of a class. For a
+// classifier it also writes the probability of each class to probabilities. If there is no
+// prediction, it returns NaN or a negative index.
 type Scorer func(x Point, probabilities []float64) float64
 
-// BindScorer returns the step of a model of dim features. The model predicts the classes c, or
-// numbers if c is empty.
+// BindScorer returns the Step of a model of dim features, which computes predictions by score.
+// The model predicts the classes c, or numbers if c is empty.
 func (in Inputs) BindScorer(l *model.Layout, o Override, dim int, n Names, c Classes, score Scorer) (model.Step, error) {
 	r, err := in.Bind(l, o, dim)
 	if err != nil {
@@ -117,7 +117,7 @@ func (in Inputs) BindScorer(l *model.Layout, o Override, dim int, n Names, c Cla
 	return r.Step(l, n, c, score)
 }
 
-// Step is BindScorer for a model that reads its features with r.
+// Step does what BindScorer does, for a model that reads its features with r.
 func (r *Reader) Step(l *model.Layout, n Names, c Classes, score Scorer) (model.Step, error) {
 	n = n.OrDefault()
 	prediction, probability := l.Add(n.Prediction), -1
@@ -154,7 +154,8 @@ func (r *Reader) Step(l *model.Layout, n Names, c Classes, score Scorer) (model.
 	}, nil
 }
 
-// CheckParams returns all errors in the column parameters of an estimator that learns labels.
+// CheckParams returns all errors in the names of columns in the parameters of an estimator that
+// learns labels.
 func CheckParams(label, vector string, features []string, n Names) (errs []error) {
 	if label == "" {
 		errs = append(errs, errors.New("LabelCol is empty: name the column of the labels"))

@@ -12,14 +12,15 @@ import (
 type Reader struct {
 	names  []string
 	cells  []int
-	joined int // cell in which several columns are concatenated; −1 for one vector
+	joined int // index of the cell in which several columns are concatenated; −1 for one vector
 	dim    int
 	skip   bool
 	coded  *Coded // how coded features are read; nil unless BindCoded returned the Reader
 }
 
-// Bind returns a Reader of the columns in a layout. It reads the columns of the override if
-// that names any, else the columns in. Check must have returned no error for the inputs.
+// Bind returns a Reader that reads dim features from rows with the layout l. It reads the
+// columns that the override o names, or else the columns of the inputs. Check must have
+// returned no error for the inputs.
 func (in Inputs) Bind(l *model.Layout, o Override, dim int) (*Reader, error) {
 	r := &Reader{names: o.FeatureCols, joined: -1, dim: dim, skip: o.Skip}
 	if o.VectorCol != "" {
@@ -43,15 +44,16 @@ func (in Inputs) Bind(l *model.Layout, o Override, dim int) (*Reader, error) {
 	return r, nil
 }
 
-// Vector returns the name of the first column, and whether the features are one vector.
+// Vector returns the name of the first column. The second result reports whether the features
+// are one vector.
 func (r *Reader) Vector() (column string, is bool) { return r.names[0], r.joined < 0 }
 
 // Name returns the name of the first column, for messages about a point.
 func (r *Reader) Name() string { return r.names[0] }
 
-// Read returns the features of a row, as views of its cells. ok is false if a feature is null
-// or, with Skip, NaN or infinite. Read does not allocate memory if the same row was used before
-// for vectors of the same size. The error names the column.
+// Read returns the features of a row, as views of the row's cells. ok is false if a feature is
+// null or, with Skip, NaN or infinite. Read does not allocate memory if the same row was used
+// before for vectors of the same size. The error names the column.
 func (r *Reader) Read(row []model.Cell) (p Point, ok bool, err error) {
 	if r.coded != nil && r.joined >= 0 {
 		return r.joinCoded(row)

@@ -35,7 +35,7 @@ func TestInputsCheck(t *testing.T) {
 	good := signature.Inputs{{Column: "a", Type: "float32"}, {Column: "v", Type: "vector[2]"}, {Column: "n", Type: "uint8"}}
 	require.NoError(t, good.Check(4))
 	require.NoError(t, signature.Inputs{{Column: "v", Type: "sparse[7]"}}.Check(7))
-	require.NoError(t, signature.Inputs{{Column: "b", Type: "bool"}, {Column: "i", Type: "int8"}}.Check(2), "inputs may be bools, as in training")
+	require.NoError(t, signature.Inputs{{Column: "b", Type: "bool"}, {Column: "i", Type: "int8"}}.Check(2), "inputs may be bools, because training accepts bools")
 	for text, in := range map[string]signature.Inputs{
 		"reads have 4 components, and there are 5 features": good,
 		"the model reads no columns":                        nil,
@@ -147,8 +147,8 @@ func TestReaderRefuses(t *testing.T) {
 	}
 }
 
-// TestReaderSkips requires that Skip treats NaN and infinities like nulls. Rows that do not fit
-// the model must still be errors.
+// TestReaderSkips requires that Skip treats NaN and infinities like nulls. Rows whose number of
+// features differs from the model's must still be errors.
 func TestReaderSkips(t *testing.T) {
 	skip := signature.Override{Skip: true}
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
@@ -177,7 +177,7 @@ func TestFits(t *testing.T) {
 	require.True(t, signature.Sparse(nil, nil).Fits(3))
 	require.False(t, signature.Sparse([]int32{0}, nil).Fits(3))
 	for _, bad := range [][]int32{{-1}, {3}, {1, 0}, {2, 2}} {
-		require.False(t, signature.Sparse(bad, make([]float64, len(bad))).Fits(3), "%v", bad)
+		require.False(t, signature.Sparse(bad, make([]float64, len(bad))).Fits(3), "a point with the indices %v must not fit 3 features", bad)
 	}
 	require.True(t, signature.Ascending([]int32{0, 1, 2}, 3))
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Task selects what an estimator predicts: numbers or classes. It is for estimators that can
-// predict either.
+// Task selects what an estimator predicts: numbers or classes. It is a parameter of estimators
+// that can predict both.
 type Task int
 
-// The tasks.
+// These are the tasks.
 const (
 	Regression Task = iota
 	Classification
@@ -29,8 +29,9 @@ func (t Task) MarshalText() ([]byte, error) { return tasks.Text(t) }
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (t *Task) UnmarshalText(text []byte) error { return tasks.Parse(t, text) }
 
-// Check returns an error if the number of classes does not fit the task. A classification must
-// have two classes, or two or more if more is set. A regression must have none.
+// Check returns an error if the number of classes does not match the task. A classification
+// must have two classes, or at least two if the parameter more is set. A regression must have
+// none.
 func (t Task) Check(c Classes, more bool) error {
 	n, want := len(c.Values), "2"
 	if more {

@@ -11,12 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// divergingRuns is the name of the counter of trainings whose parameters grew without bound.
+// divergingRuns is the name of a counter. It counts trainings whose parameters grew without
+// bound.
 const divergingRuns = "warnings: training diverges, no optimum"
 
-// WarnOfDivergence returns made, the models of a training, unchanged. It counts a warning for
-// each model whose summary says that training ended because parameters grew without bound.
-// diverging is the value of Reason in such summaries.
+// WarnOfDivergence returns the dataset made, which has the models of a training, unchanged. It
+// counts a warning for each model whose summary says that training ended because parameters
+// grew without bound. diverging is the value of Reason in such summaries.
 func WarnOfDivergence(op string, made *engine.Dataset, diverging string) *engine.Dataset {
 	if made.Poisoned() {
 		return made

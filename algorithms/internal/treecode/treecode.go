@@ -1,12 +1,14 @@
 // Package treecode encodes trees as bytes, for sending them between subtasks and for storing
-// them between supersteps. The encoding is: the length of the rest, in 8 bytes; the numbers of
-// nodes, of words of sets and of values; the nodes; the words; the values. Integers are encoded
-// as varints. Floating-point numbers are encoded as varints of their reversed bytes: most of
-// them are integers or float32 values, whose low bits are 0. A node takes about 30 bytes,
-// including values; in memory it takes 80. The Output and the Weight of a tree are not encoded.
+// them between supersteps. An encoded tree has these parts, in this order: the number of bytes
+// that follow, in 8 bytes; the number of nodes, the number of words of all sets and the number
+// of values; the nodes; the words; the values. Integers are encoded as varints. Floating-point
+// numbers are encoded as varints of their reversed bytes, because most of them are integers or
+// float32 values, whose low bits are 0. An encoded node takes about 30 bytes, including its
+// values; a node in memory takes 80 bytes. The Output and the Weight of a tree are not encoded.
 //
-// Read checks that the bytes are complete. It allocates memory in proportion to the number of
-// bytes, even if they are damaged. It does not check that the tree is consistent.
+// Read checks that the bytes are complete. Even if the bytes are damaged, it allocates memory
+// only in proportion to the number of bytes. It does not check that the parts of the tree agree
+// with each other.
 package treecode
 
 import (
@@ -22,7 +24,7 @@ import (
 // ErrCut is the error about bytes that are too short or too long for a tree.
 var ErrCut = errors.New("the bytes of a tree are cut short, or are not those of a tree")
 
-// plainLeaf is written instead of the flags of a node that has only a value, a cover and a
+// plainLeaf is written instead of the flags of a leaf that has only a value, a cover and a
 // count.
 const plainLeaf = 1 << 6
 
@@ -63,7 +65,8 @@ func appendNumber(dst []byte, v float64) []byte {
 	return binary.AppendUvarint(dst, bits.ReverseBytes64(math.Float64bits(v)))
 }
 
-// Cut returns the encoding of the first tree in src, without its length, and the rest of src.
+// Cut returns the encoding of the first tree in src as text, without its length, and the rest
+// of src.
 func Cut(src []byte) (text, rest []byte, err error) {
 	if len(src) < 8 {
 		return nil, nil, ErrCut
@@ -75,8 +78,8 @@ func Cut(src []byte) (text, rest []byte, err error) {
 	return src[:n], src[n:], nil
 }
 
-// reading has the bytes of a tree that have not been read yet. bad is set if the bytes were too
-// short.
+// reading has the bytes of a tree that have not been read yet. bad is set if there were too few
+// bytes.
 type reading struct {
 	text []byte
 	bad  bool
@@ -101,8 +104,8 @@ func (r *reading) number() float64 {
 	return math.Float64frombits(bits.ReverseBytes64(r.integer()))
 }
 
-// size reads a number of elements. If the remaining bytes are fewer than each times this
-// number, it sets bad and returns 0.
+// size reads a number of elements. Each element takes at least as many bytes as the parameter
+// each says. If the remaining bytes are too few for the elements, size sets bad and returns 0.
 func (r *reading) size(each uint64) int {
 	n := r.integer()
 	if n > uint64(len(r.text))/each {
@@ -112,7 +115,7 @@ func (r *reading) size(each uint64) int {
 	return int(n)
 }
 
-// Read decodes the first tree in src into t, whose memory it reuses, and returns the rest of
+// Read decodes the first tree in src into t, reusing the memory of t, and returns the rest of
 // src. It sets the weight of the tree to 1.
 func Read(src []byte, t *tree.Tree) (rest []byte, err error) {
 	text, rest, err := Cut(src)

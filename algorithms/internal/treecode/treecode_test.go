@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// odd returns an inconsistent tree with unusual numbers, such as NaN, −0 and the largest
-// integers.
+// odd returns a tree whose parts do not agree with each other, with unusual numbers such as
+// NaN, −0 and the largest integers.
 func odd() tree.Tree {
 	return tree.Tree{
 		Nodes: []tree.Node{
@@ -38,8 +38,9 @@ func TestTreesAreReadAsTheyWere(t *testing.T) {
 	require.Equal(t, data[14:], text)
 }
 
-// TestTreesThatAreCutShort requires an error for bytes that end too early, even if their length
-// field agrees, and for bytes that end too late.
+// TestTreesThatAreCutShort requires that Read returns an error for a tree with too few bytes,
+// even if the length at its beginning is changed accordingly, and for a tree with too many
+// bytes.
 func TestTreesThatAreCutShort(t *testing.T) {
 	from := odd()
 	data := Append(nil, &from)
@@ -58,8 +59,8 @@ func TestTreesThatAreCutShort(t *testing.T) {
 	require.ErrorIs(t, err, ErrCut)
 }
 
-// FuzzRead requires that Read returns an error for any bytes, or a tree that can be encoded and
-// decoded again.
+// FuzzRead requires that Read, for any bytes, returns either an error or a tree that can be
+// encoded and decoded again.
 func FuzzRead(f *testing.F) {
 	from := odd()
 	f.Add(Append(nil, &from))

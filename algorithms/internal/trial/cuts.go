@@ -2,8 +2,9 @@ package trial
 
 import "github.com/superstep-ml/superstep/engine"
 
-// cutting is a run that is stopped and resumed at other parallelisms: the one that it begins
-// with, and the one at which it resumes after each superstep.
+// cutting describes a run that is stopped after supersteps and resumed at another parallelism.
+// p is the parallelism at which the run begins, and at[n] is the parallelism at which it
+// resumes after superstep n.
 type cutting struct {
 	p  int
 	at map[int]int
@@ -17,8 +18,8 @@ func (c cutting) options() []engine.Option {
 	return options
 }
 
-// afterEach cuts queues after every superstep, the last one included. The run resumes at the
-// given parallelisms in turn.
+// afterEach returns a run that is stopped after every superstep, including the last one. It
+// resumes at the given parallelisms in turn.
 func afterEach(supersteps int, parallelisms ...int) cutting {
 	c := cutting{p: parallelisms[len(parallelisms)-1], at: make(map[int]int)}
 	for superstep := 1; superstep <= supersteps; superstep++ {
@@ -27,8 +28,9 @@ func afterEach(supersteps int, parallelisms ...int) cutting {
 	return c
 }
 
-// Cuts returns the options of runs in which queues of that many supersteps are cut and
-// resume at another parallelism, of at most 8.
+// Cuts returns the options of runs in which queues are stopped and resumed at another
+// parallelism. supersteps is the number of supersteps of the queues. Parallelisms are at most
+// 8.
 func Cuts(supersteps int) (runs [][]engine.Option) {
 	for _, c := range cuts(supersteps) {
 		runs = append(runs, c.options())

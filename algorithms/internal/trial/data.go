@@ -38,7 +38,7 @@ func JSON[T any](t testing.TB, name string) (all T) {
 	return all
 }
 
-// Number parses a number.
+// Number returns the number in text, and ends the test if text is not a number.
 func Number(t testing.TB, text string) float64 {
 	t.Helper()
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
@@ -46,8 +46,9 @@ func Number(t testing.TB, text string) float64 {
 	return v
 }
 
-// Fields parses lines of numbers into a table. The fields [first, label) of a line are the
-// features, and the field label is the label.
+// Fields returns the table in lines of numbers. The fields of a line are separated by
+// separator. The fields [first, label) are the features, and the field with index label is the
+// label.
 func Fields(t testing.TB, lines []string, separator string, first, label int) Table {
 	t.Helper()
 	table := Table{N: len(lines), D: label - first}
@@ -61,8 +62,8 @@ func Fields(t testing.TB, lines []string, separator string, first, label int) Ta
 	return table
 }
 
-// Heart returns heart_scale from testdata: rows of 13 features, in LibSVM's format of index and
-// value, with the labels −1 and 1.
+// Heart returns the rows of the LibSVM file heart_scale in testdata: 13 features, and the
+// labels −1 and 1.
 func Heart(t testing.TB) Table {
 	t.Helper()
 	table := Table{D: 13}
@@ -105,8 +106,8 @@ func Cancer(t testing.TB) Table {
 	return Fields(t, whole, ",", 0, 9)
 }
 
-// Abalone returns the first n rows of abalone.csv from testdata, without the column of the sex:
-// seven measurements, and the number of rings as label.
+// Abalone returns the first n rows of abalone.csv from testdata, without the column of the sex.
+// The rows have seven measurements, and the number of rings as label.
 func Abalone(t testing.TB, n int) Table {
 	t.Helper()
 	return Fields(t, Lines(t, "abalone.csv")[:n], ",", 1, 8)

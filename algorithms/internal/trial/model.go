@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Train runs a job with the training that build adds, and returns the model. modelOf is the
-// function ModelOf of the model's package.
+// Train runs a job with the training that build adds, and returns the trained model. modelOf is
+// the function ModelOf of the model's package.
 func Train[M any](t testing.TB, build func(b *engine.Builder) *engine.Dataset, modelOf func(r *engine.Result, name string) (M, error), options ...engine.Option) M {
 	t.Helper()
 	r := Run(t, func(b *engine.Builder) { engine.Collect(build(b), "model") }, options...)
@@ -28,9 +28,10 @@ type Savable interface {
 	Save(path string) error
 }
 
-// ModelFile requires that a model of version 1, read from its file, encodes to the same file.
-// It also requires an error for a file that is missing, truncated at any length, altered by
-// replacing a by b, of a newer version, or of another kind. It returns the model that was read.
+// ModelFile requires that a model that is read from its file, whose version must be 1, encodes
+// to the same file. It also requires an error for a file that is missing, truncated at every
+// seventh length, changed by replacing the text a by b, of a newer version, or of another kind.
+// It returns the model that was read.
 func ModelFile[M Savable](t testing.TB, m M, load func(path string) (M, error), decode func(file []byte) (M, error), a, b string) M {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model.json")
@@ -53,7 +54,7 @@ func ModelFile[M Savable](t testing.TB, m M, load func(path string) (M, error), 
 	require.ErrorContains(t, err, "load model: ")
 	for cut := 0; cut < len(file); cut += 7 {
 		_, err := decode(file[:cut])
-		require.Error(t, err, "cut at %d", cut)
+		require.Error(t, err, "a file truncated to %d bytes must be an error", cut)
 	}
 	_, err = decode(file[:len(file)/2])
 	require.ErrorContains(t, err, "truncated")
@@ -78,9 +79,9 @@ type Predictor[T comparable] interface {
 	PredictSparse(indices []int32, values []float64) T
 }
 
-// Concurrently requires that four goroutines at once get the same predictions for the rows of a
-// table as one goroutine. The model is newly decoded, so the first calls of the goroutines run
-// its lazy initialisation.
+// Concurrently requires that four concurrent goroutines get the same predictions for the rows
+// of a table as one goroutine. The model is newly decoded, so the first calls of the goroutines
+// run its lazy initialisation.
 func Concurrently[M Predictor[T], T comparable](t testing.TB, m M, decode func(file []byte) (M, error), table Table) {
 	t.Helper()
 	file, err := m.Encode()
@@ -100,14 +101,14 @@ func Concurrently[M Predictor[T], T comparable](t testing.TB, m M, decode func(f
 	for i := range table.N {
 		want := m.Predict(table.Row(i))
 		for _, own := range got {
-			require.Equal(t, want, own[i], "row %d", i)
+			require.Equal(t, want, own[i], "row %d: a concurrent prediction must equal the prediction of one goroutine", i)
 		}
 	}
 }
 
 // SamePredictions trains a stage on the columns "features" and "label" of a table. It requires
-// that all ways of prediction agree: the operator, added by the stage and by the model; and the
-// methods and the bound step of the model, in three goroutines at once.
+// the same predictions from the operator, which the stage and the model add; and from the
+// methods and the bound step of the model, in three concurrent goroutines.
 func SamePredictions[M Predictor[float64]](t *testing.T, table Table, stage model.Stage, modelOf func(r *engine.Result, name string) (M, error)) {
 	t.Helper()
 	r := Run(t, func(b *engine.Builder) {
@@ -141,7 +142,7 @@ func SamePredictions[M Predictor[float64]](t *testing.T, table Table, stage mode
 					cells[0].SetSparse(table.D, indices, values)
 				}
 				if err := step(cells); err != nil || cells[1].Float != rows[i].Prediction || got != rows[i].Prediction {
-					t.Errorf("row %d: %v %v, want %v", i, err, got, rows[i])
+					t.Errorf("row %d: the step (error %v) and the methods (%v) must predict what the operator predicts, %v", i, err, got, rows[i])
 				}
 			}
 		})

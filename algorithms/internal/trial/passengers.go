@@ -14,8 +14,8 @@ type Passenger struct {
 	Degree float64  `column:"degree"`
 }
 
-// Passengers returns n rows with missing values. They are pseudorandom, but the same in every
-// call.
+// Passengers returns n rows with missing values. The rows are pseudorandom, and the same in
+// every call.
 func Passengers(n int) []Passenger {
 	state := uint64(7)
 	draw := func() float64 {

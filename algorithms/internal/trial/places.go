@@ -2,14 +2,16 @@ package trial
 
 import "github.com/superstep-ml/superstep/internal/testsize"
 
-// places are the fewest that differ in everything: parallelism, workers and batches.
-// tests/samebits tries more of them, with every estimator and operator.
+// places are the places at which SameBits runs a job. The short list has the smallest number of
+// places that differ in parallelism, workers and batch size. tests/samebits tries more places,
+// with every estimator and operator.
 var places = testsize.Of(
 	[]place{{1, 0, 1024}, {3, 3, 7}},
 	[]place{{1, 0, 1024}, {2, 0, 7}, {3, 3, 1024}, {8, 0, 1}},
 )
 
-// cuts are the runs of SameBitsOfState in which queues are cut.
+// cuts returns the runs of SameBitsOfState in which queues are stopped and resumed. supersteps
+// is the number of supersteps of the longest queue.
 func cuts(supersteps int) []cutting {
 	all := []cutting{afterEach(supersteps, 2, 1, 8, 3)}
 	if !testsize.Soak {

@@ -14,9 +14,9 @@ import (
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
 
-// Try runs a job with what build adds. It checks that broadcast objects are not modified, and
-// uses 8 shards unless the options say otherwise. The caller must release the result. When the
-// test ends, it fails if Arrow memory is still allocated.
+// Try runs the job that build defines. It checks that broadcast objects are not modified, and
+// uses 8 shards unless the options say otherwise. The caller must release the result. If Arrow
+// memory is still allocated at the end of the test, the test fails.
 func Try(t testing.TB, build func(b *engine.Builder), options ...engine.Option) (*engine.Result, error) {
 	t.Helper()
 	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
@@ -29,8 +29,8 @@ func Try(t testing.TB, build func(b *engine.Builder), options ...engine.Option) 
 	return engine.Run(context.Background(), job, struct{}{}, options...)
 }
 
-// Run does what Try does, for a job that must succeed. The result is released when the test
-// ends.
+// Run does what Try does, for a job that must succeed. The result is released at the end of the
+// test.
 func Run(t testing.TB, build func(b *engine.Builder), options ...engine.Option) *engine.Result {
 	t.Helper()
 	r, err := Try(t, build, options...)
@@ -58,23 +58,24 @@ func Fails(t testing.TB, build func(b *engine.Builder), texts ...string) error {
 // and the number of rows of a batch. 0 workers mean that the job runs in a single process.
 type place struct{ p, workers, batch int }
 
-// SameBits runs a job with what build adds, once for each of places. It requires that all runs
-// give the same bits, both in the collected rows and in the values that the named queues
+// SameBits runs the job that build defines, once for each of places. It requires that all runs
+// give the same bits, both in the collected rows and in the values that the given queues
 // reported.
 func SameBits(t *testing.T, build func(b *engine.Builder), queues ...string) {
 	t.Helper()
 	sameBits(t, build, false, queues)
 }
 
-// SameBitsOfState does what SameBits does, and more. In all runs except the first, queues
-// discard between supersteps all objects that are not under a kept key. In further runs, queues
-// are stopped after supersteps and resume at another parallelism.
+// SameBitsOfState does what SameBits does, with two additional checks. In all runs except the
+// first, queues drop, between supersteps, all objects except those that their keys keep, see
+// engine.CheckState. In further runs, queues are stopped after supersteps and resumed at
+// another parallelism.
 func SameBitsOfState(t *testing.T, build func(b *engine.Builder), queues ...string) {
 	t.Helper()
 	first := sameBits(t, build, true, queues)
 	for _, c := range cuts(first.supersteps) {
 		text := Print(t, Run(t, build, c.options()...), queues...)
-		require.Equal(t, first.text, text, "p=%d, cut after supersteps, and on at %v", c.p, c.at)
+		require.Equal(t, first.text, text, "a run that begins at parallelism %d and resumes after supersteps at the parallelisms %v must give the same bits", c.p, c.at)
 	}
 }
 
@@ -92,7 +93,7 @@ func sameBits(t *testing.T, build func(b *engine.Builder), forget bool, queues [
 		if first.text == "" {
 			first.text = text
 		}
-		require.Equal(t, first.text, text, "p=%d, %d workers, batches of %d", at.p, at.workers, at.batch)
+		require.Equal(t, first.text, text, "parallelism %d, %d workers and batches of %d rows must give the same bits", at.p, at.workers, at.batch)
 		for _, q := range r.Report.Queues {
 			first.supersteps = max(first.supersteps, q.Supersteps)
 		}
@@ -101,8 +102,8 @@ func sameBits(t *testing.T, build func(b *engine.Builder), forget bool, queues [
 	return first
 }
 
-// Print returns all collected rows, and the values that the named queues reported, as text that
-// distinguishes all bits.
+// Print returns all collected rows, and the values that the given queues reported, as text.
+// Values with different bits have different texts.
 func Print(t testing.TB, r *engine.Result, queues ...string) string {
 	t.Helper()
 	var out strings.Builder
@@ -121,7 +122,7 @@ func Print(t testing.TB, r *engine.Result, queues ...string) string {
 	}
 	for _, queue := range queues {
 		report := r.Queue(queue)
-		require.NotNil(t, report, "no queue %q", queue)
+		require.NotNil(t, report, "the job must have a queue %q", queue)
 		for _, series := range report.Series {
 			fmt.Fprintf(&out, "%s %s %x\n", queue, series.Name, series.Values)
 		}

@@ -18,14 +18,14 @@ import (
 type Table struct {
 	N, D   int
 	X      []float64 // row-major N×D
-	Label  []float64 // nil if there are no labels that are numbers
+	Label  []float64 // labels that are numbers; nil if there are none
 	Words  []string  // labels that are text; nil if there are none
 	Weight []float64 // nil if there are no weights
 	Offset []float64 // nil if there are no offsets
-	Sparse bool      // whether Dataset has the features as sparse[D], without the zeros
+	Sparse bool      // whether Dataset stores the features as sparse[D], without the zeros
 }
 
-// TableOf returns a table of the given rows.
+// TableOf returns a table of the given rows, with the given labels.
 func TableOf(label []float64, rows ...[]float64) Table {
 	t := Table{N: len(rows), Label: label}
 	for _, r := range rows {

@@ -12,8 +12,8 @@ import (
 )
 
 // BadText adds a dataset of rows in which every "~" of a text column is replaced by the byte
-// 0xff, which is not UTF-8. Files of other programs may have such text. The rows are added as a
-// batch, because operators that read rows from Go functions refuse such text.
+// 0xff, which is not UTF-8. Files that other programs wrote may have such text. The rows are
+// added as a record batch, because operators that read rows from Go functions refuse such text.
 func BadText[T any](b *engine.Builder, rows []T, column string) *engine.Dataset {
 	codec, err := batch.NewCodec[T]()
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// SameTrees requires that two ensembles are equal, bit for bit, and shows the first tree that
-// differs.
+// SameTrees requires that two ensembles have the same bits. If they differ, it shows the first
+// tree that differs.
 func SameTrees(t testing.TB, want, got *tree.Ensemble, about ...any) {
 	t.Helper()
 	a, b := treesOf(t, want), treesOf(t, got)

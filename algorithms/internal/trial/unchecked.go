@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Unchecked adds a dataset of one batch that is not checked, such as a user's operator may
-// emit. The batch must remain valid while the job runs.
+// Unchecked adds a dataset of one batch. The batch is not checked, like a batch that a user's
+// operator emits. It must remain valid while the job runs.
 func Unchecked(b *engine.Builder, rows arrow.Record) *engine.Dataset {
 	return b.Add(engine.Spec{
 		Op: "Unchecked", Schema: arrowrows.Schema(rows.Schema()), Inputs: []engine.Port{{From: operators.FromSlice(b, []int64{1})}},
