@@ -12,7 +12,7 @@ import (
 // ranks give the same Name, Op, number of elements and kind of input.
 //
 // The input of a rank is either one whole buffer or a forest. Forests are folded up the aligned
-// binary tree over the job's shards. So the result depends on the shards and not on the ranks
+// binary tree over the job's shards, so the result depends on the shards and not on the ranks
 // that hold them. A shard without a value is left out, not replaced by zero. Whole buffers are
 // folded in the canonical tree over ranks (sharding.RankSchedule), so the result depends on the
 // number of ranks.
@@ -36,7 +36,8 @@ type Reduction[T Number] struct {
 
 	// Out receives the result, with the same bits on all ranks. If no rank has input, every
 	// element is the operator's identity. If no Algorithm is named, ranks may share one Out.
-	// Any other overlap of Out with slices of other ranks is an error that is not detected.
+	// Out must not overlap slices of other ranks in any other way. Such an overlap is not
+	// detected.
 	Out []T
 
 	// Blocks makes the reduction a ReduceScatter. The result is cut into consecutive blocks,
@@ -105,12 +106,12 @@ func (r *Reduction[T]) check(n int) error {
 	return nil
 }
 
-// AllReduce folds the input of all ranks and leaves the result in every rank's Out.
-// It returns when this rank's Out is complete and its slices belong to the caller
-// again. On error the contents of Out are undefined and the group has ended.
+// AllReduce folds the input of all ranks and leaves the result in every rank's Out. It returns
+// when this rank's Out is complete and the slices of req belong to the caller again. On error
+// the contents of Out are undefined and the group has ended.
 //
-// AllReduce makes the three calls of an AllReducer in a row. A loop over AllReduce
-// allocates nothing once it has seen its structure of nodes.
+// AllReduce makes the three calls of an AllReducer in a row. An AllReduce allocates nothing if
+// an earlier one had the same nodes in its forests.
 func AllReduce[T Number](c *Comm, req *Reduction[T]) error {
 	dtype, _ := typeOf[T]()
 	a, ok := c.reducers[dtype].(*AllReducer[T])
@@ -136,8 +137,8 @@ func AllReduce[T Number](c *Comm, req *Reduction[T]) error {
 // arrive checks that all are in the same operation. If the operation is small, that last rank
 // folds it at once for all ranks. Otherwise each rank folds its part of the index range
 // (sharding.Split) of all contributions and writes it into every Out. Recv then waits until the
-// others have done the same. Both ways evaluate the same expression, so they give the same
-// bits.
+// other ranks have done the same. Small and large operations evaluate the same expression, so
+// they give the same bits.
 type AllReducer[T Number] struct {
 	c      *Comm
 	folder folder[T]
@@ -149,8 +150,8 @@ type AllReducer[T Number] struct {
 	serial time.Duration // time spent folding for all ranks in the current operation
 	stats  Stats
 
-	// packed and whole count the bytes of this rank's input to the parts that other ranks fold,
-	// without zeros and with zeros. Only Sparse reductions set them.
+	// packed and whole are the sizes in bytes of this rank's input to the parts that other
+	// ranks fold: packed without zeros, whole with them. Only Sparse reductions set them.
 	packed, whole int64
 
 	// The fields below are used only in reductions by messages.
@@ -264,7 +265,7 @@ func (a *AllReducer[T]) Sum() error {
 }
 
 // accountMessages adds an operation by messages to the statistics. The operation began at
-// start, sent the given number of bytes, and used the algorithm by.
+// start, sent the given number of bytes, and used the algorithm named by.
 func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, by string) {
 	d := Stats{Bytes: bytes, Recv: a.c.group.now() - start}
 	a.by = by
@@ -305,8 +306,8 @@ func (a *AllReducer[T]) end() {
 	a.c.state = idle
 }
 
-// expect returns an error unless the rank is in state want. call is the present call, and
-// before is the call that must precede it, both for the error.
+// expect returns an error unless the rank is in state want. For the error, call is the name of
+// the present call, and before is the name of the call that must precede it.
 func (a *AllReducer[T]) expect(want commState, call, before string) error {
 	c := a.c
 	if c.state == want && a.req != nil {

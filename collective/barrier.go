@@ -11,9 +11,10 @@ import (
 // completed phases reaches k.
 //
 // The last rank to arrive may read and write what the others have posted until it calls release
-// or discard. Until then the others wait, even if the group fails meanwhile. That is why
-// arrived is only reset under mu, together with the phase: a waiting rank that holds mu sees
-// either that all have arrived or that the phase is complete, and does not return in between.
+// or discard. Until then the others wait, even if the group fails meanwhile. For this reason,
+// arrived is reset only under mu, together with the increment of done: a waiting rank that
+// holds mu sees either that all ranks have arrived or that the phase is complete, and never a
+// state in between.
 type barrier struct {
 	n int32
 	_ [60]byte

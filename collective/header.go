@@ -13,7 +13,7 @@ import (
 // operation if and only if their headers are equal.
 type header struct {
 	kind  operation
-	root  int // of an operation with a root
+	root  int // rank of the root, in an operation with a root
 	seq   uint64
 	count int // number of elements
 	name  string
@@ -21,16 +21,17 @@ type header struct {
 	op    string
 	opk   opKind
 	mode  inputMode
-	// shards is the number of shards of the tree in which forests lie.
+	// shards is the number of shards of the tree over which forests are given.
 	shards int
 	sparse bool // zeros may be omitted
 
 	coll      program.Collective
 	algorithm string // the name that the caller gave, or ""
-	counts    uint64 // hash of the lengths of blocks, 0 if they are even
+	counts    uint64 // hash of the lengths of blocks; 0 if the data is divided evenly
 }
 
-// withoutNumber returns the header with seq 0. It is the same for all operations of one kind.
+// withoutNumber returns the header with seq 0, so that all operations of one kind have equal
+// headers.
 func (h *header) withoutNumber() header {
 	k := *h
 	k.seq = 0
@@ -68,15 +69,15 @@ const (
 // operation with a result, until the result is complete.
 type slot struct {
 	header  header
-	value   int64           // of a broadcast, at the root
-	nodes   []sharding.Node // of a forest, one per entry
-	reducer any             // *AllReducer[T]
-	request *request        // of a collective
-	payload []byte          // of a reduction of objects
+	value   int64           // value that the root broadcasts
+	nodes   []sharding.Node // nodes of a forest, one per entry
+	reducer any             // *AllReducer[T] of an AllReduce
+	request *request        // request of a collective
+	payload []byte          // encoded values in a reduction of objects
 	_       [64]byte
 }
 
-// describe returns a description of the operation for users.
+// describe returns a description of the operation for error messages.
 func (h *header) describe() string {
 	switch h.kind {
 	case callBarrier:
@@ -193,8 +194,8 @@ func (s signature) agrees(o signature) bool { return s>>rankBits == o>>rankBits 
 // arguments do not agree. All ranks get the same error.
 type MismatchError = membership.MismatchError
 
-// PeerError says that a rank failed, or cannot be reached. All ranks get the error of
-// the rank that noticed first.
+// PeerError says that a rank failed, or cannot be reached. All ranks get the error of the rank
+// that noticed the failure first.
 type PeerError = membership.PeerError
 
 // mismatch returns the error for two ranks in different operations. Both have arrived. a and b

@@ -82,7 +82,7 @@ func (o Op[T]) Commutative() bool { return o.commutative }
 // Identity returns the result of a reduction without contributions.
 func (o Op[T]) Identity() T { return o.identity }
 
-// leastOf returns the identity of the maximum.
+// leastOf returns the identity of the maximum: the least value of the type.
 func leastOf[T Number]() T {
 	var v T
 	switch p := any(&v).(type) {
@@ -100,7 +100,7 @@ func leastOf[T Number]() T {
 	return v
 }
 
-// greatestOf returns the identity of the minimum.
+// greatestOf returns the identity of the minimum: the greatest value of the type.
 func greatestOf[T Number]() T {
 	var v T
 	switch p := any(&v).(type) {
@@ -118,7 +118,7 @@ func greatestOf[T Number]() T {
 	return v
 }
 
-// dataType names an element type in headers, errors and records.
+// dataType identifies an element type in headers, errors and records.
 type dataType uint8
 
 const (

@@ -19,11 +19,11 @@ func WithContext(ctx context.Context) Option { return Option{ctx: ctx} }
 // the number of ranks.
 func WithAlgorithm(name string) Option { return Option{algorithm: name} }
 
-// WithName returns an option with a name of the call for errors. All ranks must give the same
-// name.
+// WithName returns an option that names the call in errors. All ranks must give the same name.
 func WithName(name string) Option { return Option{name: name} }
 
-// merge returns the combination of options. A later option overrides an earlier one.
+// merge returns one option that combines opts. A setting in a later option overrides the same
+// setting in an earlier one.
 func merge(opts []Option) Option {
 	var o Option
 	for i := range opts {

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// schedule says how the contributions of all ranks are folded. It has the leaves in the
-// order of the tree, and the plan over them.
+// schedule describes how the contributions of all ranks are folded. It has the leaves in the
+// order of the tree, and the fold plan over these leaves.
 type schedule struct {
 	plan   *program.FoldPlan
 	leaves []leafRef
@@ -42,7 +42,7 @@ type agreement struct {
 type planCache struct {
 	whole   *schedule
 	forests []*schedule
-	last    int // index of the latest hit, the likeliest next
+	last    int // index of the latest hit, which is looked up first
 	evict   int
 }
 

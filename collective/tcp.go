@@ -22,13 +22,14 @@ import (
 // Addresses; Store and Size; or Port, Leader and Size.
 type TCPConfig struct {
 	// Addresses has the host:port of each rank's process. Ranks of one process have the same
-	// address. Only the address of rank 0 must be exact. Any other address says where the
-	// process of its rank listens: the host may be empty, and the port may be 0. Each rank with
-	// port 0 has its own process.
+	// address. Only the address of rank 0 must be exact. Each other address only says where the
+	// process of that rank listens: the host may be empty, and the port may be 0. Each rank
+	// with port 0 has its own process.
 	Addresses []string
 
 	// Store lets the processes find each other if addresses are not known in advance: the
-	// process of rank 0 writes its address, and the others read it. See FileStore.
+	// process of rank 0 writes its address to the Store, and the other processes read it. See
+	// FileStore.
 	Store Store
 	Size  int // number of ranks; may be 0 with Addresses
 
@@ -42,15 +43,17 @@ type TCPConfig struct {
 	// interface. A process listens at one port, for data and control.
 	Listen string
 
-	// Port is an open port of this process; the workers of the engine have one. The group then
-	// opens no port, and the port's settings replace Listen, TLS, Secret and SocketBuffer.
-	// Leader is the address of the port of rank 0's process, in place of Addresses and Store.
+	// Port, if given, is an open port of this process, such as the port of an engine's worker.
+	// The group then opens no port of its own, and the settings of Port replace Listen, TLS,
+	// Secret and SocketBuffer. Leader is the address of the port of rank 0's process, in place
+	// of Addresses and Store.
 	Port   *peerlink.Port
 	Leader string
 
-	// Group and Attempt distinguish groups. Connections of an earlier attempt of the same
-	// group are refused, so that its remaining processes cannot disturb this one. If a process
-	// joins a later attempt at the same Port, the earlier attempt ends with an ErrReplaced.
+	// Group and Attempt distinguish groups. Connections of an earlier attempt of the same group
+	// are refused, so that remaining processes of the earlier attempt cannot disturb this one.
+	// If a process joins a later attempt at the same Port, the earlier attempt ends with an
+	// ErrReplaced.
 	Group   string
 	Attempt uint32
 
@@ -73,10 +76,11 @@ type TCPConfig struct {
 	// The end of a process or a broken connection is noticed at once.
 	Detection time.Duration
 
-	// Stall bounds the time in which all ranks are in operations and no rank moves a byte,
-	// because a message was lost or ranks wait for each other. The group then ends with an
-	// error that names the operation of each rank. 0 means 4 s. A negative Stall means no
-	// bound; slow operators of the user need it.
+	// Stall bounds the time during which all ranks are in operations and no rank sends or
+	// receives a byte, because a message was lost or ranks wait for each other. After that time
+	// the group ends with an error that names the operation of each rank. 0 means 4 s. A
+	// negative Stall means no bound; it is needed if an operator of the user takes longer than
+	// 4 s.
 	Stall time.Duration
 
 	// JoinTimeout bounds the wait for all processes to join; 0 means 30 s.
@@ -96,7 +100,8 @@ type TCPConfig struct {
 // Store lets the processes of a group find each other.
 type Store = membership.Store
 
-// FileStore is a Store in a directory that all processes see.
+// FileStore returns a Store that keeps its data in the directory dir, which all processes must
+// share.
 func FileStore(dir string) Store { return membership.FileStore(dir) }
 
 // TCPGroup is this process's part of a group of ranks in several processes. It gives the same
@@ -112,13 +117,13 @@ type TCPGroup struct {
 	stop  chan struct{}
 
 	leaveOnce      sync.Once
-	goodbyeContext context.Context // context of leaving the membership; giveUp cancels it
+	goodbyeContext context.Context // context of the call that leaves the membership; giveUp cancels it
 	giveUp         context.CancelFunc
 	left           chan error // receives the result of leaving the membership
 }
 
-// NewTCPGroup joins rank and the other ranks of its process to the group, and waits until all
-// ranks have joined. Close the group when its ranks are done.
+// NewTCPGroup joins the given rank and the other ranks of its process to the group, and waits
+// until all ranks have joined. The caller must close the group when its ranks are done.
 func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error) {
 	if ctx == nil {
 		ctx = context.Background()
@@ -288,8 +293,8 @@ func (cfg *TCPConfig) hosts() (int, [][]int, error) {
 	return cfg.Size, hosts, nil
 }
 
-// hasPort reports whether an address has a port other than 0. Equal addresses with such a port
-// are one process.
+// hasPort reports whether an address has a port other than 0. Ranks with the same such address
+// are in one process.
 func hasPort(address string) bool {
 	_, port, err := net.SplitHostPort(address)
 	return err == nil && port != "" && port != "0"
@@ -301,8 +306,8 @@ func (g *TCPGroup) Size() int { return g.local.size }
 // Ranks returns the ranks of this process, in ascending order.
 func (g *TCPGroup) Ranks() []int { return slices.Clone(g.local.ranks) }
 
-// Rank returns the handle of a rank of this process, the same at each call. It panics if the
-// rank is in another process.
+// Rank returns the handle of a rank of this process. Every call with the same rank returns the
+// same handle. Rank panics if the rank is in another process.
 func (g *TCPGroup) Rank(rank int) *Comm {
 	i := g.local.indexOf(rank)
 	if i < 0 {
@@ -317,13 +322,13 @@ func (g *TCPGroup) Abort(err error) { g.local.Abort(err) }
 // Err returns the error that ended the group, or nil if the group has not ended.
 func (g *TCPGroup) Err() error { return g.local.Err() }
 
-// depart starts to leave the membership when the ranks of this process are done. It does not
-// wait.
+// depart starts to leave the membership, which completes when the ranks of this process are
+// done. It does not wait.
 func (g *TCPGroup) depart() {
 	g.leaveOnce.Do(func() { go func() { g.left <- g.home.Leave(g.goodbyeContext) }() })
 }
 
-// closeTimeout bounds the wait for the other processes to leave too.
+// closeTimeout bounds how long Close waits for the other processes to leave the membership.
 const closeTimeout = 10 * time.Second
 
 // Close leaves the group and waits until its connections and goroutines have ended. Ranks that
@@ -337,8 +342,8 @@ func (g *TCPGroup) Close() error {
 		<-g.ended
 		g.local.net.calls.close()
 		g.local.net.trials.close()
-		// Leave the membership before closing connections. So all sent messages arrive, and the
-		// other processes do not take the closed connections for a failure.
+		// Leave the membership before closing connections, so that all sent messages arrive and
+		// the other processes do not take the closed connections for a failure.
 		g.depart()
 		late := time.AfterFunc(closeTimeout, g.giveUp)
 		g.err = <-g.left

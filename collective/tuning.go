@@ -17,9 +17,9 @@ import (
 // for its choices.
 func (g *TCPGroup) Tuner() *tune.Tuner { return g.local.net.tuner }
 
-// Explain returns how the group carries out a collective, and why. There is one choice for all
-// sizes above a power of two up to the next power of two. Its predicted time is for the middle
-// of that range.
+// Explain returns how the group carries out a collective, and why. The group makes one choice
+// for all sizes above a power of two up to the next power of two. The predicted time of a
+// choice is for the middle of that range.
 func (g *TCPGroup) Explain(ctx context.Context, q tune.Query) (*tune.Decision, error) {
 	q.Bytes = tune.ClassOf(q.Bytes).Bytes()
 	return g.Tuner().Choose(ctx, q)
@@ -31,8 +31,8 @@ func (n *network) channels(k *calls, key decisionKey) int {
 	return tune.Channels(key.size.Bytes(), k.node.Size())
 }
 
-// decide lets the first party choose and sends the choice to all. So all parties use the same
-// choice, even if their tuners differ.
+// decide makes the choice on the first party and sends it to all parties. So all parties use
+// the same choice, even if their tuners differ.
 func (n *network) decide(k *calls, q *request, key decisionKey) (*choice, error) {
 	message := new([tune.MessageBytes]byte)
 	if k.node.Rank() == 0 {
@@ -61,8 +61,8 @@ func (n *network) decide(k *calls, q *request, key decisionKey) (*choice, error)
 	return &choice{algorithm: a, dims: c.Dims, options: execute.Options{Segment: c.Segment, Channels: c.Channels}}, nil
 }
 
-// spread broadcasts payload, the decision of party 0 for the operation q, before q is carried
-// out.
+// spread broadcasts payload, the decision of party 0 for the operation q, to all parties before
+// q is carried out.
 func (k *calls) spread(q *request, payload []byte) error {
 	by, err := algorithm.Find(program.Broadcast, "binomial")
 	if err != nil {
@@ -138,7 +138,7 @@ func newCalibration(c *Comm) *calibration {
 	return g
 }
 
-// calibrationTag is the tag of calibration messages, which no user is likely to choose.
+// calibrationTag is the tag of calibration messages. No user is likely to choose it.
 const calibrationTag = math.MinInt
 
 func (g *calibration) Peer() int { return g.group.net.hosts[1][0] }
@@ -166,9 +166,10 @@ func (g *calibration) Max(ctx context.Context, x []float64) error {
 
 func (g *calibration) Add(dst, x []float64) { g.add.Fold(bytesOf(dst), bytesOf(dst), bytesOf(x)) }
 
-// With runs call. Meanwhile trials, with algorithm a, replaces calls. The trials have their own
-// connections: socket buffers grow with the data that passes, and short messages through large
-// buffers are slower. That must not affect later operations of the group.
+// With runs call. While call runs, the field trials of the network, with algorithm a, replaces
+// the field calls. The trials have their own connections, because socket buffers grow with the
+// data that passes and short messages through large buffers are slower. Measurements must not
+// make later operations of the group slower.
 //
 // The first rank of a process does this for all its ranks. During that time no other rank can
 // use calls, since each operation among processes needs the first rank too.

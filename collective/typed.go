@@ -31,7 +31,7 @@ type typedOp[T Number] struct {
 	folder folder[T]
 	leaves [][]T
 	out    [1][]T
-	blocks sync.Pool // of *[foldBlock]T
+	blocks sync.Pool // holds *[foldBlock]T
 }
 
 func newTypedOp[T Number]() *typedOp[T] {
@@ -58,8 +58,9 @@ func (t *typedOp[T]) Fold(dst, left, right []byte) {
 	}
 }
 
-// foldBlock is Fold of up to foldBlock elements, which stay in the cache until OneNaN reads
-// them. It keeps the left operand on the left, since an operator need not commute.
+// foldBlock is Fold for at most foldBlock elements, so that the result is still in the cache
+// when OneNaN reads it. It keeps the left operand on the left, since an operator need not
+// commute.
 func (t *typedOp[T]) foldBlock(d, a, b []T) {
 	switch {
 	case t.op.kind == opSum:
