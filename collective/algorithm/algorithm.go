@@ -13,11 +13,11 @@ import (
 // Params are the parameters of a generated program. They are the same on all ranks.
 type Params struct {
 	P    int // number of ranks, at least 1
-	Root int // for rooted collectives; ignored by others
+	Root int // rank of the root in rooted collectives; other collectives ignore it
 
-	// Dims are the dimensions in which an algorithm arranges the ranks: group size, torus width
-	// and height, radices. Their meaning depends on the algorithm. If Dims is nil, the
-	// algorithm chooses them.
+	// Dims are the dimensions in which an algorithm arranges the ranks, for example a group
+	// size, the width and height of a torus, or radices. Their meaning depends on the
+	// algorithm. If Dims is nil, the algorithm chooses them.
 	Dims []int
 
 	// Forest has, for each rank, the nodes of the aligned tree over shards that the rank
@@ -32,7 +32,7 @@ type ForestSupport uint8
 // The kinds of input.
 const (
 	WholeOnly  ForestSupport = iota // whole buffers
-	OnePerRank                      // also forests of exactly one node per rank, in rank order, whose tree is the fold tree over ranks
+	OnePerRank                      // also forests with one node per rank, in rank order, whose aligned tree is the fold tree over ranks
 	AnyForest                       // any forest
 )
 
@@ -42,8 +42,8 @@ type Algorithm struct {
 	Collective program.Collective
 	Summary    string // one line for users who choose an algorithm
 
-	// Canonical and RankOrder report whether the programs for p ranks claim CanonicalTree and
-	// RankOrder of program.Program. Nil means that they do so for no p.
+	// Canonical and RankOrder report whether the programs for p ranks have CanonicalTree and
+	// RankOrder of program.Program set. A nil function means false for every p.
 	Canonical func(p int) bool
 	RankOrder func(p int) bool
 
@@ -58,8 +58,8 @@ type Algorithm struct {
 	EvenOnly bool
 
 	// Check returns an error if the algorithm does not support the parameters. A nil Check
-	// accepts all parameters. Supports does the checks that all algorithms have in common (P,
-	// Root, Dims, and kinds of forests) before it calls Check.
+	// accepts all parameters. Before Supports calls Check, it checks what all algorithms have
+	// in common: P, Root, Dims and the kind of forest.
 	Check func(Params) error
 
 	// Generate returns the program of one rank, in time proportional to the number of its
@@ -98,8 +98,8 @@ func (a *Algorithm) Supports(pr Params) error {
 }
 
 // FoldsLikeRanks reports whether each rank contributes one node and the aligned tree over the
-// nodes is the fold tree over the ranks. Then a program for whole buffers can be used
-// unchanged.
+// nodes is the fold tree over the ranks. If so, a program for whole buffers can be used for the
+// forest unchanged.
 func FoldsLikeRanks(forest [][]sharding.Node) bool {
 	nodes := make([]sharding.Node, len(forest))
 	for r, f := range forest {
@@ -140,8 +140,8 @@ func For(c program.Collective) []*Algorithm {
 	return slices.Clone(registry()[c])
 }
 
-// Find returns the algorithm of collective c with a name, or an error that lists the names
-// there are.
+// Find returns the algorithm of collective c with the given name. If there is none, it returns
+// an error that lists the names of all algorithms of c.
 func Find(c program.Collective, name string) (*Algorithm, error) {
 	var names []string
 	for _, a := range For(c) {

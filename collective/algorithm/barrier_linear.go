@@ -5,15 +5,15 @@ import "github.com/superstep-ml/superstep/collective/program"
 // Linear Barrier. Each rank sends a message to rank 0 when it has arrived. When all ranks have
 // arrived, rank 0 sends a message to each rank.
 //
-//	steps            2 messages in a row, although rank 0 receives p − 1 one after
-//	                 another, and sends p − 1
-//	sent by rank r   one message without data; p − 1 of them by rank 0: 2·(p − 1) in
+//	steps            2 messages in a row, although rank 0 receives p − 1 messages
+//	                 one after another, and sends p − 1
+//	sent by rank r   one message without data; p − 1 messages by rank 0: 2·(p − 1) in
 //	                 all, the minimum of all algorithms
 //	scratch          no elements
 //	order            nothing is folded
 //
-// Use it for ranks that share few processor cores: it has as few messages as the tree, and no
-// rank but rank 0 must be woken to pass a message on.
+// Use it for ranks that share few processor cores: it has as few messages as the tree, and only
+// rank 0 must be woken to send messages on.
 //
 // Reference: folklore (the central counter).
 func barrierLinear() *Algorithm {

@@ -22,9 +22,9 @@ func TestForestsAreToldApart(t *testing.T) {
 	})
 }
 
-// TestFoldsLikeRanksLooksAtTrees requires that FoldsLikeRanks compares the structure of the
-// tree over nodes with that of the tree over ranks, not the order in which their steps are
-// listed.
+// TestFoldsLikeRanksLooksAtTrees requires that FoldsLikeRanks compares the structures of the
+// tree over nodes and of the tree over ranks, and ignores the order in which the steps of the
+// trees are listed.
 func TestFoldsLikeRanksLooksAtTrees(t *testing.T) {
 	leaf := func(i int) []sharding.Node { return []sharding.Node{sharding.Leaf(i)} }
 	require.True(t, FoldsLikeRanks([][]sharding.Node{leaf(0), leaf(1), leaf(2), leaf(3)}))

@@ -16,8 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files of testdata anew")
 
-// TestReducingGolden compares the text of programs with golden files, in which a change of a
-// generator can be reviewed. Rewrite the files with
+// TestReducingGolden compares the text of programs with golden files, so that the effect of a
+// change of a generator can be reviewed. To accept a change, rewrite the files with
 //
 //	go test ./collective/algorithm -run TestReducingGolden -rewrite
 //
