@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// algorithms are the algorithms that `superstep train` offers.
+// algorithms has a program for each algorithm that superstep train offers.
 var algorithms = trainings()
 
 func trainings() (all []program) {
@@ -27,7 +27,7 @@ func trainings() (all []program) {
 // training has the flags for training an estimator.
 type training struct {
 	TrainArgs
-	Own any `embed:""` // a pointer to a struct of the estimator's own flags, in their order
+	Own any `embed:""` // a pointer to a struct with a field for each of the estimator's own flags, in order
 	of  model.Estimator
 }
 
@@ -106,8 +106,9 @@ func (a training) estimator(c columns) model.Estimator {
 	return params.Interface().(model.Estimator)
 }
 
-// setParameter sets a parameter to the value of a flag. An enum has a text that the parser has
-// checked. Its parameter is looked up in values, or parsed from the text.
+// setParameter sets a parameter to the value of a flag. The value of an enum flag is a text
+// that the parser has checked. The value of its parameter is looked up in values, or parsed
+// from the text.
 func setParameter(to, value reflect.Value, values map[string]any) {
 	switch text, reads := to.Addr().Interface().(encoding.TextUnmarshaler); {
 	case values != nil:
@@ -121,11 +122,11 @@ func setParameter(to, value reflect.Value, values map[string]any) {
 	}
 }
 
-// target is what the estimator predicts.
+// target returns what the estimator predicts.
 func (a training) target() model.Target { return a.estimator(columns{}).Predicts().Target }
 
-// own returns the value of one of the estimator's own flags. ok is false if there is no such
-// flag.
+// own returns the value of the estimator's own flag with the given name. ok is false if there
+// is no such flag.
 func (a training) own(name string) (v reflect.Value, ok bool) {
 	for i, f := range a.of.Command().Flags {
 		if f.Name == name {
@@ -135,7 +136,8 @@ func (a training) own(name string) (v reflect.Value, ok bool) {
 	return v, false
 }
 
-// text returns the text of one of the estimator's own flags, or "" if there is no such flag.
+// text returns the text of the estimator's own flag with the given name, or "" if there is no
+// such flag.
 func (a training) text(name string) string {
 	if v, ok := a.own(name); ok {
 		return v.String()
@@ -143,8 +145,8 @@ func (a training) text(name string) string {
 	return ""
 }
 
-// otherColumns returns the columns that are read beside features, label and weight, by the names
-// of their flags.
+// otherColumns returns flag name -> names of the columns that the flag names, for all columns
+// that are read in addition to features, label and weight.
 func (a training) otherColumns() map[string][]string {
 	by := map[string][]string{}
 	for i, f := range a.of.Command().Flags {
@@ -161,7 +163,8 @@ func (a training) otherColumns() map[string][]string {
 	return by
 }
 
-// trainedBy names the algorithms whose predictions satisfy such.
+// trainedBy returns the names of the algorithms for whose predictions such returns true, joined
+// by "and".
 func trainedBy(such func(p model.Prediction) bool) string {
 	var names []string
 	for _, e := range catalog.Estimators() {
@@ -172,7 +175,7 @@ func trainedBy(such func(p model.Prediction) bool) string {
 	return strings.Join(names, " and ")
 }
 
-// one returns a list with the column, or an empty list for "".
+// one returns a list that contains only column, or an empty list if column is "".
 func one(column string) []string {
 	if column == "" {
 		return nil

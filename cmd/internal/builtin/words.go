@@ -13,8 +13,8 @@ var engineFlags = []string{
 	"--token-file", "--version", "--wait-timeout", "--worker-binary",
 }
 
-// Words returns what may follow a command. The key is the text typed so far after the command,
-// "" for none.
+// Words returns the words that may follow a command, for completion in shells. The key of the
+// map is the text that follows the command so far, or "" if there is none.
 func Words(command string) map[string][]string {
 	words := map[string][]string{}
 	switch command {
