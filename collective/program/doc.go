@@ -1,6 +1,6 @@
 // Package program represents a collective operation as data: what each rank sends, receives,
-// folds and copies, in which order. It does not say what the elements are, how many there are,
-// or how messages are transported.
+// folds and copies, and in which order. It does not say what the elements are, how many there
+// are, or how messages are transported.
 //
 // A [Program] is the part of one rank: lanes of instructions on chunks of its input, its output
 // and scratch memory. Package algorithm generates programs, package check proves that the
@@ -19,7 +19,7 @@
 //	  3 recv out[1] after 1.0
 //
 // The design follows MSCCL (Cowan et al., "MSCCLang: Microsoft Collective Communication
-// Language", ASPLOS 2023), with additions that let a checker prove the order of floating-point
-// operations too: operands have sides, reductions have trees, and inputs may be forests over a
-// tree of shards.
+// Language", ASPLOS 2023), with additions by which a checker can also prove the order of
+// floating-point operations: left and right operands are distinguished, reductions have
+// expression trees, and inputs may be forests over a tree of shards.
 package program
