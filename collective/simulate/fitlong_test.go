@@ -25,8 +25,8 @@ func TestFitOfASwitch(t *testing.T) {
 	require.InEpsilon(t, truth.Rack.Latency, got.Rack.Latency, 0.05)
 }
 
-// TestFitToCollectives requires that a fit to samples of collectives alone predicts the times
-// of other collectives.
+// TestFitToCollectives requires that a fit that has only samples of collectives predicts the
+// times of other collectives.
 func TestFitToCollectives(t *testing.T) {
 	truth, _ := Preset("loopback")
 	truth.Host.Latency, truth.SendCopy, truth.RecvCopy = 60e-6, 0.5e-9, 0.5e-9
