@@ -3,7 +3,7 @@ package execute
 import "sync"
 
 // Pool keeps goroutines for the runs of several Runners, so that runs need not start new ones.
-// It grows to the largest number of halves of lanes that ever ran at once. Several goroutines
+// It grows to the largest number of halves that have run at the same time. Several goroutines
 // may use it.
 type Pool struct {
 	mu   sync.Mutex
