@@ -116,8 +116,8 @@ func sparseOf(r *rand.Rand, n int, density float64) SparseVector[float64] {
 	return v
 }
 
-// denseSum returns the sum of leaves by the definition of a sparse sum: an absent element and
-// −0 both count as +0.
+// denseSum returns the sum of leaves as a dense vector. As in a sparse sum, an absent element
+// and −0 both count as +0.
 func denseSum(n int, leaves []SparseVector[float64]) []float64 {
 	dense := make([][]float64, len(leaves))
 	for k, v := range leaves {

@@ -46,8 +46,8 @@ func TestPayloadsOfAnyLength(t *testing.T) {
 	})
 }
 
-// FuzzOpenPacket calls openPacket with arbitrary packets. It requires that a packet made of
-// payloads gives these payloads.
+// FuzzOpenPacket calls openPacket with arbitrary packets. It also requires that openPacket
+// returns the payloads from which a valid packet was made.
 func FuzzOpenPacket(f *testing.F) {
 	f.Add([]byte{0, 0, 0}, 3)
 	f.Add([]byte{1, 'a', 2, 'b', 'c'}, 2)
@@ -72,8 +72,8 @@ func FuzzOpenPacket(f *testing.F) {
 	})
 }
 
-// TestPayloadsWithinOneProcess reduces objects in a TCP group that has all its ranks in one
-// process.
+// TestPayloadsWithinOneProcess requires that objects can be reduced in a TCP group with all its
+// ranks in one process.
 func TestPayloadsWithinOneProcess(t *testing.T) {
 	groups := tcpGroups(t, 3, [][]int{{0, 1, 2}})
 	for _, err := range outcomesOf(groups, 3, func(c *Comm) error {
