@@ -24,8 +24,8 @@ func machineMemory() int64 {
 	return int64(info.Totalram) * int64(info.Unit)
 }
 
-// closeFilesOnExec marks all open file descriptors above 2 as close-on-exec. Processes that this
-// one starts then do not inherit files that this process inherited itself.
+// closeFilesOnExec marks all open file descriptors above 2 as close-on-exec. Processes that
+// this process starts then do not inherit the files that this process has inherited itself.
 func closeFilesOnExec() {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -28,7 +28,7 @@ type resultRow struct {
 
 // fakeJobManager is a job manager that returns the results and events in its fields.
 type fakeJobManager struct {
-	wire.JobManager // nil, as the tests call only the methods below
+	wire.JobManager // nil, since the tests call only the methods below
 	results         []wire.ResultInfo
 	pieces          map[string][]*wire.ResultPiece
 	broken          bool // Result returns an error after the pieces
