@@ -39,8 +39,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run runs a command line and returns the exit code: 2 for a wrong command line, 1 for any
-// other error.
+// run runs a command line and returns the exit code: 2 for an invalid command line, and 1 for
+// any other error.
 func run(ctx context.Context, args []string, out, errOut *os.File) int {
 	return commands.Main(ctx, "superstep", "Superstep: iterative computation over partitioned data.", new(cli), args,
 		&commands.Streams{Out: out, Err: errOut, Lookup: os.LookupEnv}, &streams{out, errOut})
