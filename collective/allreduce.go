@@ -42,9 +42,9 @@ type Reduction[T Number] struct {
 
 	// Blocks makes the reduction a ReduceScatter. The result is cut into consecutive blocks,
 	// and rank r gets only block r, of Blocks[r] elements. Out then has the length of the
-	// rank's own block and does not overlap slices of other ranks. Each input has the length of
-	// all blocks together. All ranks give the same lengths. The result has the same bits as
-	// that of an AllReduce.
+	// rank's own block and does not overlap slices of other ranks. The length of each input is
+	// the sum of the lengths of all blocks. All ranks give the same lengths. Together, the
+	// blocks have the same bits as the result of an AllReduce.
 	Blocks []int
 
 	// Algorithm names an algorithm of package algorithm, with its dimensions if it takes any:
@@ -73,8 +73,8 @@ func (r *Reduction[T]) mode() inputMode {
 	return wholeBuffers
 }
 
-// check returns an error if the part of this rank is invalid, whatever the other ranks give. n
-// is the number of elements of each input.
+// check returns an error if the part of this rank is invalid regardless of the parts of other
+// ranks. n is the number of elements of each input.
 func (r *Reduction[T]) check(n int) error {
 	if r.Op.kind == opNone || r.Op.kind == opUser && r.Op.fold == nil {
 		return fmt.Errorf("AllReduce %q has no operator", r.Name)

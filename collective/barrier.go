@@ -10,11 +10,11 @@ import (
 // numbered from 1. A rank that has arrived at phase k waits until the number of
 // completed phases reaches k.
 //
-// The last rank to arrive may read and write what the others have posted until it calls release
-// or discard. Until then the others wait, even if the group fails meanwhile. For this reason,
-// arrived is reset only under mu, together with the increment of done: a waiting rank that
-// holds mu sees either that all ranks have arrived or that the phase is complete, and never a
-// state in between.
+// The last rank to arrive may read and write what the other ranks have posted until it calls
+// release or discard. Until then the other ranks wait, even if the group fails meanwhile. For
+// this reason, arrived is reset only under mu, together with the increment of done: a waiting
+// rank that holds mu sees either that all ranks have arrived or that the phase is complete, and
+// never a state in between.
 type barrier struct {
 	n int32
 	_ [60]byte
@@ -99,7 +99,7 @@ type outcome uint8
 const (
 	pending  outcome = iota
 	met              // the phase is complete
-	failed           // the group has failed, and no rank uses what the others have posted
+	failed           // the group has failed, and no rank uses what other ranks have posted
 	rankLeft         // a rank has left
 )
 

@@ -18,8 +18,8 @@ import (
 //	                 rank folds the block of that rank up the tree
 //
 // For each node of its input, a rank sends the elements of all blocks except its own. No
-// results are sent, so a ReduceScatter costs about half as much as an AllReduce. No rank needs
-// memory for all n elements of the result.
+// results are sent, so a ReduceScatter sends about half as many bytes as an AllReduce. No rank
+// needs memory for all n elements of the result.
 
 // length returns the number of elements of each input, and a hash of the lengths of the blocks,
 // which is 0 without blocks. rank is the number of the caller's rank, and size is the number of

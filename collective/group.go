@@ -162,8 +162,8 @@ func (g *LocalGroup) Err() error {
 }
 
 // Comm is the handle through which one rank takes part in a group, like a communicator of MPI.
-// One goroutine at a time may call its methods and the operations on it. All ranks call the
-// same operations in the same order.
+// Only one goroutine at a time may use a Comm, by its methods or as an argument of an
+// operation. All ranks call the same operations in the same order.
 type Comm struct {
 	group *LocalGroup
 	index int    // index of the rank among the ranks of this process

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// withProcessors runs body with different values of GOMAXPROCS. With some values, ranks spin
-// before they park; with others, they park at once.
+// withProcessors runs body with different values of GOMAXPROCS. With some of these values,
+// ranks spin before they park; with the other values, they park immediately.
 func withProcessors(t *testing.T, body func(t *testing.T)) {
 	for _, procs := range []int{1, 2, 8} {
 		t.Run(fmt.Sprintf("GOMAXPROCS=%d", procs), func(t *testing.T) {

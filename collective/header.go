@@ -207,8 +207,8 @@ func (g *LocalGroup) mismatch(a, b int) error {
 	}
 }
 
-// compareHeaders returns an error if the header of a rank differs from that of the first rank.
-// All ranks have arrived.
+// compareHeaders returns an error if the header of a rank differs from the header of the first
+// rank. All ranks have arrived.
 func (g *LocalGroup) compareHeaders() error {
 	want := &g.slots[0].header
 	for i := 1; i < g.n; i++ {

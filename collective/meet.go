@@ -8,8 +8,8 @@ import (
 
 // meet synchronises the ranks of this process. It returns when all of them have arrived, or
 // with the first cause if the group fails before that. The last rank to arrive compares the
-// headers of all ranks and runs lead, if given, while the others wait. What a rank wrote before
-// meet is visible to lead, and what lead wrote is visible to all ranks after meet.
+// headers of all ranks and, if lead is not nil, runs it while the other ranks wait. What a rank
+// wrote before meet is visible to lead, and what lead wrote is visible to all ranks after meet.
 //
 // On arrival, each rank compares its signature with the signature of the first rank that
 // arrived. So most mismatches are found before all ranks have arrived.

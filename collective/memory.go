@@ -11,8 +11,8 @@ import (
 // its part directly from the buffers of the other ranks.
 
 // share carries out a request in shared memory. The ranks post their buffers and meet. Then
-// each rank does its part directly from the memory of the others. If the buffers are small, the
-// last rank to arrive does all parts instead.
+// each rank does its part directly from the memory of the other ranks. If the buffers are
+// small, the last rank to arrive does all parts instead.
 func (c *Comm) share(q *request) error {
 	g := c.group
 	s := &g.slots[c.index]
@@ -96,7 +96,7 @@ func (c *Comm) shareOwn(q *request, aside []byte) {
 		if g.barrier.arrive() {
 			g.barrier.release()
 		}
-		if !finished { // the caller will not wait until others are done with its slices
+		if !finished { // the goroutine ends, so nothing else waits until other ranks are done with its slices
 			g.barrier.settle(c.phase)
 		}
 	}()

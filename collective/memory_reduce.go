@@ -58,7 +58,7 @@ func (a *AllReducer[T]) foldOwn() {
 		if g.barrier.arrive() {
 			g.barrier.release()
 		}
-		if !finished { // the caller will not wait until others are done with its slices
+		if !finished { // the goroutine ends, so nothing else waits until other ranks are done with its slices
 			g.barrier.settle(c.phase)
 		}
 	}()

@@ -14,8 +14,8 @@ import (
 
 // network reaches the ranks of other processes. AllReduces, barriers, broadcasts of single
 // values and gatherings of objects run among processes: the ranks of a process meet, and the
-// last to arrive runs one program with the other processes. All other collectives, and those
-// with a named algorithm, run among ranks.
+// last rank to arrive runs one program with the other processes. All other collectives, and
+// those with a named algorithm, run among ranks.
 type network struct {
 	mesh  meshGroup
 	size  int
@@ -118,7 +118,7 @@ func (n *processNode) Size() int { return len(n.leaders) }
 func (n *processNode) Open(ctx context.Context, routes []mesh.Route) ([]mesh.Conn, error) {
 	real := slices.Clone(routes)
 	for i := range real {
-		// The offset separates these channels from those of programs among ranks.
+		// The offset separates these channels from the channels of programs among ranks.
 		real[i].Peer, real[i].Channel = n.leaders[real[i].Peer], real[i].Channel+n.channels
 	}
 	return n.Node.Open(ctx, real)
@@ -141,9 +141,9 @@ func (n *processNode) Fail(err error) error {
 
 // processChannels is the first channel number of programs among processes, and directChannel is
 // the channel of messages from rank to rank. Both are above all channels of programs among
-// ranks, where each lane has several connections. trialChannels is the first channel on which
-// algorithms are measured. Programs among ranks do not reach it unless their lanes have more
-// connections than usual.
+// ranks, which have many channels because each lane has several connections. trialChannels is
+// the first channel on which algorithms are measured. Programs among ranks do not reach it
+// unless their lanes have more connections than usual.
 const (
 	trialChannels   = 256
 	processChannels = 512

@@ -35,7 +35,7 @@ type ObjectReduction[V any] struct {
 }
 
 // AllReduceObject merges the values of all ranks. Each rank gets its own copy of the result.
-// any reports whether any rank had a value. The given values are only read.
+// The result any reports whether at least one rank had a value. The given values are only read.
 func AllReduceObject[V any](c *Comm, r *ObjectReduction[V]) (result V, any bool, err error) {
 	o := Option{ctx: r.Context, name: r.Name}
 	finished := false

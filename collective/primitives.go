@@ -199,8 +199,8 @@ func AllToAll[T Number](c *Comm, in, out []T, opts ...Option) error {
 
 // AllToAllV is AllToAll with blocks of any lengths: this rank sends send[r] elements to rank r
 // and receives recv[r] elements from rank r. The blocks are consecutive in the input (in) and
-// in the output (out). Each rank must send as many elements as the receiver expects. Input and
-// output must not overlap.
+// in the output (out). The number of elements that a rank sends to another rank must equal the
+// number that the receiver expects. Input and output must not overlap.
 func AllToAllV[T Number](c *Comm, in, out []T, send, recv []int, opts ...Option) error {
 	q := newRequest[T](c, program.AllToAll, opts)
 	if len(send) != c.Size() || len(recv) != c.Size() {
@@ -230,8 +230,8 @@ func AllToAllV[T Number](c *Comm, in, out []T, send, recv []int, opts ...Option)
 }
 
 // Scan folds the inputs (in) of ranks 0 to r and writes the result to the output (out) of rank
-// r, which may be the same slice as its input. The result is the same as that of Reduce in a
-// group of only the ranks 0 to r.
+// r, which may be the same slice as its input. Rank r gets the same bits as the root of a
+// Reduce in a group of only the ranks 0 to r.
 func Scan[T Number](c *Comm, op Op[T], in, out []T, opts ...Option) error {
 	return scan(c, program.Scan, op, in, out, opts)
 }

@@ -59,8 +59,8 @@ func (n *network) hostOf(rank int) int {
 }
 
 // leadRemote carries out the reduction in a group of several processes. The last rank to arrive
-// calls it. It folds the input of the ranks of this process into the nodes of pt, runs one
-// program among the processes, and copies the result to every rank.
+// calls it. It folds the input of the ranks of this process into the nodes that the process
+// gives as input, runs one program among the processes, and copies the result to every rank.
 func (a *AllReducer[T]) leadRemote(c *Comm) error {
 	g := c.group
 	h := &g.slots[c.index].header

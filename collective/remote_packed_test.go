@@ -10,10 +10,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// rare returns n elements. An element is set (not +0) with probability 1/one. Some of these
-// elements are −0, NaN, infinity or the smallest number, the others are hostile data. All NaNs
-// have the same payload, since which of two NaNs determines the payload of their sum depends on
-// the compiler.
+// rare returns n elements. An element is set (not +0) with probability 1/one. Some of the set
+// elements are −0, NaN, infinity or the smallest number, and the other set elements are hostile
+// data. All NaNs have the same payload, since which of two NaNs determines the payload of their
+// sum depends on the compiler.
 func rare(seed uint64, n, one int) []float64 {
 	r := rand.New(rand.NewPCG(seed, 7))
 	x := hostile(seed, n)

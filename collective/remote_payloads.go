@@ -43,7 +43,7 @@ func gatherRemotely(c *Comm, mine []byte, shards int, o Option) ([][]byte, error
 }
 
 // headBytes is the size of the head of a packet. The head has the length of the packet in 8
-// bytes, and then as many bytes of the packet as fit.
+// bytes, and then the bytes of the packet, up to the size of the head.
 const headBytes = 512
 
 // exchangePayloads exchanges the payloads of all ranks between the processes. The caller leads

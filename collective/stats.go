@@ -10,10 +10,10 @@ import (
 type Stats struct {
 	Calls int64 // AllReduce operations whose result was received
 
-	// Bytes counts the bytes that collectives move away from this rank, except those of
-	// barriers and of broadcasts of single values. For an AllReduce these are the rank's input
-	// to the parts that other ranks fold (once for each node of a forest) and the results that
-	// the rank passes to other ranks. In a Sparse AllReduce that omits zeros, the bytes of the
+	// Bytes counts the bytes that collectives move away from this rank. Barriers and broadcasts
+	// of single values are not counted. For an AllReduce these are the rank's input to the
+	// parts that other ranks fold (once for each node of a forest) and the results that the
+	// rank passes to other ranks. In a Sparse AllReduce that omits zeros, the bytes of the
 	// packed form count. Where ranks share memory, the bytes that they read from and write to
 	// each other's buffers count. In a group of several processes, the lowest rank of a process
 	// counts the bytes that the process sends for all its ranks.

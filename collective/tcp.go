@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// TCPConfig configures a group of ranks in several processes. One of these must be given:
-// Addresses; Store and Size; or Port, Leader and Size.
+// TCPConfig configures a group of ranks in several processes. The caller must set one of these
+// sets of fields: Addresses; Store and Size; or Port, Leader and Size.
 type TCPConfig struct {
 	// Addresses has the host:port of each rank's process. Ranks of one process have the same
 	// address. Only the address of rank 0 must be exact. Each other address only says where the

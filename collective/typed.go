@@ -19,8 +19,9 @@ type arithmetic interface {
 	// oneNaN gives all NaNs of a result the same bits.
 	oneNaN(out []byte)
 
-	// foldLeaves writes the fold of the leaves' elements [lo, hi) to the same elements of
-	// out. out may be the memory of one of the leaves. One goroutine at a time may call it.
+	// foldLeaves writes the fold of the leaves' elements [lo, hi) to the same elements of out.
+	// out may be the memory of one of the leaves. Only one goroutine at a time may call
+	// foldLeaves.
 	foldLeaves(p *program.FoldPlan, leaves [][]byte, out []byte, lo, hi int)
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Params are the parameters of a generated program. They are the same on all ranks.
+// Params are the parameters of a generated program. All ranks have the same Params.
 type Params struct {
 	P    int // number of ranks, at least 1
 	Root int // rank of the root in rooted collectives; other collectives ignore it

@@ -25,7 +25,7 @@ import (
 // Use it for long vectors if p has few set bits, close to each other. If p is a power of two,
 // it costs the same as halving-doubling. For other p, it sends as little as half of the bytes
 // of halving-doubling. A disadvantage is that a block of one rank exchanges its whole vector in
-// as many pieces as the next block has ranks.
+// pieces, one for each rank of the next block.
 //
 // Reference: Rabenseifner, Träff, "More Efficient Reduction Algorithms for
 // Non-Power-of-Two Number of Processors in Message-Passing Parallel Systems"
@@ -39,16 +39,16 @@ func binaryBlocks() *Algorithm {
 	}
 }
 
-// block is one of the blocks of ranks. Its size is a power of two. The data is divided into as
-// many windows as the block has ranks.
+// block is one of the blocks of ranks. Its size is a power of two. The data is divided into one
+// window for each rank of the block.
 type block struct {
 	first  int // first rank of the block
 	levels int // log2 of the number of ranks
 	width  int // number of chunks of a window
 }
 
-// blocksOf returns the blocks of p ranks. The data has as many chunks as the first block has
-// ranks.
+// blocksOf returns the blocks of p ranks. The number of chunks of the data is the number of
+// ranks of the first block.
 func blocksOf(p int) []block {
 	var blocks []block
 	q := 1 << (bits.Len(uint(p)) - 1)

@@ -6,9 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Double tree AllReduce. There are two binary trees. Each reduces one half of the data to its
-// root and broadcasts the result down again. No rank has children in both trees. Every rank
-// except the roots sends and receives in both trees, so the load is even.
+// Double tree AllReduce. The algorithm uses two binary trees. Each tree reduces one half of the
+// data to its root and broadcasts the result down again. No rank has children in both trees.
+// Every rank except the roots sends and receives in both trees, so the load is even.
 //
 // The first tree is in order: with d the lowest set bit of a rank's number, the children of
 // rank r are r − d/2 and r + d/2 (or a closer rank above r, if rank r + d/2 does not exist).

@@ -26,9 +26,9 @@ import (
 // groups, a torus is better, since each link then carries only 1/k of these elements.
 //
 // Reference: Jia et al., "Highly Scalable Deep Learning Training System with Mixed-Precision:
-// Training ImageNet in Four Minutes" (2018). There the parts travel around the ring to the
-// master. Here they are sent to the master directly, in one step, and the ring of the
-// all-gather has no link to the master, which has all parts already.
+// Training ImageNet in Four Minutes" (2018). In the reference, the parts travel around the ring
+// to the master. This implementation sends them to the master directly, in one step, and the
+// ring of its all-gather has no link to the master, which already has all parts.
 func hierarchical() *Algorithm {
 	return &Algorithm{
 		Name: "hierarchical", Collective: program.AllReduce,

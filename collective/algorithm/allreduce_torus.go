@@ -23,7 +23,7 @@ import (
 //
 // Use it for long vectors among many ranks: it sends as many elements as the ring, but has far
 // fewer steps (about 4·√p instead of 2·p). It suits networks with two tiers of links, since the
-// links of the columns may be slower than those of the rows.
+// links of the columns may be slower than the links of the rows.
 //
 // Reference: Mikami et al., "Massively Distributed SGD: ImageNet/ResNet-50 Training
 // in a Flash" (2018).

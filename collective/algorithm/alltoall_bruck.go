@@ -70,9 +70,9 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 		come := p.recv(lane, program.Span(program.Scratch, slot, 0, n))
 		before = []program.Dep{sent, come}
 	}
-	// Blocks i with 2^k ≤ i < 2^(k+1) arrived at their destination in round k. They come from
-	// the rank i before this one. The lane has packed the whole input by now, so the output may
-	// be its memory.
+	// Blocks i with 2^k ≤ i < 2^(k+1) arrived at their destination in round k. Block i came
+	// from rank rank − i, modulo p. The lane pack has read the whole input by now, so the
+	// output may be the memory of the input.
 	for k := range rounds {
 		hi := min(2<<k, pr.P) - 1
 		at := bruckPlace(pr.P, k, hi)

@@ -18,8 +18,9 @@ import (
 //
 // Input and output may be the same memory. Of two ranks a and b that exchange blocks, one first
 // sends its block and then receives into the memory of that block. So the other rank must
-// receive into scratch, before it has sent its own block. That is rank a if (b − a) mod p < (a
-// − b) mod p. So each rank receives half of the blocks into scratch.
+// receive into scratch before it has sent its own block. That is rank a if (b − a) mod p < (a −
+// b) mod p, or if both are equal and a < b. So each rank receives half of the blocks into
+// scratch.
 //
 // Reference: folklore. The receives into scratch were added in this project.
 func allToAllDirect() *Algorithm {

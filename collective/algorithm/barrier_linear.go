@@ -2,7 +2,7 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Linear Barrier. Each rank sends a message to rank 0 when it has arrived. When all ranks have
+// Linear Barrier. When a rank has arrived, it sends a message to rank 0. When all ranks have
 // arrived, rank 0 sends a message to each rank.
 //
 //	steps            2 messages in a row, although rank 0 receives p − 1 messages

@@ -251,8 +251,8 @@ func cut(list []chunkRange, at int) ([]chunkRange, int) {
 	return slices.Insert(list, i, right), i
 }
 
-// finish completes and returns the program. It sets the peers to which or from which a lane has
-// no messages to NoPeer.
+// finish completes and returns the program. It sets SendPeer of lanes that send nothing, and
+// RecvPeer of lanes that receive nothing, to NoPeer.
 func (b *builder) finish() *program.Program {
 	for i := range b.Lanes {
 		l := &b.Lanes[i]

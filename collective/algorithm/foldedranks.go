@@ -45,10 +45,10 @@ func (f foldedRanks) ranks(members sharding.Range) sharding.Range {
 
 // alignedIsCanonical reports whether the aligned tree over p leaves in order is the fold tree
 // over p ranks. The aligned tree is the tree of sharding.FoldSchedule, of a binomial reduction,
-// and of binary blocks. The left subtree of the aligned tree has as many leaves as the largest
-// power of two below p. The left subtree of the fold tree has the same number only if all
-// members in it are pairs. The same holds for subtrees further down. So the trees are equal if
-// and only if p is 1…10…0 in binary.
+// and of binary blocks. The number of leaves of the left subtree of the aligned tree is the
+// largest power of two below p. The left subtree of the fold tree has the same number only if
+// all members in it are pairs. The same holds for subtrees further down. So the trees are equal
+// if and only if p is 1…10…0 in binary.
 func alignedIsCanonical(p int) bool {
 	top := p + p&-p
 	return top&(top-1) == 0

@@ -7,11 +7,10 @@ import (
 
 // grid arranges members in a mixed-radix system: the number of a member is written in digits,
 // each with its own base (see levelsOf). The first digit is the least significant: members with
-// neighbouring numbers differ in it. The data is divided into as many windows as there are
-// members.
+// neighbouring numbers differ in it. The data is divided into one window for each member.
 //
 // A reduce-scatter goes digit by digit. The members that differ only in the first digit divide
-// the data into as many parts as the base of that digit, and each member reduces the part with
+// the data into parts, one for each value of that digit, and each member reduces the part with
 // the number of its digit. The members that differ only in the second digit divide that part,
 // and so on, until each member has one window. An all-gather goes through the digits in
 // reverse. The contributions of a level are folded in the order of digits. So all folds join
@@ -41,7 +40,7 @@ func (l level) part(i int) sharding.Range {
 // divides this range further.
 func (l level) own() sharding.Range { return l.part(l.digit) }
 
-// levelsOf returns a member's levels, without those of size 1.
+// levelsOf returns the levels of a member, without the levels of size 1.
 func levelsOf(member int, dims []int) []level {
 	width := 1
 	for _, d := range dims {

@@ -89,8 +89,8 @@ func generateScanDoubling(c program.Collective, pr Params, rank int) *program.Pr
 }
 
 // scanState is a rank's program under construction. Other ranks wait for the message of the
-// next round. So that message depends only on the computation of the total, and not on the
-// computation of the prefix.
+// next round. Therefore this message depends only on the computation of the total, and not on
+// the computation of the prefix.
 type scanState struct {
 	partOf
 	input  *scanValue

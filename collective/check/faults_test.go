@@ -187,8 +187,8 @@ func TestRacesAreFound(t *testing.T) {
 	require.ErrorContains(t, check.Programs(all, check.Options{}),
 		"race: rank 0 lane 0 step 2 (copy out[0] = scratch0[0]) writes out[0], and lane 0 step 0 (send in[0]) reads in[0], which may be the same memory")
 
-	// If both ranks fold into the output, each must wait until the other has received, so the
-	// run does not end.
+	// If both ranks fold into the output, each rank must wait until the other rank has
+	// received, so the run does not end.
 	all = exchange()
 	for _, p := range all {
 		s := p.Lanes[0].Steps

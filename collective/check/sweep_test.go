@@ -77,8 +77,8 @@ func arrangements(p int) [][]int {
 }
 
 // forests returns several forests of p ranks. In one, shards are divided evenly, which gives
-// nodes of all levels. The others have ranks without nodes, shards that are not in rank order,
-// or one node per rank.
+// nodes of all levels. In the other forests, some ranks have no nodes, shards are not in rank
+// order, or each rank has one node.
 func forests(p int) [][][]sharding.Node {
 	cut := func(shards int) [][]sharding.Node {
 		f := make([][]sharding.Node, p)

@@ -34,7 +34,7 @@ const (
 )
 
 // Runner runs one rank's part of a program, any number of times, with layouts of any lengths.
-// One goroutine at a time uses it.
+// Only one goroutine at a time may use a Runner.
 type Runner struct {
 	prog   *program.Program
 	node   mesh.Node

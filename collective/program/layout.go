@@ -7,10 +7,10 @@ import (
 )
 
 // Layout has the lengths of the chunks of a program for one run: chunk c has the elements
-// [Out[c], Out[c+1]) of the data. In has the offsets of the input, and Out those of the output.
-// They are equal except in an AllToAll of blocks of different lengths, in which a rank's input
-// is divided differently from its output. Both lists have one more entry than there are chunks.
-// Offsets begin at 0 and never decrease.
+// [Out[c], Out[c+1]) of the data. In has the offsets of the input, and Out has the offsets of
+// the output. In and Out are equal except in an AllToAll of blocks of different lengths, in
+// which a rank's input is divided differently from its output. Both lists have one more entry
+// than there are chunks. Offsets begin at 0 and never decrease.
 type Layout struct{ In, Out []int }
 
 // Even returns a layout that divides n elements evenly. The first (n mod chunks) chunks are

@@ -23,7 +23,7 @@ type step struct {
 	bytes    int64
 	folds    int32 // number of operands that are folded into another operand
 	segments int32 // at least 1; set by cut
-	deps     int32 // index of the step's first dependency; its dependencies end where those of the next step begin
+	deps     int32 // index of the first dependency of the step; the dependencies of the next step follow
 	op       program.OpCode
 }
 

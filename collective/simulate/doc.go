@@ -9,11 +9,12 @@
 //
 // # The model
 //
-// The programs are those that executors run, instruction by instruction: lanes with two halves
-// that progress independently, messages in order on each channel, and the dependencies of the
-// program. Messages are sent in segments. If an instruction depends on another instruction on
-// the same chunks, segment k of the first waits only for segment k of the second. With any
-// other dependency, an instruction waits until the whole other instruction is done.
+// The simulation runs the same programs as executors, instruction by instruction. It has lanes
+// with two halves that progress independently, messages in order on each channel, and the
+// dependencies of the program. Messages are sent in segments. If an instruction depends on
+// another instruction on the same chunks, segment k of the first waits only for segment k of
+// the second. With any other dependency, an instruction waits until the whole other instruction
+// is done.
 //
 // A segment of B bytes costs
 //

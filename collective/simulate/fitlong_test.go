@@ -51,7 +51,7 @@ func TestFitToCollectives(t *testing.T) {
 }
 
 // TestFitFindsTheCoresThereAre requires that a fit finds the number of available cores, if it
-// is a quarter of the cores in base or twice as many.
+// is a quarter or twice the number of cores in base.
 func TestFitFindsTheCoresThereAre(t *testing.T) {
 	samples := probes()
 	for _, bytes := range []int{8, 1 << 20} {

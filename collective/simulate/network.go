@@ -240,7 +240,7 @@ func (n *Network) uplink() float64 {
 	return rate
 }
 
-// factor returns the factor by which a rank is slower than others.
+// factor returns the factor by which a rank is slower than a rank that is not a straggler.
 func (n *Network) factor(rank int) float64 {
 	if f, ok := n.Stragglers[rank]; ok {
 		return f

@@ -181,8 +181,8 @@ func (s *Symmetry) holdsFor(r int, partOf func(rank int) (*part, error)) (bool, 
 }
 
 // sampled returns the ranks to compare. If comparing all ranks would be expensive, these are
-// the first and the last ranks (as many as a block has, at most 64), the ranks and blocks next
-// to powers of two, and 16 ranks in between.
+// the first and the last min(block, 64) ranks, the ranks and blocks next to powers of two, and
+// 16 ranks in between.
 func sampled(p, steps, block int) []int {
 	var ranks []int
 	if p <= maxChecked && p*steps <= maxCheckedSteps {

@@ -33,9 +33,9 @@ type Tuner struct {
 // Default returns a Tuner for ranks on one host that communicate through its kernel.
 func Default() *Tuner {
 	t := &Tuner{Network: loopback(), Corrections: []Correction{
-		// If one message goes back and forth, the scheduler keeps two ranks on one core, where
-		// waking the other rank is cheap. If the messages of two ranks cross, it wakes them on
-		// two cores. The model does not take this into account, since it treats all cores
+		// If two ranks send one message back and forth, the scheduler keeps both ranks on one
+		// core, where waking a rank is cheap. If the messages of two ranks cross, it wakes them
+		// on two cores. The model does not take this into account, since it treats all cores
 		// alike. On a machine with two cores, a message back and forth took 15 µs, and messages
 		// that cross took 21 to 24 µs.
 		{Collective: program.Barrier, Algorithm: "dissemination", Ranks: 2, Factor: 1.5},

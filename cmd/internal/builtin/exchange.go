@@ -23,8 +23,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// ImportArgs are the flags for importing models of other libraries. They state facts about a model
-// that its file does not contain.
+// ImportArgs are the flags for importing models of other libraries. The flags state facts about
+// a model that the file of the model does not contain.
 type ImportArgs struct {
 	Features      list `placeholder:"COLUMN,..." help:"Of xgboost and lightgbm: the columns that the model reads, in the order of its features (default: those of their names; without names the components of a vector, as in LibSVM files)."`
 	Classes       list `placeholder:"NAME,..." help:"Of xgboost and lightgbm: what the labels 0, 1 and so on stand for (default: these numbers)."`

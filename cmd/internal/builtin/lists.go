@@ -75,7 +75,7 @@ func wordsBetween(text, separators string) (words []word, err error) {
 }
 
 // unquoted returns the quoted string at the beginning of a text without its quotes, and the rest of
-// the text. Two quotes in the string stand for one.
+// the text. Two consecutive quotes in the string represent one quote.
 func unquoted(text string) (inner, rest string, err error) {
 	var b strings.Builder
 	for at := 1; at < len(text); at++ {

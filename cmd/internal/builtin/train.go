@@ -421,8 +421,8 @@ func (m modelWriter) Write(rows engine.Batch) error {
 
 func (modelWriter) Close() error { return nil }
 
-// mayDraw adds an error if the picture at path exists. It looks for the file only where the
-// command runs, and not where workers run.
+// mayDraw returns an error if the picture at path exists, unless existing outputs are to be
+// replaced. It looks for the file only where the command runs, and not where workers run.
 func mayDraw(b *engine.Builder, path string) error {
 	if path == "" || b.IfExists() == engine.Replace {
 		return nil

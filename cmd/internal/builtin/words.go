@@ -6,7 +6,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// engineFlags are the flags that engine.Main adds to those of every job.
+// engineFlags are the flags that engine.Main adds to the flags of every job.
 var engineFlags = []string{
 	"--batch-rows", "--check", "--cluster", "--detach", "--explain", "--help", "--if-exists", "--insecure", "--log-json", "--log-level",
 	"--memory", "--parallelism", "--progress", "--seed", "--shards", "--spill-dir", "--tls-ca", "--tls-cert", "--tls-key",

@@ -9,8 +9,8 @@ import (
 )
 
 // childAttributes returns attributes by which the kernel sends SIGTERM to a child process when
-// this process dies. They also put the child into a process group of its own, so that Ctrl-C in
-// the terminal interrupts only this process, which then stops the child gracefully.
+// this process dies. The attributes also put the child into a new process group, so that Ctrl-C
+// in the terminal interrupts only this process, which then stops the child gracefully.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

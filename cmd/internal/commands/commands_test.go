@@ -101,7 +101,7 @@ func TestCompletion(t *testing.T) {
 	require.True(t, strings.HasPrefix(script, "autoload"))
 	_, script, _ = run(t, nil, "completion", "fish")
 	require.Contains(t, script, `complete -c superstep -n "__superstep_at ''" -a taskmanagers`)
-	// The commands "show" and "config show" have different flags: only the former has --cluster.
+	// The commands "show" and "config show" have different flags: only "show" has --cluster.
 	require.Contains(t, script, "-n \"__superstep_at 'show'\" -l cluster\n")
 	require.Contains(t, script, "-n \"__superstep_at 'config show'\" -l output\n")
 	require.NotContains(t, script, "-n \"__superstep_at 'config show'\" -l cluster\n")

@@ -127,7 +127,7 @@ type taskManagers struct {
 }
 
 // start starts the task managers. If a task manager cannot be started, start prints the error
-// and starts the other ones.
+// and still starts the other task managers.
 func (c *DevCommand) start(dir, address string, lines *lineWriter, log hclog.Logger) *taskManagers {
 	w := &taskManagers{empty: make(chan struct{})}
 	self, err := os.Executable()
@@ -180,7 +180,8 @@ func (c *DevCommand) memoryEach() int64 {
 	return machineMemory() / 4 * 3 / int64(c.TaskManagers)
 }
 
-// stop sends SIGTERM to the task managers, and kills those that have not ended after 5 seconds.
+// stop sends SIGTERM to the task managers, and kills the task managers that have not ended
+// after 5 seconds.
 func (w *taskManagers) stop() {
 	for _, p := range w.processes {
 		_ = p.Process.Signal(syscall.SIGTERM)

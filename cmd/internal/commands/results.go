@@ -146,8 +146,8 @@ func (w *watchedWriter) Write(b []byte) (n int, err error) {
 }
 
 // quietWrites calls write with a writer to a stream of the process. If writing to the stream
-// failed, the error is a QuietError: usually a program such as head closed the other end of the
-// pipe, and the user does not need to be told.
+// failed, the error is a QuietError: usually a program such as head has closed the pipe, and
+// the user need not see an error.
 func quietWrites(to io.Writer, write func(io.Writer) error) error {
 	w := &watchedWriter{Writer: to}
 	err := write(w)
