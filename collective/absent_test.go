@@ -31,7 +31,7 @@ func TestRanksWithoutAnObjectKeepTheirPlaces(t *testing.T) {
 				}
 				got, any, err := AllReduceObject(c, req)
 				if err == nil && (any != (present != 0) || string(got) != want) {
-					err = fmt.Errorf("%t %q instead of %q", any, got, want)
+					err = fmt.Errorf("any is %t and the result is %q, want %q", any, got, want)
 				}
 				return err
 			}) {
@@ -107,7 +107,7 @@ func TestSparseSumsWithAbsentRanksAreTheDenseSums(t *testing.T) {
 				}
 				for i := range want {
 					if string(bitsOf(sum[i:i+1])) != string(bitsOf([]float64{want[i] + 0})) {
-						return fmt.Errorf("element %d: %x instead of %x", i, sum[i], want[i])
+						return fmt.Errorf("element %d has the bits %x, want %x", i, sum[i], want[i])
 					}
 				}
 				return nil

@@ -258,7 +258,7 @@ func TestThreeStages(t *testing.T) {
 					return err
 				}
 				if x[0] != 6 || x[1] != float64(p*step) || x[2] != p {
-					return fmt.Errorf("step %d: %v", step, x)
+					return fmt.Errorf("step %d: the sums are wrong: %v", step, x)
 				}
 				y := []int64{int64(c.Rank())}
 				if err := b.Send(&Reduction[int64]{Name: "b", Op: Max[int64](), Whole: y, Out: y}); err != nil {
@@ -271,16 +271,16 @@ func TestThreeStages(t *testing.T) {
 					return err
 				}
 				if y[0] != p-1 {
-					return fmt.Errorf("step %d: %v", step, y)
+					return fmt.Errorf("step %d: the maximum is wrong: %v", step, y)
 				}
 			}
 			if a.Stats().Calls != 20 || b.Stats().Calls != 20 || c.Stats().Calls != 40 {
-				return fmt.Errorf("calls: %+v %+v %+v", a.Stats(), b.Stats(), c.Stats())
+				return fmt.Errorf("the counts of calls must be 20, 20 and 40: %+v %+v %+v", a.Stats(), b.Stats(), c.Stats())
 			}
 			sum := a.Stats()
 			sum.Add(b.Stats())
 			if sum != c.Stats() {
-				return fmt.Errorf("%+v is not %+v", sum, c.Stats())
+				return fmt.Errorf("the statistics of both operations add up to %+v, but those of the Comm are %+v", sum, c.Stats())
 			}
 			return nil
 		})
@@ -393,7 +393,7 @@ func TestManyStructuresOfNodes(t *testing.T) {
 					return err
 				}
 				if want := int64(shards*(shards-1)/2 - absent); out[0] != want {
-					return fmt.Errorf("round %d without %d: %d, want %d", round, absent, out[0], want)
+					return fmt.Errorf("round %d without shard %d: the sum is %d, want %d", round, absent, out[0], want)
 				}
 			}
 		}

@@ -36,7 +36,7 @@ func TestBarrierSeparatesWhatIsBeforeFromWhatIsAfter(t *testing.T) {
 						return err
 					}
 					if n := came.Load(); n < k*int64(p) {
-						return fmt.Errorf("barrier %d let go when %d had come", k, n)
+						return fmt.Errorf("barrier %d must not return before all ranks have called it; the count of calls is %d", k, n)
 					}
 					if err := c.Barrier(context.Background()); err != nil {
 						return err

@@ -61,7 +61,7 @@ func TestBytesThatCollectivesMove(t *testing.T) {
 					errs[r] = c.run(comm, make([]int64, block), make([]int64, p*block), make([]int64, p*block), opts...)
 					moved[r] = comm.Stats().Bytes
 					if by != "" && comm.Describe().Algorithm != by {
-						t.Errorf("%s by %s is described as %v", name, by, comm.Describe())
+						t.Errorf("Describe must name the algorithm of %s by %s, but returns %v", name, by, comm.Describe())
 					}
 					comm.Close(nil)
 				})

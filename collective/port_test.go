@@ -53,7 +53,7 @@ func sums(groups []*TCPGroup, times int) error {
 					return
 				}
 				if want := float64(len(groups)*k + len(groups)*(len(groups)-1)/2); x[0] != want {
-					errs[r] = fmt.Errorf("round %d: %v, not %v", k, x[0], want)
+					errs[r] = fmt.Errorf("round %d: the sum is %v, want %v", k, x[0], want)
 					return
 				}
 			}

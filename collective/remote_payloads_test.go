@@ -36,7 +36,7 @@ func TestPayloadsOfAnyLength(t *testing.T) {
 				}
 				got, any, err := AllReduceObject(c, r)
 				if err == nil && (!any || got != want) {
-					err = fmt.Errorf("%t, %d bytes instead of %d", any, len(got), len(want))
+					err = fmt.Errorf("any is %t, and the result has %d bytes, want %d", any, len(got), len(want))
 				}
 				return err
 			}) {
@@ -61,13 +61,13 @@ func FuzzOpenPacket(f *testing.F) {
 		}
 		payloads := make([][]byte, n)
 		if openPacket(packet, ranks, payloads) == nil && len(slices.Concat(payloads...)) > len(packet) {
-			t.Fatal("the payloads have more bytes than the packet")
+			t.Fatal("the payloads must not have more bytes than the packet")
 		}
 		payload := packet[:min(len(packet), 100)]
 		two := make([][]byte, 2)
 		err := openPacket(slices.Concat([]byte{byte(len(payload))}, payload, []byte{0}), []int{1, 0}, two)
 		if err != nil || len(two[0]) != 0 || !bytes.Equal(two[1], payload) {
-			t.Fatalf("%v %v", two, err)
+			t.Fatalf("the payloads must be those of the packet: %v, error %v", two, err)
 		}
 	})
 }

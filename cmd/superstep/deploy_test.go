@@ -159,7 +159,7 @@ func TestManifests(t *testing.T) {
 	for _, o := range all {
 		kinds[o.Kind]++
 		if c := o.Spec.Template.Spec.SecurityContext; c["fsGroup"] != nil {
-			require.Equal(t, "OnRootMismatch", c["fsGroupChangePolicy"], "%s: without this policy, every mount makes all files of the volume accessible to the group", o.Metadata.Name)
+			require.Equal(t, "OnRootMismatch", c["fsGroupChangePolicy"], "%s: the policy must be set, since without it every mount makes all files of the volume accessible to the group", o.Metadata.Name)
 		}
 		for _, c := range o.Spec.Template.Spec.Containers {
 			accepts(t, c.Args)
@@ -248,7 +248,7 @@ func TestVolumesHoldWhatIsKept(t *testing.T) {
 				j := parsed.JobManager
 				kept = j.Cache + j.KeepBytes + j.MaxResult + j.MinFree
 			}
-			require.Less(t, kept, held[o.Metadata.Name], "the flags of %s allow files of %s, which is not less than its volume", o.Metadata.Name, kept)
+			require.Less(t, kept, held[o.Metadata.Name], "the volume of %s must be larger than the files that the flags allow, which are %s", o.Metadata.Name, kept)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func TestExpectedResults(t *testing.T) {
 			}
 			if op == "sum" {
 				require.NotEqual(t, x.want(0), x.want(1))
-				require.NotEqual(t, x.value(0, 0), x.value(0, 256), "neighbouring blocks of 256 elements must differ, or exchanged blocks would not be noticed")
+				require.NotEqual(t, x.value(0, 0), x.value(0, 256), "neighbouring blocks of 256 elements must differ, or the test would not detect exchanged blocks")
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func TestPricesOfRanksThatAreNotThere(t *testing.T) {
 	var l predictedLine
 	require.NoError(t, json.Unmarshal([]byte(out), &l))
 	require.Equal(t, "mine", l.Network)
-	require.Greater(t, l.Time, 6*10.0, "an allreduce by a ring of 4 ranks has 6 steps of at least 10 µs each")
+	require.Greater(t, l.Time, 6*10.0, "an allreduce by a ring of 4 ranks must take more than 6 steps of 10 µs each")
 }
 
 // TestPricesAreOfPipelines requires that predicted times take into account that executors split

@@ -43,7 +43,7 @@ func TestReducingGolden(t *testing.T) {
 			}
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Equal(t, string(want), b.String(), "%s: rewrite it if the change is meant", file)
+			require.Equal(t, string(want), b.String(), "%s must have the text of the programs; rewrite the file if the change is intended", file)
 		}
 	})
 }

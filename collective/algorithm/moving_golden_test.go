@@ -44,7 +44,7 @@ func TestMovingGolden(t *testing.T) {
 			}
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Equal(t, string(want), b.String(), "%s: see the comment of this test", file)
+			require.Equal(t, string(want), b.String(), "%s must have the text of the programs; the comment of this test says how to accept a change", file)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestFalseClaimsAreFound(t *testing.T) {
 			}
 		}
 	}
-	require.NoError(t, check.Algorithm(altered(t, chain), algorithm.Params{P: 3}), "for three ranks the chain is the canonical tree")
+	require.NoError(t, check.Algorithm(altered(t, chain), algorithm.Params{P: 3}), "the claim must hold for three ranks, for which the chain is the canonical tree")
 	require.ErrorContains(t, check.Algorithm(altered(t, chain), pr),
 		"out[0] is ((((0[0] 1[0]) 2[0]) 3[0]) 4[0]), which is not the canonical tree (((0[0] 1[0]) 2[0]) (3[0] 4[0]))")
 	backwards := func(p *program.Program) {

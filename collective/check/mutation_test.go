@@ -325,7 +325,7 @@ func TestEveryMutantIsFound(t *testing.T) {
 								err := check.Programs(programs, check.Options{Cost: &cost})
 								if err == nil {
 									require.Empty(t, wrong(programs, runs),
-										"%s %s p=%d: %s at rank %d lane %d step %d (%s) is not found", a.Name, a.Collective, pr.P, name, r, i, j, &sound[r].Lanes[i].Steps[j])
+										"%s %s p=%d: the checker must find the mutation %s at rank %d lane %d step %d (%s)", a.Name, a.Collective, pr.P, name, r, i, j, &sound[r].Lanes[i].Steps[j])
 								}
 								mutex.Lock()
 								if err == nil {

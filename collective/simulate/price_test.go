@@ -189,10 +189,10 @@ func TestDownlinksAreShared(t *testing.T) {
 	})
 	n := &Network{HostsPerRack: 4, Rack: Link{Bandwidth: 1e9}, Spine: Link{Latency: 1e-6, Bandwidth: 1e9}, Window: 1 << 40}
 	r := mustRun(t, w, n, Options{Segment: size / 128})
-	require.InEpsilon(t, size/1e9, r.Time, 2e-2, "the downlink is as fast as four NICs")
+	require.InEpsilon(t, size/1e9, r.Time, 2e-2, "three messages must not delay each other, since the downlink is as fast as four NICs")
 	n.Oversubscription = 4
 	r = mustRun(t, w, n, Options{Segment: size / 128})
-	require.InEpsilon(t, 3*size/1e9, r.Time, 2e-2, "the downlink is as fast as one NIC")
+	require.InEpsilon(t, 3*size/1e9, r.Time, 2e-2, "three messages must wait for each other, since the downlink is as fast as one NIC")
 	require.InEpsilon(t, 1, r.Uplink, 2e-2)
 }
 

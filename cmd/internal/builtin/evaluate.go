@@ -200,7 +200,8 @@ func (a EvaluateArgs) label(schema *arrow.Schema) string {
 	return a.Label
 }
 
-// ofModel adds a job that applies the model to the rows and measures its predictions.
+// ofModel adds to the job the operators that apply the model to the rows and measure its
+// predictions.
 func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	m, err := a.Model.model()
 	if err != nil {

@@ -98,9 +98,9 @@ func globOf(first, second string) string {
 	return filepath.Join(filepath.Dir(name), "*"+filepath.Ext(bare)+packed)
 }
 
-// form returns the form of the files at a path. It returns csv for tsv files. It is the value
-// of --format or, without that flag, the form that belongs to the ending of the path or, for a
-// directory or a glob, to the names of its files.
+// form returns the form of the files at a path. This is the value of --format or, without that
+// flag, the form that belongs to the ending of the path or, for a directory or a glob, to the
+// names of its files. form returns csv for tsv files.
 func (a InputArgs) form(path string) string {
 	if a.Format != "auto" && a.Format != "" {
 		return a.Format

@@ -114,7 +114,8 @@ func (a InputArgs) delimiter(path string) (byte, error) {
 // model reads, or nil if there is no model. In CSV files, these columns get the types that the
 // model was trained on, but a column of numbers may have any numeric type unless exact contains
 // it. The types of other columns are inferred. If inputs is nil, the files must have rows to
-// infer types from. Rows of LibSVM files get the number of features of the model.
+// infer types from. Rows of LibSVM files are read as vectors with the number of features that
+// the model expects.
 func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, exact ...string) (*engine.Dataset, error) {
 	form := a.form(path)
 	if err := a.checkForm(path, form); err != nil {

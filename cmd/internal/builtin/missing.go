@@ -69,7 +69,7 @@ type completeOperator struct {
 	at      []int // at[i] is the index of columns[i] in the schema
 	reader  *model.Reader
 	row     []model.Cell
-	vectors []int // indices of vector columns; cell i of row is column i of the schema
+	vectors []int // indices of vector columns in the schema, and of their cells in row
 	marked  []defect
 	keep    []int32
 	rows    int // rows of this shard seen so far

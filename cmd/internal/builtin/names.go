@@ -16,8 +16,8 @@ type naming struct{ exact bool }
 // featureNames returns a function that returns the name of component i of a model's features.
 // The name is the name of a column, column=value for encoded text, or column[i] for a component
 // of a vector. If two names would be equal, column names and values in them are quoted. before
-// has the stages that precede the model. If the name of a component is not known, it is the
-// name of the vector column with the index of the component.
+// has the stages that precede the model. If the name of a component is not known, the function
+// returns the name of the vector column with the index of the component.
 func featureNames(before []model.Model, inputs []model.Input) func(i int) string {
 	list, complete := naming{}.all(before, inputs)
 	times := map[string]int{}

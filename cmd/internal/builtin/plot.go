@@ -97,7 +97,7 @@ func ticks(lo, hi float64) []plot.Tick {
 		step /= 2
 	}
 	var marks []plot.Tick
-	for i := range 10 { // a bound, since on a very short axis adding the step may not change v
+	for i := range 10 { // at most 10, since on a very short axis rounding may lose the step
 		if at := (math.Ceil(lo/step) + float64(i)) * step; at <= hi {
 			marks = append(marks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 6, 64)})
 		}

@@ -27,8 +27,9 @@ func (a TrainArgs) noFeature(column string, t arrow.DataType) error {
 }
 
 // readingNotes returns notes about columns whose types may differ from what the user meant.
-// columns has the names of the columns to look at; nil means all columns. For numbers, the
-// columns that are read as numbers, the notes also report which numbers were rounded.
+// columns has the names of the columns to look at; nil means all columns. numbers has the names
+// of the columns that are read as numbers; for these, the notes also report which numbers were
+// rounded.
 func readingNotes(r *engine.Result, columns, numbers []string) []string {
 	if r.Graph == nil {
 		return nil

@@ -89,7 +89,7 @@ func surveyedColumns(m model.Model, schema *arrow.Schema) (watched []surveyedCol
 type surveyedColumn struct {
 	column string
 	at     int
-	known  map[string]bool  // values that occurred in training; nil if all values are known
+	known  map[string]bool  // values that occurred in training; nil if no value counts as unseen
 	codes  map[float64]bool // the same as known, for categories that are numbers
 }
 
@@ -98,7 +98,7 @@ type surveyOperator struct {
 	engine.BaseOperator
 	trained *arrow.Schema // schema of the rows if the model is a side input; nil if the model is known when the job is built
 	columns []surveyedColumn
-	counts  []columnCounts // counts[i] are the counts of column i in this shard
+	counts  []columnCounts // counts[i] has the counts of columns[i] in this shard
 
 	reader *model.Reader // reads categories that are numbers
 	row    []model.Cell

@@ -168,8 +168,8 @@ func (a TrainArgs) planColumns(b *engine.Builder, schema *arrow.Schema, g model.
 	return p, a.emptyFeatures(b, schema, p, raw)
 }
 
-// outputs chooses names for the columns that the model adds. They differ from the names of the
-// columns that the model reads.
+// outputs chooses names for the columns that the model adds. These names differ from the names
+// of the columns that the model reads.
 func (a training) outputs(p *columnPlan) error {
 	adds := a.estimator(columns{}).Predicts()
 	if adds.Target != model.Class && adds.Target != model.Cluster {

@@ -31,7 +31,7 @@ type training struct {
 	of  model.Estimator
 }
 
-// trainingOf returns the flags for an estimator, with none of them given.
+// trainingOf returns the flags for an estimator. None of the flags is given.
 func trainingOf(of model.Estimator) training {
 	var fields []reflect.StructField
 	params := reflect.New(reflect.TypeOf(of)).Elem()
@@ -43,7 +43,8 @@ func trainingOf(of model.Estimator) training {
 	return training{Own: reflect.New(reflect.StructOf(fields)).Interface(), of: of}
 }
 
-// flagType returns the Go type that parses a flag.
+// flagType returns the Go type of the value of flag f. params has the parameters of the
+// estimator.
 func flagType(params reflect.Value, f model.Flag) reflect.Type {
 	tag := reflect.StructTag(f.Tag)
 	if f.Param == "" || tag.Get("enum") != "" {
@@ -68,7 +69,7 @@ func flagType(params reflect.Value, f model.Flag) reflect.Type {
 	return of
 }
 
-// parameter returns the parameter that a flag sets.
+// parameter returns the parameter in params that flag f sets.
 func parameter(params reflect.Value, f model.Flag) reflect.Value {
 	for name := range strings.SplitSeq(f.Param, ".") {
 		params = params.FieldByName(name)
@@ -76,7 +77,8 @@ func parameter(params reflect.Value, f model.Flag) reflect.Value {
 	return params
 }
 
-// estimator returns the parameters that the flags set, with columns.
+// estimator returns the estimator with the parameters that the flags set, and with the columns
+// c.
 func (a training) estimator(c columns) model.Estimator {
 	params := reflect.New(reflect.TypeOf(a.of)).Elem()
 	for i, f := range a.of.Command().Flags {
@@ -164,7 +166,7 @@ func (a training) otherColumns() map[string][]string {
 }
 
 // trainedBy returns the names of the algorithms for whose predictions such returns true, joined
-// by "and".
+// by " and ".
 func trainedBy(such func(p model.Prediction) bool) string {
 	var names []string
 	for _, e := range catalog.Estimators() {
