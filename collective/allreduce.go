@@ -18,7 +18,8 @@ import (
 // number of ranks.
 //
 // From the call of Send to the return of Recv the slices belong to the operation: the caller
-// may not touch Out, and may only read its input. The operation modifies only Out.
+// must not read or write Out, and may read but not write its input. The operation modifies only
+// Out.
 type Reduction[T Number] struct {
 	Name string // the key, for errors
 	Op   Op[T]
@@ -49,19 +50,19 @@ type Reduction[T Number] struct {
 
 	// Algorithm names an algorithm of package algorithm, with its dimensions if it takes any:
 	// "ring", "torus:4x8". Without a name, the group chooses among the algorithms that give the
-	// canonical result. The result of a named algorithm may depend on the number of ranks. The
-	// result of forests does so only if the algorithm does not take forests: each rank then
-	// folds its own forest first.
+	// canonical result. The result of a named algorithm may depend on the number of ranks. If
+	// the inputs are forests, the result depends on the number of ranks only if the algorithm
+	// does not take forests: each rank then folds its own forest first.
 	Algorithm string
 
-	// Sparse lets the group omit zeros from messages where that takes fewer bytes. If most
-	// elements of a large buffer are +0, only the other elements and their positions are sent.
-	// The receiver restores the buffer, so Sparse changes no bit of the result. It cannot be
-	// combined with Algorithm.
+	// Sparse lets the group omit zeros from messages if the messages then have fewer bytes. If
+	// most elements of a large buffer are +0, only the other elements and their positions are
+	// sent. The receiver restores the buffer, so Sparse changes no bit of the result. It cannot
+	// be combined with Algorithm.
 	Sparse bool
 
-	// Cancelling Context ends the operation and the group. If Context is nil, only Close and
-	// Abort end them.
+	// Cancelling Context ends the operation and the group. If Context is nil, only failures and
+	// calls of Close and Abort can end them.
 	Context context.Context
 }
 
@@ -110,8 +111,8 @@ func (r *Reduction[T]) check(n int) error {
 // when this rank's Out is complete and the slices of req belong to the caller again. On error
 // the contents of Out are undefined and the group has ended.
 //
-// AllReduce makes the three calls of an AllReducer in a row. An AllReduce allocates nothing if
-// an earlier one had the same nodes in its forests.
+// AllReduce makes the three calls of an AllReducer in a row. A call allocates nothing if an
+// earlier call had the same nodes in its forests.
 func AllReduce[T Number](c *Comm, req *Reduction[T]) error {
 	dtype, _ := typeOf[T]()
 	a, ok := c.reducers[dtype].(*AllReducer[T])
@@ -130,15 +131,15 @@ func AllReduce[T Number](c *Comm, req *Reduction[T]) error {
 
 // AllReducer does AllReduce operations in three separate calls, so that a queue of package
 // comqueue can show and time them as three stages. The calls are Send, Sum and Recv, in this
-// order. A rank completes one operation before it begins the next. An AllReducer can be used
-// for any number of operations.
+// order. A rank must complete one operation before it begins the next operation. An AllReducer
+// can be used for any number of operations.
 //
-// Among ranks that share memory, Send posts pointers. In Sum the ranks meet, and the last to
-// arrive checks that all are in the same operation. If the operation is small, that last rank
-// folds it at once for all ranks. Otherwise each rank folds its part of the index range
-// (sharding.Split) of all contributions and writes it into every Out. Recv then waits until the
-// other ranks have done the same. Small and large operations evaluate the same expression, so
-// they give the same bits.
+// Among ranks that share memory, Send posts pointers. In Sum the ranks meet, and the last rank
+// to arrive checks that all ranks are in the same operation. If the operation is small, the
+// last rank also computes the whole result for all ranks. Otherwise each rank folds its part of
+// the index range (sharding.Split) of all contributions and writes the result of this part into
+// every Out. Recv then waits until the other ranks have done the same. Small and large
+// operations evaluate the same expression, so they give the same bits.
 type AllReducer[T Number] struct {
 	c      *Comm
 	folder folder[T]
@@ -174,8 +175,9 @@ func NewAllReduce[T Number](c *Comm) *AllReducer[T] {
 // Stats returns the statistics of the operations of this AllReducer so far.
 func (a *AllReducer[T]) Stats() Stats { return a.stats }
 
-// serialLimit is the largest number of elements, over all contributions, that one rank folds
-// for all. For so few elements a second meeting of the ranks would take longer than folding.
+// serialLimit is the largest number of elements, summed over all contributions, that one rank
+// folds for all ranks. For so few elements a second meeting of the ranks would take longer than
+// folding.
 const serialLimit = 16384
 
 // Send posts req as this rank's part in the next operation. It does not wait.
@@ -274,7 +276,7 @@ func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, by str
 	a.c.stats.Add(d)
 }
 
-// Recv waits until all parts are folded. The result is then in Out.
+// Recv waits until all parts are folded. When it returns, the result is in Out.
 func (a *AllReducer[T]) Recv() error {
 	c, g := a.c, a.c.group
 	if c.state == settled && a.req != nil {

@@ -29,7 +29,7 @@ type barrier struct {
 
 	mu     sync.Mutex
 	cond   sync.Cond
-	parked int // number of ranks in park or settle
+	parked int // number of ranks that are in park or settle
 	left   int // index of the first rank that has left, −1 if none
 }
 
@@ -58,8 +58,8 @@ func (b *barrier) announce(s signature) signature {
 	return signature(b.first.Load())
 }
 
-// arrive counts the caller. It returns true for the last rank, which must then call
-// release or discard.
+// arrive counts the calling rank as arrived. It returns true for the last rank to arrive, which
+// must then call release or discard.
 func (b *barrier) arrive() bool { return b.arrived.Add(1) == b.n }
 
 // release completes the phase.
@@ -122,7 +122,7 @@ func (b *barrier) outcomeSoFar(phase uint64, failure *atomic.Pointer[cause]) out
 	case b.done.Load() >= phase:
 		return met
 	case b.arrived.Load() == b.n:
-		return pending // the last rank uses what this rank has posted
+		return pending // the last rank to arrive still uses what this rank has posted
 	case failure.Load() != nil:
 		return failed
 	case b.left >= 0:

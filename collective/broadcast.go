@@ -6,7 +6,8 @@ import (
 )
 
 // Barrier returns when every rank of the group has called it. If the group fails before that,
-// Barrier returns the first cause. Cancelling the context of one rank ends the group for all.
+// Barrier returns the first cause. Cancelling the context of one rank ends the group for all
+// ranks.
 func (c *Comm) Barrier(ctx context.Context) error {
 	if err := c.begin(ctx); err != nil {
 		return err

@@ -66,10 +66,11 @@ func (b *combiner) prepare(entries, targets []sharding.Node) error {
 }
 
 // combine returns a buffer of size bytes for each target. The buffer is nil if no entry lies
-// within the target. It is the buffer of the entry if exactly one does, and the fold of the
-// entries if several do. If the buffer of a single entry is the memory of out, it is copied,
-// except for the first target: only the first input of a program may be the memory of its
-// output. elem is the number of bytes of an element. The result is valid until the next call.
+// within the target. If exactly one entry lies within the target, the buffer is the buffer of
+// that entry. If several do, it is the fold of these entries. If the buffer of a single entry
+// is the memory of out, it is copied, except for the first target: only the first input of a
+// program may be the memory of its output. elem is the number of bytes of an element. The
+// result is valid until the next call.
 func (b *combiner) combine(values [][]byte, out []byte, size, elem int, arith arithmetic) [][]byte {
 	b.out = b.out[:0]
 	for t := range b.parts {

@@ -9,10 +9,10 @@ import (
 )
 
 // Send sends buf to the rank with number to. That rank calls Recv with the same tag and length.
-// Send returns when buf may be overwritten, which may be only when the receiver calls Recv.
-// Messages with the same tag arrive in the order in which they were sent. Messages with
-// different tags can be received in any order. Send is not a collective: only these two ranks
-// take part, and it may be called anywhere between collectives.
+// Send returns when the caller may overwrite buf. It may not return before the receiver calls
+// Recv. Messages with the same tag arrive in the order in which they were sent. Messages with
+// different tags can be received in any order. Send is not a collective: only the sender and
+// the receiver take part. It may be called between any two collectives.
 func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 	dtype, _ := typeOf[T]()
 	conn, err := c.direct(to, opts)

@@ -17,12 +17,12 @@
 //
 // # Guarantees
 //
-// All ranks get the same bits, whichever executor runs and however goroutines are scheduled: a
-// reduction is an expression tree that depends only on its inputs, and every rank receives the
-// value of that tree. There are two kinds of trees. A forest is a list of (node, buffer) pairs
-// over the aligned binary tree of a job's shards. Forests are folded up that tree, so their
-// result does not depend on the number of ranks either. Whole buffers, one per rank, are folded
-// in the canonical tree over ranks. Operators need not commute.
+// All ranks get the same bits, for any executor and any scheduling of goroutines. A reduction
+// is an expression tree that depends only on its inputs, and every rank receives the value of
+// that tree. There are two kinds of trees. A forest is a list of (node, buffer) pairs over the
+// aligned binary tree of a job's shards. Forests are folded up that tree, so their result does
+// not depend on the number of ranks either. Whole buffers, one per rank, are folded in the
+// canonical tree over ranks. Operators need not commute.
 //
 // All ranks get the same error: after a failure, every waiting and every later call returns the
 // first cause. The cause may be an error passed to Close or Abort, a cancelled context, a rank
@@ -46,6 +46,6 @@
 //
 // In this package, files named memory* are for ranks of one process that share memory.
 // Files named messages* are for ranks that send messages, in one process or several. The
-// files remote*, network, tcp and tuning are only for groups of several processes
-// ([TCPGroup]). All other files are for every group.
+// files remote*, network, tcp and tuning are only for groups of several processes ([TCPGroup]).
+// All other files are for all groups.
 package collective

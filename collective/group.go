@@ -28,7 +28,7 @@ type LocalGroup struct {
 	comms []Comm
 	slots []slot
 	began time.Time // clock of Stats
-	spin  int       // tries before parking; 0 where ranks outnumber processors
+	spin  int       // tries before parking; 0 if there are more ranks than processors
 
 	// serialLimit and packFrom have the values of the constants with the same names. Tests set
 	// other values.
@@ -47,9 +47,9 @@ type LocalGroup struct {
 	// The first rank that needs it makes it.
 	local        atomic.Pointer[mesh.Local]
 	makeMessages sync.Once
-	gone         []atomic.Bool // gone[i]: whether rank i of this process, by index, has closed its Comm
+	gone         []atomic.Bool // gone[i]: whether the rank with index i in this process has closed its Comm
 
-	// folds has the plans that the primitives have used so far, by number of ranks.
+	// folds maps numbers of ranks to the fold plans that the primitives have used so far.
 	folds struct {
 		sync.Mutex
 		plans map[int]*program.FoldPlan
@@ -104,9 +104,9 @@ func newGroup(size int, ranks []int) *LocalGroup {
 	n := len(ranks)
 	g := &LocalGroup{n: n, size: size, ranks: ranks, comms: make([]Comm, n), slots: make([]slot, n), gone: make([]atomic.Bool, n), began: time.Now(), serialLimit: serialLimit, packFrom: packFrom}
 	g.barrier.init(n)
-	// If every rank can have its own processor, a wait is usually a few hundred
-	// nanoseconds, and spinning is faster than parking. Otherwise the awaited rank may
-	// need the processor of the spinning one.
+	// If every rank can have its own processor, a wait is usually a few hundred nanoseconds,
+	// and spinning is faster than parking. Otherwise the awaited rank may need the processor on
+	// which the waiting rank spins.
 	if n <= min(runtime.GOMAXPROCS(0), runtime.NumCPU()) {
 		g.spin = maxSpin
 	}
@@ -119,8 +119,8 @@ func newGroup(size int, ranks []int) *LocalGroup {
 // Size returns the number of ranks.
 func (g *LocalGroup) Size() int { return g.n }
 
-// Rank returns the handle of rank i. Every call with the same i returns the same handle. A
-// handle is used by one goroutine at a time. Rank panics if there is no rank i.
+// Rank returns the handle of rank i. Every call with the same i returns the same handle. Only
+// one goroutine at a time may use a handle. Rank panics if there is no rank i.
 func (g *LocalGroup) Rank(i int) *Comm {
 	if i < 0 || i >= g.n {
 		panic(fmt.Sprintf("collective: rank %d of a group of %d", i, g.n))
@@ -129,9 +129,10 @@ func (g *LocalGroup) Rank(i int) *Comm {
 }
 
 // Abort ends the group: every waiting and every later operation of every rank returns err. If
-// the group has ended before, they keep returning the earlier cause. If err is nil, the ranks
-// get a general error. Abort does not wait for ranks. If the group has other processes, Abort
-// notifies them and waits until it knows the first cause.
+// the group has already ended, operations continue to return the earlier cause. If err is nil,
+// operations return an error that says that the group was aborted. Abort does not wait for
+// ranks. If the group has other processes, Abort notifies them and waits until it knows the
+// first cause.
 func (g *LocalGroup) Abort(err error) {
 	if err == nil {
 		err = errAborted
@@ -212,10 +213,10 @@ func (c *Comm) Rank() int { return c.group.ranks[c.index] }
 // Size returns the number of ranks of the group.
 func (c *Comm) Size() int { return c.group.size }
 
-// Close ends the participation of this rank in the group. If err is not nil, the group is
-// aborted with that cause. If err is nil, other ranks can go on, but a rank that waits for this
-// rank, now or later, gets an error wrapping ErrLeft. When Close returns, buffers posted to an
-// operation belong to the caller again. Close is idempotent.
+// Close ends the participation of this rank in the group. If err is not nil, Close aborts the
+// group with err as the cause. If err is nil, other ranks can go on, but a rank that waits for
+// this rank, now or later, gets an error wrapping ErrLeft. When Close returns, buffers posted
+// to an operation belong to the caller again. Close is idempotent.
 func (c *Comm) Close(err error) {
 	if c.state == closed {
 		return

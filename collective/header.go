@@ -46,7 +46,7 @@ const (
 	callBroadcastBool
 	callBroadcastInt64
 	callAllReduce
-	callCollective // header.coll says which one
+	callCollective // header.coll says which collective
 	callObjects    // the gathering of the values in a reduction of objects
 )
 
@@ -60,13 +60,13 @@ var titles = [program.NumCollectives]string{
 type inputMode uint8
 
 const (
-	wholeBuffers inputMode = iota // one buffer each, folded in the tree over ranks
-	forests                       // nodes of the tree over shards
+	wholeBuffers inputMode = iota // one buffer per rank, folded in the tree over ranks
+	forests                       // forests of the tree over shards
 )
 
 // slot is what a rank posts before it arrives at a meeting. Only that rank may access it before
-// it arrives. From then on all ranks may read it, until the meeting is complete or, for an
-// operation with a result, until the result is complete.
+// it arrives. From then on all ranks may read it, until the meeting is complete or, if the
+// operation has a result, until the result is complete.
 type slot struct {
 	header  header
 	value   int64           // value that the root broadcasts
@@ -190,16 +190,16 @@ func (s signature) rank() int { return int(s&(1<<rankBits-1)) - 1 }
 
 func (s signature) agrees(o signature) bool { return s>>rankBits == o>>rankBits }
 
-// MismatchError says that two ranks are not in the same operation, or that their
+// MismatchError is the error for two ranks that are not in the same operation, or whose
 // arguments do not agree. All ranks get the same error.
 type MismatchError = membership.MismatchError
 
-// PeerError says that a rank failed, or cannot be reached. All ranks get the error of the rank
-// that noticed the failure first.
+// PeerError is the error for a rank that has failed or cannot be reached. All ranks get the
+// error of the rank that noticed the failure first.
 type PeerError = membership.PeerError
 
-// mismatch returns the error for two ranks in different operations. Both have arrived. a and b
-// are their indices in this process.
+// mismatch returns the error for two ranks in different operations, both of which have arrived.
+// a and b are the indices of the ranks in this process.
 func (g *LocalGroup) mismatch(a, b int) error {
 	return &MismatchError{
 		Rank: g.ranks[b], Doing: g.slots[b].header.describe(),

@@ -74,8 +74,8 @@ func (l *leading) lead(c *Comm) error {
 	}
 }
 
-// runLead compares the headers of all ranks and runs l. If either fails, runLead ends the
-// group, so that the waiting ranks get the error.
+// runLead compares the headers of all ranks and runs l. If the headers differ or l fails,
+// runLead ends the group, so that the waiting ranks get the error.
 func (c *Comm) runLead(l leader) (err error) {
 	g := c.group
 	finished := false
@@ -105,7 +105,7 @@ func (c *Comm) wait(ctx context.Context) error {
 			c.spin = min(c.spin*2, maxSpin)
 			return nil
 		}
-		// The wait took longer than parking costs. Spin less next time.
+		// Spinning took longer than parking would have. Spin less next time.
 		c.spin = max(c.spin/2, minSpin)
 	}
 	c.watch.start(c, ctx)

@@ -106,8 +106,8 @@ func (c *Comm) shareOwn(q *request, aside []byte) {
 	finished = true
 }
 
-// shareAll is the work of the last rank to arrive. It checks whether the counts of an AllToAllV
-// fit together. If the buffers are small, it does the parts of all ranks.
+// shareAll is the work of the last rank to arrive. It checks that senders and receivers of an
+// AllToAllV agree on the counts. If the buffers are small, it does the parts of all ranks.
 func (c *Comm) shareAll() error {
 	g, own := c.group, &c.request
 	total, inPlace := 0, false
@@ -233,7 +233,8 @@ func (q *request) block(i, p int) sharding.Range {
 	return sharding.Range{Lo: e.Lo * q.elem, Hi: e.Hi * q.elem}
 }
 
-// fold folds the input of the first p ranks and writes the elements of share to out.
+// fold folds the elements of share of the inputs of the first p ranks and writes them to the
+// same elements of out.
 func (c *Comm) fold(own *request, p int, out []byte, share sharding.Range) {
 	plan := c.group.foldOver(p)
 	if plan.Leaves == 0 {
@@ -248,7 +249,7 @@ func (c *Comm) fold(own *request, p int, out []byte, share sharding.Range) {
 	clear(c.leaves)
 }
 
-// foldBlock writes the fold of a block of all ranks' input to out.
+// foldBlock writes the fold of a block of the inputs of all ranks to out.
 func (c *Comm) foldBlock(own *request, block sharding.Range, out []byte) {
 	plan := c.group.foldOver(len(c.group.slots))
 	c.leaves = c.leaves[:0]

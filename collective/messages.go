@@ -28,7 +28,7 @@ func (c *Comm) exchange(q *request) error {
 	defer c.leave()
 	result := q.out
 	if q.coll == program.Exscan && c.Rank() == 0 {
-		q.out = nil // no rank is before rank 0
+		q.out = nil // there are no ranks before rank 0, so it has no result
 	}
 	q.before = c.history.digest
 	present, err := k.run(q)

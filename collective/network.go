@@ -14,8 +14,8 @@ import (
 
 // network reaches the ranks of other processes. AllReduces, barriers, broadcasts of single
 // values and gatherings of objects run among processes: the ranks of a process meet, and the
-// last rank to arrive runs one program with the other processes. All other collectives, and
-// those with a named algorithm, run among ranks.
+// last rank to arrive runs one program with the other processes. All other collectives run
+// among ranks, and so do all collectives with a named algorithm.
 type network struct {
 	mesh  meshGroup
 	size  int
@@ -104,7 +104,7 @@ func (c *Comm) leave() {
 }
 
 // processNode is a mesh.Node of a group in which the processes take the place of ranks.
-// Messages to a process go to the lowest of its ranks.
+// Messages to a process are sent to its lowest rank.
 type processNode struct {
 	mesh.Node
 	me       int
@@ -227,8 +227,8 @@ func rankLeaves(p int) int {
 	return n
 }
 
-// joinSiblings sorts nodes by shard. Then it replaces two nodes that are the halves of one node
-// by that node, until there is no such pair.
+// joinSiblings sorts nodes by shard. Then it repeatedly replaces two nodes that are the two
+// halves of one node by that node, until no such pair is left.
 func joinSiblings(nodes []sharding.Node) []sharding.Node {
 	slices.SortFunc(nodes, func(a, b sharding.Node) int { return a.Range().Lo - b.Range().Lo })
 	joined := nodes[:0]

@@ -158,8 +158,8 @@ func (r *ObjectReduction[V]) merge(entries []sharding.Entry[V], size int) (V, bo
 	return sharding.MergeForests(shards, entries, r.Merge)
 }
 
-// gatherBytes returns mine of every rank on every rank, by rank. It returns an error if the
-// ranks give different numbers of shards.
+// gatherBytes gathers the slices mine of all ranks on every rank. It returns them in rank
+// order. It returns an error if the ranks give different numbers of shards.
 func gatherBytes(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
 	if c.group.net != nil {
 		return gatherRemotely(c, mine, shards, o)
@@ -198,8 +198,8 @@ func gatherBytes(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
 // maxGathered bounds the bytes of all ranks together in a gathering of objects.
 const maxGathered = 1 << 30
 
-// gatherNumbers returns mine of every rank on every rank, in rank order. mine has the same
-// length on all ranks.
+// gatherNumbers gathers the slices mine of all ranks on every rank. It returns them
+// concatenated in rank order. mine has the same length on all ranks.
 func gatherNumbers(c *Comm, mine []int64, o Option) ([]int64, error) {
 	all := make([]int64, len(mine)*c.Size())
 	if c.group.net == nil {

@@ -12,7 +12,7 @@ import (
 // fewest bytes, the first of them is used. The reader finds the form from k and n:
 //
 //	places  the positions of the set elements, ascending, in 4 bytes each, then the k elements
-//	mask    a bit for each of n, in words of 4 bytes, then the k elements
+//	mask    a bit for each of the n elements, in words of 4 bytes, then the k set elements
 //	plain   all n elements
 //
 // If k is 0, nothing is written. Both the positions or mask and the elements are padded to a
@@ -201,6 +201,7 @@ func (a *AllReducer[T]) packs() bool {
 	return a.req.Sparse && a.n >= a.c.group.packFrom && a.c.Size() > 1
 }
 
-// worthPacking reports whether to pack: only if that saves at least an eighth of the bytes. All
-// ranks call it with the bytes of the parts of all ranks, so all make the same decision.
+// worthPacking reports whether packing saves at least an eighth of the bytes, in which case
+// parts are packed. All ranks call it with the bytes of the parts of all ranks, so all make the
+// same decision.
 func worthPacking(packed, whole int64) bool { return packed <= whole-whole/8 }

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// perform carries out a request of n elements. It uses shared memory if all ranks are in
-// this process and no algorithm is named, else messages.
+// perform carries out a request of n elements. It uses shared memory if all ranks are in this
+// process and no algorithm is named. Otherwise it uses messages.
 func (c *Comm) perform(q *request, n int) error {
 	if err := c.begin(q.ctx); err != nil {
 		return err

@@ -17,10 +17,10 @@ import (
 // contents of the output are undefined and the group has ended.
 //
 // "Block r" of n elements among p ranks is sharding.Split(n, p, r): the first n mod p blocks
-// are one longer. An output may be in place: it is then exactly the memory of the corresponding
-// input, or of the corresponding block of the input. Otherwise output and input must not
-// overlap. The left operand of a reduction always comes from the lower rank. Reductions are
-// folded in the canonical tree over ranks, unless an algorithm is named.
+// are longer by one element. An output may be in place: it is then exactly the memory of the
+// corresponding input, or of the corresponding block of the input. Otherwise output and input
+// must not overlap. The left operand of a reduction always comes from the lower rank.
+// Reductions are folded in the canonical tree over ranks, unless an algorithm is named.
 
 // Broadcast copies the root's buf to every other rank's buf.
 func Broadcast[T Number](c *Comm, root int, buf []T, opts ...Option) error {
@@ -254,7 +254,7 @@ func scan[T Number](c *Comm, coll program.Collective, op Op[T], in, out []T, opt
 }
 
 // Barrier is Comm.Barrier with options: it returns when every rank of the group has called
-// it.
+// Barrier.
 func Barrier(c *Comm, opts ...Option) error {
 	o := merge(opts)
 	if o.algorithm == "" {

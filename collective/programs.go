@@ -32,7 +32,7 @@ type request struct {
 	n            int
 	counts, recv []int
 
-	arith       arithmetic // nil where nothing is reduced
+	arith       arithmetic // nil if the collective does not reduce
 	commutative bool
 
 	forest *memberForest // nil for whole buffers
@@ -71,7 +71,7 @@ type runnerKey struct {
 	options   execute.Options
 }
 
-// prepared is a program ready to run, with the layouts of its latest runs.
+// prepared is a program with its runner, and with the layouts of its latest runs.
 type prepared struct {
 	prog    *program.Program
 	runner  *execute.Runner
@@ -167,7 +167,7 @@ func (p *prepared) kindOf(h *header) *mesh.Operation {
 	return op
 }
 
-// maxKinds bounds the number of remembered operations of a program.
+// maxKinds bounds the number of operations that are kept for one program.
 const maxKinds = 256
 
 func operationHash(kin *header, prog *program.Program) uint64 {
