@@ -42,19 +42,19 @@ type Algorithm struct {
 	Collective program.Collective
 	Summary    string // one line for users who choose an algorithm
 
-	// Canonical and RankOrder report whether the programs for p ranks have CanonicalTree and
-	// RankOrder of program.Program set. A nil function means false for every p.
+	// Canonical and RankOrder report whether CanonicalTree and RankOrder of program.Program are
+	// set in the programs for p ranks. A nil function means false for every p.
 	Canonical func(p int) bool
 	RankOrder func(p int) bool
 
 	Forests ForestSupport
 
-	// TakesDims says that the algorithm uses Params.Dims. Other algorithms refuse them with an
-	// error.
+	// TakesDims is set if the algorithm uses Params.Dims. If it is not set, Supports returns an
+	// error for non-empty Dims.
 	TakesDims bool
 
-	// EvenOnly says that the chunks must have even lengths (program.Even), so that the
-	// algorithm cannot carry out a collective with counts.
+	// EvenOnly is set if the chunks must have even lengths (program.Even). Such an algorithm
+	// cannot carry out a collective with counts.
 	EvenOnly bool
 
 	// Check returns an error if the algorithm does not support the parameters. A nil Check
@@ -70,7 +70,7 @@ type Algorithm struct {
 	Cost func(Params) program.Cost
 }
 
-// Always returns true for every number of ranks.
+// Always returns true for every number of ranks. It is a value for Canonical and RankOrder.
 func Always(int) bool { return true }
 
 // Supports returns an error with the reason if the algorithm does not support the parameters.

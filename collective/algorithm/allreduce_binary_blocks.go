@@ -10,9 +10,9 @@ import (
 // Binary blocks AllReduce. The ranks are divided into blocks whose sizes are powers of two, one
 // block for each set bit of p, the largest block first. Each block does a reduce-scatter by
 // recursive halving. Then every block, from the smallest on, sends its pieces to their owners
-// in the next larger block. The owners fold them, as right operands, with their own pieces. The
-// results are sent back in the same way, and each block does an all-gather by recursive
-// doubling. With q the largest power of two not above p:
+// in the next larger block. The owners fold the received pieces, as right operands, with their
+// own pieces. After all folds, the results are sent back along the same path, and each block
+// does an all-gather by recursive doubling. With q the largest power of two not above p:
 //
 //	steps            2·log2 q messages in a row: the pieces of a block arrive before
 //	                 the next larger block has done its own halving

@@ -7,8 +7,8 @@ import (
 )
 
 // Binomial AllReduce: a reduction up a binomial tree rooted at rank 0 and a broadcast down the
-// same tree. Let d be the lowest set bit of a rank's number. The parent of the rank has the
-// number without that bit, and its children have the number with one lower bit added.
+// same tree. Let d be the lowest set bit of a rank's number. The number of its parent is this
+// number without bit d. The numbers of its children are this number with one bit below d added.
 //
 //	steps            2·⌊log2 p⌋ messages in a row (rank 0 receives ⌈log2 p⌉ and sends
 //	                 ⌈log2 p⌉ over one link)

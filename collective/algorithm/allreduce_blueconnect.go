@@ -8,11 +8,12 @@ import (
 )
 
 // BlueConnect AllReduce. The ranks form a grid of any number of dimensions, p = d1·d2·…·dk;
-// neighbouring ranks differ in the first digit. The reduce-scatter goes level by level: the d1
-// ranks of each group exchange parts of the data, and each folds one part; then d2 ranks that
-// have the same part divide and exchange that part, and so on. The all-gather goes through the
-// levels in reverse. Within a group all pairs of ranks exchange their messages at the same
-// time. Dims are d1…dk. Without Dims, they are the prime factors of p in ascending order.
+// neighbouring ranks differ in the first digit. The reduce-scatter has one level for each
+// dimension. At the first level, the d1 ranks of each group exchange parts of the data, and
+// each rank folds one part. At the second level, groups of d2 ranks that have the same part
+// divide and exchange that part, and so on. The all-gather goes through the levels in reverse.
+// Within a group all pairs of ranks exchange their messages at the same time. Dims are d1…dk.
+// Without Dims, they are the prime factors of p in ascending order.
 //
 //	steps            2 messages in a row for each dimension above 1
 //	sent by rank r   2·n·(p−1)/p elements if p divides n: 2·n·(d1−1)/d1 at the first
@@ -64,7 +65,7 @@ func primeFactors(p int) []int {
 	return factors
 }
 
-// checkDims refuses dimensions that do not form a grid of p ranks.
+// checkDims returns an error if the dimensions do not form a grid of p ranks.
 func checkDims(pr Params) error {
 	product := 1
 	for _, d := range pr.Dims {
@@ -140,8 +141,9 @@ func blueConnectCost(pr Params) program.Cost {
 
 // gridSent returns the number of elements that a member sends on a grid. At each level a member
 // sends the parts of all other members. In the all-gather it sends its own result to each of
-// them or, in a ring, all results except the result of the next member. The parameter ring is 1
-// for rings and 0 otherwise. own is the chunk that the member owns after the reduce-scatter.
+// these members or, in a ring, all results except the result of the next member. The parameter
+// ring is 1 for rings and 0 otherwise. own is the chunk that the member owns after the
+// reduce-scatter.
 func gridSent(dims []int, rank int, l program.Layout, ring int) (sent, own int) {
 	lo, hi := 0, l.Out[len(l.Out)-1]
 	first, width := 0, len(l.Out)-1

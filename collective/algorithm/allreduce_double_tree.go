@@ -29,9 +29,10 @@ import (
 // it for vectors of medium length among many ranks. p may be any number.
 //
 // References: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast,
-// reduction and scan" (Parallel Computing 35, 2009); the shape of the first tree is NCCL's. For
-// odd p, both references shift the tree by one rank, which would break the order of ranks and
-// give one rank children in both trees. This implementation does not.
+// reduction and scan" (Parallel Computing 35, 2009); the shape of the first tree is that of
+// NCCL. For odd p, both Sanders et al. and NCCL shift the tree by one rank, which would break
+// the order of ranks and give one rank children in both trees. This implementation does not
+// shift the tree.
 func doubleTree() *Algorithm {
 	return &Algorithm{
 		Name: "double-tree", Collective: program.AllReduce,

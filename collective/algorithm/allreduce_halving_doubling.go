@@ -9,8 +9,8 @@ import (
 // all-gather by recursive doubling. At distances 1, 2, 4…, two partners halve their common
 // window. Each partner sends the half of the other partner and folds its own half, with the
 // contribution of lower ranks as left operand. The all-gather reverses these exchanges. If p is
-// not a power of two, the first 2r ranks first fold in pairs, and the second of each pair gets
-// the result afterwards. With q the largest power of two not above p, r = p − q:
+// not a power of two, the first 2r ranks fold in pairs before that, and the second rank of each
+// pair gets the result afterwards. With q the largest power of two not above p, r = p − q:
 //
 //	steps            2·log2 q messages in a row, and 2 if r > 0
 //	sent by rank r   2·n·(q−1)/q elements, if q divides n; n more by the first rank

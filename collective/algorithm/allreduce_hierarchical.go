@@ -142,10 +142,10 @@ func (b *builder) gatherOpen(r ring) {
 
 // hierarchicalCost returns the cost of the hierarchical AllReduce. Every rank sends all parts
 // except its own around the group's ring. A rank that is not a master then sends its part to
-// the master. In the all-gather it sends all parts except the next rank's; the last rank of the
-// group sends nothing in the all-gather. The master instead distributes all parts except its
-// own, and sends all parts except the next rank's in the all-gather. In the ring of masters it
-// sends all parts except one, twice.
+// the master. In the all-gather it sends all parts except the part of the next rank; the last
+// rank of the group sends nothing in the all-gather. The master instead distributes all parts
+// except its own, and sends all parts except the part of the next rank in the all-gather. In
+// each of the two passes of the ring of masters, it sends all parts except one.
 func hierarchicalCost(pr Params) program.Cost {
 	g := groupsOf(pr)
 	steps := 2 * (g.count - 1)

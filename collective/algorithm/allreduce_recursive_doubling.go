@@ -6,9 +6,9 @@ import (
 
 // Recursive doubling AllReduce. At distances 1, 2, 4…, two partners exchange their whole
 // vectors, and each partner folds the received vector into its own, with the contribution of
-// lower ranks as left operand. If p is not a power of two, the first 2r ranks first fold in
-// pairs, and the second of each pair gets the result afterwards. With q the largest power of
-// two not above p, r = p − q:
+// lower ranks as left operand. If p is not a power of two, the first 2r ranks fold in pairs
+// before that, and the second rank of each pair gets the result afterwards. With q the largest
+// power of two not above p, r = p − q:
 //
 //	steps            log2 q messages in a row; 1 more if r > 0, 2 if r > q/2
 //	sent by rank r   n·log2 q elements; n more by the first rank of a pair; only n by the

@@ -22,7 +22,8 @@ import (
 // connections.
 //
 // Reference: Patarasu, Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters of
-// Workstations" (JPDC 69, 2009). Unlike there, rank c owns chunk c, as in a ReduceScatter.
+// Workstations" (JPDC 69, 2009). Unlike in the reference, rank c owns chunk c, as in a
+// ReduceScatter.
 func ringAllReduce() *Algorithm {
 	return &Algorithm{
 		Name: "ring", Collective: program.AllReduce,

@@ -84,7 +84,7 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 	return p.Program
 }
 
-// The scratch slots: the message to send, and the messages received in round k.
+// These are the scratch slots: one for the message to send, and one for each received message.
 const (
 	bruckMessage = 0
 	bruckCome    = 1 // slot of the message received in round 0; round k has slot bruckCome + k

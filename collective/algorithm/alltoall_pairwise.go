@@ -14,8 +14,9 @@ import "github.com/superstep-ml/superstep/collective/program"
 // two ranks send to the same rank at the same time.
 //
 // Input and output may be the same memory. In round k, rank r receives the block from rank r −
-// k. Its memory is that of the block for rank r − k, which rank r sends only in round p − k. So
-// in the first half of the rounds, blocks are received into scratch.
+// k. The place of this block in the output is the memory of the block for rank r − k, which
+// rank r sends only in round p − k. So in the first half of the rounds, blocks are received
+// into scratch.
 //
 // Reference: folklore. This is the shifted form of Thakur, Rabenseifner and Gropp,
 // "Optimization of Collective Communication Operations in MPICH" (IJHPCA 19, 2005).

@@ -12,8 +12,8 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	scratch          no elements
 //	order            nothing is folded
 //
-// Use it for ranks that share few processor cores: it has as few messages as the tree, and only
-// rank 0 must be woken to send messages on.
+// Use it for ranks that share few processor cores: it has as few messages as the tree, and rank
+// 0 is the only rank that must be woken in order to send messages.
 //
 // Reference: folklore (the central counter).
 func barrierLinear() *Algorithm {

@@ -4,9 +4,10 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Binomial Broadcast. The root sends the data to the root of the half of the ranks that does
-// not contain it. Both roots do the same within their halves, and so on: after round k, 2^k
-// ranks have the data. The tree is described in gather_tree.go.
+// Binomial Broadcast. The ranks are divided into two halves. The root sends the data to a rank
+// of the other half, which becomes the root of that half. Both roots do the same within their
+// halves, and so on: after round k, 2^k ranks have the data. The tree is described in
+// gather_tree.go.
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
 //	                 other roots; the messages of a rank do not wait for each

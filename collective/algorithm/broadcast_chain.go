@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Chain Broadcast. The root sends the data to the next rank, which sends it to the next rank,
-// and so on, modulo p, up to the rank before the root.
+// Chain Broadcast. The root sends the data to rank root + 1, which sends it to rank root + 2,
+// and so on, modulo p, up to rank root − 1.
 //
 //	steps            p − 1 messages in a row; p − 2 + S if an executor cuts the data
 //	                 into S segments and pipelines them

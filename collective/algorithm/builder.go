@@ -9,12 +9,12 @@ import (
 )
 
 // builder builds the program of one rank. Instructions are added one by one, in an order in
-// which a single goroutine could run them. It finds the dependencies of each instruction: a
-// read comes after the last write of the same chunks, and a write comes after all earlier reads
-// and writes of the same chunks. It assumes that chunk c of the first input and chunk c of the
-// output are the same memory, as an executor may choose.
+// which a single goroutine could run them. The builder finds the dependencies of each
+// instruction: a read comes after the last write of the same chunks, and a write comes after
+// all earlier reads and writes of the same chunks. The builder assumes that chunk c of the
+// first input and chunk c of the output are the same memory, as an executor may choose.
 //
-// It leaves out dependencies that follow from the order within a half of a lane, and a
+// The builder leaves out dependencies that follow from the order within a half of a lane, and a
 // dependency on a write if a reader of the written value is a dependency too. The time to add
 // an instruction is proportional to its number of operands. For each operand there is a binary
 // search in the list of ranges with different histories, and a part of that list may be moved.

@@ -20,8 +20,8 @@ import (
 //	                 so any order costs the same
 //
 // It is the best choice on a flat network up to a few tens of ranks. For more ranks, p − 1
-// simultaneous messages to one rank collide in the switch, and the overhead per message
-// matters.
+// simultaneous messages to one rank congest the switch, and the overhead per message becomes
+// large.
 //
 // This is the exchange of Alink's AllReduce (AllReduceSend, AllReduceSum, AllReduceRecv on
 // by-subtask edges; Yang et al., "Alink: A General Machine Learning Platform Based on Apache

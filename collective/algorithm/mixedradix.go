@@ -86,11 +86,11 @@ func (b *builder) openDirect(g *grid, levels []level) {
 	}
 }
 
-// scatterDirect adds one level of a reduce-scatter by messages between all pairs. Each member
-// sends to every other member the part which that member reduces, and folds all contributions
-// to its own part in the fold tree over digits. The parameters from and to are references: the
-// data is read from the buffer of from, and the own part is written to the buffer of to, which
-// may be the same buffer.
+// scatterDirect adds one level of a reduce-scatter, by messages between all pairs of members.
+// Each member sends to every other member the part which that member reduces, and folds all
+// contributions to its own part in the fold tree over digits. The parameters from and to are
+// references: the data is read from the buffer of from, and the own part is written to the
+// buffer of to, which may be the same buffer.
 //
 // If there is more than one part to fold, the parts are received into scratch. In serial order
 // a rank must not wait for these parts while other ranks need its messages of the previous
@@ -118,7 +118,7 @@ func (b *builder) scatterDirect(g *grid, l level, from, to program.Ref) {
 	b.reduce(result, operands, sharding.RankSchedule(l.size, nil))
 }
 
-// gatherDirect adds one level of an all-gather by messages between all pairs.
+// gatherDirect adds one level of an all-gather, by messages between all pairs of members.
 func (b *builder) gatherDirect(g *grid, l level) {
 	for k := 1; k < l.size; k++ {
 		i := (l.digit + k) % l.size

@@ -10,7 +10,7 @@ import (
 
 // Linear Reduce. Every rank sends its contributions to the root, which folds them.
 //
-//	steps            1 message in a row; for a forest, the largest number m of nodes
+//	steps            1 message in a row; for a forest, the largest number of nodes
 //	                 of a rank
 //	sent by rank r   n elements for each of its contributions; nothing by the root
 //	scratch          on the root, all elements that other ranks send, (p − 1)·n for

@@ -11,7 +11,7 @@ import (
 //
 //	steps            2 messages in a row (none for p = 1)
 //	sent by rank r   n elements, also by the root
-//	scratch          p·c elements, where c is the length of its own chunk; none at
+//	scratch          p·c elements, where c is the length of the chunk of rank r; none at
 //	                 the root
 //	order            the fold tree over ranks (canonical); an owner has all p pieces
 //	                 before it folds

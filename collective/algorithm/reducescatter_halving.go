@@ -10,9 +10,9 @@ import (
 // Recursive halving ReduceScatter. At distances 1, 2, 4…, two partners halve their common
 // window. Each partner sends the half of the other partner and folds its own half, with the
 // contribution of lower ranks as left operand. If p is not a power of two, the first 2r ranks
-// first fold in pairs. The final windows of the ranks are in bit-reversed order, so a last
-// message sends each chunk to its owner. With q the largest power of two not above p, r = p −
-// q:
+// fold in pairs before that. The final windows of the ranks are in bit-reversed order, so a
+// last message sends each chunk to its owner. With q the largest power of two not above p, r =
+// p − q:
 //
 //	steps            log2 q messages in a row, 1 more if q > 2 or r > 0, and 1 more if
 //	                 r > 0

@@ -81,7 +81,7 @@ func hashForests(forests [][]sharding.Node) uint64 {
 	return h.Sum64()
 }
 
-// lane adds a lane on channel 0 and returns its number.
+// lane adds a lane with the given peers on channel 0 and returns its number.
 func (p partOf) lane(sendPeer, recvPeer int) int {
 	p.Lanes = append(p.Lanes, program.Lane{SendPeer: sendPeer, RecvPeer: recvPeer})
 	return len(p.Lanes) - 1

@@ -13,7 +13,7 @@ import (
 //	scratch          r·n elements
 //	order            the fold tree over the ranks 0..r, or 0..r−1 (canonical); a rank
 //	                 has all contributions before it folds, so any order costs the
-//	                 same. The result of the last rank of a Scan has the same bits as an AllReduce
+//	                 same. In a Scan, the last rank gets the bits of an AllReduce
 //
 // Use it for few ranks and short data, and if results must have the bits of the canonical tree.
 //

@@ -7,12 +7,12 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Recursive doubling Scan and Exscan. Each rank keeps two folds: its prefix, which covers the
-// ranks up to itself (Exscan: before itself) within its block of 2^k ranks, and the total of
-// that block. In round k it exchanges totals with the rank whose number differs in bit k. The
-// upper of the two ranks folds the total of the lower rank into its prefix, as left operand.
-// Both ranks fold the two totals into the total of the block of 2^(k+1) ranks, if a later round
-// needs that total.
+// Recursive doubling Scan and Exscan. Each rank keeps two folds: its prefix and its total. The
+// total covers its block of 2^k ranks. The prefix covers the ranks of that block up to the rank
+// itself or, in an Exscan, the ranks before it. In round k it exchanges totals with the rank
+// whose number differs in bit k. The upper of the two ranks folds the total of the lower rank
+// into its prefix, as left operand. Both ranks fold the two totals into the total of the block
+// of 2^(k+1) ranks, if a later round needs that total.
 //
 //	steps            ⌈log2 p⌉ messages in a row
 //	sent by rank r   n elements for each d = 1, 2, 4, … < p for which r + d < p, and

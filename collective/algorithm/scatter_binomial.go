@@ -2,9 +2,9 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Binomial Scatter. The root sends all blocks of the half of the ranks that does not contain it
-// to the root of that half. Both roots do the same within their halves, and so on. This is the
-// binomial Gather in reverse, for blocks of any length.
+// Binomial Scatter. The ranks are divided into two halves. The root sends all blocks of the
+// other half to a rank of that half, which becomes its root. Both roots do the same within
+// their halves, and so on. This is the binomial Gather in reverse, for blocks of any length.
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
 //	                 other roots
