@@ -15,7 +15,7 @@ type packing[T Number] struct {
 	heads        []int64 // numbers of set elements of all parts, ordered by process, entry and cut
 	counts       []int
 	from         []int // from[p]: byte of recv at which the next part from process p begins
-	sizes, comes []int // words sent to each process, and words received from each
+	sizes, comes []int // number of words sent to each process, and number of words received from each process
 	send, recv   []uint64
 	parts        []T // unpacked parts
 	root         [1]sharding.Node
@@ -43,7 +43,7 @@ type cut struct {
 	owner int
 }
 
-// cutEvenly gives each process a share of n elements.
+// cutEvenly sets p.cuts so that n elements are divided evenly among the processes.
 func (p *packing[T]) cutEvenly(n, hosts int) {
 	p.cuts = p.cuts[:0]
 	for h := range hosts {
@@ -51,7 +51,7 @@ func (p *packing[T]) cutEvenly(n, hosts int) {
 	}
 }
 
-// cutBlocks gives the block of each rank to the process of that rank.
+// cutBlocks sets p.cuts so that each process folds the blocks of its ranks.
 func (p *packing[T]) cutBlocks(n *network, blocks []int) {
 	p.cuts = p.cuts[:0]
 	lo := 0
@@ -87,8 +87,8 @@ func (p *packing[T]) fillHeads(pt *processNodes) {
 //	AllGather   the number of set elements of each result, then the results
 //
 // q has the entries of this process, folded into the nodes of its ranks in the tree. done is
-// false if nothing was reduced because sending whole parts is better. present is as in
-// calls.run.
+// false if nothing was reduced because sending whole parts is better. present has the same
+// meaning as in calls.run.
 func (a *AllReducer[T]) reducePacked(q *request, pt *processNodes) (done, present bool, err error) {
 	c, n := a.c, a.c.group.net
 	p := packingOf[T](n)
@@ -107,15 +107,15 @@ func (a *AllReducer[T]) reducePacked(q *request, pt *processNodes) (done, presen
 		return false, false, err
 	}
 	folded, err := a.foldParts(c, q, pt, n.me)
-	if err != nil || folded == nil { // without any entry the result is absent on all processes
+	if err != nil || folded == nil { // if no process has an entry, the result is absent on all processes
 		return true, false, err
 	}
 	return true, true, a.shareResults(q, folded)
 }
 
 // volumes returns the bytes of all parts that are sent to other processes, packed and whole.
-// heads has the number of set elements of each part, by process, entry and cut; an element has
-// size bytes.
+// heads has the numbers of set elements of all parts, ordered by process, entry and cut. size
+// is the number of bytes of an element.
 func volumes(heads []int64, nodes [][]sharding.Node, cuts []cut, size int) (packed, whole int64, err error) {
 	at := 0
 	for h := range nodes {

@@ -11,8 +11,8 @@ import (
 )
 
 // gatherRemotely is gatherBytes in a group of several processes. The ranks of a process meet,
-// and the last to arrive puts their payloads into one packet. Two AllGathers among the
-// processes exchange the packets, whatever the number of ranks. The first sends the heads of
+// and the last rank to arrive puts their payloads into one packet. Two AllGathers among the
+// processes exchange the packets, for any number of ranks. The first sends the heads of
 // packets; the head of a small packet holds the whole packet. The second sends the rest of
 // larger packets. Fewer messages are sent than if every rank sent its payload to every other
 // rank.

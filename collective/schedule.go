@@ -25,7 +25,7 @@ type schedule struct {
 // rank.
 type leafRef struct{ rank, entry int }
 
-// agreement has what the last rank to arrive has decided or done for all ranks.
+// agreement records what the last rank to arrive has decided or done for all ranks.
 type agreement struct {
 	schedule *schedule
 	complete bool // the result is already in every Out
@@ -38,7 +38,7 @@ type agreement struct {
 }
 
 // planCache keeps the schedules of a group, since a loop has the same structure of nodes in
-// every superstep. The rank that leads a meeting uses it.
+// every superstep. Only the rank that leads a meeting uses it.
 type planCache struct {
 	whole   *schedule
 	forests []*schedule

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// SparseVector is a vector of Length elements, most of them zero. Value[i] is the element at
-// Index[i], and all other elements are zero. Index is ascending. With a nil Index the vector
+// SparseVector is a vector of Length elements, most of which are zero. Value[i] is the element
+// at Index[i], and all other elements are zero. Index is ascending. If Index is nil, the vector
 // is dense, and Value has all elements.
 type SparseVector[T float64 | float32] struct {
 	Length int
@@ -83,7 +83,8 @@ func (r *SparseReduction[T]) agree(c *Comm, entries []sharding.Entry[SparseVecto
 	return total, nil
 }
 
-// normalised checks the input of this rank and returns it as entries in normal form.
+// normalised checks the input of this rank and returns the input as entries whose vectors are
+// in normal form.
 func (r *SparseReduction[T]) normalised(rank int) ([]sharding.Entry[SparseVector[T]], error) {
 	entries := r.Forest
 	switch {

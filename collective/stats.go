@@ -11,11 +11,11 @@ type Stats struct {
 	Calls int64 // AllReduce operations whose result was received
 
 	// Bytes counts the bytes that collectives move away from this rank. Barriers and broadcasts
-	// of single values are not counted. For an AllReduce these are the rank's input to the
+	// of single values are not counted. For an AllReduce, Bytes counts the rank's input to the
 	// parts that other ranks fold (once for each node of a forest) and the results that the
 	// rank passes to other ranks. In a Sparse AllReduce that omits zeros, the bytes of the
-	// packed form count. Where ranks share memory, the bytes that they read from and write to
-	// each other's buffers count. In a group of several processes, the lowest rank of a process
+	// packed form count. If ranks share memory, the bytes that they read from and write to each
+	// other's buffers count. In a group of several processes, the lowest rank of a process
 	// counts the bytes that the process sends for all its ranks.
 	Bytes int64
 	// Results is the part of Bytes for results passed to other ranks.
@@ -66,8 +66,8 @@ func (d Description) String() string {
 	return d.Algorithm + " over " + d.Executor + ", " + strconv.Itoa(d.Ranks) + ranks
 }
 
-// Describe returns how this group carries out its collectives. If there are several algorithms,
-// it names the algorithm of the latest collective.
+// Describe returns how this group carries out its collectives. If the group uses several
+// algorithms, the result names the algorithm of the latest collective.
 func (c *Comm) Describe() Description {
 	d := Description{Algorithm: "direct", Executor: "shared memory", Ranks: c.Size()}
 	if c.by != "" {

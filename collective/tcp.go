@@ -50,16 +50,16 @@ type TCPConfig struct {
 	Port   *peerlink.Port
 	Leader string
 
-	// Group and Attempt distinguish groups. Connections of an earlier attempt of the same group
-	// are refused, so that remaining processes of the earlier attempt cannot disturb this one.
-	// If a process joins a later attempt at the same Port, the earlier attempt ends with an
-	// ErrReplaced.
+	// Group and Attempt distinguish groups. Connections from processes of an earlier attempt of
+	// the same group are refused, so that remaining processes of the earlier attempt cannot
+	// disturb this one. If a process joins a later attempt at the same Port, the earlier
+	// attempt ends with an ErrReplaced.
 	Group   string
 	Attempt uint32
 
 	// TLS, if given, encrypts and authenticates all connections. Certificates, RootCAs and
-	// ClientCAs are used on both sides. A connecting process must show a certificate, whatever
-	// ClientAuth says. Without ClientCAs, the RootCAs are used for both roles.
+	// ClientCAs are used on both sides. A connecting process must present a certificate,
+	// regardless of ClientAuth. If ClientCAs is nil, RootCAs is used to verify both sides.
 	TLS *tls.Config
 
 	// Secret, if given, is known only to the processes of the group. When a connection is made,
@@ -72,15 +72,15 @@ type TCPConfig struct {
 	// Under TLS there is no checksum in any case, since TLS authenticates the data.
 	NoChecksum bool
 
-	// Detection is how long a process may be silent before it counts as dead; 0 means 4 s.
-	// The end of a process or a broken connection is noticed at once.
+	// Detection is how long a process may be silent before it counts as dead; 0 means 4 s. If a
+	// process ends or a connection breaks, the group notices this immediately.
 	Detection time.Duration
 
 	// Stall bounds the time during which all ranks are in operations and no rank sends or
 	// receives a byte, because a message was lost or ranks wait for each other. After that time
 	// the group ends with an error that names the operation of each rank. 0 means 4 s. A
-	// negative Stall means no bound; it is needed if an operator of the user takes longer than
-	// 4 s.
+	// negative Stall means no bound. If an operator of the user can take longer than 4 s, Stall
+	// must be longer or negative.
 	Stall time.Duration
 
 	// JoinTimeout bounds the wait for all processes to join; 0 means 30 s.
@@ -90,8 +90,8 @@ type TCPConfig struct {
 	// system, which is usually faster.
 	SocketBuffer int
 
-	// Tuning chooses the algorithm of calls that name none. Only the Tuner of rank 0 is used.
-	// Nil means tune.Default.
+	// Tuning chooses the algorithm for calls in which the caller names none. Only the Tuner of
+	// rank 0 is used. Nil means tune.Default.
 	Tuning *tune.Tuner
 
 	Logger hclog.Logger // nil logs nothing
@@ -105,7 +105,7 @@ type Store = membership.Store
 func FileStore(dir string) Store { return membership.FileStore(dir) }
 
 // TCPGroup is this process's part of a group of ranks in several processes. It gives the same
-// guarantees as a LocalGroup, and the same bits however ranks are placed.
+// guarantees as a LocalGroup, and the same bits for every distribution of ranks over processes.
 type TCPGroup struct {
 	local *LocalGroup
 	mesh  *mesh.TCP
@@ -113,7 +113,7 @@ type TCPGroup struct {
 	port  *peerlink.Port // the port that the group has opened; nil if TCPConfig.Port was given
 	once  sync.Once
 	err   error
-	ended chan struct{} // closed when the watcher of failures has returned
+	ended chan struct{} // closed when watch has returned
 	stop  chan struct{}
 
 	leaveOnce      sync.Once
@@ -189,9 +189,9 @@ func (g *TCPGroup) closePort() error {
 	return g.port.Close()
 }
 
-// name returns the name of the group, which includes the byte order unless that is
-// little-endian. All processes must have the same byte order, since elements are sent as they
-// are in memory.
+// name returns the name of the group. The name includes the byte order of this process unless
+// it is little-endian, because all processes must have the same byte order: elements are sent
+// as they are in memory.
 func (cfg *TCPConfig) name() string {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
 		return cfg.Group
@@ -231,8 +231,8 @@ func (g *TCPGroup) watch() {
 	}
 }
 
-// hosts returns the number of ranks, and the ranks of each process. The process of rank 0 is
-// first.
+// hosts returns the number of ranks, and the ranks of each process, beginning with the process
+// of rank 0.
 func (cfg *TCPConfig) hosts() (int, [][]int, error) {
 	if len(cfg.Addresses) > 0 {
 		for r, a := range cfg.Addresses {

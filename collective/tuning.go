@@ -12,9 +12,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Tuner returns the tuner with which the group chooses algorithms at present. It has the
-// present model of the network. Only the tuner of the process of rank 0 is used. See Explain
-// for its choices.
+// Tuner returns the tuner with which the group currently chooses algorithms, with its current
+// model of the network. Only the tuner of the process of rank 0 is used. Explain returns the
+// choices of the tuner.
 func (g *TCPGroup) Tuner() *tune.Tuner { return g.local.net.tuner }
 
 // Explain returns how the group carries out a collective, and why. The group makes one choice
@@ -86,10 +86,10 @@ func (k *calls) spread(q *request, payload []byte) error {
 	return err
 }
 
-// Calibrate measures the cost of messages between processes, of folding and of copying. From
-// then on the group chooses algorithms by these measurements. All ranks of a group call it,
-// once, before the operations that should be fast. It takes ten to fifteen seconds. In a group
-// within one process it returns at once, since there is nothing to choose.
+// Calibrate measures the cost of messages between processes, of folding and of copying. After
+// that, the group chooses algorithms by these measurements. All ranks of a group must call
+// Calibrate once, before the operations that should be fast. It takes ten to fifteen seconds.
+// In a group within one process it returns immediately, since there is nothing to choose.
 //
 // Calibrate never changes a bit of a result: it compares only programs that give the same bits.
 func Calibrate(ctx context.Context, c *Comm) error {
@@ -103,7 +103,7 @@ func Calibrate(ctx context.Context, c *Comm) error {
 	return c.calibrate(ctx, nil)
 }
 
-// calibrate is Calibrate with the given sizes of reductions; see tune.Tuner.Calibrate.
+// calibrate is Calibrate with reductions of the given sizes in bytes; see tune.Tuner.Calibrate.
 func (c *Comm) calibrate(ctx context.Context, sizes []int) error {
 	net := c.group.net
 	fitted, err := net.tuner.Calibrate(ctx, newCalibration(c), sizes)

@@ -13,10 +13,10 @@ import (
 type arithmetic interface {
 	execute.Reducer
 
-	// fill writes the operator's identity everywhere.
+	// fill sets every element of out to the operator's identity.
 	fill(out []byte)
 
-	// oneNaN gives all NaNs of a result the same bits.
+	// oneNaN gives all NaNs in out the same bits.
 	oneNaN(out []byte)
 
 	// foldLeaves writes the fold of the leaves' elements [lo, hi) to the same elements of out.
@@ -39,7 +39,7 @@ func newTypedOp[T Number]() *typedOp[T] {
 	return &typedOp[T]{folder: folder[T]{table: reducersOf[T]()}}
 }
 
-// set sets the operator.
+// set makes op the operator of t.
 func (t *typedOp[T]) set(op Op[T]) {
 	t.op, t.apply = op, op.fold
 	if op.kind != opUser {
@@ -60,8 +60,7 @@ func (t *typedOp[T]) Fold(dst, left, right []byte) {
 }
 
 // foldBlock is Fold for at most foldBlock elements, so that the result is still in the cache
-// when OneNaN reads it. It keeps the left operand on the left, since an operator need not
-// commute.
+// when OneNaN reads it. It does not swap the operands, since an operator need not commute.
 func (t *typedOp[T]) foldBlock(d, a, b []T) {
 	switch {
 	case t.op.kind == opSum:

@@ -31,7 +31,7 @@ func (w *watcher) start(c *Comm, ctx context.Context) {
 		w.register(c, ctx, done)
 	}
 	w.mu.Unlock()
-	// The registration may have fired before active was set.
+	// The context may have ended before active was set.
 	select {
 	case <-done:
 		c.cancelled(ctx)

@@ -29,7 +29,7 @@ var ErrFoldShape = errors.New("the fold steps do not join every operand exactly 
 
 // CompileFold returns the plan for a fold over m leaves. It orders the steps depth first, left
 // before right, and assigns a block to each intermediate value. The steps must join all leaves
-// into slot 0. After a step, its right slot cannot be used again.
+// into slot 0. After a step, later steps must not use the right slot of that step.
 func CompileFold(m int, steps []sharding.FoldStep) (*FoldPlan, error) {
 	if m == 0 && len(steps) == 0 {
 		return &FoldPlan{}, nil

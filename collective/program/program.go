@@ -62,15 +62,15 @@ func (c Collective) Reduces() bool {
 
 // Program is one rank's part of a collective, as plain data. A generator makes it from the
 // number of ranks, the rank, the root and parameters, in time proportional to the number of
-// steps of the rank. The checker, the executors, the simulator and drawing tools read it. It
-// has no element types or lengths: the data is a sequence of Chunks parts, whose lengths are
-// given by a Layout when the program is run.
+// steps of the rank. The checker, the executors, the simulator and drawing tools read it. A
+// program has no element types or lengths: the data is a sequence of Chunks parts, whose
+// lengths are given by a Layout when the program is run.
 //
-// A buffer holds a contiguous range of chunks. Chunks keep their numbers wherever the buffer
-// begins: for example, the input of rank 3 of an AllGather holds only chunk 3, which is in[3].
-// The chunks of an AllToAll are numbered separately on each side: in[d] is the block for rank
-// d, and out[s] is the block from rank s. The block in in[d] of rank s arrives in out[s] of
-// rank d.
+// A buffer holds a contiguous range of chunks. The number of a chunk does not depend on where
+// the buffer begins: for example, the input of rank 3 of an AllGather holds only chunk 3, which
+// is in[3]. The chunks of an AllToAll are numbered separately on each side: in[d] is the block
+// for rank d, and out[s] is the block from rank s. The block in in[d] of rank s arrives in
+// out[s] of rank d.
 type Program struct {
 	Collective Collective
 	Algorithm  string // name of the algorithm: "direct", "ring"
@@ -86,9 +86,9 @@ type Program struct {
 
 	// If Nodes is not nil, the input is a forest: it has one buffer for each of these nodes of
 	// the aligned tree over shards. in[c] is chunk c of the first buffer, and in1[c] is chunk c
-	// of the second. If Nodes is empty, the rank has no input. If Nodes is nil, the input is
-	// one whole buffer. Forest is a hash of the nodes of all ranks, 0 if the ranks have whole
-	// buffers.
+	// of the second buffer. If Nodes is empty, the rank has no input. If Nodes is nil, the
+	// input is one whole buffer. Forest is a hash of the nodes of all ranks, 0 if the ranks
+	// have whole buffers.
 	Nodes  []sharding.Node
 	Forest uint64
 
@@ -105,8 +105,8 @@ type Program struct {
 	// the same input, so they can replace each other.
 	CanonicalTree bool
 
-	// RankOrder claims that operands keep the order of ranks, so that operators
-	// need not commute.
+	// RankOrder claims that operands are folded in the order of ranks, so that operators need
+	// not commute.
 	RankOrder bool
 }
 
@@ -124,9 +124,9 @@ const NoPeer = -1
 
 // Lane is a sequence of instructions with at most one peer to send to, at most one peer to
 // receive from, and the number of the channel that is used for both. Messages from one rank to
-// another on one channel are received in the order sent. For each pair of sender and receiver,
-// a channel is used by only one lane of the sender and one lane of the receiver, so that no
-// lane waits behind a message of another lane.
+// another rank on one channel are received in the order in which they are sent. For each pair
+// of sender and receiver, a channel is used by only one lane of the sender and one lane of the
+// receiver, so that no lane waits behind a message of another lane.
 //
 // A lane has two halves that progress independently: the send half does the sending parts of
 // its instructions in order; the receive half does everything else (receiving, reducing,
@@ -248,7 +248,7 @@ type Instruction struct {
 	Dst Ref   // destination; not used by DoSend
 	Src []Ref // sources; for DoReduce the operands from left to right
 
-	// RecvLeft makes the received value the left operand of DoRecvReduce and
+	// RecvLeft makes the received value, and not Src[0], the left operand of DoRecvReduce and
 	// DoRecvReduceSend.
 	RecvLeft bool
 

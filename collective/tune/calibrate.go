@@ -40,9 +40,10 @@ type Group interface {
 // the cost per message dominates; for more sizes, the cost per byte dominates.
 var reductionSizes = []int{8, 4 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20, 8 << 20}
 
-// Calibrate measures messages between processes, folding, copying, barriers, and AllReduces of
-// the given sizes in bytes (nil means default sizes). On rank 0 it returns a copy of t whose
-// network and corrections are fitted to the measurements. On the other ranks it returns nil.
+// Calibrate measures the times of messages between processes, of folding, of copying, of
+// barriers, and of AllReduces of the given sizes in bytes (nil means default sizes). On rank 0
+// it returns a copy of t whose network and corrections are fitted to the measurements. On the
+// other ranks it returns nil.
 func (t *Tuner) Calibrate(ctx context.Context, g Group, sizes []int) (*Tuner, error) {
 	if sizes == nil {
 		sizes = reductionSizes

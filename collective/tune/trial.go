@@ -80,8 +80,8 @@ func median(x []float64) float64 {
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-// fastest returns the least time among the trials that are not eliminated. At least one trial
-// is never eliminated.
+// fastest returns the least time among the trials that are not eliminated. There is always at
+// least one such trial.
 func fastest(trials []*trial) float64 {
 	m := math.Inf(1)
 	for _, x := range trials {
@@ -128,7 +128,8 @@ func (t *Tuner) measureAlgorithms(ctx context.Context, g Group, sizes []int) ([]
 	return append(all, samples(trials, pr, 0)...), err
 }
 
-// samples returns the results of trials.
+// samples returns the results of trials as samples of AllReduces or barriers of the given
+// number of bytes.
 func samples(trials []*trial, pr algorithm.Params, bytes int) []simulate.Sample {
 	var all []simulate.Sample
 	for _, x := range trials {

@@ -34,10 +34,10 @@ type Tuner struct {
 func Default() *Tuner {
 	t := &Tuner{Network: loopback(), Corrections: []Correction{
 		// If two ranks send one message back and forth, the scheduler keeps both ranks on one
-		// core, where waking a rank is cheap. If the messages of two ranks cross, it wakes them
-		// on two cores. The model does not take this into account, since it treats all cores
-		// alike. On a machine with two cores, a message back and forth took 15 µs, and messages
-		// that cross took 21 to 24 µs.
+		// core, where waking a rank is cheap. If the messages of two ranks cross, the scheduler
+		// wakes the ranks on two cores. The model does not take this into account, since it
+		// treats all cores alike. On a machine with two cores, a message back and forth took 15
+		// µs, and messages that cross took 21 to 24 µs.
 		{Collective: program.Barrier, Algorithm: "dissemination", Ranks: 2, Factor: 1.5},
 	}}
 	for _, whole := range []string{"recursive-doubling", "allgather-reduce"} {
@@ -237,9 +237,9 @@ func (d *Decision) pick() {
 // be in the cache at the sender's next step.
 const longerSegment = 1 << 20
 
-// A longer segment is chosen only if its price is at most gain times the price of the usual
-// segments. The margin is needed because pipelines overlap less evenly than the model predicts,
-// and because the model has no caches.
+// gain is the largest ratio, of the price with longer segments to the price with the usual
+// segments, for which longer segments are chosen. The margin is needed because pipelines
+// overlap less evenly than the model predicts, and because the model has no caches.
 const gain = 0.99
 
 // price sets the price of candidate c, which is the least price over the lengths of segments
@@ -269,10 +269,10 @@ const MaxChannels = 16
 // Channels returns the number of connections that a lane uses in turn if a choice does not set
 // Channels. A socket is locked while received data is copied out of it, and data that arrives
 // meanwhile waits. With several connections, data can arrive on one connection while data is
-// copied out of another. On loopback this reduces the time of messages of 128 KiB to some
-// megabytes by up to a half. It does not change the time of longer messages. Shorter messages
-// have only one segment, which uses one connection. Groups of many ranks have many connections
-// in any case, so each of their lanes has only one.
+// copied out of another. On loopback, several connections reduce the time of messages between
+// 128 KiB and some megabytes by up to a half. They do not change the time of longer messages.
+// Shorter messages have only one segment, which uses one connection. Groups of many ranks have
+// many connections in any case, so each of their lanes has only one.
 func Channels(bytes, ranks int) int {
 	if ranks > mostStriped || bytes/max(ranks, 1) < leastStriped {
 		return 1
@@ -291,7 +291,7 @@ const (
 // their real length.
 const maxSegments = 1 << 16
 
-// refusal returns the reason why an algorithm does not compete, or "" if it does.
+// refusal returns the reason why an algorithm does not compete, or "" if it competes.
 func refusal(a *algorithm.Algorithm, pr algorithm.Params, q Query, anyTree bool) string {
 	if err := a.Supports(pr); err != nil {
 		return strings.TrimPrefix(err.Error(), fmt.Sprintf("%s %s: ", a.Name, a.Collective))
