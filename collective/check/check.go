@@ -19,14 +19,14 @@ func (l Layouts) of(rank int) program.Layout {
 	return l[rank]
 }
 
-// Options has what programs are compared with in addition to the definition of their
-// collective.
+// Options has the costs and layouts with which programs are checked.
 type Options struct {
 	// Cost is the declared cost of the programs; nil means that it is not checked.
 	Cost *program.Cost
 
-	// Layouts has the lengths for which both sides of each message must agree and costs must
-	// equal the declared costs. Nil means the result of EvenLayouts.
+	// Layouts has the layouts for which the program is checked: sender and receiver of each
+	// message must agree on its length, and the costs must equal the declared costs. Nil means
+	// the result of EvenLayouts.
 	Layouts []Layouts
 }
 
@@ -212,7 +212,7 @@ func lanes(p *program.Program) error {
 	return nil
 }
 
-// cost compares the cost of the run with the declared cost.
+// cost returns an error if the cost of the run differs from the declared cost.
 func (c *checker) cost() error {
 	if c.declared == nil {
 		return nil

@@ -19,7 +19,8 @@ func (c clock) at(half int32) int32 {
 	return c[i].upTo
 }
 
-// covers reports whether all parts that are complete in o are also complete in c.
+// covers reports whether all parts that are complete according to o are also complete according
+// to c.
 func (c clock) covers(o clock) bool {
 	if len(o) > len(c) {
 		return false

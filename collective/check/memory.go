@@ -11,9 +11,9 @@ import (
 type access struct{ half, step int32 }
 
 // before reports whether access a, which came earlier in this run, is ordered before the
-// current part of half h. It is if a is known to be complete when the part starts, or if a is
-// an access of h too: a half runs its parts one after another, and within a part reads come
-// before writes.
+// current part of half h. This is the case if a is known to be complete when the part starts,
+// or if a is an access of h itself: a half runs its parts one after another, and within a part
+// reads come before writes.
 func (a access) before(h *half) bool {
 	return int(a.half) == h.index || h.clock.at(a.half) > a.step
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// source is the origin of leaves: a rank's whole buffer, or a node of its forest.
+// source is the origin of leaves: the whole buffer of a rank, or a node of its forest.
 type source struct {
 	rank, slot int
 	forest     bool
@@ -77,9 +77,9 @@ func shape(p *program.Program) error {
 func sameRange(a, b sharding.Range) bool { return a == b || a.Empty() && b.Empty() }
 
 // overlaps returns an error if the source and the destination of an instruction of an AllToAll
-// may overlap in memory: an executor may move the chunks in any order. In other collectives,
-// operands and result have the same chunk numbers, so they are either the same memory or do not
-// overlap.
+// may overlap in memory. They must not overlap, since an executor may move the chunks in any
+// order. In other collectives, operands and result have the same chunk numbers, so they are
+// either the same memory or do not overlap.
 func overlaps(p *program.Program) error {
 	for i := range p.Lanes {
 		for j := range p.Lanes[i].Steps {
@@ -144,7 +144,8 @@ func (c *checker) canonicalSteps(m int) ([]sharding.FoldStep, error) {
 	return sharding.FoldSchedule(nodes, nil)
 }
 
-// results compares every rank's output with the definition of the collective.
+// results returns an error if the output of a rank does not agree with the definition of the
+// collective.
 func (c *checker) results(report *Report) error {
 	report.Canonical, report.RankOrder = true, true
 	switch {
@@ -187,7 +188,7 @@ func (c *checker) output(rank, chunk int) (int, error) {
 	return x.term, nil
 }
 
-// moves checks the results of collectives that move blocks unchanged.
+// moves checks the results of collectives that move blocks without folding them.
 func (c *checker) moves() error {
 	for r, p := range c.programs {
 		for chunk := p.Out.Lo; chunk < p.Out.Hi; chunk++ {

@@ -18,7 +18,7 @@ type half struct {
 	after      int   // number of dependencies of that instruction known to be complete
 	clock      clock // parts of other halves known to be complete before that instruction
 	chain      int   // length of the longest chain of messages before that instruction, including messages of this half
-	known      ranks // in a barrier: ranks known to have begun
+	known      ranks // in a barrier: ranks that are known to have begun
 }
 
 // completion is the state of an instruction that the instructions depending on it need.
@@ -26,7 +26,7 @@ type completion struct {
 	parts   int8 // number of parts that are not done yet
 	awaited bool // other instructions depend on it
 	chain   int
-	clock   clock // parts known to be complete once this instruction is
+	clock   clock // parts known to be complete when this instruction is complete
 	known   ranks
 	waiting []*half
 }
@@ -276,8 +276,7 @@ func (c *checker) missing(h *half) string {
 	}
 }
 
-// ranks is a set of ranks, as bits. It is nil in collectives other than barriers, in which no
-// set is kept.
+// ranks is a set of ranks, as bits. It is nil in all collectives except barriers.
 type ranks []uint64
 
 // onlySelf returns the initial set of a half of a barrier, which has only its own rank.

@@ -25,8 +25,8 @@ func (f ref) chunk(c int32) ref {
 
 func (f ref) chunks() int32 { return f.hi - f.lo }
 
-// whole is stored in place of a number of segments if the part of a step is done, or if the
-// step does not have the part.
+// whole is stored in place of a number of segments if a part of a step is done, or if the step
+// has no such part.
 const whole = math.MaxUint32
 
 // step is a compiled instruction, with its progress in the current run.
@@ -98,8 +98,8 @@ type serialPart struct {
 	sends bool
 }
 
-// compile compiles the program: it numbers the memories (the nodes of the input, the output,
-// the scratch slots) and keeps only the dependencies that need a wait.
+// compile compiles the program. It numbers the memories (the nodes of the input, the output,
+// the scratch slots), and it keeps only the dependencies for which a half may have to wait.
 func (r *Runner) compile() error {
 	p := r.prog
 	r.lanes = make([]lane, len(p.Lanes))
@@ -212,7 +212,7 @@ func (r *Runner) connect(l *lane, from *program.Lane) {
 		for _, d := range from.Steps[j].After {
 			on := &r.lanes[d.Lane].steps[d.Step]
 			if d.Lane == l.index && on.op.Sends() == (s.op == program.DoSend) {
-				continue // the same half completes that step before this one
+				continue // the same half completes that step before this step
 			}
 			each := r.prog.Collective != program.AllToAll && on.sameChunks(s)
 			s.after = append(s.after, dep{on, each})

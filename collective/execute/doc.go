@@ -16,10 +16,10 @@
 //
 // Otherwise each half of each lane has a goroutine of a [Pool], and messages are sent in
 // segments. Steps on the same chunks follow each other segment by segment, so that trees,
-// chains and rings become pipelines, and one segment is folded while the system receives the
-// next.
+// chains and rings become pipelines, and one segment is folded while the operating system
+// receives the next segment.
 //
-// This package handles elements as bytes: an Operation has the length of an element, and a
+// This package handles elements as bytes: an Operation has the size of an element, and a
 // [Reducer] that folds elements. Contributions of forest programs may be absent; see forest.go.
 //
 // The header of every message is compared with the receiver's current step before the data is

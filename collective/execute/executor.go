@@ -320,7 +320,7 @@ func bytesOf(words []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
 }
 
-// copyUnlessSame copies src to dst, unless both are the same memory.
+// copyUnlessSame copies src to dst, unless src and dst are the same memory.
 func copyUnlessSame(dst, src []byte) {
 	if len(dst) > 0 && &dst[0] != &src[0] {
 		copy(dst, src)

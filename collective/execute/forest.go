@@ -94,7 +94,8 @@ func (p *presence) set(f ref, held bool) {
 	}
 }
 
-// result reports whether the result of the rank is present, or the rank has no output.
+// result reports whether the result of the rank is present. It returns true if the rank has no
+// output.
 func (p *presence) result(r *Runner) bool {
 	out := r.prog.Out
 	if out.Empty() {

@@ -21,7 +21,7 @@ type half struct {
 	wake   chan struct{} // has capacity 1
 }
 
-// run does all parts of the half in order.
+// run runs all parts of the half in order.
 func (h *half) run() {
 	for j := range h.lane.steps {
 		s := &h.lane.steps[j]

@@ -67,7 +67,7 @@ type Runner struct {
 }
 
 // New returns a Runner for a program on a node. It validates the program and opens connections
-// to the peers, which must do the same. The program must not be changed afterwards.
+// to the peers, which must also call New. The program must not be changed after that.
 func New(ctx context.Context, prog *program.Program, node mesh.Node, opt Options) (*Runner, error) {
 	if err := prog.Validate(); err != nil {
 		return nil, err
@@ -351,7 +351,7 @@ func (r *Runner) runSerial() (err error) {
 	return nil
 }
 
-// runParallel runs each half on its own goroutine.
+// runParallel runs each half on a goroutine of the pool.
 func (r *Runner) runParallel() error {
 	for i := range r.lanes {
 		for j := range r.lanes[i].steps {

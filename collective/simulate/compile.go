@@ -147,7 +147,7 @@ func (s *shape) depsOf(i int32) []dep {
 	return s.deps[s.steps[i].deps:hi]
 }
 
-// segmentsOf returns the number of segments of a message; an empty message has one.
+// segmentsOf returns the number of segments of a message; an empty message has one segment.
 func segmentsOf(bytes, segment int64) int64 { return max(1, (bytes+segment-1)/segment) }
 
 // work returns the number of messages and bytes that a rank of this shape sends, and the number

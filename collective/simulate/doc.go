@@ -35,13 +35,13 @@
 // use its own core, except in runs of short messages, in which a rank does one thing at a time
 // (Options.SerialLimit).
 //
-// Every resource is a queue with first-come-first-served order, not with processor sharing.
-// Messages share a link segment by segment, like packets, so the times in the two models differ
-// by at most the transmission of the segments in the queue. First-come-first-served queues need
-// not be recomputed when a segment is added. So the number of events per segment is small and
-// does not depend on the number of competing segments. Segments that reach a busy NIC of a
-// receiver wait in the switch, without loss: lost packets and the resulting collapse of
-// throughput are not modelled.
+// Every resource serves requests in first-come-first-served order. Processor sharing is not
+// modelled. Messages share a link segment by segment, like packets, so the times in the two
+// disciplines differ by at most the transmission of the segments in the queue. When a segment
+// is added to a first-come-first-served queue, the times of the other segments do not change.
+// So the number of events per segment is small and does not depend on the number of competing
+// segments. Segments that reach a busy NIC of a receiver wait in the switch, without loss: lost
+// packets and the resulting collapse of throughput are not modelled.
 //
 // A channel holds up to Window bytes that its receiver has not received yet. If a segment would
 // exceed the window, the sender waits. With a window of 0, every send waits until its data has
@@ -50,7 +50,7 @@
 // # Symmetry
 //
 // If all ranks run the same program up to a relabelling of ranks under which the network is
-// invariant, all of them are always at the same step. In this case, only one representative of
+// invariant, all ranks are always at the same step. In this case, only one representative of
 // each class of ranks is simulated. Representatives send to each other or to themselves. For a
 // ring among 4,096 ranks, the simulation handles the events of one rank instead of the events
 // of 33 million messages. See Symmetry.

@@ -64,15 +64,16 @@ func (s *Sample) String() string {
 // are available on a machine that other programs use too, or whose scheduler wakes a receiver
 // on the core of its sender.
 //
-// A few sizes each of ping-pongs, streams and folds determine all costs: short ping-pongs
-// determine the sum of latency and overhead, long ping-pongs determine the cost of copies, and
-// streams distinguish overhead from latency. Samples of collectives correct for interactions
-// between ranks.
+// A few sizes of each of ping-pongs, streams and folds are enough to determine all costs: short
+// ping-pongs determine the sum of latency and overhead, long ping-pongs determine the cost of
+// copies, and streams distinguish overhead from latency. Samples of collectives correct for
+// interactions between ranks.
 //
-// The misfit is the sum of r + 1/r − 2 over the samples, with r the ratio of the predicted to
-// the measured time: an error by a factor of two counts the same in both directions, at any
-// size. To minimise the misfit, Fit repeatedly multiplies one cost by a factor, or multiplies
-// one cost and divides another cost by the factor. The factors get closer and closer to 1.
+// The misfit is the sum of r + 1/r − 2 over the samples, where r is the ratio of the predicted
+// to the measured time. So an error by a factor of two has the same weight in both directions
+// and for all sizes. To minimise the misfit, Fit repeatedly multiplies one cost by a factor, or
+// multiplies one cost and divides another cost by the factor. The factors get closer and closer
+// to 1.
 func Fit(ctx context.Context, base *Network, samples []Sample, opt Options) (*Network, error) {
 	if len(samples) == 0 {
 		return nil, errors.New("simulate: no samples to fit a network to")
@@ -205,8 +206,8 @@ func linkOf(n *Network) *Link {
 	return &n.Rack
 }
 
-// descend multiplies costs by each of the given factors until this no longer reduces the
-// misfit.
+// descend changes costs by the first factor in steps until no change reduces the misfit any
+// more, then by the next factor, and so on.
 func (f *fitting) descend(steps ...float64) error {
 	const rounds = 16 // after this number of rounds, smaller factors make better progress
 	for _, step := range steps {
@@ -286,7 +287,7 @@ type predictor struct {
 // streamed is the difference between the numbers of messages of the two programs of a stream.
 const streamed = 16
 
-// newPredictor compiles the programs of samples for networks like n.
+// newPredictor compiles the programs of samples for networks that differ from n only in costs.
 func newPredictor(n *Network, samples []Sample, opt Options) (*predictor, error) {
 	p := &predictor{samples: samples, plans: make([][2]*plan, len(samples))}
 	for i := range samples {

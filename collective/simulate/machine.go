@@ -15,7 +15,7 @@ import (
 type plan struct {
 	p        int
 	symmetry *Symmetry // nil if all ranks are simulated
-	unit     int       // number of consecutive ranks that may share a resource; p if any ranks may
+	unit     int       // number of consecutive ranks that may share a resource; p if any two ranks may share one
 	parts    []*part   // compiled programs of the simulated ranks
 	segment  int64
 	serial   int64   // length of messages up to which a rank uses one core at a time
@@ -366,8 +366,8 @@ func (m *machine) segmentBytes(h *half, st *step) int64 {
 // core assigns work, a duration, to a core of the rank's host, and returns the time at which
 // the work begins. The work begins at time t or as soon after t as a core is free. If the rank
 // uses one core at a time, it also waits until the rank uses no other core. Of the cores that
-// are free at that time, it takes the one that became free last, so that cores that are free
-// earlier remain for other ranks.
+// are free at that time, core takes the core that became free last, so that cores that became
+// free earlier remain for other ranks.
 func (m *machine) core(rank int32, t, work float64) float64 {
 	host := m.host[rank]
 	m.busy[host] += work

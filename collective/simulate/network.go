@@ -13,15 +13,15 @@ import (
 )
 
 // Network describes a network: the hosts of ranks, the costs of links and cores, and
-// irregularities. It is plain data, with a JSON form in which names are written with
+// irregularities. It is plain data. In its JSON form, the names of fields are written with
 // underscores (ranks_per_host). Times are in seconds, sizes in bytes. A cost of 0 means no
 // cost. A capacity of 0 means that it is unlimited.
 type Network struct {
 	// Name is shown to users.
 	Name string `json:"name,omitempty"`
 
-	// RanksPerHost is the number of consecutive ranks on one host; 0 stands for 1. Placement
-	// overrides it with the host of each rank.
+	// RanksPerHost is the number of consecutive ranks on one host; 0 stands for 1. Placement,
+	// if given, has the host of each rank, and RanksPerHost is ignored.
 	RanksPerHost int   `json:"ranks_per_host,omitempty"`
 	Placement    []int `json:"placement,omitempty"`
 

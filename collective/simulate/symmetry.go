@@ -16,9 +16,10 @@ import (
 // [2 2 2 ...]} is the exclusive or of a butterfly, and {k, [p/k]} is the rotation of groups of
 // k ranks.
 //
-// Ranks at the same place of their blocks form a class, and do the same at the same time: the
-// programs of a class are equal up to the relabelling, and all blocks are equivalent for the
-// network, as no two blocks share a host (or, if there are several racks, a rack).
+// Ranks at the same place of their blocks form a class. All ranks of a class do the same at the
+// same time: the programs of a class are equal up to the relabelling, and all blocks are
+// equivalent for the network, since no two blocks share a host (or, if there are several racks,
+// a rack).
 type Symmetry struct {
 	Block int
 	Dims  []int
@@ -82,8 +83,8 @@ type part struct {
 }
 
 // findSymmetry returns a symmetry of p ranks with the smallest possible block, or nil if there
-// is none. partOf compiles the program of a rank. unit is the size of the smallest block that
-// the network allows, or 0 if it allows no block. hint has radices to try.
+// is no symmetry. partOf compiles the program of a rank. unit is the size of the smallest block
+// that the network allows, or 0 if it allows no block. hint has radices to try.
 func findSymmetry(p, unit int, hint []int, partOf func(rank int) (*part, error)) (*Symmetry, error) {
 	if unit == 0 {
 		return nil, nil

@@ -76,7 +76,7 @@ func (m *machine) depart(id int32, t float64) {
 	m.done(id, t)
 }
 
-// pass lets a segment c, whose head arrives at time t, pass server s. It returns the time at
+// pass sends segment c, whose head arrives at time t, through server s. It returns the time at
 // which the head leaves the server. The tail leaves when the server has done its work, but not
 // before the tail has arrived.
 func (m *machine) pass(s *server, c *transfer, t, bandwidth, slow float64) float64 {
