@@ -31,7 +31,7 @@ type cli struct {
 func main() {
 	engine.WorkerMain(builtin.Jobs()...)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	context.AfterFunc(ctx, stop) // after that, a second Ctrl-C ends the process immediately
 	// The reader of the output, such as head, may close the pipe. With SIGPIPE ignored, writing
 	// then returns an error, and the command stops its processes and removes its temporary files
 	// before it ends.
