@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestRanksWithoutAnObjectKeepTheirPlaces reduces objects with each subset of ranks having a
-// value. It requires that values are merged in the tree over all ranks, without the missing
-// leaves.
+// TestRanksWithoutAnObjectKeepTheirPlaces reduces objects for each subset of ranks that have a
+// value. It requires that values are merged in the canonical tree over all ranks, from which
+// the leaves of the other ranks are left out.
 func TestRanksWithoutAnObjectKeepTheirPlaces(t *testing.T) {
 	merge := func(a, b []byte) []byte { return fmt.Appendf(nil, "(%s%s)", a, b) }
 	for p := 1; p <= 6; p++ {
@@ -31,7 +31,7 @@ func TestRanksWithoutAnObjectKeepTheirPlaces(t *testing.T) {
 				}
 				got, any, err := AllReduceObject(c, req)
 				if err == nil && (any != (present != 0) || string(got) != want) {
-					err = fmt.Errorf("%t %q instead of %q", any, got, want)
+					err = fmt.Errorf("any is %t and the result is %q, want %q", any, got, want)
 				}
 				return err
 			}) {
@@ -70,9 +70,9 @@ func textTree(x [][]byte) string {
 	return level[0]
 }
 
-// TestSparseSumsWithAbsentRanksAreTheDenseSums compares sparse sums to which some ranks
-// contribute nothing with dense sums. The vectors of the other ranks are either so sparse that
-// they are gathered or so dense that they are reduced.
+// TestSparseSumsWithAbsentRanksAreTheDenseSums requires that sparse sums, to which some ranks
+// contribute nothing, equal dense sums. In some cases the vectors are so sparse that they are
+// gathered, in others so dense that they are reduced.
 func TestSparseSumsWithAbsentRanksAreTheDenseSums(t *testing.T) {
 	const n = 200
 	for _, p := range []int{1, 2, 3, 4, 5, 7, 8, 16, 33} {
@@ -107,7 +107,7 @@ func TestSparseSumsWithAbsentRanksAreTheDenseSums(t *testing.T) {
 				}
 				for i := range want {
 					if string(bitsOf(sum[i:i+1])) != string(bitsOf([]float64{want[i] + 0})) {
-						return fmt.Errorf("element %d: %x instead of %x", i, sum[i], want[i])
+						return fmt.Errorf("element %d has the bits %x, want %x", i, sum[i], want[i])
 					}
 				}
 				return nil
@@ -118,8 +118,9 @@ func TestSparseSumsWithAbsentRanksAreTheDenseSums(t *testing.T) {
 	}
 }
 
-// TestObjectsOfDifferentShardsAreRefused has rank 1 pass another number of shards than the
-// other ranks. It requires an error that names ranks, even where a process has several.
+// TestObjectsOfDifferentShardsAreRefused requires an error if rank 1 passes a different number
+// of shards than the other ranks. The error must name ranks, even if a process has several
+// ranks.
 func TestObjectsOfDifferentShardsAreRefused(t *testing.T) {
 	shards := func(c *Comm) int { return 4 * (c.Rank() & 1) }
 	for name, call := range map[string]func(c *Comm) error{
@@ -141,14 +142,14 @@ func TestObjectsOfDifferentShardsAreRefused(t *testing.T) {
 					require.ErrorAs(t, err, &m)
 					require.True(t, (m.Rank == 1) != (m.Other == 1), "%v", err)
 					require.ErrorContains(t, err, "over 4")
-					require.ErrorContains(t, err, "whole v") // whole values, or whole vectors
+					require.ErrorContains(t, err, "whole v") // "whole values" or "whole vectors"
 				}
 			})
 		})
 	}
 }
 
-// breaking is a codec that calls act when it encodes.
+// breaking is a codec whose Encode calls act.
 type breaking struct{ act func() }
 
 func (b breaking) Append(dst []byte, v int) ([]byte, error) {

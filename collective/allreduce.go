@@ -12,13 +12,14 @@ import (
 // ranks give the same Name, Op, number of elements and kind of input.
 //
 // The input of a rank is either one whole buffer or a forest. Forests are folded up the aligned
-// binary tree over the job's shards. So the result depends on the shards and not on the ranks
+// binary tree over the job's shards, so the result depends on the shards and not on the ranks
 // that hold them. A shard without a value is left out, not replaced by zero. Whole buffers are
 // folded in the canonical tree over ranks (sharding.RankSchedule), so the result depends on the
 // number of ranks.
 //
 // From the call of Send to the return of Recv the slices belong to the operation: the caller
-// may not touch Out, and may only read its input. The operation modifies only Out.
+// must not read or write Out, and may read but not write its input. The operation modifies only
+// Out.
 type Reduction[T Number] struct {
 	Name string // the key, for errors
 	Op   Op[T]
@@ -36,31 +37,32 @@ type Reduction[T Number] struct {
 
 	// Out receives the result, with the same bits on all ranks. If no rank has input, every
 	// element is the operator's identity. If no Algorithm is named, ranks may share one Out.
-	// Any other overlap of Out with slices of other ranks is an error that is not detected.
+	// Out must not overlap slices of other ranks in any other way. Such an overlap is not
+	// detected.
 	Out []T
 
 	// Blocks makes the reduction a ReduceScatter. The result is cut into consecutive blocks,
 	// and rank r gets only block r, of Blocks[r] elements. Out then has the length of the
-	// rank's own block and does not overlap slices of other ranks. Each input has the length of
-	// all blocks together. All ranks give the same lengths. The result has the same bits as
-	// that of an AllReduce.
+	// rank's own block and does not overlap slices of other ranks. The length of each input is
+	// the sum of the lengths of all blocks. All ranks give the same lengths. Together, the
+	// blocks have the same bits as the result of an AllReduce.
 	Blocks []int
 
 	// Algorithm names an algorithm of package algorithm, with its dimensions if it takes any:
 	// "ring", "torus:4x8". Without a name, the group chooses among the algorithms that give the
-	// canonical result. The result of a named algorithm may depend on the number of ranks. The
-	// result of forests does so only if the algorithm does not take forests: each rank then
-	// folds its own forest first.
+	// canonical result. The result of a named algorithm may depend on the number of ranks. If
+	// the inputs are forests, the result depends on the number of ranks only if the algorithm
+	// does not take forests: each rank then folds its own forest first.
 	Algorithm string
 
-	// Sparse lets the group omit zeros from messages where that takes fewer bytes. If most
-	// elements of a large buffer are +0, only the other elements and their positions are sent.
-	// The receiver restores the buffer, so Sparse changes no bit of the result. It cannot be
-	// combined with Algorithm.
+	// Sparse lets the group omit zeros from messages if the messages then have fewer bytes. If
+	// most elements of a large buffer are +0, only the other elements and their positions are
+	// sent. The receiver restores the buffer, so Sparse changes no bit of the result. It cannot
+	// be combined with Algorithm.
 	Sparse bool
 
-	// Cancelling Context ends the operation and the group. If Context is nil, only Close and
-	// Abort end them.
+	// Cancelling Context ends the operation and the group. If Context is nil, only failures and
+	// calls of Close and Abort can end them.
 	Context context.Context
 }
 
@@ -72,8 +74,8 @@ func (r *Reduction[T]) mode() inputMode {
 	return wholeBuffers
 }
 
-// check returns an error if the part of this rank is invalid, whatever the other ranks give. n
-// is the number of elements of each input.
+// check returns an error if the part of this rank is invalid regardless of the parts of other
+// ranks. n is the number of elements of each input.
 func (r *Reduction[T]) check(n int) error {
 	if r.Op.kind == opNone || r.Op.kind == opUser && r.Op.fold == nil {
 		return fmt.Errorf("AllReduce %q has no operator", r.Name)
@@ -105,12 +107,12 @@ func (r *Reduction[T]) check(n int) error {
 	return nil
 }
 
-// AllReduce folds the input of all ranks and leaves the result in every rank's Out.
-// It returns when this rank's Out is complete and its slices belong to the caller
-// again. On error the contents of Out are undefined and the group has ended.
+// AllReduce folds the input of all ranks and leaves the result in every rank's Out. It returns
+// when this rank's Out is complete and the slices of req belong to the caller again. On error
+// the contents of Out are undefined and the group has ended.
 //
-// AllReduce makes the three calls of an AllReducer in a row. A loop over AllReduce
-// allocates nothing once it has seen its structure of nodes.
+// AllReduce makes the three calls of an AllReducer in a row. A call allocates nothing if an
+// earlier call had the same nodes in its forests.
 func AllReduce[T Number](c *Comm, req *Reduction[T]) error {
 	dtype, _ := typeOf[T]()
 	a, ok := c.reducers[dtype].(*AllReducer[T])
@@ -129,15 +131,15 @@ func AllReduce[T Number](c *Comm, req *Reduction[T]) error {
 
 // AllReducer does AllReduce operations in three separate calls, so that a queue of package
 // comqueue can show and time them as three stages. The calls are Send, Sum and Recv, in this
-// order. A rank completes one operation before it begins the next. An AllReducer can be used
-// for any number of operations.
+// order. A rank must complete one operation before it begins the next operation. An AllReducer
+// can be used for any number of operations.
 //
-// Among ranks that share memory, Send posts pointers. In Sum the ranks meet, and the last to
-// arrive checks that all are in the same operation. If the operation is small, that last rank
-// folds it at once for all ranks. Otherwise each rank folds its part of the index range
-// (sharding.Split) of all contributions and writes it into every Out. Recv then waits until the
-// others have done the same. Both ways evaluate the same expression, so they give the same
-// bits.
+// Among ranks that share memory, Send posts pointers. In Sum the ranks meet, and the last rank
+// to arrive checks that all ranks are in the same operation. If the operation is small, the
+// last rank also computes the whole result for all ranks. Otherwise each rank folds its part of
+// the index range (sharding.Split) of all contributions and writes the result of this part into
+// every Out. Recv then waits until the other ranks have done the same. Small and large
+// operations evaluate the same expression, so they give the same bits.
 type AllReducer[T Number] struct {
 	c      *Comm
 	folder folder[T]
@@ -149,8 +151,8 @@ type AllReducer[T Number] struct {
 	serial time.Duration // time spent folding for all ranks in the current operation
 	stats  Stats
 
-	// packed and whole count the bytes of this rank's input to the parts that other ranks fold,
-	// without zeros and with zeros. Only Sparse reductions set them.
+	// packed and whole are the sizes in bytes of this rank's input to the parts that other
+	// ranks fold: packed without zeros, whole with them. Only Sparse reductions set them.
 	packed, whole int64
 
 	// The fields below are used only in reductions by messages.
@@ -173,8 +175,9 @@ func NewAllReduce[T Number](c *Comm) *AllReducer[T] {
 // Stats returns the statistics of the operations of this AllReducer so far.
 func (a *AllReducer[T]) Stats() Stats { return a.stats }
 
-// serialLimit is the largest number of elements, over all contributions, that one rank folds
-// for all. For so few elements a second meeting of the ranks would take longer than folding.
+// serialLimit is the largest number of elements, summed over all contributions, that one rank
+// folds for all ranks. For so few elements a second meeting of the ranks would take longer than
+// folding.
 const serialLimit = 16384
 
 // Send posts req as this rank's part in the next operation. It does not wait.
@@ -264,7 +267,7 @@ func (a *AllReducer[T]) Sum() error {
 }
 
 // accountMessages adds an operation by messages to the statistics. The operation began at
-// start, sent the given number of bytes, and used the algorithm by.
+// start, sent the given number of bytes, and used the algorithm named by.
 func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, by string) {
 	d := Stats{Bytes: bytes, Recv: a.c.group.now() - start}
 	a.by = by
@@ -273,7 +276,7 @@ func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, by str
 	a.c.stats.Add(d)
 }
 
-// Recv waits until all parts are folded. The result is then in Out.
+// Recv waits until all parts are folded. When it returns, the result is in Out.
 func (a *AllReducer[T]) Recv() error {
 	c, g := a.c, a.c.group
 	if c.state == settled && a.req != nil {
@@ -305,8 +308,8 @@ func (a *AllReducer[T]) end() {
 	a.c.state = idle
 }
 
-// expect returns an error unless the rank is in state want. call is the present call, and
-// before is the call that must precede it, both for the error.
+// expect returns an error unless the rank is in state want. For the error, call is the name of
+// the present call, and before is the name of the call that must precede it.
 func (a *AllReducer[T]) expect(want commState, call, before string) error {
 	c := a.c
 	if c.state == want && a.req != nil {

@@ -28,8 +28,8 @@ func lengths(p int) []int {
 	return []int{0, 1, max(p-1, 0), p, p + 1, 97, p*foldBlock + 13}
 }
 
-// wholeOnAll reduces one whole buffer of each rank, in place or not. It checks that all ranks
-// get the same result, and returns that result.
+// wholeOnAll runs an AllReduce with one whole buffer per rank, in place or not. It requires
+// that all ranks get the same result, and returns that result.
 func wholeOnAll[T Number](t *testing.T, g *LocalGroup, op Op[T], in [][]T, inPlace bool) []T {
 	t.Helper()
 	outs := make([][]T, g.Size())
@@ -42,7 +42,7 @@ func wholeOnAll[T Number](t *testing.T, g *LocalGroup, op Op[T], in [][]T, inPla
 		outs[c.Rank()] = out
 		err := AllReduce(c, &Reduction[T]{Name: "x", Op: op, Whole: mine, Out: out})
 		if !inPlace {
-			assert.Equal(t, bitsOf(in[c.Rank()]), bitsOf(mine), "the input was modified")
+			assert.Equal(t, bitsOf(in[c.Rank()]), bitsOf(mine), "the input must not be modified")
 		}
 		return err
 	}) {
@@ -91,8 +91,9 @@ func TestWholeBuffers(t *testing.T) {
 	})
 }
 
-// forestOf folds the shards of range r into one entry per node of the cover of r, with the
-// reference treeOverShards. A node without a shard gives no entry.
+// forestOf returns a forest for the shards in range r: one entry for each node of the cover of
+// r, computed by the reference treeOverShards. A node without a shard that has a value gives no
+// entry.
 func forestOf[T Number](op Op[T], leaves [][]T, r sharding.Range) []sharding.Entry[[]T] {
 	forest := []sharding.Entry[[]T]{}
 	for _, node := range sharding.Cover(r) {
@@ -151,9 +152,9 @@ func TestForestsDoNotDependOnTheNumberOfRanks(t *testing.T) {
 	testForests(t, chain())
 }
 
-// TestTheDataTellsOrdersApart requires that the data of the tests above gives other bits if it
-// is folded from the right, in a chain, or with the ranks in another order. Otherwise those
-// tests could not find a wrong order.
+// TestTheDataTellsOrdersApart requires that folding the data of the tests above from the right,
+// in a chain, or with the ranks in another order gives different bits. Otherwise the tests
+// above could not detect a wrong order.
 func TestTheDataTellsOrdersApart(t *testing.T) {
 	const p, n = 8, 97
 	in := make([][]float64, p)
@@ -219,7 +220,7 @@ func TestIdentities(t *testing.T) {
 func TestRanksMayShareOneResult(t *testing.T) {
 	const p, n = 5, 3*foldBlock + 1
 	for how, limit := range limits {
-		for over := -1; over < p; over++ { // out may also be the input of rank over
+		for over := -1; over < p; over++ { // out is also the input of rank over, unless over is -1
 			in := make([][]int64, p)
 			for r := range in {
 				in[r] = convert[int64](hostile(uint64(r), n))
@@ -257,7 +258,7 @@ func TestThreeStages(t *testing.T) {
 					return err
 				}
 				if x[0] != 6 || x[1] != float64(p*step) || x[2] != p {
-					return fmt.Errorf("step %d: %v", step, x)
+					return fmt.Errorf("step %d: the sums are wrong: %v", step, x)
 				}
 				y := []int64{int64(c.Rank())}
 				if err := b.Send(&Reduction[int64]{Name: "b", Op: Max[int64](), Whole: y, Out: y}); err != nil {
@@ -270,16 +271,16 @@ func TestThreeStages(t *testing.T) {
 					return err
 				}
 				if y[0] != p-1 {
-					return fmt.Errorf("step %d: %v", step, y)
+					return fmt.Errorf("step %d: the maximum is wrong: %v", step, y)
 				}
 			}
 			if a.Stats().Calls != 20 || b.Stats().Calls != 20 || c.Stats().Calls != 40 {
-				return fmt.Errorf("calls: %+v %+v %+v", a.Stats(), b.Stats(), c.Stats())
+				return fmt.Errorf("the counts of calls must be 20, 20 and 40: %+v %+v %+v", a.Stats(), b.Stats(), c.Stats())
 			}
 			sum := a.Stats()
 			sum.Add(b.Stats())
 			if sum != c.Stats() {
-				return fmt.Errorf("%+v is not %+v", sum, c.Stats())
+				return fmt.Errorf("the statistics of both operations add up to %+v, but those of the Comm are %+v", sum, c.Stats())
 			}
 			return nil
 		})
@@ -289,8 +290,8 @@ func TestThreeStages(t *testing.T) {
 	}
 }
 
-// TestBytesAreTheProgramsBytes compares Stats.Bytes with the number of bytes that the algorithm
-// direct sends.
+// TestBytesAreTheProgramsBytes requires that Stats.Bytes equals the number of bytes that the
+// direct algorithm sends.
 func TestBytesAreTheProgramsBytes(t *testing.T) {
 	for p := 1; p <= 6; p++ {
 		for _, n := range []int{0, 1, 7, 100} {
@@ -392,7 +393,7 @@ func TestManyStructuresOfNodes(t *testing.T) {
 					return err
 				}
 				if want := int64(shards*(shards-1)/2 - absent); out[0] != want {
-					return fmt.Errorf("round %d without %d: %d, want %d", round, absent, out[0], want)
+					return fmt.Errorf("round %d without shard %d: the sum is %d, want %d", round, absent, out[0], want)
 				}
 			}
 		}

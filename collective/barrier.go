@@ -10,10 +10,11 @@ import (
 // numbered from 1. A rank that has arrived at phase k waits until the number of
 // completed phases reaches k.
 //
-// The last rank to arrive may read and write what the others have posted until it calls release
-// or discard. Until then the others wait, even if the group fails meanwhile. That is why
-// arrived is only reset under mu, together with the phase: a waiting rank that holds mu sees
-// either that all have arrived or that the phase is complete, and does not return in between.
+// The last rank to arrive may read and write what the other ranks have posted until it calls
+// release or discard. Until then the other ranks wait, even if the group fails meanwhile. For
+// this reason, arrived is reset only under mu, together with the increment of done: a waiting
+// rank that holds mu sees either that all ranks have arrived or that the phase is complete, and
+// never a state in between.
 type barrier struct {
 	n int32
 	_ [60]byte
@@ -28,7 +29,7 @@ type barrier struct {
 
 	mu     sync.Mutex
 	cond   sync.Cond
-	parked int // number of ranks in park or settle
+	parked int // number of ranks that are in park or settle
 	left   int // index of the first rank that has left, −1 if none
 }
 
@@ -57,8 +58,8 @@ func (b *barrier) announce(s signature) signature {
 	return signature(b.first.Load())
 }
 
-// arrive counts the caller. It returns true for the last rank, which must then call
-// release or discard.
+// arrive counts the calling rank as arrived. It returns true for the last rank to arrive, which
+// must then call release or discard.
 func (b *barrier) arrive() bool { return b.arrived.Add(1) == b.n }
 
 // release completes the phase.
@@ -98,7 +99,7 @@ type outcome uint8
 const (
 	pending  outcome = iota
 	met              // the phase is complete
-	failed           // the group has failed, and no rank uses what the others have posted
+	failed           // the group has failed, and no rank uses what other ranks have posted
 	rankLeft         // a rank has left
 )
 
@@ -121,7 +122,7 @@ func (b *barrier) outcomeSoFar(phase uint64, failure *atomic.Pointer[cause]) out
 	case b.done.Load() >= phase:
 		return met
 	case b.arrived.Load() == b.n:
-		return pending // the last rank uses what this rank has posted
+		return pending // the last rank to arrive still uses what this rank has posted
 	case failure.Load() != nil:
 		return failed
 	case b.left >= 0:

@@ -14,9 +14,10 @@ import (
 
 // Each benchmark in this file times the package and a plain implementation in short alternating
 // bouts, and reports the ratio of their times. So other load on the machine slows both equally.
-// ns/op is the time of both together.
+// ns/op is the sum of the times of both.
 
-// condBarrier is the plain implementation of a barrier: a condition variable and a count.
+// condBarrier is the plain implementation of a barrier. It uses a condition variable and a
+// counter.
 type condBarrier struct {
 	mu    sync.Mutex
 	cond  *sync.Cond
@@ -46,7 +47,7 @@ func (b *condBarrier) wait() {
 	b.mu.Unlock()
 }
 
-// team has n goroutines that run the same body. The goroutines remain between bouts.
+// team has n goroutines that run the same function. They are not ended between bouts.
 type team struct {
 	n    int
 	jobs []chan func(rank int)
@@ -83,7 +84,7 @@ func (t *team) run(body func(rank int)) time.Duration {
 }
 
 // compare runs ours and plain alternately on n goroutines, with bout operations in each turn.
-// It reports the median time of each and the ratio.
+// It reports the median times of ours and plain and their ratio.
 func compare(b *testing.B, n, bout int, ours, plain func(rank int)) {
 	t := newTeam(b, n)
 	repeat := func(body func(int)) func(int) {
@@ -149,7 +150,7 @@ func BenchmarkVerdict(b *testing.B) {
 }
 
 // BenchmarkSmallAllReduce compares an AllReduce of 8 float64, followed by a BroadcastBool, with
-// condBarrier. They should take at most 20 times as long.
+// condBarrier. The two operations together should take at most 20 times as long as condBarrier.
 func BenchmarkSmallAllReduce(b *testing.B) {
 	for _, n := range []int{1, 2, 4, 8, 32} {
 		b.Run(fmt.Sprintf("ranks=%d", n), func(b *testing.B) {
@@ -183,8 +184,9 @@ func forestRequests(p, shards, n int) []*Reduction[float64] {
 	return requests
 }
 
-// BenchmarkSerialLimit is for choosing serialLimit. It compares the same operation folded in
-// parts by all ranks ("ours") and folded by the last rank to arrive ("plain").
+// BenchmarkSerialLimit helps to choose serialLimit. It compares two ways to run the same
+// operation: each rank folds a part ("ours"), and the last rank to arrive folds everything
+// ("plain").
 func BenchmarkSerialLimit(b *testing.B) {
 	for _, p := range []int{2, 8} {
 		for _, n := range []int{64, 256, 1024, 2048, 4096, 8192, 16384} {

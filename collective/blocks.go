@@ -14,15 +14,16 @@ import (
 //	in memory        each rank folds its block out of all inputs and writes it to its own
 //	                 Out
 //	among processes  each process sends its input to the blocks of other processes, node by
-//	                 node of its forest, packed where that is smaller; the process of a
+//	                 node of its forest, packed where the packed form is smaller; the process of a
 //	                 rank folds the block of that rank up the tree
 //
-// So for each node of its input, a rank sends the elements of all blocks except its own. No
-// results are sent: this is the first half of an AllReduce. No rank needs memory for all n
-// elements of the result.
+// For each node of its input, a rank sends the elements of all blocks except its own. No
+// results are sent, so a ReduceScatter sends about half as many bytes as an AllReduce. No rank
+// needs memory for all n elements of the result.
 
 // length returns the number of elements of each input, and a hash of the lengths of the blocks,
-// which is 0 without blocks. The caller is rank of size ranks.
+// which is 0 without blocks. rank is the number of the caller's rank, and size is the number of
+// ranks.
 func (r *Reduction[T]) length(rank, size int) (n int, hash uint64, err error) {
 	if r.Blocks == nil {
 		return len(r.Out), 0, nil
@@ -50,7 +51,7 @@ func (r *Reduction[T]) length(rank, size int) (n int, hash uint64, err error) {
 	return n, hash | 1, nil
 }
 
-// part returns the range of the n elements that rank i of p folds.
+// part returns the range of elements that rank i of p ranks folds, out of n elements.
 func (r *Reduction[T]) part(n, p, i int) sharding.Range {
 	if r.Blocks == nil {
 		return sharding.Split(n, p, i)

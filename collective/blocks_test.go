@@ -30,9 +30,10 @@ func scatterOn(t *testing.T, p int, of ends, request func(r int) *Reduction[floa
 	return all
 }
 
-// TestBlocksAreThoseOfTheTree compares reductions with blocks, some of which are empty, with
-// the reference trees: in memory and among processes, folded by one rank or by all ranks, with
-// zeros sent or omitted, of forests and of whole buffers.
+// TestBlocksAreThoseOfTheTree requires that reductions with blocks, some of which are empty,
+// give the results of the reference trees. The reductions run in memory and among processes,
+// are folded by one rank or by all ranks, send or omit zeros, and have forests or whole buffers
+// as input.
 func TestBlocksAreThoseOfTheTree(t *testing.T) {
 	const n, shards = 1500, 16
 	for name, hosts := range placements {
@@ -84,12 +85,12 @@ func TestBlocksAreThoseOfTheTree(t *testing.T) {
 }
 
 // TestBytesOfBlocks requires that a rank sends only its contributions to the blocks of other
-// ranks, which are half of the bytes of an AllReduce. If few elements are not 0, it sends only
-// these elements. Processes also send the numbers of such elements.
+// ranks, which are half of the bytes of an AllReduce. If only few elements are not 0, the rank
+// must send only these elements. Processes also send the numbers of these elements.
 func TestBytesOfBlocks(t *testing.T) {
 	const p, n = 4, packFrom
 	blocks := []int{n / 2, 0, n / 4, n / 4}
-	few := func(r int) []float64 { // 8 elements of each quarter
+	few := func(r int) []float64 { // in each quarter, 8 elements are not 0
 		x := make([]float64, n)
 		for i := range 4 * 8 {
 			x[i*n/32+1] = float64(r + 1)
@@ -130,7 +131,7 @@ func TestBytesOfBlocks(t *testing.T) {
 	closeAll(t, groups)
 }
 
-// TestBlocksThatCannotBe requires errors that describe what is wrong with the blocks.
+// TestBlocksThatCannotBe requires that errors about invalid blocks describe the problem.
 func TestBlocksThatCannotBe(t *testing.T) {
 	for text, change := range map[string]func(rank int, r *Reduction[float64]){
 		`ReduceScatter "x" has 1 blocks for 2 ranks`:                             func(_ int, r *Reduction[float64]) { r.Blocks = []int{10} },
@@ -152,8 +153,8 @@ func TestBlocksThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestExchangesThatDoNotFit requires that both ranks get an error if one sends more or fewer
-// elements than the other expects.
+// TestExchangesThatDoNotFit requires that both ranks get an error if one rank sends more or
+// fewer elements than the other rank expects.
 func TestExchangesThatDoNotFit(t *testing.T) {
 	exchange := func(more int) []error {
 		return onRanks(NewLocalGroup(2), func(c *Comm) error {

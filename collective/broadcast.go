@@ -6,7 +6,8 @@ import (
 )
 
 // Barrier returns when every rank of the group has called it. If the group fails before that,
-// Barrier returns the first cause. Cancelling the context of one rank ends the group for all.
+// Barrier returns the first cause. Cancelling the context of one rank ends the group for all
+// ranks.
 func (c *Comm) Barrier(ctx context.Context) error {
 	if err := c.begin(ctx); err != nil {
 		return err
@@ -17,8 +18,8 @@ func (c *Comm) Barrier(ctx context.Context) error {
 }
 
 // BroadcastBool returns the v of rank root on every rank and ignores the v of the other ranks.
-// It takes one meeting of the ranks of a process. All ranks can use it to follow one decision,
-// for example whether to stop.
+// The ranks of a process meet only once. With BroadcastBool all ranks can follow a decision of
+// one rank, for example whether to stop.
 func (c *Comm) BroadcastBool(ctx context.Context, root int, v bool) (bool, error) {
 	var x int64
 	if v {
@@ -29,7 +30,7 @@ func (c *Comm) BroadcastBool(ctx context.Context, root int, v bool) (bool, error
 }
 
 // BroadcastInt64 returns the v of rank root on every rank and ignores the v of the other ranks.
-// It takes one meeting of the ranks of a process.
+// The ranks of a process meet only once.
 func (c *Comm) BroadcastInt64(ctx context.Context, root int, v int64) (int64, error) {
 	return c.broadcast(ctx, callBroadcastInt64, root, v)
 }

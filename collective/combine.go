@@ -8,9 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// combiner folds buffers into the nodes that this rank, or this process, must give to a program
-// as input. It keeps the plans of its latest call, since the nodes are mostly the same in the
-// next call.
+// combiner folds buffers into the nodes that this rank or process must give to a program as
+// input. It keeps the plans of its latest call, since the next call usually has the same nodes.
 type combiner struct {
 	entries []sharding.Node
 	targets []sharding.Node
@@ -66,11 +65,12 @@ func (b *combiner) prepare(entries, targets []sharding.Node) error {
 	return nil
 }
 
-// combine returns a buffer of size bytes for each target. It is nil if no entry lies within the
-// target, the buffer of the entry if there is one, and the fold of the entries if there are
-// several. If the buffer of a single entry is the memory of out, it is copied, except for the
-// first target: only the first input of a program may be the memory of its output. An element
-// has elem bytes. The result is valid until the next call.
+// combine returns a buffer of size bytes for each target. The buffer is nil if no entry lies
+// within the target. If exactly one entry lies within the target, the buffer is the buffer of
+// that entry. If several do, it is the fold of these entries. If the buffer of a single entry
+// is the memory of out, it is copied, except for the first target: only the first input of a
+// program may be the memory of its output. elem is the number of bytes of an element. The
+// result is valid until the next call.
 func (b *combiner) combine(values [][]byte, out []byte, size, elem int, arith arithmetic) [][]byte {
 	b.out = b.out[:0]
 	for t := range b.parts {

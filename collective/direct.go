@@ -8,11 +8,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// Send sends buf to rank to, which calls Recv with the same tag and length. It returns when buf
-// may be overwritten, which may take until the other rank receives. Messages with the same tag
-// arrive in the order in which they were sent. Messages with different tags can be received in
-// any order. Send is not a collective: only these two ranks take part, and it may be called
-// anywhere between collectives.
+// Send sends buf to the rank with number to. That rank calls Recv with the same tag and length.
+// Send returns when the caller may overwrite buf. It may not return before the receiver calls
+// Recv. Messages with the same tag arrive in the order in which they were sent. Messages with
+// different tags can be received in any order. Send is not a collective: only the sender and
+// the receiver take part. It may be called between any two collectives.
 func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 	dtype, _ := typeOf[T]()
 	conn, err := c.direct(to, opts)
@@ -38,17 +38,17 @@ func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 	}
 }
 
-// maxDirect is the largest number of bytes of a message that are sent with one header. maxAside
-// bounds the bytes of messages from one peer that a rank keeps while it waits for a message
-// from that peer with another tag.
+// maxDirect is the largest number of bytes of a message that are sent with one header; longer
+// messages are sent in segments. maxAside bounds the bytes of messages from one peer that a
+// rank keeps while it waits for a message from that peer with another tag.
 const (
 	maxDirect     = 1 << 20
 	maxUnexpected = 64 << 20
 )
 
-// Recv fills buf with the next message that rank from sends with the tag. See Send. Messages
-// with other tags that arrive before it are kept, up to 64 MiB from each rank. If there are
-// more of them, the group ends with an error.
+// Recv fills buf with the next message with the given tag from the rank with number from. See
+// Send. Messages with other tags that arrive earlier are kept, up to 64 MiB from each rank. If
+// they exceed 64 MiB, the group ends with an error.
 func Recv[T Number](c *Comm, from, tag int, buf []T, opts ...Option) error {
 	dtype, _ := typeOf[T]()
 	conn, err := c.direct(from, opts)
@@ -68,7 +68,7 @@ type directConn struct {
 	unexpected []message // messages that have arrived but were not yet received, in order of arrival
 	size       int
 
-	sends, comes mesh.Header // headers of the current messages; as fields they need no allocation
+	sends, comes mesh.Header // headers of the current messages; they are fields so that no call allocates them
 }
 
 // message is a message that has arrived and is kept for a later Recv.
@@ -77,8 +77,8 @@ type message struct {
 	data       []byte
 }
 
-// direct returns the connection to a peer, which it makes at the first call. It also starts
-// watching the context of opts. The caller stops the watch.
+// direct returns the connection to a peer. The first call for a peer makes it. direct also
+// starts watching the context of opts. The caller stops the watch.
 func (c *Comm) direct(peer int, opts []Option) (*directConn, error) {
 	if err := c.group.Err(); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (c *Comm) direct(peer int, opts []Option) (*directConn, error) {
 }
 
 // receive fills buf with the next message with the given tag, and keeps messages with other
-// tags in aside.
+// tags in d.unexpected.
 func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
 	for i, l := range d.unexpected {
 		if l.tag != tag {
@@ -162,7 +162,7 @@ func (d *directConn) receiveInto(h *mesh.Header, dtype uint64, buf []byte) error
 	}
 }
 
-// keepUnexpected reads the message that begins with header h and appends it to aside.
+// keepUnexpected reads the message that begins with header h and appends it to d.unexpected.
 func (d *directConn) keepUnexpected(h *mesh.Header) error {
 	l := message{tag: h.Hash, dtype: h.Seq}
 	for {
@@ -185,7 +185,9 @@ func (d *directConn) keepUnexpected(h *mesh.Header) error {
 	}
 }
 
-// fits returns an error if a message does not have the expected type and length.
+// fits returns an error if a message does not have the expected element type and length. sent
+// and expected are the element types; bytes and room are the lengths in bytes of the message
+// and of the buffer.
 func fits(sent, expected uint64, bytes, room int) error {
 	if sent != expected || bytes != room {
 		name := func(d uint64) string {

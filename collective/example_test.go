@@ -94,8 +94,9 @@ func ExampleMismatchError() {
 	// Output: true true
 }
 
-// Three processes reduce over TCP. Here they are goroutines of one program, each with a group
-// of its own. A real process would get its rank and the addresses from its command line.
+// Three processes run an AllReduce over TCP. In this example they are goroutines of one
+// program, and each goroutine has its own TCPGroup. A real process would get its rank and the
+// addresses from its command line.
 func ExampleNewTCPGroup() {
 	dir, err := os.MkdirTemp("", "group")
 	if err != nil {
@@ -170,7 +171,7 @@ func ExampleScatter() {
 	// Output: [3 70 1100]
 }
 
-// An option names the algorithm: a ring.
+// WithAlgorithm names the algorithm of a call, here a ring.
 func ExampleWithAlgorithm() {
 	group := collective.NewLocalGroup(4)
 	var wg sync.WaitGroup
@@ -191,8 +192,8 @@ func ExampleWithAlgorithm() {
 	// Output: [0 1 2 3] by ring
 }
 
-// Two ranks add their sparse gradients. One element of the sum is 0, so it is not in the
-// result.
+// Two ranks add their sparse gradients. One element of the sum is 0, so the result does not
+// store it.
 func ExampleAllReduceSparse() {
 	mine := []collective.SparseVector[float64]{
 		{Length: 1000, Index: []int32{3, 500}, Value: []float64{1, 2}},

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waiting starts op on ranks 0 and 1 of a group of 3, waits until both block, and returns the
-// channel that receives their errors.
+// waiting starts op on ranks 0 and 1 of a group of 3 ranks, waits until both ranks block, and
+// returns the channel that receives their errors.
 func waiting(g *LocalGroup, op func(c *Comm) error) chan error {
 	errs := make(chan error, 2)
 	for r := range 2 {
@@ -76,7 +76,7 @@ func TestLeavingHarmsOnlyThoseWhoWait(t *testing.T) {
 		require.ErrorIs(t, AllReduce(g.Rank(0), wholeOf(5)), ErrClosed)
 		require.ErrorIs(t, NewAllReduce[float32](g.Rank(0)).Sum(), ErrClosed)
 	}
-	// A rank that left earlier fails the next operation.
+	// An operation fails if a rank left the group before it.
 	g := NewLocalGroup(2)
 	g.Rank(1).Close(nil)
 	g.Rank(1).Close(errors.New("closing twice does nothing"))
@@ -104,7 +104,7 @@ func TestCancellingOneRankEndsAll(t *testing.T) {
 		require.Equal(t, first, <-errs)
 		g.Rank(0).Close(nil)
 	})
-	synctest.Test(t, func(t *testing.T) { // the context is that of a Reduction
+	synctest.Test(t, func(t *testing.T) { // the cancelled context is the Context of a Reduction
 		g := NewLocalGroup(3)
 		ctx, cancel := context.WithCancelCause(context.Background())
 		errs := waiting(g, func(c *Comm) error {
@@ -116,14 +116,15 @@ func TestCancellingOneRankEndsAll(t *testing.T) {
 		require.ErrorIs(t, <-errs, reason)
 		require.ErrorIs(t, <-errs, reason)
 	})
-	// A context that was cancelled before the call is an error even if no rank would wait.
+	// If the context was cancelled before the call, the call fails even if it would not have to
+	// wait.
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(reason)
 	require.ErrorIs(t, NewLocalGroup(1).Rank(0).Barrier(ctx), reason)
 }
 
-// TestAContextCancelledAfterItsOperationHarmsNobody gives each operation its own context and
-// cancels it after the operation. It requires that the group does not fail.
+// TestAContextCancelledAfterItsOperationHarmsNobody requires that the group does not fail if
+// the context of an operation is cancelled after the operation.
 func TestAContextCancelledAfterItsOperationHarmsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewLocalGroup(3)
@@ -150,10 +151,12 @@ func TestAContextCancelledAfterItsOperationHarmsNobody(t *testing.T) {
 }
 
 // TestBuffersAreLeftAloneAfterReturn aborts the group while a user's operator works on the
-// buffers of the ranks. It requires that no rank returns before the operator has returned.
+// buffers of the ranks. It requires that no call of a rank returns before the operator has
+// returned.
 func TestBuffersAreLeftAloneAfterReturn(t *testing.T) {
 	for how, limit := range limits {
-		// With one element only rank 0 has a part to fold. The other ranks wait in Recv.
+		// If there is only one element, only rank 0 has a part to fold. The other ranks wait in
+		// Recv.
 		for _, n := range []int{1, 5 * foldBlock} {
 			testBuffersAreLeftAlone(t, how, limit, n)
 		}
@@ -212,8 +215,8 @@ func TestOperatorsThatPanicOrExitEndTheGroup(t *testing.T) {
 	}
 }
 
-// TestClosingBetweenSumAndRecv has one rank close its Comm between Sum and Recv. It requires
-// that the other ranks still get the result.
+// TestClosingBetweenSumAndRecv requires that the other ranks get the result if one rank closes
+// its Comm between Sum and Recv.
 func TestClosingBetweenSumAndRecv(t *testing.T) {
 	g := groupWithLimit(3, 0)
 	for r, err := range onRanks(g, func(c *Comm) error {
@@ -234,8 +237,8 @@ func TestClosingBetweenSumAndRecv(t *testing.T) {
 	}
 }
 
-// TestManyFailuresAtOnce aborts, cancels and leaves groups during operations. It requires that
-// every rank returns the same cause.
+// TestManyFailuresAtOnce requires that all ranks return the same cause if several ranks abort
+// the group, cancel their context or leave the group during an operation.
 func TestManyFailuresAtOnce(t *testing.T) {
 	withProcessors(t, func(t *testing.T) {
 		for seed := range 60 {
@@ -272,9 +275,9 @@ func TestManyFailuresAtOnce(t *testing.T) {
 	})
 }
 
-// TestALateComerDoesNotTouchWhatWasGivenBack has rank 1 post its buffer. Then the group is
-// aborted, and rank 0 returns with the cause. If rank 1 calls Sum after that, it must not write
-// to the out of rank 0.
+// TestALateComerDoesNotTouchWhatWasGivenBack requires that rank 1 does not write to the Out of
+// rank 0 after the call of rank 0 has returned. Rank 1 posts its buffer, the group is aborted,
+// rank 0 returns with the cause, and then rank 1 calls Sum.
 func TestALateComerDoesNotTouchWhatWasGivenBack(t *testing.T) {
 	for how, limit := range limits {
 		synctest.Test(t, func(t *testing.T) {
@@ -299,8 +302,8 @@ func TestALateComerDoesNotTouchWhatWasGivenBack(t *testing.T) {
 	}
 }
 
-// TestCloseWaitsForThoseWhoReadItsBuffers has rank 1 close its Comm after Sum while rank 0
-// still reads the buffer of rank 1. It requires that Close waits for rank 0.
+// TestCloseWaitsForThoseWhoReadItsBuffers requires that Close of rank 1, called after Sum,
+// waits while rank 0 still reads the buffer of rank 1.
 func TestCloseWaitsForThoseWhoReadItsBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := groupWithLimit(2, 0)

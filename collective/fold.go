@@ -37,8 +37,8 @@ type folder[T Number] struct {
 	blocks [][]T
 }
 
-// reserve allocates the blocks that p needs, and a spare one, unless they exist. Each has at
-// least min(size, foldBlock) elements.
+// reserve allocates the blocks that p needs, and a spare block, unless they exist. Each block
+// has at least min(size, foldBlock) elements.
 func (f *folder[T]) reserve(p *program.FoldPlan, size int) {
 	size = min(size, foldBlock)
 	for len(f.blocks) < p.Blocks+1 {
@@ -52,9 +52,9 @@ func (f *folder[T]) reserve(p *program.FoldPlan, size int) {
 }
 
 // fold writes the fold of the leaves' elements [lo, hi) to the same elements of every slice of
-// outs, and gives every NaN the same bits. A leaf may be the same memory as an out, element for
-// element, and two outs may be the same. If stop is not nil, it is checked before every block,
-// and fold returns early once it holds a cause.
+// outs, and gives every NaN the same bits. A leaf may be exactly the memory of a slice of outs,
+// and two slices of outs may be the same memory. If stop is not nil, it is checked before every
+// block, and fold returns early once it holds a cause.
 func (f *folder[T]) fold(p *program.FoldPlan, op *Op[T], leaves, outs [][]T, lo, hi int, stop *atomic.Pointer[cause]) {
 	if len(outs) == 0 || lo >= hi {
 		return
@@ -85,7 +85,7 @@ func (f *folder[T]) fold(p *program.FoldPlan, op *Op[T], leaves, outs [][]T, lo,
 	}
 }
 
-// foldBlock folds the elements [lo, hi) and returns the result. That is a slice of out, of a
+// foldBlock folds the elements [lo, hi) and returns the result, which is a slice of out, of a
 // leaf, or of a block of the folder.
 func (f *folder[T]) foldBlock(p *program.FoldPlan, op *Op[T], apply reducer[T], leaves [][]T, out []T, lo, hi int) []T {
 	size := hi - lo
@@ -111,7 +111,7 @@ func (f *folder[T]) foldBlock(p *program.FoldPlan, op *Op[T], apply reducer[T], 
 			dst = f.blocks[p.Blocks][:size]
 		}
 		switch {
-		case op.kind == opSum: // needs no copy of the left operand
+		case op.kind == opSum: // fast path: needs no copy of the left operand
 			kernel.SumTo(dst, a, b)
 		case &dst[0] == &a[0]:
 			apply(dst, b)

@@ -11,7 +11,7 @@ import (
 )
 
 // randomFold returns steps that join m neighbouring slots in random order. want is the value of
-// the resulting tree over leaf, computed with the operator chain.
+// the tree of these steps over the leaves in leaf, computed with the operator chain.
 func randomFold(r *rand.Rand, m int, leaf []int64) (steps []sharding.FoldStep, want int64) {
 	alive := make([]int, m)
 	for i := range alive {
@@ -20,8 +20,8 @@ func randomFold(r *rand.Rand, m int, leaf []int64) (steps []sharding.FoldStep, w
 	value := append([]int64(nil), leaf...)
 	for len(alive) > 1 {
 		i := r.IntN(len(alive) - 1)
-		// A step stores Left ∘ Right in slot Left and consumes slot Right. Left may be either
-		// of two neighbours, but slot 0 is never consumed.
+		// A step stores Left ∘ Right in slot Left and consumes slot Right. Either of two
+		// neighbouring slots may be Left, but slot 0 is never consumed.
 		left, right := alive[i], alive[i+1]
 		if left != 0 && r.IntN(2) == 0 {
 			left, right = right, left
@@ -57,7 +57,7 @@ func TestCompiledFoldsKeepTheTree(t *testing.T) {
 		plan, err := program.CompileFold(m, steps)
 		require.NoError(t, err)
 
-		// The result is written to separate memory or over one of the leaves.
+		// The result is written to separate memory, or to the memory of one of the leaves.
 		outs := [][]int64{make([]int64, n), make([]int64, n)}
 		over := r.IntN(2 * m)
 		if over < m {
@@ -73,7 +73,7 @@ func TestCompiledFoldsKeepTheTree(t *testing.T) {
 		}
 		for i := range leaves {
 			if i != over {
-				require.Equal(t, before[i], leaves[i], "leaf %d was modified", i)
+				require.Equal(t, before[i], leaves[i], "leaf %d must not be modified", i)
 			}
 		}
 	}

@@ -18,8 +18,9 @@ import (
 // LocalGroup is a group of ranks that share the memory of this process. Rank returns the handle
 // of a rank. The methods of LocalGroup may be called from any goroutine.
 //
-// A TCPGroup has a LocalGroup too, for the ranks that this process hosts. They meet like a
-// group of their own, and the last rank to arrive communicates with the other processes.
+// A TCPGroup also has a LocalGroup, for the ranks that this process hosts. These ranks meet
+// like the ranks of a local group, and the last rank to arrive communicates with the other
+// processes.
 type LocalGroup struct {
 	n     int // ranks in this process
 	size  int // ranks of the whole group
@@ -27,10 +28,10 @@ type LocalGroup struct {
 	comms []Comm
 	slots []slot
 	began time.Time // clock of Stats
-	spin  int       // tries before parking; 0 where ranks outnumber processors
+	spin  int       // tries before parking; 0 if there are more ranks than processors
 
-	// serialLimit and packFrom have the values of the constants of these names. Tests set other
-	// values.
+	// serialLimit and packFrom have the values of the constants with the same names. Tests set
+	// other values.
 	serialLimit, packFrom int
 
 	barrier barrier
@@ -46,16 +47,16 @@ type LocalGroup struct {
 	// The first rank that needs it makes it.
 	local        atomic.Pointer[mesh.Local]
 	makeMessages sync.Once
-	gone         []atomic.Bool // which ranks of this process have closed their Comm
+	gone         []atomic.Bool // gone[i]: whether the rank with index i in this process has closed its Comm
 
-	// folds has the plans that the primitives have used so far, by number of ranks.
+	// folds maps numbers of ranks to the fold plans that the primitives have used so far.
 	folds struct {
 		sync.Mutex
 		plans map[int]*program.FoldPlan
 	}
 
-	// The last rank to arrive at a meeting writes these fields while all other ranks wait. The
-	// others read them before they arrive again.
+	// The last rank to arrive at a meeting writes the fields below while all other ranks wait.
+	// The other ranks read them before they arrive again.
 	verdict int64
 	agreed  agreement
 	plans   planCache
@@ -71,10 +72,10 @@ var ErrClosed = errors.New("collective: this rank has left the group")
 // error.
 var ErrLeft = membership.ErrLeft
 
-// ErrTimeout is wrapped by the errors of waits that exceed their timeout.
+// ErrTimeout is wrapped by the error of a wait that exceeds its timeout.
 var ErrTimeout = membership.ErrTimeout
 
-// ErrDamaged is wrapped by the errors about messages that were damaged in transit.
+// ErrDamaged is wrapped by the error about a message that was damaged in transit.
 var ErrDamaged = membership.ErrDamaged
 
 // ErrReplaced is wrapped by the cause of a group that ended because one of its processes
@@ -103,9 +104,9 @@ func newGroup(size int, ranks []int) *LocalGroup {
 	n := len(ranks)
 	g := &LocalGroup{n: n, size: size, ranks: ranks, comms: make([]Comm, n), slots: make([]slot, n), gone: make([]atomic.Bool, n), began: time.Now(), serialLimit: serialLimit, packFrom: packFrom}
 	g.barrier.init(n)
-	// If every rank can have its own processor, a wait is usually a few hundred
-	// nanoseconds, and spinning is faster than parking. Otherwise the awaited rank may
-	// need the processor of the spinning one.
+	// If every rank can have its own processor, a wait is usually a few hundred nanoseconds,
+	// and spinning is faster than parking. Otherwise the awaited rank may need the processor on
+	// which the waiting rank spins.
 	if n <= min(runtime.GOMAXPROCS(0), runtime.NumCPU()) {
 		g.spin = maxSpin
 	}
@@ -118,8 +119,8 @@ func newGroup(size int, ranks []int) *LocalGroup {
 // Size returns the number of ranks.
 func (g *LocalGroup) Size() int { return g.n }
 
-// Rank returns the handle of rank i, the same at each call. A handle is used by one goroutine
-// at a time. Rank panics if there is no rank i.
+// Rank returns the handle of rank i. Every call with the same i returns the same handle. Only
+// one goroutine at a time may use a handle. Rank panics if there is no rank i.
 func (g *LocalGroup) Rank(i int) *Comm {
 	if i < 0 || i >= g.n {
 		panic(fmt.Sprintf("collective: rank %d of a group of %d", i, g.n))
@@ -127,8 +128,9 @@ func (g *LocalGroup) Rank(i int) *Comm {
 	return &g.comms[i]
 }
 
-// Abort ends the group: every waiting and every later operation of every rank returns err. Only
-// the first cause counts. If err is nil, the ranks get a general error. Abort does not wait for
+// Abort ends the group: every waiting and every later operation of every rank returns err. If
+// the group has already ended, operations continue to return the earlier cause. If err is nil,
+// operations return an error that says that the group was aborted. Abort does not wait for
 // ranks. If the group has other processes, Abort notifies them and waits until it knows the
 // first cause.
 func (g *LocalGroup) Abort(err error) {
@@ -141,7 +143,8 @@ func (g *LocalGroup) Abort(err error) {
 	g.end(err)
 }
 
-// end makes err the cause for every rank of this process, unless there is an earlier cause.
+// end ends the group for every rank of this process with err as the cause, unless there is an
+// earlier cause.
 func (g *LocalGroup) end(err error) {
 	if g.failure.CompareAndSwap(nil, &cause{err}) {
 		g.barrier.wakeAll()
@@ -160,8 +163,8 @@ func (g *LocalGroup) Err() error {
 }
 
 // Comm is the handle through which one rank takes part in a group, like a communicator of MPI.
-// One goroutine at a time may call its methods and the operations on it. All ranks call the
-// same operations in the same order.
+// Only one goroutine at a time may use a Comm, by its methods or as an argument of an
+// operation. All ranks call the same operations in the same order.
 type Comm struct {
 	group *LocalGroup
 	index int    // index of the rank among the ranks of this process
@@ -169,27 +172,27 @@ type Comm struct {
 	phase uint64 // number of meetings that the rank has arrived at
 	seq   uint64 // number of operations that the rank has begun
 	state commState
-	open  string // name of the AllReduce under way, if state is not idle
+	open  string // Name of the AllReduce under way; valid if state is not idle
 
 	watch   watcher
-	calls   calls // the programs of this rank
+	calls   calls // runs programs among ranks
 	request request
-	typed   [numTypes]arithmetic // *typedOp of the element type
+	typed   [numTypes]arithmetic // typed[t] is the *typedOp of element type t
 	leaves  [][]byte
 	aside   []byte // buffer for the result of an AllToAll in place
-	by      string // the algorithm of the latest AllReduce by messages
+	by      string // algorithm of the latest AllReduce that sent messages
 
 	directs map[int]*directConn
 	leads   leading
 
-	// node announces the operation that this rank is in to the other processes, with the texts
-	// in standing. It is nil without other processes.
+	// node announces to the other processes which operation this rank is in, with the texts in
+	// standing. It is nil without other processes.
 	node          mesh.Node
 	standing      map[header]*mesh.Operation
 	history       history
 	requestHeader header
 	stats         Stats
-	reducers      [numTypes]any // *AllReducer of AllReduce, by element type
+	reducers      [numTypes]any // reducers[t] is the *AllReducer with which AllReduce works on element type t
 
 	_ [64]byte // keeps the fields of the next rank, which another processor writes, in other cache lines
 }
@@ -199,8 +202,8 @@ type commState uint8
 const (
 	idle    commState = iota
 	posted            // Send done
-	summed            // Sum done: arrived where Recv waits
-	settled           // Sum done, and the result complete: Recv has nothing to wait for
+	summed            // Sum done: the rank has arrived at the barrier where Recv waits
+	settled           // Sum done, and the result is complete: Recv does not wait
 	closed
 )
 
@@ -210,10 +213,10 @@ func (c *Comm) Rank() int { return c.group.ranks[c.index] }
 // Size returns the number of ranks of the group.
 func (c *Comm) Size() int { return c.group.size }
 
-// Close ends the participation of this rank in the group. If err is not nil, the group is
-// aborted with that cause. If err is nil, other ranks can go on, but a rank that waits for this
-// rank, now or later, gets an error wrapping ErrLeft. When Close returns, buffers posted to an
-// operation belong to the caller again. Close is idempotent.
+// Close ends the participation of this rank in the group. If err is not nil, Close aborts the
+// group with err as the cause. If err is nil, other ranks can go on, but a rank that waits for
+// this rank, now or later, gets an error wrapping ErrLeft. When Close returns, buffers posted
+// to an operation belong to the caller again. Close is idempotent.
 func (c *Comm) Close(err error) {
 	if c.state == closed {
 		return
@@ -228,7 +231,7 @@ func (c *Comm) Close(err error) {
 	c.calls.close()
 	c.group.barrier.leave(c.index)
 	c.group.gone[c.index].Store(true)
-	if local := c.group.local.Load(); local != nil { // if it is made later, its maker reads gone
+	if local := c.group.local.Load(); local != nil { // if local is made later, the rank that makes it reads gone
 		local.Leave(c.index)
 	}
 	if n := c.group.net; n != nil && n.mesh != nil {
@@ -240,7 +243,7 @@ func (c *Comm) Close(err error) {
 	c.watch.end()
 }
 
-// begin checks that this rank may start an operation and numbers it.
+// begin checks that this rank may start an operation, and gives the operation its number.
 func (c *Comm) begin(ctx context.Context) error {
 	if c.state == closed {
 		if err := c.group.Err(); err != nil {
@@ -267,8 +270,8 @@ func (c *Comm) begin(ctx context.Context) error {
 	return nil
 }
 
-// fail aborts the group with err, which this rank has caused, and returns the group's first
-// cause.
+// fail aborts the group with err, an error for which this rank is responsible. It returns the
+// group's first cause.
 func (c *Comm) fail(err error) error {
 	c.group.Abort(fmt.Errorf("rank %d: %w", c.Rank(), err))
 	return c.group.Err()
@@ -288,8 +291,8 @@ func (c *Comm) cancelled(ctx context.Context) error {
 	return c.group.Err()
 }
 
-// indexOf returns the index of a rank among the ranks of this process, or −1 if it is not one
-// of them.
+// indexOf returns the index of a rank among the ranks of this process, or −1 if another process
+// hosts the rank.
 func (g *LocalGroup) indexOf(rank int) int {
 	i, ok := slices.BinarySearch(g.ranks, rank)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// withProcessors runs body with different values of GOMAXPROCS, so that the ranks of some
-// groups spin before they park and the ranks of others park at once.
+// withProcessors runs body with different values of GOMAXPROCS. With some of these values,
+// ranks spin before they park; with the other values, they park immediately.
 func withProcessors(t *testing.T, body func(t *testing.T)) {
 	for _, procs := range []int{1, 2, 8} {
 		t.Run(fmt.Sprintf("GOMAXPROCS=%d", procs), func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestBarrierSeparatesWhatIsBeforeFromWhatIsAfter(t *testing.T) {
 						return err
 					}
 					if n := came.Load(); n < k*int64(p) {
-						return fmt.Errorf("barrier %d let go when %d had come", k, n)
+						return fmt.Errorf("barrier %d must not return before all ranks have called it; the count of calls is %d", k, n)
 					}
 					if err := c.Barrier(context.Background()); err != nil {
 						return err
@@ -78,14 +78,14 @@ func TestBroadcastsGiveTheRootsValue(t *testing.T) {
 	})
 }
 
-// wholeOf returns a valid request. Callers change it to make it invalid.
+// wholeOf returns a valid Reduction of n elements. Callers change it to make it invalid.
 func wholeOf(n int) *Reduction[float32] {
 	x := make([]float32, n)
 	return &Reduction[float32]{Name: "centroids", Op: Sum[float32](), Whole: x, Out: x}
 }
 
-// TestDisagreementIsAnErrorOnAllRanks has one rank make another call than the other ranks. It
-// requires that all ranks get the same MismatchError.
+// TestDisagreementIsAnErrorOnAllRanks requires that all ranks get the same MismatchError if the
+// call of one rank differs from the calls of the other ranks.
 func TestDisagreementIsAnErrorOnAllRanks(t *testing.T) {
 	ctx := context.Background()
 	barrier := func(c *Comm) error { return c.Barrier(ctx) }

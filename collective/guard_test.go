@@ -12,8 +12,9 @@ import (
 )
 
 // executors runs body, a test of three ranks, for each way to carry out a collective: in shared
-// memory, in parts and serially, and among processes that have one rank or several. If body
-// names an algorithm, the ranks send messages in all cases.
+// memory, where each rank folds a part or one rank folds everything, and among processes that
+// have one rank or several ranks. If body names an algorithm, the ranks send messages in all
+// cases.
 func executors(t *testing.T, body func(t *testing.T, of ends)) {
 	for how, limit := range limits {
 		t.Run(how, func(t *testing.T) {
@@ -37,12 +38,11 @@ func executors(t *testing.T, body func(t *testing.T, of ends)) {
 	}
 }
 
-// errExited takes the place of the error of a call that did not return because its goroutine
-// ended.
+// errExited stands for the error of a call that did not return because its goroutine ended.
 var errExited = errors.New("the goroutine of the test ended")
 
-// callOn makes a call on three ranks and returns the error of each rank. A panic fails the
-// test.
+// callOn runs call on three ranks and returns the error of each rank. If a rank panics, the
+// test fails.
 func callOn(t *testing.T, of ends, call func(c *Comm) error) []error {
 	errs := []error{errExited, errExited, errExited}
 	done := make(chan bool, len(errs))
@@ -63,9 +63,10 @@ func callOn(t *testing.T, of ends, call func(c *Comm) error) []error {
 	return errs
 }
 
-// TestOperatorsThatBreakEndEveryCollective has the user's operator panic or end its goroutine
-// in every collective and algorithm. It requires that all ranks get an error. A rank that has
-// completed its part before the failure gets the error from the barrier after the collective.
+// TestOperatorsThatBreakEndEveryCollective requires that all ranks get an error if the user's
+// operator panics or ends its goroutine, in every collective and algorithm. A rank that has
+// completed its part before the failure gets the error from the Barrier that follows the
+// collective.
 func TestOperatorsThatBreakEndEveryCollective(t *testing.T) {
 	for what, act := range map[string]func(dst, src []int64){
 		"panic": func(_, _ []int64) { panic("index 7") },
@@ -94,8 +95,8 @@ func TestOperatorsThatBreakEndEveryCollective(t *testing.T) {
 	}
 }
 
-// reductionsBy returns calls of all collectives that reduce, with n elements, without and with
-// a named algorithm.
+// reductionsBy returns, by name, calls of all collectives that reduce, on n elements, with and
+// without a named algorithm.
 func reductionsBy(op Op[int64], n int) map[string]func(c *Comm) error {
 	buffer := func(n int) []int64 { return make([]int64, n) }
 	calls := map[string]func(c *Comm) error{}
@@ -132,9 +133,10 @@ func reductionsBy(op Op[int64], n int) map[string]func(c *Comm) error {
 	return calls
 }
 
-// TestAGoroutineThatEndsKeepsItsSlicesUntilOthersAreDone ends a goroutine within its operator.
-// Its deferred functions write to its slices. If other ranks still read the slices then, the
-// race detector reports it.
+// TestAGoroutineThatEndsKeepsItsSlicesUntilOthersAreDone requires that no rank reads the slices
+// of a rank any more when the deferred functions of that rank run, after an operator has ended
+// its goroutine. The deferred functions write to the slices, so that the race detector reports
+// such reads.
 func TestAGoroutineThatEndsKeepsItsSlicesUntilOthersAreDone(t *testing.T) {
 	const n = 3000
 	for name, call := range map[string]func(c *Comm, op Op[int64], x []int64) error{

@@ -13,7 +13,7 @@ import (
 // operation if and only if their headers are equal.
 type header struct {
 	kind  operation
-	root  int // of an operation with a root
+	root  int // rank of the root, in an operation with a root
 	seq   uint64
 	count int // number of elements
 	name  string
@@ -21,16 +21,17 @@ type header struct {
 	op    string
 	opk   opKind
 	mode  inputMode
-	// shards is the number of shards of the tree in which forests lie.
+	// shards is the number of shards of the tree over which forests are given.
 	shards int
 	sparse bool // zeros may be omitted
 
 	coll      program.Collective
 	algorithm string // the name that the caller gave, or ""
-	counts    uint64 // hash of the lengths of blocks, 0 if they are even
+	counts    uint64 // hash of the lengths of blocks; 0 if the data is divided evenly
 }
 
-// withoutNumber returns the header with seq 0. It is the same for all operations of one kind.
+// withoutNumber returns the header with seq 0, so that all operations of one kind have equal
+// headers.
 func (h *header) withoutNumber() header {
 	k := *h
 	k.seq = 0
@@ -45,7 +46,7 @@ const (
 	callBroadcastBool
 	callBroadcastInt64
 	callAllReduce
-	callCollective // header.coll says which one
+	callCollective // header.coll says which collective
 	callObjects    // the gathering of the values in a reduction of objects
 )
 
@@ -59,24 +60,24 @@ var titles = [program.NumCollectives]string{
 type inputMode uint8
 
 const (
-	wholeBuffers inputMode = iota // one buffer each, folded in the tree over ranks
-	forests                       // nodes of the tree over shards
+	wholeBuffers inputMode = iota // one buffer per rank, folded in the tree over ranks
+	forests                       // forests of the tree over shards
 )
 
 // slot is what a rank posts before it arrives at a meeting. Only that rank may access it before
-// it arrives. From then on all ranks may read it, until the meeting is complete or, for an
-// operation with a result, until the result is complete.
+// it arrives. From then on all ranks may read it, until the meeting is complete or, if the
+// operation has a result, until the result is complete.
 type slot struct {
 	header  header
-	value   int64           // of a broadcast, at the root
-	nodes   []sharding.Node // of a forest, one per entry
-	reducer any             // *AllReducer[T]
-	request *request        // of a collective
-	payload []byte          // of a reduction of objects
+	value   int64           // value that the root broadcasts
+	nodes   []sharding.Node // nodes of a forest, one per entry
+	reducer any             // *AllReducer[T] of an AllReduce
+	request *request        // request of a collective
+	payload []byte          // encoded values in a reduction of objects
 	_       [64]byte
 }
 
-// describe returns a description of the operation for users.
+// describe returns a description of the operation for error messages.
 func (h *header) describe() string {
 	switch h.kind {
 	case callBarrier:
@@ -189,16 +190,16 @@ func (s signature) rank() int { return int(s&(1<<rankBits-1)) - 1 }
 
 func (s signature) agrees(o signature) bool { return s>>rankBits == o>>rankBits }
 
-// MismatchError says that two ranks are not in the same operation, or that their
+// MismatchError is the error for two ranks that are not in the same operation, or whose
 // arguments do not agree. All ranks get the same error.
 type MismatchError = membership.MismatchError
 
-// PeerError says that a rank failed, or cannot be reached. All ranks get the error of
-// the rank that noticed first.
+// PeerError is the error for a rank that has failed or cannot be reached. All ranks get the
+// error of the rank that noticed the failure first.
 type PeerError = membership.PeerError
 
-// mismatch returns the error for two ranks in different operations. Both have arrived. a and b
-// are their indices in this process.
+// mismatch returns the error for two ranks in different operations, both of which have arrived.
+// a and b are the indices of the ranks in this process.
 func (g *LocalGroup) mismatch(a, b int) error {
 	return &MismatchError{
 		Rank: g.ranks[b], Doing: g.slots[b].header.describe(),
@@ -206,8 +207,8 @@ func (g *LocalGroup) mismatch(a, b int) error {
 	}
 }
 
-// compareHeaders returns an error if the header of a rank differs from that of the first rank.
-// All ranks have arrived.
+// compareHeaders returns an error if the header of a rank differs from the header of the first
+// rank. All ranks have arrived.
 func (g *LocalGroup) compareHeaders() error {
 	want := &g.slots[0].header
 	for i := 1; i < g.n; i++ {

@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// onRanks runs body on every rank of a group at once and returns their errors.
+// onRanks runs body on all ranks of a group concurrently and returns the error of each rank.
 func onRanks(g *LocalGroup, body func(c *Comm) error) []error {
 	defer overdue.Watch("all ranks of a group in this process")()
 	errs := make([]error, g.Size())
@@ -53,7 +53,7 @@ func convert[T Number](x []float64) []T {
 	return y
 }
 
-// chain returns an operator on integers that is neither commutative nor associative. So
+// chain returns an operator on integers that is neither commutative nor associative. With it,
 // different trees give different results.
 func chain() Op[int64] {
 	return UserOp("chain", false, func(dst, src []int64) {
@@ -72,10 +72,9 @@ func lean() Op[float64] {
 	})
 }
 
-// The functions below are the reference for results. They use no schedules, no blocks, and
-// nothing of package shared.
+// The functions below compute reference results. They use no schedules and no blocks.
 
-// join returns the fold of two values, either of which may be nil, which means absent.
+// join returns the fold of two values. A nil value is absent.
 func join[T Number](op Op[T], a, b []T) []T {
 	if a == nil {
 		return b
@@ -111,7 +110,8 @@ func treeOverShards[T Number](op Op[T], leaves [][]T) []T {
 	return join(op, treeOverShards(op, leaves[:h]), treeOverShards(op, leaves[h:]))
 }
 
-// treeOverRanks returns the value of the canonical tree over ranks, where rank r has x[r].
+// treeOverRanks returns the value of the canonical tree over ranks. x[r] is the value of rank
+// r.
 func treeOverRanks[T Number](op Op[T], x [][]T) []T {
 	q := 1
 	for 2*q <= len(x) {
@@ -132,8 +132,8 @@ func treeOverRanks[T Number](op Op[T], x [][]T) []T {
 // bitsOf returns the bytes of x, so that floats are compared by their bits.
 func bitsOf[T Number](x []T) []byte { return append([]byte{}, bytesOf(x)...) }
 
-// rankForest returns the entries of rank r of p in a tree over the given number of shards of
-// hostile data. One in five shards is empty.
+// rankForest returns the forest of rank r of p ranks over the given number of shards. The data
+// is hostile. One in five shards is empty.
 func rankForest(p, r, shards, n int) []sharding.Entry[[]float64] {
 	forest := []sharding.Entry[[]float64]{}
 	own := sharding.Split(shards, p, r)

@@ -7,9 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARankThatLeavesAloneIsMissed has one of the two ranks of a process leave. It requires
-// that the other rank of the process and a rank of another process, which wait for it, get
-// ErrLeft.
+// TestARankThatLeavesAloneIsMissed requires that ranks that wait for a rank get ErrLeft if that
+// rank leaves, whether they are in the same process or in another process.
 func TestARankThatLeavesAloneIsMissed(t *testing.T) {
 	for _, who := range []int{0, 1} {
 		groups := tcpGroups(t, 3, [][]int{{0, 1}, {2}})

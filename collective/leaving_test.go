@@ -10,9 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/tune"
 )
 
-// TestMessagesForOneThatHasLeft has rank 1 leave before any rank has sent a message, so that
-// the ranks are not connected yet. It requires that messages to and from rank 1 fail with
-// ErrLeft.
+// TestMessagesForOneThatHasLeft requires that messages to and from rank 1 fail with ErrLeft if
+// rank 1 has left before any rank sent a message, when the ranks are not connected yet.
 func TestMessagesForOneThatHasLeft(t *testing.T) {
 	for name, call := range map[string]func(c *Comm) error{
 		"receiving": func(c *Comm) error { return Recv(c, 1, 0, make([]float64, 1)) },
@@ -25,8 +24,8 @@ func TestMessagesForOneThatHasLeft(t *testing.T) {
 	}
 }
 
-// TestClosingAnEndOverTCP closes the Comm of a rank but not the group of its process. It
-// requires that the ranks that wait for that rank get ErrLeft.
+// TestClosingAnEndOverTCP requires that ranks that wait for a rank get ErrLeft if the Comm of
+// that rank is closed, even if the TCPGroup of its process is not closed.
 func TestClosingAnEndOverTCP(t *testing.T) {
 	for leaver := range 3 {
 		groups := tcpGroups(t, 3, nil)
@@ -48,7 +47,8 @@ func TestClosingAnEndOverTCP(t *testing.T) {
 	}
 }
 
-// TestEveryTagIsOne requires that tags with equal low 32 bits are different tags.
+// TestEveryTagIsOne requires that two tags that differ only in the high 32 bits are different
+// tags.
 func TestEveryTagIsOne(t *testing.T) {
 	tags := []int{0, 1 << 32, -1, 1<<32 - 1, -(1 << 32)}
 	executors(t, func(t *testing.T, of ends) {
@@ -121,8 +121,8 @@ func TestAddressesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestATunerWithoutANetwork requires that a group whose tuner has no network works and assumes
-// the default network. It also requires that nil contexts are allowed.
+// TestATunerWithoutANetwork requires that a group uses the default network if its tuner has no
+// network. It also requires that nil contexts are allowed.
 func TestATunerWithoutANetwork(t *testing.T) {
 	//lint:ignore SA1012 a nil context is one that never ends, as everywhere in this package
 	g, err := NewTCPGroup(nil, 0, TCPConfig{Size: 1, Store: FileStore(t.TempDir()), Tuning: &tune.Tuner{}})

@@ -7,9 +7,9 @@ import (
 )
 
 // meet synchronises the ranks of this process. It returns when all of them have arrived, or
-// with the first cause if the group fails before. The last rank to arrive compares the headers
-// of all ranks and runs lead, if given, while the others wait. lead sees what ranks wrote
-// before meet, and after meet all ranks see what lead wrote.
+// with the first cause if the group fails before that. The last rank to arrive compares the
+// headers of all ranks and, if lead is not nil, runs it while the other ranks wait. What a rank
+// wrote before meet is visible to lead, and what lead wrote is visible to all ranks after meet.
 //
 // On arrival, each rank compares its signature with the signature of the first rank that
 // arrived. So most mismatches are found before all ranks have arrived.
@@ -36,11 +36,12 @@ func (c *Comm) meet(ctx context.Context, lead leader) error {
 	return nil
 }
 
-// leader is work that the last rank to arrive at a meeting does for all ranks. That rank leads
-// the meeting.
+// leader is work that the last rank to arrive at a meeting does for all ranks. That rank is
+// said to lead the meeting.
 type leader interface{ lead(c *Comm) error }
 
-// leading is the leader of operations other than AllReduce. Each rank reuses one value of it.
+// leading implements leader for operations other than AllReduce. Each rank has one leading and
+// reuses it.
 type leading struct {
 	what leadKind
 	ctx  context.Context
@@ -73,8 +74,8 @@ func (l *leading) lead(c *Comm) error {
 	}
 }
 
-// runLead compares headers and runs l. If either fails, it ends the group, so that the waiting
-// ranks get the error.
+// runLead compares the headers of all ranks and runs l. If the headers differ or l fails,
+// runLead ends the group, so that the waiting ranks get the error.
 func (c *Comm) runLead(l leader) (err error) {
 	g := c.group
 	finished := false
@@ -104,7 +105,7 @@ func (c *Comm) wait(ctx context.Context) error {
 			c.spin = min(c.spin*2, maxSpin)
 			return nil
 		}
-		// The wait took longer than parking costs. Spin less next time.
+		// Spinning took longer than parking would have. Spin less next time.
 		c.spin = max(c.spin/2, minSpin)
 	}
 	c.watch.start(c, ctx)

@@ -7,12 +7,12 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Collectives among ranks that share the memory of a process: each rank does its part
-// directly from the buffers of the others.
+// This file has the collectives among ranks that share the memory of a process. Each rank does
+// its part directly from the buffers of the other ranks.
 
 // share carries out a request in shared memory. The ranks post their buffers and meet. Then
-// each rank does its part directly from the memory of the others. If the buffers are small, the
-// last rank to arrive does all parts instead.
+// each rank does its part directly from the memory of the other ranks. If the buffers are
+// small, the last rank to arrive does all parts instead.
 func (c *Comm) share(q *request) error {
 	g := c.group
 	s := &g.slots[c.index]
@@ -43,8 +43,8 @@ func (c *Comm) share(q *request) error {
 	return g.Err()
 }
 
-// moved returns the number of bytes that shared memory moves away from rank r of p: the
-// bytes of its input that others read, and the bytes that it writes to their output.
+// moved returns the number of bytes that leave rank r of p ranks through shared memory: the
+// bytes of its input that other ranks read, and the bytes that it writes to their outputs.
 func (q *request) moved(r, p int) int64 {
 	others := int64(p - 1)
 	in := 0
@@ -71,7 +71,7 @@ func (q *request) moved(r, p int) int64 {
 		return int64(in - q.block(r, p).Len())
 	case program.Reduce:
 		if r != q.root {
-			return int64(in) // the others read its input, and it writes its part to the root
+			return int64(in) // other ranks read its input, and it writes its part to the root
 		}
 		return int64(in - own)
 	case program.Scan, program.Exscan:
@@ -80,11 +80,11 @@ func (q *request) moved(r, p int) int64 {
 	return 0
 }
 
-// overlap reports whether two buffers begin at the same address.
+// overlap reports whether two non-empty buffers begin at the same address.
 func overlap(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
 
-// shareOwn does this rank's part and then arrives at the barrier, even if it fails or the
-// goroutine ends: the others wait for it there.
+// shareOwn does this rank's part and then arrives at the barrier. It arrives even if its part
+// fails or the goroutine ends, since the other ranks wait for it there.
 func (c *Comm) shareOwn(q *request, aside []byte) {
 	g := c.group
 	finished := false
@@ -96,7 +96,7 @@ func (c *Comm) shareOwn(q *request, aside []byte) {
 		if g.barrier.arrive() {
 			g.barrier.release()
 		}
-		if !finished { // the caller will not wait until others are done with its slices
+		if !finished { // the goroutine ends, so nothing else waits until other ranks are done with its slices
 			g.barrier.settle(c.phase)
 		}
 	}()
@@ -106,8 +106,8 @@ func (c *Comm) shareOwn(q *request, aside []byte) {
 	finished = true
 }
 
-// shareAll is the work of the last rank to arrive. It checks whether the counts of an AllToAllV
-// fit together. If the buffers are small, it does the parts of all ranks.
+// shareAll is the work of the last rank to arrive. It checks that senders and receivers of an
+// AllToAllV agree on the counts. If the buffers are small, it does the parts of all ranks.
 func (c *Comm) shareAll() error {
 	g, own := c.group, &c.request
 	total, inPlace := 0, false
@@ -154,8 +154,8 @@ func (g *LocalGroup) exchangeFits() error {
 }
 
 // part does rank r's part of a collective after all requests are posted. own is the request of
-// the calling rank; part uses its operator. If aside is not nil, the result of an AllToAll is
-// written to it. A panic of the user's operator becomes an error.
+// the calling rank; part uses the operator of own. If aside is not nil, the result of an
+// AllToAll is written to it. A panic of the user's operator becomes an error.
 func (c *Comm) part(own *request, r int, aside []byte) (err error) {
 	if own.header.opk == opUser {
 		defer func() {
@@ -197,7 +197,8 @@ func (c *Comm) part(own *request, r int, aside []byte) (err error) {
 		c.foldBlock(own, q.block(r, len(slots)), q.out)
 	case program.Scan, program.Exscan:
 		// Each rank computes a share of the elements for all ranks, beginning with the last. So
-		// an output in the memory of an input is written only after that input was read.
+		// where an output is in the memory of an input, it is written only after that input was
+		// read.
 		share := sharding.Split(q.n, len(slots), r)
 		for i := len(slots) - 1; i >= 0; i-- {
 			upTo := i + 1
@@ -217,8 +218,8 @@ func move(dst, src []byte) {
 	}
 }
 
-// block returns the range of block i of p in the data, in bytes. In an AllToAll, the data
-// is what this rank sends.
+// block returns the range in bytes of block i when the data is divided into p blocks. In an
+// AllToAll, the data is the input of this rank.
 func (q *request) block(i, p int) sharding.Range {
 	var e sharding.Range
 	if q.counts == nil {
@@ -232,7 +233,8 @@ func (q *request) block(i, p int) sharding.Range {
 	return sharding.Range{Lo: e.Lo * q.elem, Hi: e.Hi * q.elem}
 }
 
-// fold folds the input of the first p ranks and writes the elements of share to out.
+// fold folds the elements of share of the inputs of the first p ranks and writes them to the
+// same elements of out.
 func (c *Comm) fold(own *request, p int, out []byte, share sharding.Range) {
 	plan := c.group.foldOver(p)
 	if plan.Leaves == 0 {
@@ -247,7 +249,7 @@ func (c *Comm) fold(own *request, p int, out []byte, share sharding.Range) {
 	clear(c.leaves)
 }
 
-// foldBlock writes the fold of a block of all ranks' input to out.
+// foldBlock writes the fold of a block of the inputs of all ranks to out.
 func (c *Comm) foldBlock(own *request, block sharding.Range, out []byte) {
 	plan := c.group.foldOver(len(c.group.slots))
 	c.leaves = c.leaves[:0]

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// AllReduce among ranks that share the memory of a process: each rank folds its part of the
-// elements of all inputs, and writes it to every Out.
+// This file has AllReduce among ranks that share the memory of a process. Each rank folds its
+// part of the elements of all inputs and writes the result to every Out.
 
 // lead is the work of the last rank to arrive: it chooses how to fold. If the buffers are
 // small, it folds for all ranks.
@@ -45,8 +45,8 @@ func (a *AllReducer[T]) lead(c *Comm) error {
 }
 
 // foldOwn folds this rank's part into every Out. Then it arrives at the barrier where Recv
-// waits, even if it fails or the goroutine ends: until all have arrived, others read the
-// input of this rank and write its Out.
+// waits, even if the fold fails or the goroutine ends: until all ranks have arrived, other
+// ranks may read the input of this rank and write its Out.
 func (a *AllReducer[T]) foldOwn() {
 	c, g := a.c, a.c.group
 	finished := false
@@ -58,7 +58,7 @@ func (a *AllReducer[T]) foldOwn() {
 		if g.barrier.arrive() {
 			g.barrier.release()
 		}
-		if !finished { // the caller will not wait until others are done with its slices
+		if !finished { // the goroutine ends, so nothing else waits until other ranks are done with its slices
 			g.barrier.settle(c.phase)
 		}
 	}()
@@ -74,9 +74,9 @@ func (a *AllReducer[T]) foldOwn() {
 	finished = true
 }
 
-// fold computes the elements of r of the result and writes them to every Out. All ranks have
-// posted. A panic of the user's operator becomes an error. Once stop holds a cause, fold ends
-// early, and the contents of the outputs are undefined.
+// fold computes the elements of the result in the range r and writes them to every Out. All
+// ranks have posted. A panic of the user's operator becomes an error. Once stop holds a cause,
+// fold ends early, and the contents of the outputs are undefined.
 func (a *AllReducer[T]) fold(s *schedule, r sharding.Range, stop *atomic.Pointer[cause]) (err error) {
 	if r.Empty() {
 		return nil
@@ -98,7 +98,8 @@ func (a *AllReducer[T]) fold(s *schedule, r sharding.Range, stop *atomic.Pointer
 	return nil
 }
 
-// postedLeaves sets leaves to the elements of r of all posted inputs, in the order of s.
+// postedLeaves sets a.leaves to the elements of all posted inputs in the range r, in the order
+// of s.
 func (a *AllReducer[T]) postedLeaves(s *schedule, r sharding.Range) {
 	slots := a.c.group.slots
 	a.leaves = a.leaves[:0]
@@ -112,8 +113,8 @@ func (a *AllReducer[T]) postedLeaves(s *schedule, r sharding.Range) {
 	}
 }
 
-// foldBlock is fold for a reduction with blocks: it computes the block of a rank and writes it
-// to the Out of that rank.
+// foldBlock computes the block of a rank in a reduction with blocks and writes it to the Out of
+// that rank.
 func (a *AllReducer[T]) foldBlock(s *schedule, rank int, stop *atomic.Pointer[cause]) (err error) {
 	own := a.req.part(a.n, a.c.group.n, rank)
 	if own.Empty() {
@@ -132,8 +133,8 @@ func (a *AllReducer[T]) foldBlock(s *schedule, rank int, stop *atomic.Pointer[ca
 	return nil
 }
 
-// countParts counts the bytes of this rank's input to the parts that other ranks fold, packed
-// and whole.
+// countParts sets packed and whole to the sizes in bytes of this rank's input to the parts that
+// other ranks fold.
 func (a *AllReducer[T]) countParts() {
 	a.packed, a.whole = 0, 0
 	if a.c.group.net != nil || !a.packs() {
@@ -159,8 +160,9 @@ func (a *AllReducer[T]) countPart(x []T) {
 	}
 }
 
-// agreeToPack reports whether ranks that share memory count the bytes of packed parts.
-// Otherwise they count the bytes of whole parts. Only the rank that leads the meeting calls it.
+// agreeToPack decides how ranks that share memory count bytes in Stats, since no bytes are
+// sent. It returns true if they count the bytes of packed parts, and false for whole parts.
+// Only the rank that leads the meeting calls it.
 func (a *AllReducer[T]) agreeToPack() bool {
 	if !a.packs() {
 		return false

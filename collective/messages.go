@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// Collectives by messages among all ranks of a group: groups over TCP use them, and so do ranks
-// of one process that name an algorithm.
+// This file has the collectives by messages among all ranks of a group. Groups over TCP use
+// them, and so do the ranks of one process if they name an algorithm.
 
 // exchange carries out a request by messages among all ranks.
 func (c *Comm) exchange(q *request) error {
@@ -28,7 +28,7 @@ func (c *Comm) exchange(q *request) error {
 	defer c.leave()
 	result := q.out
 	if q.coll == program.Exscan && c.Rank() == 0 {
-		q.out = nil // no rank is before rank 0
+		q.out = nil // there are no ranks before rank 0, so it has no result
 	}
 	q.before = c.history.digest
 	present, err := k.run(q)
@@ -43,9 +43,10 @@ func (c *Comm) exchange(q *request) error {
 	return nil
 }
 
-// agree has the ranks of a local group meet before they send messages. Otherwise a rank that
-// waits in a different call, which uses shared memory, would never get the error. Ranks in
-// several processes detect a mismatch from each other's messages or through the membership.
+// agree has the ranks of a local group meet before they send messages. Without this meeting, a
+// rank that waits in a different call, which uses shared memory, would never get the error of a
+// mismatch. Ranks in several processes detect a mismatch from each other's messages or through
+// the membership.
 func (c *Comm) agree(ctx context.Context, h *header) error {
 	g := c.group
 	if g.net != nil {
@@ -57,17 +58,17 @@ func (c *Comm) agree(ctx context.Context, h *header) error {
 	return c.meet(ctx, nil)
 }
 
-// endIfUnfinished ends the group if finished is false. Then the goroutine ended within the operation
-// of h, for example by runtime.Goexit in an operator of the user. The call then never returns
-// an error, so the other ranks must be notified here.
+// endIfUnfinished ends the group if finished is false. finished is false if the goroutine ended
+// within the operation of h, for example by runtime.Goexit in an operator of the user. In that
+// case the call never returns an error, so the other ranks must be notified here.
 func (c *Comm) endIfUnfinished(finished bool, h *header) {
 	if !finished {
 		c.broken(fmt.Errorf("the goroutine ended within %s", h.describe()))
 	}
 }
 
-// broken ends the group for an error that a run of messages returned, and returns the group's
-// cause. If the node has failed already, that failure is the cause.
+// broken ends the group with an error that a run of a program by messages returned. It returns
+// the group's cause. If the node has failed already, that failure is the cause.
 func (c *Comm) broken(err error) error {
 	g := c.group
 	if cause := c.calls.node.Err(); cause != nil {
@@ -104,7 +105,7 @@ func (c *Comm) messages() (*calls, error) {
 	return &c.calls, nil
 }
 
-// localDecider is the decider of a local group. It is never asked for an algorithm, since ranks
+// localDecider is the decider of a local group. Its decide method is never called, since ranks
 // of one process send messages only for named algorithms.
 type localDecider struct{}
 
@@ -112,6 +113,6 @@ func (localDecider) decide(_ *calls, q *request, _ decisionKey) (*choice, error)
 	return nil, fmt.Errorf("%s without an algorithm", titles[q.coll])
 }
 
-// channels returns 1. More connections would not be faster, since copies within a process do
-// not wait for sockets.
+// channels returns 1. More connections for a lane would not be faster, since copies within a
+// process do not wait for sockets.
 func (localDecider) channels(*calls, decisionKey) int { return 1 }

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// AllReduce by messages: reductions by a named algorithm, and the code that reductions among
-// processes share with them.
+// This file has AllReduce by messages: reductions by a named algorithm, and the code that they
+// share with reductions among processes.
 
 // sumByName reduces by messages among all ranks, by the algorithm that the caller named. If the
 // algorithm takes forests, the result has the same bits as without a named algorithm. Otherwise
@@ -53,8 +53,9 @@ func (a *AllReducer[T]) sumByName() error {
 	return nil
 }
 
-// forestTargets returns the nodes that this rank gives as input to the program. These are the
-// nodes that cover its shards if the algorithm takes forests, else the root of the whole tree.
+// forestTargets returns the nodes that this rank gives as input to the program. If the
+// algorithm takes forests, these are the nodes that cover the shards of the rank. Otherwise it
+// is the root of the whole tree.
 func (a *AllReducer[T]) forestTargets(k *calls, q *request, h *header) ([]sharding.Node, error) {
 	if a.covers == nil || a.coversOf != h.shards {
 		f := &memberForest{nodes: make([][]sharding.Node, a.c.Size())}
@@ -84,7 +85,7 @@ func (a *AllReducer[T]) forestTargets(k *calls, q *request, h *header) ([]shardi
 	return []sharding.Node{{Level: level}}, nil
 }
 
-// collect appends the nodes and buffers of req, the part of a rank, to entries and values.
+// collect appends the nodes and buffers of req, the part of a rank, to a.entries and a.values.
 func (a *AllReducer[T]) collect(req *Reduction[T], rank int) {
 	if req.mode() == wholeBuffers {
 		a.entries = append(a.entries, rankNode(rank, a.c.Size()))
@@ -121,7 +122,8 @@ func (a *AllReducer[T]) reduceParts(q *request, targets []sharding.Node, run fun
 	if err == nil && !present {
 		a.arith.fill(q.out)
 	}
-	// Every fold gives all NaNs the same bits. A single input may not have been folded at all.
+	// Every fold gives all NaNs the same bits. A single input may not have been folded at all,
+	// so its NaNs get those bits here.
 	if alone := len(a.entries) < 2 && (a.req.mode() == forests || a.c.Size() == 1); err == nil && alone {
 		a.arith.oneNaN(q.out)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/collective"
 )
 
-// TestBytesThatCollectivesMove checks how many bytes each of 4 ranks moves in a collective with
-// blocks of 5 int64. It does so in shared memory and, if there is an algorithm that sends the
-// same numbers of bytes, by that algorithm.
+// TestBytesThatCollectivesMove requires that Stats counts the expected bytes on each of 4 ranks
+// in collectives with blocks of 5 int64. The collectives run in shared memory and, if an
+// algorithm sends the same numbers of bytes, also by that algorithm.
 func TestBytesThatCollectivesMove(t *testing.T) {
 	const p, block = 4, 5
 	const size, all = 8 * block, 8 * block * p
@@ -61,7 +61,7 @@ func TestBytesThatCollectivesMove(t *testing.T) {
 					errs[r] = c.run(comm, make([]int64, block), make([]int64, p*block), make([]int64, p*block), opts...)
 					moved[r] = comm.Stats().Bytes
 					if by != "" && comm.Describe().Algorithm != by {
-						t.Errorf("%s by %s is described as %v", name, by, comm.Describe())
+						t.Errorf("Describe must name the algorithm of %s by %s, but returns %v", name, by, comm.Describe())
 					}
 					comm.Close(nil)
 				})

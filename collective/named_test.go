@@ -10,8 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// TestCanonicalAlgorithmsGiveTheBitsOfSharedMemory reduces hostile data, whole and as forests,
-// by every algorithm that claims the canonical tree.
+// TestCanonicalAlgorithmsGiveTheBitsOfSharedMemory requires that every algorithm that claims
+// the canonical tree gives the same bits as shared memory, for whole buffers and forests of
+// hostile data.
 func TestCanonicalAlgorithmsGiveTheBitsOfSharedMemory(t *testing.T) {
 	const n, shards = 37, 16
 	for p := 1; p <= 9; p++ {
@@ -98,7 +99,8 @@ func TestMessagesFromRankToRank(t *testing.T) {
 	g := NewLocalGroup(p)
 	for _, err := range onRanks(g, func(c *Comm) error {
 		defer c.Close(nil)
-		// Each rank sends two messages to the next rank, which receives the second first.
+		// Each rank sends two messages to the next rank, which receives the second message
+		// first.
 		next, before := (c.Rank()+1)%p, (c.Rank()+p-1)%p
 		big := make([]float64, 300_000)
 		for i := range big {
@@ -117,17 +119,17 @@ func TestMessagesFromRankToRank(t *testing.T) {
 			}
 			for i, v := range got {
 				if v != float64(before+i) {
-					return fmt.Errorf("element %d is %v", i, v)
+					return fmt.Errorf("element %d is %v, which was not sent", i, v)
 				}
 			}
 			one := make([]int32, 1)
 			if err := Recv(c, before, 1, one); err != nil || one[0] != int32(before) {
-				return fmt.Errorf("%v %w", one, err)
+				return fmt.Errorf("the message with tag 1 is wrong: %v, error %w", one, err)
 			}
 			return nil
 		}
-		// Only one goroutine at a time may use a Comm, so a rank cannot send and receive at
-		// once. Even ranks send first.
+		// Only one goroutine at a time may use a Comm, so a rank cannot send and receive at the
+		// same time. Therefore even ranks send first and odd ranks receive first.
 		if c.Rank()%2 == 0 {
 			if err := send(); err != nil {
 				return err
@@ -157,8 +159,8 @@ func TestAMessageOfAnotherLengthEndsTheGroup(t *testing.T) {
 	}
 }
 
-// TestMessagesAndSharedMemoryDisagree has one rank name an algorithm, which sends messages,
-// while the other ranks wait in shared memory. It requires that all ranks get a MismatchError.
+// TestMessagesAndSharedMemoryDisagree requires that all ranks get a MismatchError if one rank
+// names an algorithm, and so sends messages, while the other ranks wait in shared memory.
 func TestMessagesAndSharedMemoryDisagree(t *testing.T) {
 	g := NewLocalGroup(3)
 	for _, err := range onRanks(g, func(c *Comm) error {

@@ -13,8 +13,8 @@ import (
 )
 
 // odd returns the data of rank or shard r. Two in three elements are infinities of both signs,
-// or NaNs of both signs and with several payloads. Which rank has which value differs from
-// element to element.
+// or NaNs of both signs and with several payloads. For each element, the values are distributed
+// differently over the ranks.
 func odd(r, n int) []float64 {
 	values := []uint64{0x7ff8000000000000, 0xfff8000000000000, 0x7ff0000000000abc, 0xfffc00000000beef, 0x7ff0000000000000, 0xfff0000000000000}
 	x := make([]float64, n)
@@ -26,8 +26,8 @@ func odd(r, n int) []float64 {
 	return x
 }
 
-// requireNaNs requires that x has at least one NaN, and that every NaN in it has the bits that
-// folds give to NaNs.
+// requireNaNs requires that x has at least one NaN, and that every NaN in x has the bits of
+// math.NaN.
 func requireNaNs(t *testing.T, x []float64, what ...any) {
 	t.Helper()
 	some := false
@@ -37,12 +37,12 @@ func requireNaNs(t *testing.T, x []float64, what ...any) {
 			require.Equal(t, uint64(0x7ff8000000000001), math.Float64bits(v), "%v, element %d", fmt.Sprint(what...), i)
 		}
 	}
-	require.True(t, some, "%v: there is no NaN", what)
+	require.True(t, some, "%v: the result must have a NaN, or the test proves nothing", what)
 }
 
-// TestReductionsGiveOneNaN reduces different NaNs with every algorithm and operator, in shared
-// memory and by messages, in whole buffers and forests, in groups of one rank and of several.
-// It requires that every NaN in the results has the same bits.
+// TestReductionsGiveOneNaN requires that every NaN in a result has the same bits, although the
+// NaNs in the inputs differ. It runs every algorithm and operator, in shared memory and by
+// messages, on whole buffers and forests, in groups of one rank and of several ranks.
 func TestReductionsGiveOneNaN(t *testing.T) {
 	const n = 41
 	user := UserOp("plus", true, func(dst, src []float64) {
@@ -51,7 +51,7 @@ func TestReductionsGiveOneNaN(t *testing.T) {
 		}
 	})
 	for p := 1; p <= 5; p++ {
-		for _, few := range []int{0, 1 << 20} { // with 0 each rank folds its part, else one rank folds for all
+		for _, few := range []int{0, 1 << 20} { // serialLimit: with 0 each rank folds a part, with 1<<20 one rank folds everything
 			g := NewLocalGroup(p)
 			if few == 0 {
 				g.serialLimit = 0
@@ -87,7 +87,7 @@ func TestReductionsGiveOneNaN(t *testing.T) {
 						return AllReduce(c, req)
 					}) {
 						what := fmt.Sprint(op.Name(), a, p, " rank ", r)
-						if err != nil { // algorithms that take no forests return it
+						if err != nil { // algorithms that take no forests return an error
 							require.ErrorContains(t, err, "has no shard with a value", what)
 							require.NotEmpty(t, a, what)
 						} else {
@@ -137,7 +137,7 @@ func with(name string) []Option {
 	return []Option{WithAlgorithm(name)}
 }
 
-// shareAll runs a collective on all ranks and checks the NaNs in the results of the ranks for
+// shareAll runs a collective on all ranks. It calls requireNaNs for the result of each rank for
 // which has returns true.
 func shareAll(t *testing.T, g *LocalGroup, run func(c *Comm, out []float64) error, n int, has func(rank int) bool, what ...any) {
 	t.Helper()

@@ -14,17 +14,17 @@ import (
 
 // network reaches the ranks of other processes. AllReduces, barriers, broadcasts of single
 // values and gatherings of objects run among processes: the ranks of a process meet, and the
-// last to arrive runs one program with the other processes. All other collectives, and those
-// with a named algorithm, run among ranks.
+// last rank to arrive runs one program with the other processes. All other collectives run
+// among ranks, and so do all collectives with a named algorithm.
 type network struct {
 	mesh  meshGroup
 	size  int
-	hosts [][]int // ranks by process, ascending
-	me    int     // this process
+	hosts [][]int // hosts[p]: ranks of process p, ascending
+	me    int     // number of this process
 	tuner *tune.Tuner
 
 	closed     atomic.Int32 // number of ranks of this process that have closed their Comms
-	sayGoodbye func()       // tells the other processes that this one leaves; does not wait
+	sayGoodbye func()       // notifies the other processes that this process leaves; does not wait
 
 	// calls runs programs among processes. The rank that leads a meeting of this process uses
 	// calls and the fields below.
@@ -33,8 +33,8 @@ type network struct {
 	request  request
 	header   header
 	word     [8]byte
-	payloads [][]byte      // of the latest reduction of objects, by rank
-	packings [numTypes]any // *packing of the element type
+	payloads [][]byte      // payloads[r]: payload of rank r in the latest reduction of objects
+	packings [numTypes]any // packings[t]: *packing of element type t
 	whole    *processNodes
 	shards   map[int]*processNodes
 }
@@ -62,11 +62,11 @@ func newNetwork(m meshGroup, size int, hosts [][]int, me int, t *tune.Tuner) *ne
 func (n *network) node(rank int) mesh.Node { return n.mesh.Node(rank) }
 
 // fail notifies all processes of err and returns the first cause. It calls the node of a rank
-// and not a processNode, since err has the numbers of ranks already.
+// instead of a processNode, since err already identifies ranks and not processes.
 func (n *network) fail(err error) error { return n.node(n.hosts[n.me][0]).Fail(err) }
 
-// enter announces that this rank is in the operation of h. From this the membership finds ranks
-// that wait too long and ranks that wait in different operations.
+// enter announces that this rank is in the operation of h. From these announcements the
+// membership finds ranks that wait too long and ranks that wait in different operations.
 func (c *Comm) enter(h *header) {
 	n := c.group.net
 	if n == nil {
@@ -86,17 +86,17 @@ func (c *Comm) enter(h *header) {
 		c.standing[kin] = op
 	}
 	c.node.Begin(h.seq, op)
-	if h.seq > c.history.seq { // not a second meeting of the same operation
+	if h.seq > c.history.seq { // false at a second meeting of the same operation
 		c.history.seq, c.history.digest = h.seq, (c.history.digest^op.Hash)*0x9e3779b97f4a7c15
 	}
 }
 
 // history is a digest of the collectives that a rank has begun. A rank that only sends may
 // complete a collective before other ranks find that they are in a different one. So the digest
-// is sent with the messages of all later collectives, where a mismatch is still found.
+// is sent with the messages of all later collectives, and a mismatch is found there.
 type history struct{ seq, digest uint64 }
 
-// leave announces that the operation is over.
+// leave announces that this rank has completed its operation.
 func (c *Comm) leave() {
 	if c.node != nil {
 		c.node.End()
@@ -104,7 +104,7 @@ func (c *Comm) leave() {
 }
 
 // processNode is a mesh.Node of a group in which the processes take the place of ranks.
-// Messages to a process go to the lowest of its ranks.
+// Messages to a process are sent to its lowest rank.
 type processNode struct {
 	mesh.Node
 	me       int
@@ -118,13 +118,14 @@ func (n *processNode) Size() int { return len(n.leaders) }
 func (n *processNode) Open(ctx context.Context, routes []mesh.Route) ([]mesh.Conn, error) {
 	real := slices.Clone(routes)
 	for i := range real {
-		// The offset separates these channels from those of programs among ranks.
+		// The offset separates these channels from the channels of programs among ranks.
 		real[i].Peer, real[i].Channel = n.leaders[real[i].Peer], real[i].Channel+n.channels
 	}
 	return n.Node.Open(ctx, real)
 }
 
-// Fail replaces the numbers of processes in a mismatch by ranks.
+// Fail calls Fail of the mesh with err. If err is a mismatch, Fail first replaces its process
+// numbers by ranks.
 func (n *processNode) Fail(err error) error {
 	if cause := n.Err(); cause != nil {
 		return cause
@@ -140,9 +141,9 @@ func (n *processNode) Fail(err error) error {
 
 // processChannels is the first channel number of programs among processes, and directChannel is
 // the channel of messages from rank to rank. Both are above all channels of programs among
-// ranks, where each lane has several connections. trialChannels is the first channel on which
-// algorithms are measured. Programs among ranks do not reach it unless their lanes have more
-// connections than usual.
+// ranks, which have many channels because each lane has several connections. trialChannels is
+// the first channel on which algorithms are measured. Programs among ranks do not reach it
+// unless their lanes have more connections than usual.
 const (
 	trialChannels   = 256
 	processChannels = 512
@@ -150,7 +151,7 @@ const (
 )
 
 // processNodes has the nodes that the processes give as input to a reduction of all ranks. The
-// nodes of a process cover the input of its ranks in a tree.
+// nodes of a process cover the input of its ranks in the tree.
 type processNodes struct {
 	forest *memberForest // nil if each process has one buffer, folded in the tree over ranks
 	nodes  [][]sharding.Node
@@ -226,8 +227,8 @@ func rankLeaves(p int) int {
 	return n
 }
 
-// joinSiblings sorts nodes by shard and replaces the two halves of a node by the node, as
-// long as there are such pairs.
+// joinSiblings sorts nodes by shard. Then it repeatedly replaces two nodes that are the two
+// halves of one node by that node, until no such pair is left.
 func joinSiblings(nodes []sharding.Node) []sharding.Node {
 	slices.SortFunc(nodes, func(a, b sharding.Node) int { return a.Range().Lo - b.Range().Lo })
 	joined := nodes[:0]

@@ -12,10 +12,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// ObjectReduction is one rank's part in a reduction of objects: values of any type that a codec
-// can encode and a function can merge. All ranks gather all values and merge them in the same
-// order. So the objects should be of moderate size, such as sketches, sets of candidates or
-// statistics.
+// ObjectReduction is one rank's part in a reduction of objects. Objects are values of any type
+// that a codec can encode and a function can merge. All ranks gather all values and merge them
+// in the same order. So the objects should be of moderate size, such as sketches, sets of
+// candidates or statistics.
 //
 // The input of a rank is one value, or a forest of the tree over Shards shards, as in a
 // Reduction. A shard or rank without a value is left out.
@@ -23,24 +23,24 @@ type ObjectReduction[V any] struct {
 	Name  string // for errors
 	Codec shared.Codec[V]
 
-	// Merge folds two values; left comes from the lower shard or rank. It may modify
-	// both. Its result must depend only on them.
+	// Merge folds two values; left comes from the lower shard or rank. Merge may modify both
+	// values. Its result must depend only on the two values.
 	Merge func(left, right V) V
 
-	Value  *V // of a rank without a forest; nil if it has no value
+	Value  *V // input of a rank without a forest; nil if the rank has no value
 	Forest []sharding.Entry[V]
-	Shards int // 0 if the input of ranks is single values
+	Shards int // 0 if each rank has a single value as input
 
 	Context context.Context
 }
 
 // AllReduceObject merges the values of all ranks. Each rank gets its own copy of the result.
-// any reports whether any rank had a value. The given values are only read.
+// The result any reports whether at least one rank had a value. The given values are only read.
 func AllReduceObject[V any](c *Comm, r *ObjectReduction[V]) (result V, any bool, err error) {
 	o := Option{ctx: r.Context, name: r.Name}
 	finished := false
 	defer func() {
-		if !finished { // a panic of the codec or of Merge, or runtime.Goexit in them
+		if !finished { // the codec or Merge panicked or called runtime.Goexit
 			cause := errors.New("the goroutine ended within it")
 			if v := recover(); v != nil {
 				cause = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
@@ -76,8 +76,8 @@ func (r *ObjectReduction[V]) reduce(c *Comm, o Option) (result V, any bool, err 
 	return result, any, nil
 }
 
-// encode returns the encoded values of a rank. Each is preceded by its node and by its length
-// in bytes. size is the number of ranks.
+// encode returns the encoded values of a rank. Each value is preceded by its node and by its
+// length in bytes. size is the number of ranks.
 func (r *ObjectReduction[V]) encode(rank, size int) ([]byte, error) {
 	if r.Codec == nil || r.Merge == nil {
 		return nil, fmt.Errorf("there is no codec, or no function to merge with")
@@ -158,8 +158,8 @@ func (r *ObjectReduction[V]) merge(entries []sharding.Entry[V], size int) (V, bo
 	return sharding.MergeForests(shards, entries, r.Merge)
 }
 
-// gatherBytes gathers the bytes of every rank on every rank. It is an error if the ranks give
-// different numbers of shards.
+// gatherBytes gathers the slices mine of all ranks on every rank. It returns them in rank
+// order. It returns an error if the ranks give different numbers of shards.
 func gatherBytes(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
 	if c.group.net != nil {
 		return gatherRemotely(c, mine, shards, o)
@@ -198,8 +198,8 @@ func gatherBytes(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
 // maxGathered bounds the bytes of all ranks together in a gathering of objects.
 const maxGathered = 1 << 30
 
-// gatherNumbers gathers mine of every rank on every rank. mine has the same length on all
-// ranks.
+// gatherNumbers gathers the slices mine of all ranks on every rank. It returns them
+// concatenated in rank order. mine has the same length on all ranks.
 func gatherNumbers(c *Comm, mine []int64, o Option) ([]int64, error) {
 	all := make([]int64, len(mine)*c.Size())
 	if c.group.net == nil {

@@ -57,7 +57,7 @@ func TestObjectsAreMergedInTheTree(t *testing.T) {
 		for _, err := range onRanks(g, func(c *Comm) error {
 			_, any, err := AllReduceObject(c, &ObjectReduction[word]{Name: "w", Codec: codec, Merge: merge})
 			if any {
-				err = fmt.Errorf("something came of nothing")
+				err = fmt.Errorf("without any value, the result any must be false")
 			}
 			return err
 		}) {
@@ -86,10 +86,10 @@ func FuzzCutEntry(f *testing.F) {
 				return
 			}
 			if node.Level < 0 || node.Index < 0 || node.Range().Lo > node.Range().Hi {
-				t.Fatalf("node %v", node)
+				t.Fatalf("cutEntry must not return the invalid node %v", node)
 			}
 			if len(body)+len(rest) >= len(payload) {
-				t.Fatal("cutEntry consumed no bytes")
+				t.Fatal("cutEntry must consume bytes")
 			}
 			payload = rest
 		}
@@ -116,8 +116,8 @@ func sparseOf(r *rand.Rand, n int, density float64) SparseVector[float64] {
 	return v
 }
 
-// denseSum returns the sum of leaves by the definition of a sparse sum: an absent element and
-// −0 both count as +0.
+// denseSum returns the sum of leaves as a dense vector. As in a sparse sum, an absent element
+// and −0 both count as +0.
 func denseSum(n int, leaves []SparseVector[float64]) []float64 {
 	dense := make([][]float64, len(leaves))
 	for k, v := range leaves {
@@ -230,7 +230,7 @@ func FuzzSparseCodec(f *testing.F) {
 		}
 		for i, at := range v.Index {
 			if at < 0 || at >= 100 || i > 0 && at <= v.Index[i-1] {
-				t.Fatalf("indices %v", v.Index)
+				t.Fatalf("the indices must be ascending and below 100: %v", v.Index)
 			}
 		}
 	})

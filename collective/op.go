@@ -7,8 +7,8 @@ type Number interface {
 	float64 | float32 | int64 | int32 | uint8
 }
 
-// opKind says which operator an Op is. The zero value is not an operator, so that a
-// missing Op is an error and not a sum.
+// opKind identifies the operator of an Op. The zero value is not an operator, so that a missing
+// Op is an error and not a sum.
 type opKind uint8
 
 const (
@@ -21,10 +21,10 @@ const (
 )
 
 // Op is the elementwise operator of a reduction. The caller must accept any grouping of
-// operands, as if it were associative. It need not be commutative: every executor of this
-// package keeps the order of operands, and the left operand always comes from the
-// lower shard or rank. Every NaN in the result of a reduction has the bits of math.NaN,
-// whatever the inputs and the operator. Ops are values and may be copied.
+// operands, as if it were associative. The operator need not be commutative: every executor of
+// this package keeps the order of operands, and the left operand always comes from the lower
+// shard or rank. Every NaN in the result of a reduction has the bits of math.NaN, for all
+// inputs and operators. Ops are values and may be copied.
 type Op[T Number] struct {
 	kind        opKind
 	name        string
@@ -57,16 +57,15 @@ func Min[T Number]() Op[T] {
 // UserOp returns an operator that the caller defines. fold computes dst[i] = dst[i] ∘ src[i]
 // for all i of two slices of equal length; dst holds the left operand. fold is called with
 // arbitrary pieces of the buffers, so it must treat each element by itself. It writes only dst
-// and keeps neither slice. Several goroutines may call it at once. The name is used in errors
-// and run records, and ranks compare it to check that they use the same operator. The result of
-// a reduction without contributions is 0 everywhere; see WithIdentity.
+// and keeps neither slice. Several goroutines may call fold at the same time. The name is used
+// in errors and run records, and ranks compare it to check that they use the same operator. The
+// result of a reduction without contributions is 0 everywhere; see WithIdentity.
 func UserOp[T Number](name string, commutative bool, fold func(dst, src []T)) Op[T] {
 	return Op[T]{kind: opUser, name: name, commutative: commutative, fold: fold}
 }
 
-// WithIdentity returns the operator with v as the result of a reduction without
-// contributions. v is used for nothing else: absent contributions are left out, never
-// replaced by v.
+// WithIdentity returns the operator with v as the result of a reduction without contributions.
+// v is not used in any other case: absent contributions are left out and not replaced by v.
 func (o Op[T]) WithIdentity(v T) Op[T] {
 	o.identity = v
 	return o
@@ -82,7 +81,7 @@ func (o Op[T]) Commutative() bool { return o.commutative }
 // Identity returns the result of a reduction without contributions.
 func (o Op[T]) Identity() T { return o.identity }
 
-// leastOf returns the identity of the maximum.
+// leastOf returns the identity of the maximum: the least value of the type.
 func leastOf[T Number]() T {
 	var v T
 	switch p := any(&v).(type) {
@@ -100,7 +99,7 @@ func leastOf[T Number]() T {
 	return v
 }
 
-// greatestOf returns the identity of the minimum.
+// greatestOf returns the identity of the minimum: the greatest value of the type.
 func greatestOf[T Number]() T {
 	var v T
 	switch p := any(&v).(type) {
@@ -118,7 +117,7 @@ func greatestOf[T Number]() T {
 	return v
 }
 
-// dataType names an element type in headers, errors and records.
+// dataType identifies an element type in headers, errors and records.
 type dataType uint8
 
 const (

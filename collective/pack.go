@@ -7,17 +7,17 @@ import (
 )
 
 // Buffers with mostly zeros are sent packed: only the elements that have at least one bit set
-// are sent, and their positions. Such an element is called set. A piece of n elements, k of
+// are sent, with their positions. Such elements are called set. A piece of n elements, k of
 // which are set, is written in the form that takes the fewest bytes. If several forms take the
 // fewest bytes, the first of them is used. The reader finds the form from k and n:
 //
 //	places  the positions of the set elements, ascending, in 4 bytes each, then the k elements
-//	mask    a bit for each of n, in words of 4 bytes, then the k elements
+//	mask    a bit for each of the n elements, in words of 4 bytes, then the k set elements
 //	plain   all n elements
 //
-// If k is 0, nothing is written. The positions or the mask are padded to a multiple of 8 bytes,
-// and so are the elements. Only +0 has no bit set. So −0 and every NaN are sent as they are,
-// the receiver restores all bits, and the form does not change the result.
+// If k is 0, nothing is written. Both the positions or mask and the elements are padded to a
+// multiple of 8 bytes. Only +0 has no bit set. So −0 and every NaN are sent as they are, the
+// receiver restores all bits, and the form does not change the result.
 
 // absentPiece is used as the number of set elements of a piece that does not exist.
 const absentPiece = -1
@@ -49,7 +49,7 @@ func setOf[T Number](x []T) int {
 	return countSet(viewAs[uint8](x))
 }
 
-// word is an unsigned integer with the bits of an element.
+// word is an unsigned integer type for the bits of an element.
 type word interface{ uint64 | uint32 | uint8 }
 
 // viewAs views elements as words of their size.
@@ -102,7 +102,7 @@ func packWords[W word](dst []byte, x []W, k, size int) int {
 	}
 	words := min(k, maskWords(len(x)))
 	index := wordsOf[uint32](dst, words)
-	at, values := 0, wordsOf[W](dst[even(4*words):], k+1) // one more, since zeros are written too
+	at, values := 0, wordsOf[W](dst[even(4*words):], k+1) // one more: the last loop also writes zeros
 	if words == k && k < maskWords(len(x)) {
 		for i, v := range x {
 			if v != 0 {
@@ -201,6 +201,7 @@ func (a *AllReducer[T]) packs() bool {
 	return a.req.Sparse && a.n >= a.c.group.packFrom && a.c.Size() > 1
 }
 
-// worthPacking reports whether to pack: only if that saves at least an eighth of the bytes. All
-// ranks call it with the bytes of the parts of all ranks, so all make the same decision.
+// worthPacking reports whether packing saves at least an eighth of the bytes, in which case
+// parts are packed. All ranks call it with the bytes of the parts of all ranks, so all make the
+// same decision.
 func worthPacking(packed, whole int64) bool { return packed <= whole-whole/8 }

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// perform carries out a request of n elements. It uses shared memory if all ranks are in
-// this process and no algorithm is named, else messages.
+// perform carries out a request of n elements. It uses shared memory if all ranks are in this
+// process and no algorithm is named. Otherwise it uses messages.
 func (c *Comm) perform(q *request, n int) error {
 	if err := c.begin(q.ctx); err != nil {
 		return err
@@ -24,7 +24,8 @@ func (c *Comm) perform(q *request, n int) error {
 	}
 	start := c.group.now()
 	err := c.exchange(q)
-	// Every fold gives all NaNs the same bits. A result that was not folded gets them here.
+	// Every fold gives all NaNs the same bits. A result that was not folded gets those bits
+	// here.
 	if unfolded := q.coll == program.Scan || q.coll == program.Exscan || c.Size() == 1; err == nil && q.arith != nil && unfolded {
 		q.arith.oneNaN(q.out)
 	}
@@ -36,13 +37,13 @@ func (c *Comm) perform(q *request, n int) error {
 }
 
 // account adds to the statistics the bytes that a collective moved away from this rank, and the
-// time that the rank waited for others.
+// time that this rank waited for other ranks.
 func (c *Comm) account(bytes int64, waited time.Duration) {
 	c.stats.Bytes += bytes
 	c.stats.Recv += waited
 }
 
-// forget drops the references to the caller's slices.
+// forget drops the references of q to the caller's slices.
 func (c *Comm) forget(q *request) {
 	clear(q.in)
 	q.out, q.counts, q.recv, q.ctx = nil, nil, nil, nil

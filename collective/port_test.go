@@ -25,7 +25,7 @@ func testPorts(t *testing.T, n int) []*peerlink.Port {
 	return ports
 }
 
-// atPorts returns the parts of a group with one rank for each port.
+// atPorts returns the TCPGroups of a group that has one rank at each port.
 func atPorts(t *testing.T, ports []*peerlink.Port, name string, attempt uint32) []*TCPGroup {
 	groups, errs := make([]*TCPGroup, len(ports)), make([]error, len(ports))
 	var all sync.WaitGroup
@@ -53,7 +53,7 @@ func sums(groups []*TCPGroup, times int) error {
 					return
 				}
 				if want := float64(len(groups)*k + len(groups)*(len(groups)-1)/2); x[0] != want {
-					errs[r] = fmt.Errorf("round %d: %v, not %v", k, x[0], want)
+					errs[r] = fmt.Errorf("round %d: the sum is %v, want %v", k, x[0], want)
 					return
 				}
 			}
@@ -79,8 +79,8 @@ func TestGroupsAtOnePort(t *testing.T) {
 }
 
 // TestLaterAttemptAtTheSamePorts requires that after the loss of a process, the other processes
-// can join the next attempt at their old ports, together with a new process, whether they have
-// closed the earlier attempt or not.
+// can join the next attempt at the ports that they already have, together with a new process.
+// This must work whether or not they have closed the group of the earlier attempt.
 func TestLaterAttemptAtTheSamePorts(t *testing.T) {
 	for _, closed := range []bool{true, false} {
 		ports := testPorts(t, 3)
@@ -113,8 +113,8 @@ func TestLaterAttemptAtTheSamePorts(t *testing.T) {
 	}
 }
 
-// TestLaterAttemptEndsTheOneBefore requires that ranks in an operation of the earlier attempt
-// get ErrReplaced when their processes join a later one.
+// TestLaterAttemptEndsTheOneBefore requires that ranks in an operation of an earlier attempt
+// get ErrReplaced when their processes join a later attempt.
 func TestLaterAttemptEndsTheOneBefore(t *testing.T) {
 	ports := testPorts(t, 2)
 	first := atPorts(t, ports, "queue", 1)

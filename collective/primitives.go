@@ -10,17 +10,17 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// The primitives. All ranks of a group call the same primitives in the same order, with the
-// same root, lengths, operator and options. If they do not, all ranks get a MismatchError. A
-// slice may be empty, or nil if the rank does not use it. A primitive returns when this rank's
-// result is complete and its slices belong to the caller again. On error the contents of the
-// output are undefined and the group has ended.
+// This file has the primitives. All ranks of a group call the same primitives in the same
+// order, with the same root, lengths, operator and options. If they do not, all ranks get a
+// MismatchError. A slice may be empty, or nil if the rank does not use it. A primitive returns
+// when this rank's result is complete and its slices belong to the caller again. On error the
+// contents of the output are undefined and the group has ended.
 //
 // "Block r" of n elements among p ranks is sharding.Split(n, p, r): the first n mod p blocks
-// are one longer. An output may be in place: exactly the memory of the input, or of the block
-// of the input, that it corresponds to. Otherwise output and input must not overlap. The left
-// operand of a reduction always comes from the lower rank. Reductions are folded in the
-// canonical tree over ranks, unless an algorithm is named.
+// are longer by one element. An output may be in place: it is then exactly the memory of the
+// corresponding input, or of the corresponding block of the input. Otherwise output and input
+// must not overlap. The left operand of a reduction always comes from the lower rank.
+// Reductions are folded in the canonical tree over ranks, unless an algorithm is named.
 
 // Broadcast copies the root's buf to every other rank's buf.
 func Broadcast[T Number](c *Comm, root int, buf []T, opts ...Option) error {
@@ -198,9 +198,9 @@ func AllToAll[T Number](c *Comm, in, out []T, opts ...Option) error {
 }
 
 // AllToAllV is AllToAll with blocks of any lengths: this rank sends send[r] elements to rank r
-// and gets recv[r] elements from it. The blocks are consecutive in the input (in) and in the
-// output (out). Each rank must send as many elements as the receiver expects. Input and output
-// must not overlap.
+// and receives recv[r] elements from rank r. The blocks are consecutive in the input (in) and
+// in the output (out). The number of elements that a rank sends to another rank must equal the
+// number that the receiver expects. Input and output must not overlap.
 func AllToAllV[T Number](c *Comm, in, out []T, send, recv []int, opts ...Option) error {
 	q := newRequest[T](c, program.AllToAll, opts)
 	if len(send) != c.Size() || len(recv) != c.Size() {
@@ -225,13 +225,13 @@ func AllToAllV[T Number](c *Comm, in, out []T, send, recv []int, opts ...Option)
 	q.counts, q.recv = send, recv
 	q.setIn(bytesOf(in))
 	q.out = bytesOf(out)
-	q.header.counts = 1 // ranks give lengths, but each rank gives its own
+	q.header.counts = 1 // each rank gives its own lengths, so headers hold no hash of them
 	return c.perform(q, 0)
 }
 
 // Scan folds the inputs (in) of ranks 0 to r and writes the result to the output (out) of rank
-// r, which may be the same slice as its input. Reduce in a group of these ranks alone would
-// give the same result.
+// r, which may be the same slice as its input. Rank r gets the same bits as the root of a
+// Reduce in a group of only the ranks 0 to r.
 func Scan[T Number](c *Comm, op Op[T], in, out []T, opts ...Option) error {
 	return scan(c, program.Scan, op, in, out, opts)
 }
@@ -254,7 +254,7 @@ func scan[T Number](c *Comm, coll program.Collective, op Op[T], in, out []T, opt
 }
 
 // Barrier is Comm.Barrier with options: it returns when every rank of the group has called
-// it.
+// Barrier.
 func Barrier(c *Comm, opts ...Option) error {
 	o := merge(opts)
 	if o.algorithm == "" {
@@ -279,7 +279,7 @@ func newRequest[T Number](c *Comm, coll program.Collective, opts []Option) *requ
 	return q
 }
 
-// setIn makes the buffer in the only input of the request.
+// setIn sets the only input of the request to the buffer in.
 func (q *request) setIn(in []byte) {
 	if in == nil {
 		in = noBytes

@@ -20,7 +20,7 @@ type primitiveCase struct {
 	name string
 	op   Op[int64]
 	call func(c *Comm, opts ...Option) error
-	got  func(rank int) []int64 // the output of a rank, nil if it has none
+	got  func(rank int) []int64 // returns the output of a rank, or nil if the rank has no output
 	want func(rank int) []int64
 }
 
@@ -221,8 +221,8 @@ func primitiveCases(p, root, n int, inPlace bool) []primitiveCase {
 	}
 }
 
-// testPrimitive runs case x on a group of p ranks and compares the output of every rank with
-// the expected one.
+// testPrimitive runs case x on a group of p ranks and requires that every rank has the expected
+// output.
 func testPrimitive(t *testing.T, what string, p int, of ends, x *primitiveCase, opts ...Option) {
 	t.Helper()
 	errs := make(chan error, p)
@@ -240,8 +240,8 @@ func testPrimitive(t *testing.T, what string, p int, of ends, x *primitiveCase, 
 	}
 }
 
-// TestPrimitivesInSharedMemory compares the results of every primitive in shared memory with
-// its definition.
+// TestPrimitivesInSharedMemory requires that every primitive in shared memory gives the results
+// that primitiveCases defines.
 func TestPrimitivesInSharedMemory(t *testing.T) {
 	for _, p := range []int{1, 2, 3, 5, 8} {
 		for _, n := range []int{0, 1, p - 1, p, p + 1, 2000} {
@@ -258,8 +258,8 @@ func TestPrimitivesInSharedMemory(t *testing.T) {
 	}
 }
 
-// TestEveryAlgorithmByName compares the results of every primitive, by each of its algorithms
-// and with messages in memory, with its definition.
+// TestEveryAlgorithmByName requires that every primitive gives the results that primitiveCases
+// defines, by each of its algorithms, with messages in memory.
 func TestEveryAlgorithmByName(t *testing.T) {
 	for _, p := range []int{1, 2, 3, 6, 8} {
 		for _, n := range []int{1, p, 1000} {

@@ -17,28 +17,29 @@ import (
 // request is one rank's part in a collective, with elements as bytes.
 type request struct {
 	header *header
-	before uint64 // digest of the collectives of this rank so far
+	before uint64 // digest of the collectives that this rank has begun before
 	ctx    context.Context
 	coll   program.Collective
 	root   int
 	elem   int // bytes of an element
 
-	in  [][]byte // one buffer, or one for each node of a forest; nil is absent
+	in  [][]byte // one buffer, or one for each node of a forest; a nil buffer is absent
 	out []byte
 
-	// n, counts and recv say how the data is cut into blocks: n elements evenly, or one block
-	// of counts[r] elements for each rank r. In an AllToAllV, counts and recv are the numbers
-	// of elements that this rank sends to each rank and gets from each rank.
+	// n, counts and recv say how the data is divided into blocks: n elements evenly, or one
+	// block of counts[r] elements for each rank r. In an AllToAllV, this rank sends counts[r]
+	// elements to rank r and receives recv[r] elements from rank r.
 	n            int
 	counts, recv []int
 
-	arith       arithmetic // nil where nothing is reduced
+	arith       arithmetic // nil if the collective does not reduce
 	commutative bool
 
 	forest *memberForest // nil for whole buffers
 }
 
-// memberForest has the nodes of an aligned tree that each party of a reduction has as input.
+// memberForest has, for each party of a reduction, the nodes of an aligned tree that the party
+// gives as input.
 type memberForest struct {
 	nodes [][]sharding.Node
 	hash  uint64
@@ -56,8 +57,8 @@ type calls struct {
 	pool      *execute.Pool
 	runners   map[runnerKey]*prepared
 	decisions map[decisionKey]*choice
-	trial     *algorithm.Algorithm // if not nil, replaces decisions for its collective during calibration
-	last      *prepared            // of the latest run, for descriptions
+	trial     *algorithm.Algorithm // if not nil, used for its collective in place of the decider's choice, during calibration
+	last      *prepared            // program of the latest run, for descriptions
 }
 
 // runnerKey identifies a program and its options.
@@ -70,7 +71,7 @@ type runnerKey struct {
 	options   execute.Options
 }
 
-// prepared is a program ready to run, with the layouts of its latest runs.
+// prepared is a program with its runner, and with the layouts of its latest runs.
 type prepared struct {
 	prog    *program.Program
 	runner  *execute.Runner
@@ -80,7 +81,7 @@ type prepared struct {
 	cost    program.Cost
 	sent    int64 // elements that this rank sent in the latest run
 	kinds   map[header]*mesh.Operation
-	hasKind *mesh.Operation // kinds[kind], of the latest run
+	hasKind *mesh.Operation // kinds[kind] of the latest run
 	kind    header
 }
 
@@ -91,7 +92,7 @@ type choice struct {
 	options   execute.Options
 }
 
-// decider chooses the algorithm if the caller has named none.
+// decider chooses the algorithm for calls in which the caller names none.
 type decider interface {
 	decide(k *calls, q *request, key decisionKey) (*choice, error)
 
@@ -99,8 +100,8 @@ type decider interface {
 	channels(k *calls, key decisionKey) int
 }
 
-// silentNode is a node that does not announce operations. Comm.enter announces a call, which
-// may run several programs.
+// silentNode is a node that does not announce operations: a call may run several programs, and
+// Comm.enter already announces the call.
 type silentNode struct{ mesh.Node }
 
 func (silentNode) Begin(uint64, *mesh.Operation) {}
@@ -126,8 +127,8 @@ func (k *calls) close() {
 	}
 }
 
-// run carries out q. present is false if the result does not exist, as in a reduction
-// without contributions.
+// run carries out q. present is false if the result is absent, as in a reduction without
+// contributions.
 func (k *calls) run(q *request) (present bool, err error) {
 	c, err := k.choose(q)
 	if err != nil {
@@ -166,15 +167,15 @@ func (p *prepared) kindOf(h *header) *mesh.Operation {
 	return op
 }
 
-// maxKinds bounds the number of remembered operations of a program.
+// maxKinds bounds the number of operations that are kept for one program.
 const maxKinds = 256
 
 func operationHash(kin *header, prog *program.Program) uint64 {
 	return xxh3.HashString(fmt.Sprintf("%s %x %d %x", kin.describe(), prog.GroupHash(), kin.opk, kin.counts))
 }
 
-// prepare returns the program of choice c for q with its runner. It makes them at the first
-// call.
+// prepare returns the program of choice c for q, with its runner. The first call for a program
+// makes both.
 func (k *calls) prepare(q *request, c *choice) (*prepared, error) {
 	key := runnerKey{coll: q.coll, algorithm: c.algorithm.Name, root: q.root, options: c.options}
 	if c.dims != nil {
@@ -255,8 +256,8 @@ func (p *prepared) lengthsOf(q *request) cachedLayout {
 	return l
 }
 
-// choose returns how to carry out q: by the named algorithm, or else as the decider has decided
-// for requests with the same key.
+// choose returns how to carry out q: by the named algorithm if there is one, else by the
+// decider's choice for all requests with the same key.
 func (k *calls) choose(q *request) (*choice, error) {
 	key := decisionKeyOf(q)
 	if a := k.trial; a != nil && a.Collective == q.coll {

@@ -19,7 +19,8 @@ func (c *Comm) runRemotely(q *request) (present bool, err error) {
 	return net.calls.run(q)
 }
 
-// meetRemotely returns when all processes have called it.
+// meetRemotely runs a barrier among the processes: it returns when all processes have called
+// it.
 func (c *Comm) meetRemotely(ctx context.Context) error {
 	n := c.group.net
 	if n == nil {
@@ -57,9 +58,9 @@ func (n *network) hostOf(rank int) int {
 	return slices.IndexFunc(n.hosts, func(ranks []int) bool { return slices.Contains(ranks, rank) })
 }
 
-// leadRemote carries out the reduction in a group of several processes. The last rank to
-// arrive calls it. It folds the input of the ranks of this process into the nodes that cover
-// it, runs one program among the processes, and copies the result to every rank.
+// leadRemote carries out the reduction in a group of several processes. The last rank to arrive
+// calls it. It folds the input of the ranks of this process into the nodes that the process
+// gives as input, runs one program among the processes, and copies the result to every rank.
 func (a *AllReducer[T]) leadRemote(c *Comm) error {
 	g := c.group
 	h := &g.slots[c.index].header
@@ -101,7 +102,7 @@ func (c *Comm) runAmongProcesses(ctx context.Context, r request, in []byte) erro
 	g, n := c.group, c.group.net
 	n.header = g.slots[c.index].header
 	if r.counts != nil {
-		n.header.counts = 1 // all processes have the same lengths from the exchange before
+		n.header.counts = 1 // all processes already have the same lengths, from the previous exchange
 	}
 	if in == nil {
 		in = noBytes

@@ -11,13 +11,13 @@ import (
 // packing has the buffers of a reduction by packed messages among processes. A process has one
 // packing for each element type. The rank that leads a meeting uses it.
 type packing[T Number] struct {
-	cuts         []cut   // of the elements
-	heads        []int64 // numbers of set elements of all parts: by process, entry, cut
+	cuts         []cut   // ranges of the elements that the processes fold
+	heads        []int64 // numbers of set elements of all parts, ordered by process, entry and cut
 	counts       []int
-	from         []int // byte of recv where the next part of each process begins
-	sizes, comes []int // words sent to each process, and received from it
+	from         []int // from[p]: byte of recv at which the next part from process p begins
+	sizes, comes []int // number of words sent to each process, and number of words received from each process
 	send, recv   []uint64
-	parts        []T // unpacked
+	parts        []T // unpacked parts
 	root         [1]sharding.Node
 	entries      []sharding.Node
 	values       [][]byte
@@ -26,7 +26,7 @@ type packing[T Number] struct {
 	arrived      []uint64
 }
 
-// packingOf returns the buffers for elements of a type.
+// packingOf returns the packing of n for elements of type T.
 func packingOf[T Number](n *network) *packing[T] {
 	dtype, _ := typeOf[T]()
 	p, ok := n.packings[dtype].(*packing[T])
@@ -37,13 +37,13 @@ func packingOf[T Number](n *network) *packing[T] {
 	return p
 }
 
-// cut is a range of the elements that one process folds.
+// cut is a range of elements, and the process that folds them.
 type cut struct {
 	sharding.Range
 	owner int
 }
 
-// cutEvenly gives each process a share of n elements.
+// cutEvenly sets p.cuts so that n elements are divided evenly among the processes.
 func (p *packing[T]) cutEvenly(n, hosts int) {
 	p.cuts = p.cuts[:0]
 	for h := range hosts {
@@ -51,7 +51,7 @@ func (p *packing[T]) cutEvenly(n, hosts int) {
 	}
 }
 
-// cutBlocks gives the block of each rank to the process of that rank.
+// cutBlocks sets p.cuts so that each process folds the blocks of its ranks.
 func (p *packing[T]) cutBlocks(n *network, blocks []int) {
 	p.cuts = p.cuts[:0]
 	lo := 0
@@ -77,8 +77,8 @@ func (p *packing[T]) fillHeads(pt *processNodes) {
 	}
 }
 
-// reducePacked carries out a reduction among processes by messages without zeros. Each
-// process folds a part of the elements:
+// reducePacked carries out a reduction among processes by packed messages, which omit zeros.
+// Each process folds a part of the elements. The steps are:
 //
 //	AllGather   the number of set elements of each entry and part: from these, every process
 //	            knows the bytes of packed and whole parts, and all make the same decision
@@ -87,8 +87,8 @@ func (p *packing[T]) fillHeads(pt *processNodes) {
 //	AllGather   the number of set elements of each result, then the results
 //
 // q has the entries of this process, folded into the nodes of its ranks in the tree. done is
-// false if nothing was reduced, because the parts should be sent whole. present is as in
-// calls.run.
+// false if nothing was reduced because sending whole parts is better. present has the same
+// meaning as in calls.run.
 func (a *AllReducer[T]) reducePacked(q *request, pt *processNodes) (done, present bool, err error) {
 	c, n := a.c, a.c.group.net
 	p := packingOf[T](n)
@@ -107,15 +107,15 @@ func (a *AllReducer[T]) reducePacked(q *request, pt *processNodes) (done, presen
 		return false, false, err
 	}
 	folded, err := a.foldParts(c, q, pt, n.me)
-	if err != nil || folded == nil { // without any entry the result is absent on all processes
+	if err != nil || folded == nil { // if no process has an entry, the result is absent on all processes
 		return true, false, err
 	}
 	return true, true, a.shareResults(q, folded)
 }
 
 // volumes returns the bytes of all parts that are sent to other processes, packed and whole.
-// heads has the number of set elements of each part, by process, entry and cut; an element has
-// size bytes.
+// heads has the numbers of set elements of all parts, ordered by process, entry and cut. size
+// is the number of bytes of an element.
 func volumes(heads []int64, nodes [][]sharding.Node, cuts []cut, size int) (packed, whole int64, err error) {
 	at := 0
 	for h := range nodes {
@@ -136,7 +136,8 @@ func volumes(heads []int64, nodes [][]sharding.Node, cuts []cut, size int) (pack
 	return packed, whole, nil
 }
 
-// head returns the number of set elements of a part, given its process, entry and cut.
+// head returns the number of set elements of the part of process from, given the entry and the
+// cut.
 func (p *packing[T]) head(pt *processNodes, from, entry, cut int) int {
 	at := 0
 	for _, nodes := range pt.nodes[:from] {
@@ -145,8 +146,8 @@ func (p *packing[T]) head(pt *processNodes, from, entry, cut int) int {
 	return int(p.heads[(at+entry)*len(p.cuts)+cut])
 }
 
-// exchangeHeads counts the set elements of each part of this process and sends the numbers to
-// all processes. If look is false, every element counts as set.
+// exchangeHeads counts the set elements of each part of this process and sends the counts to
+// all processes. If look is false, it does not look for zeros and counts every element as set.
 func (a *AllReducer[T]) exchangeHeads(q *request, pt *processNodes, look bool) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
@@ -181,8 +182,8 @@ func (a *AllReducer[T]) exchangeHeads(q *request, pt *processNodes, look bool) e
 	}, bytesOf(mine))
 }
 
-// exchangeParts sends to each other process the packed parts that it folds, and receives the
-// parts that this process folds.
+// exchangeParts sends to each other process the packed parts which that process folds, and
+// receives the parts which this process folds.
 func (a *AllReducer[T]) exchangeParts(q *request, pt *processNodes) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
@@ -212,7 +213,7 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *processNodes) error {
 		p.from[h] = 8 * at
 		at += words
 	}
-	p.send, p.recv = sizedUp(p.send, out+1), sizedUp(p.recv, in) // one word more, see packPiece
+	p.send, p.recv = sizedUp(p.send, out+1), sizedUp(p.recv, in) // one more word, which packPiece needs
 	bytes := wordBytes(p.send)
 	at = 0
 	for h := range hosts {
@@ -291,8 +292,8 @@ func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *processNodes, cut int
 	return p.combiner.combine(p.values, out, own.Len()*q.elem, q.elem, q.arith)[0], nil
 }
 
-// shareResults sends the part that this process has folded to all others, and writes the
-// parts of all processes to q.out.
+// shareResults sends the part that this process has folded to all other processes, and writes
+// the folded parts of all processes to q.out.
 func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
@@ -351,7 +352,8 @@ func (pt *processNodes) rootOf(dst []sharding.Node) []sharding.Node {
 	return append(dst, root)
 }
 
-// sizedUp is kernel.Sized for buffers that grow with the data: it allocates a sixteenth more.
+// sizedUp is kernel.Sized for buffers that grow with the data: it allocates a sixteenth more
+// than n, so that it allocates less often.
 func sizedUp[T Number | uint64](x []T, n int) []T {
 	if cap(x) < n {
 		return make([]T, n, n+n/16)

@@ -10,10 +10,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// rare returns n elements. An element is not +0 with probability 1/one. Some of these elements
-// are −0, NaN, infinity or the smallest number, the others are hostile data. All NaNs have the
-// same payload, since it depends on the compiler which of two NaNs determines the payload of
-// their sum.
+// rare returns n elements. An element is set (not +0) with probability 1/one. Some of the set
+// elements are −0, NaN, infinity or the smallest number, and the other set elements are hostile
+// data. All NaNs have the same payload, since which of two NaNs determines the payload of their
+// sum depends on the compiler.
 func rare(seed uint64, n, one int) []float64 {
 	r := rand.New(rand.NewPCG(seed, 7))
 	x := hostile(seed, n)
@@ -35,7 +35,7 @@ func packed[T Number](x []T) (bytes []byte, k int) {
 	k = setOf(x)
 	room := make([]uint64, packedBytes(k, len(x), size)/8+1)
 	for i := range room {
-		room[i] = 0xdeadbeefdeadbeef // so that bytes that packPiece does not write are found
+		room[i] = 0xdeadbeefdeadbeef // so that the test detects bytes that packPiece does not write
 	}
 	n := packPiece(wordBytes(room), x, k)
 	return wordBytes(room)[:n], k
@@ -58,7 +58,7 @@ func testPacking[T Number](t *testing.T) {
 				}
 			}
 			require.Equal(t, set, k)
-			want := 0 // the smallest of the forms
+			want := 0 // the size of the smallest form
 			if k > 0 {
 				values := (k*size + 7) / 8 * 8
 				want = min((n*size+7)/8*8, (4*k+7)/8*8+values, ((n+31)/32*4+7)/8*8+values)
@@ -123,8 +123,9 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// TestUnpackRefuses requires that unpackPiece refuses a mask with another number of bits than
-// expected, a mask with bits beyond the end of the piece, and a position beyond the end.
+// TestUnpackRefuses requires that unpackPiece returns an error for a mask with a wrong number
+// of set bits, for a mask with bits beyond the end of the piece, and for a position beyond the
+// end of the piece.
 func TestUnpackRefuses(t *testing.T) {
 	x := make([]float64, 70)
 	for i := range 40 {
@@ -143,8 +144,8 @@ func TestUnpackRefuses(t *testing.T) {
 	require.ErrorContains(t, unpackPiece(make([]float64, 70), wordBytes(bad[:len(place)/8]), k), "element 70 of 70")
 }
 
-// sparseForest returns the entries of rank r of p in a tree over the given number of shards of
-// data from rare. Some shards are empty.
+// sparseForest returns the forest of rank r of p ranks over the given number of shards. The
+// data is from rare. Some shards are empty.
 func sparseForest(p, r, shards, n, one int) []sharding.Entry[[]float64] {
 	forest := []sharding.Entry[[]float64]{}
 	own := sharding.Split(shards, p, r)
@@ -156,9 +157,9 @@ func sparseForest(p, r, shards, n, one int) []sharding.Entry[[]float64] {
 	return forest
 }
 
-// TestSparseReductionsGiveTheBitsOfWholeOnes compares reductions that may omit zeros with the
-// reference trees: in memory and among processes, for data of several densities, and also with
-// an operator that does not commute.
+// TestSparseReductionsGiveTheBitsOfWholeOnes requires that reductions that may omit zeros give
+// the results of the reference trees. The reductions run in memory and among processes, on data
+// of several densities, and also with an operator that does not commute.
 func TestSparseReductionsGiveTheBitsOfWholeOnes(t *testing.T) {
 	const n, shards = 1500, 16
 	for name, hosts := range placements {
@@ -205,8 +206,8 @@ func TestSparseReductionsGiveTheBitsOfWholeOnes(t *testing.T) {
 	}
 }
 
-// reduceOn runs a reduction on all ranks, checks that they get the same result, and returns
-// that result.
+// reduceOn runs a reduction on all ranks, requires that all ranks get the same result, and
+// returns that result.
 func reduceOn(t *testing.T, p int, of ends, request func(r int) *Reduction[float64], n int) []float64 {
 	t.Helper()
 	outs, errs := make([][]float64, p), make(chan error, p)
@@ -229,20 +230,20 @@ func reduceOn(t *testing.T, p int, of ends, request func(r int) *Reduction[float
 	return outs[0]
 }
 
-// TestBytesOfSparseReductions requires that ranks whose input has few set elements send only
-// those, and that ranks whose input has many send all elements. Processes also send the numbers
-// of set elements.
+// TestBytesOfSparseReductions requires that ranks send only the set elements if the inputs have
+// few set elements, and that they send all elements if the inputs have many set elements.
+// Processes also send the numbers of set elements.
 func TestBytesOfSparseReductions(t *testing.T) {
 	const p, n = 4, packFrom
-	few := func(r int) []float64 { // 3 elements of each part of n/p, the same for all ranks
+	few := func(r int) []float64 { // in each part of n/p elements, 3 elements are set, the same on all ranks
 		x := make([]float64, n)
 		for i := range 3 * p {
 			x[i*n/(3*p)+1] = float64(r + 1)
 		}
 		return x
 	}
-	// Each rank sends 3 parts, each of 3 elements and their positions. It then sends its
-	// result, of 3 elements, to the 3 other ranks.
+	// Each rank sends 3 parts. Each part has 3 elements and their positions. Then each rank
+	// sends its result, which has 3 elements, to the 3 other ranks.
 	part := int64(3*8 + 16)
 	sent := func(of ends, in func(r int) []float64) (sum, sparse int64) {
 		before := make([]Stats, p)
@@ -259,7 +260,7 @@ func TestBytesOfSparseReductions(t *testing.T) {
 		return sum, sparse
 	}
 	groups := tcpGroups(t, p, nil)
-	counts := int64(p * (p - 1) * 8 * (p + 1)) // bytes of the numbers of set elements, of the parts and of the results
+	counts := int64(p * (p - 1) * 8 * (p + 1)) // bytes for the numbers of set elements of the parts and of the results
 	for where, of := range map[string]ends{"memory": NewLocalGroup(p).Rank, "TCP": endsOf(groups)} {
 		want := 2 * p * (p - 1) * part
 		if where == "TCP" {
@@ -298,13 +299,13 @@ func TestSparseIsAgreedOn(t *testing.T) {
 }
 
 // TestHostileCountsAreRefused requires an error that names the process if a process announces a
-// negative number of set elements, or more than the part has.
+// negative number of set elements, or more set elements than the part has elements.
 func TestHostileCountsAreRefused(t *testing.T) {
 	nodes := [][]sharding.Node{{sharding.Leaf(0)}, {sharding.Leaf(1)}}
 	halves := []cut{{sharding.Range{Lo: 0, Hi: 50}, 0}, {sharding.Range{Lo: 50, Hi: 100}, 1}}
 	packed, whole, err := volumes([]int64{9, 0, 3, absentPiece}, nodes, halves, 8)
 	require.NoError(t, err)
-	require.Equal(t, int64(0+8+3*8), packed, "parts that their own process folds and absent parts must not count")
+	require.Equal(t, int64(0+8+3*8), packed, "absent parts, and parts that are folded by the process that has them, must not count")
 	require.Equal(t, int64(2*50*8), whole)
 	for _, bad := range []int64{51, -2, math.MaxInt64, math.MinInt64} {
 		_, _, err := volumes([]int64{9, 0, bad, 1}, nodes, halves, 8)

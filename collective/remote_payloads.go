@@ -11,10 +11,11 @@ import (
 )
 
 // gatherRemotely is gatherBytes in a group of several processes. The ranks of a process meet,
-// and the last to arrive puts their payloads into one packet. Two AllGathers among the
-// processes exchange the packets, whatever the number of ranks. The first sends the heads of
-// packets, which hold small packets completely. The second sends the rest of larger packets. If
-// ranks exchanged payloads, each rank would send a message to every other.
+// and the last rank to arrive puts their payloads into one packet. Two AllGathers among the
+// processes exchange the packets, for any number of ranks. The first sends the heads of
+// packets; the head of a small packet holds the whole packet. The second sends the rest of
+// larger packets. Fewer messages are sent than if every rank sent its payload to every other
+// rank.
 //
 // All ranks of a process share the returned parts and only read them.
 func gatherRemotely(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
@@ -42,7 +43,7 @@ func gatherRemotely(c *Comm, mine []byte, shards int, o Option) ([][]byte, error
 }
 
 // headBytes is the size of the head of a packet. The head has the length of the packet in 8
-// bytes, and then as many bytes of the packet as fit.
+// bytes, and then the bytes of the packet, up to the size of the head.
 const headBytes = 512
 
 // exchangePayloads exchanges the payloads of all ranks between the processes. The caller leads
@@ -110,14 +111,15 @@ func (c *Comm) exchangePackets(ctx context.Context, packet []byte) ([][]byte, er
 	return packets, nil
 }
 
-// gatherAmongProcesses is an AllGather of bytes with processes in place of ranks. Without
-// counts, each process brings the same number of bytes.
+// gatherAmongProcesses is an AllGather of bytes with processes in place of ranks. counts[p] is
+// the number of bytes of process p. If counts is nil, all processes have the same number of
+// bytes.
 func (c *Comm) gatherAmongProcesses(ctx context.Context, all, mine []byte, counts []int) error {
 	return c.runAmongProcesses(ctx, request{coll: program.AllGather, elem: 1, n: len(all), counts: counts, out: all}, mine)
 }
 
-// openPacket stores the payloads of the given ranks, which follow each other in packet, in
-// payloads.
+// openPacket reads the payloads of the given ranks, which are consecutive in packet, and stores
+// them in payloads by rank.
 func openPacket(packet []byte, ranks []int, payloads [][]byte) error {
 	for _, r := range ranks {
 		length, k := binary.Uvarint(packet)

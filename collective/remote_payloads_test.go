@@ -36,7 +36,7 @@ func TestPayloadsOfAnyLength(t *testing.T) {
 				}
 				got, any, err := AllReduceObject(c, r)
 				if err == nil && (!any || got != want) {
-					err = fmt.Errorf("%t, %d bytes instead of %d", any, len(got), len(want))
+					err = fmt.Errorf("any is %t, and the result has %d bytes, want %d", any, len(got), len(want))
 				}
 				return err
 			}) {
@@ -46,8 +46,8 @@ func TestPayloadsOfAnyLength(t *testing.T) {
 	})
 }
 
-// FuzzOpenPacket calls openPacket with arbitrary packets. It requires that a packet made of
-// payloads gives these payloads.
+// FuzzOpenPacket calls openPacket with arbitrary packets. It also requires that openPacket
+// returns the payloads from which a valid packet was made.
 func FuzzOpenPacket(f *testing.F) {
 	f.Add([]byte{0, 0, 0}, 3)
 	f.Add([]byte{1, 'a', 2, 'b', 'c'}, 2)
@@ -61,19 +61,19 @@ func FuzzOpenPacket(f *testing.F) {
 		}
 		payloads := make([][]byte, n)
 		if openPacket(packet, ranks, payloads) == nil && len(slices.Concat(payloads...)) > len(packet) {
-			t.Fatal("the payloads have more bytes than the packet")
+			t.Fatal("the payloads must not have more bytes than the packet")
 		}
 		payload := packet[:min(len(packet), 100)]
 		two := make([][]byte, 2)
 		err := openPacket(slices.Concat([]byte{byte(len(payload))}, payload, []byte{0}), []int{1, 0}, two)
 		if err != nil || len(two[0]) != 0 || !bytes.Equal(two[1], payload) {
-			t.Fatalf("%v %v", two, err)
+			t.Fatalf("the payloads must be those of the packet: %v, error %v", two, err)
 		}
 	})
 }
 
-// TestPayloadsWithinOneProcess reduces objects in a TCP group that has all its ranks in one
-// process.
+// TestPayloadsWithinOneProcess requires that objects can be reduced in a TCP group with all its
+// ranks in one process.
 func TestPayloadsWithinOneProcess(t *testing.T) {
 	groups := tcpGroups(t, 3, [][]int{{0, 1, 2}})
 	for _, err := range outcomesOf(groups, 3, func(c *Comm) error {

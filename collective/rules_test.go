@@ -29,8 +29,8 @@ func TestRulesAreFollowed(t *testing.T) {
 	}
 }
 
-// TestRulesThatCannotBeFollowedEndTheGroup requires that all ranks get the error if a rule
-// cannot be followed, although only the rules of rank 0 are used.
+// TestRulesThatCannotBeFollowedEndTheGroup requires that all ranks get the error if a rule of
+// rank 0 cannot be followed. Only the rules of rank 0 are used.
 func TestRulesThatCannotBeFollowedEndTheGroup(t *testing.T) {
 	for want, choice := range map[string]tune.Choice{
 		"torus:4x8":                {Algorithm: "torus", Dims: []int{4, 8}},

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// schedule says how the contributions of all ranks are folded. It has the leaves in the
-// order of the tree, and the plan over them.
+// schedule describes how the contributions of all ranks are folded. It has the leaves in the
+// order of the tree, and the fold plan over these leaves.
 type schedule struct {
 	plan   *program.FoldPlan
 	leaves []leafRef
@@ -25,7 +25,7 @@ type schedule struct {
 // rank.
 type leafRef struct{ rank, entry int }
 
-// agreement has what the last rank to arrive has decided or done for all ranks.
+// agreement records what the last rank to arrive has decided or done for all ranks.
 type agreement struct {
 	schedule *schedule
 	complete bool // the result is already in every Out
@@ -38,11 +38,11 @@ type agreement struct {
 }
 
 // planCache keeps the schedules of a group, since a loop has the same structure of nodes in
-// every superstep. The rank that leads a meeting uses it.
+// every superstep. Only the rank that leads a meeting uses it.
 type planCache struct {
 	whole   *schedule
 	forests []*schedule
-	last    int // index of the latest hit, the likeliest next
+	last    int // index of the latest hit, which is looked up first
 	evict   int
 }
 

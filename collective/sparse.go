@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// SparseVector is a vector of Length elements, most of them zero. Value[i] is the element at
-// Index[i], and all other elements are zero. Index is ascending. With a nil Index the vector
+// SparseVector is a vector of Length elements, most of which are zero. Value[i] is the element
+// at Index[i], and all other elements are zero. Index is ascending. If Index is nil, the vector
 // is dense, and Value has all elements.
 type SparseVector[T float64 | float32] struct {
 	Length int
@@ -23,11 +23,11 @@ type SparseVector[T float64 | float32] struct {
 // vector or a forest of the tree over Shards shards, as in a Reduction.
 type SparseReduction[T float64 | float32] struct {
 	Name   string // for errors
-	Length int    // of every vector, the same on all ranks
+	Length int    // length of every vector; the same on all ranks
 
-	Value  *SparseVector[T] // of a rank without a forest; nil if it has no vector
+	Value  *SparseVector[T] // input of a rank without a forest; nil if the rank has no vector
 	Forest []sharding.Entry[SparseVector[T]]
-	Shards int // 0 if the input of ranks is single vectors
+	Shards int // 0 if each rank has a single vector as input
 
 	Context context.Context
 }
@@ -37,8 +37,8 @@ type SparseReduction[T float64 | float32] struct {
 // the same bits: an absent element and −0 count as +0, and every NaN has the same bits.
 //
 // Each rank gets its own copy of the result. It is dense if the dense form takes less memory
-// than the sparse form, and nil if the sum is zero. So the form depends only on the sum. The
-// given vectors are only read.
+// than the sparse form, and nil if the sum is zero. So whether the result is dense depends only
+// on the sum. The given vectors are only read.
 func AllReduceSparse[T float64 | float32](c *Comm, r *SparseReduction[T]) (*SparseVector[T], error) {
 	entries, err := r.normalised(c.Rank())
 	if err != nil {
@@ -57,8 +57,8 @@ func AllReduceSparse[T float64 | float32](c *Comm, r *SparseReduction[T]) (*Spar
 	return r.reduceDense(c, entries)
 }
 
-// agree returns the number of stored elements of all ranks together. It is an error if ranks
-// give different lengths or numbers of shards.
+// agree returns the number of stored elements of all ranks together. It returns an error if
+// ranks give different lengths or numbers of shards.
 func (r *SparseReduction[T]) agree(c *Comm, entries []sharding.Entry[SparseVector[T]], o Option) (int64, error) {
 	stored := int64(0)
 	for i := range entries {
@@ -83,7 +83,8 @@ func (r *SparseReduction[T]) agree(c *Comm, entries []sharding.Entry[SparseVecto
 	return total, nil
 }
 
-// normalised checks the input of this rank and returns it as entries in normal form.
+// normalised checks the input of this rank and returns the input as entries whose vectors are
+// in normal form.
 func (r *SparseReduction[T]) normalised(rank int) ([]sharding.Entry[SparseVector[T]], error) {
 	entries := r.Forest
 	switch {
@@ -129,7 +130,7 @@ func (v *SparseVector[T]) normalise(length int) (SparseVector[T], error) {
 				return n, fmt.Errorf("index %d at place %d of a vector of %d elements: indices ascend from 0", at, i, length)
 			}
 		}
-		if x != 0 { // also a NaN
+		if x != 0 { // true for a NaN
 			n.Index = append(n.Index, at)
 			n.Value = append(n.Value, kernel.OneNaNOf(x))
 		}
@@ -186,8 +187,8 @@ func (r *SparseReduction[T]) reduceDense(c *Comm, entries []sharding.Entry[Spars
 	return n.compact(), nil
 }
 
-// compact returns a normalised vector in the form, sparse or dense, that takes less memory, or
-// nil if it is zero.
+// compact returns the normalised vector v in the sparse or the dense form, whichever takes less
+// memory. It returns nil if v is zero.
 func (v *SparseVector[T]) compact() *SparseVector[T] {
 	_, size := typeOf[T]()
 	if len(v.Value) == 0 {
@@ -203,9 +204,9 @@ func (v *SparseVector[T]) compact() *SparseVector[T] {
 	return dense
 }
 
-// addSparse returns the sum of two normalised vectors. An element that both have becomes the
-// sum of the two, which is never −0. An element that only one has is copied, since adding +0
-// does not change it.
+// addSparse returns the sum of two normalised vectors. Where both vectors have an element, the
+// result has the sum of the two, which is never −0. Where only one vector has an element, it is
+// copied, since adding +0 does not change it.
 func addSparse[T float64 | float32](a, b SparseVector[T]) SparseVector[T] {
 	n := len(a.Index) + len(b.Index)
 	s := SparseVector[T]{Length: a.Length, Index: make([]int32, 0, n), Value: make([]T, 0, n)}

@@ -1,7 +1,7 @@
 package collective
 
 // Normal returns a copy of v in normal form: sparse, without zeros, and with the same bits for
-// every NaN. The error says what is wrong with its indices and lengths.
+// every NaN. It returns an error if the indices or lengths of v are invalid.
 func (v SparseVector[T]) Normal() (SparseVector[T], error) { return v.normalise(v.Length) }
 
 // Plus returns the sum of two vectors of the same length, both in normal form, as

@@ -10,17 +10,17 @@ import (
 type Stats struct {
 	Calls int64 // AllReduce operations whose result was received
 
-	// Bytes counts the bytes that collectives move away from this rank, except those of
-	// barriers and of broadcasts of single values. For an AllReduce these are the rank's input
-	// to the parts that other ranks fold (once for each node of a forest) and the results that
-	// it gives to other ranks. In a Sparse AllReduce that omits zeros, the bytes of the packed
-	// form count. Where ranks share memory, the bytes that they read from and write to each
+	// Bytes counts the bytes that collectives move away from this rank. Barriers and broadcasts
+	// of single values are not counted. For an AllReduce, Bytes counts the rank's input to the
+	// parts that other ranks fold (once for each node of a forest) and the results that the
+	// rank passes to other ranks. In a Sparse AllReduce that omits zeros, the bytes of the
+	// packed form count. If ranks share memory, the bytes that they read from and write to each
 	// other's buffers count. In a group of several processes, the lowest rank of a process
 	// counts the bytes that the process sends for all its ranks.
 	Bytes int64
-	// Results is the part of Bytes for results given to others.
+	// Results is the part of Bytes for results passed to other ranks.
 	Results int64
-	// Whole counts the small operations that one rank folded for all.
+	// Whole counts the small AllReduce operations that one rank folded for all ranks.
 	Whole int64
 	// Sparse counts the AllReduce operations that omitted zeros.
 	Sparse int64
@@ -33,7 +33,7 @@ type Stats struct {
 	Broadcasts int64 // BroadcastBool and BroadcastInt64 operations begun
 }
 
-// Add adds the counts of o.
+// Add adds the counts and times of o to s.
 func (s *Stats) Add(o Stats) {
 	s.Calls += o.Calls
 	s.Bytes += o.Bytes
@@ -66,8 +66,8 @@ func (d Description) String() string {
 	return d.Algorithm + " over " + d.Executor + ", " + strconv.Itoa(d.Ranks) + ranks
 }
 
-// Describe returns how this group carries out its collectives. If there are several algorithms,
-// it names the algorithm of the latest collective.
+// Describe returns how this group carries out its collectives. If the group uses several
+// algorithms, the result names the algorithm of the latest collective.
 func (c *Comm) Describe() Description {
 	d := Description{Algorithm: "direct", Executor: "shared memory", Ranks: c.Size()}
 	if c.by != "" {

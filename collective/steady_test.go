@@ -30,7 +30,7 @@ func shapesTurn(t *testing.T, c *Comm, in, out []float64) error {
 	return nil
 }
 
-// These are the counts that shapesTurn passes.
+// These are the counts that shapesTurn passes to collectives.
 var shapeCounts, shapeEven, shapeOther = []int{40, 24}, []int{32, 32}, []int{16, 16}
 
 // TestALoopOverSeveralShapesAllocatesNothing requires that a loop of shapesTurn allocates

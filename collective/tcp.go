@@ -18,17 +18,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// TCPConfig configures a group of ranks in several processes. One of these must be given:
-// Addresses; Store and Size; or Port, Leader and Size.
+// TCPConfig configures a group of ranks in several processes. The caller must set one of these
+// sets of fields: Addresses; Store and Size; or Port, Leader and Size.
 type TCPConfig struct {
 	// Addresses has the host:port of each rank's process. Ranks of one process have the same
-	// address. Only the address of rank 0 must be exact. Any other address says where the
-	// process of its rank listens: the host may be empty, and the port may be 0. Each rank with
-	// port 0 has its own process.
+	// address. Only the address of rank 0 must be exact. Each other address only says where the
+	// process of that rank listens: the host may be empty, and the port may be 0. Each rank
+	// with port 0 has its own process.
 	Addresses []string
 
 	// Store lets the processes find each other if addresses are not known in advance: the
-	// process of rank 0 writes its address, and the others read it. See FileStore.
+	// process of rank 0 writes its address to the Store, and the other processes read it. See
+	// FileStore.
 	Store Store
 	Size  int // number of ranks; may be 0 with Addresses
 
@@ -42,21 +43,23 @@ type TCPConfig struct {
 	// interface. A process listens at one port, for data and control.
 	Listen string
 
-	// Port is an open port of this process; the workers of the engine have one. The group then
-	// opens no port, and the port's settings replace Listen, TLS, Secret and SocketBuffer.
-	// Leader is the address of the port of rank 0's process, in place of Addresses and Store.
+	// Port, if given, is an open port of this process, such as the port of an engine's worker.
+	// The group then opens no port of its own, and the settings of Port replace Listen, TLS,
+	// Secret and SocketBuffer. Leader is the address of the port of rank 0's process, in place
+	// of Addresses and Store.
 	Port   *peerlink.Port
 	Leader string
 
-	// Group and Attempt distinguish groups. Connections of an earlier attempt of the same
-	// group are refused, so that its remaining processes cannot disturb this one. If a process
-	// joins a later attempt at the same Port, the earlier attempt ends with an ErrReplaced.
+	// Group and Attempt distinguish groups. Connections from processes of an earlier attempt of
+	// the same group are refused, so that remaining processes of the earlier attempt cannot
+	// disturb this one. If a process joins a later attempt at the same Port, the earlier
+	// attempt ends with an ErrReplaced.
 	Group   string
 	Attempt uint32
 
 	// TLS, if given, encrypts and authenticates all connections. Certificates, RootCAs and
-	// ClientCAs are used on both sides. A connecting process must show a certificate, whatever
-	// ClientAuth says. Without ClientCAs, the RootCAs are used for both roles.
+	// ClientCAs are used on both sides. A connecting process must present a certificate,
+	// regardless of ClientAuth. If ClientCAs is nil, RootCAs is used to verify both sides.
 	TLS *tls.Config
 
 	// Secret, if given, is known only to the processes of the group. When a connection is made,
@@ -69,14 +72,15 @@ type TCPConfig struct {
 	// Under TLS there is no checksum in any case, since TLS authenticates the data.
 	NoChecksum bool
 
-	// Detection is how long a process may be silent before it counts as dead; 0 means 4 s.
-	// The end of a process or a broken connection is noticed at once.
+	// Detection is how long a process may be silent before it counts as dead; 0 means 4 s. If a
+	// process ends or a connection breaks, the group notices this immediately.
 	Detection time.Duration
 
-	// Stall bounds the time in which all ranks are in operations and no rank moves a byte,
-	// because a message was lost or ranks wait for each other. The group then ends with an
-	// error that names the operation of each rank. 0 means 4 s. A negative Stall means no
-	// bound; slow operators of the user need it.
+	// Stall bounds the time during which all ranks are in operations and no rank sends or
+	// receives a byte, because a message was lost or ranks wait for each other. After that time
+	// the group ends with an error that names the operation of each rank. 0 means 4 s. A
+	// negative Stall means no bound. If an operator of the user can take longer than 4 s, Stall
+	// must be longer or negative.
 	Stall time.Duration
 
 	// JoinTimeout bounds the wait for all processes to join; 0 means 30 s.
@@ -86,8 +90,8 @@ type TCPConfig struct {
 	// system, which is usually faster.
 	SocketBuffer int
 
-	// Tuning chooses the algorithm of calls that name none. Only the Tuner of rank 0 is used.
-	// Nil means tune.Default.
+	// Tuning chooses the algorithm for calls in which the caller names none. Only the Tuner of
+	// rank 0 is used. Nil means tune.Default.
 	Tuning *tune.Tuner
 
 	Logger hclog.Logger // nil logs nothing
@@ -96,11 +100,12 @@ type TCPConfig struct {
 // Store lets the processes of a group find each other.
 type Store = membership.Store
 
-// FileStore is a Store in a directory that all processes see.
+// FileStore returns a Store that keeps its data in the directory dir, which all processes must
+// share.
 func FileStore(dir string) Store { return membership.FileStore(dir) }
 
 // TCPGroup is this process's part of a group of ranks in several processes. It gives the same
-// guarantees as a LocalGroup, and the same bits however ranks are placed.
+// guarantees as a LocalGroup, and the same bits for every distribution of ranks over processes.
 type TCPGroup struct {
 	local *LocalGroup
 	mesh  *mesh.TCP
@@ -108,17 +113,17 @@ type TCPGroup struct {
 	port  *peerlink.Port // the port that the group has opened; nil if TCPConfig.Port was given
 	once  sync.Once
 	err   error
-	ended chan struct{} // closed when the watcher of failures has returned
+	ended chan struct{} // closed when watch has returned
 	stop  chan struct{}
 
 	leaveOnce      sync.Once
-	goodbyeContext context.Context // context of leaving the membership; giveUp cancels it
+	goodbyeContext context.Context // context of the call that leaves the membership; giveUp cancels it
 	giveUp         context.CancelFunc
 	left           chan error // receives the result of leaving the membership
 }
 
-// NewTCPGroup joins rank and the other ranks of its process to the group, and waits until all
-// ranks have joined. Close the group when its ranks are done.
+// NewTCPGroup joins the given rank and the other ranks of its process to the group, and waits
+// until all ranks have joined. The caller must close the group when its ranks are done.
 func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error) {
 	if ctx == nil {
 		ctx = context.Background()
@@ -184,9 +189,9 @@ func (g *TCPGroup) closePort() error {
 	return g.port.Close()
 }
 
-// name returns the name of the group, which includes the byte order unless that is
-// little-endian. All processes must have the same byte order, since elements are sent as they
-// are in memory.
+// name returns the name of the group. The name includes the byte order of this process unless
+// it is little-endian, because all processes must have the same byte order: elements are sent
+// as they are in memory.
 func (cfg *TCPConfig) name() string {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
 		return cfg.Group
@@ -226,8 +231,8 @@ func (g *TCPGroup) watch() {
 	}
 }
 
-// hosts returns the number of ranks, and the ranks of each process. The process of rank 0 is
-// first.
+// hosts returns the number of ranks, and the ranks of each process, beginning with the process
+// of rank 0.
 func (cfg *TCPConfig) hosts() (int, [][]int, error) {
 	if len(cfg.Addresses) > 0 {
 		for r, a := range cfg.Addresses {
@@ -288,8 +293,8 @@ func (cfg *TCPConfig) hosts() (int, [][]int, error) {
 	return cfg.Size, hosts, nil
 }
 
-// hasPort reports whether an address has a port other than 0. Equal addresses with such a port
-// are one process.
+// hasPort reports whether an address has a port other than 0. Ranks with the same such address
+// are in one process.
 func hasPort(address string) bool {
 	_, port, err := net.SplitHostPort(address)
 	return err == nil && port != "" && port != "0"
@@ -301,8 +306,8 @@ func (g *TCPGroup) Size() int { return g.local.size }
 // Ranks returns the ranks of this process, in ascending order.
 func (g *TCPGroup) Ranks() []int { return slices.Clone(g.local.ranks) }
 
-// Rank returns the handle of a rank of this process, the same at each call. It panics if the
-// rank is in another process.
+// Rank returns the handle of a rank of this process. Every call with the same rank returns the
+// same handle. Rank panics if the rank is in another process.
 func (g *TCPGroup) Rank(rank int) *Comm {
 	i := g.local.indexOf(rank)
 	if i < 0 {
@@ -317,13 +322,13 @@ func (g *TCPGroup) Abort(err error) { g.local.Abort(err) }
 // Err returns the error that ended the group, or nil if the group has not ended.
 func (g *TCPGroup) Err() error { return g.local.Err() }
 
-// depart starts to leave the membership when the ranks of this process are done. It does not
-// wait.
+// depart starts to leave the membership, which completes when the ranks of this process are
+// done. It does not wait.
 func (g *TCPGroup) depart() {
 	g.leaveOnce.Do(func() { go func() { g.left <- g.home.Leave(g.goodbyeContext) }() })
 }
 
-// closeTimeout bounds the wait for the other processes to leave too.
+// closeTimeout bounds how long Close waits for the other processes to leave the membership.
 const closeTimeout = 10 * time.Second
 
 // Close leaves the group and waits until its connections and goroutines have ended. Ranks that
@@ -337,8 +342,8 @@ func (g *TCPGroup) Close() error {
 		<-g.ended
 		g.local.net.calls.close()
 		g.local.net.trials.close()
-		// Leave the membership before closing connections. So all sent messages arrive, and the
-		// other processes do not take the closed connections for a failure.
+		// Leave the membership before closing connections, so that all sent messages arrive and
+		// the other processes do not take the closed connections for a failure.
 		g.depart()
 		late := time.AfterFunc(closeTimeout, g.giveUp)
 		g.err = <-g.left

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// BenchmarkTCP times AllReduces over TCP on the loopback interface. Every rank has its own
-// connections.
+// BenchmarkTCP times AllReduces over TCP on the loopback interface. Each rank has its own
+// connections, like a separate process.
 func BenchmarkTCP(b *testing.B) {
 	for _, p := range []int{2, 4} {
 		for _, n := range []int{1, 4096, 8 << 20} {

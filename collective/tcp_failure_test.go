@@ -25,7 +25,7 @@ func outcomesOf(groups []*TCPGroup, p int, call func(c *Comm) error) []error {
 	return errs
 }
 
-// abandon closes groups that have failed.
+// abandon closes groups that have failed, and ignores their errors.
 func abandon(groups []*TCPGroup) {
 	done := make(chan bool, len(groups))
 	for _, g := range groups {
@@ -39,8 +39,8 @@ func abandon(groups []*TCPGroup) {
 	}
 }
 
-// TestRanksThatDisagreeOverTCPAllLearnBothSides has the last rank make another call than the
-// other ranks. It requires that all ranks get an error that describes both calls.
+// TestRanksThatDisagreeOverTCPAllLearnBothSides requires that all ranks get an error that
+// describes both calls if the call of the last rank differs from the calls of the other ranks.
 func TestRanksThatDisagreeOverTCPAllLearnBothSides(t *testing.T) {
 	reduce := func(name string, n int, op Op[float32]) func(c *Comm) error {
 		return func(c *Comm) error {
@@ -90,10 +90,10 @@ func TestRanksThatDisagreeOverTCPAllLearnBothSides(t *testing.T) {
 	}
 }
 
-// TestRanksThatHaveGoneOnAreFoundOut has a rank make a call that differs from the calls of the
-// others and in which it only sends. It may return from that call before the mismatch is found.
-// It must then get the error in a later call. If it makes no later call, the others must still
-// get the error.
+// TestRanksThatHaveGoneOnAreFoundOut requires that a mismatch is found if the call of one rank
+// differs from the calls of the other ranks and the rank only sends in that call. The rank may
+// return from the call before the mismatch is found; it must then get the error in a later
+// call. If it makes no later call, the other ranks must still get the error.
 func TestRanksThatHaveGoneOnAreFoundOut(t *testing.T) {
 	broadcast := func(root int, by string) func(c *Comm) error {
 		return func(c *Comm) error { return Broadcast(c, root, make([]int64, 4), WithAlgorithm(by)) }
@@ -201,7 +201,7 @@ func TestFailuresOverTCPReachThoseWhoWait(t *testing.T) {
 }
 
 // TestSteadyStateOverTCPAllocatesNothing requires that a loop of each primitive allocates
-// nothing on all ranks together.
+// nothing on any rank.
 func TestSteadyStateOverTCPAllocatesNothing(t *testing.T) {
 	const p, n = 2, 64
 	groups := tcpGroups(t, p, nil)

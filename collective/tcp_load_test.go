@@ -16,13 +16,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// loadVariable is the environment variable that makes the test binary a process of
-// TestNobodyIsLostUnderLoad. Its value is a loaded in JSON.
+// loadVariable is the environment variable that makes the test binary run as a process of
+// TestNobodyIsLostUnderLoad. Its value is JSON of type loaded.
 const loadVariable = "COLLECTIVE_TEST_LOAD"
 
 // loaded is the configuration of a process of TestNobodyIsLostUnderLoad.
 type loaded struct {
-	Rank, Size int // Size 0: the process only uses CPU time
+	Rank, Size int // if Size is 0, the process only uses CPU time
 	Store      string
 }
 
@@ -46,7 +46,7 @@ func TestLoadedProcess(t *testing.T) {
 	burned := make(chan bool)
 	for range 2 {
 		go func() {
-			for !stop.Load() { // a computation without a call
+			for !stop.Load() { // a loop without function calls
 				for x := 1.0; x < 1e6; x++ {
 					_ = x * x
 				}
@@ -81,9 +81,9 @@ func reduceUntil(t *testing.T, l loaded, stop *atomic.Bool) (steps int) {
 	return steps
 }
 
-// TestNobodyIsLostUnderLoad runs a group of loadProcesses processes for loadTime, beside
-// loadHogs processes that only use CPU time, so that the machine has too few processors for
-// all. It requires that no process is taken for dead.
+// TestNobodyIsLostUnderLoad requires that no process is taken for dead if the machine has too
+// few processors. It runs a group of loadProcesses processes for loadTime, and at the same time
+// loadHogs processes that only use CPU time.
 func TestNobodyIsLostUnderLoad(t *testing.T) {
 	binary, err := os.Executable()
 	require.NoError(t, err)

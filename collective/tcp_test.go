@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// tcpGroups returns the parts of a TCP group for several hosts, all within this process. Each
+// tcpGroups returns the TCPGroups of a group of several hosts, all within this process. Each
 // host has its own connections, as if it were a process.
 func tcpGroups(t *testing.T, size int, hosts [][]int, change ...func(*TCPConfig)) []*TCPGroup {
 	t.Helper()
@@ -83,8 +83,8 @@ func sizeOf(hosts [][]int) int {
 	return n
 }
 
-// TestPrimitivesOverTCP compares the results of every primitive among several processes with
-// its definition.
+// TestPrimitivesOverTCP requires that every primitive among several processes gives the results
+// that primitiveCases defines.
 func TestPrimitivesOverTCP(t *testing.T) {
 	for name, hosts := range placements {
 		t.Run(name, func(t *testing.T) {
@@ -103,8 +103,8 @@ func TestPrimitivesOverTCP(t *testing.T) {
 	}
 }
 
-// TestTheScalarOperationsOverTCP checks barriers and broadcasts of single values, which the
-// superstep loop uses.
+// TestTheScalarOperationsOverTCP requires that barriers and broadcasts of single values, which
+// the superstep loop uses, work among processes.
 func TestTheScalarOperationsOverTCP(t *testing.T) {
 	for name, hosts := range placements {
 		t.Run(name, func(t *testing.T) {
@@ -140,9 +140,9 @@ func TestTheScalarOperationsOverTCP(t *testing.T) {
 	}
 }
 
-// TestReductionsOverTCPGiveTheBitsOfSharedMemory compares AllReduces over TCP with those in
-// shared memory, for every placement of ranks, of whole buffers and of forests. The data is
-// hostile.
+// TestReductionsOverTCPGiveTheBitsOfSharedMemory requires that AllReduces over TCP give the
+// same bits as AllReduces in shared memory, for every placement of ranks, for whole buffers and
+// for forests. The data is hostile.
 func TestReductionsOverTCPGiveTheBitsOfSharedMemory(t *testing.T) {
 	for name, hosts := range placements {
 		t.Run(name, func(t *testing.T) {
@@ -162,8 +162,8 @@ func TestReductionsOverTCPGiveTheBitsOfSharedMemory(t *testing.T) {
 	}
 }
 
-// reduceEverywhere runs an AllReduce on all ranks, checks that they get the same result, and
-// returns the bits of the result.
+// reduceEverywhere runs an AllReduce on all ranks, requires that all ranks get the same result,
+// and returns the bits of the result.
 func reduceEverywhere(t *testing.T, p int, of ends, n int, forest bool) []byte {
 	t.Helper()
 	const shards = 16

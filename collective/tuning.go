@@ -12,14 +12,14 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Tuner returns the tuner with which the group chooses algorithms at present. It has the
-// present model of the network. Only the tuner of the process of rank 0 is used. See Explain
-// for its choices.
+// Tuner returns the tuner with which the group currently chooses algorithms, with its current
+// model of the network. Only the tuner of the process of rank 0 is used. Explain returns the
+// choices of the tuner.
 func (g *TCPGroup) Tuner() *tune.Tuner { return g.local.net.tuner }
 
-// Explain returns how the group carries out a collective, and why. There is one choice for all
-// sizes above a power of two up to the next power of two. Its predicted time is for the middle
-// of that range.
+// Explain returns how the group carries out a collective, and why. The group makes one choice
+// for all sizes above a power of two up to the next power of two. The predicted time of a
+// choice is for the middle of that range.
 func (g *TCPGroup) Explain(ctx context.Context, q tune.Query) (*tune.Decision, error) {
 	q.Bytes = tune.ClassOf(q.Bytes).Bytes()
 	return g.Tuner().Choose(ctx, q)
@@ -31,8 +31,8 @@ func (n *network) channels(k *calls, key decisionKey) int {
 	return tune.Channels(key.size.Bytes(), k.node.Size())
 }
 
-// decide lets the first party choose and sends the choice to all. So all parties use the same
-// choice, even if their tuners differ.
+// decide makes the choice on the first party and sends it to all parties. So all parties use
+// the same choice, even if their tuners differ.
 func (n *network) decide(k *calls, q *request, key decisionKey) (*choice, error) {
 	message := new([tune.MessageBytes]byte)
 	if k.node.Rank() == 0 {
@@ -61,8 +61,8 @@ func (n *network) decide(k *calls, q *request, key decisionKey) (*choice, error)
 	return &choice{algorithm: a, dims: c.Dims, options: execute.Options{Segment: c.Segment, Channels: c.Channels}}, nil
 }
 
-// spread broadcasts payload, the decision of party 0 for the operation q, before q is carried
-// out.
+// spread broadcasts payload, the decision of party 0 for the operation q, to all parties before
+// q is carried out.
 func (k *calls) spread(q *request, payload []byte) error {
 	by, err := algorithm.Find(program.Broadcast, "binomial")
 	if err != nil {
@@ -86,10 +86,10 @@ func (k *calls) spread(q *request, payload []byte) error {
 	return err
 }
 
-// Calibrate measures the cost of messages between processes, of folding and of copying. From
-// then on the group chooses algorithms by these measurements. All ranks of a group call it,
-// once, before the operations that should be fast. It takes ten to fifteen seconds. In a group
-// within one process it returns at once, since there is nothing to choose.
+// Calibrate measures the cost of messages between processes, of folding and of copying. After
+// that, the group chooses algorithms by these measurements. All ranks of a group must call
+// Calibrate once, before the operations that should be fast. It takes ten to fifteen seconds.
+// In a group within one process it returns immediately, since there is nothing to choose.
 //
 // Calibrate never changes a bit of a result: it compares only programs that give the same bits.
 func Calibrate(ctx context.Context, c *Comm) error {
@@ -103,7 +103,7 @@ func Calibrate(ctx context.Context, c *Comm) error {
 	return c.calibrate(ctx, nil)
 }
 
-// calibrate is Calibrate with the given sizes of reductions; see tune.Tuner.Calibrate.
+// calibrate is Calibrate with reductions of the given sizes in bytes; see tune.Tuner.Calibrate.
 func (c *Comm) calibrate(ctx context.Context, sizes []int) error {
 	net := c.group.net
 	fitted, err := net.tuner.Calibrate(ctx, newCalibration(c), sizes)
@@ -138,7 +138,7 @@ func newCalibration(c *Comm) *calibration {
 	return g
 }
 
-// calibrationTag is the tag of calibration messages, which no user is likely to choose.
+// calibrationTag is the tag of calibration messages. No user is likely to choose it.
 const calibrationTag = math.MinInt
 
 func (g *calibration) Peer() int { return g.group.net.hosts[1][0] }
@@ -166,9 +166,10 @@ func (g *calibration) Max(ctx context.Context, x []float64) error {
 
 func (g *calibration) Add(dst, x []float64) { g.add.Fold(bytesOf(dst), bytesOf(dst), bytesOf(x)) }
 
-// With runs call. Meanwhile trials, with algorithm a, replaces calls. The trials have their own
-// connections: socket buffers grow with the data that passes, and short messages through large
-// buffers are slower. That must not affect later operations of the group.
+// With runs call. While call runs, the field trials of the network, with algorithm a, replaces
+// the field calls. The trials have their own connections, because socket buffers grow with the
+// data that passes and short messages through large buffers are slower. Measurements must not
+// make later operations of the group slower.
 //
 // The first rank of a process does this for all its ranks. During that time no other rank can
 // use calls, since each operation among processes needs the first rank too.

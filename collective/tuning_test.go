@@ -11,9 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/tune"
 )
 
-// TestCalibrationIsOfWhatIsChosen calibrates a group of three ranks in two processes, where
-// algorithms run between the two processes. It requires that exactly the algorithms that take
-// the forests of these processes are measured.
+// TestCalibrationIsOfWhatIsChosen requires that a calibration measures exactly the algorithms
+// that accept the forests of the group's processes. The group has three ranks in two processes,
+// and algorithms run between the processes.
 func TestCalibrationIsOfWhatIsChosen(t *testing.T) {
 	groups := tcpGroups(t, 3, [][]int{{0, 1}, {2}})
 	defer closeAll(t, groups)
@@ -84,8 +84,8 @@ func TestACalibratedGroupChoosesByItsMeasurements(t *testing.T) {
 		require.Equal(t, 3, k.Ranks)
 		require.Positive(t, k.Factor)
 	}
-	// The predicted time of a measured size is the measured time. The choice has the lowest
-	// predicted time, or one that is only slightly higher.
+	// The predicted time of a measured size is the measured time. The predicted time of the
+	// choice is the lowest, or only slightly higher than the lowest.
 	d, err := tuner.Choose(t.Context(), tune.Query{
 		Collective: program.AllReduce, Params: algorithm.Params{P: 3}, Bytes: 8, Elem: 8,
 	})

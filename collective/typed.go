@@ -13,14 +13,15 @@ import (
 type arithmetic interface {
 	execute.Reducer
 
-	// fill writes the operator's identity everywhere.
+	// fill sets every element of out to the operator's identity.
 	fill(out []byte)
 
-	// oneNaN gives all NaNs of a result the same bits.
+	// oneNaN gives all NaNs in out the same bits.
 	oneNaN(out []byte)
 
-	// foldLeaves writes the fold of the leaves' elements [lo, hi) to the same elements of
-	// out. out may be the memory of one of the leaves. One goroutine at a time may call it.
+	// foldLeaves writes the fold of the leaves' elements [lo, hi) to the same elements of out.
+	// out may be the memory of one of the leaves. Only one goroutine at a time may call
+	// foldLeaves.
 	foldLeaves(p *program.FoldPlan, leaves [][]byte, out []byte, lo, hi int)
 }
 
@@ -31,14 +32,14 @@ type typedOp[T Number] struct {
 	folder folder[T]
 	leaves [][]T
 	out    [1][]T
-	blocks sync.Pool // of *[foldBlock]T
+	blocks sync.Pool // holds *[foldBlock]T
 }
 
 func newTypedOp[T Number]() *typedOp[T] {
 	return &typedOp[T]{folder: folder[T]{table: reducersOf[T]()}}
 }
 
-// set sets the operator.
+// set makes op the operator of t.
 func (t *typedOp[T]) set(op Op[T]) {
 	t.op, t.apply = op, op.fold
 	if op.kind != opUser {
@@ -58,8 +59,8 @@ func (t *typedOp[T]) Fold(dst, left, right []byte) {
 	}
 }
 
-// foldBlock is Fold of up to foldBlock elements, which stay in the cache until OneNaN reads
-// them. It keeps the left operand on the left, since an operator need not commute.
+// foldBlock is Fold for at most foldBlock elements, so that the result is still in the cache
+// when OneNaN reads it. It does not swap the operands, since an operator need not commute.
 func (t *typedOp[T]) foldBlock(d, a, b []T) {
 	switch {
 	case t.op.kind == opSum:

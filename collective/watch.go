@@ -11,7 +11,7 @@ import (
 // cancellation of a context has no effect.
 type watcher struct {
 	mu     sync.Mutex
-	done   <-chan struct{} // of the context that the watcher is registered with
+	done   <-chan struct{} // Done channel of the context that the watcher is registered with
 	active bool            // start was called with that context, and stop was not
 	cancel func() bool     // removes the registration
 }
@@ -31,7 +31,7 @@ func (w *watcher) start(c *Comm, ctx context.Context) {
 		w.register(c, ctx, done)
 	}
 	w.mu.Unlock()
-	// The registration may have fired before active was set.
+	// The context may have ended before active was set.
 	select {
 	case <-done:
 		c.cancelled(ctx)
@@ -39,7 +39,7 @@ func (w *watcher) start(c *Comm, ctx context.Context) {
 	}
 }
 
-// register replaces the registration by one with ctx. The caller holds mu.
+// register removes the present registration and registers with ctx. The caller holds mu.
 func (w *watcher) register(c *Comm, ctx context.Context, done <-chan struct{}) {
 	if w.cancel != nil {
 		w.cancel()

@@ -15,6 +15,6 @@ import (
 func main() {
 	engine.WorkerMain(builtin.Jobs()...) // workers of jobs that name no executable run this executable, which task managers fetch
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	context.AfterFunc(ctx, stop) // after that, a second Ctrl-C ends the process immediately
 	os.Exit(commands.Main(ctx, "jobmanager", "Superstep's jobmanager.", new(commands.JobManagerCommand), os.Args[1:], commands.Standard()))
 }

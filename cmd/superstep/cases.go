@@ -20,8 +20,8 @@ type timedCase interface {
 	close()
 }
 
-// newTimedCase returns the case of job j with buffers of the given size in bytes. by is the name
-// of the algorithm, or for plain TCP, which has only ranks 0 and 1, the way to wait.
+// newTimedCase returns the case of job j with buffers of the given size in bytes. by is the
+// name of the algorithm. For plain TCP, which has only ranks 0 and 1, by is the way to wait.
 func (c *collectiveCommand) newTimedCase(ctx context.Context, comm *collective.Comm, j job, by string, bytes int) (timedCase, error) {
 	if j.raw != "" {
 		host, err := c.host()
@@ -53,13 +53,13 @@ type testCase[T collective.Number] struct {
 	join func(a, b T) T
 	opts []collective.Option
 
-	n    int // elements of the larger buffer
+	n    int // number of elements of the larger buffer
 	elem int
 	in   []T
 	out  []T
 	req  collective.Reduction[T]
 
-	folds [period]T // the expected results of reductions, by class of the position; set by fold
+	folds [period]T // folds[k] is the expected result of a reduction at positions of class k; set by fold
 }
 
 func (x *testCase[T]) close() {}
@@ -73,7 +73,7 @@ func (x *testCase[T]) describe(l *benchresult.Line) {
 	}
 }
 
-// newCase returns the case of collective k. The name of the algorithm is by; if it is "", the
+// newCase returns the case of collective k. by is the name of the algorithm; if by is "", the
 // group chooses the algorithm. The larger buffer of a rank has the given size in bytes, rounded
 // down so that all ranks have equal shares.
 func newCase[T collective.Number](c *collective.Comm, k program.Collective, cmd *collectiveCommand, by string, bytes int) *testCase[T] {
@@ -126,7 +126,8 @@ func shareable(k program.Collective, n, p int) int {
 	return n
 }
 
-// operatorOf returns the operator with this name as an Op and as a function of two elements.
+// operatorOf returns the operator with the given name, as an Op and as a function of two
+// elements.
 func operatorOf[T collective.Number](name string) (collective.Op[T], func(a, b T) T) {
 	switch name {
 	case "prod":

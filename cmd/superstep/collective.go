@@ -74,7 +74,7 @@ func (c *collectiveCommand) Run(ctx context.Context, s *streams) error {
 type job struct {
 	collective program.Collective
 	raw        string   // exchange or pingPong; "" for a collective
-	algorithms []string // names, "" for the group's choice; for plain TCP, the ways to wait
+	algorithms []string // names of algorithms, where "" is the group's choice; for plain TCP, the ways to wait
 }
 
 // String returns the name of the collective or operation.
@@ -144,8 +144,8 @@ const maxSeconds = 86400
 // maxRounds is the largest number of rounds. It bounds the memory for the times of all runs.
 const maxRounds = 1000
 
-// checkFlags returns an error if two given flags exclude each other, or if a given flag has no
-// effect without another one that is not given.
+// checkFlags returns an error if two given flags exclude each other, or if a given flag has an
+// effect only together with another flag that is not given.
 func (c *collectiveCommand) checkFlags() error {
 	given := map[string]bool{
 		"--in-process": c.InProcess, "--addresses": len(c.Addresses) > 0, "--rank": c.Rank >= 0,
@@ -213,7 +213,7 @@ func repeated(addresses []string) string {
 	return ""
 }
 
-// The values of --algorithm for the group's choice and for all algorithms.
+// These are the values of --algorithm for the group's choice and for all algorithms.
 const (
 	chosen = "chosen"
 	every  = "all"
@@ -222,7 +222,8 @@ const (
 // has reports whether word is a value of --algorithm.
 func (c *collectiveCommand) has(word string) bool { return slices.Contains(c.Algorithm, word) }
 
-// algorithmsFor returns the job for collective k with the algorithms of --algorithm, each once.
+// algorithmsFor returns the job for collective k with the algorithms of --algorithm, without
+// duplicates.
 func (c *collectiveCommand) algorithmsFor(k program.Collective) (job, error) {
 	names := c.Algorithm
 	if len(names) == 0 {
@@ -252,8 +253,9 @@ func (c *collectiveCommand) algorithmsFor(k program.Collective) (job, error) {
 	return j, nil
 }
 
-// find returns the algorithm for collective k whose name, with optional dimensions, is by, and
-// its parameters. The error says why there is none, or why it does not support the parameters.
+// find returns the algorithm for collective k with the name by, which may have dimensions, and
+// its parameters. It returns an error if there is no such algorithm or if the algorithm does
+// not support the parameters.
 func (c *collectiveCommand) find(k program.Collective, by string) (*algorithm.Algorithm, algorithm.Params, error) {
 	name, dims, err := algorithm.ParseName(by)
 	pr := algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims}
@@ -294,7 +296,7 @@ func (c *collectiveCommand) sizes(j job) []int {
 	}
 }
 
-// tuner returns the tuner by which rank 0 chooses algorithms.
+// tuner returns the tuner with which rank 0 chooses algorithms.
 func (c *collectiveCommand) tuner() (*tune.Tuner, error) {
 	t := tune.Default()
 	t.AnyTree = c.AnyTree

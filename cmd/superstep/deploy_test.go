@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/cmd/internal/settings"
 )
 
-// accepts requires that the parser of the binary accepts the command line words. It does not run
-// the command.
+// accepts requires that the parser of the binary accepts the command line in words. It does not
+// run the command.
 func accepts(t *testing.T, words []string) {
 	t.Helper()
 	k, err := kong.New(new(cli), kong.Vars{"state": "/state"}, kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
@@ -36,7 +36,7 @@ func read(t *testing.T, path ...string) string {
 }
 
 // TestUnits requires that the systemd units have only sections and keys that systemd knows, and
-// one command line each, which the binary accepts.
+// that each unit has one command line, which the binary accepts.
 func TestUnits(t *testing.T) {
 	keys := map[string][]string{
 		"Unit":    {"Description", "Documentation", "After", "Wants"},
@@ -118,7 +118,7 @@ type object struct {
 				}
 			}
 		}
-		Resources            struct{ Requests struct{ Storage string } } // of a PersistentVolumeClaim
+		Resources            struct{ Requests struct{ Storage string } } // field of a PersistentVolumeClaim
 		VolumeClaimTemplates []struct {
 			Metadata struct{ Name string }
 			Spec     struct {
@@ -159,7 +159,7 @@ func TestManifests(t *testing.T) {
 	for _, o := range all {
 		kinds[o.Kind]++
 		if c := o.Spec.Template.Spec.SecurityContext; c["fsGroup"] != nil {
-			require.Equal(t, "OnRootMismatch", c["fsGroupChangePolicy"], "%s: without this policy, every mount makes all files of the volume accessible to the group", o.Metadata.Name)
+			require.Equal(t, "OnRootMismatch", c["fsGroupChangePolicy"], "%s: the policy must be set, since without it every mount makes all files of the volume accessible to the group", o.Metadata.Name)
 		}
 		for _, c := range o.Spec.Template.Spec.Containers {
 			accepts(t, c.Args)
@@ -170,7 +170,8 @@ func TestManifests(t *testing.T) {
 				secretOf[v.Name] = v.Secret.SecretName
 				items[v.Name] = len(v.Secret.Items)
 				for _, i := range v.Secret.Items {
-					// User code can read mounted files: only what arguments name may be mounted.
+					// User code can read mounted files, so only files that arguments name may
+					// be mounted.
 					require.True(t, slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasSuffix(arg, "/"+i.Key) }), i.Key)
 				}
 			}
@@ -206,7 +207,7 @@ func TestManifests(t *testing.T) {
 			i := slices.IndexFunc(all, func(p object) bool {
 				return p.Kind != "Service" && p.Spec.Template.Metadata.Labels["component"] == o.Spec.Selector["component"]
 			})
-			require.GreaterOrEqual(t, i, 0, "no object has pods for service %s", o.Metadata.Name)
+			require.GreaterOrEqual(t, i, 0, "an object must have the pods of service %s", o.Metadata.Name)
 			for _, p := range o.Spec.Ports {
 				require.True(t, slices.ContainsFunc(all[i].Spec.Template.Spec.Containers[0].Ports, func(c port) bool { return c.Name == p.TargetPort }))
 			}
@@ -217,8 +218,9 @@ func TestManifests(t *testing.T) {
 	require.Equal(t, map[string]int{"Service": 2, "PersistentVolumeClaim": 1, "Deployment": 1, "StatefulSet": 1, "NetworkPolicy": 2}, kinds)
 }
 
-// TestVolumesHoldWhatIsKept requires that each volume is larger than the sum of the files that
-// its manager keeps, the results of a running job, and the free space that the manager requires.
+// TestVolumesHoldWhatIsKept requires that each volume is larger than the sum of three sizes:
+// the files that its manager keeps, the results of a running job, and the free space that the
+// manager requires.
 func TestVolumesHoldWhatIsKept(t *testing.T) {
 	held := map[string]settings.Size{}
 	for _, o := range objects(t, "superstep.yaml") {
@@ -246,14 +248,14 @@ func TestVolumesHoldWhatIsKept(t *testing.T) {
 				j := parsed.JobManager
 				kept = j.Cache + j.KeepBytes + j.MaxResult + j.MinFree
 			}
-			require.Less(t, kept, held[o.Metadata.Name], "the flags of %s allow files of %s, which is not less than its volume", o.Metadata.Name, kept)
+			require.Less(t, kept, held[o.Metadata.Name], "the volume of %s must be larger than the files that the flags allow, which are %s", o.Metadata.Name, kept)
 		}
 	}
 }
 
-// TestImage requires, without building the image, that the entry point in the Dockerfile is the
-// binary that it builds, without cgo and with the Go version of go.mod, and that the image does
-// not run as root.
+// TestImage reads the Dockerfile and does not build the image. It requires that the entry point
+// is the binary that the Dockerfile builds without cgo and with the Go version of go.mod, and
+// that the image does not run as root.
 func TestImage(t *testing.T) {
 	text := read(t, "deploy", "Dockerfile")
 	require.Contains(t, text, "CGO_ENABLED=0")

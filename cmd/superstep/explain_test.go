@@ -10,8 +10,9 @@ import (
 )
 
 // TestTheChoiceIsExplained requires that --explain names the algorithm that then runs. It does
-// not run under the race detector, as its ranks are processes that measure the network between
-// them. Tests of package collective run the same code under the detector.
+// not run under the race detector, because its ranks are processes that measure the network
+// between them, which is slow there. Tests of package collective run the same code under the
+// race detector.
 func TestTheChoiceIsExplained(t *testing.T) {
 	code, out, errOut := command(t, "bench", "collective", "-p", "2", "-b", "8", "-e", "8", "-n", "2", "--explain", "--calibrate")
 	require.Zero(t, code, errOut)
@@ -19,8 +20,8 @@ func TestTheChoiceIsExplained(t *testing.T) {
 	require.Contains(t, out, `on network "fitted")`)
 	require.Contains(t, out, "raw TCP between ranks 0 and 1")
 
-	// The explained algorithm must be the one that runs also at a size close to the size at
-	// which the choice changes.
+	// The algorithm that --explain names must also be the algorithm that runs if the size is
+	// close to a size at which the choice changes.
 	code, out, errOut = command(t, "bench", "collective", "-p", "2", "-b", "1M", "-e", "1M", "-n", "1", "--explain", "--no-raw")
 	require.Zero(t, code, errOut)
 	said := regexp.MustCompile(`allreduce of 786432 bytes among 2 ranks: ([a-z-]+)`).FindStringSubmatch(out)

@@ -9,8 +9,8 @@ import (
 )
 
 // TestOneAlgorithmThatIsTooLargeLeavesTheOthers requires that --simulate prints the results of
-// the other algorithms if one algorithm is too large to simulate. The test is slow, as the
-// simulator finds this out only after some time.
+// the other algorithms if one algorithm is too large to simulate. The test is slow, since the
+// simulator detects this only after some time.
 func TestOneAlgorithmThatIsTooLargeLeavesTheOthers(t *testing.T) {
 	code, out, errOut := command(t, "bench", "collective", "--simulate", "-p", "3001", "-c", "scan", "-b", "8", "-e", "8")
 	require.Zero(t, code, errOut)

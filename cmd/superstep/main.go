@@ -31,7 +31,7 @@ type cli struct {
 func main() {
 	engine.WorkerMain(builtin.Jobs()...)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	context.AfterFunc(ctx, stop) // after that, a second Ctrl-C ends the process immediately
 	// The reader of the output, such as head, may close the pipe. With SIGPIPE ignored, writing
 	// then returns an error, and the command stops its processes and removes its temporary files
 	// before it ends.
@@ -39,8 +39,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run runs a command line and returns the exit code: 2 for a wrong command line, 1 for any
-// other error.
+// run runs a command line and returns the exit code: 2 for an invalid command line, and 1 for
+// any other error.
 func run(ctx context.Context, args []string, out, errOut *os.File) int {
 	return commands.Main(ctx, "superstep", "Superstep: iterative computation over partitioned data.", new(cli), args,
 		&commands.Streams{Out: out, Err: errOut, Lookup: os.LookupEnv}, &streams{out, errOut})

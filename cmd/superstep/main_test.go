@@ -20,8 +20,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// TestMain runs the command instead of the tests if the function command, or the command itself,
-// started the test binary.
+// TestMain runs the command instead of the tests if the test binary was started by the function
+// command, or by the command itself for a rank.
 func TestMain(m *testing.M) {
 	if os.Getenv("SUPERSTEP_TEST_COMMAND") != "" {
 		main()
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// command runs the command in a process of its own and returns its exit code and outputs.
+// command runs the command in a new process and returns its exit code and outputs.
 func command(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	outFile, err := os.CreateTemp(t.TempDir(), "out")
@@ -40,7 +40,7 @@ func command(t *testing.T, args ...string) (code int, out, errOut string) {
 	require.NoError(t, err)
 	p := proctest.Command(self, args...)
 	p.Env = append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1")
-	p.Stdout, p.Stderr = outFile, errFile // with pipes, Run would also wait for ranks that outlive the command
+	p.Stdout, p.Stderr = outFile, errFile // files: with pipes, Run would also wait for ranks that outlive the command
 	if err := p.Run(); err != nil {
 		var exit *exec.ExitError
 		require.ErrorAs(t, err, &exit)
@@ -108,8 +108,8 @@ func TestEachAlgorithmInTurn(t *testing.T) {
 	}
 }
 
-// TestTheChoiceBesideOthers requires one line for each given algorithm at each size, in the
-// given order, and that the lines of the group's choice are marked.
+// TestTheChoiceBesideOthers requires that there is one line for each given algorithm at each
+// size, in the given order, and that the lines of the group's choice are marked.
 func TestTheChoiceBesideOthers(t *testing.T) {
 	args := []string{"bench", "collective", "-a", "linear,chosen,ring,linear", "-p", "2", "-b", "8", "-e", "80", "-f", "10",
 		"--rounds", "3", "-n", "4", "-w", "0", "--no-raw"}
@@ -146,8 +146,9 @@ func TestWrongResultsAreCounted(t *testing.T) {
 	require.Equal(t, int64(1), x.wrong())
 }
 
-// TestExpectedResults compares the expected results, which fold computes by class, with results
-// computed for each position. Neighbouring positions and blocks must have different values.
+// TestExpectedResults requires that the expected results, which fold computes for each class of
+// positions, equal results computed for each position. It also requires that neighbouring
+// positions and blocks have different values.
 func TestExpectedResults(t *testing.T) {
 	const p, r = 4, 2
 	c := collective.NewLocalGroup(p).Rank(r)
@@ -170,7 +171,7 @@ func TestExpectedResults(t *testing.T) {
 			}
 			if op == "sum" {
 				require.NotEqual(t, x.want(0), x.want(1))
-				require.NotEqual(t, x.value(0, 0), x.value(0, 256), "neighbouring blocks of 256 elements must differ, or exchanged blocks would not be noticed")
+				require.NotEqual(t, x.value(0, 0), x.value(0, 256), "neighbouring blocks of 256 elements must differ, or the test would not detect exchanged blocks")
 			}
 		}
 	}
@@ -190,7 +191,7 @@ func TestPricesOfRanksThatAreNotThere(t *testing.T) {
 	var l predictedLine
 	require.NoError(t, json.Unmarshal([]byte(out), &l))
 	require.Equal(t, "mine", l.Network)
-	require.Greater(t, l.Time, 6*10.0, "an allreduce by a ring of 4 ranks has 6 steps of at least 10 µs each")
+	require.Greater(t, l.Time, 6*10.0, "an allreduce by a ring of 4 ranks must take more than 6 steps of 10 µs each")
 }
 
 // TestPricesAreOfPipelines requires that predicted times take into account that executors split
@@ -256,7 +257,7 @@ func TestGroupsWhoseAddressesAreGiven(t *testing.T) {
 	work, err := (&collectiveCommand{Collective: "all", Ranks: 2, Root: 2, Factor: 2, Rounds: 1, Rank: 1, Addresses: []string{"a:1", "b:1", "c:1"}}).plan()
 	require.NoError(t, err)
 	require.Len(t, work, int(program.NumCollectives))
-	// If the other ranks do not connect, the error names the missing ones.
+	// If other ranks do not connect, the error names the missing ranks.
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, free.Close())

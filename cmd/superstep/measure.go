@@ -17,8 +17,9 @@ type line struct {
 }
 
 // busFactor returns the number of bytes that a link between p ranks must carry per byte of data.
-// The bus bandwidth is the algorithm bandwidth times this factor. It can be compared with the
-// bandwidth of the hardware for any number of ranks (the convention of nccl-tests).
+// The bus bandwidth is the algorithm bandwidth times this factor. For any number of ranks, the
+// bus bandwidth can be compared with the bandwidth of the hardware. This is the convention of
+// nccl-tests.
 func (j job) busFactor(p int) float64 {
 	share := float64(p-1) / float64(p)
 	switch {
@@ -97,8 +98,8 @@ func allReduce[T collective.Number](ctx context.Context, c *collective.Comm, op 
 	return collective.AllReduce(c, &collective.Reduction[T]{Name: "summary", Op: op, Whole: x, Out: x, Context: ctx})
 }
 
-// iterations returns the number of runs to time: --iterations, or as many as are estimated to
-// fit into --seconds. The number is the same on all ranks.
+// iterations returns the number of runs to time: the value of --iterations, or an estimate of
+// the number of runs that take --seconds. The number is the same on all ranks.
 func iterations(ctx context.Context, c *collective.Comm, cmd *collectiveCommand, call func(context.Context) error) (int, error) {
 	if cmd.Iterations > 0 {
 		return cmd.Iterations, nil
@@ -136,7 +137,7 @@ func timed(ctx context.Context, c *collective.Comm, j job, n int, call func(cont
 	return times, nil
 }
 
-// join adds the times and errors of other, which is another round of the same measurement, to l.
+// join adds the times and errors of other to l. other is another round of the same measurement.
 func (l *line) join(other *line) {
 	l.times = append(l.times, other.times...)
 	l.Rounds = append(l.Rounds, other.Rounds...)
@@ -158,7 +159,8 @@ func (l *line) summarise(busFactor float64) {
 	}
 }
 
-// quantile returns the q-quantile of sorted: element ⌊q·n⌋ of n, or the last one.
+// quantile returns the q-quantile of the n elements of sorted: element ⌊q·n⌋, or the last
+// element if ⌊q·n⌋ is n.
 func quantile(sorted []float64, q float64) float64 {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }

@@ -113,7 +113,7 @@ func TestRanksOfACommandThatIsKilled(t *testing.T) {
 }
 
 // TestCauseOfRanks requires that causeOf adds the cause of the context, such as an interrupt,
-// to an error that does not contain it.
+// to an error that does not contain this cause.
 func TestCauseOfRanks(t *testing.T) {
 	interrupt, lost := errors.New("interrupt"), errors.New("rank 2 closed its connection")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// exitGrace is how long the other ranks have to end by themselves when rank 0 has failed. They
-// learn of the failure through the group, and the errors that they print may be more specific.
+// exitGrace is the time after a failure of rank 0 in which the other ranks may end by
+// themselves. They are notified of the failure through the group, and the errors that they
+// print may be more specific than the error of rank 0.
 const exitGrace = 5 * time.Second
 
-// rankProcesses are the processes of ranks 1, 2… that rank 0 started.
+// rankProcesses has the processes of ranks 1, 2, …, which rank 0 started.
 type rankProcesses struct {
 	ctx    context.Context // done when one of the processes fails
 	cancel context.CancelCauseFunc
@@ -67,9 +68,9 @@ func (f *rankProcesses) end(err error) {
 	f.cancel(nil)
 }
 
-// errorFilter copies the standard errors of the ranks, line by line, to out. All ranks print
-// the same error if their group fails; errorFilter writes such a line, which begins with
-// errorPrefix, only once.
+// errorFilter copies the standard error of all ranks, line by line, to out. If the group fails,
+// all ranks print the same error, on a line that begins with errorPrefix; errorFilter writes
+// such a line only once.
 type errorFilter struct {
 	mu   sync.Mutex
 	out  io.Writer

@@ -30,15 +30,15 @@ func (c *collectiveCommand) runInProcess(ctx context.Context, s *streams, work [
 	return errors.Join(g.Err(), errs[0])
 }
 
-// Environment variables of the processes that this command starts: the rank of the process, and
-// the directory through which the ranks find each other.
+// These are the environment variables of the processes that this command starts: the rank of
+// the process, and the directory through which the ranks find each other.
 const (
 	rankVariable  = "SUPERSTEP_BENCH_RANK"
 	storeVariable = "SUPERSTEP_BENCH_STORE"
 )
 
-// runProcesses runs rank 0 in this process, and starts a process for each other rank. In such a
-// process, it runs the rank that rankVariable contains.
+// runProcesses runs rank 0 in this process and starts a process for each other rank. In a
+// process that was started for a rank, runProcesses runs that rank, which rankVariable names.
 func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work []job) error {
 	if text := os.Getenv(rankVariable); text != "" {
 		rank, err := strconv.Atoi(text)
@@ -63,10 +63,10 @@ func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work [
 	joined := false
 	err = c.runRank(f.ctx, s, work, 0, c.loopback(dir), func() {
 		joined = true
-		os.RemoveAll(dir) // no longer needed; removed already here in case this process is killed later
+		os.RemoveAll(dir) // no longer needed; removed here and not at the end, in case this process is killed
 	})
 	if !joined {
-		f.cancel(err) // there is no group yet that would stop the other ranks
+		f.cancel(err) // stops the other ranks, since there is no group yet that would stop them
 	}
 	f.end(err)
 	if err != nil && f.stderr.has(err) {
@@ -108,8 +108,9 @@ func (c *collectiveCommand) runRank(ctx context.Context, s *streams, work []job,
 	return err
 }
 
-// runComm runs the sweep on one rank, and the steps that only groups over TCP have: calibration
-// and the explanation of choices before the sweep, and the raw rate of TCP after it.
+// runComm runs the sweep on one rank, and the steps that only groups over TCP have. These are
+// calibration and the explanation of choices, before the sweep, and the raw rate of TCP, after
+// the sweep.
 func (c *collectiveCommand) runComm(ctx context.Context, s *streams, work []job, comm *collective.Comm, g *collective.TCPGroup) error {
 	if c.Calibrate {
 		if err := collective.Calibrate(ctx, comm); err != nil {
@@ -138,7 +139,7 @@ func (c *collectiveCommand) runComm(ctx context.Context, s *streams, work []job,
 	return err
 }
 
-// host returns the host at which rank 0 is reached.
+// host returns the host name or address of rank 0.
 func (c *collectiveCommand) host() (string, error) {
 	if len(c.Addresses) == 0 {
 		return "127.0.0.1", nil
@@ -187,7 +188,7 @@ type batch struct {
 }
 
 // batches returns the batches of a job in the order of measurement. With one round, each batch
-// has one algorithm, and all sizes of an algorithm follow each other. With several rounds, a
+// has one algorithm, and the batches of an algorithm are consecutive. With several rounds, each
 // batch has all algorithms.
 func (c *collectiveCommand) batches(j job) []batch {
 	together := 1
@@ -204,7 +205,7 @@ func (c *collectiveCommand) batches(j job) []batch {
 }
 
 // inTurn measures a batch and returns a line for each algorithm. Every second round is in
-// reverse order, so that an algorithm is not always measured after the same other one.
+// reverse order, so that an algorithm is not always measured after the same other algorithm.
 func (c *collectiveCommand) inTurn(ctx context.Context, comm *collective.Comm, j job, b batch) ([]*line, error) {
 	lines := make([]*line, len(b.algorithms))
 	for round := range c.Rounds {

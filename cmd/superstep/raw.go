@@ -16,26 +16,27 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// The operations of two ranks over plain TCP, as values of --collective. In an exchange, both
-// ranks send and receive at the same time; an allreduce of two ranks must transfer at least as
-// much. In a ping-pong, rank 0 sends first, and rank 1 sends as many bytes back once it has
-// received them.
+// These are the operations of two ranks over plain TCP, as values of --collective. In an
+// exchange, both ranks send and receive at the same time; an allreduce of two ranks must
+// transfer at least as many bytes. In a ping-pong, rank 0 sends first, and rank 1 sends the
+// same number of bytes back after it has received the bytes.
 const (
 	exchange = "exchange"
 	pingPong = "ping-pong"
 )
 
-// The ways in which a rank waits for bytes, as values of --algorithm: with netpoll, the
-// goroutine is parked until the poller of the Go runtime wakes it; with blocking, the thread
-// blocks in the system call read; with polling, the thread repeats a read that does not block.
+// These are the ways in which a rank waits for bytes, as values of --algorithm: with netpoll,
+// the goroutine is parked until the poller of the Go runtime wakes it; with blocking, the
+// thread blocks in the system call read; with polling, the thread repeats a non-blocking read.
 const (
 	netpoll  = "netpoll"
 	blocking = "blocking"
 	polling  = "polling"
 )
 
-// The raw rate of TCP is the best rate of rawRounds exchanges of rawBytes bytes, in pieces of
-// rawPiece bytes. rawTag is the tag of the messages by which the ranks connect.
+// The raw rate of TCP is the highest rate of rawRounds exchanges. An exchange transfers
+// rawBytes bytes in pieces of rawPiece bytes. rawTag is the tag of the messages by which the
+// ranks connect.
 const (
 	rawBytes  = 64 << 20
 	rawRounds = 5
@@ -44,8 +45,8 @@ const (
 )
 
 // rawRate returns the raw rate of TCP: the bytes per second in each direction that ranks 0 and
-// 1 exchange over a plain TCP connection between their processes. All ranks must call it, with
-// the host of rank 0. The result is meant for rank 0.
+// 1 exchange over a plain TCP connection between their processes. All ranks must call rawRate
+// with the host of rank 0. Only the result on rank 0 is used.
 func rawRate(ctx context.Context, c *collective.Comm, host string) (rate float64, err error) {
 	if c.Rank() < 2 {
 		x, err := newRawCase(ctx, c, host, exchange, netpoll, rawBytes, rawPiece)
@@ -70,10 +71,10 @@ type rawCase struct {
 	conn      io.ReadWriteCloser // the same socket as tcp, with the chosen way to wait
 	waiting   string
 	answers   bool // this rank reads before it writes
-	sendFirst bool // a second goroutine writes while the caller of call reads
-	total     int  // bytes in each direction, sent in pieces as long as out and in
+	sendFirst bool // whether a second goroutine writes while the caller of call reads
+	total     int  // number of bytes in each direction; they are sent in pieces of the length of out and in
 	out, in   []byte
-	stop      func() bool // unregisters the call of shutdown when the context is done
+	stop      func() bool // cancels the registered call of shutdown at the end of the context
 }
 
 // fullDuplexFrom is a number of bytes that fits into the buffers of any socket. Both ranks can
@@ -82,7 +83,7 @@ const fullDuplexFrom = 64 << 10
 
 // newRawCase connects ranks 0 and 1. Unless waiting is netpoll, it locks the calling goroutine
 // to its thread, which will block or poll. The same goroutine must call close, which unlocks
-// it.
+// the goroutine.
 func newRawCase(ctx context.Context, c *collective.Comm, host, pattern, waiting string, total, piece int) (*rawCase, error) {
 	conn, err := rawConnect(ctx, c, host)
 	if err != nil {
@@ -103,7 +104,7 @@ func newRawCase(ctx context.Context, c *collective.Comm, host, pattern, waiting 
 	return x, nil
 }
 
-// shutdown ends all reads and writes of this rank and of the other one.
+// shutdown ends all reads and writes of both ranks.
 func (x *rawCase) shutdown() {
 	_ = x.tcp.CloseRead() // an error means that the connection is closed already
 	_ = x.tcp.CloseWrite()

@@ -33,7 +33,7 @@ func TestRawRate(t *testing.T) {
 }
 
 // TestRawRateBetweenRanksThatDoNotReachEachOther requires that both ranks return an error if
-// one of them cannot listen at, or connect to, the host of rank 0.
+// rank 0 cannot listen at its host, or rank 1 cannot connect to that host.
 func TestRawRateBetweenRanksThatDoNotReachEachOther(t *testing.T) {
 	for _, hosts := range [][2]string{{"127.0.0.1", "host.invalid"}, {"host.invalid", "127.0.0.1"}} {
 		_, errs := rates(t.Context(), hosts)

@@ -18,7 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/benchresult"
 )
 
-// printer writes results as text or JSON, each as soon as it is known.
+// printer writes results as text or JSON. It writes each result as soon as it is known.
 type printer struct {
 	out  io.Writer
 	json bool
@@ -95,8 +95,8 @@ func (p *printer) raw(rate float64) error {
 	return p.printf("# raw TCP between ranks 0 and 1, both ways at once: %.2f GB/s each way\n", rate/1e9)
 }
 
-// explain prints which algorithms the group will choose, and why, once for consecutive sizes
-// with the same decision. With --json, it prints to the standard error.
+// explain prints which algorithms the group will choose, and why. It prints one explanation for
+// consecutive sizes with the same decision. With --json, it prints to the standard error.
 func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job, g *collective.TCPGroup) error {
 	elem := benchresult.ElemBytes(c.Type)
 	for _, j := range work {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// size is a number of bytes. On the command line it is 8, 32K, 64M or 1G, in powers of 1024.
+// size is a number of bytes. On the command line it is written like 8, 32K, 64M or 1G, where K,
+// M and G are powers of 1024.
 type size int
 
 // UnmarshalText sets s from text in the format of the command line.
@@ -27,7 +28,7 @@ func (s *size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// sizeText returns a size of n bytes for tables: with the largest unit that divides it.
+// sizeText returns a size of n bytes as text for tables, with the largest unit that divides n.
 func sizeText(n int) string {
 	for _, u := range []struct {
 		shift int

@@ -10,8 +10,8 @@ import (
 )
 
 // waitingBy returns a connection to the same socket as c, whose Read and Write wait in the given
-// way: netpoll, blocking or polling. Unless way is netpoll, it is a second descriptor of the
-// socket, and both the result and c must be closed.
+// way: netpoll, blocking or polling. If way is netpoll, the result is c. Otherwise the result
+// is a second descriptor of the socket, and both the result and c must be closed.
 func waitingBy(way string, c *net.TCPConn) (io.ReadWriteCloser, error) {
 	if way == netpoll {
 		return c, nil

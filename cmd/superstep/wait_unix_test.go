@@ -10,7 +10,7 @@ import (
 )
 
 // TestPlainTCP requires that the operations over plain TCP between two processes transfer the
-// right bytes in all ways to wait, and that the bandwidth is computed from the median time.
+// right bytes with each way to wait, and that the bandwidth is computed from the median time.
 func TestPlainTCP(t *testing.T) {
 	for pattern, legs := range map[string]float64{"exchange": 1, "ping-pong": 2} {
 		code, out, errOut := command(t, "bench", "collective", "-c", pattern, "-p", "2", "-b", "1", "-e", "65537", "-f", "65537", "-n", "5", "--json", "--no-raw")

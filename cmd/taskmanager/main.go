@@ -15,6 +15,6 @@ import (
 func main() {
 	engine.WorkerMain(builtin.Jobs()...)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	context.AfterFunc(ctx, stop) // after that, a second Ctrl-C ends the process immediately
 	os.Exit(commands.Main(ctx, "taskmanager", "Superstep's taskmanager.", new(commands.TaskManagerCommand), os.Args[1:], commands.Standard()))
 }

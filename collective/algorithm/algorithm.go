@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Params are the parameters of a generated program. They are the same on all ranks.
+// Params are the parameters of a generated program. All ranks have the same Params.
 type Params struct {
 	P    int // number of ranks, at least 1
-	Root int // for rooted collectives; ignored by others
+	Root int // rank of the root in rooted collectives; other collectives ignore it
 
-	// Dims are the dimensions in which an algorithm arranges the ranks: group size, torus width
-	// and height, radices. Their meaning depends on the algorithm. If Dims is nil, the
-	// algorithm chooses them.
+	// Dims are the dimensions in which an algorithm arranges the ranks, for example a group
+	// size, the width and height of a torus, or radices. Their meaning depends on the
+	// algorithm. If Dims is nil, the algorithm chooses them.
 	Dims []int
 
 	// Forest has, for each rank, the nodes of the aligned tree over shards that the rank
@@ -32,7 +32,7 @@ type ForestSupport uint8
 // The kinds of input.
 const (
 	WholeOnly  ForestSupport = iota // whole buffers
-	OnePerRank                      // also forests of exactly one node per rank, in rank order, whose tree is the fold tree over ranks
+	OnePerRank                      // also forests with one node per rank, in rank order, whose aligned tree is the fold tree over ranks
 	AnyForest                       // any forest
 )
 
@@ -42,24 +42,24 @@ type Algorithm struct {
 	Collective program.Collective
 	Summary    string // one line for users who choose an algorithm
 
-	// Canonical and RankOrder report whether the programs for p ranks claim CanonicalTree and
-	// RankOrder of program.Program. Nil means that they do so for no p.
+	// Canonical and RankOrder report whether CanonicalTree and RankOrder of program.Program are
+	// set in the programs for p ranks. A nil function means false for every p.
 	Canonical func(p int) bool
 	RankOrder func(p int) bool
 
 	Forests ForestSupport
 
-	// TakesDims says that the algorithm uses Params.Dims. Other algorithms refuse them with an
-	// error.
+	// TakesDims is set if the algorithm uses Params.Dims. If it is not set, Supports returns an
+	// error for non-empty Dims.
 	TakesDims bool
 
-	// EvenOnly says that the chunks must have even lengths (program.Even), so that the
-	// algorithm cannot carry out a collective with counts.
+	// EvenOnly is set if the chunks must have even lengths (program.Even). Such an algorithm
+	// cannot carry out a collective with counts.
 	EvenOnly bool
 
 	// Check returns an error if the algorithm does not support the parameters. A nil Check
-	// accepts all parameters. Supports does the checks that all algorithms have in common (P,
-	// Root, Dims, and kinds of forests) before it calls Check.
+	// accepts all parameters. Before Supports calls Check, it checks what all algorithms have
+	// in common: P, Root, Dims and the kind of forest.
 	Check func(Params) error
 
 	// Generate returns the program of one rank, in time proportional to the number of its
@@ -70,7 +70,7 @@ type Algorithm struct {
 	Cost func(Params) program.Cost
 }
 
-// Always returns true for every number of ranks.
+// Always returns true for every number of ranks. It is a value for Canonical and RankOrder.
 func Always(int) bool { return true }
 
 // Supports returns an error with the reason if the algorithm does not support the parameters.
@@ -98,8 +98,8 @@ func (a *Algorithm) Supports(pr Params) error {
 }
 
 // FoldsLikeRanks reports whether each rank contributes one node and the aligned tree over the
-// nodes is the fold tree over the ranks. Then a program for whole buffers can be used
-// unchanged.
+// nodes is the fold tree over the ranks. If so, a program for whole buffers can be used for the
+// forest unchanged.
 func FoldsLikeRanks(forest [][]sharding.Node) bool {
 	nodes := make([]sharding.Node, len(forest))
 	for r, f := range forest {
@@ -140,8 +140,8 @@ func For(c program.Collective) []*Algorithm {
 	return slices.Clone(registry()[c])
 }
 
-// Find returns the algorithm of collective c with a name, or an error that lists the names
-// there are.
+// Find returns the algorithm of collective c with the given name. If there is none, it returns
+// an error that lists the names of all algorithms of c.
 func Find(c program.Collective, name string) (*Algorithm, error) {
 	var names []string
 	for _, a := range For(c) {

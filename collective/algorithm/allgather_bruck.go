@@ -8,12 +8,12 @@ import (
 )
 
 // Bruck AllGather. After round k each rank has its own block and the blocks of the next 2^(k+1)
-// − 1 ranks. In round k it sends all blocks that it has to the rank 2^k before it, and receives
-// the same number of blocks from the rank 2^k after it. In the last round, only the missing
+// − 1 ranks. In round k, rank r sends all blocks that it has to rank r − 2^k (modulo p), and
+// receives the same number of blocks from rank r + 2^k. In the last round, only the missing
 // blocks are sent.
 //
 //	steps            ⌈log2 p⌉ messages in a row, and one more if p is a power of two
-//	                 above 2: then the longest chain ends with a range that takes
+//	                 above 2, because the longest chain then ends with a range that takes
 //	                 two messages
 //	sent by rank r   for even blocks (p − 1)·n/p, the minimum of all algorithms
 //	scratch          none: blocks, of any length, are received into their place in
@@ -33,8 +33,8 @@ func allGatherBruck() *Algorithm {
 	}
 }
 
-// circular returns the n numbers from lo on, modulo p, as ranges: one range, or two if the
-// numbers go past p − 1. n is from 1 to p.
+// circular returns the n numbers lo, lo + 1, …, modulo p, as ranges: one range, or two if the
+// numbers go past p − 1. 1 ≤ n ≤ p.
 func circular(lo, n, p int) []sharding.Range {
 	if lo+n <= p {
 		return []sharding.Range{{Lo: lo, Hi: lo + n}}
@@ -48,7 +48,7 @@ type held struct {
 	by     program.Dep
 }
 
-// fillers returns the instructions that filled chunks of r.
+// fillers returns the instructions that filled the chunks in r.
 func fillers(have []held, r sharding.Range) []program.Dep {
 	var by []program.Dep
 	for _, h := range have {

@@ -5,7 +5,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 // Direct AllGather. Every rank sends its block to every other rank.
 //
 //	steps            1 message in a row
-//	sent by rank r   p − 1 times its block, (p − 1)·n/p for even blocks, the minimum
+//	sent by rank r   its block p − 1 times: (p − 1)·n/p for even blocks, the minimum
 //	                 of all algorithms
 //	scratch          none: blocks, of any length, are received into their place
 //	order            nothing is folded

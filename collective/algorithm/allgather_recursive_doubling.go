@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Recursive doubling AllGather, for p = 2^k ranks. In round j each rank exchanges all blocks
-// that it has, which are 2^j, with the rank whose number differs in bit j.
+// Recursive doubling AllGather, for p = 2^k ranks. In round j each rank has 2^j blocks and
+// exchanges all of them with the rank whose number differs in bit j.
 //
 //	steps            log2 p messages in a row
 //	sent by rank r   the blocks of its half of the ranks, of its quarter, and so on
@@ -18,7 +18,8 @@ import (
 //	scratch          none: blocks, of any length, are received into their place
 //	order            nothing is folded
 //
-// Use it for small and medium blocks. It has the fewest messages, each of contiguous blocks.
+// Use it for small and medium blocks. It has the fewest messages, and each message consists of
+// contiguous blocks.
 //
 // Reference: Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
 // Operations in MPICH" (IJHPCA 19, 2005).

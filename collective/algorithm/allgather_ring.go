@@ -3,10 +3,10 @@ package algorithm
 import "github.com/superstep-ml/superstep/collective/program"
 
 // Ring AllGather. Every rank sends its block to the next rank, and passes on each block that it
-// receives, except the last one, which every other rank has.
+// receives, except the last one, which the next rank already has.
 //
 //	steps            p − 1 messages in a row
-//	sent by rank r   all blocks but that of rank r + 1: (p − 1)·n/p for even blocks,
+//	sent by rank r   all blocks except the block of rank r + 1: (p − 1)·n/p for even blocks,
 //	                 the minimum of all algorithms
 //	scratch          none: blocks, of any length, are received into their place
 //	order            nothing is folded

@@ -14,9 +14,9 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	                 before it folds
 //
 // Use it for vectors of a few elements among a few ranks: no algorithm has fewer steps, but all
-// data is sent and folded p times. Pairs exchange directly. Gathering by recursive doubling
-// would need fewer connections, but the same number of messages, since a message has the
-// contents of one buffer.
+// data is sent and folded p times. Every pair of ranks exchanges its messages directly.
+// Gathering by recursive doubling would need fewer connections, but the same number of
+// messages, since a message holds only one buffer.
 //
 // Reference: Open MPI's allgather_reduce (coll/base).
 func allGatherReduce() *Algorithm {
@@ -33,7 +33,7 @@ func allGatherReduce() *Algorithm {
 func generateAllGatherReduce(pr Params, rank int) *program.Program {
 	part := newPart(program.AllReduce, "allgather-reduce", pr, rank, 1)
 	part.CanonicalTree, part.RankOrder = true, true
-	leaves, steps, _ := reducePartials(pr) // no error: Check has called it
+	leaves, steps, _ := reducePartials(pr) // the error is nil: Check has called reducePartials
 	fold := program.Instruction{Op: program.DoReduce, Dst: whole(program.Out), Fold: steps,
 		Src: make([]program.Ref, len(leaves))}
 	if len(leaves) == 1 {

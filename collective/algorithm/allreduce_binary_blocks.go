@@ -7,12 +7,12 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Binary blocks AllReduce. The ranks are divided into blocks of powers of two, one for each set
-// bit of p, the largest first. Each block does a reduce-scatter by recursive halving. Then
-// every block, from the smallest on, sends its pieces to their owners in the next larger block.
-// The owners fold them, as right operands, with their own pieces. The results are sent back in
-// the same way, and each block does an all-gather by recursive doubling. With q the largest
-// power of two not above p:
+// Binary blocks AllReduce. The ranks are divided into blocks whose sizes are powers of two, one
+// block for each set bit of p, the largest block first. Each block does a reduce-scatter by
+// recursive halving. Then every block, from the smallest on, sends its pieces to their owners
+// in the next larger block. The owners fold the received pieces, as right operands, with their
+// own pieces. After all folds, the results are sent back along the same path, and each block
+// does an all-gather by recursive doubling. With q the largest power of two not above p:
 //
 //	steps            2·log2 q messages in a row: the pieces of a block arrive before
 //	                 the next larger block has done its own halving
@@ -22,9 +22,10 @@ import (
 //	order            the aligned tree over ranks; it is the fold tree over ranks
 //	                 (canonical) if p is 1…10…0 in binary, as all powers of two are
 //
-// Use it for long vectors if p has few set bits, close to each other. For powers of two it
-// costs the same as halving-doubling. For other numbers it sends down to half of the bytes. A
-// block of one rank exchanges its whole vector in as many pieces as the next block has ranks.
+// Use it for long vectors if p has few set bits, close to each other. If p is a power of two,
+// it costs the same as halving-doubling. For other p, it sends as little as half of the bytes
+// of halving-doubling. A disadvantage is that a block of one rank exchanges its whole vector in
+// pieces, one for each rank of the next block.
 //
 // Reference: Rabenseifner, Träff, "More Efficient Reduction Algorithms for
 // Non-Power-of-Two Number of Processors in Message-Passing Parallel Systems"
@@ -38,16 +39,16 @@ func binaryBlocks() *Algorithm {
 	}
 }
 
-// block is one of the blocks of ranks. Its size is a power of two. The data is divided into as
-// many windows as the block has ranks.
+// block is one of the blocks of ranks. Its size is a power of two. The data is divided into one
+// window for each rank of the block.
 type block struct {
-	first  int // rank
+	first  int // first rank of the block
 	levels int // log2 of the number of ranks
 	width  int // number of chunks of a window
 }
 
-// blocksOf returns the blocks of p ranks. The data has as many chunks as the first block has
-// ranks.
+// blocksOf returns the blocks of p ranks. The number of chunks of the data is the number of
+// ranks of the first block.
 func blocksOf(p int) []block {
 	var blocks []block
 	q := 1 << (bits.Len(uint(p)) - 1)
@@ -61,7 +62,7 @@ func blocksOf(p int) []block {
 	return blocks
 }
 
-// chunks returns the chunks of a range of windows.
+// chunks returns the range of chunks that a range of windows has.
 func (k block) chunks(windows sharding.Range) sharding.Range {
 	return sharding.Range{Lo: windows.Lo * k.width, Hi: windows.Hi * k.width}
 }
@@ -69,13 +70,13 @@ func (k block) chunks(windows sharding.Range) sharding.Range {
 // owner returns the rank of the block that owns the window to which a chunk belongs.
 func (k block) owner(chunk int) int { return k.first + reversed(chunk/k.width, k.levels) }
 
-// owned returns the window that a rank of the block owns, in chunks.
+// owned returns the range of chunks of the window that a rank of the block owns.
 func (k block) owned(rank int) sharding.Range {
 	w := reversed(rank-k.first, k.levels)
 	return k.chunks(sharding.Range{Lo: w, Hi: w + 1})
 }
 
-// blockOf returns the number of the block of a rank.
+// blockOf returns the index in blocks of the block that a rank is in.
 func blockOf(blocks []block, rank int) int {
 	i := len(blocks) - 1
 	for rank < blocks[i].first {
@@ -84,8 +85,9 @@ func blockOf(blocks []block, rank int) int {
 	return i
 }
 
-// generateBinaryBlocks makes the program of rank in time O(log p) if its block's neighbours
-// have similar sizes, and in O(p) for a last block of one rank.
+// generateBinaryBlocks makes the program of rank in time O(log p) if the neighbouring blocks
+// have similar sizes, and in time O(p) if the rank exchanges pieces with a last block of one
+// rank.
 func generateBinaryBlocks(pr Params, rank int) *program.Program {
 	blocks := blocksOf(pr.P)
 	b := build(program.AllReduce, "binary-blocks", pr, rank, 1<<blocks[0].levels)

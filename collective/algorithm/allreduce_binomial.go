@@ -7,8 +7,8 @@ import (
 )
 
 // Binomial AllReduce: a reduction up a binomial tree rooted at rank 0 and a broadcast down the
-// same tree. Let d be the lowest set bit of a rank's number. The parent of the rank has the
-// number without that bit, and its children have the number with one lower bit added.
+// same tree. Let d be the lowest set bit of a rank's number. The number of its parent is this
+// number without bit d. The numbers of its children are this number with one bit below d added.
 //
 //	steps            2·⌊log2 p⌋ messages in a row (rank 0 receives ⌈log2 p⌉ and sends
 //	                 ⌈log2 p⌉ over one link)
@@ -17,9 +17,9 @@ import (
 //	order            the aligned tree over ranks; it is the fold tree over ranks
 //	                 (canonical) if p is 1…10…0 in binary, as all powers of two are
 //
-// Use it for short vectors. Every rank has few connections. Recursive doubling takes half of
-// the steps, but more messages in total. Long vectors are pipelined in segments up and down the
-// tree, but rank 0 receives and sends n·log2 p elements, so other trees are better for long
+// Use it for short vectors. Every rank has few connections. Recursive doubling takes half as
+// many steps, but more messages in total. Long vectors are pipelined in segments up and down
+// the tree. But rank 0 receives and sends n·log2 p elements, so other trees are better for long
 // vectors.
 //
 // Reference: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
@@ -65,12 +65,12 @@ func generateBinomialAllReduce(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// binomialAllReduceCost uses that the depth of a rank is the number of set bits of its number,
-// which for numbers below p is at most ⌊log2 p⌋.
+// binomialAllReduceCost returns the cost of the binomial AllReduce. The depth of a rank in the
+// tree is the number of set bits of its rank number, and is at most ⌊log2 p⌋.
 func binomialAllReduceCost(pr Params) program.Cost {
 	p := pr.P
 	return program.Cost{Steps: 2 * (bits.Len(uint(p)) - 1), Sent: func(rank int, l program.Layout) int {
-		free := bits.TrailingZeros(uint(rank)) // bits that a child may add
+		free := bits.TrailingZeros(uint(rank)) // number of bits that a child may add
 		if rank == 0 {
 			free = bits.Len(uint(p - 1))
 		}

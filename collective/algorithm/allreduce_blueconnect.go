@@ -8,28 +8,31 @@ import (
 )
 
 // BlueConnect AllReduce. The ranks form a grid of any number of dimensions, p = d1·d2·…·dk;
-// neighbouring ranks differ in the first digit. The reduce-scatter goes level by level: the d1
-// ranks of each group exchange parts of the data, and each folds one part; then d2 ranks that
-// have the same part divide and exchange that part, and so on. The all-gather goes through the
-// levels in reverse. Within a group all pairs exchange at once. Dims are d1…dk. Without Dims,
-// they are the prime factors of p in ascending order.
+// neighbouring ranks differ in the first digit. The reduce-scatter has one level for each
+// dimension. At the first level, the d1 ranks of each group exchange parts of the data, and
+// each rank folds one part. At the second level, groups of d2 ranks that have the same part
+// divide and exchange that part, and so on. The all-gather goes through the levels in reverse.
+// Within a group all pairs of ranks exchange their messages at the same time. Dims are d1…dk.
+// Without Dims, they are the prime factors of p in ascending order.
 //
 //	steps            2 messages in a row for each dimension above 1
 //	sent by rank r   2·n·(p−1)/p elements if p divides n: 2·n·(d1−1)/d1 at the first
 //	                 level, 2·(n/d1)·(d2−1)/d2 at the second, and so on
 //	scratch          at each level with d > 2, (d−1)/d of the elements that the rank
 //	                 still has to reduce
-//	order            at each level the fold tree over the ranks of a group, with groups
-//	                 in order. If p is a power of two or a prime, this is the fold
+//	order            at each level the fold tree over the ranks of a group, and groups
+//	                 are in rank order. If p is a power of two or a prime, this is the fold
 //	                 tree over ranks (canonical) whatever the dimensions
 //
-// Use it for networks with tiers: let the dimensions be ranks per host, hosts per rack, and
-// racks. Each tier carries only the part of the data that the tiers below have left to reduce.
-// With (2, …, 2) it is halving-doubling, with (p) the direct exchange.
+// Use it for networks with tiers: let the dimensions be the numbers of ranks per host, of hosts
+// per rack, and of racks. Each tier carries only the part of the data that the tiers below have
+// left to reduce. With dimensions (2, …, 2) it is halving-doubling, and with the single
+// dimension p it is the direct exchange.
 //
 // Reference: Cho, Finkler, Kung, Hunter, "BlueConnect: Decomposing All-Reduce for Deep Learning
-// on Heterogeneous Network Hierarchy" (MLSys 2019), which has rings within groups. The direct
-// exchanges used here keep the order of ranks, and take fewer steps.
+// on Heterogeneous Network Hierarchy" (MLSys 2019), which uses rings within groups. This
+// implementation uses direct exchanges instead, because they keep the order of ranks and take
+// fewer steps.
 func blueConnect() *Algorithm {
 	return &Algorithm{
 		Name: "blueconnect", Collective: program.AllReduce,
@@ -42,8 +45,9 @@ func blueConnect() *Algorithm {
 }
 
 // anyGridIsCanonical returns true for powers of two and for primes. The fold tree over 2m ranks
-// is the fold tree over m with pairs for leaves. So the sizes of all groups except the last
-// must be powers of two. All other p have a factorisation that begins with another number.
+// is the fold tree over m leaves, each of which is a pair of ranks. So a grid is canonical only
+// if the sizes of all its groups except the last are powers of two. All other p have a
+// factorisation that begins with a number that is not a power of two.
 func anyGridIsCanonical(p int) bool { return p&(p-1) == 0 || len(primeFactors(p)) == 1 }
 
 // primeFactors returns the prime factors of p in ascending order.
@@ -61,7 +65,7 @@ func primeFactors(p int) []int {
 	return factors
 }
 
-// checkDims refuses dimensions that do not form a grid of p ranks.
+// checkDims returns an error if the dimensions do not form a grid of p ranks.
 func checkDims(pr Params) error {
 	product := 1
 	for _, d := range pr.Dims {
@@ -136,9 +140,10 @@ func blueConnectCost(pr Params) program.Cost {
 }
 
 // gridSent returns the number of elements that a member sends on a grid. At each level a member
-// sends the parts of all other members. Later it sends its own result to each of them or, in a
-// ring, all results except that of the next member. ring is 1 for rings and 0 otherwise. own is
-// the chunk that the member owns after the reduce-scatter.
+// sends the parts of all other members. In the all-gather it sends its own result to each of
+// these members or, in a ring, all results except the result of the next member. The parameter
+// ring is 1 for rings and 0 otherwise. own is the chunk that the member owns after the
+// reduce-scatter.
 func gridSent(dims []int, rank int, l program.Layout, ring int) (sent, own int) {
 	lo, hi := 0, l.Out[len(l.Out)-1]
 	first, width := 0, len(l.Out)-1

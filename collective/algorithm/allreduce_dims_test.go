@@ -27,8 +27,8 @@ func factorisations(p int) [][]int {
 	return all
 }
 
-// provedWith proves an algorithm with the dimensions in pr, and returns whether it folds in the
-// canonical tree.
+// provedWith proves the programs of an algorithm with the parameters pr, and reports whether
+// they fold in the canonical tree.
 func provedWith(t *testing.T, a *algorithm.Algorithm, pr algorithm.Params) bool {
 	report, err := check.InspectAlgorithm(a, pr)
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestDimensionsThatDoNotFit(t *testing.T) {
 }
 
 // TestDimensionsAreAgreedOn requires that programs with different dimensions have different
-// group hashes, so that ranks detect that they disagree.
+// group hashes. By these hashes ranks detect that they were given different dimensions.
 func TestDimensionsAreAgreedOn(t *testing.T) {
 	a := find(t, program.AllReduce, "torus")
 	x := a.Generate(algorithm.Params{P: 12, Dims: []int{2, 6}}, 0)

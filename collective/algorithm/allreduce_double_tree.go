@@ -6,32 +6,33 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Double tree AllReduce. There are two binary trees. Each reduces one half of the data to its
-// root and broadcasts the result down again. No rank has children in both trees: every rank
-// except the roots sends and receives in both, and the load is even.
+// Double tree AllReduce. The algorithm uses two binary trees. Each tree reduces one half of the
+// data to its root and broadcasts the result down again. No rank has children in both trees.
+// Every rank except the roots sends and receives in both trees, so the load is even.
 //
-// The first tree is in order: with d the lowest set bit of a rank's number, its children are
-// the ranks d/2 below and d/2 above (or closer, if there is no such rank). Rank 0 is the root,
-// above them all. So ranks with odd numbers are leaves. The second tree is the mirror image of
+// The first tree is in order: with d the lowest set bit of a rank's number, the children of
+// rank r are r − d/2 and r + d/2 (or a closer rank above r, if rank r + d/2 does not exist).
+// Rank 0 is the root. Ranks with odd numbers are leaves. The second tree is the mirror image of
 // the first if p is even. If p is odd, it is the first tree over ranks 1…p − 1 with rank 0 as
 // the left child of its root, so that ranks with even numbers are leaves.
 //
 //	steps            2·⌈log2 p⌉ messages in a row
-//	sent by rank r   n/2 elements for each edge at it: at most 2·n
+//	sent by rank r   n/2 elements for each edge of rank r: at most 2·n
 //	scratch          none
-//	order            rank order: both trees fold the value of the left child, the own
-//	                 value and the value of the right child. The two trees differ
+//	order            rank order: both trees fold the value of the left child, the value
+//	                 of the rank and the value of the right child. The two trees differ
 //	                 from each other and from the fold tree (canonical for p ≤ 2
 //	                 only)
 //
-// Segments are pipelined through the trees, up and down at the same time. So long vectors take
-// the time of 2·n elements on a link, and the latency is logarithmic in p. Use it for vectors
-// of medium length among many ranks. p may be any number.
+// Segments are pipelined through the trees, up and down at the same time. So a long vector
+// takes as long as sending 2·n elements over a link, and the latency is logarithmic in p. Use
+// it for vectors of medium length among many ranks. p may be any number.
 //
 // References: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast,
-// reduction and scan" (Parallel Computing 35, 2009); the shape of the first tree is NCCL's.
-// Both references shift the tree by a rank for odd p; this would break the order of ranks and
-// leave one rank with children in both trees.
+// reduction and scan" (Parallel Computing 35, 2009); the shape of the first tree is that of
+// NCCL. For odd p, both Sanders et al. and NCCL shift the tree by one rank, which would break
+// the order of ranks and give one rank children in both trees. This implementation does not
+// shift the tree.
 func doubleTree() *Algorithm {
 	return &Algorithm{
 		Name: "double-tree", Collective: program.AllReduce,
@@ -41,7 +42,7 @@ func doubleTree() *Algorithm {
 	}
 }
 
-// binaryNode has the neighbours of a rank in a binary tree. −1 means that there is no such
+// binaryNode has the neighbours of a rank in a binary tree. −1 means that the rank has no such
 // neighbour.
 type binaryNode struct{ parent, left, right int }
 
@@ -139,9 +140,9 @@ func generateDoubleTree(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// doubleTreeCost counts edges. In the first tree, rank x > 0 has one edge to its parent and, if
-// x is even, two to children, or one if x is the last rank. The second tree is counted as the
-// mirrored or shifted first tree.
+// doubleTreeCost returns the cost of the double tree, for which it counts edges. In the first
+// tree, rank x > 0 has one edge to its parent and, if x is even, two to children, or one if x
+// is the last rank. The second tree is counted as the mirrored or shifted first tree.
 func doubleTreeCost(pr Params) program.Cost {
 	p := pr.P
 	if p == 1 {

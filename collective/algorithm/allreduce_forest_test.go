@@ -13,8 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// likeRanks returns a forest with one node per rank that folds like the ranks: the ranks that
-// are paired first have leaves, and each other rank has a node of two shards.
+// likeRanks returns a forest with one node per rank whose aligned tree is the fold tree over p
+// ranks. The ranks that are folded in pairs first have leaves, and each other rank has a node
+// of two shards.
 func likeRanks(p int) [][]sharding.Node {
 	q := 1
 	for 2*q <= p {
@@ -31,7 +32,8 @@ func likeRanks(p int) [][]sharding.Node {
 	return forest
 }
 
-// covers returns the forests of p ranks, each of which has an even part of the shards.
+// covers returns the forests of p ranks over the given number of shards, which are divided
+// evenly among the ranks.
 func covers(p, shards int) [][]sharding.Node {
 	forest := make([][]sharding.Node, p)
 	for r := range forest {

@@ -6,26 +6,28 @@ import (
 )
 
 // Halving-doubling AllReduce (Rabenseifner's): a reduce-scatter by recursive halving, then an
-// all-gather by recursive doubling. At distance 1, 2, 4… partners halve their common window.
-// Each sends the half of the other and folds its own half, with the contribution of lower ranks
-// as left operand. The all-gather reverses these exchanges. If p is not a power of two, the
-// first 2r ranks first fold in pairs, and the second of each pair gets the result afterwards.
-// With q the largest power of two not above p, r = p − q:
+// all-gather by recursive doubling. At distances 1, 2, 4…, two partners halve their common
+// window. Each partner sends the half of the other partner and folds its own half, with the
+// contribution of lower ranks as left operand. The all-gather reverses these exchanges. If p is
+// not a power of two, the first 2r ranks fold in pairs before that, and the second rank of each
+// pair gets the result afterwards. With q the largest power of two not above p, r = p − q:
 //
 //	steps            2·log2 q messages in a row, and 2 if r > 0
 //	sent by rank r   2·n·(q−1)/q elements, if q divides n; n more by the first rank
-//	                 of a pair; n by the second rank of a pair
+//	                 of a pair; only n by the second rank of a pair
 //	scratch          none
 //	order            the fold tree over ranks (canonical)
 //
-// Use it for long vectors if p is a power of two: no algorithm sends less, and few take fewer
-// steps. Otherwise the pairs double the cost, and the direct exchange or a ring sends less.
+// Use it for long vectors if p is a power of two: no algorithm sends fewer elements, and few
+// algorithms take fewer steps. If p is not a power of two, the pairs double the cost, and the
+// direct exchange or a ring sends fewer elements.
 //
 // Halving begins at distance 1, which keeps the order of ranks; other implementations begin at
 // q/2. So windows are owned in bit-reversed order, which does not matter for an AllReduce. The
 // messages of pairs are divided like the messages of the levels, so that pieces can be passed
-// on as they arrive. In Rabenseifner's algorithm, each rank of a pair reduces one half. This
-// spreads the arithmetic, but needs one more message in a row and sends half a vector more.
+// on as they arrive. In Rabenseifner's algorithm, each rank of a pair reduces one half. That
+// divides the arithmetic between the two ranks, but needs one more message in a row and sends
+// half a vector more.
 //
 // Reference: Rabenseifner, "Optimization of Collective Reduction Operations" (ICCS
 // 2004).
@@ -78,8 +80,8 @@ func generateHalvingDoubling(pr Params, rank int) *program.Program {
 
 func windowsAreChunks(windows sharding.Range) sharding.Range { return windows }
 
-// foldFollower folds the contribution of the second rank of a pair, in the two parts of the
-// first level: first the part that is sent on.
+// foldFollower adds the instructions that fold the contribution of follower, the second rank of
+// a pair, in the two parts of the first level. The part that is sent on is folded first.
 func (b *builder) foldFollower(g *grid, first level, to program.Ref, follower int) {
 	for _, i := range [2]int{1 - first.digit, first.digit} {
 		part := g.at(to.Buffer, to.Slot, first.part(i))
@@ -98,8 +100,8 @@ func (b *builder) followMember(g *grid, levels []level, leader int) {
 	}
 }
 
-// resultPieces returns the pieces in which a member with levels of two gets the result: its own
-// window, then what each level of the all-gather adds.
+// resultPieces returns the pieces in which a member gets the result if all its levels have size
+// 2: its own window, then the windows that each level of the all-gather adds.
 func resultPieces(levels []level) []sharding.Range {
 	last := len(levels) - 1
 	pieces := []sharding.Range{levels[last].own()}
@@ -109,8 +111,9 @@ func resultPieces(levels []level) []sharding.Range {
 	return pieces
 }
 
-// halvingDoublingCost counts, for a member: while halving, a piece of every window except its
-// own; while doubling, the windows that it has at each level.
+// halvingDoublingCost returns the cost of halving-doubling. While halving, a member sends a
+// piece of every window except its own. While doubling, it sends the windows that it has at
+// each level.
 func halvingDoublingCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}

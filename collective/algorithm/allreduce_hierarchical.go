@@ -13,22 +13,22 @@ import (
 // The master distributes the parts again, and the group's ring does an all-gather. Dims has the
 // one element k. Without Dims, k is the square root of p, rounded up. With m = ⌈p/k⌉ groups:
 //
-//	steps            2·k + 2·(m − 1) messages in a row (3 in place of 2·k if k = 2, and
+//	steps            2·k + 2·(m − 1) messages in a row (the term 2·k is 3 if k = 2, and
 //	                 0 if k = 1)
-//	sent by rank r   (2 − 1/k)·n elements; n by the last rank of a group;
+//	sent by rank r   (2 − 1/k)·n elements; only n by the last rank of a group;
 //	                 (3·(k−1)/k + 2·(m−1)/m)·n by a master
 //	scratch          none
 //	order            different for every chunk, as in a ring (rank order and
 //	                 canonical for p ≤ 2 only)
 //
 // Use it for a slow network between hosts that have k ranks each: only masters send over that
-// network, 2·n·(m−1)/m elements each. If every rank has a link to other groups, a torus is
-// better, since a link carries only 1/k of that.
+// network, and each master sends 2·n·(m−1)/m elements. If every rank has a link to other
+// groups, a torus is better, since each link then carries only 1/k of these elements.
 //
 // Reference: Jia et al., "Highly Scalable Deep Learning Training System with Mixed-Precision:
-// Training ImageNet in Four Minutes" (2018). There the parts travel around the ring to the
-// master. Here they are sent to the master directly, in one step, and the ring of the
-// all-gather has no link to the master, which has all parts already.
+// Training ImageNet in Four Minutes" (2018). In the reference, the parts travel around the ring
+// to the master. This implementation sends them to the master directly, in one step, and the
+// ring of its all-gather has no link to the master, which already has all parts.
 func hierarchical() *Algorithm {
 	return &Algorithm{
 		Name: "hierarchical", Collective: program.AllReduce,
@@ -50,7 +50,7 @@ func checkHierarchical(pr Params) error {
 // groups is an arrangement of p ranks in groups.
 type groups struct {
 	p, size, count int
-	chunks         int // a multiple of size and count, so that both kinds of parts are even
+	chunks         int // a multiple of size and of count, so that the parts of members and of masters are even
 }
 
 func groupsOf(pr Params) groups {
@@ -110,7 +110,7 @@ func generateHierarchical(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// amongMasters adds the AllReduce in the ring of masters.
+// amongMasters adds the AllReduce in the ring of masters. Its input is at from.
 func (b *builder) amongMasters(g groups, from program.Ref) {
 	if g.count == 1 {
 		return
@@ -123,7 +123,7 @@ func (b *builder) amongMasters(g groups, from program.Ref) {
 	b.gatherRing(r)
 }
 
-// gatherOpen is gatherRing without the link to member 0, which has all parts.
+// gatherOpen is gatherRing without the link to member 0, which already has all parts.
 func (b *builder) gatherOpen(r ring) {
 	part := func(places int) program.Ref { return spanOf(program.Out, 0, r.back(places)) }
 	switch r.at {
@@ -140,11 +140,12 @@ func (b *builder) gatherOpen(r ring) {
 	}
 }
 
-// hierarchicalCost counts elements. Every rank sends all parts except its own around the
-// group's ring. An ordinary rank then sends its part to the master and, in the end, all parts
-// except the next rank's; the last rank of the group does not send these. The master instead
-// distributes all parts except its own, and sends all parts except the next rank's in the
-// all-gather. In the ring of masters it sends all parts except one, twice.
+// hierarchicalCost returns the cost of the hierarchical AllReduce. Every rank sends all parts
+// except its own around the group's ring. A rank that is not a master then sends its part to
+// the master. In the all-gather it sends all parts except the part of the next rank; the last
+// rank of the group sends nothing in the all-gather. The master instead distributes all parts
+// except its own, and sends all parts except the part of the next rank in the all-gather. In
+// each of the two passes of the ring of masters, it sends all parts except one.
 func hierarchicalCost(pr Params) program.Cost {
 	g := groupsOf(pr)
 	steps := 2 * (g.count - 1)
@@ -152,7 +153,7 @@ func hierarchicalCost(pr Params) program.Cost {
 	case g.size > 2:
 		steps += 2 * g.size
 	case g.size == 2:
-		steps += 3 // the second rank does not pass anything on
+		steps += 3 // with two ranks, the second rank passes no part on
 	}
 	return program.Cost{Steps: steps, Sent: func(rank int, l program.Layout) int {
 		n := l.Out[g.chunks]

@@ -6,11 +6,11 @@ import (
 )
 
 // Linear AllReduce. All ranks send their contributions to rank 0, which receives them in order
-// from left to right, folds them as they arrive, and sends the result to all.
+// from left to right, folds them as they arrive, and sends the result to all ranks.
 //
 //	steps            2 messages in a row (none for p = 1), although rank 0 receives
-//	                 p − 1 one after another and sends as many; for a forest, 1 more
-//	                 than the largest number of nodes of another rank
+//	                 p − 1 messages one after another and sends p − 1; for a forest,
+//	                 1 more than the largest number of nodes of another rank
 //	sent by rank r   n elements for each contribution; (p − 1)·n by rank 0
 //	scratch          n·log2 p elements on rank 0, for left siblings in the tree that
 //	                 wait for the right sibling; none on other ranks
@@ -29,7 +29,7 @@ func linearAllReduce() *Algorithm {
 }
 
 // generateLinearAllReduce makes the program of rank in time proportional to the contributions
-// of rank. For rank 0 the time is O(p), or that of sorting the nodes of a forest.
+// of rank. For rank 0 the time is O(p), or the time of sorting the nodes of a forest.
 func generateLinearAllReduce(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "linear", pr, rank, 1)
 	b.claim(true, true)
@@ -41,7 +41,7 @@ func generateLinearAllReduce(pr Params, rank int) *program.Program {
 		b.recv(lane, whole(program.Out))
 		return b.finish()
 	}
-	leaves, steps, _ := reducePartials(pr) // no error: Check has called it
+	leaves, steps, _ := reducePartials(pr) // the error is nil: Check has called reducePartials
 	b.foldIncoming(leaves, steps)
 	for peer := 1; peer < pr.P; peer++ {
 		b.send(b.with(peer), whole(program.Out))
@@ -61,7 +61,7 @@ type incoming struct {
 // foldIncoming adds instructions that fold leaves in the order of the steps into the output.
 func (b *builder) foldIncoming(leaves []partial, steps []sharding.FoldStep) {
 	t := incoming{builder: b, leaves: leaves}
-	node := make([]int, len(leaves)) // node in each slot of the steps
+	node := make([]int, len(leaves)) // node[s] is the node whose value is in slot s of the steps
 	for i := range node {
 		node[i] = i
 	}
@@ -77,7 +77,7 @@ func (b *builder) foldIncoming(leaves []partial, steps []sharding.FoldStep) {
 	}
 }
 
-// comes reports whether a node is a leaf of another rank.
+// comes reports whether a node is a leaf that is received from another rank.
 func (t *incoming) comes(node int) bool {
 	return node < len(t.leaves) && t.leaves[node].rank != t.Rank
 }
@@ -85,9 +85,9 @@ func (t *incoming) comes(node int) bool {
 // from returns the lane on which a leaf is received.
 func (t *incoming) from(leaf int) int { return t.with(t.leaves[leaf].rank) }
 
-// fold adds instructions that compute a node that is not a leaf of another rank. It returns
-// where the value is: in the input if the node is a leaf, else in *to or, if to is nil, in a
-// scratch slot.
+// fold adds instructions that compute a node that is not received from another rank. It returns
+// a reference to the value. The value is in the input if the node is a leaf, and otherwise in
+// *to or, if to is nil, in a scratch slot.
 func (t *incoming) fold(node int, to *program.Ref) program.Ref {
 	if node < len(t.leaves) {
 		return program.Chunk(program.In, t.leaves[node].node, 0)

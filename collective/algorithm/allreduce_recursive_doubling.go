@@ -4,24 +4,24 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Recursive doubling AllReduce. Ranks exchange their whole vectors with partners at distance 1,
-// 2, 4…, and each folds the received vector into its own, with the contribution of lower ranks
-// as left operand. If p is not a power of two, the first 2r ranks first fold in pairs, and the
-// second of each pair gets the result afterwards. With q the largest power of two not above p,
-// r = p − q:
+// Recursive doubling AllReduce. At distances 1, 2, 4…, two partners exchange their whole
+// vectors, and each partner folds the received vector into its own, with the contribution of
+// lower ranks as left operand. If p is not a power of two, the first 2r ranks fold in pairs
+// before that, and the second rank of each pair gets the result afterwards. With q the largest
+// power of two not above p, r = p − q:
 //
 //	steps            log2 q messages in a row; 1 more if r > 0, 2 if r > q/2
-//	sent by rank r   n·log2 q elements; n more by the first rank of a pair; n by the
+//	sent by rank r   n·log2 q elements; n more by the first rank of a pair; only n by the
 //	                 second rank of a pair
 //	scratch          n elements on the q ranks that exchange (none if p < 2)
 //	order            the fold tree over ranks (canonical)
 //
 // Use it for vectors of a few KiB: it has the fewest steps, but sends the most elements.
 //
-// Since the two directions of an exchange overlap, the memory being sent cannot be written. So
-// levels alternate between the output and one scratch slot, and the last level ends in the
-// output. If the number of levels is odd and the vector begins in the input, which may be the
-// output's memory, the first level receives into scratch and folds afterwards.
+// Since the two directions of an exchange overlap, a rank cannot write to the memory that it is
+// sending. So levels alternate between the output and one scratch slot, and the last level ends
+// in the output. If the number of levels is odd and the vector begins in the input, which may
+// be the output's memory, the first level receives into scratch and folds afterwards.
 //
 // Reference: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
 // Operations in MPICH" (IJHPCA 19, 2005).
@@ -80,9 +80,9 @@ func generateRecursiveDoubling(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// recursiveDoublingCost uses that the longest chain of messages begins within a pair and goes
-// on to the member whose number has all bits inverted. If that member is a pair too, the chain
-// ends with a message within that pair.
+// recursiveDoublingCost returns the cost of recursive doubling. The longest chain of messages
+// begins within a pair and continues to the member whose number has all bits inverted. If that
+// member is a pair too, the chain ends with a message within that pair.
 func recursiveDoublingCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}

@@ -6,8 +6,8 @@ import (
 )
 
 // Ring AllReduce. Chunk c starts at rank c + 1 and travels once around the ring to rank c,
-// which owns it. On the way, each rank folds in its own contribution. Then the result travels
-// around once more.
+// which owns it. On the way, each rank folds its own contribution into the chunk. Then the
+// result travels around the ring once more.
 //
 //	steps            2·(p − 1) messages in a row
 //	sent by rank r   2·n·(p−1)/p elements if p divides n; in general
@@ -22,7 +22,7 @@ import (
 // connections.
 //
 // Reference: Patarasu, Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters of
-// Workstations" (JPDC 69, 2009). That rank c owns chunk c is this project's choice, as in a
+// Workstations" (JPDC 69, 2009). Unlike in the reference, rank c owns chunk c, as in a
 // ReduceScatter.
 func ringAllReduce() *Algorithm {
 	return &Algorithm{
@@ -35,9 +35,9 @@ func ringAllReduce() *Algorithm {
 
 func atMostTwo(p int) bool { return p <= 2 }
 
-// generateRingAllReduce makes the program of rank in time O(p). There is one lane. Step i < p
-// passes on chunk rank − 1 − i. The result of a chunk is received p − 1 steps after its partial
-// sum was sent from the same memory, and must wait until the sum is sent.
+// generateRingAllReduce makes the program of rank in time O(p). There is one lane. In step i <
+// p, the rank passes on chunk rank − 1 − i. The result of a chunk is received p − 1 steps after
+// its partial sum was sent from the same memory, and must wait until the sum is sent.
 func generateRingAllReduce(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "ring", pr, rank, pr.P)
 	b.claim(atMostTwo(pr.P), atMostTwo(pr.P))

@@ -18,7 +18,7 @@ func reducing() []*algorithm.Algorithm {
 	return append(algorithm.For(program.AllReduce), algorithm.For(program.ReduceScatter)...)
 }
 
-// upTo returns the largest number of ranks to test: fast, or 130 in a soak test.
+// upTo returns the largest number of ranks to test: the parameter fast, or 130 in a soak test.
 func upTo(fast int) int {
 	if testsize.Soak {
 		return 130
@@ -54,7 +54,7 @@ func TestReducingAlgorithmsAreProved(t *testing.T) {
 	})
 }
 
-// TestManyRanks proves the algorithms whose proofs fit in memory for larger numbers of ranks.
+// TestManyRanks proves algorithms for larger numbers of ranks, if the proofs fit in memory.
 func TestManyRanks(t *testing.T) {
 	counts := map[string][]int{
 		"recursive-doubling": {1000, 1023}, "binomial": {1000, 1023}, "double-tree": {1000, 1023},
@@ -76,7 +76,7 @@ func TestManyRanks(t *testing.T) {
 }
 
 // TestReducingClaimsAreExact requires that an algorithm claims every property that its programs
-// have for a number of ranks. The algorithms with dimensions are left out, since default
+// have for a number of ranks. Algorithms with dimensions are not tested, since their default
 // dimensions may have a property by chance.
 func TestReducingClaimsAreExact(t *testing.T) {
 	byChance := map[string]bool{"torus": true, "hierarchical": true, "blueconnect": true}
@@ -97,8 +97,8 @@ func TestReducingClaimsAreExact(t *testing.T) {
 }
 
 // TestAlignedTreesThatAreCanonical requires that the binomial algorithm claims the canonical
-// tree exactly for the numbers of ranks whose aligned tree is the fold tree. These are 21 of
-// the 63 numbers from 2 to 64.
+// tree for p ranks if and only if the aligned tree over p leaves is the fold tree. This holds
+// for 21 of the 63 numbers from 2 to 64.
 func TestAlignedTreesThatAreCanonical(t *testing.T) {
 	a := find(t, program.AllReduce, "binomial")
 	n := 0
@@ -117,7 +117,8 @@ func TestAlignedTreesThatAreCanonical(t *testing.T) {
 
 // TestCostsAgreeWithTheLiterature compares two costs with the literature: the number of
 // elements that the busiest rank sends, divided by the length of the data, and the number of
-// steps. The numbers of ranks in the test divide the data and suit the algorithm.
+// steps. In each case the number of ranks divides the length of the data, and is one for which
+// the literature gives the costs.
 func TestCostsAgreeWithTheLiterature(t *testing.T) {
 	optimal := func(p int) float64 { return 2 * float64(p-1) / float64(p) }
 	for _, x := range []struct {
@@ -162,8 +163,9 @@ func TestCostsAgreeWithTheLiterature(t *testing.T) {
 	}
 }
 
-// TestGeneratorsCostTheirOwnSteps generates programs of single ranks among a million ranks. It
-// requires that the number of instructions is proportional to the logarithm or the root of p.
+// TestGeneratorsCostTheirOwnSteps generates the programs of a few ranks among a million ranks.
+// It requires that the number of instructions is proportional to the logarithm or to the square
+// root of p.
 func TestGeneratorsCostTheirOwnSteps(t *testing.T) {
 	const p = 1<<20 - 1
 	for name, most := range map[string]int{

@@ -8,9 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Torus AllReduce. The ranks are a grid of X columns and Y rows, p = X·Y, rank x + X·y in
+// Torus AllReduce. The ranks form a grid of X columns and Y rows, p = X·Y. Rank x + X·y is in
 // column x of row y. A ring in each row does a reduce-scatter over its ranks. A ring in each
-// column does a whole AllReduce of the part that its ranks have. The rings of the rows do an
+// column does an AllReduce of the part that its ranks have. The rings of the rows do an
 // all-gather. Dims are X and Y. Without Dims, they are the two factors of p nearest to its
 // square root, with X ≤ Y.
 //
@@ -22,8 +22,8 @@ import (
 //	                 canonical for p ≤ 2 only)
 //
 // Use it for long vectors among many ranks: it sends as many elements as the ring, but has far
-// fewer steps (about 4·√p instead of 2·p). It uses two tiers of links. The links of the columns
-// may be slower.
+// fewer steps (about 4·√p instead of 2·p). It suits networks with two tiers of links, since the
+// links of the columns may be slower than the links of the rows.
 //
 // Reference: Mikami et al., "Massively Distributed SGD: ImageNet/ResNet-50 Training
 // in a Flash" (2018).
@@ -38,8 +38,8 @@ func torus() *Algorithm {
 	}
 }
 
-// checkTorus refuses numbers of ranks that give a ring instead of a torus, unless Dims requests
-// it or the number is too small for anything else.
+// checkTorus returns an error for numbers of ranks that give a ring instead of a torus, unless
+// Dims requests a ring or the number is too small for any other grid.
 func checkTorus(pr Params) error {
 	if pr.Dims != nil && len(pr.Dims) != 2 {
 		return fmt.Errorf("%d dimensions %v: want the width and the height of the torus", len(pr.Dims), pr.Dims)

@@ -7,14 +7,14 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Bruck AllToAll, for blocks of equal length. A block whose destination is i ranks further,
-// counting upward and modulo p, travels by the powers of two whose sum is i, the smallest
-// first. In round k each rank packs the blocks whose i has bit k into one message to the rank
-// 2^k after it.
+// Bruck AllToAll, for blocks of equal length. Block i of rank r is the block for rank r + i,
+// modulo p. It travels in steps of the powers of two whose sum is i, the smallest first. In
+// round k, rank r packs all blocks i that it has and in which bit k of i is set, and sends them
+// in one message to rank r + 2^k.
 //
 //	steps            ⌈log2 p⌉ messages in a row
-//	sent by rank r   Σ over k of the blocks i < p with bit k set: about
-//	                 (p/2)·⌈log2 p⌉ blocks, where other algorithms send p − 1
+//	sent by rank r   for each k, the blocks i < p with bit k set: in all about
+//	                 (p/2)·⌈log2 p⌉ blocks; other algorithms send p − 1
 //	scratch          the largest message and all received messages, about
 //	                 (p/2)·(⌈log2 p⌉ + 1) blocks
 //	order            nothing is folded
@@ -23,8 +23,8 @@ import (
 //
 // Reference: Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport
 // Message-Passing Systems" (IEEE Trans. Parallel Distrib. Syst. 8, 1997): index. In contrast to
-// the paper, blocks are packed from where they are, without a rotation at the beginning, and in
-// descending order of i, so that the last blocks to arrive are contiguous in the output.
+// the paper, blocks are not rotated at the beginning. They are packed in descending order of i,
+// so that the last blocks to arrive are contiguous in the output.
 func allToAllBruck() *Algorithm {
 	return &Algorithm{
 		Name: "bruck", Collective: program.AllToAll,
@@ -70,9 +70,9 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 		come := p.recv(lane, program.Span(program.Scratch, slot, 0, n))
 		before = []program.Dep{sent, come}
 	}
-	// Blocks i with 2^k ≤ i < 2^(k+1) arrived at their destination in round k. They come from
-	// the rank i before this one. The lane has packed the whole input by now, so the output may
-	// be its memory.
+	// Blocks i with 2^k ≤ i < 2^(k+1) arrived at their destination in round k. Block i came
+	// from rank rank − i, modulo p. The lane pack has read the whole input by now, so the
+	// output may be the memory of the input.
 	for k := range rounds {
 		hi := min(2<<k, pr.P) - 1
 		at := bruckPlace(pr.P, k, hi)
@@ -84,25 +84,25 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 	return p.Program
 }
 
-// The scratch slots: the message to send, and the messages received in round k.
+// These are the scratch slots: one for the message to send, and one for each received message.
 const (
 	bruckMessage = 0
-	bruckCome    = 1 // of round 0; round k has slot bruckCome + k
+	bruckCome    = 1 // slot of the message received in round 0; round k has slot bruckCome + k
 )
 
 // packBruck packs the message of round k and returns its last instruction.
 func (p partOf) packBruck(lane, k int, before []program.Dep) (last program.Dep) {
 	for base := 1 << k; base < p.P; base += 2 << k {
 		// Of the blocks base to base+2^k−1, block base is still in the input. Every other block
-		// arrived in the round of its highest bit below bit k. The blocks of such a round lie
-		// together, in the order of the message.
+		// arrived in the round of its highest bit below bit k. The blocks that arrived in the
+		// same round are contiguous in the slot of that round, in the order of the message.
 		for j := k - 1; j >= 0; j-- {
 			lo, hi := base+1<<j, min(base+2<<j, p.P)
 			if n := hi - lo; n > 0 {
 				to, from := bruckPlace(p.P, k, hi-1), bruckPlace(p.P, j, hi-1)
 				p.copy(lane, program.Span(program.Scratch, bruckMessage, to, to+n),
 					program.Span(program.Scratch, bruckCome+j, from, from+n), before...)
-				before = nil // the lane is in order
+				before = nil // later instructions of this lane need no dependency, since a lane runs in order
 			}
 		}
 		last = p.copy(lane, program.Chunk(program.Scratch, bruckMessage, bruckPlace(p.P, k, base)),

@@ -6,16 +6,17 @@ import "github.com/superstep-ml/superstep/collective/program"
 // and receives from rank (r−k) mod p, one round at a time.
 //
 //	steps            p − 1 messages in a row
-//	sent by rank r   all blocks, of any length, but the one for itself
+//	sent by rank r   all blocks, of any length, except the block for itself
 //	scratch          the blocks from half of the other ranks
 //	order            nothing is folded
 //
 // Use it for large blocks: every link carries one message in each direction at a time, and no
-// two ranks send to the same rank.
+// two ranks send to the same rank at the same time.
 //
-// Input and output may be the same memory. Then the block from the rank k before overwrites the
-// block for that rank, which is sent in round p − k. So in the first half of the rounds, blocks
-// are received into scratch.
+// Input and output may be the same memory. In round k, rank r receives the block from rank r −
+// k. The place of this block in the output is the memory of the block for rank r − k, which
+// rank r sends only in round p − k. So in the first half of the rounds, blocks are received
+// into scratch.
 //
 // Reference: folklore. This is the shifted form of Thakur, Rabenseifner and Gropp,
 // "Optimization of Collective Communication Operations in MPICH" (IJHPCA 19, 2005).

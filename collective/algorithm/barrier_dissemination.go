@@ -6,18 +6,18 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Dissemination Barrier. In round k each rank sends a message to the rank 2^k after it, and
-// receives one from the rank 2^k before it. The message says that the sender, and all ranks of
-// which it knows from earlier messages, have arrived. After ⌈log2 p⌉ rounds every rank knows
-// that all ranks have arrived.
+// Dissemination Barrier. In round k, rank r sends a message to rank r + 2^k (modulo p) and
+// receives a message from rank r − 2^k. The message says that the sender has arrived, and so
+// have all ranks whose arrival the sender knows from earlier messages. After ⌈log2 p⌉ rounds
+// every rank knows that all ranks have arrived.
 //
 //	steps            ⌈log2 p⌉ messages in a row
 //	sent by rank r   ⌈log2 p⌉ messages without data
 //	scratch          no elements
 //	order            nothing is folded
 //
-// Use it if each rank has its own processor core: it has the fewest rounds, and no rank does
-// more than another.
+// Use it if each rank has its own processor core: it has the fewest rounds, and all ranks do
+// the same amount of work.
 //
 // Reference: Hensgen, Finkel and Manber, "Two Algorithms for Barrier Synchronization" (Int. J.
 // Parallel Programming 17, 1988).

@@ -2,18 +2,18 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Linear Barrier. Each rank sends a message to rank 0 when it has arrived. When all ranks have
+// Linear Barrier. When a rank has arrived, it sends a message to rank 0. When all ranks have
 // arrived, rank 0 sends a message to each rank.
 //
-//	steps            2 messages in a row, although rank 0 receives p − 1 one after
-//	                 another, and sends p − 1
-//	sent by rank r   one message without data; p − 1 of them by rank 0: 2·(p − 1) in
+//	steps            2 messages in a row, although rank 0 receives p − 1 messages
+//	                 one after another, and sends p − 1
+//	sent by rank r   one message without data; p − 1 messages by rank 0: 2·(p − 1) in
 //	                 all, the minimum of all algorithms
 //	scratch          no elements
 //	order            nothing is folded
 //
-// Use it for ranks that share few processor cores: it has as few messages as the tree, and no
-// rank but rank 0 must be woken to pass a message on.
+// Use it for ranks that share few processor cores: it has as few messages as the tree, and rank
+// 0 is the only rank that must be woken in order to send messages.
 //
 // Reference: folklore (the central counter).
 func barrierLinear() *Algorithm {

@@ -3,12 +3,12 @@ package algorithm
 import "github.com/superstep-ml/superstep/collective/program"
 
 // Tree Barrier. Each rank waits for a message from each of its children in the binomial tree of
-// gather_tree.go with root 0, and then sends one to its parent. The message that all ranks have
-// arrived travels down the same tree.
+// gather_tree.go with root 0, and then sends a message to its parent. When the root has
+// received all its messages, a message that all ranks have arrived is sent down the same tree.
 //
 //	steps            2·⌊log2 p⌋ messages in a row
 //	sent by rank r   one message without data to its parent, and one to each child:
-//	                 2·(p − 1) in all, where dissemination sends p·⌈log2 p⌉
+//	                 2·(p − 1) in all; dissemination sends p·⌈log2 p⌉
 //	scratch          no elements
 //	order            nothing is folded
 //

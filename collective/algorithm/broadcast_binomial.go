@@ -4,13 +4,14 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Binomial Broadcast. The root sends the data to the root of the other half of the ranks, both
-// do the same within their halves, and so on: after round k, 2^k ranks have the data. The tree
-// is the one of gather_tree.go.
+// Binomial Broadcast. The ranks are divided into two halves. The root sends the data to a rank
+// of the other half, which becomes the root of that half. Both roots do the same within their
+// halves, and so on: after round k, 2^k ranks have the data. The tree is described in
+// gather_tree.go.
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
 //	                 other roots; the messages of a rank do not wait for each
-//	                 other, but share its link, with those to large halves first
+//	                 other, but share its link; those to larger halves are first
 //	sent by rank r   n elements to each of its children: ⌊log2 p⌋·n or ⌈log2 p⌉·n by
 //	                 the root, nothing by half of the ranks
 //	scratch          none

@@ -2,8 +2,8 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Chain Broadcast. The data goes from the root to the next rank, from there to the
-// next, and so on around to the rank before the root.
+// Chain Broadcast. The root sends the data to rank root + 1, which sends it to rank root + 2,
+// and so on, modulo p, up to rank root − 1.
 //
 //	steps            p − 1 messages in a row; p − 2 + S if an executor cuts the data
 //	                 into S segments and pipelines them

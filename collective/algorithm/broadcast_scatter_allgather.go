@@ -3,12 +3,12 @@ package algorithm
 import "github.com/superstep-ml/superstep/collective/program"
 
 // Broadcast as scatter and all-gather. The data is divided into p − 1 chunks, one for each rank
-// but the root. The root sends each rank its chunk, and each rank sends its chunk to the p − 2
-// other ranks that need it.
+// except the root. The root sends each rank its chunk, and each rank sends its chunk to the p −
+// 2 other ranks that need it.
 //
 //	steps            2 messages in a row; 1 for p = 2, none for p = 1
 //	sent by rank r   n elements by the root; (p − 2)·c by the owner of a chunk of c
-//	                 elements, which is less than n. The root of the binomial tree
+//	                 elements, which is less than n. In the binomial tree the root
 //	                 sends n·log p
 //	scratch          none
 //	order            nothing is folded
@@ -18,8 +18,8 @@ import "github.com/superstep-ml/superstep/collective/program"
 // overhead of p − 2 messages costs more than their bytes, and the chain is faster.
 //
 // Reference: van de Geijn's broadcast (Barnett et al., "Interprocessor Collective Communication
-// Library", SHPCC 1994), here with direct exchanges in place of its tree and ring, and without
-// a chunk of the root.
+// Library", SHPCC 1994), here with direct exchanges instead of the tree and the ring of the
+// reference, and without a chunk for the root.
 func broadcastScatterAllGather() *Algorithm {
 	return &Algorithm{
 		Name: "scatter-allgather", Collective: program.Broadcast,
@@ -28,8 +28,8 @@ func broadcastScatterAllGather() *Algorithm {
 	}
 }
 
-// ownedChunk returns the chunk that a rank owns if the root owns none: the ranks after the
-// root, around to the one before it, own chunks 0, 1, and so on.
+// ownedChunk returns the chunk that a rank owns if the root owns none: rank root + 1 owns chunk
+// 0, rank root + 2 owns chunk 1, and so on, modulo p.
 func ownedChunk(pr Params, rank int) int { return (rank - pr.Root - 1 + pr.P) % pr.P }
 
 func generateBroadcastScatterAllGather(pr Params, rank int) *program.Program {

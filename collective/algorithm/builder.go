@@ -8,24 +8,24 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// builder builds the program of one rank, instruction by instruction, in an order in which a
-// single goroutine could do them. It finds the dependencies of each instruction: a read comes
-// after the last write of the same chunks, and a write comes after all earlier reads and writes
-// of the same chunks. It assumes that chunk c of the first input and chunk c of the output are
-// the same memory, as an executor may choose.
+// builder builds the program of one rank. Instructions are added one by one, in an order in
+// which a single goroutine could run them. The builder finds the dependencies of each
+// instruction: a read comes after the last write of the same chunks, and a write comes after
+// all earlier reads and writes of the same chunks. The builder assumes that chunk c of the
+// first input and chunk c of the output are the same memory, as an executor may choose.
 //
-// It leaves out dependencies that follow from the order within a half of a lane, and a
+// The builder leaves out dependencies that follow from the order within a half of a lane, and a
 // dependency on a write if a reader of the written value is a dependency too. The time to add
-// an instruction is proportional to its number of operands, with a binary search in the list of
-// ranges with different histories, and a move of a part of that list.
+// an instruction is proportional to its number of operands. For each operand there is a binary
+// search in the list of ranges with different histories, and a part of that list may be moved.
 type builder struct {
 	*program.Program
 	lanes  map[ends]int
-	ledger map[memory][]chunkRange // by chunk: sorted, without gaps
+	ledger map[memory][]chunkRange // the ranges of a memory, sorted by chunk and without gaps
 	need   []access                // dependencies of the instruction being added
 }
 
-// ends has the peers and the channel that identify a lane.
+// ends identifies a lane by its peers and its channel.
 type ends struct{ send, recv, channel int }
 
 // memory is the number of a scratch slot, or −1 for the first input and the output together.
@@ -44,11 +44,11 @@ type chunkRange struct {
 	chunks  sharding.Range
 	written bool
 	writer  access
-	readers []access // that have read it since it was written
+	readers []access // accesses that have read the range since it was written
 }
 
-// build begins the program of a rank, with a number of chunks. Input and output hold all chunks
-// unless the generator changes this.
+// build begins the program of a rank for data of the given number of chunks. Input and output
+// hold all chunks unless the generator changes this.
 func build(c program.Collective, name string, pr Params, rank, chunks int) *builder {
 	return &builder{
 		Program: newPart(c, name, pr, rank, chunks).Program,
@@ -56,11 +56,12 @@ func build(c program.Collective, name string, pr Params, rank, chunks int) *buil
 	}
 }
 
-// claim sets the claims of the program.
+// claim sets CanonicalTree and RankOrder of the program.
 func (b *builder) claim(canonical, order bool) { b.CanonicalTree, b.RankOrder = canonical, order }
 
-// lane returns the number of the lane between these peers (rank or NoPeer) on a channel; the
-// same arguments give the same lane.
+// lane returns the number of the lane that sends to the peer send and receives from the peer
+// recv on a channel. Each peer is a rank or NoPeer. The first call with the same arguments adds
+// the lane.
 func (b *builder) lane(send, recv, channel int) int {
 	key := ends{send, recv, channel}
 	i, ok := b.lanes[key]
@@ -72,7 +73,7 @@ func (b *builder) lane(send, recv, channel int) int {
 	return i
 }
 
-// with returns the lane that exchanges with a peer.
+// with returns the lane that sends to a peer and receives from it, on channel 0.
 func (b *builder) with(peer int) int { return b.lane(peer, peer, 0) }
 
 // local returns the lane for work without messages.
@@ -92,8 +93,8 @@ func (b *builder) recv(lane int, dst program.Ref) {
 	b.add(lane, program.Instruction{Op: program.DoRecv, Dst: dst})
 }
 
-// recvOnce adds a receive that starts only after the chunks of the reference there are written,
-// although it does not use them.
+// recvOnce adds a receive that starts only after the chunks of the reference named there are
+// written, although the receive does not use these chunks.
 func (b *builder) recvOnce(there program.Ref, lane int, dst program.Ref) {
 	list, lo, hi := b.history(there)
 	for _, s := range list[lo:hi] {
@@ -110,7 +111,7 @@ func (b *builder) recvReduce(lane int, dst, src program.Ref, receivedLeft bool) 
 	b.add(lane, program.Instruction{Op: program.DoRecvReduce, Dst: dst, Src: []program.Ref{src}, RecvLeft: receivedLeft})
 }
 
-// recvReduceSend is recvReduce with an instruction that also sends dst.
+// recvReduceSend is recvReduce, but its instruction also sends dst.
 func (b *builder) recvReduceSend(lane int, dst, src program.Ref, receivedLeft bool) {
 	b.add(lane, program.Instruction{Op: program.DoRecvReduceSend, Dst: dst, Src: []program.Ref{src}, RecvLeft: receivedLeft})
 }
@@ -151,7 +152,8 @@ func (b *builder) add(lane int, in program.Instruction) {
 	l.Steps = append(l.Steps, in)
 }
 
-// reads records the access now as a read of r, and makes it depend on the last write of r.
+// reads records now as an access that reads r, and adds the last write of r to the needed
+// dependencies.
 func (b *builder) reads(r program.Ref, now access) {
 	if r.Buffer == program.In && r.Slot > 0 {
 		return // never written
@@ -166,8 +168,8 @@ func (b *builder) reads(r program.Ref, now access) {
 	}
 }
 
-// writes records the access now as a write of r, and makes it depend on all reads since the
-// last write or, if there are none, on that write.
+// writes records now as an access that writes r. It adds to the needed dependencies all reads
+// since the last write of r or, if there are none, that write.
 func (b *builder) writes(r program.Ref, now access) {
 	list, lo, hi := b.history(r)
 	for i := lo; i < hi; i++ {
@@ -181,8 +183,8 @@ func (b *builder) writes(r program.Ref, now access) {
 	b.ledger[memoryOf(r)] = slices.Delete(list, lo+1, hi)
 }
 
-// after returns the dependencies that an instruction needs: the last one in each half of a
-// lane.
+// after returns the dependencies that the instruction being added needs: for each half of a
+// lane, only the last one.
 func (b *builder) after(now access) []program.Dep {
 	b.need = slices.DeleteFunc(b.need, func(t access) bool {
 		return t.at == now.at || t.at.Lane == now.at.Lane && t.sends == now.sends
@@ -221,8 +223,8 @@ func memoryOf(r program.Ref) memory {
 	return data
 }
 
-// history splits the stretches of the memory of r so that list[lo:hi] are exactly the chunks of
-// r.
+// history splits the ranges in the ledger of the memory of r so that list[lo:hi] covers exactly
+// the chunks of r.
 func (b *builder) history(r program.Ref) (list []chunkRange, lo, hi int) {
 	m := memoryOf(r)
 	list = b.ledger[m]
@@ -235,7 +237,7 @@ func (b *builder) history(r program.Ref) (list []chunkRange, lo, hi int) {
 	return list, lo, hi
 }
 
-// cut returns list with a range that begins at the given chunk, and the index of that
+// cut returns list with a range that begins at the chunk numbered at, and the index of that
 // range. If necessary it splits a range.
 func cut(list []chunkRange, at int) ([]chunkRange, int) {
 	i, found := slices.BinarySearchFunc(list, at, func(s chunkRange, at int) int { return cmp.Compare(s.chunks.Lo, at) })
@@ -249,7 +251,8 @@ func cut(list []chunkRange, at int) ([]chunkRange, int) {
 	return slices.Insert(list, i, right), i
 }
 
-// finish removes the peers of lanes that have no messages for them.
+// finish completes and returns the program. It sets SendPeer of lanes that send nothing, and
+// RecvPeer of lanes that receive nothing, to NoPeer.
 func (b *builder) finish() *program.Program {
 	for i := range b.Lanes {
 		l := &b.Lanes[i]

@@ -6,8 +6,8 @@ import (
 )
 
 // Direct AllReduce. Every rank owns one chunk. A rank sends to each other rank the piece of its
-// contribution that belongs to the other's chunk, folds the pieces of its own chunk, and sends
-// the result to all.
+// contribution that belongs to that rank's chunk, folds the pieces of its own chunk, and sends
+// the result to all ranks.
 //
 //	steps            2 messages in a row (none for p = 1); for a forest, 1 more than the
 //	                 largest number of nodes of a rank
@@ -20,8 +20,8 @@ import (
 //	                 so any order costs the same
 //
 // It is the best choice on a flat network up to a few tens of ranks. For more ranks, p − 1
-// simultaneous messages to one rank collide in the switch, and the overhead per message
-// matters.
+// simultaneous messages to one rank congest the switch, and the overhead per message becomes
+// large.
 //
 // This is the exchange of Alink's AllReduce (AllReduceSend, AllReduceSum, AllReduceRecv on
 // by-subtask edges; Yang et al., "Alink: A General Machine Learning Platform Based on Apache
@@ -66,7 +66,7 @@ func generateDirect(pr Params, rank int) *program.Program {
 // (rank + k) mod p.
 func (p partOf) foldOwned(pr Params) {
 	rank, own := p.Rank, chunk(p.Rank)
-	leaves, steps, _ := reducePartials(pr) // no error: Check has called it
+	leaves, steps, _ := reducePartials(pr) // the error is nil: Check has called reducePartials
 	fold := program.Instruction{Op: program.DoReduce, Dst: program.Chunk(program.Out, 0, rank),
 		Src: make([]program.Ref, len(leaves)), Fold: steps}
 	for i, l := range leaves {
@@ -129,8 +129,8 @@ func leavesByRank(leaves []partial, p int) [][]int {
 	return of
 }
 
-// directCost counts elements: the owner of a chunk of c elements sends n − c elements for each
-// contribution, and (p − 1)·c for the result.
+// directCost returns the cost of the direct AllReduce. The owner of a chunk of c elements sends
+// n − c elements for each contribution, and (p − 1)·c elements for the result.
 func directCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}

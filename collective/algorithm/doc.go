@@ -1,10 +1,10 @@
 // Package algorithm generates collective programs with the classic algorithms for each
-// collective. Each algorithm has a file, which begins with a description and the source of the
-// algorithm. Between them, a table has the steps (the length of the longest chain of messages
-// that wait for each other), the number of elements that rank r sends, the scratch memory of a
-// rank in elements, and the expression tree of reductions, called canonical if
-// program.Program's CanonicalTree holds. There p is the number of ranks and n the number of
-// elements of the data.
+// collective. Each algorithm has a file with a comment that describes the algorithm and gives
+// its source. A table in the comment has these entries: the steps are the length of the longest
+// chain of messages that wait for each other; "sent by rank r" is the number of elements that
+// rank r sends; the scratch memory of a rank is given in elements; the order is the expression
+// tree of reductions, which is called canonical if it fulfils CanonicalTree of program.Program.
+// In the comments, p is the number of ranks and n is the number of elements of the data.
 //
 //	a, err := algorithm.Find(program.AllReduce, "direct")
 //	pr := algorithm.Params{P: 8}

@@ -22,15 +22,15 @@ func TestForestsAreToldApart(t *testing.T) {
 	})
 }
 
-// TestFoldsLikeRanksLooksAtTrees requires that FoldsLikeRanks compares the structure of the
-// tree over nodes with that of the tree over ranks, not the order in which their steps are
-// listed.
+// TestFoldsLikeRanksLooksAtTrees requires that FoldsLikeRanks compares the structures of the
+// tree over nodes and of the tree over ranks, and ignores the order in which the steps of the
+// trees are listed.
 func TestFoldsLikeRanksLooksAtTrees(t *testing.T) {
 	leaf := func(i int) []sharding.Node { return []sharding.Node{sharding.Leaf(i)} }
 	require.True(t, FoldsLikeRanks([][]sharding.Node{leaf(0), leaf(1), leaf(2), leaf(3)}))
-	require.False(t, FoldsLikeRanks([][]sharding.Node{leaf(1), leaf(0), leaf(2), leaf(3)}), "the leaves of a pair are swapped")
-	require.False(t, FoldsLikeRanks([][]sharding.Node{leaf(0), leaf(2), leaf(1), leaf(3)}), "the pairs are different")
-	require.False(t, FoldsLikeRanks([][]sharding.Node{leaf(0), leaf(1), leaf(2), leaf(3), leaf(4)}), "the aligned tree is ((0 1)(2 3)) 4")
-	require.False(t, FoldsLikeRanks([][]sharding.Node{{sharding.Leaf(0), sharding.Leaf(1)}, leaf(2)}), "rank 0 has two nodes")
-	require.False(t, FoldsLikeRanks([][]sharding.Node{leaf(0), leaf(0)}), "two ranks have the same node")
+	require.False(t, FoldsLikeRanks([][]sharding.Node{leaf(1), leaf(0), leaf(2), leaf(3)}), "FoldsLikeRanks must return false if the leaves of a pair are swapped")
+	require.False(t, FoldsLikeRanks([][]sharding.Node{leaf(0), leaf(2), leaf(1), leaf(3)}), "FoldsLikeRanks must return false if the pairs are different")
+	require.False(t, FoldsLikeRanks([][]sharding.Node{leaf(0), leaf(1), leaf(2), leaf(3), leaf(4)}), "FoldsLikeRanks must return false for five ranks, whose aligned tree is ((0 1)(2 3)) 4")
+	require.False(t, FoldsLikeRanks([][]sharding.Node{{sharding.Leaf(0), sharding.Leaf(1)}, leaf(2)}), "FoldsLikeRanks must return false if rank 0 has two nodes")
+	require.False(t, FoldsLikeRanks([][]sharding.Node{leaf(0), leaf(0)}), "FoldsLikeRanks must return false if two ranks have the same node")
 }

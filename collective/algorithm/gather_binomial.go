@@ -8,7 +8,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
 //	                 other roots
-//	sent by rank r   its block and those of all ranks below it, so that a block is
+//	sent by rank r   its block and the blocks of all ranks below it, so that a block is
 //	                 sent up to log p times; nothing by the root
 //	scratch          the elements that the rank sends, on ranks with children
 //	order            nothing is folded

@@ -6,10 +6,10 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// The tree of the rooted collectives. The ranks are halved recursively, at the same ranks as in
-// the canonical fold tree over ranks (sharding.RankSchedule). The first rank of the half
-// without the root becomes the root of that half, and a child of the root of the whole. For p =
-// 2^k this is a binomial tree. For every p and every root
+// This file has the tree of the rooted collectives. The ranks are halved recursively, at the
+// same ranks as in the canonical fold tree over ranks (sharding.RankSchedule). The first rank
+// of the half without the root becomes the root of that half, and a child of the root of the
+// whole tree. For p = 2^k this is a binomial tree. For every p and every root,
 //
 //	subtrees are ranges of ranks: the blocks of a subtree, of any length, are one
 //	  message of a Gather or Scatter. In a tree over rotated ranks, some subtrees
@@ -18,16 +18,16 @@ import (
 //	  halves do not depend on the root;
 //	the depth is ⌊log2 p⌋ for root 0, and at most ⌈log2 p⌉ for other roots.
 //
-// As in the fold tree, there are q = 2^⌊log2 p⌋ places. The first p − q places have two ranks
-// each and the other places one rank. Places are halved, and then the two ranks of a place. See
-// placeStart.
+// As in the fold tree, the ranks are grouped in q = 2^⌊log2 p⌋ places. The first p − q places
+// have two ranks each, and each other place has one rank. First the range of places is halved
+// repeatedly; then each place with two ranks is halved. See placeStart.
 
 // treePlace has the parent and the children of a rank in the tree, and the ranks of its
 // subtree.
 type treePlace struct {
 	parent   int            // rank, or −1 for the root
-	span     sharding.Range // ranks at and below this one
-	children []treeChild    // the largest half first
+	span     sharding.Range // this rank and all ranks below it in the tree
+	children []treeChild    // in order of halving: the child with the largest half is first
 }
 
 // treeChild is a child of a rank, with the range of all ranks in the subtree of the child.
@@ -45,9 +45,9 @@ func treeOf(p, root, rank int) treePlace {
 	q := 1 << (bits.Len(uint(p)) - 1)
 	r := p - q
 	at := treePlace{parent: -1, span: sharding.Range{Lo: 0, Hi: p}}
-	lo, size, top := 0, q, root // places [lo, lo+size), a subtree with root top
+	lo, size, top := 0, q, root // the subtree with root top has the places [lo, lo+size)
 	for s := at.span; s.Len() > 1; {
-		mid := s.Lo + 1 // for a place of two ranks
+		mid := s.Lo + 1 // where a place of two ranks is halved
 		size /= 2
 		if size > 0 {
 			mid = placeStart(lo+size, r)
@@ -75,8 +75,8 @@ func treeOf(p, root, rank int) treePlace {
 	return at
 }
 
-// treeSteps returns the number of edges of the longest path from the root. A path that begins
-// with an edge to a half of h ranks has at most 1 + ⌊log2 h⌋ edges.
+// treeSteps returns the number of edges of the longest path from the root to a leaf. A path
+// that begins with an edge to a half of h ranks has at most 1 + ⌊log2 h⌋ edges.
 func treeSteps(p, root int) int {
 	steps := 0
 	for _, c := range treeOf(p, root, root).children {

@@ -16,8 +16,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files of testdata anew")
 
-// TestReducingGolden compares the text of programs with golden files, in which a change of a
-// generator can be reviewed. Rewrite the files with
+// TestReducingGolden compares the text of programs with golden files, so that the effect of a
+// change of a generator can be reviewed. To accept a change, rewrite the files with
 //
 //	go test ./collective/algorithm -run TestReducingGolden -rewrite
 //
@@ -43,7 +43,7 @@ func TestReducingGolden(t *testing.T) {
 			}
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Equal(t, string(want), b.String(), "%s: rewrite it if the change is meant", file)
+			require.Equal(t, string(want), b.String(), "%s must have the text of the programs; rewrite the file if the change is intended", file)
 		}
 	})
 }

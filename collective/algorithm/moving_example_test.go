@@ -9,7 +9,7 @@ import (
 )
 
 // A generator makes the program of one rank. The checker makes the programs of all ranks and
-// proves that they fit together.
+// proves that together they carry out the collective.
 func Example_broadcast() {
 	a, err := algorithm.Find(program.Broadcast, "binomial")
 	if err != nil {

@@ -21,8 +21,8 @@ func init() {
 }
 
 // TestMovingGolden compares the text of the programs for four ranks (root 0) and five ranks
-// (root 2) with golden files, in which a change of a generator can be reviewed. To accept a
-// change:
+// (root 2) with golden files, so that the effect of a change of a generator can be reviewed. To
+// accept a change:
 //
 //	go test ./collective/algorithm -run Golden -rewrite
 func TestMovingGolden(t *testing.T) {
@@ -44,7 +44,7 @@ func TestMovingGolden(t *testing.T) {
 			}
 			want, err := os.ReadFile(file)
 			require.NoError(t, err)
-			require.Equal(t, string(want), b.String(), "%s: see the comment of this test", file)
+			require.Equal(t, string(want), b.String(), "%s must have the text of the programs; the comment of this test says how to accept a change", file)
 		}
 	}
 }

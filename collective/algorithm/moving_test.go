@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// moving are the collectives of registry_moving.go.
+// moving has the collectives whose algorithms registry_moving.go lists.
 var moving = []program.Collective{
 	program.Broadcast, program.Reduce, program.Gather, program.AllGather, program.Scatter,
 	program.AllToAll, program.Barrier, program.Scan, program.Exscan,

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// ParseName splits a string such as "torus:4x8" into the name and the dimensions.
+// ParseName splits a string such as "torus:4x8" into the name ("torus") and the dimensions (4
+// and 8).
 func ParseName(s string) (name string, dims []int, err error) {
 	name, list, found := strings.Cut(s, ":")
 	if !found {

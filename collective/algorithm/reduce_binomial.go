@@ -15,9 +15,9 @@ import "github.com/superstep-ml/superstep/collective/program"
 // Use it for short data and many ranks. With long data, the root would receive log p messages
 // of n elements one after another.
 //
-// Reference: folklore. The order, and trees of contiguous ranks for every root, are this
-// project's (see gather_tree.go). Other libraries rotate the ranks by the root, which changes
-// the bits, or relay the result of rank 0.
+// Reference: folklore. This project keeps the same order for every root, with subtrees of
+// contiguous ranks (see gather_tree.go). Other libraries rotate the ranks by the root, which
+// changes the bits of the result, or let rank 0 send the result to the root.
 func reduceBinomial() *Algorithm {
 	return &Algorithm{
 		Name: "binomial", Collective: program.Reduce,

@@ -10,7 +10,7 @@ import (
 
 // Linear Reduce. Every rank sends its contributions to the root, which folds them.
 //
-//	steps            1 message in a row; for a forest, the largest number m of nodes
+//	steps            1 message in a row; for a forest, the largest number of nodes
 //	                 of a rank
 //	sent by rank r   n elements for each of its contributions; nothing by the root
 //	scratch          on the root, all elements that other ranks send, (p − 1)·n for
@@ -19,10 +19,10 @@ import (
 //	                 of a forest (canonical); the root has all contributions
 //	                 before it folds, so any order costs the same
 //
-// Use it for few ranks and for short data. It is the only Reduce that accepts any forest. All
-// messages and all arithmetic are at the root.
+// Use it for few ranks and for short data. It is the only Reduce that accepts any forest. The
+// root receives all messages and does all arithmetic.
 //
-// Reference: folklore. The order is this project's.
+// Reference: folklore. The order of the fold is a choice of this project.
 func reduceLinear() *Algorithm {
 	return &Algorithm{
 		Name: "linear", Collective: program.Reduce,
@@ -107,7 +107,7 @@ func generateReduceLinear(pr Params, rank int) *program.Program {
 		}
 		come = append(come, last)
 	}
-	leaves, steps, _ := reducePartials(pr) // no error: Check has called it
+	leaves, steps, _ := reducePartials(pr) // the error is nil: Check has called reducePartials
 	fold := program.Instruction{Op: program.DoReduce, Dst: whole(program.Out), Fold: steps}
 	for _, l := range leaves {
 		fold.Src = append(fold.Src, refs[l])

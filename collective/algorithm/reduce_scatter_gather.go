@@ -6,23 +6,23 @@ import (
 )
 
 // Reduce as reduce-scatter and gather. The data is divided into p − 1 chunks, one for each rank
-// but the root. Every rank sends to each owner the piece of its data that belongs to the
+// except the root. Every rank sends to each owner the piece of its data that belongs to the
 // owner's chunk. The owners fold the pieces and send the results to the root.
 //
 //	steps            2 messages in a row (none for p = 1)
 //	sent by rank r   n elements, also by the root
-//	scratch          p·c elements, where c is the length of the own chunk; none at
+//	scratch          p·c elements, where c is the length of the chunk of rank r; none at
 //	                 the root
 //	order            the fold tree over ranks (canonical); an owner has all p pieces
 //	                 before it folds
 //
 // Use it for long data on a flat network up to a few tens of ranks: no link carries more than n
-// elements in a direction, and the arithmetic is spread over p − 1 ranks. With two ranks the
+// elements in a direction, and the arithmetic is divided among p − 1 ranks. With two ranks the
 // linear reduce is better.
 //
 // Reference: Rabenseifner, "Optimization of Collective Reduction Operations" (ICCS 2004), here
-// with direct exchanges in place of recursive halving and the binomial gather, which give the
-// canonical order for every p.
+// with direct exchanges instead of recursive halving and the binomial gather, since direct
+// exchanges give the canonical order for every p.
 func reduceScatterGather() *Algorithm {
 	return &Algorithm{
 		Name: "scatter-gather", Collective: program.Reduce,

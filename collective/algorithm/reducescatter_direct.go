@@ -3,7 +3,7 @@ package algorithm
 import "github.com/superstep-ml/superstep/collective/program"
 
 // Direct ReduceScatter. Every rank sends to each other rank the piece of its contribution that
-// belongs to the other's chunk, and folds the pieces of its own chunk.
+// belongs to that rank's chunk, and folds the pieces of its own chunk.
 //
 //	steps            1 message (none for p = 1); for a forest, the largest number of
 //	                 nodes of a rank
@@ -14,7 +14,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	                 any forest (canonical); an owner has all pieces before it folds
 //
 // It is the best choice on a flat network up to a few tens of ranks. It is the first half of
-// the AllReduce Direct.
+// the direct AllReduce.
 func directReduceScatter() *Algorithm {
 	return &Algorithm{
 		Name: "direct", Collective: program.ReduceScatter,

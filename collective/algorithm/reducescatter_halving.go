@@ -7,17 +7,18 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Recursive halving ReduceScatter. At distance 1, 2, 4… partners halve their common window.
-// Each sends the half of the other and folds its own half, with the contribution of lower ranks
-// as left operand. If p is not a power of two, the first 2r ranks first fold in pairs. The
-// final windows of the ranks are in bit-reversed order, so a last message sends each chunk to
-// its owner. With q the largest power of two not above p, r = p − q:
+// Recursive halving ReduceScatter. At distances 1, 2, 4…, two partners halve their common
+// window. Each partner sends the half of the other partner and folds its own half, with the
+// contribution of lower ranks as left operand. If p is not a power of two, the first 2r ranks
+// fold in pairs before that. The final windows of the ranks are in bit-reversed order, so a
+// last message sends each chunk to its owner. With q the largest power of two not above p, r =
+// p − q:
 //
 //	steps            log2 q messages in a row, 1 more if q > 2 or r > 0, and 1 more if
 //	                 r > 0
-//	sent by rank r   n elements; n less the length of chunk r by a rank whose final
-//	                 window has chunk r
-//	scratch          half of the chunks (all on the first ranks of pairs)
+//	sent by rank r   n elements; n minus the length of chunk r if the final window
+//	                 of rank r has chunk r
+//	scratch          half of the chunks (all chunks on the first ranks of pairs)
 //	order            the fold tree over ranks (canonical)
 //
 // Use it for short and medium lengths among many ranks. Beginning at distance q/2 would save
@@ -52,7 +53,7 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 	f := foldRanks(pr.P)
 	g := &grid{rank: f.rank, chunks: f.ranks}
 	me, acts := f.member(rank)
-	holder := f.rank(reversed(me, f.levels)) // the rank whose final window has the own chunk
+	holder := f.rank(reversed(me, f.levels)) // the rank whose final window has this rank's chunk
 	out := program.Chunk(program.Out, 0, rank)
 	levels := levelsOf(me, twos(f.levels))
 	if !acts {
@@ -80,7 +81,7 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 	for _, l := range levels {
 		to := partial
 		if l.own() == own && !f.paired(me) {
-			to = program.Ref{Buffer: program.Out} // the only chunk of the own window
+			to = program.Ref{Buffer: program.Out} // the final window has only this rank's chunk
 		}
 		b.scatterDirect(g, l, from, to)
 		from = to
@@ -105,8 +106,8 @@ func (b *builder) distribute(g *grid, f foldedRanks, me int, partial program.Ref
 	}
 }
 
-// halvingReduceScatterCost counts elements: a member sends a piece of every window except its
-// final window, and then the chunks of its final window except its own chunk.
+// halvingReduceScatterCost returns the cost of the algorithm. A member sends a piece of every
+// window except its final window, and then the chunks of its final window except its own chunk.
 func halvingReduceScatterCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}

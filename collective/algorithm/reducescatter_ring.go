@@ -6,7 +6,7 @@ import (
 )
 
 // Ring ReduceScatter. Chunk c starts at rank c + 1 and travels once around the ring to rank c.
-// On the way, each rank folds in its own contribution.
+// On the way, each rank folds its own contribution into the chunk.
 //
 //	steps            p − 1 messages in a row
 //	sent by rank r   n − c elements, where c is the length of chunk r
@@ -14,8 +14,8 @@ import (
 //	order            different for every chunk: ranks c + 1, …, p − 1, then 0 as left
 //	                 operand, then 1, …, c (rank order and canonical for p ≤ 2 only)
 //
-// Use it for long vectors among many ranks, if only links between neighbours can be used. Its
-// order is the order of the ring AllReduce.
+// Use it for long vectors among many ranks, if only links between neighbours can be used. It
+// folds in the same order as the ring AllReduce.
 //
 // Reference: Patarasu, Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters
 // of Workstations" (JPDC 69, 2009).

@@ -47,8 +47,8 @@ func exscans() []*Algorithm {
 // partOf is the program of a rank under construction.
 type partOf struct{ *program.Program }
 
-// newPart begins the program of a rank, with a number of chunks. Input and output hold all
-// chunks unless the generator changes this.
+// newPart begins the program of a rank for data of the given number of chunks. Input and output
+// hold all chunks unless the generator changes this.
 func newPart(c program.Collective, name string, pr Params, rank, chunks int) partOf {
 	all := sharding.Range{Lo: 0, Hi: chunks}
 	p := &program.Program{
@@ -65,9 +65,8 @@ func newPart(c program.Collective, name string, pr Params, rank, chunks int) par
 	return partOf{p}
 }
 
-// hashForests returns a hash of the nodes of all ranks, which also covers which rank
-// contributes which nodes. Every rank of a forest program computes it, so it must be fast: it
-// reads every node once.
+// hashForests returns a hash of the nodes of all ranks and of their assignment to ranks. Every
+// rank of a forest program calls it, so it must be fast: it reads every node once.
 func hashForests(forests [][]sharding.Node) uint64 {
 	h := xxh3.New()
 	words := make([]byte, 0, 128)
@@ -82,7 +81,7 @@ func hashForests(forests [][]sharding.Node) uint64 {
 	return h.Sum64()
 }
 
-// lane adds a lane on channel 0 and returns its number.
+// lane adds a lane with the given peers on channel 0 and returns its number.
 func (p partOf) lane(sendPeer, recvPeer int) int {
 	p.Lanes = append(p.Lanes, program.Lane{SendPeer: sendPeer, RecvPeer: recvPeer})
 	return len(p.Lanes) - 1
@@ -117,8 +116,8 @@ func (p partOf) copy(lane int, dst, src program.Ref, after ...program.Dep) progr
 	return p.add(lane, program.Instruction{Op: program.DoCopy, Dst: dst, Src: []program.Ref{src}}, after)
 }
 
-// recvReduce adds an instruction that folds a received value with have into dst. The received
-// value is the left operand if left is set.
+// recvReduce adds an instruction that folds a received value and the value of the reference
+// have into dst. If left is set, the received value is the left operand.
 func (p partOf) recvReduce(lane int, dst, have program.Ref, left bool, after []program.Dep) program.Dep {
 	return p.add(lane, program.Instruction{Op: program.DoRecvReduce, Dst: dst,
 		Src: []program.Ref{have}, RecvLeft: left}, after)

@@ -5,21 +5,22 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// ring describes a ring of size members for the member with index at. Each member of the ring
-// owns a part of the data.
+// ring describes a ring from the view of one member. The field at is the index of that member,
+// and the field size is the number of members. Each member of the ring owns a part of the data.
 type ring struct {
 	size, at int
 	lane     int                        // sends to the next member, receives from the previous one
 	part     func(i int) sharding.Range // the chunks of member i's part
 }
 
-// back returns the part of the member that is the given number of places back in the ring.
+// back returns the part of the member that comes the given number of places before this member
+// in the ring.
 func (r *ring) back(places int) sharding.Range { return r.part((r.at + r.size - places) % r.size) }
 
 // scatterRing adds a reduce-scatter: part i starts at member i + 1 and travels around the ring
-// to member i, and each member folds in its own contribution, which it reads from buffer from.
-// Member 0 receives from higher members, so its contribution is the left operand. The result is
-// in the output.
+// to member i, and each member folds its own contribution into the part. Contributions are read
+// from the buffer of the reference from. At member 0 the received value comes from members with
+// higher indices, so its own contribution is the left operand. The result is in the output.
 func (b *builder) scatterRing(r ring, from program.Ref) {
 	refs := func(places int) (dst, src program.Ref) {
 		chunks := r.back(places)

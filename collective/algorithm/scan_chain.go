@@ -3,13 +3,13 @@ package algorithm
 import "github.com/superstep-ml/superstep/collective/program"
 
 // Chain Scan and Exscan. Rank r receives the fold of the ranks before it from rank r − 1, folds
-// in its own data as right operand, and sends the result to rank r + 1.
+// it with its own data as right operand, and sends the result to rank r + 1.
 //
 //	steps            p − 1 messages in a row; p − 2 + S if an executor cuts the data
 //	                 into S segments and pipelines them
 //	sent by rank r   n elements; nothing by the last rank
-//	scratch          none for Scan; 2·n for Exscan, on all ranks but the first and
-//	                 the last
+//	scratch          none for Scan; 2·n for Exscan, on all ranks except the first
+//	                 and the last
 //	order            ((0 1) 2) 3 and so on: from left to right
 //
 // Use it for long data: every link carries every byte once and every rank folds once.
@@ -66,8 +66,9 @@ func generateExscanChain(pr Params, rank int) *program.Program {
 	default:
 		before := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
 		upTo := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
-		// The fold has its own lane. In the lane of the receive, it would wait for the last
-		// segment, so that the first segment could not be passed on before.
+		// The fold has its own lane. In the lane of the receive, the fold would wait for the
+		// last segment of the receive, and the first segment could be passed on only after
+		// that.
 		lane, local := p.lane(rank+1, rank-1), p.local()
 		p.send(lane, upTo, p.join(local, upTo, before, in, p.recv(lane, before)))
 		p.copy(local, out, before)

@@ -5,19 +5,19 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Direct Scan and Exscan. Every rank sends its data to all ranks after it, and each folds its
-// own and the received data.
+// Direct Scan and Exscan. Every rank sends its data to all higher ranks, and folds its own data
+// and the data that it receives.
 //
 //	steps            1 message in a row
 //	sent by rank r   (p − 1 − r)·n elements
 //	scratch          r·n elements
 //	order            the fold tree over the ranks 0..r, or 0..r−1 (canonical); a rank
 //	                 has all contributions before it folds, so any order costs the
-//	                 same. The last rank of a Scan has the bits of an AllReduce
+//	                 same. In a Scan, the last rank gets the bits of an AllReduce
 //
 // Use it for few ranks and short data, and if results must have the bits of the canonical tree.
 //
-// Reference: folklore. The order is this project's.
+// Reference: folklore. The order of the fold is a choice of this project.
 func scanDirect(c program.Collective) *Algorithm {
 	return &Algorithm{
 		Name: "direct", Collective: c,
@@ -33,7 +33,7 @@ func generateScanDirect(c program.Collective, pr Params, rank int) *program.Prog
 	p.CanonicalTree, p.RankOrder = true, true
 	in, out := whole(program.In), whole(program.Out)
 	var operands []program.Ref
-	var before []program.Dep // dependencies of the fold, with the sends, because it may overwrite the input
+	var before []program.Dep // dependencies of the fold; they include the sends, because the fold may overwrite the input
 	for peer := range rank {
 		room := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
 		operands = append(operands, room)

@@ -7,20 +7,20 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Recursive doubling Scan and Exscan. Each rank keeps two folds: its prefix, which covers the
-// ranks up to itself (Exscan: before itself) within its block of 2^k ranks, and the total of
-// that block. In round k it exchanges totals with the rank whose number differs in bit k. The
-// upper of the two ranks folds the total of the lower rank into its prefix, as left operand.
-// Both fold the two totals into the total of the block of 2^(k+1) ranks, if a later round needs
-// it.
+// Recursive doubling Scan and Exscan. Each rank keeps two folds: its prefix and its total. The
+// total covers its block of 2^k ranks. The prefix covers the ranks of that block up to the rank
+// itself or, in an Exscan, the ranks before it. In round k it exchanges totals with the rank
+// whose number differs in bit k. The upper of the two ranks folds the total of the lower rank
+// into its prefix, as left operand. Both ranks fold the two totals into the total of the block
+// of 2^(k+1) ranks, if a later round needs that total.
 //
 //	steps            ⌈log2 p⌉ messages in a row
 //	sent by rank r   n elements for each d = 1, 2, 4, … < p for which r + d < p, and
 //	                 nothing else: at most ⌈log2 p⌉·n
 //	scratch          at most 3·n: a received total, and two totals of its own blocks
-//	order            rank order; with the set bits of r from the highest as blocks
-//	                 A, B, C of ranks before it, each a balanced tree, the prefix of
-//	                 rank r is A (B (C r)), or A (B C) without itself
+//	order            rank order. The set bits of r, from the highest to the lowest,
+//	                 give blocks A, B, C of ranks before r, each a balanced tree. The
+//	                 prefix of r is A (B (C r)) in a Scan, and A (B C) in an Exscan
 //
 // Use it for short data: it has the fewest rounds.
 //
@@ -50,10 +50,10 @@ type scanRound struct {
 // scanRoundOf returns what rank does in the round of distance d. It returns false if rank does
 // nothing in that round.
 //
-// A rank needs the total of its block of s ranks if rank + s exists. If the bit with value s is
-// clear in rank, it sends the total to rank + s. If the bit is set, it sends the total to rank
-// − s if that rank needs the total of 2·s ranks, that is, if rank (rank − s) + 2·s exists. If
-// rank itself needs the total of 2·s ranks, rank − s needs it too.
+// Rank r needs the total of its block of s ranks if rank r + s exists. If the bit with value s
+// is clear in r, rank r sends the total to rank r + s. If the bit is set, rank r sends the
+// total to rank r − s if that rank needs the total of 2·s ranks, that is, if rank (r − s) + 2·s
+// exists. If rank r itself needs the total of 2·s ranks, rank r − s needs it too.
 func scanRoundOf(p, rank, d int) (scanRound, bool) {
 	r := scanRound{peer: rank ^ d, upper: rank&d != 0}
 	if r.peer >= p {
@@ -79,7 +79,7 @@ func generateScanDoubling(c program.Collective, pr Params, rank int) *program.Pr
 		}
 	}
 	switch {
-	case rank > 0: // the rank was the upper one in some round, which has written its prefix
+	case rank > 0: // the rank was the upper rank in an earlier round, which has written its prefix
 	case c == program.Scan:
 		s.copy(s.local(), whole(program.Out), in.ref, in.read...)
 	default:
@@ -89,15 +89,15 @@ func generateScanDoubling(c program.Collective, pr Params, rank int) *program.Pr
 }
 
 // scanState is a rank's program under construction. Other ranks wait for the message of the
-// next round, so that message depends only on the computation of the total, not on that of the
-// prefix.
+// next round. Therefore this message depends only on the computation of the total, and not on
+// the computation of the prefix.
 type scanState struct {
 	partOf
 	input  *scanValue
-	total  *scanValue // total of the rounds so far: the input or one of totals
+	total  *scanValue // total after the rounds so far: the input or an element of totals
 	totals []*scanValue
-	came   scanValue // the total that an upper rank has received; without chunks until there is one
-	prefix scanValue // without chunks in an Exscan until there is one
+	came   scanValue // the total that this rank has received as upper rank; without chunks until it has received one
+	prefix scanValue // the prefix; in an Exscan without chunks until the first total is received
 }
 
 // scanValue is a value in memory, with the instruction that wrote it and the instructions that
@@ -107,7 +107,7 @@ type scanValue struct {
 	made, read []program.Dep
 }
 
-// nextTotal returns the scanValue for the next total: one of two scratch slots, in alternation.
+// nextTotal returns the scanValue for the next total. It alternates between two scratch slots.
 func (s *scanState) nextTotal() *scanValue {
 	if len(s.totals) < 2 {
 		s.totals = append(s.totals, &scanValue{ref: program.Chunk(program.Scratch, s.room(chunk(0)), 0)})
@@ -119,7 +119,8 @@ func (s *scanState) nextTotal() *scanValue {
 	return s.totals[0]
 }
 
-// madeBy records that instruction d has written a new value.
+// madeBy records that instruction d has written a new value to v, which no instruction has read
+// yet.
 func (v *scanValue) madeBy(d program.Dep) { v.made, v.read = []program.Dep{d}, nil }
 
 // round appends the instructions of round r.
@@ -173,9 +174,10 @@ func (s *scanState) round(r scanRound) {
 	}
 }
 
-// toPrefix writes the prefix to the output, by calling write with its dependencies: the
-// instruction that wrote the previous prefix or, if there is none, all reads of the input,
-// whose memory the output may be.
+// toPrefix calls write, which adds the instruction that writes the prefix to the output, with
+// the dependencies of that instruction. These are the instruction that wrote the previous
+// prefix or, if there is none, all reads of the input, because the output may be the memory of
+// the input.
 func (s *scanState) toPrefix(write func(after []program.Dep) program.Dep) {
 	after := s.prefix.made
 	if after == nil {

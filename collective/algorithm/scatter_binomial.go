@@ -2,15 +2,15 @@ package algorithm
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// Binomial Scatter. The root sends all blocks of the other half of the ranks to the root of
-// that half, both do the same within their halves, and so on. This is the binomial Gather in
-// reverse, for blocks of any length.
+// Binomial Scatter. The ranks are divided into two halves. The root sends all blocks of the
+// other half to a rank of that half, which becomes its root. Both roots do the same within
+// their halves, and so on. This is the binomial Gather in reverse, for blocks of any length.
 //
 //	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
 //	                 other roots
 //	sent by rank r   the blocks of all ranks below it, so that a block is sent up
 //	                 to log p times
-//	scratch          its block and those of all ranks below it, on ranks with
+//	scratch          its block and the blocks of all ranks below it, on ranks with
 //	                 children, except the root
 //	order            nothing is folded
 //

@@ -5,7 +5,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 // Linear Scatter. The root sends every rank its block.
 //
 //	steps            1 message in a row
-//	sent by rank r   all blocks but its own by the root; nothing by other ranks
+//	sent by rank r   all blocks except its own by the root; nothing by other ranks
 //	scratch          none: blocks, of any length, are received into their place
 //	order            nothing is folded
 //

@@ -8,17 +8,17 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Algorithm proves an algorithm for parameters that it supports. It does the checks of
-// Programs. It also checks that the programs have the given parameters, that their claims are
-// those of the algorithm for that number of ranks, that their cost is as declared, and that
-// they compute no unused values. If no layouts are given, it uses EvenLayouts and, unless the
-// algorithm is EvenOnly, UnevenLayouts.
+// Algorithm proves algorithm a for the parameters pr, and returns an error if a is incorrect or
+// does not support pr. It makes the checks of Programs. It also checks that the programs have
+// the parameters pr, that their claims equal the claims of a for pr.P ranks, that their cost
+// equals the declared cost, and that they compute no unused values. If no layouts are given, it
+// uses EvenLayouts and, unless the algorithm is EvenOnly, UnevenLayouts.
 func Algorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts ...Layouts) error {
 	_, err := InspectAlgorithm(a, pr, layouts...)
 	return err
 }
 
-// InspectAlgorithm does the checks of Algorithm, and also returns a report if the algorithm is
+// InspectAlgorithm makes the checks of Algorithm, and also returns a report if the algorithm is
 // correct.
 func InspectAlgorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts ...Layouts) (*Report, error) {
 	report, err := inspectAlgorithm(a, pr, layouts)
@@ -62,7 +62,7 @@ func inspectAlgorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts []Lay
 	return report, err
 }
 
-// Generate returns the programs of all ranks.
+// Generate returns the programs of all ranks, in rank order.
 func Generate(a *algorithm.Algorithm, pr algorithm.Params) ([]*program.Program, error) {
 	if err := a.Supports(pr); err != nil {
 		return nil, err
@@ -74,7 +74,8 @@ func Generate(a *algorithm.Algorithm, pr algorithm.Params) ([]*program.Program, 
 	return programs, nil
 }
 
-// checkParams returns an error unless program p fits the parameters from which it was generated.
+// checkParams returns an error unless program p of the given rank has the parameters pr, from
+// which it was generated.
 func checkParams(a *algorithm.Algorithm, pr algorithm.Params, rank int, p *program.Program) error {
 	root := -1
 	if a.Collective.Rooted() {
@@ -98,10 +99,10 @@ func checkParams(a *algorithm.Algorithm, pr algorithm.Params, rank int, p *progr
 	return nil
 }
 
-// Underclaims reports whether an algorithm could claim the canonical tree or rank order for all
-// numbers of ranks, but never claims it. It could if the claim holds for every number of ranks
-// up to p that it supports. If a claim holds by chance for some numbers of ranks, the algorithm
-// need not make it.
+// Underclaims reports whether an algorithm could claim the canonical tree, or rank order, for
+// all numbers of ranks, but claims it for no number of ranks. It could claim a property if the
+// property holds for every number of ranks up to p that the algorithm supports. If a property
+// holds only for some numbers of ranks, by chance, the algorithm need not claim it.
 func Underclaims(a *algorithm.Algorithm, p int) (canonical, rankOrder bool, err error) {
 	if !a.Collective.Reduces() {
 		return false, false, nil

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Layouts has the lengths of the chunks in one run: one layout for all ranks, or one for each
-// rank, which an AllToAll of blocks of different lengths needs.
+// Layouts has the lengths of the chunks in one run: one layout for all ranks, or one layout for
+// each rank, which is needed for an AllToAll of blocks of different lengths.
 type Layouts []program.Layout
 
 // of returns the layout of a rank.
@@ -19,51 +19,53 @@ func (l Layouts) of(rank int) program.Layout {
 	return l[rank]
 }
 
-// Options has what programs are compared with besides the definition of their collective.
+// Options has the costs and layouts with which programs are checked.
 type Options struct {
 	// Cost is the declared cost of the programs; nil means that it is not checked.
 	Cost *program.Cost
 
-	// Layouts are the lengths for which messages must match and costs must be as declared. Nil
-	// means EvenLayouts.
+	// Layouts has the layouts for which the program is checked: sender and receiver of each
+	// message must agree on its length, and the costs must equal the declared costs. Nil means
+	// the result of EvenLayouts.
 	Layouts []Layouts
 }
 
 // Report has properties of correct programs.
 type Report struct {
 	// Steps is the length of the longest chain of messages, as in program.Cost: each message is
-	// sent after the message before it has arrived, either because its sender depends on that,
-	// or because both messages use one lane.
+	// sent after the previous message of the chain has arrived, either because its send depends
+	// on the previous message, or because both messages use the same lane.
 	Steps    int
-	Messages int // of all ranks
+	Messages int // number of messages of all ranks
 
-	// Canonical and RankOrder say whether the claims CanonicalTree and RankOrder of
+	// Canonical and RankOrder are set if the properties CanonicalTree and RankOrder of
 	// program.Program hold, for collectives that reduce.
 	Canonical, RankOrder bool
 
-	// Unused describes values that instructions compute and nothing reads. The programs would
-	// be correct without them.
+	// Unused describes the values that instructions compute and that no instruction reads. The
+	// programs would be correct without them.
 	Unused []string
 }
 
-// Programs returns an error unless programs, which has the programs of all ranks in rank order,
+// Programs returns an error unless the programs of all ranks, which are given in rank order,
 // are correct together. It finds
 //
-//   - programs that do not validate, that are not of one group, or whose input, output and root
-//     do not fit the collective;
-//   - two lanes of a rank that use one channel in one direction with one peer;
+//   - programs that are invalid, that are not of the same group, or whose input, output and
+//     root do not fit the collective;
+//   - two lanes of a rank that use the same channel in the same direction with the same peer;
 //   - a send without its receive, a receive without its send, and a pair with different chunks
 //     or lengths;
 //   - a read of a chunk that was never written;
-//   - two unordered accesses to a chunk, one of them a write, also if chunk c of the first
-//     input and of the output are the same memory. Accesses are ordered by the order within a
-//     half of a lane, by the receive before the send of a fused instruction, and by After;
+//   - two unordered accesses to a chunk of which at least one is a write. Chunk c of the first
+//     input and chunk c of the output count as the same memory. Accesses are ordered by the
+//     order within a half of a lane, by the receive before the send of a fused instruction, and
+//     by After;
 //   - wrong results: a contribution that is missing, occurs twice, or is in the wrong place;
 //     trees of operations that differ among ranks; a barrier that a rank can leave before
-//     another has entered it;
+//     another rank has entered it;
 //   - claims (CanonicalTree, RankOrder) that do not hold;
-//   - runs that do not end, either without any buffering of messages, or with one goroutine for
-//     each rank that follows program.SerialOrder;
+//   - programs that do not end if messages are not buffered, or if one goroutine for each rank
+//     runs the parts in the order of program.SerialOrder;
 //   - costs that differ from the declared costs.
 //
 // Time and memory are proportional to the number of instructions, their operands and the chunks
@@ -73,7 +75,7 @@ func Programs(programs []*program.Program, opts Options) error {
 	return err
 }
 
-// Inspect does the checks of Programs, and also returns a report if the programs are correct.
+// Inspect makes the checks of Programs, and also returns a report if the programs are correct.
 func Inspect(programs []*program.Program, opts Options) (*Report, error) {
 	c, err := newChecker(programs, opts)
 	if err != nil {
@@ -93,7 +95,7 @@ func Inspect(programs []*program.Program, opts Options) (*Report, error) {
 	return report, serial(programs, program.SerialOrder)
 }
 
-// checker is an abstract run of all ranks' programs.
+// checker is the state of an abstract run of the programs of all ranks.
 type checker struct {
 	programs []*program.Program
 	layouts  []Layouts
@@ -104,32 +106,32 @@ type checker struct {
 	terms      terms
 	ranks      []rankState
 
-	offers   map[route]*half // sends waiting for their receive
-	wants    map[route]*half // receives waiting for their send
+	offers   map[route]*half // sends that wait for their receive
+	wants    map[route]*half // receives that wait for their send
 	ready    []*half         // halves that may be able to proceed
-	open     int             // number of parts of instructions that are left
+	open     int             // number of parts of instructions that are not done yet
 	steps    int             // length of the longest chain of messages so far
 	messages int
 	unused   []string
-	operands [][]int // work space for values
+	operands [][]int // reused memory for lists of values
 }
 
-// route identifies the messages of a channel in one direction.
+// route identifies a channel and a direction: the messages from rank from to rank to.
 type route struct{ from, to, channel int }
 
 // rankState is the state of one rank.
 type rankState struct {
 	prog    *program.Program
-	in      [][]content // by node, then chunk
+	in      [][]content // in[n][c] is chunk c of node n of the input
 	out     []content
-	scratch [][]content // by slot, then chunk
-	halves  []half      // 2·lane for the receive half, 2·lane + 1 for the send half
+	scratch [][]content // scratch[s][c] is chunk c of scratch slot s
+	halves  []half      // halves[2·lane] is the receive half of a lane, halves[2·lane+1] the send half
 	done    [][]completion
 	sent    []program.Ref // sources of the sent messages
 }
 
-// newChecker returns a checker with the inputs of all ranks set up. It checks each program by
-// itself.
+// newChecker returns a checker in which the inputs of all ranks are set up. It also makes the
+// checks that need only one program.
 func newChecker(programs []*program.Program, opts Options) (*checker, error) {
 	if len(programs) == 0 {
 		return nil, errors.New("no programs to check")
@@ -210,7 +212,7 @@ func lanes(p *program.Program) error {
 	return nil
 }
 
-// cost compares the cost of the run with the declared cost.
+// cost returns an error if the cost of the run differs from the declared cost.
 func (c *checker) cost() error {
 	if c.declared == nil {
 		return nil

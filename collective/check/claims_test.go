@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// altered returns a copy of the algorithm direct for AllReduce. The function change is applied
-// to its programs.
+// altered returns a copy of the direct algorithm for AllReduce that applies change to each
+// program.
 func altered(t *testing.T, change func(p *program.Program)) *algorithm.Algorithm {
 	t.Helper()
 	a, err := algorithm.Find(program.AllReduce, "direct")
@@ -25,8 +25,8 @@ func altered(t *testing.T, change func(p *program.Program)) *algorithm.Algorithm
 	return &b
 }
 
-// TestFalseClaimsAreFound requires an error if an algorithm claims more or less than its
-// programs, and if a program makes a false claim.
+// TestFalseClaimsAreFound requires an error if the claims of an algorithm and of its programs
+// differ, and if a claim of a program is false.
 func TestFalseClaimsAreFound(t *testing.T) {
 	pr := algorithm.Params{P: 5}
 	same := func(*program.Program) {}
@@ -50,7 +50,7 @@ func TestFalseClaimsAreFound(t *testing.T) {
 			}
 		}
 	}
-	require.NoError(t, check.Algorithm(altered(t, chain), algorithm.Params{P: 3}), "for three ranks the chain is the canonical tree")
+	require.NoError(t, check.Algorithm(altered(t, chain), algorithm.Params{P: 3}), "the claim must hold for three ranks, for which the chain is the canonical tree")
 	require.ErrorContains(t, check.Algorithm(altered(t, chain), pr),
 		"out[0] is ((((0[0] 1[0]) 2[0]) 3[0]) 4[0]), which is not the canonical tree (((0[0] 1[0]) 2[0]) (3[0] 4[0]))")
 	backwards := func(p *program.Program) {
@@ -83,7 +83,7 @@ func TestUnderclaims(t *testing.T) {
 	require.NoError(t, err)
 	canonical, rankOrder, err = check.Underclaims(mover, 9)
 	require.NoError(t, err)
-	require.False(t, canonical || rankOrder, "an algorithm that folds nothing has nothing to claim")
+	require.False(t, canonical || rankOrder, "an algorithm that folds nothing must not be reported, since it makes no claims")
 }
 
 // TestOtherProgramsThanAskedForAreFound requires an error if a generator makes no program, or a

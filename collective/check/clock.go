@@ -2,15 +2,15 @@ package check
 
 import "slices"
 
-// clock is a vector clock of the halves of a rank. It lists, in ascending order, the halves
-// that have parts that are known to be complete. It is sparse, since a rank may have thousands
-// of independent lanes, and immutable, so that it can be shared.
+// clock is a vector clock of the halves of a rank. It lists, in ascending order, only the
+// halves of which some parts are known to be complete, since a rank may have thousands of
+// independent lanes. A clock is immutable, so that it can be shared.
 type clock []tick
 
-// tick says that the parts of a half in instructions before upTo are complete.
+// tick records that all parts of a half in instructions before upTo are complete.
 type tick struct{ half, upTo int32 }
 
-// at returns upTo for a half, or 0 if no part of the half is known to be complete.
+// at returns upTo of the given half, or 0 if no part of the half is known to be complete.
 func (c clock) at(half int32) int32 {
 	i, ok := slices.BinarySearchFunc(c, half, func(t tick, half int32) int { return int(t.half - half) })
 	if !ok {
@@ -19,7 +19,8 @@ func (c clock) at(half int32) int32 {
 	return c[i].upTo
 }
 
-// covers reports whether all parts that are complete in o are also complete in c.
+// covers reports whether all parts that are complete according to o are also complete according
+// to c.
 func (c clock) covers(o clock) bool {
 	if len(o) > len(c) {
 		return false

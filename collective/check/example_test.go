@@ -13,8 +13,8 @@ func Example() {
 	pr := algorithm.Params{P: 3}
 	fmt.Println("direct:", check.Algorithm(direct, pr))
 
-	// These are the same programs, except that rank 2 folds without waiting for one of its
-	// pieces.
+	// These programs are the same, except that rank 2 folds without waiting for one of the
+	// pieces that it receives.
 	programs, _ := check.Generate(direct, pr)
 	fold := &programs[2].Lanes[0].Steps[0]
 	fold.After = fold.After[1:]

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Short names for use in programs that are written by hand.
+// These are short names for use in programs that are written by hand.
 var (
 	in0, out0 = program.Chunk(program.In, 0, 0), program.Chunk(program.Out, 0, 0)
 	one       = sharding.Range{Lo: 0, Hi: 1}
@@ -60,7 +60,8 @@ func exchange() []*program.Program {
 
 var exchangeCost = program.Cost{Steps: 1, Sent: func(_ int, l program.Layout) int { return l.Out[1] }}
 
-// chain returns the programs of a broadcast of a number of chunks from rank 0 along p ranks.
+// chain returns the programs of a broadcast of the given number of chunks along a chain of p
+// ranks that begins at rank 0.
 func chain(p, chunks int) []*program.Program {
 	all := sharding.Range{Lo: 0, Hi: chunks}
 	programs := make([]*program.Program, p)
@@ -115,7 +116,8 @@ func TestProgramsByHandAreSound(t *testing.T) {
 	require.Equal(t, &check.Report{Steps: 5 - 2 + 3, Messages: 12, Canonical: true, RankOrder: true}, report)
 }
 
-// TestFaultsOfForm requires errors for faults that are found without a run.
+// TestFaultsOfForm requires errors for faults that the checker finds before it runs the
+// programs.
 func TestFaultsOfForm(t *testing.T) {
 	for want, spoil := range map[string]func(all []*program.Program) []*program.Program{
 		"no programs":                  func(all []*program.Program) []*program.Program { return nil },
@@ -178,15 +180,15 @@ func each(all []*program.Program, spoil func(p *program.Program)) []*program.Pro
 }
 
 // TestRacesAreFound removes dependencies that order accesses to the same memory. It requires
-// that the checker finds the races.
+// that the checker finds the resulting races.
 func TestRacesAreFound(t *testing.T) {
 	all := exchange()
 	all[0].Lanes[0].Steps[2].After = nil
 	require.ErrorContains(t, check.Programs(all, check.Options{}),
 		"race: rank 0 lane 0 step 2 (copy out[0] = scratch0[0]) writes out[0], and lane 0 step 0 (send in[0]) reads in[0], which may be the same memory")
 
-	// If both ranks fold into the output, each must wait until the other has received, so the
-	// run does not end.
+	// If both ranks fold into the output, each rank must wait until the other rank has
+	// received, so the run does not end.
 	all = exchange()
 	for _, p := range all {
 		s := p.Lanes[0].Steps
@@ -197,7 +199,7 @@ func TestRacesAreFound(t *testing.T) {
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "the run does not end: waiting are rank 0 lane 0 step 1 (recv-reduce out[0] = (in[0] received) after 0.0) for step 0.0;")
 
 	// In the checker's run, the write comes before the read here because of the order of lanes.
-	// But no dependency orders the two, so there is a race.
+	// But no dependency orders the write and the read, so there is a race.
 	all = chain(3, 1)
 	local, sending := all[0].Lanes[1], all[0].Lanes[0]
 	local.Steps[0].After, sending.Steps[0].Src[0] = nil, out0
@@ -215,7 +217,7 @@ func TestRacesAreFound(t *testing.T) {
 	all[0].Lanes = append(all[0].Lanes, lane(program.NoPeer, program.NoPeer, move(scratch(0), in0)))
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "writes too")
 
-	// Data that a rank passes on must be sent before other data overwrites it.
+	// Data that a rank passes on must be sent before the rank overwrites it with other data.
 	all = chain(3, 2)
 	each(all, func(p *program.Program) { p.Scratch = []sharding.Range{{Lo: 0, Hi: 2}} })
 	through := &all[1].Lanes[0]
@@ -319,8 +321,8 @@ func TestExchangesOfBlocksOfAnyLength(t *testing.T) {
 	all[0].Lanes[0].Steps[0].Src[0] = program.Chunk(program.In, 0, 0)
 	require.ErrorContains(t, check.Programs(all, opts), "rank 0 sends in[0] (rank 0 lane 0 step 0 (send in[0])) where rank 1 receives scratch0[0]")
 
-	// An instruction that copies several blocks must not write to the memory of blocks that it
-	// still has to read.
+	// The source and the destination of an instruction that copies several blocks must not
+	// overlap, since it might overwrite blocks that it still has to read.
 	all = three()
 	all[0].Lanes[0].Steps[0] = move(program.Span(program.Out, 0, 0, 2), program.Span(program.In, 0, 1, 3))
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "in[1:3] and out[0:2] may overlap in memory")
@@ -328,7 +330,7 @@ func TestExchangesOfBlocksOfAnyLength(t *testing.T) {
 	require.ErrorContains(t, check.Programs(all, check.Options{}), "scratch0[1:3] and scratch0[0:2] may overlap in memory")
 }
 
-// three returns the programs of an AllToAll of three ranks that sends no messages.
+// three returns the programs of an AllToAll of three ranks in which no rank sends messages.
 func three() []*program.Program {
 	all := sharding.Range{Lo: 0, Hi: 3}
 	programs := make([]*program.Program, 3)
@@ -356,8 +358,9 @@ func TestForestsFoldByShard(t *testing.T) {
 }
 
 func TestBarriersThatLeakAreFound(t *testing.T) {
-	// Dissemination: rank x sends to x+1, then to x+2, each after the previous receive. Without
-	// the second round a rank knows of only one other rank.
+	// In a dissemination barrier of four ranks, rank x sends to rank x+1 and, after it has
+	// received, to rank x+2. Without the second round, a rank knows only that one other rank
+	// has begun.
 	barrier := func(p int, distances ...int) []*program.Program {
 		programs := make([]*program.Program, p)
 		for rank := range programs {
@@ -382,11 +385,11 @@ func TestBarriersThatLeakAreFound(t *testing.T) {
 	require.ErrorContains(t, check.Programs(hasty, check.Options{}), "rank 0 can leave the barrier before rank 1 enters it")
 }
 
-// TestSerialExecutionThatStopsIsFound checks programs that end only if rank 0 can wait for
-// messages from rank 1 and from rank 2 at once. In serial execution, rank 0 first waits for the
-// message from rank 1, since a longer chain of its own messages depends on that one. But rank 1
-// waits for a message from rank 2 that rank 0 has to pass on. The checker must find that this
-// does not end.
+// TestSerialExecutionThatStopsIsFound checks programs that end only if rank 0 waits for
+// messages from rank 1 and from rank 2 at the same time. In serial execution, rank 0 first
+// waits for the message from rank 1, since a longer chain of its own messages depends on that
+// message. But rank 1 waits for a message from rank 2 that rank 0 has to pass on. The test
+// requires that the checker reports that serial execution does not end.
 func TestSerialExecutionThatStopsIsFound(t *testing.T) {
 	s := scratch(0)
 	on := func(channel int, l program.Lane) program.Lane { l.Channel = channel; return l }
@@ -409,7 +412,8 @@ func TestSerialExecutionThatStopsIsFound(t *testing.T) {
 	err := check.Programs(programs, check.Options{})
 	require.ErrorContains(t, err, "serial execution does not end: rank 0 waits at lane 0 step 0 (recv scratch0[0])")
 
-	// If rank 0 must pass the message on before it waits, the execution ends.
+	// If rank 0 must pass the message of rank 2 on before it waits for rank 1, the execution
+	// ends.
 	programs[0].Lanes[0].Steps[0].After = []program.Dep{wait(2, 0)}
 	require.NoError(t, check.Programs(programs, check.Options{}))
 }

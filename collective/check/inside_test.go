@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestClocks compares sparse clocks with maps.
+// TestClocks compares the results of sparse clocks with the results of maps.
 func TestClocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var clocks []clock
@@ -29,7 +29,7 @@ func TestClocks(t *testing.T) {
 			}
 			clocks, dense = append(clocks, c), append(dense, d)
 		}
-		for i, c := range clocks { // also clocks that were merged into others, since merging must not change them
+		for i, c := range clocks { // all clocks are compared, since merging a clock into another must not change it
 			require.Len(t, c, len(dense[i]))
 			for h := range int32(8) {
 				require.Equal(t, dense[i][h], c.at(h))
@@ -50,7 +50,7 @@ func TestForeignLeavesAreFound(t *testing.T) {
 	require.False(t, ordered)
 	_, err = c.onceEach(folded{c.terms.join(c.terms.leaf(0, 3), c.terms.leaf(1, 3)), 1, 3})
 	require.ErrorContains(t, err, "has 1 1 times")
-	// Joining a term with itself sixty times gives more leaves than can be examined.
+	// A term that is joined with itself sixty times has more leaves than can be examined.
 	x := c.terms.leaf(0, 3)
 	for range 60 {
 		x = c.terms.join(x, x)
@@ -60,8 +60,7 @@ func TestForeignLeavesAreFound(t *testing.T) {
 	require.Less(t, len(c.text(x)), 500)
 }
 
-// TestWrongSerialOrdersAreFound gives ranks serial orders that do not fit their programs, and
-// requires errors.
+// TestWrongSerialOrdersAreFound requires errors for serial orders that do not fit the programs.
 func TestWrongSerialOrdersAreFound(t *testing.T) {
 	s := program.Chunk(program.Scratch, 0, 0)
 	ring := func(p int) []*program.Program {

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Counts returns numbers of elements that reveal most errors of arithmetic with p ranks: 0, 1,
-// p − 1, p, p + 1, and a prime that no number of chunks divides.
+// Counts returns numbers of elements that reveal most errors in computing lengths for p ranks:
+// 0, 1, p − 1, p, p + 1, and a prime that no number of chunks divides.
 func Counts(p int) []int {
 	prime := 8*p + 89
 	for !isPrime(prime) {
@@ -48,9 +48,9 @@ func EvenLayouts(p *program.Program) []Layouts {
 	return all
 }
 
-// UnevenLayouts returns layouts with chunks of different lengths: some of them empty, all
-// lengths different, and all elements in one chunk. In an AllToAll the blocks between all pairs
-// of ranks have different lengths.
+// UnevenLayouts returns layouts with chunks of different lengths: layouts in which some chunks
+// are empty, in which all lengths are different, and in which one chunk has all elements. In an
+// AllToAll the blocks between all pairs of ranks have different lengths.
 func UnevenLayouts(p *program.Program) []Layouts {
 	switch p.Collective {
 	case program.Barrier:
@@ -91,7 +91,7 @@ func scatter(i, j, most int) int {
 	return int((x ^ x>>31) % uint64(most))
 }
 
-// checkLayouts returns an error unless the layouts fit together in one run.
+// checkLayouts returns an error unless the layouts of all ranks are consistent with each other.
 func (c *checker) checkLayouts(l Layouts) error {
 	p := len(c.programs)
 	if len(l) != 1 && len(l) != p {
@@ -118,14 +118,14 @@ func (c *checker) checkLayouts(l Layouts) error {
 	return nil
 }
 
-// sameLengths reports whether two references have the same number of chunks, with the same
-// lengths.
+// sameLengths reports whether reference a of rank rankA and reference b of rank rankB have the
+// same number of chunks, with the same lengths.
 func (c *checker) sameLengths(rankA int, a program.Ref, rankB int, b program.Ref) bool {
 	if a.Chunks.Len() != b.Chunks.Len() {
 		return false
 	}
 	if c.collective != program.AllToAll {
-		return true // one layout for all ranks
+		return true // all ranks have the same layout
 	}
 	for _, layouts := range c.layouts {
 		la, lb := layouts.of(rankA), layouts.of(rankB)

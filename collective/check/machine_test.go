@@ -11,26 +11,27 @@ import (
 )
 
 // machine runs programs on strings, in random order. A value is the text of the expression that
-// computed it. The machine is independent of the checker. It proves nothing about other orders:
-// it only shows whether the results of its run are right.
+// computed it. The machine shares no code with the checker. It shows only whether the results
+// of one run are right, and nothing about other orders.
 type machine struct {
 	programs   []*program.Program
 	ranks      []machineRank
-	queues     map[[3]int][][]string // by from, to, channel
-	rendezvous bool                  // a send waits for its receive; otherwise sends never wait
+	queues     map[[3]int][][]string // (sender, receiver, channel) -> messages
+	rendezvous bool                  // whether a send waits for its receive; if not set, sends never wait
 	chance     *rand.Rand
-	frozen     int // a rank that does not move, or -1
+	frozen     int // a rank that does not run, or -1
 }
 
 type machineRank struct {
 	in      [][]*string
 	out     []*string
 	scratch [][]*string
-	next    [][2]int // by lane: the next step of the receive half, and that of the send half
+	next    [][2]int // next[lane] has the next step of the receive half and the next step of the send half
 	did     int
 }
 
-// part01 reports whether half s (0 receive, 1 send) has a part in an instruction.
+// part01 reports whether half s of a lane takes part in an instruction. s is 0 for the receive
+// half and 1 for the send half.
 func part01(op program.OpCode, s int) bool {
 	return s == 1 && op.Sends() || s == 0 && op != program.DoSend
 }
@@ -42,8 +43,8 @@ func leafName(p *program.Program, slot, chunk int) string {
 	return fmt.Sprintf("%v.%d", p.Nodes[slot], chunk)
 }
 
-// newMachine returns a machine before its run. If aliased is set, chunk c of the first input
-// and chunk c of the output have the same memory.
+// newMachine returns a machine that has not run yet. If aliased is set, chunk c of the first
+// input and chunk c of the output have the same memory.
 func newMachine(programs []*program.Program, rendezvous, aliased bool, seed int64) *machine {
 	m := &machine{programs: programs, queues: map[[3]int][][]string{}, rendezvous: rendezvous,
 		chance: rand.New(rand.NewSource(seed)), frozen: -1}
@@ -81,7 +82,7 @@ func newMachine(programs []*program.Program, rendezvous, aliased bool, seed int6
 	return m
 }
 
-// skip moves a half to its next part.
+// skip moves half s of a lane to the next instruction in which it takes part.
 func (m *machine) skip(p *program.Program, k *machineRank, lane, s int) {
 	steps := p.Lanes[lane].Steps
 	for k.next[lane][s]++; k.next[lane][s] < len(steps) && !part01(steps[k.next[lane][s]].Op, s); {
@@ -99,8 +100,8 @@ func (m *machine) done(r, lane, step int) bool {
 	return true
 }
 
-// enabled returns the next instruction of a half, and whether all its dependencies within the
-// rank are done.
+// enabled returns the next instruction of half s of a lane, and whether all dependencies of the
+// instruction within the rank are done.
 func (m *machine) enabled(r, lane, s int) (*program.Instruction, bool) {
 	at, steps := m.ranks[r].next[lane][s], m.programs[r].Lanes[lane].Steps
 	if r == m.frozen || at >= len(steps) {
@@ -137,7 +138,8 @@ func values(x []*string) []string {
 	return v
 }
 
-// move does a part that can be done, chosen at random, and reports whether there was one.
+// move runs a part of an instruction, chosen at random among the parts that can run. It returns
+// false if no part can run.
 func (m *machine) move() bool {
 	type choice struct{ r, lane, s int }
 	var all []choice
@@ -273,8 +275,8 @@ func wrong(programs []*program.Program, runs int) string {
 	return ""
 }
 
-// wrongBarrier stops each rank in turn before it begins. It returns a description of the fault
-// if another rank ends nevertheless.
+// wrongBarrier runs a barrier once for each rank r, with rank r stopped before it begins. It
+// returns a description of the fault if another rank ends in such a run.
 func wrongBarrier(programs []*program.Program) string {
 	for late := range programs {
 		m := newMachine(programs, false, false, int64(late))
@@ -316,8 +318,8 @@ func wrongResults(m *machine) string {
 	return ""
 }
 
-// expected returns the leaves that chunk c of the output of rank r must have, in order, and
-// their canonical tree.
+// expected returns the leaves that chunk c of the output of rank r must have, in order, and the
+// text of their canonical tree.
 func expected(programs []*program.Program, r, c int) (leaves []string, tree string) {
 	name := func(rank, chunk int) []string { return []string{fmt.Sprintf("%d.%d", rank, chunk)} }
 	p := programs[r]

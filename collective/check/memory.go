@@ -11,8 +11,9 @@ import (
 type access struct{ half, step int32 }
 
 // before reports whether access a, which came earlier in this run, is ordered before the
-// current part of half h: a is known to be complete when the part starts, or a belongs to h
-// too. A half does its parts one after another, and within a part reads come before writes.
+// current part of half h. This is the case if a is known to be complete when the part starts,
+// or if a is an access of h itself: a half runs its parts one after another, and within a part
+// reads come before writes.
 func (a access) before(h *half) bool {
 	return int(a.half) == h.index || h.clock.at(a.half) > a.step
 }
@@ -21,9 +22,9 @@ func (a access) before(h *half) bool {
 type content struct {
 	term    int
 	defined bool
-	written access   // half is -1 if the chunk is input or was not written
-	reads   []access // the latest read of each half
-	used    bool     // the value was read since it was written
+	written access   // the write of the value; its half is -1 if the chunk is input or was not written
+	reads   []access // latest read by each half since the write
+	used    bool     // whether the value was read since it was written
 }
 
 // setUp initialises the state k of a rank: its buffers and halves.
@@ -77,7 +78,7 @@ func blank(room sharding.Range) []content {
 	return x
 }
 
-// chunks returns the chunks of a reference.
+// chunks returns the contents of the chunks of r.
 func (k *rankState) chunks(r program.Ref) []content {
 	room := k.prog.Room(r)
 	var all []content
@@ -92,9 +93,9 @@ func (k *rankState) chunks(r program.Ref) []content {
 	return all[r.Chunks.Lo-room.Lo : r.Chunks.Hi-room.Lo]
 }
 
-// alias returns the content of the chunk that may share memory with a chunk of the buffer of r,
-// or nil. For the output it is the chunk of the first input with the same number, and vice
-// versa.
+// alias returns the content of the chunk that may be the same memory as the given chunk of the
+// buffer of r, or nil if there is none. For a chunk of the output, it is the chunk with the
+// same number of the first input, and vice versa.
 func (k *rankState) alias(r program.Ref, chunk int) *content {
 	switch {
 	case r.Buffer == program.In && r.Slot == 0 && k.prog.Out.Contains(chunk):
@@ -107,7 +108,7 @@ func (k *rankState) alias(r program.Ref, chunk int) *content {
 }
 
 // read appends the values in the chunks of a reference to values, and records the read. In a
-// barrier there is nothing to read.
+// barrier it does nothing, since chunks have no values.
 func (c *checker) read(h *half, r program.Ref, values []int) ([]int, error) {
 	if c.collective == program.Barrier {
 		return values, nil
@@ -136,7 +137,7 @@ func (c *checker) read(h *half, r program.Ref, values []int) ([]int, error) {
 }
 
 // leave is called when the value x is overwritten or the run has ended. It records x as unused
-// if an instruction wrote it and nothing has read it.
+// if an instruction wrote x and no instruction has read x.
 func (c *checker) leave(k *rankState, x *content, r program.Ref) {
 	if x.written.half >= 0 && !x.used {
 		c.unused = append(c.unused, fmt.Sprintf("rank %d %s makes %s, which nothing reads", k.prog.Rank, c.place(k.prog.Rank, x.written), r))
@@ -155,8 +156,8 @@ func (c *checker) leaveScratch() {
 	}
 }
 
-// noteRead records a read by half h. It replaces an earlier read by h, which is complete
-// whenever the later one is.
+// noteRead records a read by half h. The record replaces an earlier read by h, since the
+// earlier read is complete whenever the new read is complete.
 func (x *content) noteRead(h *half) {
 	now := access{int32(h.index), int32(h.step)}
 	for i := range x.reads {
@@ -168,8 +169,8 @@ func (x *content) noteRead(h *half) {
 	x.reads = append(x.reads, now)
 }
 
-// write stores values in the chunks of a reference. It returns an error if a conflicting access
-// is not ordered before it.
+// write stores values in the chunks of a reference. It returns an error if an earlier
+// conflicting access is not ordered before this write.
 func (c *checker) write(h *half, r program.Ref, values []int) error {
 	if c.collective == program.Barrier {
 		return nil

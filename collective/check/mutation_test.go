@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// remap adapts the dependencies of a program to moved steps of a lane: to[j] is the new index
-// of step j, or −1 if the step was deleted.
+// remap adapts the dependencies of a program after steps of a lane were moved. to[j] is the new
+// index of step j, or −1 if step j was deleted.
 func remap(p *program.Program, lane int, to []int) {
 	for i := range p.Lanes {
 		for j := range p.Lanes[i].Steps {
@@ -42,8 +42,8 @@ func places(n int, move func(j int) int) []int {
 	return to
 }
 
-// mutants change one step of a lane in all the ways in which it can be wrong. A mutant returns
-// false if it does not apply to the step.
+// mutants has functions that change one step of a lane. Together they cover all ways in which a
+// step can be wrong. A mutant returns false if it cannot be applied to the step.
 var mutants = map[string]func(p *program.Program, lane, step int) bool{
 	"drop": func(p *program.Program, lane, step int) bool {
 		s := p.Lanes[lane].Steps
@@ -72,8 +72,8 @@ var mutants = map[string]func(p *program.Program, lane, step int) bool{
 		return true
 	},
 	"reorder": func(p *program.Program, lane, step int) bool {
-		// The order of steps of different halves has no meaning. So the step is swapped with
-		// the next step that shares a half with it.
+		// The order of two steps without a common half has no meaning. So the step is swapped
+		// with the next step in which the same half takes part.
 		s := p.Lanes[lane].Steps
 		for j := step + 1; j < len(s); j++ {
 			if part01(s[j].Op, 0) && part01(s[step].Op, 0) || part01(s[j].Op, 1) && part01(s[step].Op, 1) {
@@ -286,10 +286,11 @@ func cloneAll(programs []*program.Program) []*program.Program {
 }
 
 // TestEveryMutantIsFound applies each mutant to each step of each rank of each algorithm. If
-// the checker accepts the changed programs, they must be as correct as the original: the
-// machine runs them in many orders, they must end, and their results and claims must be right.
-// Such programs lack a dependency that others imply, have two swapped steps whose order does
-// not matter, or have swapped operands of a fold whose order no claim fixes.
+// the checker accepts the changed programs, the test requires that they are correct: the
+// machine runs them in many orders, and they must end with right results and true claims.
+// Examples of correct mutants are programs that lack a dependency which other dependencies
+// imply, programs with two swapped steps whose order does not matter, and programs with swapped
+// operands in a fold for which no order is claimed.
 func TestEveryMutantIsFound(t *testing.T) {
 	sizes, runs, every := []int{2, 3, 4, 5}, 24, 1
 	if testsize.Race {
@@ -324,7 +325,7 @@ func TestEveryMutantIsFound(t *testing.T) {
 								err := check.Programs(programs, check.Options{Cost: &cost})
 								if err == nil {
 									require.Empty(t, wrong(programs, runs),
-										"%s %s p=%d: %s at rank %d lane %d step %d (%s) is not found", a.Name, a.Collective, pr.P, name, r, i, j, &sound[r].Lanes[i].Steps[j])
+										"%s %s p=%d: the checker must find the mutation %s at rank %d lane %d step %d (%s)", a.Name, a.Collective, pr.P, name, r, i, j, &sound[r].Lanes[i].Steps[j])
 								}
 								mutex.Lock()
 								if err == nil {

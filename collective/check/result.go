@@ -9,14 +9,14 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// source is the origin of leaves: a rank's whole buffer, or a node of its forest.
+// source is the origin of leaves: the whole buffer of a rank, or a node of its forest.
 type source struct {
 	rank, slot int
 	forest     bool
 	node       sharding.Node
 }
 
-// String returns the rank, or the node.
+// String returns the number of the rank, or the text of the node.
 func (s source) String() string {
 	if s.forest {
 		return "node" + s.node.String()
@@ -62,7 +62,7 @@ func shape(p *program.Program) error {
 	case program.ReduceScatter:
 		out = own
 	case program.Barrier:
-		return nil // buffers of a barrier hold nothing
+		return nil // buffers of a barrier have no chunks
 	}
 	if blocks && p.Chunks != p.P {
 		return fmt.Errorf("rank %d: a %s has one chunk a rank, not %d chunks for %d ranks", p.Rank, p.Collective, p.Chunks, p.P)
@@ -77,9 +77,9 @@ func shape(p *program.Program) error {
 func sameRange(a, b sharding.Range) bool { return a == b || a.Empty() && b.Empty() }
 
 // overlaps returns an error if the source and the destination of an instruction of an AllToAll
-// may overlap in memory: an executor may move the chunks in any order. In other collectives the
-// operands have the same chunks as the result, and are either the same memory or do not
-// overlap.
+// may overlap in memory. They must not overlap, since an executor may move the chunks in any
+// order. In other collectives, operands and result have the same chunk numbers, so they are
+// either the same memory or do not overlap.
 func overlaps(p *program.Program) error {
 	for i := range p.Lanes {
 		for j := range p.Lanes[i].Steps {
@@ -96,7 +96,7 @@ func overlaps(p *program.Program) error {
 	return nil
 }
 
-// enumerate sets the sources: ranks in rank order, or nodes of forests in the order of shards.
+// enumerate sets c.sources: ranks in rank order, or nodes of forests in the order of shards.
 func (c *checker) enumerate() error {
 	c.terms.init()
 	forest := c.programs[0].Nodes != nil
@@ -123,7 +123,8 @@ func (c *checker) enumerate() error {
 	return err
 }
 
-// sourceOf returns the index in sources of a slot (a node of the forest) of a rank.
+// sourceOf returns the index in sources of an input of a rank. slot is the number of the node
+// in the forest of the rank.
 func (c *checker) sourceOf(rank, slot int) int {
 	if !c.sources[0].forest {
 		return rank
@@ -143,7 +144,8 @@ func (c *checker) canonicalSteps(m int) ([]sharding.FoldStep, error) {
 	return sharding.FoldSchedule(nodes, nil)
 }
 
-// results compares every rank's output with the definition of the collective.
+// results returns an error if the output of a rank does not agree with the definition of the
+// collective.
 func (c *checker) results(report *Report) error {
 	report.Canonical, report.RankOrder = true, true
 	switch {
@@ -176,7 +178,7 @@ func (c *checker) checkBarrier() error {
 	return nil
 }
 
-// output returns the term in a chunk of a rank's output.
+// output returns the id of the term in a chunk of the output of a rank.
 func (c *checker) output(rank, chunk int) (int, error) {
 	k := &c.ranks[rank]
 	x := &k.out[chunk-k.prog.Out.Lo]
@@ -186,7 +188,7 @@ func (c *checker) output(rank, chunk int) (int, error) {
 	return x.term, nil
 }
 
-// moves checks the results of collectives that move blocks unchanged.
+// moves checks the results of collectives that move blocks without folding them.
 func (c *checker) moves() error {
 	for r, p := range c.programs {
 		for chunk := p.Out.Lo; chunk < p.Out.Hi; chunk++ {
@@ -215,10 +217,10 @@ func (c *checker) moves() error {
 // chunk.
 type folded struct{ term, operands, chunk int }
 
-// folds checks the results of collectives that reduce: every operand occurs once, the trees of
-// an AllReduce are equal on all ranks, and the claims hold.
+// folds checks the results of collectives that reduce: every operand must occur exactly once,
+// the trees of an AllReduce must be equal on all ranks, and the claims must hold.
 func (c *checker) folds(report *Report) error {
-	inOrder := map[folded]bool{} // checked results, and whether they keep the order of ranks
+	inOrder := map[folded]bool{} // checked result -> whether it keeps the order of ranks
 	canonical := map[[2]int]int{}
 	for r, p := range c.programs {
 		m := len(c.sources)
@@ -268,7 +270,7 @@ func (c *checker) folds(report *Report) error {
 
 // canonicalText returns the text of the canonical tree over the first m sources.
 func (c *checker) canonicalText(m, chunk int) string {
-	steps, _ := c.canonicalSteps(m) // no error: computed before
+	steps, _ := c.canonicalSteps(m) // the error is nil: the steps were computed before
 	value := make([]int, m)
 	for s := range value {
 		value[s] = c.terms.leaf(s, chunk)
@@ -279,8 +281,8 @@ func (c *checker) canonicalText(m, chunk int) string {
 	return c.text(value[0])
 }
 
-// onceEach returns an error unless a result has each of the first f.operands sources exactly
-// once and nothing else. ordered reports whether the sources are in order.
+// onceEach returns an error unless the leaves of result f are the first f.operands sources,
+// each exactly once. ordered reports whether the sources are in order.
 func (c *checker) onceEach(f folded) (ordered bool, err error) {
 	count := make([]int, len(c.sources))
 	var wrong []string
@@ -293,7 +295,7 @@ func (c *checker) onceEach(f folded) (ordered bool, err error) {
 		count[source]++
 		ordered = ordered && source == n
 		n++
-		return n <= 2*f.operands+2 // more than that is wrong in any case
+		return n <= 2*f.operands+2 // a result with more leaves is wrong in any case
 	})
 	for s, times := range count {
 		if want := s < f.operands; want && times != 1 || !want && times != 0 {

@@ -14,19 +14,19 @@ type half struct {
 	rank, lane int
 	index      int // index among the rank's halves
 	sends      bool
-	step       int   // index of the instruction whose part is next; the number of instructions at the end
-	after      int   // number of its dependencies known to be complete
-	clock      clock // parts known to be complete before it, besides the half's own
-	chain      int   // length of the longest chain of messages before it, including those of its own half
-	known      ranks // in a barrier: ranks known to have begun
+	step       int   // index of the instruction whose part is next; the number of instructions if the half has ended
+	after      int   // number of dependencies of that instruction known to be complete
+	clock      clock // parts of other halves known to be complete before that instruction
+	chain      int   // length of the longest chain of messages before that instruction, including messages of this half
+	known      ranks // in a barrier: ranks that are known to have begun
 }
 
-// completion is the state of an instruction that is needed by instructions that depend on it.
+// completion is the state of an instruction that the instructions depending on it need.
 type completion struct {
-	parts   int8 // parts left to do
+	parts   int8 // number of parts that are not done yet
 	awaited bool // other instructions depend on it
 	chain   int
-	clock   clock // parts known to be complete once this instruction is
+	clock   clock // parts known to be complete when this instruction is complete
 	known   ranks
 	waiting []*half
 }
@@ -41,7 +41,7 @@ func (h *half) next(steps []program.Instruction) {
 	}
 }
 
-// run advances halves until all have ended, or none can proceed.
+// run advances halves until all halves have ended or no half can proceed.
 func (c *checker) run() error {
 	for len(c.ready) > 0 {
 		h := c.ready[0]
@@ -59,8 +59,8 @@ func (c *checker) run() error {
 	return nil
 }
 
-// current returns the half's next instruction if its dependencies are complete, after merging
-// their clocks.
+// current returns the next instruction of h and true if all dependencies of the instruction are
+// complete. It merges the clocks of these dependencies into the clock of h.
 func (c *checker) current(h *half) (*program.Instruction, bool) {
 	k := &c.ranks[h.rank]
 	steps := k.prog.Lanes[h.lane].Steps
@@ -89,16 +89,17 @@ func (c *checker) current(h *half) (*program.Instruction, bool) {
 	return in, true
 }
 
-// take merges a completion into the state of the half: its clock, its longest chain and, in a
-// barrier, the ranks known to have begun.
+// take merges the clock, the longest chain and, in a barrier, the ranks known to have begun
+// from a completion into the state of the half.
 func (h *half) take(d *completion) {
 	h.clock = h.clock.merge(d.clock)
 	h.chain = max(h.chain, d.chain)
 	h.known.add(d.known)
 }
 
-// advance does the half's next part if it can. A message is transferred when both the sender
-// and the receiver have reached it, by the second of them.
+// advance runs the next part of h if that is possible. A message is transferred when both the
+// sending and the receiving half have reached it; the call for the second of the two halves
+// transfers it.
 func (c *checker) advance(h *half) (moved bool, err error) {
 	in, ok := c.current(h)
 	if !ok {
@@ -171,7 +172,7 @@ func (c *checker) deliver(at route, from, to *half) error {
 	return nil
 }
 
-// local does a DoCopy or a DoReduce.
+// local runs a DoCopy or a DoReduce.
 func (c *checker) local(h *half, in *program.Instruction) error {
 	for i, r := range in.Src {
 		if c.collective == program.AllToAll && !c.sameLengths(h.rank, r, h.rank, in.Dst) {
@@ -196,7 +197,7 @@ func (c *checker) local(h *half, in *program.Instruction) error {
 	return nil
 }
 
-// room returns the k-th list of the work space, emptied.
+// room returns list k of c.operands, emptied for reuse.
 func (c *checker) room(k int) []int {
 	for len(c.operands) <= k {
 		c.operands = append(c.operands, nil)
@@ -234,7 +235,8 @@ func (c *checker) place(rank int, a access) string {
 	return fmt.Sprintf("lane %d step %d (%s)", lane, a.step, &c.programs[rank].Lanes[lane].Steps[a.step])
 }
 
-// stuck returns an error that says which half waits for what, when none can proceed.
+// stuck returns the error for a run in which no half can proceed. The error says which half
+// waits for what.
 func (c *checker) stuck() error {
 	const most = 8
 	var waits []string
@@ -274,7 +276,7 @@ func (c *checker) missing(h *half) string {
 	}
 }
 
-// ranks is a set of ranks. Nil means that no set is kept, as in all collectives but barriers.
+// ranks is a set of ranks, as bits. It is nil in all collectives except barriers.
 type ranks []uint64
 
 // onlySelf returns the initial set of a half of a barrier, which has only its own rank.

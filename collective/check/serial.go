@@ -6,18 +6,19 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// serialRank is the state of a rank of which one goroutine does all parts in a static order.
+// serialRank is the state of a rank in a serial execution, in which one goroutine runs all
+// parts of the rank in a fixed order.
 type serialRank struct {
 	prog  *program.Program
 	order []program.Part
 	next  int
-	done  [][][2]bool // by lane and step: the receiving or local part, the sending part
-	last  [][2]int    // by lane: the last step that each half did
+	done  [][][2]bool // done[lane][step]: whether the receiving or local part is done, and whether the sending part is done
+	last  [][2]int    // last[lane]: the last step that the receive half and the send half have done
 }
 
-// serial checks an execution in which one goroutine per rank does the parts in the order of
-// serialOrder, and sends never wait. It returns an error unless all parts are done, each after
-// its dependencies, and the execution ends.
+// serial simulates an execution in which one goroutine per rank runs the parts in the order of
+// serialOrder, and sends never wait. It returns an error unless every part is run after its
+// dependencies and the execution ends.
 func serial(programs []*program.Program, serialOrder func(*program.Program) ([]program.Part, error)) error {
 	ranks := make([]serialRank, len(programs))
 	runnable := make([]int, 0, len(programs))
@@ -34,8 +35,8 @@ func serial(programs []*program.Program, serialOrder func(*program.Program) ([]p
 		ranks[r] = k
 		runnable = append(runnable, r)
 	}
-	inbox := map[route]int{}   // messages sent and not yet received
-	waiting := map[route]int{} // the rank that waits for a message
+	inbox := map[route]int{}   // number of messages that are sent but not received yet
+	waiting := map[route]int{} // route -> rank that waits for a message
 	for len(runnable) > 0 {
 		k := &ranks[runnable[0]]
 		runnable = runnable[1:]
@@ -95,7 +96,7 @@ func (k *serialRank) has(lane, step, half int) bool {
 	return half == 1 && op.Sends() || half == 0 && op != program.DoSend
 }
 
-// may returns an error if part x cannot be done yet.
+// may returns an error if part x must not be run yet.
 func (k *serialRank) may(x program.Part) error {
 	if x.Lane < 0 || x.Lane >= len(k.done) || x.Step < 0 || x.Step >= len(k.done[x.Lane]) || !k.has(x.Lane, x.Step, halfIndex(x.Send)) {
 		return fmt.Errorf("the serial order of rank %d has a part %+v, which does not exist", k.prog.Rank, x)

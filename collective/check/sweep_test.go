@@ -25,8 +25,8 @@ func everyAlgorithm(t *testing.T, f func(t *testing.T, a *algorithm.Algorithm)) 
 	}
 }
 
-// roots returns the roots to test: all roots if p is at most the bound all, else the first two,
-// the middle and the last root.
+// roots returns the roots to test. If p is at most the parameter all, these are all ranks.
+// Otherwise they are the first two ranks, the middle rank and the last rank.
 func roots(a *algorithm.Algorithm, p, all int) []int {
 	if !a.Collective.Rooted() {
 		return []int{0}
@@ -44,7 +44,7 @@ func roots(a *algorithm.Algorithm, p, all int) []int {
 }
 
 // arrangements returns dimensions for p ranks: the default of the algorithm (nil), every pair
-// of factors, three factors, the prime factors, and each factor alone (the size of groups).
+// of factors, three factors, the prime factors, and each factor alone, as the size of groups.
 func arrangements(p int) [][]int {
 	all := [][]int{nil}
 	var primes []int
@@ -76,8 +76,9 @@ func arrangements(p int) [][]int {
 	return all
 }
 
-// forests returns forests of p ranks: with even ranges of shards and nodes of all levels, with
-// ranks without nodes, with shards that are not in rank order, and with one node per rank.
+// forests returns several forests of p ranks. In one, shards are divided evenly, which gives
+// nodes of all levels. In the other forests, some ranks have no nodes, shards are not in rank
+// order, or each rank has one node.
 func forests(p int) [][][]sharding.Node {
 	cut := func(shards int) [][]sharding.Node {
 		f := make([][]sharding.Node, p)
@@ -91,7 +92,8 @@ func forests(p int) [][][]sharding.Node {
 	return [][][]sharding.Node{cut(3 * p), cut((p + 1) / 2), shuffled, oneNodeEach(p)}
 }
 
-// oneNodeEach returns forests with one node per rank, which are folded like the ranks.
+// oneNodeEach returns a forest with one node per rank whose aligned tree is the fold tree over
+// ranks.
 func oneNodeEach(p int) [][]sharding.Node {
 	q := 1
 	for 2*q <= p {
@@ -109,7 +111,7 @@ func oneNodeEach(p int) [][]sharding.Node {
 }
 
 // weight returns an estimate of the work of a check: the number of instructions, operands and
-// chunks of all ranks. It looks at the programs of a few ranks.
+// chunks of all ranks. The estimate is computed from the programs of a few ranks.
 func weight(a *algorithm.Algorithm, pr algorithm.Params) int {
 	one := func(rank int) int {
 		p := a.Generate(pr, rank)
@@ -134,9 +136,9 @@ func weight(a *algorithm.Algorithm, pr algorithm.Params) int {
 	return some[3] + n*some[2]
 }
 
-// sweep checks an algorithm for p ranks, with the roots to test, all arrangements that make a
-// difference, and all forests. If most is positive, it skips checks with a larger weight. It
-// returns the number of checks.
+// sweep checks an algorithm for p ranks, with the roots of the function roots, all arrangements
+// that give different programs, and all forests. If most is positive, it skips checks with a
+// larger weight. It returns the number of checks.
 func sweep(t *testing.T, a *algorithm.Algorithm, p, allRoots, most int) (checked int) {
 	for _, root := range roots(a, p, allRoots) {
 		pr := algorithm.Params{P: p, Root: root}
@@ -204,7 +206,7 @@ func TestManyRanks(t *testing.T) {
 		sample, most = []int{144, 255, 256, 257, 360, 511, 512, 513, 777, 1000, 1023, 1024, 1025, 1728, 2047, 2048, 2310, 3001, 4095, 4096}, 3_000_000
 	}
 	for c := range program.NumCollectives {
-		for _, a := range algorithm.For(c) { // one after another, because of their memory
+		for _, a := range algorithm.For(c) { // not in parallel, because each check needs much memory
 			t.Run(fmt.Sprintf("%s/%s", c, a.Name), func(t *testing.T) {
 				for _, p := range sample {
 					sweep(t, a, p, 0, most)
@@ -225,7 +227,8 @@ func TestNoAlgorithmIsBetterThanItClaims(t *testing.T) {
 	})
 }
 
-// TestCountsAndLayouts checks the lengths with which programs are checked by default.
+// TestCountsAndLayouts requires that the lengths with which programs are checked by default
+// include empty and different chunks.
 func TestCountsAndLayouts(t *testing.T) {
 	require.Equal(t, []int{0, 1, 3, 4, 5, 127}, check.Counts(4))
 	require.Equal(t, []int{0, 1, 2, 97}, check.Counts(1))

@@ -12,11 +12,11 @@ import (
 type terms struct {
 	nodes     []term
 	known     map[term]int
-	schedules map[int][]sharding.FoldStep // RankSchedule by number of operands
+	schedules map[int][]sharding.FoldStep // number of operands -> RankSchedule
 }
 
-// term is a leaf (left < 0: the contribution of source −1−left to chunk right) or
-// the operator applied to two terms.
+// term is a leaf or the operator applied to the two terms with the ids left and right. It is a
+// leaf if left < 0: the contribution of source −1−left to chunk right.
 type term struct{ left, right int }
 
 func (t *terms) init() {
@@ -37,8 +37,8 @@ func (t *terms) leaf(source, chunk int) int { return t.intern(term{-1 - source, 
 
 func (t *terms) join(a, b int) int { return t.intern(term{a, b}) }
 
-// fold returns the term of the fold of the leaves of sources 0..m−1 in the order of steps, or
-// -1 if that term does not exist.
+// fold returns the id of the term that folds the leaves of sources 0..m−1 in the order of
+// steps, or -1 if that term does not exist.
 func (t *terms) fold(m, chunk int, steps []sharding.FoldStep) int {
 	value := make([]int, m)
 	for s := range value {

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// slow is a node whose connections wait for a second before they read data.
+// slow is a node whose connections wait one second before they read data.
 type slow struct{ mesh.Node }
 
 func (n slow) Open(ctx context.Context, routes []mesh.Route) ([]mesh.Conn, error) {
@@ -30,10 +30,11 @@ func (c slowConn) Read(b []byte) error {
 	return c.Conn.Read(b)
 }
 
-// TestAbsentValuesPassOnWhatTheyWaitFor sends a scratch slot in segments to a slow receiver,
-// then has a step with an absent value, and then overwrites the slot. The step with the absent
-// value takes no time, but the step that overwrites the slot depends on it alone. So it must
-// wait until the whole slot is sent.
+// TestAbsentValuesPassOnWhatTheyWaitFor runs a program that sends a scratch slot in segments to
+// a slow receiver, then has a step with an absent value, and then overwrites the slot. The step
+// that overwrites the slot depends only on the step with the absent value, which takes no time
+// itself. The test requires that the slot is nevertheless overwritten only after the whole slot
+// is sent.
 func TestAbsentValuesPassOnWhatTheyWaitFor(t *testing.T) {
 	one := sharding.Range{Lo: 0, Hi: 1}
 	in := func(node int) program.Ref { return program.Chunk(program.In, node, 0) }

@@ -57,8 +57,8 @@ func BenchmarkAllReduce(b *testing.B) {
 	}
 }
 
-// BenchmarkRawTCP is the baseline for an AllReduce of 64 MiB among two ranks over TCP, which
-// exchange the same bytes: it sends 32 MiB in both directions at once, twice.
+// BenchmarkRawTCP is the baseline for an AllReduce of 64 MiB among two ranks over TCP. It sends
+// the same bytes as the AllReduce: twice 32 MiB, in both directions at the same time.
 func BenchmarkRawTCP(b *testing.B) {
 	const n, piece = 64 << 20, 256 << 10
 	l, err := net.Listen("tcp", "127.0.0.1:0")

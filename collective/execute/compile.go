@@ -9,11 +9,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// ref is a compiled program.Ref: chunks of one of the memories (buffers) of the rank.
+// ref is a compiled program.Ref: a range of chunks in one of the memories of the rank. A memory
+// is a buffer: a node of the input, the output or a scratch slot.
 type ref struct {
 	mem    int32 // index into Runner.mem
-	lo, hi int32 // chunks
-	base   int32 // the first chunk that the memory holds
+	lo, hi int32 // range of chunks [lo, hi)
+	base   int32 // first chunk that the memory holds
 	in     bool  // chunks have the lengths of Layout.In
 }
 
@@ -24,31 +25,31 @@ func (f ref) chunk(c int32) ref {
 
 func (f ref) chunks() int32 { return f.hi - f.lo }
 
-// whole is stored instead of a number of segments if a part is done, or if the step has no such
-// part.
+// whole is stored in place of a number of segments if a part of a step is done, or if the step
+// has no such part.
 const whole = math.MaxUint32
 
-// step is a compiled instruction, with its progress in this run.
+// step is a compiled instruction, with its progress in the current run.
 type step struct {
 	op       program.OpCode
 	recvLeft bool
 	lane     *lane
 	index    int32
 	sending  uint16 // index among the sending steps of its lane
-	taking   uint16 // index among the receiving steps of its lane; equals sending at the peer
+	taking   uint16 // index among the receiving steps of its lane; equals the field sending of the peer's step
 	dst      ref
 	src      []ref
 	plan     *program.FoldPlan
 
-	after []dep   // dependencies, except those that the order of its half implies
+	after []dep   // dependencies, except those that the order of steps in a half implies
 	wake  []*half // halves that may wait for this step
 
-	received, sent atomic.Uint32 // number of segments received or computed locally, and sent
+	received, sent atomic.Uint32 // number of segments that are received or computed locally, and number of segments that are sent
 }
 
-// dep is a dependency of a step on another step, the field on. If each is set, segment k of the
-// dependent step waits only for segment k of the other step. Otherwise it waits for the whole
-// other step.
+// dep is a dependency of a step on another step, which is in the field on. If the field each is
+// set, segment k of the dependent step waits only for segment k of the other step. Otherwise
+// every segment waits for the whole other step.
 type dep struct {
 	on   *step
 	each bool
@@ -69,7 +70,7 @@ func (s *step) source() ref {
 	return s.dst
 }
 
-// reset sets the progress of the step to that at the start of a run.
+// reset sets the progress of the step to its value at the start of a run.
 func (s *step) reset() {
 	received, sent := uint32(0), uint32(whole)
 	if s.op == program.DoSend {
@@ -87,7 +88,7 @@ type lane struct {
 	index            int
 	sendTo, recvFrom int
 	send, recv       []mesh.Conn
-	lend             []mesh.Borrower // recv as Borrowers, nil for a connection that is not one
+	lend             []mesh.Borrower // lend[i] is recv[i] as a Borrower, or nil if recv[i] is not a Borrower
 	steps            []step
 }
 
@@ -97,8 +98,8 @@ type serialPart struct {
 	sends bool
 }
 
-// compile compiles the program: it numbers the memories (the nodes of the input, the output,
-// the scratch slots) and keeps only the dependencies that need a wait.
+// compile compiles the program. It numbers the memories (the nodes of the input, the output,
+// the scratch slots), and it keeps only the dependencies for which a half may have to wait.
 func (r *Runner) compile() error {
 	p := r.prog
 	r.lanes = make([]lane, len(p.Lanes))
@@ -167,7 +168,7 @@ func (r *Runner) ready(f program.Ref) ref {
 	}
 }
 
-// halve makes the halves of lane l, except a half without parts.
+// halve makes the halves of lane l. It does not make a half that has no parts.
 func (r *Runner) halve(l *lane) {
 	receives, sends := false, false
 	for j := range l.steps {
@@ -194,10 +195,11 @@ func (r *Runner) halve(l *lane) {
 // for which they wait.
 //
 // Two steps on the same chunks access exactly the same bytes of their memories in segment k. If
-// one depends on the other, it is enough that each segment depends on the same segment of the
-// other step. If a step on other chunks comes between them, it waits for whole steps, so the
-// first step is complete before the last one begins. In an AllToAll the chunks of the two sides
-// are numbered separately, so there whole steps wait for each other.
+// one step depends on the other, it is enough that each segment depends on the same segment of
+// the other step. This also holds if a step on other chunks comes between the two: that step
+// waits for the whole first step, so the first step is complete before the last step begins. In
+// an AllToAll the chunks of input and output are numbered separately, so steps always wait for
+// whole steps.
 func (r *Runner) connect(l *lane, from *program.Lane) {
 	for j := range l.steps {
 		s := &l.steps[j]
@@ -210,7 +212,7 @@ func (r *Runner) connect(l *lane, from *program.Lane) {
 		for _, d := range from.Steps[j].After {
 			on := &r.lanes[d.Lane].steps[d.Step]
 			if d.Lane == l.index && on.op.Sends() == (s.op == program.DoSend) {
-				continue // the same half completes that step before this one
+				continue // the same half completes that step before this step
 			}
 			each := r.prog.Collective != program.AllToAll && on.sameChunks(s)
 			s.after = append(s.after, dep{on, each})
@@ -224,8 +226,8 @@ func (s *step) sameChunks(t *step) bool {
 	return a.lo == b.lo && a.hi == b.hi
 }
 
-// touched returns a reference to the chunks of the step. All operands of a step have the same
-// chunks, except in an AllToAll.
+// touched returns a reference to the chunks on which the step works. All operands of a step
+// have the same chunks, except in an AllToAll.
 func (s *step) touched() ref {
 	if s.op == program.DoSend {
 		return s.src[0]
@@ -233,7 +235,7 @@ func (s *step) touched() ref {
 	return s.dst
 }
 
-// addWake adds h to the halves that the step wakes, unless it is one of them.
+// addWake adds h to the halves that the step wakes, unless h is already among them.
 func (s *step) addWake(h *half) {
 	for _, w := range s.wake {
 		if w == h {
@@ -261,7 +263,7 @@ func (r *Runner) routes() ([]mesh.Route, error) {
 		}
 		for k, at := range [2]way{{l.SendPeer, l.Channel, true}, {l.RecvPeer, l.Channel, false}} {
 			if needed := [2]bool{sends, receives}[k]; !needed {
-				continue // no connection, since the peer may not have the lane
+				continue // needs no connection, and the peer may not have the lane
 			}
 			if other, taken := used[at]; taken {
 				return nil, fmt.Errorf("program of rank %d: lanes %d and %d both use channel %d of rank %d",

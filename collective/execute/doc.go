@@ -7,23 +7,23 @@
 //		present, err := runner.Run(&execute.Operation{Seq: seq, ...})
 //	}
 //
-// A [Runner] opens the connections that its program needs and then runs it again
-// and again, on data of any length, without allocating. There are two ways to run,
-// which give the same bits and the same messages:
+// A [Runner] opens the connections that its program needs. It then runs the program any number
+// of times, on data of any length, without allocating. There are two ways to run, which give
+// the same bits and the same messages:
 //
-// If all messages are short, the caller's goroutine does all parts, in the order of
-// program.SerialOrder, and sending never waits. This has the least latency.
+// If all messages are short, the caller's goroutine runs all parts of instructions, in the
+// order of program.SerialOrder, and sending never waits. This way has the least latency.
 //
 // Otherwise each half of each lane has a goroutine of a [Pool], and messages are sent in
 // segments. Steps on the same chunks follow each other segment by segment, so that trees,
-// chains and rings become pipelines, and one segment is folded while the system receives the
-// next.
+// chains and rings become pipelines, and one segment is folded while the operating system
+// receives the next segment.
 //
-// This package handles elements as bytes: an Operation has the length of an element, and a
+// This package handles elements as bytes: an Operation has the size of an element, and a
 // [Reducer] that folds elements. Contributions of forest programs may be absent; see forest.go.
 //
-// Every message is checked against the receiver's current step before its data is used. The
-// first failure ends the group and all halves on all ranks, whether it is a broken connection,
-// a mismatch between the operations of two ranks, or a panic of an operator. Run returns the
-// cause once nothing refers to the caller's memory any more.
+// The header of every message is compared with the receiver's current step before the data is
+// used. The first failure ends the group and all halves on all ranks. A failure is a broken
+// connection, a mismatch between the operations of two ranks, or a panic of an operator. Run
+// returns the cause once nothing refers to the caller's memory any more.
 package execute

@@ -10,32 +10,33 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// errStopped ends a half after another part of the run has failed.
+// errStopped is the error with which a half ends after another half of the run has failed.
 var errStopped = errors.New("stopped")
 
-// foldBufferBytes is the number of bytes of a message that are received at a time for folding. It is
-// so small that they are still in the cache when they are folded.
+// foldBufferBytes is the number of bytes of a message that are received at a time for folding.
+// It is small enough that the bytes are still in the cache when they are folded.
 const foldBufferBytes = 64 << 10
 
-// executor does parts of steps. Each half has its own executor, and serial runs use one for all
-// halves. An executor owns the temporary memory of parts.
+// executor runs parts of steps. Each half has its own executor. A serial run uses one executor
+// for all halves. An executor owns the temporary memory of parts.
 type executor struct {
 	r    *Runner
 	half *half // nil in serial runs, which never wait
 
 	out, in    mesh.Header
-	foldBuffer []byte        // received bytes to be folded
-	lender     mesh.Borrower // connection whose borrowed bytes must be returned, or nil
+	foldBuffer []byte        // buffer for received bytes to fold
+	lender     mesh.Borrower // connection from which bytes are borrowed and must be given back, or nil
 	folder
 	receiveBuffer
 }
 
-// release drops the temporary memory.
+// release frees the temporary memory.
 func (h *executor) release() {
 	h.foldBuffer, h.folder, h.receiveBuffer = nil, folder{}, receiveBuffer{}
 }
 
-// do does one part of a step.
+// do runs one part of step s: the sending part if sends is set, otherwise the receiving or
+// local part.
 func (h *executor) do(s *step, sends bool) error {
 	switch {
 	case sends:
@@ -49,7 +50,7 @@ func (h *executor) do(s *step, sends bool) error {
 	}
 }
 
-// await waits until the dependencies of segment k of a part are met.
+// await waits until the dependencies of segment k of a part of step s are met.
 func (h *executor) await(s *step, k int) error {
 	if h.half == nil {
 		return nil
@@ -57,11 +58,11 @@ func (h *executor) await(s *step, k int) error {
 	return h.half.await(s, k)
 }
 
-// awaitAll waits until the dependencies of all segments of a part are met, given the reference
-// f on which the step works.
+// awaitAll waits until the dependencies of all segments of a part are met. f is the reference
+// on which the step works.
 func (h *executor) awaitAll(s *step, f ref) error { return h.await(s, h.r.segments(h.r.size(f))-1) }
 
-// publish records that segments 0 to k of n segments are done.
+// publish records that segments 0 to k of the n segments of step s are done.
 func (h *executor) publish(s *step, k, n int) {
 	if h.half == nil {
 		return
@@ -101,8 +102,8 @@ func (h *executor) send(s *step) error {
 	return nil
 }
 
-// sendSegment sends one segment, with its number and its offset in bytes. It is message k of
-// the step, and k selects the connection.
+// sendSegment sends one segment, with its number and its offset in bytes. The segment is
+// message k of the step; k selects the connection.
 func (h *executor) sendSegment(s *step, k int, number uint32, offset int, data []byte, absent bool) error {
 	r := h.r
 	h.out = mesh.Header{
@@ -170,12 +171,12 @@ func (h *executor) receive(s *step) error {
 	return nil
 }
 
-// next waits for message k of a step and reads its header.
+// next waits for message k of step s and reads its header.
 func (h *executor) next(s *step, k int) error {
 	return s.lane.recv[k%len(s.lane.recv)].Next(&h.in)
 }
 
-// read reads data of message k into dst.
+// read reads len(dst) bytes of the data of message k into dst.
 func (h *executor) read(s *step, k int, dst []byte) error {
 	if len(dst) == 0 {
 		return nil
@@ -185,9 +186,9 @@ func (h *executor) read(s *step, k int, dst []byte) error {
 	return err
 }
 
-// readFold reads data of message k and folds it with src into dst. If the connection can lend
-// its memory, the data is folded from that memory. Otherwise the data is received and folded in
-// pieces of foldBufferBytes.
+// readFold reads len(dst) bytes of the data of message k and folds them with src into dst. If
+// the connection can lend its memory, the data is folded from that memory. Otherwise the data
+// is received and folded in pieces of foldBufferBytes.
 func (h *executor) readFold(s *step, k int, dst, src []byte) error {
 	if len(dst) == 0 {
 		return nil
@@ -215,7 +216,7 @@ func (h *executor) readFold(s *step, k int, dst, src []byte) error {
 	return nil
 }
 
-// giveBack returns borrowed bytes, if there are any.
+// giveBack gives borrowed bytes, if there are any, back to the connection.
 func (h *executor) giveBack() {
 	if h.lender != nil {
 		h.lender.Return()
@@ -223,7 +224,7 @@ func (h *executor) giveBack() {
 	}
 }
 
-// pair folds src, from the step's source, and the received bytes into dst.
+// pair folds src, which is data of the step's source, and the received bytes into dst.
 func (h *executor) pair(s *step, dst, src, received []byte) {
 	if s.recvLeft {
 		h.r.op.Reducer.Fold(dst, received, src)
@@ -232,7 +233,8 @@ func (h *executor) pair(s *step, dst, src, received []byte) {
 	}
 }
 
-// receiveBufferFor returns memory for whole elements to fold, of at most n bytes.
+// receiveBufferFor returns the memory for received elements to fold. It holds whole elements
+// and has at most n bytes.
 func (h *executor) receiveBufferFor(n int) []byte {
 	n = min(n, blockOf(foldBufferBytes, h.r.op.Elem))
 	if n > len(h.foldBuffer) {
@@ -266,8 +268,8 @@ func (h *executor) copy(s *step) error {
 	return nil
 }
 
-// expect returns an error unless the received header is the expected one. It is called before
-// the data is used.
+// expect returns an error unless the received header has the expected segment number, offset,
+// length and absent flag. It is called before the data is used.
 func (h *executor) expect(s *step, number uint32, offset, length int, absent bool) error {
 	in, op := &h.in, h.r.op
 	if in.Seq == op.Seq && in.Hash == h.r.hash && in.Step == s.taking && in.Segment == number &&
@@ -304,13 +306,13 @@ func (h *executor) progress(n int) {
 	}
 }
 
-// blockOf returns size in whole elements, rounded down but at least one.
+// blockOf returns size rounded down to a multiple of elem, but at least elem.
 func blockOf(size, elem int) int { return max(size/elem, 1) * elem }
 
 // aligned returns a new buffer of n bytes that is aligned for elements of any type.
 func aligned(n int) []byte { return bytesOf(make([]uint64, (n+7)/8))[:n] }
 
-// bytesOf returns the memory of words as bytes.
+// bytesOf returns the bytes in the memory of words.
 func bytesOf(words []uint64) []byte {
 	if len(words) == 0 {
 		return nil
@@ -318,7 +320,7 @@ func bytesOf(words []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
 }
 
-// copyUnlessSame copies src to dst, unless both are the same memory.
+// copyUnlessSame copies src to dst, unless src and dst are the same memory.
 func copyUnlessSame(dst, src []byte) {
 	if len(dst) > 0 && &dst[0] != &src[0] {
 		copy(dst, src)

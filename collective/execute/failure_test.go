@@ -23,7 +23,7 @@ func progsOf(t testing.TB, c program.Collective, name string, p int) []*program.
 	return generate(a, pr)
 }
 
-// sumOf returns the operation of a rank on n float64s.
+// sumOf returns the operation of a rank that sums n float64s.
 func sumOf(prog *program.Program, seq uint64, what *mesh.Operation, n int) *Operation {
 	l := program.Even(n, prog.Chunks)
 	return &Operation{
@@ -61,7 +61,7 @@ func TestRanksThatDisagree(t *testing.T) {
 				m.close()
 				var mismatch *membership.MismatchError
 				for r, err := range errs {
-					if r == 1 || err != nil { // another rank may have finished before the mismatch
+					if r == 1 || err != nil { // the other rank may have finished before the mismatch was found
 						require.ErrorAs(t, err, &mismatch, "%s %s: rank %d", c.name, mode.name, r)
 						if i > 0 {
 							continue // only a real membership adds the operation of a rank in another process
@@ -76,8 +76,8 @@ func TestRanksThatDisagree(t *testing.T) {
 	}
 }
 
-// flaky is a node whose connections work for a total of left calls of their methods, and then
-// return cause.
+// flaky is a node with connections that fail. The first calls of their methods, left in total,
+// succeed; all later calls return cause.
 type flaky struct {
 	mesh.Node
 	left  atomic.Int64
@@ -147,7 +147,7 @@ func TestBrokenConnectionEndsAll(t *testing.T) {
 	}
 }
 
-// misbehaved is an operator that calls do instead of folding.
+// misbehaved is a Reducer that calls do instead of folding.
 type misbehaved struct{ do func() }
 
 func (m misbehaved) Fold(_, _, _ []byte) { m.do() }
@@ -165,7 +165,7 @@ func TestOperatorsThatDoNotReturn(t *testing.T) {
 	}
 	for name, length := range map[string]int{
 		"direct":             100,
-		"recursive-doubling": 4000, // messages are folded from their sender's memory
+		"recursive-doubling": 4000, // so long that messages are folded from the sender's memory
 	} {
 		progs := progsOf(t, program.AllReduce, name, 4)
 		for _, mode := range modes {

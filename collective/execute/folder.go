@@ -2,15 +2,16 @@ package execute
 
 import "github.com/superstep-ml/superstep/collective/program"
 
-// foldBytes is the number of bytes of every operand that are folded at a time. Intermediate
-// values of that size stay in the first-level cache, so that memory is read once and written
-// once for any number of operands. It does not affect results, since folding is elementwise.
+// foldBytes is the number of bytes of each operand that are folded at a time. Intermediate
+// values of that size stay in the first-level cache, so that each operand is read from memory
+// once and the result is written once, for any number of operands. foldBytes does not affect
+// results, since folding is elementwise.
 const foldBytes = 8 << 10
 
 // folder runs fold plans. Its memory grows to the size that the plans need.
 type folder struct {
-	leaves [][]byte // the operands, nil where absent
-	values [][]byte // values of the intermediate blocks, nil where absent
+	leaves [][]byte // the operands; nil for an absent operand
+	values [][]byte // values of the intermediate blocks; nil for an absent value
 	blocks [][]byte // memory of the intermediate blocks
 }
 
@@ -35,8 +36,8 @@ func (f *folder) reserve(n, size int) {
 	}
 }
 
-// fold writes the fold of the leaves' bytes [lo, hi) to the same bytes of dst. A leaf may be
-// the same memory as dst. At least one leaf is not nil.
+// fold writes the fold of the bytes [lo, hi) of all leaves to the bytes [lo, hi) of dst. A leaf
+// may be the same memory as dst. At least one leaf is not nil.
 func (f *folder) fold(plan *program.FoldPlan, op *Operation, leaves [][]byte, dst []byte, lo, hi int) {
 	size := hi - lo
 	if plan.Blocks > 0 {
@@ -49,8 +50,8 @@ func (f *folder) fold(plan *program.FoldPlan, op *Operation, leaves [][]byte, ds
 	}
 }
 
-// foldBlock folds the bytes [lo, hi) and returns the result, which is in dst, in a leaf or in a
-// block.
+// foldBlock folds the bytes [lo, hi) of the leaves and returns the result, which is in dst, in
+// a leaf or in a block.
 func (f *folder) foldBlock(plan *program.FoldPlan, reducer Reducer, leaves [][]byte, dst []byte, lo, hi int) []byte {
 	operand := func(x int) []byte {
 		switch {
@@ -89,8 +90,8 @@ func (f *folder) foldBlock(plan *program.FoldPlan, reducer Reducer, leaves [][]b
 }
 
 // pass makes the value of an operand the result of a step whose other operand is absent. If the
-// operand is in another block than the result must be in, the two blocks exchange their memory.
-// This is possible because the block of the operand is free from now on.
+// operand is in a block other than dst, the block of the result, the two blocks exchange their
+// memory. This is possible because later steps do not use the block of the operand.
 func (f *folder) pass(value []byte, operand, dst int) []byte {
 	if operand < 0 && dst != program.ToResult && operand != dst {
 		a, b := -1-operand, -1-dst

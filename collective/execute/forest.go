@@ -3,17 +3,18 @@ package execute
 import "github.com/superstep-ml/superstep/collective/program"
 
 // In a forest program a contribution may be absent, so each chunk of a value is present or
-// absent. Nearly always all chunks of a reference are present, or all are absent. A present
-// value is then sent as in other programs, and an absent value as a single header. A reference
-// with both present and absent chunks is sent chunk by chunk. The number of such a segment is
-// mixed + the number of the chunk within the reference.
+// absent. Nearly always all chunks of a reference are present, or all are absent. If all are
+// present, the value is sent as in other programs. If all are absent, a single header is sent.
+// A reference with both present and absent chunks is sent chunk by chunk; the segment number of
+// a chunk is mixed plus the index of the chunk within the reference.
 //
-// If all chunks of a step are present, the step is published segment by segment, and its first
-// segment shows that they are. Any other step waits for all its dependencies and is published
-// as a whole. So when the dependencies of the first segment of a step are met, it is known
-// which of the chunks that it reads are present.
+// If all chunks of a step are present, the step is published segment by segment, and the first
+// published segment shows that all chunks are present. Any other step waits for all its
+// dependencies and is published as a whole. So when the dependencies of the first segment of a
+// step are met, it is known which of the chunks that the step reads are present.
 
-// mixed marks the segment numbers of a message with absent chunks.
+// mixed is a bit that is set in the segment numbers of a message with both present and absent
+// chunks.
 const mixed = 1 << 31
 
 // extent says whether none, some or all chunks of a reference are present.
@@ -25,10 +26,10 @@ const (
 	all
 )
 
-// presence has, for each chunk of each memory, whether it is present.
+// presence records for each chunk of each memory whether the chunk is present.
 type presence struct {
 	held  []bool
-	first []int // by memory: index of its chunk 0 in held
+	first []int // first[m] is the index in held of chunk 0 of memory m
 }
 
 // prepare allocates held and first for the memories of prog.
@@ -51,7 +52,8 @@ func (p *presence) prepare(prog *program.Program) {
 	p.held = make([]bool, n)
 }
 
-// begin marks the chunks of contributions as present or absent, and all others as absent.
+// begin marks the chunks of each contribution as present or absent, and all other chunks as
+// absent.
 func (p *presence) begin(r *Runner) {
 	clear(p.held)
 	for k, in := range r.op.In {
@@ -79,7 +81,7 @@ func (p *presence) of(f ref) extent {
 	}
 }
 
-// chunks returns the elements of held for the chunks of a reference.
+// chunks returns the part of held that belongs to the chunks of f.
 func (p *presence) chunks(f ref) []bool {
 	at := p.first[f.mem]
 	return p.held[at+int(f.lo) : at+int(f.hi)]
@@ -92,7 +94,8 @@ func (p *presence) set(f ref, held bool) {
 	}
 }
 
-// result reports whether the rank has its result, or has no output.
+// result reports whether the result of the rank is present. It returns true if the rank has no
+// output.
 func (p *presence) result(r *Runner) bool {
 	out := r.prog.Out
 	if out.Empty() {
@@ -104,11 +107,11 @@ func (p *presence) result(r *Runner) bool {
 // receiveBuffer is memory for a message that is received as a whole.
 type receiveBuffer struct {
 	spare []byte
-	came  []bool // by chunk: whether it is present
+	came  []bool // came[c] is whether chunk c of the message is present
 }
 
-// sendForest sends a value of which some or all chunks are absent. The extent there is
-// accordingly some or none.
+// sendForest sends the value at the reference from, of which some or all chunks are absent. The
+// parameter there says which chunks are present: some or none.
 func (h *executor) sendForest(s *step, from ref, there extent) error {
 	if there == none {
 		if err := h.sendSegment(s, 0, 0, 0, nil, true); err != nil {
@@ -153,10 +156,11 @@ func (h *executor) sendChunk(s *step, chunk ref, c int32, offset int) error {
 	return nil
 }
 
-// receiveForest is called after the first header of a message was read. It receives a value
-// that cannot be received segment by segment, because some chunks of it or of the step's source
-// are absent. If done is false, the caller must receive the value segment by segment. If then
-// copies is true, the caller must copy the received value instead of folding it.
+// receiveForest is called after the first header of a message was read. It receives the message
+// if it cannot be received segment by segment because chunks of the message or of the step's
+// source are absent. In this case done is true. If done is false, the caller must receive the
+// message segment by segment; if copies is true, the caller must copy the received value
+// instead of folding it.
 func (h *executor) receiveForest(s *step) (done, copies bool, err error) {
 	r := h.r
 	if h.in.Seq != r.op.Seq || h.in.Hash != r.hash || h.in.Step != s.taking {
@@ -256,8 +260,9 @@ func (h *executor) receiveChunks(s *step, dst []byte) error {
 	return nil
 }
 
-// combine computes chunk c of the destination from the received chunk, if came is set, and from
-// the same chunk of the source, if the step reduces.
+// combine computes chunk c of the destination from the received chunk and the same chunk of the
+// source. It uses the received chunk only if came is set, and the source only if the step
+// reduces.
 func (h *executor) combine(s *step, c int32, received []byte, came bool) {
 	r := h.r
 	to := s.dst.chunk(c)
@@ -273,8 +278,8 @@ func (h *executor) combine(s *step, c int32, received []byte, came bool) {
 	}
 }
 
-// copyForest copies a value of which some or all chunks are absent. If done is false, all
-// chunks are present, and the caller must copy the value.
+// copyForest copies a value of which some or all chunks are absent, and returns true. It
+// returns false if all chunks are present; the caller must then copy the value.
 func (h *executor) copyForest(s *step) (done bool, err error) {
 	r, src := h.r, s.src[0]
 	there := r.presence.of(src)
@@ -297,8 +302,9 @@ func (h *executor) copyForest(s *step) (done bool, err error) {
 	return true, nil
 }
 
-// reduceForest sets the leaves of a reduction. If an operand has both present and absent
-// chunks, or if no operand is present, it does the reduction itself, and done is true.
+// reduceForest sets leaves to the operands of a reduction. If an operand has both present and
+// absent chunks, or if no operand is present, reduceForest does the reduction itself and
+// returns true.
 func (h *executor) reduceForest(s *step, leaves [][]byte) (done bool, err error) {
 	r := h.r
 	alike, any := true, false

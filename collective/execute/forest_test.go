@@ -27,7 +27,8 @@ func forestOf(p, seed int) [][]sharding.Node {
 	return forest
 }
 
-// absences returns which nodes are absent. A node is absent with probability of4/4.
+// absences returns, by rank and node, whether a node is absent. A node is absent with
+// probability of4/4.
 func absences(forest [][]sharding.Node, seed, of4 int) [][]bool {
 	absent := make([][]bool, len(forest))
 	for r, nodes := range forest {
@@ -45,7 +46,7 @@ func TestForests(t *testing.T) {
 			for p := 1; p <= 6; p++ {
 				for seed := range 3 {
 					pr := algorithm.Params{P: p, Root: seed % p, Forest: forestOf(p, seed)}
-					if seed == 2 { // algorithms that take only one node per rank accept this forest too
+					if seed == 2 { // algorithms that accept only one node per rank accept this forest too
 						pr.Forest = onePerRank(p)
 					}
 					if a.Forests == algorithm.WholeOnly || a.Supports(pr) != nil {
@@ -153,7 +154,7 @@ func TestSomeChunksAbsent(t *testing.T) {
 				for r := range progs {
 					require.NoError(t, errs[r])
 					for c := range 2 {
-						var want []byte // the fold of chunk c of node c of rank 0, node c of rank 1, node 0 of rank 1
+						var want []byte // fold of chunk c of node c of rank 0, node c of rank 1, and node 0 of rank 1
 						for _, x := range [][]byte{k.chunk(0, c, c), k.chunk(1, c, c), k.chunk(1, 0, c)} {
 							switch {
 							case want == nil:

@@ -6,21 +6,22 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// half is one half of a lane: a sequence of parts, which one goroutine does.
+// half is one half of a lane: a sequence of parts, which one goroutine runs.
 //
-// A half waits for others by reading the counters of their steps. To wait, it marks itself as
-// parked, reads again, and sleeps on its channel. A half that advances a counter then checks
-// for parked halves. Since atomic operations have a single total order, either the first half
-// sees the new counter, or the second half sees that the first is parked.
+// A half that depends on a step reads the counters of that step. If it must wait, it marks
+// itself as parked, reads the counters again, and sleeps on its channel. A half that advances a
+// counter then checks for parked halves. Since atomic operations have a single total order,
+// either the waiting half sees the new counter, or the advancing half sees that the other half
+// is parked.
 type half struct {
 	executor
 	lane   *lane
 	sends  bool
 	parked atomic.Bool
-	wake   chan struct{} // holds one token
+	wake   chan struct{} // has capacity 1
 }
 
-// run does all parts of the half in order.
+// run runs all parts of the half in order.
 func (h *half) run() {
 	for j := range h.lane.steps {
 		s := &h.lane.steps[j]
@@ -36,15 +37,15 @@ func (h *half) run() {
 	}
 }
 
-// broke fails the run because of a panic v or, if v is nil, because the goroutine ended. It
-// returns whether the goroutine continues.
+// broke makes the run fail because of a panic with value v or, if v is nil, because an operator
+// ended the goroutine. It reports whether the goroutine continues.
 func (h *half) broke(v any) (alive bool) {
 	h.giveBack()
 	h.r.fail(h.r.broken(v))
 	return v != nil
 }
 
-// signal wakes the half if it sleeps or is about to.
+// signal wakes the half if it sleeps or is about to sleep.
 func (h *half) signal() {
 	select {
 	case h.wake <- struct{}{}:
@@ -56,7 +57,7 @@ func (h *half) signal() {
 // has failed.
 func (h *half) await(s *step, k int) error {
 	if h.sends && s.op != program.DoSend {
-		// A step that receives and sends receives each segment first.
+		// A step that receives and sends must receive each segment before it sends the segment.
 		for int(s.received.Load()) <= k {
 			h.parked.Store(true)
 			if int(s.received.Load()) <= k && !h.r.failed.Load() {
@@ -85,7 +86,7 @@ func (h *half) await(s *step, k int) error {
 }
 
 // publish records that this half has done n segments of its part of step s, and wakes the
-// halves that wait for them. n is whole if the part is done.
+// halves that wait for these segments. n is whole if the part is done.
 func (h *half) publish(s *step, n uint32) {
 	if h.sends {
 		s.sent.Store(n)

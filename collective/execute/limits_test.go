@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// TestLargeCounts requires that numbers of elements whose bytes overflow an integer are
-// refused, and that offsets beyond 32 bits are not truncated.
+// TestLargeCounts requires an error if the number of bytes overflows an integer, and that
+// offsets beyond 32 bits are not truncated.
 func TestLargeCounts(t *testing.T) {
 	progs := progsOf(t, program.AllReduce, "direct", 2)
 	m := newTeam(t, inMemory(t, 2), progs, Options{})
@@ -34,8 +34,8 @@ func TestLargeCounts(t *testing.T) {
 	r.op = nil
 }
 
-// TestSegmentsThatHeadersCannotSay requires that data is refused if the number or the length of
-// its segments does not fit in the fields of a header.
+// TestSegmentsThatHeadersCannotSay requires an error if the number or the length of segments
+// does not fit into the fields of a header.
 func TestSegmentsThatHeadersCannotSay(t *testing.T) {
 	nodes, progs := inMemory(t, 1), progsOf(t, program.AllReduce, "direct", 1)
 	for segment, n := range map[int]int{1: 1 << 31, 1 << 33: 1 << 33} {

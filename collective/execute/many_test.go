@@ -29,9 +29,9 @@ func handOver(chunks int) []*program.Program {
 	return progs
 }
 
-// TestMoreMessagesThanHeadersCount sends more steps, or more segments of one step, than a
-// number of 16 bits can distinguish. It requires that all data arrives at the right positions,
-// also in the next operation.
+// TestMoreMessagesThanHeadersCount sends the data of more than 2^16 steps, or more than 2^16
+// segments of one step. It requires that all data arrives at the right positions, also in the
+// next operation.
 func TestMoreMessagesThanHeadersCount(t *testing.T) {
 	const many = 1<<16 + 5
 	for name, c := range map[string]struct {
@@ -45,7 +45,7 @@ func TestMoreMessagesThanHeadersCount(t *testing.T) {
 	} {
 		for where, net := range map[string]network{"in memory": inMemory, "over TCP": overTCP} {
 			if testsize.Race && name != "steps, in turn" {
-				continue // takes long under the race detector, and finds no other races
+				continue // slow under the race detector, which finds no other races in these cases
 			}
 			t.Run(name+" "+where, func(t *testing.T) {
 				progs := handOver(c.chunks)

@@ -2,9 +2,9 @@ package execute
 
 import "sync"
 
-// Pool keeps goroutines for the runs of several Runners, so that runs need not start new ones.
-// It grows to the largest number of halves of lanes that ever ran at once. Several goroutines
-// may use it.
+// Pool keeps goroutines for the runs of several Runners, so that runs need not start new
+// goroutines. It grows to the largest number of halves that have run at the same time. Several
+// goroutines may use it.
 type Pool struct {
 	mu   sync.Mutex
 	idle []*worker
@@ -26,7 +26,7 @@ func (p *Pool) Close() {
 	p.all.Wait()
 }
 
-// start runs a half on a goroutine.
+// start runs a half on a goroutine of the pool.
 func (p *Pool) start(h *half) {
 	p.mu.Lock()
 	var w *worker

@@ -62,8 +62,8 @@ func (product) Fold(dst, left, right []byte) {
 	}
 }
 
-// kind is an operator with its element type. serves reports whether its results with algorithm
-// a among p ranks equal those of the reference.
+// kind is an operator with its element type. serves reports whether the results of the operator
+// with algorithm a among p ranks must equal the results of the reference.
 type kind struct {
 	name    string
 	elem    int
@@ -82,7 +82,7 @@ var (
 	}}
 )
 
-// fill writes the elements that a source contributes to b, from element e of the source on.
+// fill fills b with the elements of the given source, beginning with element e of the source.
 func (k kind) fill(b []byte, source, e int) {
 	for i := 0; i < len(b); i += 8 {
 		x := mix(uint64(source)<<40 + uint64(e*k.elem+i))
@@ -105,12 +105,12 @@ func mix(x uint64) uint64 {
 type task struct {
 	progs   []*program.Program
 	kind    kind
-	layouts []program.Layout // by rank
+	layouts []program.Layout // layouts[r] is the layout of rank r
 	inPlace bool
-	absent  [][]bool // by rank and node
+	absent  [][]bool // absent[r][k]: node k of rank r is absent
 
-	brought map[[2]int][]byte // by rank and node
-	folds   map[[3]int][]byte // by range of ranks and chunk
+	brought map[[2]int][]byte // (rank, node) -> contribution
+	folds   map[[3]int][]byte // (first rank, end of ranks, chunk) -> fold
 }
 
 // in returns the contribution of a rank for a node of its forest, or nil if it is absent.
@@ -232,7 +232,7 @@ func (t *task) memories() []memory {
 	for r, p := range t.progs {
 		l, elem := t.layouts[r], t.kind.elem
 		m := &ms[r]
-		all := make([]byte, l.Out[p.Chunks]*elem) // in place: input and output share their memory
+		all := make([]byte, l.Out[p.Chunks]*elem) // in place: input and output are the same memory
 		for k := range p.Partials() {
 			in := t.in(r, k)
 			if !t.inPlace || k > 0 {

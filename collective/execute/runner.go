@@ -16,15 +16,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// Options say how a Runner divides and sends messages. Segment and Channels must be equal on
-// all ranks of a program; no option affects the result.
+// Options configure how a Runner divides and sends messages. Segment and Channels must be equal
+// on all ranks of a program; no option affects the result.
 type Options struct {
-	Segment     int // bytes of a segment of a message, rounded down to whole elements. 0: 256 KiB
-	Channels    int // connections that the segments of a lane use in turn. 0: 1
-	SerialLimit int // a run stays on its caller's goroutine if no message is longer; at most Segment. 0: 256 KiB; negative: never
+	Segment     int // length of a segment of a message in bytes, rounded down to whole elements; 0 means 256 KiB
+	Channels    int // number of connections that the segments of a lane use in turn; 0 means 1
+	SerialLimit int // runs without longer messages (in bytes) are serial; at most Segment; 0 means 256 KiB; negative: no serial runs
 
-	Progress *atomic.Uint64 // counts the bytes sent and received; nil: not counted
-	Workers  *Pool          // goroutines for runs that are not serial; nil: the Runner's own
+	Progress *atomic.Uint64 // incremented by the bytes sent and received; may be nil
+	Workers  *Pool          // goroutines for runs that are not serial; if nil, the Runner has its own
 }
 
 // Defaults of Options.
@@ -34,7 +34,7 @@ const (
 )
 
 // Runner runs one rank's part of a program, any number of times, with layouts of any lengths.
-// One goroutine at a time uses it.
+// Only one goroutine at a time may use a Runner.
 type Runner struct {
 	prog   *program.Program
 	node   mesh.Node
@@ -45,15 +45,15 @@ type Runner struct {
 
 	lanes         []lane
 	halves        []*half
-	byLane        [][2]*half // receiving half, sending half; nil for a half without parts
+	byLane        [][2]*half // byLane[l] has the receiving and the sending half of lane l; nil for a half without parts
 	order         []serialPart
-	serialWaiters []mesh.SerialWaiter // connections that must be told whether a run is serial
-	own           executor            // does the parts in serial runs
+	serialWaiters []mesh.SerialWaiter // connections that are notified whether a run is serial
+	own           executor            // runs the parts in serial runs
 
-	// The current run.
+	// The fields below describe the current run.
 	op       *Operation
-	hash     uint64 // in the headers of messages
-	segment  int    // bytes, a multiple of Elem
+	hash     uint64 // hash of the operation in the headers of messages
+	segment  int    // length of a segment in bytes, a multiple of Elem
 	serial   bool
 	mem      [][]byte
 	arena    *offheap.Buffer // memory of the scratch slots
@@ -67,7 +67,7 @@ type Runner struct {
 }
 
 // New returns a Runner for a program on a node. It validates the program and opens connections
-// to the peers, which must do the same. The program must not be changed afterwards.
+// to the peers, which must also call New. The program must not be changed after that.
 func New(ctx context.Context, prog *program.Program, node mesh.Node, opt Options) (*Runner, error) {
 	if err := prog.Validate(); err != nil {
 		return nil, err
@@ -112,9 +112,9 @@ func New(ctx context.Context, prog *program.Program, node mesh.Node, opt Options
 	return r, nil
 }
 
-// Close ends the goroutines of the Runner and frees its memory, which may be a multiple of the
-// data; the goroutines of a shared pool and the connections of the node remain. Run must not be
-// called after Close. Closing again does nothing.
+// Close ends the goroutines of the Runner and frees its memory, which may be several times as
+// large as the data. It does not end the goroutines of a shared pool or close the connections
+// of the node. Run must not be called after Close. Further calls of Close have no effect.
 func (r *Runner) Close() {
 	if r.owned != nil {
 		r.owned.Close()
@@ -128,14 +128,14 @@ func (r *Runner) Close() {
 	}
 }
 
-// Run does this rank's part of an operation. It returns when Out is complete and nothing refers
+// Run runs this rank's part of an operation. It returns when Out is complete and nothing refers
 // to the operation's memory any more. present reports whether there is a result: if all
 // contributions of a forest program to the result are absent, present is false and Out is
 // unchanged.
 //
-// An operation that does not fit the program is refused before anything is sent, and does not
-// affect the group. Any later error is the cause for which the group ended; the contents of Out
-// are then undefined.
+// If an operation does not fit the program, Run returns an error before anything is sent, and
+// the group goes on. Any later error is the cause for which the group ended; the contents of
+// Out are then undefined.
 func (r *Runner) Run(op *Operation) (present bool, err error) {
 	if err := r.begin(op); err != nil {
 		return false, fmt.Errorf("%s %s: rank %d: %w", r.prog.Collective, r.prog.Algorithm, r.prog.Rank, err)
@@ -212,8 +212,8 @@ func (r *Runner) begin(op *Operation) error {
 	return nil
 }
 
-// cut sets the length of segments. It returns an error for data with more bytes or segments
-// than integers or headers can hold.
+// cut sets the length of segments. It returns an error if the number of bytes overflows an
+// integer, or if the number or the length of segments does not fit into a header.
 func (r *Runner) cut(op *Operation) error {
 	n := r.prog.Chunks
 	longest := max(op.Layout.In[n], op.Layout.Out[n])
@@ -228,7 +228,8 @@ func (r *Runner) cut(op *Operation) error {
 	return nil
 }
 
-// fits returns an error if chunks that must have equal lengths have different lengths.
+// fits returns an error if the chunks of a step that must have equal lengths have different
+// lengths.
 func (r *Runner) fits() error {
 	l := &r.op.Layout
 	if r.prog.Collective != program.AllToAll {
@@ -251,8 +252,8 @@ func (r *Runner) fits() error {
 }
 
 // isSerial reports whether all messages are short enough for a serial run. Such a message has
-// one segment in serial and in parallel runs, so the runs of some ranks may be serial and those
-// of others parallel.
+// one segment in serial and in parallel runs, so an operation may be a serial run on some ranks
+// and a parallel run on other ranks.
 func (r *Runner) isSerial() bool {
 	limit := min(r.opt.SerialLimit, r.segment)
 	if limit < 0 {
@@ -288,7 +289,7 @@ func (r *Runner) reserve() error {
 		total += words(k)
 	}
 	if total > r.arena.Len() {
-		r.arena.Free() // before allocating, since it may be a multiple of the data
+		r.arena.Free() // freed before allocating, since it may be several times as large as the data
 		arena, err := offheap.New(total)
 		if err != nil {
 			return fmt.Errorf("scratch: %w", err)
@@ -313,7 +314,7 @@ func (r *Runner) size(f ref) int {
 	return (off[f.hi] - off[f.lo]) * r.op.Elem
 }
 
-// bytes returns the bytes of a reference, which must be present.
+// bytes returns the memory of a reference, all of whose chunks must be present.
 func (r *Runner) bytes(f ref) []byte {
 	off := r.op.Layout.Out
 	if f.in {
@@ -323,10 +324,10 @@ func (r *Runner) bytes(f ref) []byte {
 	return r.mem[f.mem][(off[f.lo]-base)*r.op.Elem : (off[f.hi]-base)*r.op.Elem]
 }
 
-// segments returns the number of segments of n bytes, at least one.
+// segments returns the number of segments of a message of n bytes, which is at least 1.
 func (r *Runner) segments(n int) int { return max((n+r.segment-1)/r.segment, 1) }
 
-// runSerial does all parts of the run on this goroutine.
+// runSerial runs all parts on the caller's goroutine.
 func (r *Runner) runSerial() (err error) {
 	returned := false
 	defer func() {
@@ -337,7 +338,7 @@ func (r *Runner) runSerial() (err error) {
 		r.own.giveBack()
 		err = r.fail(r.broken(v))
 		if v == nil {
-			r.end() // the goroutine ends, and Run does not return
+			r.end() // an operator has ended the goroutine, so Run does not return
 		}
 	}()
 	for i := range r.order {
@@ -350,7 +351,7 @@ func (r *Runner) runSerial() (err error) {
 	return nil
 }
 
-// runParallel runs each half on its own goroutine.
+// runParallel runs each half on a goroutine of the pool.
 func (r *Runner) runParallel() error {
 	for i := range r.lanes {
 		for j := range r.lanes[i].steps {
@@ -375,8 +376,8 @@ func (r *Runner) done() {
 	}
 }
 
-// fail ends the group and all halves because of an error of this rank, and returns the cause
-// for which the group ended.
+// fail ends the group and all halves because of err, an error of this rank. It returns the
+// cause for which the group ended.
 func (r *Runner) fail(err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -393,8 +394,8 @@ func (r *Runner) fail(err error) error {
 	return r.cause
 }
 
-// broken returns the error for a panic with value v or, if v is nil, for a goroutine that an
-// operator has ended.
+// broken returns the error for a panic with value v or, if v is nil, for an operator that has
+// ended the goroutine.
 func (r *Runner) broken(v any) error {
 	where := fmt.Sprintf("rank %d in %s", r.prog.Rank, membership.Describe(r.op.Seq, r.op.What))
 	switch v := v.(type) {

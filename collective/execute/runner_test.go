@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // modes are options for serial and parallel runs. In some of them, segments are so short that
-// even short messages have many.
+// even short messages have many segments.
 var modes = []struct {
 	name string
 	opt  Options
@@ -62,8 +62,8 @@ func layoutsFor(a *algorithm.Algorithm, chunks, p, n int) [][]program.Layout {
 	}
 	all := [][]program.Layout{same(program.Even(n, chunks))}
 	if a.Collective == program.AllToAll {
-		// A block has another chunk number at its receiver, so all chunks must have the same
-		// length if all ranks have the same layout.
+		// A block has different chunk numbers at its sender and at its receiver, so if all
+		// ranks have the same layout, all chunks must have the same length.
 		all[0] = same(program.Blocks(uniform(chunks, n/chunks)))
 	}
 	if a.EvenOnly || n < chunks {
@@ -118,7 +118,7 @@ func requireTask(t *testing.T, m *team, k *task, where string) {
 			want := k.want(r, c)
 			if want == nil {
 				require.False(t, present[r], "%s: rank %d", where, r)
-				want = make([]byte, len(got)) // the output must not be changed
+				want = make([]byte, len(got)) // if no result is present, the output must not be changed
 			} else {
 				require.True(t, present[r], "%s: rank %d", where, r)
 			}

@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// TestLargeScratchIsNotTheHeaps runs operations that need different amounts of scratch memory
-// for the contributions of other ranks. It requires that this memory is not allocated on the
-// heap.
+// TestLargeScratchIsNotTheHeaps requires that scratch memory for the contributions of other
+// ranks is not allocated on the heap. It runs operations that need different amounts of scratch
+// memory.
 func TestLargeScratchIsNotTheHeaps(t *testing.T) {
 	const p, largest = 3, 1 << 19
 	progs := progsOf(t, program.AllReduce, "allgather-reduce", p)

@@ -10,8 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// TestNoAllocations requires that a repeated operation allocates nothing, on all ranks
-// together.
+// TestNoAllocations requires that a repeated operation allocates nothing on any rank.
 func TestNoAllocations(t *testing.T) {
 	for _, name := range []string{"direct", "ring", "recursive-doubling", "double-tree"} {
 		for net, nodes := range map[string]network{"memory": inMemory, "TCP": overTCP} {
@@ -64,7 +63,7 @@ func noAllocations(t *testing.T, name string, nodes []mesh.Node, opt Options) {
 	<-errs
 	<-errs
 	require.NoError(t, failed)
-	if !testsize.Race { // the race detector makes pools drop values
+	if !testsize.Race { // under the race detector, sync.Pool drops values at random
 		require.Zero(t, allocs)
 	}
 }
@@ -92,7 +91,7 @@ func TestManyRanks(t *testing.T) {
 }
 
 // TestRunnersMayShareWorkers runs programs of different shapes alternately on one pool, with
-// lengths that grow and shrink.
+// lengths that grow and shrink, and compares their results with the reference.
 func TestRunnersMayShareWorkers(t *testing.T) {
 	pool := NewPool()
 	defer pool.Close()

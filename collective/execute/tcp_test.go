@@ -15,8 +15,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
-// assembly is a membership within one process: the members wait until all have joined, and
-// share the first failure.
+// assembly is a membership of members in one process: each member waits until all have joined,
+// and all members get the first failure.
 type assembly struct {
 	mu    sync.Mutex
 	peers []membership.Peer

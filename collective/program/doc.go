@@ -1,12 +1,12 @@
 // Package program represents a collective operation as data: what each rank sends, receives,
-// folds and copies, in which order. It does not say what the elements are, how many there are,
-// or how messages are transported.
+// folds and copies, and in which order. A program does not specify the type or the number of
+// elements, or how messages are transported.
 //
 // A [Program] is the part of one rank: lanes of instructions on chunks of its input, its output
 // and scratch memory. Package algorithm generates programs, package check proves that the
 // programs of all ranks together compute the collective as they claim, package execute runs a
 // program over connections, and package simulate predicts its time on given networks. A program
-// has a text form, in which changes of an algorithm are reviewed:
+// has a text form, which is used to review changes of an algorithm:
 //
 //	program allreduce direct p=2 rank=0 chunks=2 canonical order
 //	in [0:2] out [0:2] scratch0[0]
@@ -19,7 +19,7 @@
 //	  3 recv out[1] after 1.0
 //
 // The design follows MSCCL (Cowan et al., "MSCCLang: Microsoft Collective Communication
-// Language", ASPLOS 2023), with additions that let a checker prove the order of floating-point
-// operations too: operands have sides, reductions have trees, and inputs may be forests over a
-// tree of shards.
+// Language", ASPLOS 2023), with additions by which a checker can also prove the order of
+// floating-point operations: left and right operands are distinguished, reductions have
+// expression trees, and inputs may be forests over a tree of shards.
 package program

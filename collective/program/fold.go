@@ -7,17 +7,18 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// FoldPlan is a fold over m leaves, ready to be run block by block. It is the same expression
-// as the steps from which it was compiled, evaluated depth first, so that it needs only a
-// logarithmic number of intermediate blocks.
+// FoldPlan is a fold over m leaves that can be run block by block. It computes the same
+// expression as the steps from which it was compiled, but depth first. For balanced trees it
+// needs only a logarithmic number of intermediate blocks.
 type FoldPlan struct {
 	Leaves int
 	Steps  []FoldOp
 	Blocks int // intermediate blocks needed, not counting the destination
 }
 
-// FoldOp is dst = a ∘ b. Operands ≥ 0 are leaves; operand −1−k is intermediate
-// block k. The last step of a plan writes ToResult.
+// FoldOp is the step Dst = A ∘ B. An operand ≥ 0 is the number of a leaf; operand −1−k is
+// intermediate block k. Dst is an intermediate block in the same form, or ToResult. The last
+// step of a plan writes ToResult.
 type FoldOp struct{ Dst, A, B int }
 
 // ToResult is the destination of the last step.
@@ -26,9 +27,9 @@ const ToResult = int(^uint(0) >> 1)
 // ErrFoldShape is wrapped by the error for steps that are not a tree over the leaves.
 var ErrFoldShape = errors.New("the fold steps do not join every operand exactly once")
 
-// CompileFold orders the steps of a fold over m leaves depth first, left before right, and
-// gives each intermediate value a block. The steps must join all leaves into slot 0. After a
-// step, its right slot cannot be used again.
+// CompileFold returns the plan for a fold over m leaves. It orders the steps depth first, left
+// before right, and assigns a block to each intermediate value. The steps must join all leaves
+// into slot 0. After a step, later steps must not use the right slot of that step.
 func CompileFold(m int, steps []sharding.FoldStep) (*FoldPlan, error) {
 	if m == 0 && len(steps) == 0 {
 		return &FoldPlan{}, nil
@@ -36,7 +37,8 @@ func CompileFold(m int, steps []sharding.FoldStep) (*FoldPlan, error) {
 	if len(steps) != m-1 {
 		return nil, fmt.Errorf("%w: %d steps for %d operands", ErrFoldShape, len(steps), m)
 	}
-	// value[s] is the value in slot s: a leaf, or m + the number of the step that made it.
+	// value[s] is the value in slot s: the number of a leaf, or m plus the number of the step
+	// that computed the value.
 	value := make([]int, m)
 	for s := range value {
 		value[s] = s
@@ -62,14 +64,15 @@ func CompileFold(m int, steps []sharding.FoldStep) (*FoldPlan, error) {
 	return p, nil
 }
 
-// emit appends the steps that evaluate v and returns the operand that holds the value.
+// emit appends the steps that compute value v, and returns the operand that has the result.
+// pairs has the two operands of each step, and free has the unused blocks.
 func (p *FoldPlan) emit(pairs [][2]int, m, v int, free *[]int) int {
 	if v < m {
 		return v
 	}
 	a := p.emit(pairs, m, pairs[v-m][0], free)
 	b := p.emit(pairs, m, pairs[v-m][1], free)
-	// The left operand's block is reused first, as user operators are fastest when they
+	// The block of the left operand is reused first, since user operators are fastest if they
 	// accumulate in place.
 	for _, x := range [2]int{b, a} {
 		if x < 0 {

@@ -46,7 +46,7 @@ func run(t require.TestingT, p *FoldPlan) string {
 		}
 		blocks[-1-s.Dst] = value
 	}
-	require.Fail(t, "no step writes the result")
+	require.Fail(t, "a step must write the result")
 	return ""
 }
 

@@ -7,10 +7,10 @@ import (
 )
 
 // Layout has the lengths of the chunks of a program for one run: chunk c has the elements
-// [Out[c], Out[c+1]) of the data. In is the same list, except for an AllToAll of blocks of
-// different lengths, where the data that a rank sends is divided differently from the data that
-// it receives. Both lists have one more entry than there are chunks. Offsets begin at 0 and
-// never decrease.
+// [Out[c], Out[c+1]) of the data. In has the offsets of the input, and Out has the offsets of
+// the output. In and Out are equal except in an AllToAll of blocks of different lengths, in
+// which a rank's input is divided differently from its output. Both lists have one more entry
+// than there are chunks. Offsets begin at 0 and never decrease.
 type Layout struct{ In, Out []int }
 
 // Even returns a layout that divides n elements evenly. The first (n mod chunks) chunks are
@@ -41,21 +41,21 @@ func offsets(counts []int) []int {
 	return off
 }
 
-// Len returns the number of elements of a reference.
+// Len returns the number of elements of the chunks of r.
 func (l Layout) Len(r Ref) int {
 	off := l.of(r.Buffer)
 	return off[r.Chunks.Hi] - off[r.Chunks.Lo]
 }
 
-// Elements returns the range of elements of a reference within its buffer. room has the chunks
-// that the buffer holds.
+// Elements returns the range of the elements of r within its buffer. room is the range of
+// chunks that the buffer holds.
 func (l Layout) Elements(r Ref, room sharding.Range) sharding.Range {
 	off := l.of(r.Buffer)
 	base := off[room.Lo]
 	return sharding.Range{Lo: off[r.Chunks.Lo] - base, Hi: off[r.Chunks.Hi] - base}
 }
 
-// Size returns the number of elements of a buffer that holds the chunks room.
+// Size returns the number of elements of buffer b if it holds the chunks in room.
 func (l Layout) Size(b Buffer, room sharding.Range) int {
 	if room.Empty() {
 		return 0
@@ -71,7 +71,7 @@ func (l Layout) of(b Buffer) []int {
 	return l.Out
 }
 
-// Check returns an error unless the layout is valid for a number of chunks.
+// Check returns an error unless the layout is valid for the given number of chunks.
 func (l Layout) Check(chunks int) error {
 	for _, off := range [2][]int{l.In, l.Out} {
 		if len(off) != chunks+1 || off[0] != 0 {
@@ -86,7 +86,7 @@ func (l Layout) Check(chunks int) error {
 	return nil
 }
 
-// Room returns the range of chunks that the buffer of a reference holds.
+// Room returns the range of chunks that the buffer of r holds.
 func (p *Program) Room(r Ref) sharding.Range {
 	switch r.Buffer {
 	case In:

@@ -37,7 +37,7 @@ func TestChunksOfAnyLength(t *testing.T) {
 
 	room := sharding.Range{Lo: 1, Hi: 3}
 	require.Equal(t, 5, l.Size(Out, room))
-	require.Equal(t, sharding.Range{Lo: 0, Hi: 5}, l.Elements(Chunk(Scratch, 0, 2), room), "chunk 1 is empty, and the buffer begins with it")
+	require.Equal(t, sharding.Range{Lo: 0, Hi: 5}, l.Elements(Chunk(Scratch, 0, 2), room), "the buffer must begin with chunk 1, which is empty")
 	require.Equal(t, sharding.Range{Lo: 2, Hi: 7}, l.Elements(Chunk(Out, 0, 2), sharding.Range{Lo: 0, Hi: 3}))
 	require.Zero(t, l.Size(In, sharding.Range{}))
 	require.Zero(t, l.Size(In, sharding.Range{Lo: 2, Hi: 1}))

@@ -90,7 +90,7 @@ func TestInstructionsAsText(t *testing.T) {
 	require.Contains(t, (&Instruction{Op: DoReduce, Fold: []sharding.FoldStep{{Left: 0, Right: 1}}}).String(), "?")
 }
 
-// TestKinds compares the properties of collectives and instructions with those listed here.
+// TestKinds requires that collectives and instructions have the properties that the test lists.
 func TestKinds(t *testing.T) {
 	rooted := map[Collective]bool{Broadcast: true, Reduce: true, Gather: true, Scatter: true}
 	reducing := map[Collective]bool{AllReduce: true, Reduce: true, ReduceScatter: true, Scan: true, Exscan: true}

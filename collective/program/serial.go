@@ -5,26 +5,27 @@ import (
 	"fmt"
 )
 
-// Part is the part of an instruction that one half of a lane does.
+// Part identifies the part of an instruction that one half of a lane runs.
 type Part struct {
 	Lane, Step int
-	Send       bool // the part of the send half; else the part of the receive half
+	Send       bool // true for the part of the send half, false for the part of the receive half
 }
 
-// SerialOrder returns all parts of a rank's program in an order in which a single goroutine may
-// do them, provided that sending never waits for the receiver. It respects the order of each
-// half and After.
+// SerialOrder returns all parts of a rank's program in an order in which a single goroutine can
+// run them, provided that sending never waits for the receiver. The order respects the order of
+// instructions in each half of a lane, and the dependencies in After.
 //
-// If a rank waited for a message while the sender needed something that the rank had not yet
-// done, both would wait for ever. No rank knows the programs of the others. So the order does
-// first what other ranks may need. At each point it sends if anything can be sent (lanes in
-// order), else it works locally if possible (lanes in order), and only then receives. Among the
-// messages that it can receive, it takes the one on which the longest chain of messages of this
-// rank depends, and the one of the first lane if several such chains have equal length. So the
-// last message of a chain, such as the result of one tree, is received after everything that
-// other ranks need. Package check verifies that no set of ranks waits for ever.
+// If a rank waited for a message while the sender waited for a message that the rank had not
+// yet sent, both would wait for ever. A rank does not know the programs of other ranks. So the
+// order puts first what other ranks may need. At each point the next part is a send if one is
+// possible, otherwise local work if that is possible, and otherwise a receive. Among sends, and
+// among local parts, the order of lanes decides. Among receives, the message on which the
+// longest chain of messages of this rank depends is first; if several chains are equally long,
+// the order of lanes decides. So the last message of a chain, such as the result of one tree,
+// is received after everything that other ranks need. Package check verifies that no set of
+// ranks waits for ever.
 //
-// It takes time O(m log m) for m parts and dependencies, and returns an error if the
+// SerialOrder takes time O(m log m) for m parts and dependencies. It returns an error if the
 // dependencies form a cycle.
 func SerialOrder(p *Program) ([]Part, error) {
 	g := newPartGraph(p)
@@ -69,16 +70,17 @@ func SerialOrder(p *Program) ([]Part, error) {
 	return order, nil
 }
 
-// partGraph is the graph of dependencies between parts. Part 2·i is the receiving or local part
-// of the i-th instruction, counted over all lanes, and part 2·i+1 its sending part.
+// partGraph is the graph of dependencies between parts. Instructions are numbered over all
+// lanes. Part 2·i is the receiving or local part of instruction i, and part 2·i+1 is its
+// sending part.
 type partGraph struct {
 	p      *Program
-	first  []int   // by lane: the number of its first instruction
-	lane   []int32 // by instruction: its lane
-	begins []int32 // by part: where its successors begin in succ
+	first  []int   // first[l] is the number of the first instruction of lane l
+	lane   []int32 // lane[i] is the lane of instruction i
+	begins []int32 // begins[v] is the index in succ of the first successor of part v
 	succ   []int32
-	waits  []int32 // by part: number of predecessors not done; −1 if there is no such part
-	height []int32 // by part: number of messages in the longest chain that begins with it
+	waits  []int32 // waits[v] is the number of predecessors of part v that are not done; −1 if there is no part v
+	height []int32 // height[v] is the number of messages in the longest chain that begins with part v
 	parts  int
 }
 
@@ -118,7 +120,8 @@ func newPartGraph(p *Program) *partGraph {
 	return g
 }
 
-// edges calls visit for each pair of parts in which from must come before to.
+// edges calls visit for each pair of parts of which the first, passed as from, must be done
+// before the second, passed as to.
 func (g *partGraph) edges(visit func(from, to int)) {
 	for l := range g.p.Lanes {
 		last := [2]int{-1, -1} // last part of each half
@@ -179,7 +182,7 @@ func (g *partGraph) measure(v int) {
 	g.height[v] = h
 }
 
-// circular returns a description of a part that can never start.
+// circular returns a description of a part that can never start because it depends on itself.
 func (g *partGraph) circular(waits []int32) string {
 	for v, n := range waits {
 		if n > 0 {
@@ -208,8 +211,8 @@ func (g *partGraph) class(v int) int {
 	}
 }
 
-// before reports whether SerialOrder does part a before part b if both can be done. Parts are
-// numbered in the order of lanes and steps.
+// before reports whether SerialOrder chooses part a before part b if both can be done. Parts
+// are numbered in the order of lanes and steps.
 func (g *partGraph) before(a, b int32) bool {
 	c := cmp.Compare(g.class(int(a)), g.class(int(b)))
 	if c == 0 && g.class(int(a)) == receiving {

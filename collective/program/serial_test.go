@@ -10,11 +10,12 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// requireOrder requires that an order has every part once, after all its dependencies.
+// requireOrder requires that order contains every part of p exactly once, and after all
+// dependencies of the part.
 func requireOrder(t *testing.T, p *program.Program, order []program.Part) {
 	t.Helper()
 	type at struct{ lane, step int }
-	parts, done := map[at]int{}, map[program.Part]bool{} // parts left of each instruction
+	parts, done := map[at]int{}, map[program.Part]bool{} // number of parts of each instruction that are not done yet
 	total := 0
 	for l := range p.Lanes {
 		for s, in := range p.Lanes[l].Steps {
@@ -48,8 +49,8 @@ func requireOrder(t *testing.T, p *program.Program, order []program.Part) {
 	}
 }
 
-// requireEnd requires that all ranks finish if each does its parts in serial order, with
-// unbounded buffers for messages.
+// requireEnd requires that all ranks finish if each rank runs its parts in serial order and
+// buffers for messages are unbounded.
 func requireEnd(t *testing.T, progs []*program.Program) {
 	t.Helper()
 	type route struct{ from, to, channel int }
@@ -113,8 +114,8 @@ func TestSerialOrderOfAllAlgorithmsEnds(t *testing.T) {
 	}
 }
 
-// TestSerialOrder requires that a rank that is the root of one tree and a leaf of another first
-// serves the tree for which other ranks wait.
+// TestSerialOrder requires that a rank that is the root of one tree and a leaf of another tree
+// sends what other ranks wait for before it receives the result of the other tree.
 func TestSerialOrder(t *testing.T) {
 	out := func(c int) program.Ref { return program.Chunk(program.Out, 0, c) }
 	in := func(c int) program.Ref { return program.Chunk(program.In, 0, c) }

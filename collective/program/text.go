@@ -9,8 +9,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// String returns the complete text form of the program, in a fixed layout, so that a change of
-// a generator shows as a difference of text.
+// String returns the complete text form of the program. Its layout is fixed, so that a change
+// of a generator is visible as a difference of texts.
 func (p *Program) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "program %s %s p=%d rank=%d", p.Collective, p.Algorithm, p.P, p.Rank)
@@ -53,7 +53,7 @@ func (p *Program) String() string {
 	return b.String()
 }
 
-// String returns one line of the text form.
+// String returns the text of the instruction, which is one line in the text form of a program.
 func (in *Instruction) String() string {
 	var b strings.Builder
 	b.WriteString(in.Op.String())
@@ -83,7 +83,7 @@ func (in *Instruction) String() string {
 	return b.String()
 }
 
-// source returns the text of an operand, even of a missing one.
+// source returns the text of operand k, or "?" if the operand is missing.
 func (in *Instruction) source(k int) string {
 	if k >= len(in.Src) {
 		return "?"
@@ -118,7 +118,7 @@ func (p *Program) dims() string {
 	return s
 }
 
-// claims returns the text of the claims of the program about its results.
+// claims returns the text of CanonicalTree and RankOrder, for example " canonical order".
 func (p *Program) claims() string {
 	s := ""
 	if p.CanonicalTree {
@@ -152,8 +152,8 @@ func chunks(r sharding.Range) string {
 func (p *Program) Hash() uint64 { return xxh3.HashString(p.String()) }
 
 // GroupHash returns a hash of what is the same in the programs of all ranks: collective,
-// algorithm, number of ranks, root, dimensions, chunks, forest and claims. It is the program
-// hash of message headers.
+// algorithm, number of ranks, root, dimensions, chunks, forest and claims. Message headers
+// contain this hash.
 func (p *Program) GroupHash() uint64 {
 	return xxh3.HashString(fmt.Sprintf("%s %s p=%d root=%d%s chunks=%d forest=%x%s",
 		p.Collective, p.Algorithm, p.P, p.Root, p.dims(), p.Chunks, p.Forest, p.claims()))

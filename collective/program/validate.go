@@ -6,9 +6,9 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// Validate checks the form of one rank's program: numbers are in range, instructions have their
-// operands, and references exist. Package check proves that the parts of all ranks together
-// compute the collective. An executor runs only valid programs.
+// Validate returns an error unless the program of one rank is well formed: numbers are in
+// range, instructions have their operands, and references exist. Package check proves that the
+// parts of all ranks together compute the collective. An executor runs only valid programs.
 func (p *Program) Validate() error {
 	switch {
 	case p.P < 1 || p.Rank < 0 || p.Rank >= p.P:

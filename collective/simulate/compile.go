@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// shape has what determines the time of a program, without the numbers of chunks and ranks.
-// Ranks whose programs have equal shapes share one shape.
+// shape has the properties of a program that determine its time. It does not contain the
+// numbers of chunks and ranks. Ranks whose programs have equal shapes share one shape.
 type shape struct {
 	steps []step
 	deps  []dep
@@ -21,9 +21,9 @@ type shape struct {
 // step is a compiled instruction.
 type step struct {
 	bytes    int64
-	folds    int32 // number of operands folded into another
+	folds    int32 // number of operands that are folded into another operand
 	segments int32 // at least 1; set by cut
-	deps     int32 // index of its first dependency; the dependencies of the next step follow its own
+	deps     int32 // index of the first dependency of the step; the dependencies of the next step follow
 	op       program.OpCode
 }
 
@@ -34,10 +34,10 @@ type dep struct {
 	segmented  bool // segment k waits only for segment k of the instruction
 }
 
-// peers are the peers of a rank's lanes.
+// peers has, for each lane of a rank, the two peers and the channel.
 type peers struct{ send, recv, channel []int32 }
 
-// compiler compiles programs to shapes, and keeps only one of several equal shapes.
+// compiler compiles programs to shapes. Of several equal shapes it keeps only one.
 type compiler struct {
 	elem    int
 	length  func(rank int, p *program.Program) func(program.Ref) int
@@ -45,7 +45,8 @@ type compiler struct {
 	scratch shape
 }
 
-// compile returns the shape and the peers of a rank's program, which must validate.
+// compile returns the shape and the peers of a rank's program. It returns an error if the
+// program is invalid.
 func (c *compiler) compile(rank int, p *program.Program) (*shape, peers, error) {
 	if p.Rank != rank {
 		return nil, peers{}, fmt.Errorf("simulate: rank %d has the program of rank %d", rank, p.Rank)
@@ -79,7 +80,7 @@ func (c *compiler) compile(rank int, p *program.Program) (*shape, peers, error) 
 	return c.intern(), connections(p), nil
 }
 
-// moved returns a reference that has the length of the data that an instruction moves.
+// moved returns a reference whose length is the length of the data that an instruction moves.
 func moved(in *program.Instruction) program.Ref {
 	if in.Op == program.DoSend {
 		return in.Src[0]
@@ -99,8 +100,8 @@ func connections(p *program.Program) peers {
 	return c
 }
 
-// intern returns the kept shape that equals scratch. If there is none, it keeps a copy of
-// scratch.
+// intern returns the kept shape that equals c.scratch. If no kept shape equals it, intern keeps
+// and returns a copy of c.scratch.
 func (c *compiler) intern() *shape {
 	s := &c.scratch
 	h := uint64(len(s.deps))
@@ -146,7 +147,7 @@ func (s *shape) depsOf(i int32) []dep {
 	return s.deps[s.steps[i].deps:hi]
 }
 
-// segmentsOf returns the number of segments of a message; an empty message has one.
+// segmentsOf returns the number of segments of a message; an empty message has one segment.
 func segmentsOf(bytes, segment int64) int64 { return max(1, (bytes+segment-1)/segment) }
 
 // work returns the number of messages and bytes that a rank of this shape sends, and the number

@@ -3,16 +3,16 @@ package simulate
 // event is something that happens to a half or a segment at a given time.
 type event struct {
 	time float64
-	// order decides ties. It has the rank within its host and rack, the lane and the kind, but
-	// not the host: simultaneous events of different hosts are independent, and symmetric ranks
-	// must break ties alike.
+	// order is the order of events with the same time. It is made of the kind, the rank within
+	// its host and rack, and the lane. It does not contain the host: simultaneous events of
+	// different hosts are independent, and for symmetric ranks the order must be the same.
 	order    uint64
 	half     int32
 	transfer int32
 }
 
-// The kinds of events are the top bits of order. Events that free resources come before events
-// that take resources.
+// These are the kinds of events. The kind is in the top bits of order, so that events that free
+// resources come before events that take resources.
 const (
 	evCredit    = iota // the acknowledgement of a segment is at the sender
 	evDelivered        // a segment has arrived at the receiver
@@ -24,8 +24,8 @@ const (
 	kindShift   = 60
 )
 
-// queue is a heap of events in which a node has four children. It has fewer levels than a
-// binary heap, and the four children lie in two cache lines.
+// queue is a heap of events in which each node has four children. It has fewer levels than a
+// binary heap, and the four children of a node lie in two cache lines.
 type queue []event
 
 func (e *event) before(o *event) bool {

@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/simulate"
 )
 
-// This predicts the time of summing 1 MiB over 16 hosts, and prints how much of it is the
-// transmission of the bytes.
+// This predicts the time of an AllReduce of 1 MiB over 16 hosts. It also prints how much of
+// this time the transmission of the bytes takes.
 func ExamplePrice() {
 	net, err := simulate.Preset("10gbe")
 	if err != nil {

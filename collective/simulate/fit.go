@@ -17,10 +17,10 @@ type Kind uint8
 // The kinds of samples.
 const (
 	PingPong   Kind = iota // half of the time of a message from rank 0 to rank 1 and back
-	Stream                 // time for each of many messages from rank 0 to rank 1, one after the other
+	Stream                 // time per message of many messages from rank 0 to rank 1, sent without waiting for answers
 	Fold                   // folding a buffer into another, within a rank
 	Copy                   // copying a buffer, within a rank
-	Collective             // an algorithm of a collective
+	Collective             // running a collective with an algorithm
 	numKinds
 )
 
@@ -40,8 +40,8 @@ type Sample struct {
 	Bytes   int     // length of the message, the buffer, or the whole data of a collective
 	Seconds float64 // measured time
 
-	Algorithm *algorithm.Algorithm // of a collective
-	Params    algorithm.Params     // of a collective
+	Algorithm *algorithm.Algorithm // algorithm of a collective
+	Params    algorithm.Params     // parameters of a collective
 	Elem      int                  // bytes of an element of a collective; 0 stands for 8
 }
 
@@ -54,23 +54,26 @@ func (s *Sample) String() string {
 	return fmt.Sprintf("%s of %d bytes", s.Kind, s.Bytes)
 }
 
-// Fit returns a network like base, with costs for which the predicted times of the samples are
-// as close as possible to the measured times. The ranks must be on one host, if ranks 0 and 1
-// of base are, or else each on its own host in one rack. Fit changes the latency and the
-// bandwidth of that class of links, the overhead and the copy cost of messages (keeping the
-// ratios of sender, receiver and wake-up), Gamma and Copy. It does not change a cost of 0, an
-// unlimited bandwidth, and costs that affect no sample. If there are samples of collectives,
-// Fit may also double Cores, or halve it several times: fewer cores are available on a machine
-// that other programs use too, or whose scheduler wakes a receiver on the core of its sender.
+// Fit returns a copy of base with costs for which the predicted times of the samples are as
+// close as possible to the measured times. If ranks 0 and 1 of base are on one host, all ranks
+// must be on that host. Otherwise each rank must be on its own host, and all hosts in one rack.
+// Fit changes the latency and the bandwidth of that class of links, the overhead and the copy
+// cost of messages (keeping the ratios of sender, receiver and wake-up), Gamma and Copy. It
+// does not change costs of 0, an unlimited bandwidth, or costs that affect no sample. If there
+// are samples of collectives, Fit may also double Cores, or halve it several times: fewer cores
+// are available on a machine that other programs use too, or whose scheduler wakes a receiver
+// on the core of its sender.
 //
-// A few sizes each of ping-pongs, streams and folds determine all costs: short ping-pongs the
-// sum of latency and overhead, long ping-pongs the cost of copies, and streams distinguish
-// overhead from latency. Samples of collectives correct for interactions between ranks.
+// A few sizes of each of ping-pongs, streams and folds are enough to determine all costs: short
+// ping-pongs determine the sum of latency and overhead, long ping-pongs determine the cost of
+// copies, and streams distinguish overhead from latency. Samples of collectives correct for
+// interactions between ranks.
 //
-// The misfit is the sum of r + 1/r − 2 over the samples, with r the ratio of the predicted to
-// the measured time: an error by a factor of two counts the same in both directions, at any
-// size. Fit minimises it by multiplying one cost by a factor, or by multiplying one cost and
-// dividing another, with factors ever closer to 1.
+// The misfit is the sum of r + 1/r − 2 over the samples, where r is the ratio of the predicted
+// to the measured time. So an error by a factor of two has the same weight in both directions
+// and for all sizes. To minimise the misfit, Fit repeatedly multiplies one cost by a factor, or
+// multiplies one cost and divides another cost by the factor. The factors get closer and closer
+// to 1.
 func Fit(ctx context.Context, base *Network, samples []Sample, opt Options) (*Network, error) {
 	if len(samples) == 0 {
 		return nil, errors.New("simulate: no samples to fit a network to")
@@ -113,7 +116,8 @@ func Fit(ctx context.Context, base *Network, samples []Sample, opt Options) (*Ne
 	return best.net, nil
 }
 
-// Predict returns the times of the samples on a network; it does not use their Seconds.
+// Predict returns the predicted times of the samples on network n. It ignores the field Seconds
+// of the samples.
 func Predict(ctx context.Context, n *Network, samples []Sample, opt Options) ([]float64, error) {
 	p, err := newPredictor(n, samples, opt)
 	if err != nil {
@@ -131,7 +135,8 @@ type fitting struct {
 	misfit    float64
 }
 
-// scalesOf returns functions that each increase one cost of a network by a factor.
+// scalesOf returns functions, one for each cost of a network. A function multiplies its cost by
+// a factor.
 func scalesOf(n *Network) []func(float64) {
 	link := linkOf(n)
 	return []func(float64){
@@ -145,11 +150,11 @@ func scalesOf(n *Network) []func(float64) {
 }
 
 // begin sets the bandwidth and the copy cost from the rate of the longest measured message. If
-// copies is below 1, the link has that rate, and a copy takes that part of the time. Otherwise
-// a copy has that rate, and the link is faster by the factor copies. Bandwidth and copy cost
-// can compensate each other only while both have an effect. If a minimisation begins where one
-// of them has none, it cannot find that one. begin returns false if there is no such message or
-// the bandwidth is unlimited.
+// copies is below 1, the bandwidth is that rate, and a copy takes the share copies of the time
+// of the message. Otherwise copies have that rate, and the bandwidth is higher by the factor
+// copies. The minimisation can find the bandwidth or the copy cost only if it begins where both
+// have an effect on the times. begin returns false if no message was measured or the bandwidth
+// is unlimited.
 func (f *fitting) begin(copies float64) bool {
 	longest := Sample{}
 	for _, s := range f.predictor.samples {
@@ -172,7 +177,8 @@ func (f *fitting) begin(copies float64) bool {
 }
 
 // coresToTry returns the numbers of cores to try: the number of the network and, if there are
-// samples of collectives, twice this number, and halves of it down to one.
+// samples of collectives, twice this number, half of it, a quarter of it, and so on down to
+// one.
 func coresToTry(n *Network, samples []Sample) []int {
 	cores, ranks := []int{n.Cores}, 0
 	for _, s := range samples {
@@ -184,14 +190,15 @@ func coresToTry(n *Network, samples []Sample) []int {
 		return cores
 	}
 	for c := 2 * n.Cores; c >= 1; c /= 2 {
-		if c != n.Cores && c < 2*ranks { // with more cores, no rank ever waits for one
+		if c != n.Cores && c < 2*ranks { // with more cores, no rank ever waits for a core
 			cores = append(cores, c)
 		}
 	}
 	return cores
 }
 
-// linkOf returns the class of links between ranks 0 and 1 of a network of one host or one rack.
+// linkOf returns the class of the link between ranks 0 and 1 of a network that has one host or
+// one rack.
 func linkOf(n *Network) *Link {
 	if n.hostOf(0) == n.hostOf(1) {
 		return &n.Host
@@ -199,10 +206,10 @@ func linkOf(n *Network) *Link {
 	return &n.Rack
 }
 
-// descend multiplies costs by each of the given factors until this no longer reduces the
-// misfit.
+// descend changes costs by the first factor in steps until no change reduces the misfit any
+// more, then by the next factor, and so on.
 func (f *fitting) descend(steps ...float64) error {
-	const rounds = 16 // after so many rounds, smaller factors make better progress
+	const rounds = 16 // after this number of rounds, smaller factors make better progress
 	for _, step := range steps {
 		for range rounds {
 			moved, err := f.tryAll(step, false)
@@ -220,8 +227,9 @@ func (f *fitting) descend(steps ...float64) error {
 	return nil
 }
 
-// tryAll tries to multiply each cost by step and by 1/step. If pairs is set, it divides another
-// cost by the same factor. It keeps changes that reduce the misfit.
+// tryAll tries to multiply each cost by step and by 1/step. If pairs is set, it also divides
+// another cost by the same factor, for every pair of costs. It keeps changes that reduce the
+// misfit.
 func (f *fitting) tryAll(step float64, pairs bool) (moved bool, err error) {
 	for i := range f.scales {
 		for j := range f.scales {
@@ -240,7 +248,8 @@ func (f *fitting) tryAll(step float64, pairs bool) (moved bool, err error) {
 	return moved, nil
 }
 
-// try multiplies cost i by a factor, and divides cost j by it if j differs from i.
+// try multiplies cost i by the factor by and, if j differs from i, divides cost j by the same
+// factor. It keeps the change and returns true if the misfit is smaller.
 func (f *fitting) try(i, j int, by float64) (better bool, err error) {
 	before := *f.net
 	f.scales[i](by)
@@ -251,7 +260,7 @@ func (f *fitting) try(i, j int, by float64) (better bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if misfit < f.misfit*(1-1e-6) { // without a required gain, costs without effect would drift
+	if misfit < f.misfit*(1-1e-6) { // without the margin, costs that have no effect would change because of rounding errors
 		f.misfit = misfit
 		return true, nil
 	}
@@ -272,13 +281,13 @@ func (f *fitting) measure() (float64, error) {
 // predictor has the compiled programs of samples.
 type predictor struct {
 	samples []Sample
-	plans   [][2]*plan // a stream has two, with different numbers of messages
+	plans   [][2]*plan // plans of each sample; a stream has two plans, with different numbers of messages
 }
 
-// streamed is the number of messages by which the two programs of a stream differ.
+// streamed is the difference between the numbers of messages of the two programs of a stream.
 const streamed = 16
 
-// newPredictor compiles the programs of samples for networks like n.
+// newPredictor compiles the programs of samples for networks that differ from n only in costs.
 func newPredictor(n *Network, samples []Sample, opt Options) (*predictor, error) {
 	p := &predictor{samples: samples, plans: make([][2]*plan, len(samples))}
 	for i := range samples {
@@ -316,8 +325,8 @@ func newPredictor(n *Network, samples []Sample, opt Options) (*predictor, error)
 	return p, nil
 }
 
-// oneWay returns the work of sending the given number of messages from rank 0 to rank 1. A
-// message has the given number of bytes.
+// oneWay returns the work of sending the given number of messages, each of the given number of
+// bytes, from rank 0 to rank 1.
 func oneWay(messages, bytes int) *Work {
 	return &Work{P: 2, Elements: bytes, Elem: 1, Program: func(rank int) *program.Program {
 		p := &program.Program{Collective: program.Broadcast, Algorithm: "messages", P: 2, Rank: rank, Chunks: 1}

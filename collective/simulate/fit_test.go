@@ -18,7 +18,7 @@ func probes() []Sample {
 	return append(s, Sample{Kind: Fold, Bytes: 1 << 20}, Sample{Kind: Copy, Bytes: 1 << 20})
 }
 
-// measured sets the times of samples to the times predicted for a network, with noise, and
+// measured sets the times of samples to the times predicted for network n, with noise, and
 // returns the samples.
 func measured(t *testing.T, n *Network, samples []Sample, noise float64) []Sample {
 	prices, err := Predict(t.Context(), n, samples, Options{})
@@ -30,10 +30,10 @@ func measured(t *testing.T, n *Network, samples []Sample, noise float64) []Sampl
 	return samples
 }
 
-// TestFitFindsTheNetwork requires that a fit finds the costs of the measured network, and finds
-// them approximately from noisy measurements.
+// TestFitFindsTheNetwork requires that a fit finds the costs of the measured network: within 2
+// % from measurements without noise, and within 15 % from measurements with 10 % noise.
 func TestFitFindsTheNetwork(t *testing.T) {
-	two := func() *Network { // a core for each rank: on one core, ranks wait for each other in any case
+	two := func() *Network { // two cores, so that each rank has its own: ranks that share a core wait for each other
 		n, _ := Preset("loopback")
 		n.Cores = 2
 		return n
@@ -41,7 +41,7 @@ func TestFitFindsTheNetwork(t *testing.T) {
 	truth := two()
 	truth.Host.Latency = 7e-6
 	for _, cost := range []*float64{&truth.SendOverhead, &truth.RecvOverhead, &truth.WakeUp} {
-		*cost *= 1.7 // a fit keeps the ratios of these costs
+		*cost *= 1.7 // all these costs are multiplied, since a fit keeps their ratios
 	}
 	truth.SendCopy, truth.RecvCopy, truth.Gamma, truth.Copy = 0.26e-9, 0.26e-9, 0.4e-9, 0.05e-9
 	base := two()

@@ -25,8 +25,8 @@ func TestFitOfASwitch(t *testing.T) {
 	require.InEpsilon(t, truth.Rack.Latency, got.Rack.Latency, 0.05)
 }
 
-// TestFitToCollectives requires that a fit to samples of collectives alone predicts the times
-// of other collectives.
+// TestFitToCollectives requires that a fit that has only samples of collectives predicts the
+// times of other collectives.
 func TestFitToCollectives(t *testing.T) {
 	truth, _ := Preset("loopback")
 	truth.Host.Latency, truth.SendCopy, truth.RecvCopy = 60e-6, 0.5e-9, 0.5e-9
@@ -51,7 +51,7 @@ func TestFitToCollectives(t *testing.T) {
 }
 
 // TestFitFindsTheCoresThereAre requires that a fit finds the number of available cores, if it
-// is a quarter of the cores in base or twice as many.
+// is a quarter or twice the number of cores in base.
 func TestFitFindsTheCoresThereAre(t *testing.T) {
 	samples := probes()
 	for _, bytes := range []int{8, 1 << 20} {

@@ -12,8 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// The programs of these tests are written here in textbook form, so that closed forms are known
-// independently of the generators of package algorithm.
+// These are programs in the form in which textbooks describe them. Formulas for their times are
+// known, and they do not depend on the generators of package algorithm.
 
 // blank returns an AllReduce program without lanes.
 func blank(name string, p, rank, chunks int) *program.Program {
@@ -22,8 +22,8 @@ func blank(name string, p, rank, chunks int) *program.Program {
 		Chunks: chunks, In: all, Out: all}
 }
 
-// ring returns the program of a rank of a reduce-scatter and an all-gather in 2·(p−1) steps to
-// the next rank.
+// ring returns the program of a rank in a ring AllReduce: a reduce-scatter and an all-gather in
+// 2·(p−1) steps, in each of which the rank sends to the next rank.
 func ring(p, rank int) *program.Program {
 	prog := blank("ring", p, rank, p)
 	mod := func(c int) int { return ((c % p) + p) % p }
@@ -49,8 +49,8 @@ func ring(p, rank int) *program.Program {
 	return prog
 }
 
-// doubling returns the program of a rank that exchanges the whole vector with rank ^ 1, rank ^
-// 2 and so on. p is a power of two.
+// doubling returns the program of a rank that exchanges the whole vector with the ranks rank ^
+// 1, rank ^ 2, rank ^ 4 and so on (^ is the bitwise exclusive or). p is a power of two.
 func doubling(p, rank int) *program.Program {
 	prog := blank("doubling", p, rank, 1)
 	for d := range bits.Len(uint(p)) - 1 {
@@ -103,7 +103,7 @@ func flat() *Network {
 	}
 }
 
-// whole are options with which messages have one segment, and a rank may use several cores.
+// whole has options with which each message has one segment, and a rank may use several cores.
 var whole = Options{Segment: math.MaxInt / 2, SerialLimit: -1}
 
 func work(p, bytes int, generate func(p, rank int) *program.Program) *Work {

@@ -9,69 +9,70 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// plan is a set of programs ready to run on any network: the shapes of the simulated ranks
-// (all, or one of each class) and the connections between the halves of their lanes.
+// plan is a set of compiled programs that can be run on any network. It has the shapes of the
+// simulated ranks, which are all ranks or one rank of each class, and the connections between
+// the halves of their lanes.
 type plan struct {
 	p        int
 	symmetry *Symmetry // nil if all ranks are simulated
-	unit     int       // number of consecutive ranks that may share a resource; p if all may
-	parts    []*part   // parts of the simulated ranks
+	unit     int       // number of consecutive ranks that may share a resource; p if any two ranks may share one
+	parts    []*part   // compiled programs of the simulated ranks
 	segment  int64
 	serial   int64   // length of messages up to which a rank uses one core at a time
-	bases    []int32 // first half of each rank; one entry more than there are ranks
-	ends     []int32 // by half: the half at the other end of its channel, or -1
+	bases    []int32 // bases[r] is the first half of rank r; the last entry is the number of halves
+	ends     []int32 // ends[h] is the half at the other end of the channel of half h, or -1
 }
 
-// half is the state of one half of a lane. Counted from the first half of its rank, number
-// 2·lane is the receiving half of the lane, and 2·lane + 1 the sending half.
+// half is the state of one half of a lane. The halves of a rank are consecutive: number 2·lane
+// is the receiving half of a lane, and number 2·lane + 1 is its sending half.
 type half struct {
 	shape  *shape
-	order  uint64 // for events: the rank within its unit, the lane and the side
+	order  uint64 // part of event.order: the rank within its unit, the lane and the side
 	at, hi int32  // indices in shape.steps of the current step and of the end of the lane
-	seg    int32  // the current segment of the step
+	seg    int32  // current segment of the current step
 	rank   int32
 	peer   int32 // half at the other end of the channel
 	base   int32 // first half of the rank
-	met    int32 // number of the segment's dependencies known to be met
+	met    int32 // number of dependencies of the current segment that are known to be met
 	state  uint8
-	class  uint8 // link of the sending half
-	track  bool  // the lane sends more than the window, so underway is counted
-	woken  bool  // the half waited for the segment when it arrived
+	class  uint8 // class of the link, for a sending half
+	track  bool  // the lane sends more bytes than the window, so underway must be counted
+	woken  bool  // the half was waiting when the current segment arrived
 
-	// If state is waitHalf, this half waits until another half is beyond segment needSeg of
-	// step needAt. next is the next half in the list of halves that wait for the same half, or
-	// −1.
+	// needAt, needSeg and next are used if state is waitHalf: this half waits until another
+	// half has completed segment needSeg of step needAt, and next is the next half in the list
+	// of halves that wait for the same half, or −1.
 	needAt, needSeg, next int32
 	waiting               int32 // first of the list of halves that wait for this half, or −1
 
-	arrived  int32 // number of segments that have arrived and are not received yet
+	arrived  int32 // number of segments that have arrived but are not received yet
 	drawn    uint32
-	underway int64   // number of bytes sent that are not received yet
-	head     float64 // when the head of the last sent segment was at the next stage
+	underway int64   // number of bytes that are sent but not received yet
+	head     float64 // time at which the head of the last sent segment arrived at the next stage
 	chain    Chain
 }
 
-// States of a half.
+// These are the states of a half.
 const (
 	idle       = uint8(iota)
-	working    // on a core
-	waitHalf   // for another half of its rank
-	waitData   // for a segment
-	waitWindow // for room in the channel
-	waitAck    // for the receiver to receive the segment (rendezvous)
+	working    // uses a core
+	waitHalf   // waits for another half of its rank
+	waitData   // waits for a segment to arrive
+	waitWindow // waits until the window of the channel allows the segment
+	waitAck    // waits until the receiver has received the segment (rendezvous)
 	ended
 )
 
-// Classes of links.
+// These are the classes of links.
 const (
 	onHost = uint8(iota)
 	inRack
 	acrossSpine
 )
 
-// transfer is a segment under way, or the acknowledgement of a received segment.
+// transfer is a segment in transit, or the acknowledgement of a received segment in transit.
 type transfer struct {
-	tail  float64 // when its last byte has passed the stages so far
+	tail  float64 // time at which the last byte has passed the stages so far
 	bytes int64
 	chain Chain
 }
@@ -82,31 +83,32 @@ type machine struct {
 	net    *Network
 	window int64
 	halves []half
-	slow   []float64 // by rank
-	host   []int32   // by rank
-	rack   []int32   // by host
-	cores  int       // per host; 0 is unlimited
-	free   []float64 // by host, core
-	alone  []bool    // by rank: uses one core at a time
-	until  []float64 // by rank: until when it uses a core
+	slow   []float64 // slow[r] is the factor by which rank r is slower
+	host   []int32   // host[r] is the host of rank r
+	rack   []int32   // rack[h] is the rack of host h
+	cores  int       // number of cores of a host; 0 means unlimited
+	free   []float64 // time from which a core is free; ordered by host, then core
+	alone  []bool    // alone[r]: rank r uses one core at a time
+	until  []float64 // until[r] is the time until which rank r uses a core
 
-	out, in, memory []server // by host
-	up, down        []server // by rack
+	out, in, memory []server // NIC in both directions, and memory, of each host
+	up, down        []server // uplink and downlink of each rack
 	busy            []float64
 	uplink          float64
 	events          queue
 	transfers       []transfer
 	unused          []int32
 	finish          []float64
-	last            int32   // the half that ended last
-	end             float64 // when it ended
+	last            int32   // half that ended last
+	end             float64 // time at which that half ended
 	handled         int64
 }
 
 // server is a first-come-first-served resource.
 type server struct{ free, busy float64 }
 
-// take gives the server work that is ready at the given time, and returns when the work begins.
+// take adds work, a duration, to the server. The work is ready at time from. take returns the
+// time at which the server begins the work.
 func (s *server) take(from, work float64) float64 {
 	begin := max(from, s.free)
 	s.free = begin + work
@@ -120,7 +122,7 @@ func newMachine(pl *plan, net *Network) *machine {
 	ranks := len(pl.parts)
 	hosts := net.hosts(ranks)
 	if m.cores = net.Cores; m.cores > len(pl.ends) {
-		m.cores = 0 // with so many cores, no rank ever waits for one
+		m.cores = 0 // with this number of cores, no rank ever waits for a core
 	}
 	m.free = make([]float64, hosts*m.cores)
 	servers := make([]server, 3*hosts)
@@ -164,7 +166,7 @@ func (m *machine) setUp(rank, lane, side int32, part *part) {
 		return
 	}
 	// The class of the link depends on the real rank of the peer, even if a representative of
-	// its class of ranks takes its place.
+	// the peer's class is simulated instead of the peer.
 	to := int(part.peers.send[lane])
 	switch from := m.net.hostOf(int(rank)); {
 	case m.net.hostOf(to) == from:
@@ -194,7 +196,8 @@ func (h *half) advance(side int32) {
 	}
 }
 
-// run handles events until there are none. It returns an error if some half has not ended then.
+// run handles events until no events are left. It returns an error if some half has not ended
+// by then.
 func (m *machine) run(ctx context.Context) error {
 	for i := range m.halves {
 		m.begin(int32(i), 0)
@@ -289,8 +292,9 @@ func (m *machine) begin(id int32, t float64) {
 	m.events.push(event{start + (overhead + moving + folding), kind<<kindShift | h.order, id, -1})
 }
 
-// ready reports whether the dependencies of a half's segment within its rank are met. If not,
-// it adds the half to the list of the half for which it waits.
+// ready reports whether the dependencies of the current segment of h within its rank are met.
+// If not, ready adds h to the list of halves that wait for the half on which the segment
+// depends. id is the number of h.
 func (m *machine) ready(id int32, h *half) bool {
 	deps := h.shape.depsOf(h.at)
 	for ; int(h.met) < len(deps); h.met++ {
@@ -299,21 +303,22 @@ func (m *machine) ready(id int32, h *half) bool {
 		if d.segmented {
 			seg = h.seg
 		} else if h.seg > 0 {
-			continue // met already for the first segment
+			continue // this dependency was already met for the first segment
 		}
 		at, first := h.shape.lanes[d.lane]+d.step, h.base+2*d.lane
 		if d.recv && m.wait(id, first, at, seg) || d.send && m.wait(id, first+1, at, seg) {
 			return false
 		}
 	}
-	// A fused instruction sends the segments that its other half has received.
+	// The sending half of a fused instruction sends segments that the receiving half has
+	// received.
 	fused := (id-h.base)&1 == 1 && h.shape.steps[h.at].op != program.DoSend
 	return !fused || !m.wait(id, id-1, h.at, h.seg)
 }
 
-// wait adds a half, with number id, to the list of halves that wait for another half, with
-// number on, and returns true. If the other half is already beyond segment seg of step at, wait
-// returns false.
+// wait makes half id wait until half on has completed segment seg of step at. It adds half id
+// to the list of halves that wait for half on, and returns true. If half on has already
+// completed that segment, wait returns false.
 func (m *machine) wait(id, on, at, seg int32) bool {
 	o := &m.halves[on]
 	if o.at > at || o.at == at && o.seg > seg {
@@ -325,8 +330,8 @@ func (m *machine) wait(id, on, at, seg int32) bool {
 	return true
 }
 
-// done completes the current segment of a half. It begins the halves that waited for it, and
-// then the next segment of the half.
+// done completes the current segment of half id. It then begins the segments of the halves that
+// waited for this segment, and the next segment of half id.
 func (m *machine) done(id int32, t float64) {
 	h := &m.halves[id]
 	h.seg++
@@ -358,10 +363,11 @@ func (m *machine) segmentBytes(h *half, st *step) int64 {
 	return m.segment
 }
 
-// core puts work that can begin at time t on a core of a rank's host, and returns when the work
-// begins: as soon as a core is free and, if the rank uses one core at a time, the rank is not
-// using another. Of the cores that are free at that time, it takes the one that became free
-// last, so that cores that are free earlier remain for other ranks.
+// core assigns work, a duration, to a core of the rank's host, and returns the time at which
+// the work begins. The work begins at time t or as soon after t as a core is free. If the rank
+// uses one core at a time, it also waits until the rank uses no other core. Of the cores that
+// are free at that time, core takes the core that became free last, so that cores that became
+// free earlier remain for other ranks.
 func (m *machine) core(rank int32, t, work float64) float64 {
 	host := m.host[rank]
 	m.busy[host] += work
@@ -385,7 +391,7 @@ func (m *machine) core(rank int32, t, work float64) float64 {
 	return begin
 }
 
-// jitter returns the random factor for a half's next use of a core or of a link.
+// jitter returns the random factor for the next use of a core or of a link by half id.
 func (m *machine) jitter(id int32, h *half) float64 {
 	if m.net.Jitter == 0 {
 		return 1

@@ -13,15 +13,15 @@ import (
 )
 
 // Network describes a network: the hosts of ranks, the costs of links and cores, and
-// irregularities. It is plain data, with a JSON form in which names are written with
+// irregularities. It is plain data. In its JSON form, the names of fields are written with
 // underscores (ranks_per_host). Times are in seconds, sizes in bytes. A cost of 0 means no
 // cost. A capacity of 0 means that it is unlimited.
 type Network struct {
 	// Name is shown to users.
 	Name string `json:"name,omitempty"`
 
-	// RanksPerHost is the number of consecutive ranks on one host; 0 stands for 1. Placement
-	// overrides it with the host of each rank.
+	// RanksPerHost is the number of consecutive ranks on one host; 0 stands for 1. Placement,
+	// if given, has the host of each rank, and RanksPerHost is ignored.
 	RanksPerHost int   `json:"ranks_per_host,omitempty"`
 	Placement    []int `json:"placement,omitempty"`
 
@@ -33,16 +33,16 @@ type Network struct {
 	Cores int `json:"cores,omitempty"`
 
 	// Host is the link between ranks of one host. All ranks of the host share its bandwidth,
-	// which is that of memory. Rack is the link between hosts of one rack. Its bandwidth is
-	// that of a host's NIC, in each direction. Spine is the link between racks: a rack's uplink
-	// and downlink have Spine.Bandwidth for each of its hosts, divided by Oversubscription (0
-	// stands for 1).
+	// which is the bandwidth of the host's memory. Rack is the link between hosts of one rack.
+	// Its bandwidth is the bandwidth of a host's NIC in each direction. Spine is the link
+	// between racks: a rack's uplink and downlink have Spine.Bandwidth for each of its hosts,
+	// divided by Oversubscription (0 stands for 1).
 	Host             Link    `json:"host"`
 	Rack             Link    `json:"rack"`
 	Spine            Link    `json:"spine"`
 	Oversubscription float64 `json:"oversubscription,omitempty"`
 
-	// SendOverhead and RecvOverhead are core time per message (that is, per segment).
+	// SendOverhead and RecvOverhead are core time for each segment of a message.
 	SendOverhead float64 `json:"send_overhead,omitempty"`
 	RecvOverhead float64 `json:"recv_overhead,omitempty"`
 
@@ -58,18 +58,18 @@ type Network struct {
 	Gamma    float64 `json:"gamma,omitempty"`
 
 	// Window bounds the bytes in a channel that are sent but not received yet. A segment longer
-	// than Window is sent when nothing else is under way. 0 means that every send waits until
-	// its data is received (rendezvous).
+	// than Window is sent when all earlier bytes of the channel are received. 0 means that
+	// every send waits until its data is received (rendezvous).
 	Window int `json:"window"`
 
 	// Jitter lengthens each latency and each use of a core by a random factor 1 + Jitter·5u⁴
 	// with u uniform in [0, 1). The mean factor is 1 + Jitter. Most factors are much closer to
-	// 1, and a few are up to 1 + 5·Jitter. Another Seed gives other factors.
+	// 1, and a few are up to 1 + 5·Jitter. The factors depend on Seed.
 	Jitter float64 `json:"jitter,omitempty"`
 	Seed   uint64  `json:"seed,omitempty"`
 
-	// Stragglers are ranks whose use of cores and of their NIC takes longer by a
-	// factor.
+	// Stragglers maps ranks to factors. The use of cores and of the NIC by such a rank takes
+	// longer by its factor.
 	Stragglers map[int]float64 `json:"stragglers,omitempty"`
 }
 
@@ -83,8 +83,8 @@ type Link struct {
 // at both ends of a TCP connection buffer together.
 const DefaultWindow = 4 << 20
 
-// Read reads the JSON form of a network and validates it. An unknown field is an error. Syntax
-// errors give line and column.
+// Read reads the JSON form of a network and validates it. An unknown field is an error. Errors
+// of syntax contain the line and the column.
 func Read(r io.Reader) (*Network, error) {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -106,7 +106,7 @@ func Read(r io.Reader) (*Network, error) {
 	return n, nil
 }
 
-// failedAt returns the offset at which a decoder has failed.
+// failedAt returns the offset in text at which decoder d failed with err.
 func failedAt(err error, d *json.Decoder, text []byte) int64 {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -118,7 +118,8 @@ func failedAt(err error, d *json.Decoder, text []byte) int64 {
 	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 		return int64(len(text))
 	}
-	// An unknown field: the decoder gives no offset, but its message has the name.
+	// The error about an unknown field has no offset, but its message contains the name of the
+	// field.
 	if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok {
 		if at := bytes.Index(text, []byte(name)); at >= 0 {
 			return int64(at)
@@ -136,7 +137,8 @@ func position(text []byte, offset int64) string {
 	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
-// Validate returns an error if a network is invalid. It names the field as in JSON.
+// Validate returns an error if a network is invalid. The error names the field as in the JSON
+// form.
 func (n *Network) Validate() error {
 	var errs []error
 	atLeast := func(field string, v, least float64, unit string) {
@@ -189,15 +191,15 @@ func (n *Network) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Bounds on the values of a network, so that every valid network can be simulated: counts index
-// resources, and no sum of costs overflows.
+// These are bounds on the values of a network. They ensure that counts can index resources, and
+// that no sum of costs overflows, so that every valid network can be simulated.
 const (
 	maxCount     = 1 << 20
 	maxCost      = 1e9
 	maxBandwidth = 1e18
 )
 
-// Clone returns a copy that shares nothing with n.
+// Clone returns a deep copy of n.
 func (n *Network) Clone() *Network {
 	c := *n
 	c.Placement, c.Stragglers = slices.Clone(n.Placement), maps.Clone(n.Stragglers)
@@ -220,7 +222,7 @@ func (n *Network) rackOf(host int) int {
 	return host / n.HostsPerRack
 }
 
-// hosts returns the smallest number that is above the numbers of all hosts of p ranks.
+// hosts returns one more than the largest host number of p ranks.
 func (n *Network) hosts(p int) int {
 	if n.Placement != nil {
 		return slices.Max(n.Placement[:p]) + 1
@@ -228,7 +230,7 @@ func (n *Network) hosts(p int) int {
 	return n.hostOf(p-1) + 1
 }
 
-// uplink returns the bandwidth between a rack and the others, in each direction; 0 is
+// uplink returns the bandwidth between a rack and the other racks, in each direction; 0 means
 // unlimited.
 func (n *Network) uplink() float64 {
 	rate := n.Spine.Bandwidth * float64(n.HostsPerRack)
@@ -238,7 +240,7 @@ func (n *Network) uplink() float64 {
 	return rate
 }
 
-// factor returns the factor by which a rank is slower than others.
+// factor returns the factor by which a rank is slower than a rank that is not a straggler.
 func (n *Network) factor(rank int) float64 {
 	if f, ok := n.Stragglers[rank]; ok {
 		return f
@@ -248,7 +250,7 @@ func (n *Network) factor(rank int) float64 {
 
 // interchangeable returns a number u such that the network is invariant under all relabellings
 // that move whole blocks of u consecutive ranks. It returns 0 if there is no such u for p
-// ranks. Blocks share no resource.
+// ranks. No two blocks share a resource.
 func (n *Network) interchangeable(p int) int {
 	if n.Placement != nil || len(n.Stragglers) > 0 || n.Jitter > 0 {
 		return 0

@@ -83,7 +83,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		if !(r.Time >= 0) {
-			t.Fatalf("time %v", r.Time)
+			t.Fatalf("the time must not be negative or NaN: %v", r.Time)
 		}
 	})
 }

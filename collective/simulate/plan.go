@@ -14,8 +14,8 @@ type Work struct {
 	// at all.
 	Program func(rank int) *program.Program
 
-	// Layout returns the layout of a rank's program. If Layout is nil, the chunks divide
-	// Elements evenly. Otherwise symmetry is not used.
+	// Layout returns the layout of a rank's program. If Layout is nil, Elements is divided
+	// evenly into chunks. If Layout is not nil, symmetry is not used.
 	Layout   func(rank int) program.Layout
 	Elements int // number of elements of the whole data
 	Elem     int // bytes of an element
@@ -25,10 +25,11 @@ type Work struct {
 	Dims []int
 }
 
-// Limits on the state of a simulation, which needs at most about 5 GB.
+// These are limits on the size of a simulation. Within them, its state takes at most about 5
+// GB.
 const (
 	maxHalves = 1 << 24
-	maxSteps  = 1 << 27 // instructions of different programs
+	maxSteps  = 1 << 27 // number of instructions, where equal programs count once
 )
 
 // newPlan compiles the programs of the ranks that need to be simulated.
@@ -57,9 +58,9 @@ func newPlan(w *Work, net *Network, opt Options) (*plan, error) {
 	return pl, nil
 }
 
-// lengths returns a function that, given a rank and its program, returns a function from
-// references to their lengths. Rounded lengths are the same for all chunks, as if the data were
-// padded to a multiple of the number of chunks.
+// lengths returns a function that takes a rank and its program and returns a function from
+// references to lengths in bytes. If rounded is set, all chunks have the same length, as if the
+// data were padded to a multiple of the number of chunks.
 func (w *Work) lengths(rounded bool) func(int, *program.Program) func(program.Ref) int {
 	return func(rank int, p *program.Program) func(program.Ref) int {
 		if rounded {
@@ -76,8 +77,8 @@ func (w *Work) lengths(rounded bool) func(int, *program.Program) func(program.Re
 	}
 }
 
-// findSymmetry sets symmetry and, for the ranks of one block, parts if the programs have a
-// symmetry.
+// findSymmetry looks for a symmetry of the programs. If there is one, it sets pl.symmetry, and
+// sets pl.parts for the ranks of one block.
 func (pl *plan) findSymmetry(w *Work, net *Network, c *compiler, opt Options) error {
 	unit := net.interchangeable(w.P)
 	if opt.Full || w.Layout != nil || unit == 0 {
@@ -130,8 +131,8 @@ func (w *Work) compile(rank int, c *compiler) (*part, error) {
 	return &part{s, peers}, err
 }
 
-// compileAll compiles the programs of all ranks one after the other, and keeps only shapes that
-// differ.
+// compileAll compiles the programs of all ranks one after another. Of equal shapes it keeps
+// only one.
 func (pl *plan) compileAll(w *Work, c *compiler) error {
 	halves, steps, shapes := 0, 0, 0
 	for r := range w.P {
@@ -158,7 +159,8 @@ func (pl *plan) compileAll(w *Work, c *compiler) error {
 // number of the channel.
 type channelEnd struct{ to, from, channel int32 }
 
-// connect sets ends: for each half, the half at the other end of its channel.
+// connect sets pl.ends. It returns an error if several lanes use a channel in the same
+// direction, or if a message has no receiver.
 func (pl *plan) connect() error {
 	pl.bases = make([]int32, len(pl.parts)+1)
 	for r, p := range pl.parts {
@@ -188,8 +190,7 @@ func (pl *plan) connect() error {
 			}
 			end := channelEnd{to, int32(r), p.peers.channel[l]}
 			if s := pl.symmetry; s != nil {
-				// Relabel the ranks so that the receiver is in block 0. The sender is
-				// relabelled too.
+				// Relabel the receiver and the sender such that the receiver is in block 0.
 				end.to, end.from = int32(int(to)%s.Block), int32(s.move(r, int(to)/s.Block, true))
 			}
 			id, ok := receivers[end]
@@ -203,8 +204,8 @@ func (pl *plan) connect() error {
 	return nil
 }
 
-// cut sets the length of segments: the requested length, doubled until the number of segments
-// is at most opt.maxSegments().
+// cut sets the length of segments. It is the requested length, doubled until there are at most
+// opt.maxSegments() segments.
 func (pl *plan) cut(c *compiler, opt Options) {
 	pl.segment = opt.segment()
 	limit := int64(opt.maxSegments())

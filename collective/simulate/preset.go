@@ -13,15 +13,16 @@ import (
 // Presets returns the names of the networks that Preset knows.
 func Presets() []string { return []string{"10gbe", "two-tier", "loopback"} }
 
-// Preset returns a network by name; the caller may change it:
+// Preset returns a new network for the given name. The names are:
 //
 //   - 10gbe: one rank per host, all hosts on one switch, 10 Gbit/s (0.8 ns per byte), 50 µs
-//     latency, 5 µs of core time for each message at either end, two cores for the network;
+//     latency, 5 µs of core time for each message on both sides, two cores for the network;
 //   - two-tier: the same hosts in racks of 16, whose uplinks have a quarter of the total
 //     bandwidth of their hosts, and 15 µs more latency between racks;
 //   - loopback: all ranks on one host, connected through the kernel. Its numbers were found by
-//     Fit for a small virtual machine whose two processors are threads of one core: together
-//     they are as fast as one processor that does not share the memory and the kernel.
+//     Fit for a small virtual machine whose two processors are hyper-threads of one core. Since
+//     they share memory and kernel, the two are together as fast as one processor that shares
+//     neither.
 func Preset(name string) (*Network, error) {
 	tenGigabit := Network{
 		Name: "10gbe", RanksPerHost: 1, Cores: 2,
@@ -54,8 +55,9 @@ func Preset(name string) (*Network, error) {
 	return nil, fmt.Errorf("no network %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// Named returns the preset called name or, if there is none, the network in the file called
-// name. If the network in the file has no name, it gets the base name of the file.
+// Named returns the preset with the given name. If there is no such preset, it reads the
+// network from the file with that path. If the network in the file has no name, it gets the
+// base name of the file.
 func Named(name string) (*Network, error) {
 	n, unknown := Preset(name)
 	if unknown == nil {

@@ -15,21 +15,22 @@ type Options struct {
 	// Segment is the length of segments in bytes; 0 stands for DefaultSegment.
 	Segment int
 
-	// SerialLimit is the length in bytes of messages up to which a rank uses one core at a
-	// time, as an executor then uses a single goroutine. 0 means DefaultSerialLimit. A negative
-	// value means that ranks always use several cores.
+	// SerialLimit is a length in bytes. If no message is longer, a rank uses one core at a
+	// time, because executors then use a single goroutine. 0 means DefaultSerialLimit. A
+	// negative value means that ranks always use several cores.
 	SerialLimit int
 
 	// MaxSegments bounds the number of simulated segments: the length of segments is doubled
-	// until there are at most that many. So trees among thousands of ranks are simulated fast,
-	// but pipelines fill more slowly than in reality (see Result.Segment). 0 means 2^20.
+	// until there are at most MaxSegments segments. Trees among thousands of ranks are then
+	// simulated fast, but pipelines fill more slowly than in reality (see Result.Segment). 0
+	// means 2^20.
 	MaxSegments int
 
-	// Full simulates every rank, without use of symmetry.
+	// Full disables the use of symmetry, so that every rank is simulated.
 	Full bool
 }
 
-// Defaults of Options, which are those of package execute.
+// These are the defaults of Options. They equal the defaults of package execute.
 const (
 	DefaultSegment     = 256 << 10
 	DefaultSerialLimit = 256 << 10
@@ -64,12 +65,13 @@ type Result struct {
 	Messages int       // number of messages sent by all ranks; a message may have several segments
 	Bytes    int       // number of bytes sent by all ranks
 
-	// NIC, Uplink and Cores are the shares of Time in which the busiest NIC (in one direction),
-	// the busiest link of a rack to the spine (in one direction), and the cores of the busiest
-	// host were busy. Cores is 0 if their number is unlimited.
+	// NIC, Uplink and Cores are shares of Time. They are the shares in which the busiest NIC
+	// (in one direction), the busiest link between a rack and the spine (in one direction), and
+	// the cores of the busiest host were in use. Cores is 0 if the number of cores is
+	// unlimited.
 	NIC, Uplink, Cores float64
 
-	// Chain breaks down the time of the rank that ended last.
+	// Chain divides the time of the rank that ended last by cause.
 	Chain Chain
 
 	Symmetry *Symmetry // nil if every rank was simulated
@@ -78,8 +80,8 @@ type Result struct {
 	Segment  int       // length of segments in bytes
 }
 
-// Chain is the critical path to the end of the last rank: from each event the path goes back to
-// the last event for which it waited. The times add up to Result.Time.
+// Chain is the critical path to the end of the last rank: the predecessor of an event on the
+// path is the last event for which it waited. The times add up to Result.Time.
 type Chain struct {
 	Messages int // number of segments received on the path
 
@@ -97,9 +99,9 @@ func (c *Chain) Total() float64 {
 }
 
 // Price predicts the time of an algorithm for data of the given number of bytes, which is
-// divided into elements of elem bytes (a last incomplete element counts as a whole one). bytes
-// is the length of the whole data of the collective: the contribution of a rank to an
-// AllReduce, or all blocks of an AllGather together. A Barrier has no data.
+// divided into elements of elem bytes. A last incomplete element counts as a whole element. The
+// parameter bytes is the length of the whole data of the collective: of the contribution of one
+// rank to an AllReduce, or of all blocks of an AllGather together. A Barrier has no data.
 func Price(ctx context.Context, a *algorithm.Algorithm, pr algorithm.Params, bytes, elem int, net *Network, opt Options) (*Result, error) {
 	w, err := workOf(a, pr, bytes, elem)
 	if err != nil {
@@ -108,7 +110,7 @@ func Price(ctx context.Context, a *algorithm.Algorithm, pr algorithm.Params, byt
 	return Run(ctx, w, net, opt)
 }
 
-// workOf returns the work of an algorithm.
+// workOf returns the Work of an algorithm for data of the given number of bytes.
 func workOf(a *algorithm.Algorithm, pr algorithm.Params, bytes, elem int) (*Work, error) {
 	if elem < 1 || bytes < 0 {
 		return nil, fmt.Errorf("simulate: %d bytes in elements of %d", bytes, elem)
@@ -138,8 +140,8 @@ func Run(ctx context.Context, w *Work, net *Network, opt Options) (*Result, erro
 }
 
 // ErrTooLarge is wrapped by the error for work without symmetry that has more lanes or
-// instructions than can be simulated in reasonable time and memory. Fewer ranks, or another
-// algorithm, may work.
+// instructions than can be simulated in reasonable time and memory. With fewer ranks, or with
+// another algorithm, a simulation may be possible.
 var ErrTooLarge = errors.New("too large to price")
 
 // check returns an error if the network or the numbers of the work are invalid.
@@ -158,7 +160,8 @@ func check(w *Work, net *Network) error {
 	return nil
 }
 
-// price runs a plan on a network for which it was made.
+// price runs the plan on net. net must have the same hosts and racks as the network for which
+// the plan was made.
 func (pl *plan) price(ctx context.Context, net *Network) (*Result, error) {
 	m := newMachine(pl, net)
 	if err := m.run(ctx); err != nil {

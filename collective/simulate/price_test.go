@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// TestClosedForms requires that on an ideal network the textbook formulas hold up to rounding.
+// TestClosedForms requires that predicted times on an ideal network equal the formulas of
+// textbooks up to rounding.
 func TestClosedForms(t *testing.T) {
 	n := flat()
 	a, b := n.Rack.Latency+n.SendOverhead+n.RecvOverhead, 1/n.Rack.Bandwidth+n.SendCopy+n.RecvCopy
@@ -45,8 +46,8 @@ func direct(p, rank int) *program.Program {
 	return algorithm.Direct().Generate(algorithm.Params{P: p}, rank)
 }
 
-// TestChainsArePipelined requires that every chain of package algorithm is a pipeline: folds
-// and copies on the way must not delay later segments.
+// TestChainsArePipelined requires that every chain algorithm of package algorithm is a
+// pipeline: folds and copies of a segment must not delay later segments.
 func TestChainsArePipelined(t *testing.T) {
 	const p, bytes = 8, 16 << 20
 	n := flat()
@@ -62,8 +63,9 @@ func TestChainsArePipelined(t *testing.T) {
 	}
 }
 
-// TestSegmentsArePipelined requires that a chain of S segments over p − 1 links takes the time
-// of p − 1 whole passes of one segment, plus the time of S − 1 segments at the slowest stage.
+// TestSegmentsArePipelined requires that sending S segments along a chain of p − 1 links takes
+// as long as one segment needs for all p − 1 links, plus the time of S − 1 segments at the
+// slowest stage.
 func TestSegmentsArePipelined(t *testing.T) {
 	const p, segment, count = 5, 1 << 16, 24
 	n := flat()
@@ -75,8 +77,9 @@ func TestSegmentsArePipelined(t *testing.T) {
 	require.Equal(t, segment, r.Segment)
 }
 
-// TestCoresAreShared requires that ranks of one host share its cores: on c cores, the work of
-// all ranks takes at least its sum divided by c, and exactly its sum on one core.
+// TestCoresAreShared requires that ranks of one host share its cores: on c cores, the ranks
+// together take at least the sum of their work divided by c, and on one core they take exactly
+// the sum.
 func TestCoresAreShared(t *testing.T) {
 	n := &Network{RanksPerHost: 8, Cores: 1, SendCopy: 1e-9, RecvCopy: 1e-9, Gamma: 1e-9, Window: 1 << 40}
 	const p, bytes = 8, 8 << 20
@@ -109,8 +112,8 @@ func TestShortMessagesKeepARankOnOneCore(t *testing.T) {
 	}
 }
 
-// TestSleepersAreWoken requires that a waiting rank pays for WakeUp once, for the first
-// message, and not for messages that arrive while it works.
+// TestWaitingRanksAreWoken requires that a waiting rank takes the time WakeUp only once, for
+// the first message, and not for messages that arrive while it works.
 func TestWaitingRanksAreWoken(t *testing.T) {
 	n := flat()
 	n.WakeUp = 7e-6
@@ -135,7 +138,7 @@ func TestWaitingRanksAreWoken(t *testing.T) {
 // TestLinksAreShared requires that the NIC of a host serialises the messages of its ranks, and
 // that the uplink of a rack serialises the messages of its hosts.
 func TestLinksAreShared(t *testing.T) {
-	shift := func(by int) func(p, rank int) *program.Program { // every rank sends to rank + by
+	shift := func(by int) func(p, rank int) *program.Program { // every rank r sends to rank r + by
 		return func(p, rank int) *program.Program {
 			prog := blank("shift", p, rank, 1)
 			prog.Lanes = []program.Lane{{SendPeer: (rank + by) % p, RecvPeer: (rank - by + p) % p, Steps: []program.Instruction{
@@ -186,15 +189,15 @@ func TestDownlinksAreShared(t *testing.T) {
 	})
 	n := &Network{HostsPerRack: 4, Rack: Link{Bandwidth: 1e9}, Spine: Link{Latency: 1e-6, Bandwidth: 1e9}, Window: 1 << 40}
 	r := mustRun(t, w, n, Options{Segment: size / 128})
-	require.InEpsilon(t, size/1e9, r.Time, 2e-2, "the downlink is as fast as four NICs")
+	require.InEpsilon(t, size/1e9, r.Time, 2e-2, "three messages must not delay each other, since the downlink is as fast as four NICs")
 	n.Oversubscription = 4
 	r = mustRun(t, w, n, Options{Segment: size / 128})
-	require.InEpsilon(t, 3*size/1e9, r.Time, 2e-2, "the downlink is as fast as one NIC")
+	require.InEpsilon(t, 3*size/1e9, r.Time, 2e-2, "three messages must wait for each other, since the downlink is as fast as one NIC")
 	require.InEpsilon(t, 1, r.Uplink, 2e-2)
 }
 
-// TestWindow requires that a sender is ahead of its receiver by at most the window, and by
-// nothing with a window of 0.
+// TestWindow requires that at most Window bytes are sent but not received, and that with a
+// window of 0 each send waits for its receive.
 func TestWindow(t *testing.T) {
 	const segment, count = 1 << 10, 64
 	n := &Network{Rack: Link{Bandwidth: 1e9}, RecvOverhead: 1e-3}
@@ -211,7 +214,7 @@ func TestWindow(t *testing.T) {
 }
 
 // TestStragglersDelayWhatDependsOnThem requires that a straggler delays the ranks that depend
-// on it, and no other rank.
+// on it, and that it delays no other rank.
 func TestStragglersDelayWhatDependsOnThem(t *testing.T) {
 	n := flat()
 	even := mustRun(t, work(6, 1<<16, chain), n, whole)
@@ -245,8 +248,8 @@ func TestJitterIsReproducible(t *testing.T) {
 }
 
 // TestMonotone requires that no AllReduce becomes faster with more data, slower links or higher
-// costs of messages. By chance, a delay may let a queue serve a more important segment first
-// (Graham's anomalies), so 3 per cent are allowed.
+// costs of messages. An algorithm may become up to 3 per cent faster, since a delay may by
+// chance let a queue serve a more important segment first (Graham's anomalies).
 func TestMonotone(t *testing.T) {
 	worse := map[string]func(*Network){
 		"latency":   func(n *Network) { n.Rack.Latency *= 2 },
@@ -281,7 +284,7 @@ func TestMonotone(t *testing.T) {
 }
 
 // TestConservation requires that ranks send as many elements as their generators declare, and
-// that NICs are busy for as long as these elements take.
+// that NICs are busy for at least the transmission time of these elements.
 func TestConservation(t *testing.T) {
 	const elements = 5000
 	for c := range program.NumCollectives {
@@ -305,7 +308,7 @@ func TestConservation(t *testing.T) {
 				}
 				require.Equal(t, want, r.Bytes, "%s %s p=%d", c, a.Name, p)
 				require.GreaterOrEqual(t, r.Time*r.NIC*(1+1e-9), float64(most)/n.Rack.Bandwidth, "%s %s p=%d", c, a.Name, p)
-				if c == program.AllReduce { // the chain of messages with the declared number of steps ends at some rank
+				if c == program.AllReduce { // the longest chain of messages has the declared number of steps, each with a latency
 					require.GreaterOrEqual(t, r.Time*(1+1e-9), float64(cost.Steps)*n.Rack.Latency, "%s %s p=%d", c, a.Name, p)
 				}
 				require.LessOrEqual(t, r.NIC, 1+1e-9)
@@ -361,8 +364,8 @@ func TestMisuse(t *testing.T) {
 	require.ErrorContains(t, err, "enough")
 }
 
-// TestWithoutSymmetryThereAreLimits requires that work with too many lanes is an error that
-// states their number, before the simulation runs out of memory.
+// TestWithoutSymmetryThereAreLimits requires an error that states the number of lanes if the
+// work has too many lanes, before the simulation runs out of memory.
 func TestWithoutSymmetryThereAreLimits(t *testing.T) {
 	lanes := make([]program.Lane, maxHalves>>7)
 	for i := range lanes {

@@ -9,14 +9,16 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// drawn is a random set of programs. They end, since events have a global order, each lane has
-// its events in that order, and an event depends only on earlier events of the same rank.
+// drawn is a random set of programs. The programs end, because events have a global order, each
+// lane has its events in that order, and an event depends only on earlier events of the same
+// rank.
 type drawn struct {
 	programs []*program.Program
 	events   []drawnEvent
 }
 
-// drawnEvent is a message or, if from equals to, a local instruction.
+// drawnEvent is a message from rank from to rank to. If the two ranks are equal, it is a local
+// instruction.
 type drawnEvent struct {
 	from, to   int
 	send, recv program.Dep // the instructions of the event
@@ -83,12 +85,12 @@ func drawPrograms(t *rapid.T) *drawn {
 	return d
 }
 
-// bound returns the time of the critical path of the programs, without any queueing.
+// bound returns the time of the critical path of the programs if nothing waits in a queue.
 func (d *drawn) bound(n *Network) float64 {
 	type place struct{ rank, lane, step int }
 	end := map[place]float64{}
 	start := func(r int, at program.Dep) float64 {
-		t := end[place{r, at.Lane, at.Step - 1}] // 0 before the first
+		t := end[place{r, at.Lane, at.Step - 1}] // 0 for the first step of a lane
 		for _, a := range d.programs[r].Lanes[at.Lane].Steps[at.Step].After {
 			t = max(t, end[place{r, a.Lane, a.Step}])
 		}
@@ -115,7 +117,7 @@ func (d *drawn) bound(n *Network) float64 {
 }
 
 // TestRandomProgramsTakeTheirCriticalPath requires that random programs take at least the time
-// of their critical path, and exactly that time without queueing.
+// of their critical path, and exactly that time if nothing waits in a queue.
 func TestRandomProgramsTakeTheirCriticalPath(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := drawPrograms(t)

@@ -10,22 +10,24 @@ import (
 
 // Symmetry describes a set of relabellings of ranks under which programs and network are
 // invariant. Rank r is at place r mod Block of block r div Block. The number of the block is
-// written in digits with the radices Dims, of which the first is for the least significant
-// digit. A relabelling adds a number to each digit, modulo its radix. So {Block: 1, Dims: [p]}
-// is the rotation of a ring, {1, [X Y]} that of a torus, {1, [2 2 2 ...]} the exclusive-or of a
-// butterfly, {k, [p/k]} the rotation of groups of k ranks.
+// written in digits with the radices Dims; the first radix is for the least significant digit.
+// A relabelling adds a number to each digit, modulo the radix of the digit. For example,
+// {Block: 1, Dims: [p]} is the rotation of a ring, {1, [X Y]} is the rotation of a torus, {1,
+// [2 2 2 ...]} is the exclusive or of a butterfly, and {k, [p/k]} is the rotation of groups of
+// k ranks.
 //
-// Ranks at the same place of their blocks form a class, and do the same at the same time: the
-// programs of a class are equal up to the relabelling, and all blocks are equivalent for the
-// network, as no two blocks share a host (or, if there are several racks, a rack).
+// Ranks at the same place of their blocks form a class. All ranks of a class do the same at the
+// same time: the programs of a class are equal up to the relabelling, and all blocks are
+// equivalent for the network, since no two blocks share a host (or, if there are several racks,
+// a rack).
 type Symmetry struct {
 	Block int
 	Dims  []int
 
-	// Checked is the number of ranks whose programs were generated and compared. In large
-	// groups, generating all programs would cost more than the simulation. So ranks are sampled
-	// there, always including the ranks next to powers of two, where algorithms change their
-	// behaviour. Otherwise all ranks are checked.
+	// Checked is the number of ranks whose programs were generated and compared. In small
+	// groups these are all ranks. In large groups, generating all programs would take longer
+	// than the simulation, so only a sample of ranks is checked. The sample always has the
+	// ranks next to powers of two, where algorithms change their behaviour.
 	Checked int
 }
 
@@ -81,8 +83,8 @@ type part struct {
 }
 
 // findSymmetry returns a symmetry of p ranks with the smallest possible block, or nil if there
-// is none. partOf compiles a rank's program. unit is the smallest block that the network
-// allows, or 0 if it allows none.
+// is no symmetry. partOf compiles the program of a rank. unit is the size of the smallest block
+// that the network allows, or 0 if it allows no block. hint has radices to try.
 func findSymmetry(p, unit int, hint []int, partOf func(rank int) (*part, error)) (*Symmetry, error) {
 	if unit == 0 {
 		return nil, nil
@@ -131,10 +133,10 @@ func radices(q int, hint []int) [][]int {
 	return all
 }
 
-// holds reports whether the programs of the checked ranks equal those that the symmetry maps to
-// them.
+// holds reports whether the program of each checked rank equals the program that the symmetry
+// maps to that rank.
 func (s *Symmetry) holds(p int, partOf func(rank int) (*part, error)) (bool, error) {
-	for _, r := range sampled(p, p, s.Block) { // most candidates fail, so few ranks are checked first
+	for _, r := range sampled(p, p, s.Block) { // few ranks are checked first, since most candidates fail
 		if ok, err := s.holdsFor(r, partOf); !ok || err != nil {
 			return false, err
 		}
@@ -153,8 +155,8 @@ func (s *Symmetry) holds(p int, partOf func(rank int) (*part, error)) (bool, err
 	return true, nil
 }
 
-// holdsFor reports whether rank r's program equals the relabelled program of the same place in
-// block 0.
+// holdsFor reports whether the program of rank r equals the relabelled program of the rank at
+// the same place in block 0.
 func (s *Symmetry) holdsFor(r int, partOf func(rank int) (*part, error)) (bool, error) {
 	model, err := partOf(r % s.Block)
 	if err != nil {
@@ -180,8 +182,8 @@ func (s *Symmetry) holdsFor(r int, partOf func(rank int) (*part, error)) (bool, 
 }
 
 // sampled returns the ranks to compare. If comparing all ranks would be expensive, these are
-// the first and the last ranks (as many as a block has, at most 64), the ranks and blocks next
-// to powers of two, and 16 ranks in between.
+// the first and the last min(block, 64) ranks, the ranks and blocks next to powers of two, and
+// 16 ranks in between.
 func sampled(p, steps, block int) []int {
 	var ranks []int
 	if p <= maxChecked && p*steps <= maxCheckedSteps {
@@ -205,7 +207,7 @@ func sampled(p, steps, block int) []int {
 		take(block * power)
 		take(block*power - 1)
 	}
-	for k := range 16 { // multiples of the golden ratio are spread evenly
+	for k := range 16 { // the fractional parts of multiples of the golden ratio are spread evenly
 		take(int(uint64(k+1) * 0x9E3779B97F4A7C15 >> 32 * uint64(p) >> 32))
 	}
 	slices.Sort(ranks)

@@ -74,7 +74,7 @@ func TestSymmetryRoundsUp(t *testing.T) {
 }
 
 func TestSymmetriesFound(t *testing.T) {
-	torus := func(p, rank int) *program.Program { // rows of 4: one step along the row, one down the column
+	torus := func(p, rank int) *program.Program { // rows of 4 ranks: one step along the row, and one step along the column
 		prog := blank("torus", p, rank, 1)
 		x, y, rows := rank%4, rank/4, p/4
 		prog.Lanes = []program.Lane{
@@ -127,8 +127,8 @@ func TestSymmetriesFound(t *testing.T) {
 	}
 }
 
-// TestSymmetryIsCheckedOnEveryRank requires that programs that are symmetric except for one
-// rank are not taken for symmetric.
+// TestSymmetryIsCheckedOnEveryRank requires that no symmetry is used for programs that are
+// symmetric except for one rank.
 func TestSymmetryIsCheckedOnEveryRank(t *testing.T) {
 	for odd := range 32 {
 		r := mustRun(t, work(32, 1<<12, func(p, rank int) *program.Program {

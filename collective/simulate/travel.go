@@ -76,9 +76,9 @@ func (m *machine) depart(id int32, t float64) {
 	m.done(id, t)
 }
 
-// pass gives a segment whose head arrives at time t to server s, and returns when its head
-// leaves. The tail leaves when the server has done its work, but not before the tail has
-// arrived.
+// pass sends segment c, whose head arrives at time t, through server s. It returns the time at
+// which the head leaves the server. The tail leaves when the server has done its work, but not
+// before the tail has arrived.
 func (m *machine) pass(s *server, c *transfer, t, bandwidth, slow float64) float64 {
 	work := 0.0
 	if bandwidth > 0 {
@@ -106,8 +106,8 @@ func (m *machine) travel(kind uint64, id, transfer int32, t, delay float64) {
 	m.events.push(event{arrival, kind<<kindShift | owner.order, id, transfer})
 }
 
-// inOrder returns arrival or, if it is later, the arrival of the previous segment on the
-// channel: jitter must not let segments overtake each other.
+// inOrder returns the later of arrival and the arrival of the previous segment on the channel,
+// since jitter must not let segments overtake each other.
 func (m *machine) inOrder(h *half, arrival float64, chain *Chain) float64 {
 	if arrival < h.head {
 		chain.Queue += h.head - arrival
@@ -117,14 +117,14 @@ func (m *machine) inOrder(h *half, arrival float64, chain *Chain) float64 {
 	return arrival
 }
 
-// deliver schedules the delivery of a segment to its receiving half, at the time when its tail
-// arrives.
+// deliver schedules the delivery of a segment to the receiving half to, at the time when the
+// tail of the segment arrives.
 func (m *machine) deliver(to, transfer int32, begin, tail float64) {
 	m.transfers[transfer].chain.Wire += tail - begin
 	m.events.push(event{tail, evDelivered<<kindShift | m.halves[to].order, to, transfer})
 }
 
-// latency returns the latency, with jitter, for the next segment of a sending half.
+// latency returns the latency, with jitter, of the next segment of sending half id.
 func (m *machine) latency(id int32) float64 {
 	h := &m.halves[id]
 	delay := m.linkLatency(h)
@@ -159,7 +159,8 @@ func (m *machine) credit(h *half, t float64) {
 	m.events.push(event{t + delay, evCredit<<kindShift | to.order, h.peer, transfer})
 }
 
-// load returns the index of an unused transfer, which it initialises.
+// load initialises an unused transfer for a segment of the given number of bytes, and returns
+// its index.
 func (m *machine) load(bytes int64, chain *Chain) int32 {
 	var id int32
 	if n := len(m.unused); n > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/simulate"
 )
 
-// Group is the handle of one rank of the group that is calibrated. All ranks make the same
+// Group is the handle of one rank in the group that is calibrated. All ranks make the same
 // calls of Barrier, Max and With in the same order.
 type Group interface {
 	Rank() int
@@ -28,20 +28,22 @@ type Group interface {
 	// Max is an AllReduce: each element of x becomes the maximum over all ranks.
 	Max(ctx context.Context, x []float64) error
 
-	// With runs call. Meanwhile, algorithm a carries out all collectives of its kind.
+	// With runs call. While call runs, algorithm a carries out all operations of the collective
+	// that it implements.
 	With(a *algorithm.Algorithm, call func() error) error
 
-	// Add does dst[i] += x[i] with the same code as a reduction of the group.
+	// Add computes dst[i] += x[i] for all i, with the same code as a reduction of the group.
 	Add(dst, x []float64)
 }
 
-// reductionSizes are the sizes in bytes of the AllReduces that are timed: few sizes for which
-// the cost of messages dominates, and more for which the cost of bytes does.
+// reductionSizes has the sizes in bytes of the AllReduces that are timed. For few of the sizes,
+// the cost per message dominates; for more sizes, the cost per byte dominates.
 var reductionSizes = []int{8, 4 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20, 8 << 20}
 
-// Calibrate measures messages between processes, folding, copying, barriers, and AllReduces of
-// the given sizes in bytes (nil means default sizes). On rank 0 it returns a copy of t whose
-// network and corrections are fitted to the measurements. On the other ranks it returns nil.
+// Calibrate measures the times of messages between processes, of folding, of copying, of
+// barriers, and of AllReduces of the given sizes in bytes (nil means default sizes). On rank 0
+// it returns a copy of t whose network and corrections are fitted to the measurements. On the
+// other ranks it returns nil.
 func (t *Tuner) Calibrate(ctx context.Context, g Group, sizes []int) (*Tuner, error) {
 	if sizes == nil {
 		sizes = reductionSizes
@@ -60,7 +62,8 @@ func (t *Tuner) Calibrate(ctx context.Context, g Group, sizes []int) (*Tuner, er
 	return &fitted, nil
 }
 
-// Sizes and counts of point-to-point and local measurements, a few milliseconds each.
+// These are the sizes and counts of point-to-point and local measurements. Each measurement
+// takes a few milliseconds.
 const (
 	pingPongs   = 200
 	streamBytes = 1 << 20
@@ -146,8 +149,8 @@ func pingPong(ctx context.Context, g Group, bytes int) (float64, error) {
 	return times[len(times)/2].Seconds() / 2, nil
 }
 
-// stream returns the time per message of many messages that rank 0 sends to its peer one after
-// the other.
+// stream returns the time per message in seconds if rank 0 sends many messages to its peer
+// without waiting for answers.
 func stream(ctx context.Context, g Group) (float64, error) {
 	if err := g.Barrier(ctx); err != nil || g.Rank() != 0 && g.Rank() != g.Peer() {
 		return 0, err
@@ -169,7 +172,8 @@ func stream(ctx context.Context, g Group) (float64, error) {
 	return time.Since(start).Seconds() / streamCount, nil
 }
 
-// localCosts returns the least times in seconds of folding and of copying localBytes.
+// localCosts returns the least measured times in seconds of folding localBytes and of copying
+// localBytes.
 func localCosts(g Group) (fold, copied float64) {
 	a, b := make([]float64, localBytes/8), make([]float64, localBytes/8)
 	best := func(f func()) float64 {

@@ -17,8 +17,9 @@ type Correction struct {
 }
 
 // correction returns the factor for the predicted time of an algorithm. Between two measured
-// sizes it is interpolated by octaves. Outside of them it is the factor of the nearest measured
-// size. It is 1 if no size was measured.
+// sizes, the factor is interpolated linearly in the octaves of the size. Outside of the
+// measured sizes, it is the factor of the nearest measured size. It is 1 if no size was
+// measured.
 func (t *Tuner) correction(q Query, algorithm string) float64 {
 	at := octaves(q.Bytes)
 	below, above := Correction{Bytes: -1}, Correction{Bytes: -1}
@@ -47,7 +48,8 @@ func (t *Tuner) correction(q Query, algorithm string) float64 {
 }
 
 // octaves returns the number of octaves from 1 to a size, with linear interpolation within the
-// last octave. It is close to the binary logarithm, and the same on every processor.
+// last octave. The result is close to the binary logarithm, and has the same bits on every
+// processor.
 func octaves(bytes int) float64 {
 	n := bits.Len(uint(max(bytes, 1))) - 1
 	return float64(n) + float64(max(bytes, 1)-1<<n)/float64(uint64(1)<<n)

@@ -1,6 +1,6 @@
-// Package tune chooses how a collective is carried out: by the algorithm with the least price.
-// The price is the time predicted by package simulate for a network, whose costs were measured
-// or are presumed.
+// Package tune chooses the algorithm for a collective: the algorithm with the least price. The
+// price is the time that package simulate predicts for a network. The costs of the network are
+// measured or presumed.
 //
 //	t := tune.Default()
 //	d, err := t.Choose(ctx, tune.Query{

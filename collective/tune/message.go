@@ -11,7 +11,7 @@ import (
 )
 
 // SizeClass is a range of sizes for which one decision is made: all sizes above a power of two,
-// up to and including the next power of two. Class 0 has only size 0.
+// up to and including the next power of two. Class 0 contains only size 0.
 type SizeClass int
 
 // ClassOf returns the class of a size in bytes.
@@ -22,7 +22,8 @@ func ClassOf(bytes int) SizeClass {
 	return SizeClass(bits.Len(uint(bytes-1)) + 1)
 }
 
-// Bytes returns the size for which the decision of the class is made: the middle of its range.
+// Bytes returns the size for which the decision of the class is made: the middle of the range
+// of the class.
 func (c SizeClass) Bytes() int {
 	if c == 0 {
 		return 0
@@ -30,8 +31,8 @@ func (c SizeClass) Bytes() int {
 	return max(1, 3<<(c-1)>>2)
 }
 
-// MessageBytes is the length of the message in which rank 0 sends its choice to the other
-// ranks.
+// MessageBytes is the length in bytes of the message in which rank 0 sends its choice to the
+// other ranks.
 const MessageBytes = 512
 
 // Encode writes the choice to message, which must contain only zeros.
@@ -47,7 +48,8 @@ func (c Choice) Encode(message *[MessageBytes]byte) error {
 	return nil
 }
 
-// DecodeChoice returns the choice for a collective that a message contains, and its algorithm.
+// DecodeChoice returns the choice in message, which is for the collective coll, and the
+// algorithm that the choice names.
 func DecodeChoice(message *[MessageBytes]byte, coll program.Collective) (Choice, *algorithm.Algorithm, error) {
 	var c Choice
 	if err := json.Unmarshal(bytes.TrimRight(message[:], "\x00"), &c); err != nil {

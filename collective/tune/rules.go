@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
-// Rule is the choice for the collectives that it fits. All bounds are inclusive. A bound of 0
-// means that there is no bound.
+// Rule is a choice for all queries that are within its bounds. All bounds are inclusive. A
+// bound of 0 means that there is no bound.
 type Rule struct {
 	Collective program.Collective
 	MinRanks   int
@@ -21,7 +21,7 @@ type Rule struct {
 	Choice     Choice
 }
 
-// String returns the rule in words.
+// String returns a description of the rule.
 func (r *Rule) String() string {
 	var b strings.Builder
 	b.WriteString(r.Collective.String())
@@ -69,8 +69,9 @@ const maxRuleFile = 1 << 20
 //
 //	{"rules": [{"collective": "allreduce", "max_bytes": 4096, "algorithm": "recursive-doubling"}]}
 //
-// An algorithm may have dimensions ("torus:4x8"). Unknown names and bounds that no collective
-// can satisfy are errors with the number of the rule. Unknown fields are errors too.
+// An algorithm may have dimensions ("torus:4x8"). For unknown names, and for bounds that no
+// collective can satisfy, ReadRules returns an error with the number of the rule. Unknown
+// fields are errors too.
 func ReadRules(r io.Reader) ([]Rule, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxRuleFile+1))
 	if err != nil {

@@ -12,23 +12,24 @@ import (
 )
 
 // The algorithms of a collective are measured in interleaved rounds: in each round every
-// algorithm runs a batch. Other load on the machine that lasts for a round slows all
-// algorithms, and batches are compared only with batches of the same round: see estimate. The
-// minimum over rounds would mislead: if ranks are rarely running when a message arrives, a few
-// batches are far faster than the usual ones.
+// algorithm runs a batch. If other load on the machine lasts for a round, it slows all
+// algorithms in that round, and batches are compared only with batches of the same round: see
+// estimate. The minimum over rounds would be misleading: if ranks are rarely running when a
+// message arrives, a few batches are by chance far faster than usual.
 const (
 	maxRounds    = 24
-	minRounds    = 4    // whatever time they take
-	roundSeconds = 0.75 // total time of timed runs after which no round begins
+	minRounds    = 4    // number of rounds that are run in any case
+	roundSeconds = 0.75 // if the timed runs took longer than this in total, no further round begins
 
 	batchSeconds = 2e-3 // target for the total time of the timed runs of a batch
-	maxBatch     = 25   // timed runs
-	minBatch     = 3    // timed runs, also in the first batch of an algorithm
-	batchWarmUps = 2    // runs that are not timed, since other algorithms have used the sockets, cores and caches
+	maxBatch     = 25   // largest number of timed runs of a batch
+	minBatch     = 3    // smallest number of timed runs of a batch, also of the first batch of an algorithm
+	batchWarmUps = 2    // runs before the timed ones, since other algorithms have used the sockets, cores and caches
 
 	// After slowRounds rounds, an algorithm is eliminated if its time is above slowFactor times
-	// the least. If its time for a size of at least abandonFrom bytes is above abandonFactor
-	// times the least, it is not measured for larger sizes.
+	// the time of the fastest algorithm. If its time for a size of at least abandonFrom bytes
+	// is above abandonFactor times the time of the fastest algorithm, it is not measured for
+	// larger sizes.
 	slowFactor    = 1.8
 	slowRounds    = 4
 	abandonFactor = 3
@@ -39,15 +40,15 @@ const (
 // the same collective.
 type trial struct {
 	*algorithm.Algorithm
-	medians    []float64 // by round before it was eliminated: median seconds of the runs of its batch
-	seconds    float64   // see estimate; +Inf before the first batch
+	medians    []float64 // medians[r] is the median time in seconds of the runs in round r; rounds after elimination are absent
+	seconds    float64   // set by estimate; +Inf before the first batch
 	eliminated bool
 }
 
-// estimate sets seconds of each trial. The time of a round is the median of the trials that are
-// not eliminated. For each round of a trial, estimate takes the ratio of the trial's time to
-// the time of the round. seconds is the median of these ratios times the median time of all
-// rounds. So a trial that was eliminated after fast rounds has no advantage.
+// estimate sets the field seconds of each trial. The time of a round is the median of the times
+// of the trials that are not eliminated. For each round of a trial, estimate computes the ratio
+// of the trial's time to the time of the round. seconds is the median of these ratios times the
+// median time of all rounds. So a trial that was eliminated after fast rounds has no advantage.
 func estimate(trials []*trial) {
 	var current, rounds []float64
 	for round := 0; ; round++ {
@@ -79,8 +80,8 @@ func median(x []float64) float64 {
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-// fastest returns the least time of the trials that are not eliminated. There is always such a
-// trial.
+// fastest returns the least time among the trials that are not eliminated. There is always at
+// least one such trial.
 func fastest(trials []*trial) float64 {
 	m := math.Inf(1)
 	for _, x := range trials {
@@ -91,10 +92,10 @@ func fastest(trials []*trial) float64 {
 	return m
 }
 
-// measureAlgorithms times AllReduces of the given sizes, by every algorithm among which the
-// group can choose, and barriers by every algorithm. All ranks get the same samples.
+// measureAlgorithms times AllReduces of the given sizes with every algorithm that the group may
+// choose, and barriers with every algorithm. All ranks get the same samples.
 func (t *Tuner) measureAlgorithms(ctx context.Context, g Group, sizes []int) ([]simulate.Sample, error) {
-	anyTree := []float64{0} // the value of rank 0 counts
+	anyTree := []float64{0} // the value of rank 0 is used on all ranks
 	if g.Rank() == 0 && t.AnyTree {
 		anyTree[0] = 1
 	}
@@ -127,7 +128,8 @@ func (t *Tuner) measureAlgorithms(ctx context.Context, g Group, sizes []int) ([]
 	return append(all, samples(trials, pr, 0)...), err
 }
 
-// samples returns the results of trials.
+// samples returns the results of trials as samples of AllReduces or barriers of the given
+// number of bytes.
 func samples(trials []*trial, pr algorithm.Params, bytes int) []simulate.Sample {
 	var all []simulate.Sample
 	for _, x := range trials {
@@ -147,7 +149,7 @@ func interleave(ctx context.Context, g Group, trials []*trial, call func() error
 	spent := 0.0
 	for round := 0; round < maxRounds && (round < minRounds || spent < roundSeconds); round++ {
 		for i := range trials {
-			if round%2 == 1 { // reverse the order, so that no algorithm always follows the same one
+			if round%2 == 1 { // reverse the order, so that no algorithm always runs after the same other algorithm
 				i = len(trials) - 1 - i
 			}
 			if x := trials[i]; !x.eliminated {
@@ -171,7 +173,7 @@ func interleave(ctx context.Context, g Group, trials []*trial, call func() error
 }
 
 // runBatch times a batch of runs and returns the sum of their times in seconds. Each run begins
-// after a barrier. Its time is that of its slowest rank, which all ranks get.
+// after a barrier. The time of a run is the time of the slowest rank, which all ranks receive.
 func (x *trial) runBatch(ctx context.Context, g Group, call func() error) (float64, error) {
 	var took time.Duration
 	timed := func() error {

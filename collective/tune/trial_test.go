@@ -20,8 +20,8 @@ func TestEstimate(t *testing.T) {
 	next := &trial{medians: []float64{16, 8, 96, 96, 12}}
 	gone := &trial{medians: []float64{16, 16}, eliminated: true}
 	estimate([]*trial{gone, best, next})
-	// The times of the rounds are 12, 8, 80, 84 and 10: the means of best and next, which are
-	// not eliminated.
+	// The times of the rounds are 12, 8, 80, 84 and 10: the means of the times of best and
+	// next, the trials that are not eliminated.
 	require.InDelta(t, 12*median([]float64{8. / 12, 1, 64. / 80, 72. / 84, 8. / 10}), best.seconds, 1e-12)
 	require.InDelta(t, 12*1.2, next.seconds, 1e-12)
 	require.InDelta(t, 12*(16./12+2)/2, gone.seconds, 1e-12)
@@ -33,7 +33,8 @@ func TestEstimate(t *testing.T) {
 	require.Equal(t, 6.0, one.seconds)
 }
 
-// meeting is a barrier with a maximum for the goroutines of fake ranks.
+// meeting is a barrier for the goroutines of fake ranks, which also computes the maximum of
+// values over the ranks.
 type meeting struct {
 	mu      sync.Mutex
 	all     sync.Cond
@@ -89,7 +90,7 @@ func (g *fakeRank) With(a *algorithm.Algorithm, call func() error) error {
 }
 
 // TestTrialsAreOfWhatCompetes requires that algorithms that do not fold in the canonical tree
-// take part only if rank 0 sets AnyTree. It also requires that all ranks have the same times
+// are measured only if rank 0 sets AnyTree. It also requires that all ranks have the same times
 // and eliminate the same algorithms.
 func TestTrialsAreOfWhatCompetes(t *testing.T) {
 	for _, anyTree := range []bool{false, true} {

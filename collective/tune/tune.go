@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/collective/simulate"
 )
 
-// Tuner chooses algorithms. It must not be changed once it is in use. Several goroutines may
-// use it.
+// Tuner chooses algorithms. Several goroutines may use a Tuner. It must not be changed once it
+// is in use.
 type Tuner struct {
 	// Network is the network for which times are predicted. Nil means the network of Default.
 	Network *simulate.Network
@@ -33,17 +33,18 @@ type Tuner struct {
 // Default returns a Tuner for ranks on one host that communicate through its kernel.
 func Default() *Tuner {
 	t := &Tuner{Network: loopback(), Corrections: []Correction{
-		// If one message goes back and forth, the scheduler keeps two ranks on one core, where
-		// waking the other rank is cheap. If the messages of two ranks cross, it wakes them on
-		// two cores. The model does not know this, since all its cores are alike. On a machine
-		// with two cores, a message back and forth took 15 µs, and messages that cross took 21
-		// to 24 µs.
+		// If two ranks send one message back and forth, the scheduler keeps both ranks on one
+		// core, where waking a rank is cheap. If the messages of two ranks cross, the scheduler
+		// wakes the ranks on two cores. The model does not take this into account, since it
+		// treats all cores alike. On a machine with two cores, a message back and forth took 15
+		// µs, and messages that cross took 21 to 24 µs.
 		{Collective: program.Barrier, Algorithm: "dissemination", Ranks: 2, Factor: 1.5},
 	}}
 	for _, whole := range []string{"recursive-doubling", "allgather-reduce"} {
-		// The same holds for whole buffers that cross, except that the longest of them that
-		// have one segment are faster than halves: 256 KiB took 51 µs, and in halves 67 µs. For
-		// 384 KiB the times were 190 µs and 80 µs.
+		// The same holds for whole buffers that cross, compared with halves of buffers. There
+		// is one exception: the longest buffers that have one segment are faster than halves.
+		// Whole buffers of 256 KiB took 51 µs, and halves 67 µs. For 384 KiB, whole buffers
+		// took 190 µs, and halves 80 µs.
 		for _, c := range []Correction{{Bytes: 64 << 10, Factor: 1.5}, {Bytes: 192 << 10, Factor: 0.9}, {Bytes: 384 << 10, Factor: 1.5}} {
 			c.Collective, c.Algorithm, c.Ranks = program.AllReduce, whole, 2
 			t.Corrections = append(t.Corrections, c)
@@ -89,7 +90,7 @@ func (q Query) String() string {
 type Choice struct {
 	Algorithm string
 	Dims      []int
-	Segment   int // bytes; 0 leaves it to the executor
+	Segment   int // length of a segment in bytes; 0 means that the executor chooses
 	Channels  int // connections that a lane uses in turn; 0 means the result of the function Channels
 }
 
@@ -116,7 +117,7 @@ func (c Choice) String() string {
 type Candidate struct {
 	Choice
 	Seconds float64
-	Refused string // the reason why it does not compete; "" if it does
+	Refused string // the reason why the candidate does not compete; "" if it competes
 }
 
 // Decision is a choice, with the rule or the prices by which it was made.
@@ -124,12 +125,12 @@ type Decision struct {
 	Choice
 	Query      Query
 	Rule       *Rule       // the rule that decided, or nil
-	Candidates []Candidate // first those that compete, by ascending price
+	Candidates []Candidate // first the candidates that compete, by ascending price, then the others
 	Network    string
 }
 
-// Explain returns a table for users: the choice and its reason, the candidates with their
-// prices, and the algorithms that did not compete, with the reasons.
+// Explain returns a table for users. It has the choice and its reason, the candidates with
+// their prices, and the algorithms that did not compete, with the reasons.
 func (d *Decision) Explain() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", d.Query, d.Choice)
@@ -154,7 +155,7 @@ func (d *Decision) Explain() string {
 	return b.String()
 }
 
-// Choose returns the decision for a query. It is the same on every machine.
+// Choose returns the decision for a query. The decision is the same on every machine.
 func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 	network := t.Network
 	if network == nil {
@@ -206,14 +207,14 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 	return d, nil
 }
 
-// alike is the ratio up to which two prices count as equal. The times of real runs of one
-// program differ by more.
+// alike is the ratio up to which two prices count as equal. The times of two runs of the same
+// program differ by more than this ratio.
 const alike = 1.03
 
-// pick chooses, among the candidates whose price is equal to the least, the one with the fewest
-// steps: in each step a rank may have to wait for a late rank, and the model has no late ranks.
-// If several candidates have the fewest steps, it chooses the one that is first in the list of
-// algorithms.
+// pick chooses among the candidates whose prices count as equal to the least price. It chooses
+// the candidate with the fewest steps, because in each step a rank may have to wait for a late
+// rank, and the model has no late ranks. If several candidates have the fewest steps, pick
+// chooses the first of them in the list of algorithms.
 func (d *Decision) pick() {
 	fewest, first := 0, 0
 	all := algorithm.For(d.Query.Collective)
@@ -236,11 +237,13 @@ func (d *Decision) pick() {
 // be in the cache at the sender's next step.
 const longerSegment = 1 << 20
 
-// gain is the ratio to which a longer segment must reduce the price to be chosen. Pipelines
-// overlap less evenly than the model predicts, and caches are not in the model.
+// gain is the largest ratio, of the price with longer segments to the price with the usual
+// segments, for which longer segments are chosen. The margin is needed because pipelines
+// overlap less evenly than the model predicts, and because the model has no caches.
 const gain = 0.99
 
-// price sets a candidate's price, and the length of segments that gives this least price.
+// price sets the price of candidate c, which is the least price over the lengths of segments
+// that it tries, and the length of segments with that price.
 func (t *Tuner) price(ctx context.Context, c *Candidate, a *algorithm.Algorithm, q Query, network *simulate.Network) error {
 	correction := t.correction(q, a.Name)
 	for i, segment := range [...]int{0, longerSegment} {
@@ -263,12 +266,13 @@ func (t *Tuner) price(ctx context.Context, c *Candidate, a *algorithm.Algorithm,
 // not be faster.
 const MaxChannels = 16
 
-// Channels returns the number of connections that a lane uses in turn unless a choice gives
-// another. A socket is locked while received data is copied out of it, and data that arrives
-// meanwhile waits. With several connections, one fills while another is emptied. On loopback
-// this reduces the time of messages of 128 KiB to some megabytes by up to a half. It does not
-// change the time of longer messages. Shorter messages have one segment, which uses one
-// connection. Groups of many ranks have many connections in any case, so each lane gets one.
+// Channels returns the number of connections that a lane uses in turn if a choice does not set
+// Channels. A socket is locked while received data is copied out of it, and data that arrives
+// meanwhile waits. With several connections, data can arrive on one connection while data is
+// copied out of another. On loopback, several connections reduce the time of messages between
+// 128 KiB and some megabytes by up to a half. They do not change the time of longer messages.
+// Shorter messages have only one segment, which uses one connection. Groups of many ranks have
+// many connections in any case, so each of their lanes has only one.
 func Channels(bytes, ranks int) int {
 	if ranks > mostStriped || bytes/max(ranks, 1) < leastStriped {
 		return 1
@@ -278,15 +282,16 @@ func Channels(bytes, ranks int) int {
 
 const (
 	stripes      = 4
-	mostStriped  = 16        // ranks
-	leastStriped = 128 << 10 // bytes of a block
+	mostStriped  = 16        // largest number of ranks for which a lane has several connections
+	leastStriped = 128 << 10 // least number of bytes of a block for which a lane has several connections
 )
 
-// maxSegments bounds the number of segments for which one candidate is simulated. It is far
-// above the usual number, so that pipelines are simulated with segments of their real length.
+// maxSegments bounds the number of segments for which one candidate is simulated. The usual
+// number of segments is far below the bound, so that pipelines are simulated with segments of
+// their real length.
 const maxSegments = 1 << 16
 
-// refusal returns the reason why an algorithm does not compete, or "" if it does.
+// refusal returns the reason why an algorithm does not compete, or "" if it competes.
 func refusal(a *algorithm.Algorithm, pr algorithm.Params, q Query, anyTree bool) string {
 	if err := a.Supports(pr); err != nil {
 		return strings.TrimPrefix(err.Error(), fmt.Sprintf("%s %s: ", a.Name, a.Collective))

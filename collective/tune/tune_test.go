@@ -19,8 +19,8 @@ func query(c program.Collective, p, bytes int) Query {
 }
 
 // TestTheCheapestCompetitorIsChosen compares every choice with the price of each algorithm. It
-// requires that the choice has the least price, or the fewest steps of the algorithms with
-// about the least price.
+// requires that the choice has the least price, or that it has the fewest steps among the
+// algorithms whose prices are within 3 % of the least price.
 func TestTheCheapestCompetitorIsChosen(t *testing.T) {
 	net, err := simulate.Preset("10gbe")
 	require.NoError(t, err)
@@ -50,8 +50,8 @@ func TestTheCheapestCompetitorIsChosen(t *testing.T) {
 	}
 }
 
-// TestLongDataTravelsInLongSegments requires long segments if each segment wakes a sleeping
-// rank, but not if a pipeline would then fill more slowly.
+// TestLongDataTravelsInLongSegments requires that segments are long if each segment wakes a
+// sleeping rank, and that they are not long if a pipeline would then fill more slowly.
 func TestLongDataTravelsInLongSegments(t *testing.T) {
 	for _, p := range []int{4, 8} {
 		d, err := Default().Choose(t.Context(), query(program.AllReduce, p, 64<<20))
@@ -69,8 +69,8 @@ func TestLongDataTravelsInLongSegments(t *testing.T) {
 	require.Zero(t, d.Candidates[i].Segment, d.Explain())
 }
 
-// TestFewMessagesWinWhereCoresAreFew requires that the choices of barriers for the presumed
-// network of one host are the fastest in measurements on two cores.
+// TestFewMessagesWinWhereCoresAreFew requires that, for the presumed network of one host, the
+// algorithms chosen for barriers are the fastest ones in measurements on two cores.
 func TestFewMessagesWinWhereCoresAreFew(t *testing.T) {
 	for p, want := range map[int]string{2: "tree", 4: "linear", 8: "linear"} { // for 2 ranks, tree and linear are the same
 		d, err := Default().Choose(t.Context(), query(program.Barrier, p, 0))
@@ -80,9 +80,9 @@ func TestFewMessagesWinWhereCoresAreFew(t *testing.T) {
 }
 
 // TestTheBestOfTwoCoresIsPresumed requires that the choices for the presumed network of one
-// host are good in interleaved measurements between processes on two cores. The algorithms in
-// good took at most 1.2 times as long as the best algorithm. A choice for sizes up to a power
-// of two is made for three quarters of that power.
+// host are algorithms in good. In interleaved measurements between processes on two cores, the
+// algorithms in good took at most 1.2 times as long as the best algorithm. A choice for sizes
+// up to a power of two is made for three quarters of that power.
 func TestTheBestOfTwoCoresIsPresumed(t *testing.T) {
 	for _, x := range []struct {
 		ranks, from, to int

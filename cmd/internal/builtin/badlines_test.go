@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBadLinesAreToldInTheUsersWords requires that a command that fails prints the cause once
-// and in terms of flags, columns and files. The message must not contain Go identifiers.
+// TestBadLinesAreToldInTheUsersWords requires that a command that fails on bad lines prints the
+// cause only once, in terms of flags, columns and files. The message must not contain Go
+// identifiers.
 func TestBadLinesAreToldInTheUsersWords(t *testing.T) {
 	w := newTestDir(t)
 	w.write("small.csv", "a,b,t,y\n1,2,x,0\n2,1,y,1\n3,5,x,0\n4,4,z,1\n5,7,x,0\n6,5,y,1\n7,8,x,1\n8,9,z,0\n")

@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
-// build writes an executable that works like the test binary but is another build: its bytes end
-// with name, so that its hash differs. It returns the path and the hash.
+// build writes an executable that behaves like the test binary but counts as a different build:
+// name is appended to its bytes, so that its hash differs. build returns the path and the hash.
 func (w *testDir) build(name string) (path, hash string) {
 	w.t.Helper()
 	program, err := os.ReadFile("/proc/self/exe")
@@ -29,8 +29,8 @@ func (w *testDir) build(name string) (path, hash string) {
 	return w.path(name), hashOf(program)
 }
 
-// begin starts a command line with the executable build and stops it when the test ends. It
-// returns the process and, except for a task manager, its first line of output.
+// begin starts a command line with the executable build, and stops the process when the test
+// ends. It returns the process and, except for a task manager, the first line of its output.
 func (w *testDir) begin(build, line string) (*proctest.Cmd, string) {
 	w.t.Helper()
 	cmd := w.command(build, line)
@@ -55,7 +55,7 @@ func (w *testDir) end(cmd *proctest.Cmd) {
 	}
 }
 
-// of runs a command line with the executable build. The results are those of run.
+// of runs a command line with the executable build. It returns the same results as run.
 func (w *testDir) of(build, line string) (code int, out, errOut string) {
 	w.t.Helper()
 	cmd := w.command(build, line)
@@ -65,7 +65,8 @@ func (w *testDir) of(build, line string) (code int, out, errOut string) {
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
 }
 
-// awaitNodes waits until n task managers are alive and returns the output of the command nodes.
+// awaitNodes waits until n task managers are alive, and returns the output of the command that
+// lists them.
 func (w *testDir) awaitNodes(build, on string, n int) string {
 	w.t.Helper()
 	for {
@@ -92,7 +93,8 @@ func (w *testDir) newest(build, on string) (id, artifact string) {
 	return jobs[0].ID, jobs[0].Artifact
 }
 
-// ran returns the lines in which the workers of a job log their builds (see TestMain).
+// ran returns the lines of the job's log in which its workers report their builds (see
+// TestMain).
 func (w *testDir) ran(build, on, job string) []string {
 	w.t.Helper()
 	_, out, _ := w.of(build, "logs "+job+on)
@@ -100,10 +102,10 @@ func (w *testDir) ran(build, on, job string) []string {
 }
 
 // TestMixedBuilds runs a job manager, two task managers and clients with four different builds.
-// All workers of a built-in job must run the client's build, even if the executable file of a
-// task manager was replaced while the task manager ran. If the job manager accepts no uploads, a
-// job must run if the job manager or a task manager has the client's build, and be refused
-// otherwise.
+// It requires that all workers of a built-in job run the client's build, even if the executable
+// file of a task manager was replaced while the task manager ran. If the job manager accepts no
+// uploads, it requires that a job runs if the job manager or a task manager has the client's
+// build, and that the job is refused otherwise.
 func TestMixedBuilds(t *testing.T) {
 	w := newTestDir(t)
 	manager, managerHash := w.build("manager")

@@ -20,10 +20,11 @@ type program struct {
 	main  func(name string, words []string)
 }
 
-// define returns the program that runs job. of lists its flags whose path may be -. After a run,
-// report writes the results to w, and returns notes that users must not overlook. The report is
-// printed on standard output, and the notes on standard error. If the job writes a file to standard
-// output, the report is printed on standard error too.
+// define returns the program that runs job. The parameter of lists the flags of job for which
+// the path - is allowed. After a run, report writes the results to w, and returns notes that
+// users must not overlook. The report is printed on standard output, and the notes on standard
+// error. If the job writes a file to standard output, the report is printed on standard error
+// too.
 func define[A any](name, about string, job *engine.Job[A], of streams, report func(w io.Writer, a A, r *engine.Result) (notes []string, err error)) program {
 	args := func() any {
 		a := job.Arguments()
@@ -59,8 +60,8 @@ func define[A any](name, about string, job *engine.Job[A], of streams, report fu
 	}}
 }
 
-// The programs of the commands superstep run, predict and evaluate. For superstep train, see
-// algorithms.
+// The programs of the commands superstep run, predict and evaluate. The variable algorithms has
+// the programs of superstep train.
 var (
 	programs  = []program{define("kmeans", "cluster the rows of files around k centres", KMeans, streams{}, report)}
 	predict   = define("predict", "", Predict, streams{in: []string{"--input", "--model"}, out: []string{"--output"}}, predictedReport)
@@ -90,10 +91,10 @@ func namesOf(list []program) []string {
 	return names
 }
 
-// About describes the built-in jobs, one line each.
+// About returns a description of each built-in job, one line per job.
 func About() []string { return aboutOf(programs) }
 
-// AboutAlgorithms describes the algorithms, one line each.
+// AboutAlgorithms returns a description of each algorithm, one line per algorithm.
 func AboutAlgorithms() []string { return aboutOf(algorithms) }
 
 func aboutOf(list []program) []string {

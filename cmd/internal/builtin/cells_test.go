@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCellsStayAsTheyAre requires that predict copies cells that the model does not read to its
-// output without a change, and that no such cell makes the job fail.
+// TestCellsStayAsTheyAre requires that predict copies cells of columns that the model does not
+// read unchanged to its output, and that no such cell makes the job fail.
 func TestCellsStayAsTheyAre(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))
@@ -47,7 +47,8 @@ func TestLongIdentifiers(t *testing.T) {
 	require.Zero(t, code, errOut)
 	require.Contains(t, errOut, `warning: column "id" has 40 whole numbers beyond 2^53`)
 
-	// Integers after the rows that types are inferred from are reported too, once per column.
+	// Integers that come after the rows from which types are inferred are reported too, once
+	// per column.
 	w.write("late.csv", "x,y\n"+strings.Repeat("1,2\n2,3\n3,5\n", 30)+"9007199254740993,1\n9007199254740995,1\n")
 	for _, p := range []string{"1", "3"} {
 		code, _, errOut = w.run("train linear --infer-rows 10 --input late.csv --label y --model late.json --if-exists replace --parallelism " + p)
@@ -75,7 +76,8 @@ func TestQuotedNulls(t *testing.T) {
 	require.Contains(t, w.read("m.json"), `[["x","z"]]`)
 }
 
-// TestNaNIsMissing requires that predict treats NaN like other spellings of missing values.
+// TestNaNIsMissing requires that predict treats NaN in the same way as other spellings of
+// missing values.
 func TestNaNIsMissing(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))
@@ -90,7 +92,7 @@ func TestNaNIsMissing(t *testing.T) {
 }
 
 // TestOutputsByName requires that predict refuses an output file whose extension belongs to a
-// format that cannot be written. It must not write such a file in another format.
+// format that cannot be written. It must not write the file in another format.
 func TestOutputsByName(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))

@@ -39,7 +39,7 @@ func startCluster(t *testing.T, w *testDir) string {
 	return m[1]
 }
 
-// TestACluster requires that train and predict write the same bytes on a cluster with two
+// TestACluster requires that train and predict write the same files on a cluster with two
 // workers as in a local run, and that evaluate prints the same measures.
 func TestACluster(t *testing.T) {
 	w := newTestDir(t)
@@ -56,6 +56,6 @@ func TestACluster(t *testing.T) {
 	require.Equal(t, w.read("here.csv"), w.read("there.csv"))
 	require.Equal(t, w.ok("evaluate --model here.json --input titanic.csv --label survived"), w.ok("evaluate --model there.json --input titanic.csv --label survived"+on))
 
-	// The client writes the model file after the job has ended, so it cannot detach.
+	// The client writes the model file after the job has ended, so --detach is an error.
 	w.fails(2, train+" --model left.json --detach"+on, "--detach")
 }

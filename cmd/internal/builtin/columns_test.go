@@ -86,9 +86,9 @@ func TestColumnsThatCannotBeRead(t *testing.T) {
 	w.fails(1, "predict --model named.json --input t.parquet --output n.csv", `column "price" of t.parquet, which the model reads: type decimal(9, 2) is not supported`)
 }
 
-// TestLateValuesOfColumnsThatNobodyReads has a value that does not fit the type of its column,
-// after the rows that the type was inferred from. The job must fail only if the column is used,
-// and the message must name the flags that help.
+// TestLateValuesOfColumnsThatNobodyReads requires that a value that does not fit the inferred
+// type of its column makes a job fail only if the job uses the column. The message must name
+// the flags that help. The value comes after the rows from which the type is inferred.
 func TestLateValuesOfColumnsThatNobodyReads(t *testing.T) {
 	w := newTestDir(t)
 	var rows strings.Builder

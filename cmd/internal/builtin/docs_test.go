@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheTrainingPage runs the commands of docs/training.md in order. Each line of a text block
-// must appear in the output of the block of commands before it.
+// TestTheTrainingPage runs the commands of docs/training.md in order. It requires that each
+// line of a text block on the page appears in the output of the preceding block of commands.
 func TestTheTrainingPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/training.md")
 	require.NoError(t, err)
@@ -44,7 +44,8 @@ func TestTheTrainingPage(t *testing.T) {
 	}
 	require.FileExists(t, filepath.Join(w.dir, "width.json"))
 
-	// The table must have every algorithm, and the flags that it names must exist.
+	// The table on the page must contain every algorithm, and each flag in the table must
+	// exist.
 	for _, row := range regexp.MustCompile("(?m)^\\| `superstep train (\\w+)` \\|.*?\\| (.*) \\|$").FindAllStringSubmatch(string(page), -1) {
 		help := w.ok("train " + row[1] + " --help")
 		for _, flag := range regexp.MustCompile("--[a-z0-9-]+").FindAllString(row[2], -1) {

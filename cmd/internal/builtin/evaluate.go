@@ -50,7 +50,7 @@ const (
 	rankingKind    = "ranking"
 )
 
-// Validate refuses flags that contradict each other or have no effect.
+// Validate returns an error if flags contradict each other or have no effect.
 func (a EvaluateArgs) Validate(k *kong.Context) error {
 	return refuse(k, errors.Join(a.problems(), a.InputArgs.problems(), validPlot(a.Plot)))
 }
@@ -83,7 +83,8 @@ func (a EvaluateArgs) problems() error {
 	return errors.Join(errs...)
 }
 
-// ranksOnly is the message about flags for rankings that are given with another kind.
+// ranksOnly is the message about flags that are only for rankings but are given with another
+// --kind.
 const ranksOnly = "--group, --at, --relevant and --flat are for --kind ranking"
 
 // ranks reports whether a flag for rankings is given.
@@ -91,7 +92,8 @@ func (a EvaluateArgs) ranks() bool {
 	return a.Group != "" || a.At != 0 || a.Relevant != 0 || a.Flat != "out" && a.Flat != ""
 }
 
-// checkKind refuses flags that have no effect if predictions in files are evaluated with this kind.
+// checkKind returns an error if a flag has no effect when predictions in files are evaluated
+// with the given kind.
 func (a EvaluateArgs) checkKind(kind string) error {
 	var errs []error
 	for _, f := range []struct {
@@ -181,8 +183,8 @@ func (a EvaluateArgs) ranking(b *engine.Builder, rows *engine.Dataset, label, sc
 	return nil
 }
 
-// group returns the column of queries: the value of --group or, by default, qid if the file has
-// that column. It returns "" if there is none.
+// group returns the name of the column of queries: the value of --group or, by default, qid if
+// the file has a column qid. It returns "" if there is no column of queries.
 func (a EvaluateArgs) group(schema *arrow.Schema) string {
 	if a.Group == "" && schema.HasField("qid") {
 		return "qid"
@@ -198,7 +200,8 @@ func (a EvaluateArgs) label(schema *arrow.Schema) string {
 	return a.Label
 }
 
-// ofModel adds a job that applies the model to the rows and measures its predictions.
+// ofModel adds to the job the operators that apply the model to the rows and measure its
+// predictions.
 func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	m, err := a.Model.model()
 	if err != nil {
@@ -274,8 +277,9 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	return mayDraw(b, a.Plot)
 }
 
-// multiclassOptions returns the options for measuring the classes that a model predicts, and its
-// probabilities if it predicts any.
+// multiclassOptions returns the options for measuring the classes that a model predicts, and
+// also its probabilities if the model predicts them. The parameter of describes the
+// predictions.
 func multiclassOptions(of model.Prediction, label, weight string) evaluate.MulticlassOptions {
 	o := evaluate.MulticlassOptions{LabelCol: label, PredictionCol: of.Column, WeightCol: weight, Skip: true}
 	if classes := of.Classes(); of.Scores != "" && !of.Margins && len(classes) > 1 {
@@ -284,8 +288,9 @@ func multiclassOptions(of model.Prediction, label, weight string) evaluate.Multi
 	return o
 }
 
-// pointsOf returns rows with a column of the vectors that a clustering model clusters, and the name
-// of that column. It adds the column if the model reads columns of numbers.
+// pointsOf returns rows with a column of the vectors that a clustering model clusters, and the
+// name of that column. If the model reads columns of numbers, pointsOf adds the column of
+// vectors.
 func pointsOf(rows *engine.Dataset, m model.Model) (*engine.Dataset, string) {
 	inputs := m.Inputs()
 	if field, ok := arrowrows.Arrow(rows.Schema()).FieldsByName(inputs[0].Column); len(inputs) == 1 && ok && columnTypeOf(field[0].Type) == vectors {
@@ -295,8 +300,8 @@ func pointsOf(rows *engine.Dataset, m model.Model) (*engine.Dataset, string) {
 	return operators.Vectorize(rows, name, inputsOf(m)...), name
 }
 
-// kindFor returns one of all, the kinds of evaluation that suit a model: the kind that --plot-of
-// needs, or else the first.
+// kindFor returns the kind of evaluation to use. all has the kinds that suit a model. kindFor
+// returns the kind that --plot-of needs or, without --plot-of, the first of all.
 func (a EvaluateArgs) kindFor(all []string) string {
 	if a.PlotOf == "confusion" && slices.Contains(all, multiclassKind) {
 		return multiclassKind
@@ -319,8 +324,8 @@ func evaluations(of model.Prediction) []string {
 	return []string{multiclassKind}
 }
 
-// readingNotes returns notes about columns that may have been read otherwise than the user meant,
-// and about values that the model does not know.
+// readingNotes returns notes about columns whose types may differ from what the user meant, and
+// about values that the model does not know.
 func (a EvaluateArgs) readingNotes(r *engine.Result) ([]string, error) {
 	if !a.Model.given() {
 		return readingNotes(r, append([]string{a.Label, a.Prediction, a.Score, a.Weight}, a.Features...), a.numbers(a.Kind)), nil

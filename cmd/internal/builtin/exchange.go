@@ -23,8 +23,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// ImportArgs are the flags for importing models of other libraries. They state facts about a model
-// that its file does not contain.
+// ImportArgs are the flags for importing models of other libraries. The flags state facts about
+// a model that the file of the model does not contain.
 type ImportArgs struct {
 	Features      list `placeholder:"COLUMN,..." help:"Of xgboost and lightgbm: the columns that the model reads, in the order of its features (default: those of their names; without names the components of a vector, as in LibSVM files)."`
 	Classes       list `placeholder:"NAME,..." help:"Of xgboost and lightgbm: what the labels 0, 1 and so on stand for (default: these numbers)."`
@@ -75,7 +75,7 @@ func typeOf(classes []string) string {
 type exchange struct {
 	name   string
 	about  string
-	ending string // of file names, such as .json
+	ending string // ending of file names, such as .json
 	shared bool   // other formats have this ending too, so the ending does not select the format
 	write  func(m model.Model) ([]byte, error)
 	read   func(file []byte) (model.Model, error)
@@ -83,7 +83,7 @@ type exchange struct {
 	foreign func(file []byte, o ImportArgs) (model.Model, error)
 }
 
-// exchanges has all these formats.
+// exchanges has all formats that other programs read or write.
 var exchanges = []exchange{
 	{name: "onnx", about: "ONNX-ML, for runtimes of other languages; what export wrote can be read again", ending: ".onnx", write: onnx.Export, read: onnx.Import},
 	{name: "pmml", about: "PMML 4.4, not of trees; what export wrote can be read again", ending: ".pmml", write: pmml.Export, read: pmml.Import},
@@ -93,13 +93,13 @@ var exchanges = []exchange{
 	{name: "lightgbm", about: "text of LightGBM, for boosted trees and forests; its own models can be read too", ending: ".txt", write: toLightGBM, foreign: fromLightGBM},
 }
 
-// treeModel is a model of trees that can be written for XGBoost and LightGBM.
+// treeModel is a model of trees that can be written in the formats of XGBoost and LightGBM.
 type treeModel interface {
 	XGBoost() (*xgboost.Model, error)
 	LightGBM() (*lightgbm.Model, error)
 }
 
-// trees returns m as a treeModel. It fails if m is not a model of trees.
+// trees returns m as a treeModel. It returns an error if m is not a model of trees.
 func trees(m model.Model) (treeModel, error) {
 	g, ok := m.(treeModel)
 	if !ok {
@@ -108,8 +108,8 @@ func trees(m model.Model) (treeModel, error) {
 	return g, nil
 }
 
-// toXGBoost returns a function that writes a model of trees in the format of XGBoost that encode
-// writes.
+// toXGBoost returns a function that encodes a model of trees for XGBoost. encode writes one of
+// the formats of XGBoost.
 func toXGBoost(encode func(x *xgboost.Model) ([]byte, error)) func(m model.Model) ([]byte, error) {
 	return func(m model.Model) ([]byte, error) {
 		g, err := trees(m)
@@ -136,8 +136,8 @@ func toLightGBM(m model.Model) ([]byte, error) {
 	return x.Encode()
 }
 
-// fromXGBoost reads an XGBoost model. If this project wrote the file from a forest, the result is a
-// forest, else it is a model of boosted trees.
+// fromXGBoost reads an XGBoost model. The result is a forest if this project wrote the file
+// from a forest. Otherwise it is a model of boosted trees.
 func fromXGBoost(file []byte, o ImportArgs) (model.Model, error) {
 	x, err := xgboost.Decode(file)
 	if err != nil {
@@ -160,7 +160,8 @@ func fromLightGBM(file []byte, o ImportArgs) (model.Model, error) {
 	return gbdt.FromLightGBM(x, o.options())
 }
 
-// forestOnly refuses import flags for a forest, because its file contains all facts about it.
+// forestOnly returns an error if import flags are given for a forest, because the file of a
+// forest already contains all facts that these flags state.
 func forestOnly(m *forest.Model, err error, o ImportArgs) (model.Model, error) {
 	if flag := o.given(); err == nil && flag != "" {
 		err = fmt.Errorf("%s does not go with a forest that was made here: its file says what it reads", flag)
@@ -171,7 +172,7 @@ func forestOnly(m *forest.Model, err error, o ImportArgs) (model.Model, error) {
 	return m, nil
 }
 
-// Formats describes the formats of models, one line each.
+// Formats returns a description of each format of models, one line per format.
 func Formats() []string {
 	var lines []string
 	for _, e := range exchanges {
@@ -181,7 +182,7 @@ func Formats() []string {
 }
 
 // formatOf returns the format with the given name. If name is empty, the ending of path selects the
-// format. flag is the flag for the name.
+// format. flag is the name of the flag that sets name, for errors.
 func formatOf(flag, name, path string) (exchange, error) {
 	var all []string
 	for _, e := range exchanges {
@@ -196,8 +197,8 @@ func formatOf(flag, name, path string) (exchange, error) {
 	return exchange{}, fmt.Errorf("%s is %q: want one of %s", flag, name, strings.Join(all, ", "))
 }
 
-// checkEnding refuses an output whose name has the ending of another format, because programs that
-// choose the format by the ending would misread the file.
+// checkEnding returns an error if the name of the output has the ending of another format,
+// because programs that choose the format by the ending would misread the file.
 func (e exchange) checkEnding(output string) error {
 	if strings.EqualFold(filepath.Ext(output), e.ending) {
 		return nil

@@ -16,8 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMissingValues requires that train refuses rows with missing values, or leaves them out
-// with --missing skip. A model that was trained so must give such rows no prediction.
+// TestMissingValues requires that train returns an error for rows with missing values, or
+// leaves these rows out with --missing skip. A model that was trained with --missing skip must
+// make no prediction for such rows.
 func TestMissingValues(t *testing.T) {
 	w := newTestDir(t)
 	const train = "train logistic --input titanic.csv --label survived --features age,fare,sex --encode --model m.json "
@@ -30,8 +31,8 @@ func TestMissingValues(t *testing.T) {
 	require.Equal(t, map[string]string{"age": "", "prediction": "", "probability_0": "", "probability_1": ""}, rows[5], "a row with a missing value must have no prediction")
 }
 
-// TestEveryAlgorithm trains and evaluates each algorithm on the iris data. The expected values
-// are published results or results of scikit-learn.
+// TestEveryAlgorithm requires that each algorithm gives the expected measures on the iris data.
+// The expected values are published results or results of scikit-learn.
 func TestEveryAlgorithm(t *testing.T) {
 	w := newTestDir(t)
 	for _, x := range []struct{ flags, want, plot string }{
@@ -80,7 +81,8 @@ func TestEveryAlgorithm(t *testing.T) {
 	require.Regexp(t, `(?m)^silhouette +0\.7354`, w.ok("evaluate --input p.csv --kind clustering --prediction Species --features 'Petal length,Petal width' --label Species")+"silhouette 0.7354\n")
 }
 
-// TestOtherFiles trains and predicts with TSV files without a header, LibSVM, Arrow and Parquet.
+// TestOtherFiles requires that train and predict give the expected results for TSV files
+// without a header, and for LibSVM, Arrow and Parquet files.
 func TestOtherFiles(t *testing.T) {
 	w := newTestDir(t)
 	// scikit-learn's LogisticRegression(C=1/(n·L2)) has AUC 0.7020285 and 0.9294444 on features
@@ -113,8 +115,9 @@ func TestOtherFiles(t *testing.T) {
 	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("train logistic --input h.parquet --features "+strings.Join(higgsFeatures(), ",")+" --label c0 --l2 0.1 --model p.json --test h.parquet"))
 }
 
-// TestTrees requires that tree algorithms accept text and missing values, stop early by rows
-// that are not trained on, rank the rows of queries, and refuse wrong values of their flags.
+// TestTrees requires that tree algorithms accept text and missing values, stop early by the
+// loss on rows that are not used for training, rank the rows of queries, and refuse invalid
+// values of their flags.
 func TestTrees(t *testing.T) {
 	w := newTestDir(t)
 	const flags = " --input titanic.csv --label survived --features age,fare,pclass,sex,embarked --model m.json --if-exists replace"
@@ -136,8 +139,8 @@ func TestTrees(t *testing.T) {
 	ranked := w.read("m.json")
 	w.write("q.sizes", strings.Repeat("3\n2\n", 4))
 	const sized = "train gbdt --objective lambdamart --rounds 10 --min-child-weight 0 --metrics ndcg@2 --model m.json --if-exists replace --input "
-	// With a column of query ids, all rows with the same id are one query, so the repeated lists
-	// are merged. With --group-sizes each list is a query.
+	// With a column of query ids, all rows with the same id form one query, so lists with the
+	// same id are merged. With --group-sizes, each list is one query.
 	out = w.ok(sized + "q.libsvm --group-sizes q.sizes --test q.libsvm --test-group-sizes q.sizes")
 	require.Regexp(t, `(?m)^  train +1$`, out)
 	require.Regexp(t, `(?m)^  test +1$`, out)
@@ -174,7 +177,7 @@ func TestTrees(t *testing.T) {
 	w.fails(2, "train linear --plot x.png --plot-of importance"+flags, "is for trees")
 	w.fails(1, "train gbdt --objective lambdamart --group query"+flags, `no column "query"`)
 
-	// --categories makes integers categories. Here the label says, for each of 300 codes,
+	// --categories makes integers categories. In these rows, the label of each of 300 codes is
 	// whether the code is odd.
 	rows := "code,odd\n"
 	for i := range 600 {
@@ -193,7 +196,7 @@ func TestTrees(t *testing.T) {
 	w.fails(1, "train forest --task regression --categories cod --input codes.csv --label odd --model n.json", "cod")
 	w.fails(1, "train gbdt --objective poisson --label fare --monotone fair=1 --input titanic.csv --features age --model x.json", "fair")
 
-	// Names that occur twice and values that are not numbers are refused as errors of usage.
+	// Names that occur twice, and values that are not numbers, are usage errors (exit code 2).
 	tree := "train gbdt --objective softmax --input codes.csv --label odd --model n.json "
 	w.fails(2, tree+"--monotone code=1;code=-1", `"code" occurs twice`)
 	w.fails(2, tree+"--monotone code=1 --monotone code=1", `"code" occurs twice`)
@@ -242,7 +245,8 @@ func TestLogLossOfThreeClasses(t *testing.T) {
 	require.Regexp(t, want, w.ok("evaluate --model m.json --input iris.csv --label Species"))
 }
 
-// TestExchangedModels requires that a model predicts the same after an export and an import.
+// TestExchangedModels requires that a model makes the same predictions after an export and an
+// import.
 func TestExchangedModels(t *testing.T) {
 	w := newTestDir(t)
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
@@ -270,9 +274,9 @@ func TestExchangedModels(t *testing.T) {
 	require.Contains(t, w.ok("export --help"), "pmml: PMML 4.4")
 }
 
-// TestExchangedTrees requires that trees predict the same, up to rounding, after they were
-// written to and read from files of XGBoost or LightGBM, and that files of other programs are
-// read.
+// TestExchangedTrees requires that tree models make the same predictions, up to rounding, after
+// they were written to and read from files of XGBoost or LightGBM. It also requires that files
+// that other programs have written can be read.
 func TestExchangedTrees(t *testing.T) {
 	w := newTestDir(t)
 	const flags = " --input titanic.csv --label survived --features age,fare,sex,embarked --model m.json --if-exists replace"
@@ -314,8 +318,8 @@ func TestExchangedTrees(t *testing.T) {
 	w.fails(2, "import l.onnx --zero-if-missing --output x.json", "--zero-if-missing is for")
 
 	// This is a LightGBM file as another program might write it. Its only tree predicts the
-	// first class where feature 1 is at most 1.5. The file has no names of classes or of
-	// columns, and no best round.
+	// first class if feature 1 is at most 1.5. The file has no class names, no column names and
+	// no best round.
 	w.write("others.txt", "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\nmax_feature_idx=1\n"+
 		"objective=binary sigmoid:1\nfeature_names=Column_0 Column_1\nfeature_infos=[0:3] [0:3]\ntree_sizes=1\n\n"+
 		"Tree=0\nnum_leaves=2\nnum_cat=0\nsplit_feature=1\nsplit_gain=1\nthreshold=1.5\ndecision_type=8\nleft_child=-1\nright_child=-2\n"+

@@ -17,9 +17,10 @@ import (
 )
 
 // refuse returns an error that lists every problem of a command line once, or nil: flags out of
-// bounds, empty flags, flags without an effect, missing flags, and the problems in err. err is the
-// error of validating the parameters; its messages are translated to the names of flags. refuse
-// also replaces values 0 as their zero tags say (see ownFlag).
+// bounds, empty flags, flags without an effect, missing flags, and the problems in err. err is
+// the error of validating the parameters; in its messages, refuse replaces names of parameters
+// by names of flags. refuse also replaces the value 0 of a flag by the value in the flag's tag
+// zero.
 func refuse(k *kong.Context, err error) error {
 	l := lineOf(k)
 	told, problems := l.outOfBounds()
@@ -57,7 +58,8 @@ func refuse(k *kong.Context, err error) error {
 	return errors.Join(errs...)
 }
 
-// linesOf returns the lines of an error, one for each of joined errors.
+// linesOf returns the lines of an error. An error made by errors.Join has a line for each
+// joined error.
 func linesOf(err error) []string {
 	if err == nil {
 		return nil
@@ -68,8 +70,9 @@ func linesOf(err error) []string {
 // flagNames maps the names of parameters in messages of packages to the names of flags.
 type flagNames map[string]string
 
-// wordsOf returns the names of flags by the parameters that they set. A flag sets the parameter with
-// the name of its field, or the parameters that its tag param names.
+// wordsOf returns a map from the names of parameters to the names of the flags that set them. A
+// flag sets the parameter with the name of its field, or the parameters that its tag param
+// names.
 func wordsOf(flags []ownFlag) flagNames {
 	w := flagNames{}
 	for _, f := range flags {
@@ -94,8 +97,8 @@ func wordsFor(args any) flagNames {
 	return wordsOf(flagsIn(reflect.ValueOf(args).Elem(), parser.Model.Flags))
 }
 
-// constants maps Go constants that messages of packages name to the values of flags that stand for
-// them.
+// constants maps the names of Go constants in messages of packages to the corresponding values
+// of flags.
 var constants = constantsOf(catalog.Estimators())
 
 func constantsOf(all []model.Estimator) map[string]string {
@@ -109,20 +112,21 @@ func constantsOf(all []model.Estimator) map[string]string {
 }
 
 var (
-	// named matches quoted text, and what may be a parameter, an element of a list (Name[i]) or a
-	// field of a struct (Name.Field).
+	// named matches quoted text, and text that may be the name of a parameter, of an element of
+	// a list (Name[i]) or of a field of a struct (Name.Field).
 	named = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[A-Z]\w*(?:\.[A-Z]\w*)?(?:\[\d+\])?`)
-	// calls matches parts of messages that refer to Go code: a line, a function, an option.
+	// calls matches parts of messages that refer to Go code: a line, a function, an option, or
+	// the words "the parameter".
 	calls = regexp.MustCompile(` \(engine\.IfExists\(engine\.Replace\)\)|\b[a-z]\w*\.go:\d+: |\b[a-z]+\.[A-Z]\w*: |\bthe parameter `)
 	// ofFlag matches the prefix of the message of an operator whose name is a flag.
 	ofFlag = regexp.MustCompile(`operator \w+ "(--[a-z-]+)", subtask \d+ of \d+: `)
 	// lacking matches advice that users of the command line cannot follow, as there is no flag.
 	lacking = regexp.MustCompile(`; or set ReplaceInvalidUTF8 to read U\+FFFD in place of such bytes`)
-	// assembled matches references to the column of features that a command makes, and that no
-	// file has, in messages about all its rows.
+	// assembled matches references to the column of features, which a command makes and which
+	// no file has. The references are in messages about all rows of that column.
 	assembled = regexp.MustCompile(`sums over column "features_*"|column "features_*": component \d+: the values`)
-	// zeroes matches text about the meaning of 0 as a parameter. As the value of a flag, 0 does
-	// not have that meaning.
+	// zeroes matches text about the meaning of 0 as the value of a parameter. As the value of a
+	// flag, 0 does not have that meaning.
 	zeroes = regexp.MustCompile(`(?m),? or 0 for [^;:\n]*`)
 )
 
@@ -162,8 +166,8 @@ func (w flagNames) translate(message string) string {
 	return zeroes.ReplaceAllString(b.String(), "")
 }
 
-// alone reports whether the word text[from:to] stands between blanks or punctuation. Parts of file
-// paths and names of operators do not count.
+// alone reports whether blanks or punctuation surround the word text[from:to]. It returns false
+// for parts of file paths and for names of operators.
 func alone(text string, from, to int) bool {
 	if strings.HasSuffix(text[:from], "operator ") {
 		return false // the name of an operator
@@ -173,7 +177,7 @@ func alone(text string, from, to int) bool {
 	return before && after
 }
 
-// following returns index plus 1, because messages count from 1.
+// following returns the number in index plus 1, because messages count elements from 1.
 func following(index string) string {
 	n, err := strconv.Atoi(index)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// withoutFlag maps the name of each parameter that no flag of an algorithm sets to the reason.
+// withoutFlag maps the name of each parameter that no flag of an algorithm sets to the reason
+// for this.
 var withoutFlag = map[string]string{
 	"Seed": "--seed is a flag of the engine", "PredictionCol": "named by the command", "ProbabilityCol": "named by the command",
 	"DistanceCol": "named by the command", "DecisionCol": "named by the command", "ComponentCol": "named by the command", "Start": "a model that only a program can pass",
@@ -21,8 +22,8 @@ var withoutFlag = map[string]string{
 	"CustomMetrics": "functions", "Schedule": "a function", "Memory": "changes only the speed",
 }
 
-// TestFlagsCoverParameters requires that every flag of an algorithm changes its parameters, and
-// that a flag sets every parameter that is not in withoutFlag.
+// TestFlagsCoverParameters requires that every flag of an algorithm changes a parameter, and
+// that for every parameter that is not in withoutFlag there is a flag that sets it.
 func TestFlagsCoverParameters(t *testing.T) {
 	all := columns{vector: "v", features: []string{"f"}, label: "l", weight: "w", group: "g", skip: true}
 	for _, p := range algorithms {
@@ -32,21 +33,21 @@ func TestFlagsCoverParameters(t *testing.T) {
 		for i, flag := range plain.of.Command().Flags {
 			args := parsedArgs(t, p)
 			own := reflect.ValueOf(args.Own).Elem()
-			if flag.Param == "" { // the flag says how rows are read, which is not a parameter of the algorithm
+			if flag.Param == "" { // the flag determines how rows are read, which is not a parameter of the algorithm
 				continue
 			}
 			change(t, own.Field(i), own.Type().Field(i))
 			by := changes(before, fieldsOf(args.estimator(columns{})))
-			require.NotEmpty(t, by, "%s: --%s changes no parameter", p.name, flag.Name)
+			require.NotEmpty(t, by, "%s: --%s must change a parameter", p.name, flag.Name)
 			for _, name := range by { // error messages name the flag in place of the parameter
 				name = strings.ReplaceAll(name, "stochastic ", "Stochastic.")
-				require.Contains(t, words, name, "%s: wordsFor has no flag for the parameter %s", p.name, name)
+				require.Contains(t, words, name, "%s: wordsFor must have a flag for the parameter %s", p.name, name)
 			}
 			changed = append(changed, by...)
 		}
 		for name := range before {
 			if withoutFlag[name] == "" && !(name == "FeatureCols" && plain.target() == model.Cluster) { // clustering algorithms read one column of vectors
-				require.Contains(t, changed, name, "%s: no flag sets the parameter", p.name)
+				require.Contains(t, changed, name, "%s: a flag must set the parameter", p.name)
 			}
 		}
 	}
@@ -69,7 +70,7 @@ func parsedArgs(t *testing.T, p program) *training {
 	return args.(*training)
 }
 
-// change sets v, the value of a flag, to another value. f is the field of the flag.
+// change sets v, the value of a flag, to a different value. f is the field of the flag.
 func change(t *testing.T, v reflect.Value, f reflect.StructField) {
 	switch v.Kind() {
 	case reflect.Bool:
@@ -91,11 +92,12 @@ func change(t *testing.T, v reflect.Value, f reflect.StructField) {
 		m.SetMapIndex(reflect.ValueOf("key"), reflect.New(v.Type().Elem()).Elem())
 		v.Set(m)
 	default:
-		require.Fail(t, "change has no case for the kind of the flag", "%s %s", f.Name, v.Kind())
+		require.Fail(t, "change must have a case for the kind of the flag", "%s %s", f.Name, v.Kind())
 	}
 }
 
-// fieldsOf returns the fields of a struct by name. Fields of a nested struct get a prefix.
+// fieldsOf returns field name -> value for the fields of a struct. The name of a field of a
+// nested struct has a prefix.
 func fieldsOf(params any) map[string]any {
 	fields := map[string]any{}
 	v := reflect.ValueOf(params)

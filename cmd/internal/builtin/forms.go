@@ -15,13 +15,14 @@ import (
 // Forms are the formats of files with rows.
 const (
 	csvForm     = "csv"
-	tsvForm     = "tsv" // CSV with tabs between cells; the value of --format for it is csv
+	tsvForm     = "tsv" // CSV with tabs between cells; --format=csv includes it
 	libsvmForm  = "libsvm"
 	arrowForm   = "arrow"
 	parquetForm = "parquet"
 )
 
-// formOf returns the form that belongs to the ending of a name, or "" if no form does.
+// formOf returns the form that belongs to the ending of a file name, or "" if the ending
+// belongs to no form.
 func formOf(name string) string {
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".csv":
@@ -38,7 +39,7 @@ func formOf(name string) string {
 	return ""
 }
 
-// outputForm returns the form in which a file of this name is written.
+// outputForm returns the form in which a file with the given name is written.
 func outputForm(name string) string {
 	if form := formOf(name); form != "" && form != tsvForm {
 		return form
@@ -46,7 +47,8 @@ func outputForm(name string) string {
 	return csvForm
 }
 
-// unpacked splits the ending of a compressed file, such as .gz, off a name.
+// unpacked splits a file name into the name without the ending of a compressed file, such as
+// .gz, and that ending.
 func unpacked(name string) (bare, ending string) {
 	switch ext := filepath.Ext(name); strings.ToLower(ext) {
 	case ".gz", ".gzip", ".zst", ".zstd":
@@ -55,14 +57,16 @@ func unpacked(name string) (bare, ending string) {
 	return name, ""
 }
 
-// inputForm returns formOf(name) without the ending of a compressed file.
+// inputForm returns the form that belongs to name after removing the ending of a compressed
+// file.
 func inputForm(name string) string {
 	bare, _ := unpacked(name)
 	return formOf(bare)
 }
 
-// commonForm returns the form that the names of files, which path stands for, have in common. A name
-// without the ending of a form counts as CSV.
+// commonForm returns the form to which all names in files belong. It returns an error if they
+// belong to different forms. files are the files of path, a directory or a glob. A name without
+// the ending of a form counts as CSV.
 func commonForm(path string, files []string) (string, error) {
 	common := ""
 	for _, f := range files {
@@ -83,8 +87,8 @@ func commonForm(path string, files []string) (string, error) {
 	return common, nil
 }
 
-// globOf returns a glob for files with the ending of the name first, or of the name second if the
-// ending of first belongs to no form.
+// globOf returns a glob for files with the same ending as the name first. If that ending
+// belongs to no form, it returns a glob for the ending of the name second.
 func globOf(first, second string) string {
 	name := first
 	if inputForm(first) == "" {
@@ -94,9 +98,9 @@ func globOf(first, second string) string {
 	return filepath.Join(filepath.Dir(name), "*"+filepath.Ext(bare)+packed)
 }
 
-// form returns the form of the files at a path, with csv in place of tsv. It is the value of
-// --format or, without that flag, the form that belongs to the ending of the path or, for a
-// directory or a glob, to the names of its files.
+// form returns the form of the files at a path. This is the value of --format or, without that
+// flag, the form that belongs to the ending of the path or, for a directory or a glob, to the
+// names of its files. form returns csv for tsv files.
 func (a InputArgs) form(path string) string {
 	if a.Format != "auto" && a.Format != "" {
 		return a.Format
@@ -107,7 +111,8 @@ func (a InputArgs) form(path string) string {
 	return csvForm
 }
 
-// formByName returns the form that belongs to the name of the path or of its files. It may be tsv.
+// formByName returns the form that belongs to the name of the path or to the names of its
+// files. The result may be tsv.
 func (a InputArgs) formByName(path string) string {
 	if form := inputForm(filepath.Clean(path)); form != "" {
 		return form
@@ -138,8 +143,9 @@ func filesAt(path string) []string {
 	return paths
 }
 
-// resolved determines the forms of the files at paths once, so that all processes of the job use the
-// same forms. It fails if the files of a path have different forms.
+// resolved returns a with the forms of the files at paths. The forms are determined only once,
+// so that all processes of the job use the same forms. resolved returns an error if the files
+// of a path have different forms.
 func (a InputArgs) resolved(b *engine.Builder, paths ...string) (InputArgs, error) {
 	a.forms = map[string]string{}
 	if a.Format != "auto" && a.Format != "" {

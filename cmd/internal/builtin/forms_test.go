@@ -15,9 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFormsOfDirectories requires that the files of a directory or a glob are read in the format
-// that their names indicate, and are refused if the names indicate several formats. A model
-// trained on several files must equal the model trained on the same rows in one file.
+// TestFormsOfDirectories requires that the files of a directory or a glob are read in the
+// format that their names indicate, and that it is an error if the names indicate several
+// formats. It also requires that a model trained on several files equals the model trained on
+// the same rows in one file.
 func TestFormsOfDirectories(t *testing.T) {
 	w := newTestDir(t)
 	for _, dir := range []string{"parquets", "arrows", "feathers", "svms", "plain", "mixed", "read.me", "old.parquet", "tabs", "packed", "seps"} {
@@ -90,7 +91,7 @@ func TestFormsOfDirectories(t *testing.T) {
 	w.fails(1, "train linear --format csv --input mixed"+flags, filepath.Join("mixed", "b.parquet"))
 }
 
-// trainedPart returns the coefficients in the content of a model file.
+// trainedPart returns the part of the content of a model file that has the coefficients.
 func trainedPart(t *testing.T, file string) string {
 	_, rest, found := strings.Cut(file, `"coefficients"`)
 	require.True(t, found, file)

@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// index is the set of columns that are an index written by pandas.
+// index is the set of columns that contain an index written by pandas.
 type index map[columnOf]bool
 
 // indexOf returns a function that records index columns of the files at path.
@@ -23,13 +23,14 @@ func (a InputArgs) indexOf(path string) func(column string) {
 	}
 }
 
-// features returns those of the columns of the training file that are features if --features is not
-// given. An index of pandas is not a feature, because it only numbers the rows.
+// features returns the elements of columns that are features if --features is not given.
+// columns has the columns of the training file. An index of pandas is not a feature, because it
+// only numbers the rows.
 func (a TrainArgs) features(columns []string) []string {
 	return slices.DeleteFunc(columns, func(c string) bool { return a.index[columnOf{a.Input, c}] })
 }
 
-// noColumn is the error about a file without features.
+// noColumn returns the error about a training file without features.
 func (a TrainArgs) noColumn() error {
 	for _, at := range slices.SortedFunc(maps.Keys(a.index), func(x, y columnOf) int { return strings.Compare(x.column, y.column) }) {
 		if at.path == a.Input {
@@ -40,7 +41,7 @@ func (a TrainArgs) noColumn() error {
 }
 
 // indexNotes returns a note about columns that are not used as features because they are an index of
-// pandas. read has the columns that flags name; there are no notes about these.
+// pandas. read has the columns that flags name; the note does not mention these columns.
 func (a TrainArgs) indexNotes(r *engine.Result, read []string) []string {
 	if len(a.Features) > 0 || r.Graph == nil {
 		return nil

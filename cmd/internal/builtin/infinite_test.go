@@ -35,8 +35,8 @@ func TestInfiniteCellsAreNamed(t *testing.T) {
 	w.ok("predict --model m.json --input bad.csv --output p.csv")
 }
 
-// TestLargeFeaturesAreNamed requires that an error about sums that overflow does not name a
-// column that the file does not have, such as the column of feature vectors.
+// TestLargeFeaturesAreNamed requires that an error about overflowing sums names only columns of
+// the file, and not the column of feature vectors that training makes.
 func TestLargeFeaturesAreNamed(t *testing.T) {
 	w := newTestDir(t)
 	w.write("big.csv", "a,b\n1,2\n1e308,1\n1e308,1\n1.7e308,2\n")
@@ -47,8 +47,8 @@ func TestLargeFeaturesAreNamed(t *testing.T) {
 	}
 }
 
-// TestInfiniteRowsLeftOut requires that, except for LibSVM files, warnings count rows left out
-// because of infinite numbers separately from rows with missing values.
+// TestInfiniteRowsLeftOut requires that warnings count rows that are left out because of
+// infinite numbers separately from rows with missing values, except for LibSVM files.
 func TestInfiniteRowsLeftOut(t *testing.T) {
 	w := newTestDir(t)
 	w.write("some.csv", "a,c,y\n1,u,0\n2,v,1\n3,u,0\ninf,v,1\n,u,1\n5,u,1\n-inf,u,0\n,u,1\n7,v,1\n-inf,v,\n")

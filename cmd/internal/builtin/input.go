@@ -35,18 +35,18 @@ type InputArgs struct {
 	Encoding  string `enum:"utf-8,utf-16,latin1,windows-1252" default:"utf-8" placeholder:"NAME" help:"How the characters of CSV are written: utf-8 (the default), utf-16, latin1 or windows-1252."`
 	ZeroBased *bool  `help:"Indices of LibSVM files count from 0 (default: as in the training of the model, and in training from 1). --zero-based=false has them count from 1."`
 
-	others     string     // type of CSV columns that the model does not read, "" to infer it
-	inferred   []string   // columns that others does not apply to: their types are inferred
+	others     string     // type of the CSV columns that the model does not read; "" to infer their types
+	inferred   []string   // columns to which the field others does not apply: their types are inferred
 	unreadable unreadable // records columns that are left out, unless it is nil
 	index      index      // records index columns, unless it is nil
 
-	forms map[string]string // form by path, from resolved; nil before resolved is called
+	forms map[string]string // path -> form, set by resolved; nil before resolved is called
 }
 
 // unreadable maps columns that are left out to the reason why they cannot be read.
 type unreadable map[columnOf]string
 
-// columnOf is a column of the files at a path.
+// columnOf identifies a column of the files at a path.
 type columnOf struct{ path, column string }
 
 // problems returns what is wrong with the flags.
@@ -63,7 +63,7 @@ func (a InputArgs) problems() error {
 	return err
 }
 
-// requireDifferentFiles refuses an output that would overwrite an input file.
+// requireDifferentFiles returns an error if the output would overwrite an input file.
 func requireDifferentFiles(outputFlag, output, inputFlag, input string) error {
 	written, err := os.Stat(output)
 	if err != nil {
@@ -75,8 +75,8 @@ func requireDifferentFiles(outputFlag, output, inputFlag, input string) error {
 	return nil
 }
 
-// requireOutside refuses an output among the files of input, a directory or glob, because the next
-// run would read the output too.
+// requireOutside returns an error if the output is among the files of input, a directory or a
+// glob, because the next run would then read the output too.
 func requireOutside(output, input string) error {
 	in, err := filepath.Abs(input)
 	if err != nil {
@@ -110,11 +110,12 @@ func (a InputArgs) delimiter(path string) (byte, error) {
 	return 0, fmt.Errorf("--delimiter is %q: want one ASCII character, or tab", a.Delimiter)
 }
 
-// read adds a source that reads the rows of the files at path. inputs are the columns that a model
-// reads, nil if there is no model. In CSV files, these columns get the types that the model was
-// trained on, but a column of numbers may have any numeric type unless exact contains it. The types
-// of other columns are inferred. If inputs is nil, the files must have rows to infer types from.
-// Rows of LibSVM files get as many features as the model has.
+// read adds a source that reads the rows of the files at path. inputs are the columns that a
+// model reads, or nil if there is no model. In CSV files, these columns get the types that the
+// model was trained on, but a column of numbers may have any numeric type unless exact contains
+// it. The types of other columns are inferred. If inputs is nil, the files must have rows to
+// infer types from. Rows of LibSVM files are read as vectors with the number of features that
+// the model expects.
 func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, exact ...string) (*engine.Dataset, error) {
 	form := a.form(path)
 	if err := a.checkForm(path, form); err != nil {
@@ -145,9 +146,9 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 	return operators.ReadCSV(b, path, options), nil
 }
 
-// onlyInferring returns flags with which types are inferred only for the given CSV columns. Columns
-// that the model reads have its types. All other columns are read as text: they are not used, and
-// as text all their values are valid.
+// onlyInferring returns a copy of the flags with which types are inferred only for the given
+// CSV columns. Columns that the model reads have the types that the model states. All other
+// columns are read as text: they are not used, and every value is valid as text.
 func (a InputArgs) onlyInferring(columns ...string) InputArgs {
 	a.others, a.inferred = "utf8", columns
 	return a
@@ -163,8 +164,8 @@ func (a InputArgs) leaveOut(path string) func(column, problem string) {
 	}
 }
 
-// checkForm refuses flags that have no effect on files of the given form, and compressed files if
-// the form is Arrow or Parquet.
+// checkForm returns an error if a flag has no effect on files of the given form, or if a file
+// is compressed and its form is Arrow or Parquet.
 func (a InputArgs) checkForm(path, form string) error {
 	if _, packed := unpacked(path); packed != "" && (form == parquetForm || form == arrowForm) {
 		return fmt.Errorf("%s is packed, and %s files are read as they are: unpack it", path, form)
@@ -183,7 +184,7 @@ func (a InputArgs) checkForm(path, form string) error {
 	return nil
 }
 
-// comment returns the character that begins comment lines, or 0 if there is none.
+// comment returns the character that begins comment lines, or 0 if there are no comment lines.
 func (a InputArgs) comment() (byte, error) {
 	switch {
 	case a.Comment == "":
@@ -210,9 +211,10 @@ func (a InputArgs) csv(path string) (operators.CSVOptions, error) {
 	return o, err
 }
 
-// typesOf returns the types that the columns a model reads have in CSV files. Columns of numbers are
-// float64, which accepts all numbers, unless exact contains them. loose has these float64 columns:
-// they may also contain true and false, because a model also reads columns of type bool as numbers.
+// typesOf returns the types with which the columns that a model reads are read from CSV files.
+// Columns of numbers are float64, which accepts all numbers, unless exact contains them. loose
+// has these float64 columns. They may also contain true and false, because a model also reads
+// columns of type bool as numbers.
 func typesOf(inputs []model.Input, exact []string) (types map[string]string, loose []string) {
 	types = map[string]string{}
 	for _, in := range inputs {
@@ -230,7 +232,8 @@ func typesOf(inputs []model.Input, exact []string) (types map[string]string, loo
 	return types, loose
 }
 
-// vectorSize returns the number of components that the type of a vector column states, or 0.
+// vectorSize returns the number of components that the type of a vector column states, or 0 if
+// it states none.
 func vectorSize(dt arrow.DataType) int {
 	switch dt := dt.(type) {
 	case *arrow.FixedSizeListType:
@@ -245,7 +248,7 @@ func vectorSize(dt arrow.DataType) int {
 	return 0
 }
 
-// columnType is a class of column types that commands treat alike.
+// columnType is a class of column types that commands treat in the same way.
 type columnType int
 
 const (
@@ -282,7 +285,8 @@ func names(schema *arrow.Schema) []string {
 	return all
 }
 
-// known refuses columns that flag names but that the file at path does not have.
+// known returns an error if a column that the given flag names is not in schema, the schema of
+// the files at path.
 func (a InputArgs) known(flag, path string, schema *arrow.Schema, columns ...string) error {
 	var errs []error
 	for _, c := range columns {

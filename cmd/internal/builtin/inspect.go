@@ -8,8 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// Inspect prints the model file at path, of any kind, as text or JSON. It prints at most rows rows
-// of each table; 0 means all. Unless plot is empty, it draws plotOf to the file plot.
+// Inspect prints a description of the model file at path as text or JSON. The model may be of
+// any kind. Inspect prints at most rows rows of each table; 0 means all rows. If plot is not
+// empty, Inspect also draws the plot named by plotOf to the file plot.
 func Inspect(w io.Writer, path string, asJSON bool, rows int, plot, plotOf string) error {
 	if err := validPlot(plot); err != nil {
 		return err

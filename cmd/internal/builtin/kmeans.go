@@ -25,7 +25,7 @@ type KMeansArgs struct {
 	Model   string  `placeholder:"FILE" help:"JSON file, on this machine, to write the trained model to."`
 }
 
-// Validate refuses values out of range and flags that do not go together.
+// Validate returns an error if values are out of range or flags cannot be combined.
 func (a KMeansArgs) Validate() error {
 	switch {
 	case a.K < 1:

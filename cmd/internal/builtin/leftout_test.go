@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// categoriesIn returns, by column, the categories in the one-hot encoder of a model file.
+// categoriesIn returns the categories in the one-hot encoder of a model file, one list per
+// column.
 func (w *testDir) categoriesIn(model string) [][]string {
 	w.t.Helper()
 	var file struct {
@@ -31,8 +32,9 @@ func (w *testDir) categoriesIn(model string) [][]string {
 	return nil
 }
 
-// TestNothingIsLearnedFromRowsLeftOut requires that a model has the categories, and linear the
-// predictions, of a model trained on a file without the rows that are left out.
+// TestNothingIsLearnedFromRowsLeftOut requires that a model has the same categories as a model
+// trained on a file without the rows that are left out. For the algorithm linear, it also
+// requires that the predictions are equal.
 func TestNothingIsLearnedFromRowsLeftOut(t *testing.T) {
 	w := newTestDir(t)
 	const good = "a,1,1,1\na,2,2.1,1\na,3,3,1\na,4,4.2,1\nb,1,11,1\nb,2,12.2,1\nb,3,13,1\nb,4,14.1,1\n"
@@ -71,14 +73,15 @@ func TestNothingIsLearnedFromRowsLeftOut(t *testing.T) {
 			}
 		}
 	}
-	// With --missing fill, rows of weight 0 do not contribute categories either.
+	// With --missing fill, categories that occur only in rows of weight 0 are not learned
+	// either.
 	w.write("some.csv", "c,x,y,w\nz,900,3,0\nz,900,3,0\n,900,4,0\n"+good)
 	w.ok("train linear --encode --missing fill --input some.csv" + flags + "some.json")
 	require.Equal(t, [][]string{{"a", "b"}}, w.categoriesIn("some.json"))
 }
 
-// TestMissingFeaturesOfTrees requires that --missing skip and --missing refuse take effect for
-// trees, which accept missing values by default.
+// TestMissingFeaturesOfTrees requires that --missing skip and --missing refuse have an effect
+// for trees, which accept missing values by default.
 func TestMissingFeaturesOfTrees(t *testing.T) {
 	w := newTestDir(t)
 	w.write("some.csv", "a,b,c,y\n1,2,x,0\n2,3,z,1\n,3,x,1\n3,,x,1\n4,5,,1\n4,4,x,0\n5,NaN,x,1\n7,inf,z,1\n")
@@ -104,7 +107,7 @@ func TestMissingFeaturesOfTrees(t *testing.T) {
 	_, _, told = w.run(train + " --missing skip")
 	require.Contains(t, told, "warning: 1 row with missing values left out of training\n")
 
-	// A missing weight is an error also if stages before the algorithm learn with weights.
+	// A missing weight is an error, also if a stage before the algorithm uses weights.
 	w.write("w.csv", "c,w,y\na,1,1\nb,,2\na,2,1\n")
 	for _, how := range []string{"--encode", "--encode --missing fill"} {
 		w.fails(1, "train linear --input w.csv --label y --weight w --parallelism 1 --model m.json --if-exists replace "+how, "--missing skip leaves such rows out")
@@ -112,7 +115,7 @@ func TestMissingFeaturesOfTrees(t *testing.T) {
 }
 
 // TestRowsThatAreNotMeasured requires that evaluate and train report how many rows are not
-// measured and what these rows lack, and count each row once.
+// measured and which value these rows lack, and that each row is counted once.
 func TestRowsThatAreNotMeasured(t *testing.T) {
 	w := newTestDir(t)
 	told := func(line string, want ...string) {
@@ -149,7 +152,7 @@ func TestRowsThatAreNotMeasured(t *testing.T) {
 }
 
 // TestScoresAtTheThresholdOfModelsAndFiles requires that a score equal to the threshold counts
-// as negative, whether a model computes it or a file has it.
+// as negative, whether a model computes the score or a file contains it.
 func TestScoresAtTheThresholdOfModelsAndFiles(t *testing.T) {
 	w := newTestDir(t)
 	w.write("half.csv", "x,y\n1,0\n1,1\n1,0\n1,1\n")

@@ -17,8 +17,8 @@ import (
 //	want:"1..255"    the valid numbers. Other forms are "1..", "0..<1", ">0..1", and "-1|1.." for
 //	                 alternatives. The tag applies to every number in a list or a map. NaN and
 //	                 infinities are never valid.
-//	zero:"-1"        the value to store in the parameter if the user gives 0. A parameter that is 0
-//	                 would mean that the flag is not given.
+//	zero:"-1"        the value to store in the parameter if the user gives 0. If the parameter
+//	                 were 0, the flag would count as not given.
 //	of:"method=sgd"  the flag has an effect only if the flag method has the value sgd. / separates
 //	                 alternative values, and != means any other value. "flag" without = means that
 //	                 flag must be set, and "!flag" that it must not be set. Commas join conditions.
@@ -28,7 +28,7 @@ import (
 //
 // A flag that is not given is never refused.
 
-// ownFlag is a flag of a command with the field that it fills.
+// ownFlag is a flag of a command, with the field of the arguments that it sets.
 type ownFlag struct {
 	*kong.Flag
 	field reflect.StructField
@@ -36,8 +36,8 @@ type ownFlag struct {
 
 func (f ownFlag) dashed() string { return "--" + f.Name }
 
-// flagsIn returns those of the parser's flags in all that fields of the struct target define, in the
-// order of the fields.
+// flagsIn returns the flags that the fields of the struct target define, in the order of the
+// fields. all has all flags of the parser.
 func flagsIn(target reflect.Value, all []*kong.Flag) []ownFlag {
 	at := map[any]*kong.Flag{}
 	for _, f := range all {
@@ -69,7 +69,7 @@ func flagsIn(target reflect.Value, all []*kong.Flag) []ownFlag {
 // commandLine is a parsed command line.
 type commandLine struct {
 	flags []ownFlag
-	given map[string]bool // whether a flag is given, by name
+	given map[string]bool // flag name -> whether the flag is given
 }
 
 // lineOf returns the command line that a parser has read.
@@ -168,8 +168,8 @@ func (l commandLine) empty() (names, problems []string) {
 	return names, problems
 }
 
-// emptyIn returns what is wrong with a list that is empty, or has an empty or a repeated element. It
-// returns "" if nothing is wrong.
+// emptyIn returns a description of the problem if a list is empty or has an empty or a repeated
+// element. It returns "" if there is no such problem.
 func emptyIn(names []string) (what string) {
 	if len(names) == 0 {
 		return " is empty: give it a value, or leave it out"
@@ -209,8 +209,8 @@ func (l commandLine) store() {
 	}
 }
 
-// number is a number in the value of a flag. of is text that identifies the element if the value is
-// a list or map.
+// number is a number in the value of a flag. If the value is a list or a map, the field of is
+// text that identifies the element with the number.
 type number struct {
 	of     string
 	number float64
@@ -301,7 +301,8 @@ func (b bounds) have(v float64) bool {
 	})
 }
 
-// words describes the bounds for a message. whole says that the flag takes only whole numbers.
+// words returns a description of the bounds for a message. If whole is set, the flag takes only
+// whole numbers.
 func (b bounds) words(whole bool) string {
 	parts := make([]string, len(b))
 	for i, of := range b {

@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// usageError returns the error of a command line of words and the flags that p requires, or "".
+// usageError returns the error of a command line that has words and the flags that p requires,
+// or "" if the command line is valid.
 func usageError(t *testing.T, p program, words ...string) string {
 	t.Helper()
 	parser, err := kong.New(p.args())
@@ -37,8 +38,8 @@ func usageError(t *testing.T, p program, words ...string) string {
 	return err.Error()
 }
 
-// conditions returns the other flags, with values, that a command line needs for f to have an
-// effect.
+// conditions returns the other flags, with values, that a command line must have so that f has
+// an effect.
 func conditions(flags []ownFlag, f ownFlag) (words []string) {
 	for condition := range strings.SplitSeq(f.field.Tag.Get("of"), ",") {
 		name, value, compared := strings.Cut(condition, "=")
@@ -62,9 +63,9 @@ func conditions(flags []ownFlag, f ownFlag) (words []string) {
 	return slices.Compact(words)
 }
 
-// TestNumbersOutOfBounds requires that every numeric flag has bounds. A value that is out of
-// bounds or not a finite number must be refused with the name of the flag. A value within the
-// bounds must be accepted, also by the parameters of the algorithm.
+// TestNumbersOutOfBounds requires that every numeric flag has bounds, that the error about a
+// value that is out of bounds or not finite names the flag, and that a value within the bounds
+// is accepted, also by the parameters of the algorithm.
 func TestNumbersOutOfBounds(t *testing.T) {
 	for _, p := range append(slices.Clone(algorithms), predict, evaluator) {
 		args := p.args()
@@ -83,7 +84,7 @@ func TestNumbersOutOfBounds(t *testing.T) {
 				continue
 			}
 			tag := f.field.Tag.Get("want")
-			require.NotEmpty(t, tag, "%s %s has no bounds", p.name, f.dashed())
+			require.NotEmpty(t, tag, "%s %s must have bounds", p.name, f.dashed())
 			limits := parseBounds(tag)
 			others := conditions(flags, f)
 			told := func(value string) string {
@@ -107,7 +108,7 @@ func TestNumbersOutOfBounds(t *testing.T) {
 					require.Contains(t, got, f.dashed(), "%s %s=%s", p.name, f.dashed(), text)
 				}
 			}
-			for _, i := range limits { // the parameters accept bounds that are allowed values
+			for _, i := range limits { // the parameters must accept the bounds themselves if they are valid values
 				for end, open := range map[float64]bool{i.low: i.openLow, i.high: i.openHigh} {
 					if !open && !math.IsInf(end, 0) && wrap == "%" {
 						require.Empty(t, within(told(decimal(end)), f.dashed()), "%s %s=%v", p.name, f.dashed(), end)
@@ -128,7 +129,7 @@ func within(message, flag string) string {
 	return ""
 }
 
-// TestIdleFlags requires that a flag that has no effect is refused, not ignored.
+// TestIdleFlags requires that a flag that has no effect is an error and is not ignored.
 func TestIdleFlags(t *testing.T) {
 	values := map[reflect.Kind]string{reflect.Int: "3", reflect.Float64: "0.5", reflect.String: "x"}
 	for _, p := range append(slices.Clone(algorithms), predict, evaluator) {
@@ -187,7 +188,7 @@ func TestRefusals(t *testing.T) {
 		"--priors are given and --uniform-priors is set: choose one")
 	by("kmeans", "--k 0 --precision single --distance cosine", "--k is 0: want 1 or more",
 		"--precision is single and --distance is cosine: single precision needs Euclidean distance")
-	by("svr", "--tol 0 --max-iter 3", "") // with --tol 0, the gradient never ends training
+	by("svr", "--tol 0 --max-iter 3", "") // with --tol 0, training does not end because of a small gradient
 }
 
 // TestWordings requires that the names of Go parameters in error messages are replaced with the

@@ -44,7 +44,8 @@ func (s *sets) Decode(ctx *kong.DecodeContext) error {
 	return err
 }
 
-// word is a part of a text. end is the separator after it, 0 at the end of the text.
+// word is a part of a text. The field end is the separator after the part, or 0 at the end of
+// the text.
 type word struct {
 	text string
 	end  byte
@@ -74,7 +75,7 @@ func wordsBetween(text, separators string) (words []word, err error) {
 }
 
 // unquoted returns the quoted string at the beginning of a text without its quotes, and the rest of
-// the text. Two quotes in the string stand for one.
+// the text. Two consecutive quotes in the string represent one quote.
 func unquoted(text string) (inner, rest string, err error) {
 	var b strings.Builder
 	for at := 1; at < len(text); at++ {
@@ -90,8 +91,8 @@ func unquoted(text string) (inner, rest string, err error) {
 	return "", "", fmt.Errorf("the quote that opens at %s is never closed", text)
 }
 
-// plain splits a text at the first separator that has no backslash before it. rest begins with the
-// separator.
+// plain splits a text at the first separator that has no backslash before it. In inner, the
+// backslashes before separators are removed. rest begins with the separator.
 func plain(text, separators string) (inner, rest string) {
 	var b strings.Builder
 	for at := 0; at < len(text); at++ {
@@ -108,7 +109,7 @@ func plain(text, separators string) (inner, rest string) {
 	return b.String(), ""
 }
 
-// plainly returns the first result of plain.
+// plainly returns inner of plain.
 func plainly(text, separators string) string {
 	inner, _ := plain(text, separators)
 	return inner

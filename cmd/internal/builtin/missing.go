@@ -15,22 +15,23 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// skippedCounter is the counter of rows that an operator leaves out. infiniteCounter counts those of
-// these rows that have infinite values but no missing values.
+// skippedCounter names the counter of the rows that an operator leaves out. infiniteCounter
+// names the counter of the rows among them that have infinite values but no missing values.
 const (
 	skippedCounter  = "rows skipped"
 	infiniteCounter = "rows with infinite values skipped"
 )
 
-// completeness says what happens to rows that have a defect in one of the columns. Missing values
-// are defects unless spare is set.
+// completeness configures what happens to rows that have a defect in one of the columns.
+// Missing values are defects unless spare is set.
 type completeness struct {
 	columns []string
-	// skip says that rows with a defect are left out and counted. Without it, they are an error.
+	// skip: rows with a defect are left out and counted. If skip is not set, a row with a
+	// defect is an error.
 	skip bool
-	// finite says that infinite values are defects too.
+	// finite: infinite values are defects too.
 	finite bool
-	// spare says that missing values are not defects.
+	// spare: missing values are not defects.
 	spare bool
 }
 
@@ -58,17 +59,17 @@ type defect uint8
 const (
 	noDefect defect = iota
 	infinite
-	missing // a row with missing and infinite values is missing
+	missing // also the defect of a row with both missing and infinite values
 )
 
 // completeOperator is the operator that complete adds.
 type completeOperator struct {
 	engine.BaseOperator
 	completeness
-	at      []int // indices of the columns
+	at      []int // at[i] is the index of columns[i] in the schema
 	reader  *model.Reader
 	row     []model.Cell
-	vectors []int // indices of vector columns; cell i of row is column i of the schema
+	vectors []int // indices of vector columns in the schema, and of their cells in row
 	marked  []defect
 	keep    []int32
 	rows    int // rows of this shard seen so far
@@ -106,7 +107,7 @@ func (o *completeOperator) Process(c *engine.Context, _, shard int, in engine.Ba
 	first, column, what := o.mark(rows)
 	if first >= 0 && !o.skip {
 		e := &engine.RowError{Row: int64(o.rows + first), Err: fmt.Errorf("column %q: %s", o.columns[column], what), Cure: engine.FillOrLeaveOut}
-		if o.marked[first] == infinite || slices.Contains(o.vectors, o.at[column]) { // no stage can fill in such a value
+		if o.marked[first] == infinite || slices.Contains(o.vectors, o.at[column]) { // no stage can replace such a value
 			e.Cure = engine.LeaveOut
 		}
 		return e
@@ -137,9 +138,9 @@ func (o *completeOperator) Process(c *engine.Context, _, shard int, in engine.Ba
 	return out.Emit(shard, arrowrows.Batch(kept))
 }
 
-// mark sets o.marked to the defects of rows. It returns the first row with a defect, the index in
-// o.columns of the column with the defect, and a description of the defect. first is -1 if there is
-// no such row.
+// mark sets o.marked to the defects of rows. It returns the first row with a defect, the index
+// in o.columns of the column with that defect, and a description of the defect. first is -1 if
+// no row has a defect.
 func (o *completeOperator) mark(rows arrow.Record) (first, column int, what string) {
 	o.marked = slices.Grow(o.marked[:0], int(rows.NumRows()))[:rows.NumRows()]
 	clear(o.marked)
@@ -213,11 +214,12 @@ func (o *completeOperator) EndShard(*engine.Context, int, engine.Output) error {
 	return nil
 }
 
-// withMissing adds complete to the training rows if --missing and the plan need it. Algorithms leave
-// out rows with missing values themselves, but they do so only after the stages before them have
-// learnt from these rows, and they do not report the reason. Trees accept missing features, so they
-// do not need complete for them. complete finds infinite values too, because after the stages it is
-// not known which column they come from.
+// withMissing adds the operator of complete to the training rows if --missing and the plan need
+// it. Algorithms leave out rows with missing values themselves, but they do so only after the
+// stages before them have learnt from these rows, and they do not report the reason. Trees
+// accept missing features, so for missing features they do not need the operator. The operator
+// also finds infinite values, because after the stages it is not known which column an infinite
+// value comes from.
 func (a TrainArgs) withMissing(rows *engine.Dataset, p *columnPlan, g model.Target, raw bool) *engine.Dataset {
 	made := len(p.stages) > 0
 	if a.Missing == "fill" || !made && !(raw && a.Missing != "") && !(p.skip && p.vector == "") {
@@ -230,8 +232,9 @@ func (a TrainArgs) withMissing(rows *engine.Dataset, p *columnPlan, g model.Targ
 	return complete(rows, o)
 }
 
-// finiteTest refuses infinite numbers in the features of --test if stages transform the features.
-// Without it, the error of the model could name only a component of the transformed vector.
+// finiteTest adds an operator that refuses infinite numbers in the features of --test if stages
+// transform the features. Without that operator, the error of the model could name only a
+// component of the transformed vector.
 func finiteTest(rows *engine.Dataset, p *columnPlan, raw bool) *engine.Dataset {
 	if raw || len(p.stages) == 0 {
 		return rows
@@ -239,8 +242,8 @@ func finiteTest(rows *engine.Dataset, p *columnPlan, raw bool) *engine.Dataset {
 	return complete(rows, completeness{columns: p.wanted, finite: true, spare: true})
 }
 
-// finiteFor refuses infinite numbers in columns that a model assembles to a vector of features which
-// must be finite.
+// finiteFor adds an operator that refuses infinite numbers in columns that a model assembles
+// into a vector of features, if the features must be finite.
 func finiteFor(m model.Model, rows *engine.Dataset) *engine.Dataset {
 	stages := stagesOf(m)
 	if rows.Poisoned() || len(stages) < 2 || takesMissing(m) {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMissingText requires that training refuses missing text as it refuses missing numbers, and
-// does not make it a category.
+// TestMissingText requires that missing text is an error in training, like a missing number,
+// and that it does not become a category.
 func TestMissingText(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "c,y\n"+strings.Repeat(",1\nx,0\nz,0\nz,1\n", 10))
@@ -31,8 +31,9 @@ func TestMissingText(t *testing.T) {
 		require.Equal(t, row["c"] == "", row["prediction"] == "")
 	}
 
-	// A category that training has not seen counts as the average of the training rows, of which
-	// 3/8 have x and 5/8 have z. This holds whichever category has no component of its own.
+	// A category that did not occur in training counts as the average of the training rows, of
+	// which 3/8 have x and 5/8 have z. This must hold for either choice of the category without
+	// a component.
 	w.write("new.csv", "c\nx\nz\nOslo\n")
 	w.ok("predict --model m.json --input new.csv --output p.csv --if-exists replace")
 	rows := w.table("p.csv")
@@ -47,8 +48,9 @@ func TestMissingText(t *testing.T) {
 }
 
 // TestSpellingsOfMissingValues requires that the usual spellings of missing values do not turn a
-// column of numbers into text, even after the rows that types are inferred from. Warnings must
-// report which cells were read as missing values, and which cell made a column text.
+// column of numbers into text, even if they come after the rows from which types are inferred.
+// Warnings must report which cells were read as missing values, and which cell made a column
+// text.
 func TestSpellingsOfMissingValues(t *testing.T) {
 	w := newTestDir(t)
 	warned := func(line string) string {
@@ -81,7 +83,7 @@ func TestSpellingsOfMissingValues(t *testing.T) {
 	w.ok("train logistic --encode --missing skip --null ? --l2 1" + flags + "text.csv")
 	require.Contains(t, w.read("m.json"), `[["NA","x","z"]]`)
 
-	// One cell that is not a number makes a column text, and messages name that cell.
+	// A single cell that is not a number makes a column text, and messages name the cell.
 	w.write("odd.csv", strings.Replace(many, "3,1,1\n2,3,1\n", "3,1,1\nabc,3,1\n", 1))
 	const why = `column "a" is text as 1 of 10000 values is no number, the first at odd.csv:4: "abc"`
 	w.fails(1, "train logistic"+flags+"odd.csv", why+": where that stands for a missing value, say so with --null; otherwise name")
@@ -91,7 +93,8 @@ func TestSpellingsOfMissingValues(t *testing.T) {
 	w.fails(1, "train logistic --parallelism 1"+flags+"odd2.csv", `odd2.csv:12003: column "a": cannot read "abc" as int64: it is not a whole number; the type was inferred from the first 10000 rows`)
 }
 
-// TestSurveyOfRows requires that predict and evaluate report unseen and missing values.
+// TestSurveyOfRows requires that predict and evaluate report missing values, and values that
+// did not occur in training.
 func TestSurveyOfRows(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "c,n,y\n"+strings.Repeat("x,1,0\nx,2,1\nz,2,1\n,,1\nz,1,0\n", 4))
@@ -125,8 +128,8 @@ func TestSurveyOfRows(t *testing.T) {
 	require.Contains(t, errOut, `1 row has no value in column "c": it is without a prediction`)
 }
 
-// TestSurveyOfNumberedCategories requires that predict and evaluate report unseen and missing
-// categories also if the categories are numbers, for boosted trees and for forests.
+// TestSurveyOfNumberedCategories requires the same as TestSurveyOfRows for categories that are
+// numbers, with boosted trees and with forests.
 func TestSurveyOfNumberedCategories(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "k,y\n"+strings.Repeat("0,1\n1,2\n3,5\n65535,4\n", 20))

@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestModelsThatCannotBeUsed requires that every command that reads a model fails with exit code
-// 1 if the model file is broken, and that predict does so if the rows do not fit the model.
+// TestModelsThatCannotBeUsed requires that every command that reads a model fails with exit
+// code 1 if the model file is damaged, and that predict also does if the rows do not fit the
+// model.
 func TestModelsThatCannotBeUsed(t *testing.T) {
 	w := newTestDir(t)
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
@@ -53,8 +54,8 @@ func TestModelsThatCannotBeUsed(t *testing.T) {
 }
 
 // TestPredictionsOfPredictions requires that predict and evaluate accept a file that predict
-// wrote. The columns of the earlier predictions must stay, and the new columns must get other
-// names, unless --keep leaves the earlier columns out.
+// wrote. The columns of the earlier predictions must be kept, and the new columns must get
+// other names, unless --keep leaves the earlier columns out.
 func TestPredictionsOfPredictions(t *testing.T) {
 	w := newTestDir(t)
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
@@ -118,7 +119,7 @@ func TestWrongEvaluations(t *testing.T) {
 	} {
 		w.fails(x.code, x.line, x.want)
 	}
-	// A label that a model of two classes has not seen is an error.
+	// For a model of two classes, a label that did not occur in training is an error.
 	two, rest, _ := strings.Cut(w.read("iris.csv"), "Iris-virginica")
 	two = two[:strings.LastIndex(two, "\n")+1]
 	w.write("two.csv", two)
@@ -131,8 +132,8 @@ func TestWrongEvaluations(t *testing.T) {
 	require.Regexp(t, `(?m)^positive +50$`, out)
 }
 
-// TestLargeModels requires that predict can use a model that is too large for the arguments of a
-// job. Each worker then reads the model file.
+// TestLargeModels requires that predict can use a model that is too large to be sent with the
+// arguments of a job. Each worker then reads the model file.
 func TestLargeModels(t *testing.T) {
 	w := newTestDir(t)
 	w.ok("train naivebayes --input iris.csv --label Species --model m.json")

@@ -22,12 +22,12 @@ const maxCarried = 4 << 20
 // workers get its path and its hash, and read the file themselves: it must exist at the same path on
 // their machines, with the same content.
 type ModelFile struct {
-	Path    string // absolute
-	File    []byte // content of the file, nil if the workers read the file
+	Path    string // absolute path
+	File    []byte // content of the file; nil if the workers read the file
 	Hash    string // hash of the content
 	Problem string // why the file could not be read, or ""
 
-	Reading model.Reading // how the files that the model was trained on are written
+	Reading model.Reading // format details of the files that the model was trained on
 }
 
 // Decode implements kong.MapperValue. It reads the file. If that fails, the job reports the error
@@ -69,7 +69,7 @@ func hashOf(file []byte) string {
 // given reports whether the flag is given.
 func (m ModelFile) given() bool { return m.Path != "" }
 
-// model decodes the model, which may be of any kind.
+// model decodes and returns the model, which may be of any kind.
 func (m ModelFile) model() (model.Model, error) {
 	if m.Problem != "" {
 		return nil, errors.New(m.Problem)

@@ -10,7 +10,8 @@ import (
 )
 
 // TestModelsThatWorkersRead requires that a worker reads the file of a model that is too large
-// for the arguments of a job, and refuses a file that differs from the one the command has read.
+// for the arguments of a job, and that it refuses a file that differs from the file that the
+// command has read.
 func TestModelsThatWorkersRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.json")
 	small, err := os.ReadFile("../../../algorithms/kmeans/testdata/model_v2.json")

@@ -29,10 +29,10 @@ type modelSummary struct {
 	Summary json.RawMessage `json:"summary,omitempty"`
 	Tables  []model.Table   `json:"tables,omitempty"`
 	Stages  []*modelSummary `json:"stages,omitempty"`
-	Reading model.Reading   `json:"reading,omitzero"` // how the files that the model was trained on are written
+	Reading model.Reading   `json:"reading,omitzero"` // format details of the files that the model was trained on
 
 	facts     []model.Fact
-	loss      []float64 // loss of training, by iteration
+	loss      []float64 // loss[i] is the training loss of iteration i
 	lossName  string
 	described model.Description
 }
@@ -40,7 +40,7 @@ type modelSummary struct {
 // shownColumns is the maximal number of columns of a table that are printed as text.
 const shownColumns = 10
 
-// summarizeFile describes the model in a model file of any kind.
+// summarizeFile returns the summary of the model in a model file of any kind.
 func summarizeFile(file []byte) (*modelSummary, error) {
 	m, err := pipeline.DecodeAny(file)
 	if err != nil {
@@ -49,8 +49,8 @@ func summarizeFile(file []byte) (*modelSummary, error) {
 	return summarize(m, file, nil)
 }
 
-// summarize describes the model m, whose encoding is file. before has the stages that precede m in
-// a pipeline.
+// summarize returns the summary of the model m, whose encoding is file. before has the stages
+// that precede m in a pipeline.
 func summarize(m model.Model, file []byte, before []model.Model) (*modelSummary, error) {
 	p := &modelSummary{Kind: m.Kind(), Inputs: m.Inputs(), Bytes: len(file), Version: 1, Classes: predictionOf(m).Classes()}
 	for _, k := range catalog.Kinds() {
@@ -92,7 +92,8 @@ func summarize(m model.Model, file []byte, before []model.Model) (*modelSummary,
 	return p, nil
 }
 
-// predictor returns the summary of the model that predicts, which is the last stage of a pipeline.
+// predictor returns the summary of the model that makes the predictions. In a pipeline that is
+// the last stage.
 func (p *modelSummary) predictor() *modelSummary {
 	if n := len(p.Stages); n > 0 {
 		return p.Stages[n-1].predictor()
@@ -100,8 +101,8 @@ func (p *modelSummary) predictor() *modelSummary {
 	return p
 }
 
-// ofPredictor returns the summary of the model that predicts, with the file columns that the
-// whole pipeline reads.
+// ofPredictor returns the summary of predictor, but with the file columns that the whole
+// pipeline reads as inputs.
 func (p *modelSummary) ofPredictor() *modelSummary {
 	last := *p.predictor()
 	last.Inputs, last.Reading = p.Inputs, p.Reading
@@ -138,7 +139,8 @@ func (p *modelSummary) readSummary() {
 	}
 }
 
-// list reads a list of the summary if its name is measures or record.
+// list reads the list all, which the summary has under the given name, if the name is measures
+// or record.
 func (p *modelSummary) list(name string, all []any) {
 	for _, v := range all {
 		entry, _ := v.(map[string]any)
@@ -240,7 +242,7 @@ func (p *modelSummary) print(b *strings.Builder, number string, rows int) {
 	}
 }
 
-// inputsText lists the columns that a model reads, grouped by type.
+// inputsText returns a text that lists the columns that a model reads, grouped by type.
 func inputsText(inputs []model.Input) string {
 	const most = 8
 	var parts []string
@@ -254,7 +256,8 @@ func inputsText(inputs []model.Input) string {
 	return strings.Join(parts, ", ")
 }
 
-// printTable prints a table with aligned columns. Numbers are right-aligned.
+// printTable prints at most most rows of a table with aligned columns. Numbers are
+// right-aligned.
 func printTable(b *strings.Builder, t model.Table, most int) {
 	fmt.Fprintf(b, "\n%s\n", t.Title)
 	columns := min(len(t.Columns), shownColumns+1)

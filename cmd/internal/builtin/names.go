@@ -13,10 +13,11 @@ import (
 // that different features never have the same name.
 type naming struct{ exact bool }
 
-// featureNames returns a function that names component i of a model's features. A name is the name
-// of a column, column=value for encoded text, or column[i] for a component of a vector. Names that
-// would be equal are quoted. before has the stages that precede the model. A component whose name is
-// not known gets the name of the vector's column with its index.
+// featureNames returns a function that returns the name of component i of a model's features.
+// The name is the name of a column, column=value for encoded text, or column[i] for a component
+// of a vector. If two names would be equal, column names and values in them are quoted. before
+// has the stages that precede the model. If the name of a component is not known, the function
+// returns the name of the vector column with the index of the component.
 func featureNames(before []model.Model, inputs []model.Input) func(i int) string {
 	list, complete := naming{}.all(before, inputs)
 	times := map[string]int{}
@@ -63,7 +64,7 @@ func (n naming) all(before []model.Model, inputs []model.Input) (list []string, 
 	return list, complete
 }
 
-// Column returns the name of a column as a part of a feature's name.
+// Column returns the name of a column in the form in which it is part of the name of a feature.
 func (n naming) Column(name string) string {
 	if n.exact && strings.ContainsAny(name, `="[`) {
 		return strconv.Quote(name)
@@ -71,7 +72,7 @@ func (n naming) Column(name string) string {
 	return name
 }
 
-// Value returns a value of a column as a part of a feature's name.
+// Value returns a value of a column in the form in which it is part of the name of a feature.
 func (n naming) Value(text string) string {
 	if n.exact && (text == "?" || strings.ContainsAny(text, `="`)) {
 		return strconv.Quote(text)
@@ -82,8 +83,8 @@ func (n naming) Value(text string) string {
 // maxNamed is the maximal number of components of a vector whose names all returns.
 const maxNamed = 1 << 16
 
-// components returns the names of the components of a column that stages have made, or nil if no
-// stage knows the names.
+// components returns the names of the components of a vector column that stages have made, or
+// nil if no stage knows the names.
 func (n naming) components(stages []model.Model, column string) []string {
 	for i, stage := range slices.Backward(stages) {
 		before := func(column string) []string { return n.components(stages[:i], column) }
@@ -102,10 +103,12 @@ func (n naming) components(stages []model.Model, column string) []string {
 	return nil
 }
 
-// source returns the names of the components of the column made, which a stage derived from the
-// column from without changing its meaning. before has the known names for the column from.
+// source returns the names of the components of a column that a stage has derived without
+// changing the meaning of the components. The parameter from is the name of the original
+// column, made is the name of the derived column, and before has the known names of the
+// components of the original column.
 func (n naming) source(before []string, from, made string) []string {
-	if before != nil || from == made { // names are known, or the column is the file's own, which may be a vector
+	if before != nil || from == made { // the names are known, or the column comes from the file and may be a vector
 		return before
 	}
 	return []string{n.Column(from)}

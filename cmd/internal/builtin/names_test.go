@@ -9,7 +9,8 @@ import (
 )
 
 // TestNamesOfComponents requires that components of features have distinct names even if columns
-// and values contain "=". Only names that would be equal otherwise must have quotes.
+// and values contain "=". A name must have quotes only if it would otherwise equal another
+// name.
 func TestNamesOfComponents(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "k,k=p,m=x,m,c,y\np=q,q,1,x,u,1\nr,q,2,z,v,2\np=q,s,3,x,v=1,3\nr,s,5,z,u,5\nz,z,1,z,v,1\n")

@@ -12,7 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// advice returns the flags of training that help if training refuses a row with the error e.
+// advice returns a text that names the training flags that help if training refuses a row with
+// the error e.
 func (a TrainArgs) advice(e *engine.RowError) string {
 	switch {
 	case e.Cure == engine.FillOrLeaveOut && a.Missing == "fill":
@@ -25,7 +26,7 @@ func (a TrainArgs) advice(e *engine.RowError) string {
 	return e.Advice
 }
 
-// adviceOnFiles returns the advice for a row that a command refuses if the command has no flags for
+// adviceOnFiles returns the advice for a row that is refused by a command that has no flags for
 // such rows.
 func adviceOnFiles(e *engine.RowError) string {
 	switch e.Cure {
@@ -78,8 +79,8 @@ func (a training) skippedNotes(r *engine.Result) []string {
 	return leftOut(all-beyond, fmt.Sprintf(" with missing values, and %d with infinite ones, %s", beyond, end))
 }
 
-// namedNotes returns notes about output columns that do not have their usual name, because another
-// column has that name.
+// namedNotes returns notes about output columns that do not have their usual name, because
+// another column has the usual name.
 func (a training) namedNotes(m model.Model) (notes []string) {
 	usual, made := a.of.Predicts(), predictionOf(m)
 	note := func(flag, what, column, usual, given, more string) {
@@ -112,7 +113,7 @@ func unconverged(reason, method string, iterations int, norm float64) string {
 	return text + plural(int64(iterations), one, many) + " too few; --max-iter allows more"
 }
 
-// plural formats a number with the noun one if n is 1, else with the noun many.
+// plural returns n followed by the noun in one if n is 1, and by the noun in many otherwise.
 func plural(n int64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -120,14 +121,14 @@ func plural(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// skippedFor returns the number of rows that were left out by operators upstream of the node for
-// which end returns true.
+// skippedFor returns the number of rows that were left out by operators upstream of an end
+// node. The end node is the node for which end returns true.
 func skippedFor(r *engine.Result, end func(n *plan.Node) bool) int64 {
 	return countersFor(r, end)[skippedCounter]
 }
 
-// countersFor returns the sums, by name, of the counters of the operators upstream of the node for
-// which end returns true, without that node.
+// countersFor returns counter name -> sum of that counter over all operators upstream of an end
+// node. The end node is the node for which end returns true; its own counters do not count.
 func countersFor(r *engine.Result, end func(n *plan.Node) bool) map[string]int64 {
 	sums := map[string]int64{}
 	if r.Graph == nil {
@@ -157,8 +158,8 @@ func countersFor(r *engine.Result, end func(n *plan.Node) bool) map[string]int64
 	return sums
 }
 
-// lacks has the reasons why evaluations leave out a row: a value of the kind what is missing in the
-// column that one of the options names.
+// lacks has the reasons why evaluations leave out a row. Each reason is that a value is missing
+// in the column that one of options names; what describes the missing value.
 var lacks = []struct {
 	what    string
 	options []string
@@ -169,8 +170,9 @@ var lacks = []struct {
 	{"weight", []string{"WeightCol"}},
 }
 
-// unmeasured returns notes on how many rows an evaluation left out, and why. where names the files
-// of the rows, such as " of a.csv". rest is the number of rows that the model had left out before.
+// unmeasured returns notes on how many rows an evaluation left out, and why. where is a text
+// that names the files of the rows, such as " of a.csv". rest is the number of rows that the
+// model had left out before the evaluation.
 func unmeasured(r *engine.Result, where string) (notes []string, rest int64) {
 	counters := countersFor(r, collects(testResult))
 	rest = counters[skippedCounter]
@@ -190,8 +192,8 @@ func collects(result string) func(n *plan.Node) bool {
 	return func(n *plan.Node) bool { return n.Op == "Collect" && n.Name == result }
 }
 
-// leftOut returns the note that n rows were left out, or nil if n is 0. where is the rest of the
-// note.
+// leftOut returns the note that n rows were left out, or nil if n is 0. where is the text that
+// follows the number of rows.
 func leftOut(n int64, where string) []string {
 	if n == 0 {
 		return nil

@@ -34,11 +34,12 @@ func TestNotes(t *testing.T) {
 	require.Zero(t, code)
 	require.NotContains(t, errOut, "warning")
 
-	// Evaluate does not measure a row without a prediction by the prediction of the row before.
+	// For a row without a prediction, evaluate must not use the prediction of the previous row.
 	require.Regexp(t, `(?m)^weight +714$`, warned("evaluate --model m.json --input titanic.csv --label survived", "177 rows without a prediction left out of the evaluation"))
 
 	const refused = `titanic.csv:7: column "age" is null, which no component of a vector can be; --missing fill puts a value in its place, --missing skip leaves such rows out`
-	// With --parallelism 1, the first bad row is reported. With several subtasks, it may be any.
+	// With --parallelism 1, the first bad row is reported. With several subtasks, any bad row
+	// may be reported.
 	w.fails(1, "train linear --parallelism 1 --model x.json "+titanic+"age,fare", refused)
 	w.fails(1, "train kmeans --parallelism 1 --k 2 --model x.json "+titanic+"age,fare", `titanic.csv:7: column "age": it is null; --missing fill puts a value in its place`)
 	// Factorization machines do not standardise features, so plain SGD diverges on ages and
@@ -49,7 +50,8 @@ func TestNotes(t *testing.T) {
 	warned(stochastic+" --update adam", "training did not converge: 30 passes over the rows were too few; --max-iter allows more")
 	w.write("few.csv", "a,y\n1,2\n2,-3\n")
 	w.fails(1, "train gbdt --objective poisson --input few.csv --label y --model x.json", `few.csv:3: column "y": the label is -3`)
-	// Rows of --test without a label are left out first, but errors still name the line.
+	// Rows of --test without a label are left out before the check, but errors still name the
+	// right line.
 	w.fails(1, "train gbdt --objective poisson --input same.csv --test few.csv --features a --label y --model x.json", `few.csv:3: column "y": the label is -3`)
 	w.fails(1, "train glm --family poisson --input few.csv --label y --model x.json", `few.csv:3: the label -3`)
 	w.write("many.libsvm", "1 1:1\n\n0 1:nan\n")
@@ -76,7 +78,8 @@ func TestNotes(t *testing.T) {
 		w.fails(1, "train "+what+" --k 2 --input nan.csv --features a,b --parallelism 1 --model x.json", `nan.csv:6: column "a": it is null; --missing fill puts a value in its place`)
 	}
 
-	// --types or --infer-rows helps if the type of a column becomes clear late in a file.
+	// --types or --infer-rows helps if the first value that shows the type of a column is late
+	// in the file.
 	w.write("late.csv", "a,y\n"+strings.Repeat("1,2\n3,4\n", 6000)+"3.5,5\n")
 	late := "train linear --input late.csv --label y --model late.json"
 	w.fails(1, late, `late.csv:12002: column "a": cannot read "3.5" as int64`)
@@ -85,7 +88,7 @@ func TestNotes(t *testing.T) {
 	w.fails(2, late+"3 --types a=float", `column "a" is to be "float": want bool, int64, float64 or utf8`)
 	w.fails(2, late+"3 --infer-rows -1", "--infer-rows is -1")
 
-	// A model of 100000 features can be read back even if its trees use none of them.
+	// A model of 100,000 features can be read even if its trees use none of the features.
 	w.write("wide.libsvm", "1 100000:2\n0 1:1\n1 2:3\n0 3:3\n")
 	w.ok("train gbdt --objective logistic --rounds 2 --input wide.libsvm --model wide.json")
 	w.ok("predict --model wide.json --input wide.libsvm --output wide.csv")
@@ -101,7 +104,8 @@ func TestNotes(t *testing.T) {
 	w.fails(2, "predict --model m.json --input few.csv --output m.json --if-exists replace", "--output and --model are the same file")
 	w.fails(2, "export m.json --to pmml --output m.json --if-exists replace", "the same file")
 
-	// Predict refuses an output that --input stands for, because the next run would read it.
+	// Predict refuses an output that the directory or glob in --input includes, because the
+	// next run would read it.
 	require.NoError(t, os.Mkdir(w.path("rows"), 0o700))
 	w.write("rows/few.csv", "a,y\n1,2\n2,3\n3,5\n")
 	w.ok("train linear --input few.csv --label y --model few.json")

@@ -13,10 +13,11 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// The names of the columns that a model adds are stored in the model. By default they are the usual
-// names of its kind. A column of a file may have such a name already. If the model reads that
-// column, training chooses other names, because otherwise the model could not be applied to any
-// file. If the model does not read the column, prediction chooses other names in its output.
+// The names of the columns that a model adds are stored in the model. By default they are the
+// usual names for models of its kind. A column of a file may already have such a name. If the
+// model reads that column, training chooses other names, because otherwise the model could not
+// be applied to any file. If the model does not read the column, prediction chooses other names
+// in its output.
 
 // OutputArgs are flags that name the columns that models add.
 type OutputArgs struct {
@@ -25,8 +26,8 @@ type OutputArgs struct {
 	ProbabilityColumn string `placeholder:"NAME" param:"ProbabilityCol DecisionCol" help:"Name of the columns of probabilities, or of decision values, each followed by _ and the class or component (default: probability or decision, of gmm probabilities; followed by _1 or so where the rows have such a column)."`
 }
 
-// outputFlag is a flag that names a column, or columns, that a model adds. name is "" if the
-// flag is not given.
+// outputFlag is a flag that names one or more columns that a model adds. name is the value of
+// the flag, or "" if the flag is not given.
 type outputFlag struct{ flag, name string }
 
 // flags returns the three flags with their values.
@@ -45,7 +46,7 @@ func (o OutputArgs) given() []string {
 	return names
 }
 
-// different refuses flags that give the same name to two outputs.
+// different returns an error if flags give the same name to two outputs.
 func (o OutputArgs) different() error {
 	for i, f := range o.flags() {
 		for _, other := range o.flags()[:i] {
@@ -57,8 +58,8 @@ func (o OutputArgs) different() error {
 	return nil
 }
 
-// unused returns name with underscores appended until neither a column of schema nor a flag has the
-// result.
+// unused returns name with underscores appended until the result is neither the name of a
+// column of schema nor given by a flag.
 func (o OutputArgs) unused(schema *arrow.Schema, name string) string {
 	for name = unused(schema, name); slices.Contains(o.given(), name); {
 		name = unused(schema, name+"_")
@@ -66,7 +67,8 @@ func (o OutputArgs) unused(schema *arrow.Schema, name string) string {
 	return name
 }
 
-// free returns name, or name with the first number appended for which taken returns false.
+// free returns name if taken returns false for it. Otherwise it returns name_1, name_2, or the
+// next such name for which taken returns false.
 func free(name string, taken func(name string) bool) string {
 	for made, n := name, 1; ; n++ {
 		if !taken(made) {
@@ -76,9 +78,9 @@ func free(name string, taken func(name string) bool) string {
 	}
 }
 
-// named chooses the names of the columns that a model will add; "" stands for the usual name. reads
-// has the columns that the model reads. A name that is not given by a flag differs from these
-// columns and from the names that flags give.
+// named chooses the names of the columns that a model will add; "" stands for the usual name.
+// reads has the names of the columns that the model reads. If a name is not given by a flag, it
+// differs from all names in reads and from the names that flags give.
 func (o OutputArgs) named(adds model.Prediction, reads []string) (prediction, probability, distance string) {
 	others := slices.Concat(reads, o.given())
 	of := func(flag, usual string) string {
@@ -101,7 +103,7 @@ func (o OutputArgs) named(adds model.Prediction, reads []string) (prediction, pr
 const keptPrefix = "superstep kept "
 
 // renameNamesakes renames columns of rows that the model does not read and that have the name of a
-// column that the model makes. now maps the names in the file to the new names.
+// column that the model makes. The result now maps the names in the file to the new names.
 func renameNamesakes(rows *engine.Dataset, m model.Model) (renamed *engine.Dataset, now map[string]string, err error) {
 	made, err := madeBy(m)
 	now = map[string]string{}
@@ -139,9 +141,10 @@ func madeBy(m model.Model) ([]string, error) {
 	return made, nil
 }
 
-// write returns the rows to write to path: the columns kept of the file, followed by the columns
-// added by the model. It renames added columns whose names kept columns have, and restores the
-// names of kept columns that renameNamesakes has changed. now is its result.
+// write returns the rows to write to path: the columns kept, which come from the file, followed
+// by the columns added, which the model makes. If a kept column and an added column have the
+// same name, write renames the added column. It restores the names of kept columns that
+// renameNamesakes has changed. now is the result of renameNamesakes.
 func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept, added []string, now map[string]string) (*engine.Dataset, error) {
 	adds := predictionOf(m)
 	prediction, probability, distance := adds.Column, adds.Scores, adds.Distance
@@ -204,8 +207,8 @@ func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept
 	return renamed(operators.Select(rows, slices.Concat(columns, added)...), final), nil
 }
 
-// renamed gives the columns of rows the names to. It renames columns with keptPrefix last, after the
-// outputs of the model have given up the names of these columns.
+// renamed renames column i of rows to to[i]. It renames columns with keptPrefix last, after the
+// outputs of the model that had their final names have been renamed.
 func renamed(rows *engine.Dataset, to []string) *engine.Dataset {
 	if rows.Poisoned() {
 		return rows

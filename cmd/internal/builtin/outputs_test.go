@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestColumnsOfTheNamesOfOutputs requires that input files may have columns with the names of
-// the columns that a model adds. The files that predict writes have such columns.
+// TestColumnsOfTheNamesOfOutputs requires that commands accept input files that already have
+// columns with the names of the columns that a model adds, such as the files that predict
+// writes.
 func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w := newTestDir(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1,1\n0,0\n0,1\n1,0\n1,1\n2,1\n")
@@ -17,7 +18,8 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w.ok("predict --model m.json --input rows.csv --output p.csv")
 	first := w.table("p.csv")
 
-	// Predict gives its columns other names, reports them, and keeps all columns of the file.
+	// Predict must give the added columns other names, report these names, and keep all columns
+	// of the file.
 	code, _, told := w.run("predict --model m.json --input p.csv --output p2.csv")
 	require.Zero(t, code, told)
 	require.Contains(t, told, `"prediction_1" in place of "prediction", "probability_1_0" in place of "probability_0"`)
@@ -43,7 +45,8 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w.ok("evaluate --model m.json --input p.csv --label prediction")
 	require.Contains(t, w.ok("evaluate --input p2.csv --kind multiclass --label y --prediction prediction_1"), "accuracy")
 
-	// A model trained on such columns stores other names for its outputs, and always uses them.
+	// A model trained on a file with such columns stores other names for its outputs, and
+	// always uses these names.
 	code, _, told = w.run("train logistic --input p.csv --label y --model again.json --l2 0.1 --test p.csv")
 	require.Zero(t, code, told)
 	require.Contains(t, told, `the model calls its predictions "prediction_1", not "prediction"`)
@@ -102,11 +105,12 @@ func TestClustersOfColumnsOfTheNamesOfOutputs(t *testing.T) {
 		require.Contains(t, w.table(name("3.csv"))[0], made[0]+"_2")
 	}
 	require.Contains(t, w.table("kmeans2.csv")[0], "distance_1")
-	require.Contains(t, w.table("gmm2.csv")[0], "probabilities_2_0", "the outputs cannot be named probabilities_1, which is a column of the file")
+	require.Contains(t, w.table("gmm2.csv")[0], "probabilities_2_0", "the outputs must not be named probabilities_1, which is a column of the file")
 }
 
 // TestFlagsNameTheOutputsOfClusters requires that flags set the names of the outputs of
-// clustering models, and that the names of columns that the command reads are refused.
+// clustering models, and that a name that is also the name of a column that the command reads
+// is an error.
 func TestFlagsNameTheOutputsOfClusters(t *testing.T) {
 	w := newTestDir(t)
 	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1.5,1\n10,0\n10,1\n11,0\n12,1\n12.5,1\n")

@@ -8,9 +8,10 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// pairs is a flag of numbers or words by name, such as age=1;debt=-1. It may be given several
-// times. A name that is given twice is refused: to choose one of its values would be a guess.
-// The value follows the last =, so that names may contain =, as those of encoded text do.
+// pairs is the value of a flag that maps names to numbers or words, such as age=1;debt=-1. The
+// flag may be given several times. A name that is given twice is an error, since it is not
+// clear which value is meant. The value follows the last =, because names may contain =, such
+// as the names of encoded text.
 type pairs[V int | float64 | string] map[string]V
 
 // Decode implements kong.MapperValue.

@@ -23,14 +23,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
-// The size of pictures: 672 by 480 pixels.
+// Pictures have 672 by 480 pixels.
 const (
 	plotWidth  = 7 * vg.Inch
 	plotHeight = 5 * vg.Inch
 )
 
-// The colours of Okabe and Ito, which people with any colour vision can tell apart. After the
-// last, they start over with another shape.
+// These are the colours of Okabe and Ito, which people with any colour vision can distinguish.
+// After the last colour, the colours are used again with another shape of points.
 var (
 	palette = []color.RGBA{
 		{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
@@ -40,7 +40,8 @@ var (
 	grey   = color.RGBA{0x99, 0x99, 0x99, 0xff}
 )
 
-// validPlot says whether a picture can be written to a path; "" stands for no picture.
+// validPlot returns an error if no picture can be written to path. The empty path means that no
+// picture is written.
 func validPlot(path string) error {
 	if path == "" {
 		return nil
@@ -70,7 +71,7 @@ func canvas(title, x, y string) *plot.Plot {
 	return p
 }
 
-// clipped keeps the end of names too long for a picture.
+// clipped returns s, or "…" and the end of s if s has more than most characters.
 func clipped(s string, most int) string {
 	if r := []rune(s); len(r) > most {
 		return "…" + string(r[len(r)-most+1:])
@@ -78,8 +79,8 @@ func clipped(s string, most int) string {
 	return s
 }
 
-// ticks marks between four and eight round numbers of an axis: multiples of 1, 2 or 5
-// times a power of ten.
+// ticks returns the ticks of an axis from lo to hi: four to eight round numbers, which are
+// multiples of 1, 2 or 5 times a power of ten.
 func ticks(lo, hi float64) []plot.Tick {
 	if !(hi > lo) || math.IsInf(hi-lo, 0) {
 		return []plot.Tick{{Value: lo, Label: strconv.FormatFloat(lo, 'g', 6, 64)}}
@@ -96,7 +97,7 @@ func ticks(lo, hi float64) []plot.Tick {
 		step /= 2
 	}
 	var marks []plot.Tick
-	for i := range 10 { // on a very short axis, the step is lost in rounding
+	for i := range 10 { // at most 10, since on a very short axis rounding may lose the step
 		if at := (math.Ceil(lo/step) + float64(i)) * step; at <= hi {
 			marks = append(marks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 6, 64)})
 		}
@@ -118,7 +119,7 @@ func curve(p *plot.Plot, points plotter.XYs, c color.Color, dashed bool) (*plott
 	return line, nil
 }
 
-// drawLoss draws what training reported of each iteration.
+// drawLoss draws the loss that training reported for each iteration.
 func drawLoss(path string, about *modelSummary) error {
 	about = about.predictor()
 	if len(about.described.Curves) > 0 {
@@ -149,7 +150,7 @@ func drawLoss(path string, about *modelSummary) error {
 	return savePlot(p, path)
 }
 
-// drawCurves draws what training measured on each set after each round.
+// drawCurves draws the measure that training computed on each set after each round.
 func drawCurves(path string, about *modelSummary) error {
 	p := canvas(about.Kind+": training", "round", about.lossName)
 	for i, s := range about.described.Curves {
@@ -175,7 +176,7 @@ func drawCurves(path string, about *modelSummary) error {
 	return savePlot(p, path)
 }
 
-// margins leaves room around the drawing.
+// margins adds empty space around the drawing.
 func margins(p *plot.Plot) {
 	width, height := (p.X.Max-p.X.Min)/32, (p.Y.Max-p.Y.Min)/32
 	if width == 0 {
@@ -210,7 +211,7 @@ func drawCurve(path, what string, r *evaluate.BinaryReport, on string) error {
 		case "lift":
 			xy = plotter.XY{X: c.Share, Y: c.Lift}
 			if i == 0 {
-				continue // before the first rows there is no lift
+				continue // the lift of no rows is not defined
 			}
 		}
 		if !math.IsNaN(xy.X) && !math.IsNaN(xy.Y) {
@@ -239,8 +240,8 @@ func drawCurve(path, what string, r *evaluate.BinaryReport, on string) error {
 	return savePlot(p, path)
 }
 
-// drawCoefficients draws the largest coefficients as bars, with error bars of two standard
-// errors where they are known.
+// drawCoefficients draws the largest coefficients as bars. If standard errors are known, it
+// adds error bars of two standard errors.
 func drawCoefficients(path string, about *modelSummary) error {
 	about = about.predictor()
 	if len(about.described.Coefficients) == 0 {
@@ -258,7 +259,7 @@ func drawImportance(path string, about *modelSummary) error {
 	return drawBars(path, about.Kind+": importance", "share of the gain", about.described.Importances)
 }
 
-// drawBars draws the largest of some values.
+// drawBars draws the largest values in all as bars.
 func drawBars(path, title, axis string, all []model.Term) error {
 	list := slices.Clone(all)
 	slices.SortStableFunc(list, func(a, b model.Term) int { return cmp.Compare(math.Abs(b.Value), math.Abs(a.Value)) })
@@ -297,7 +298,8 @@ func drawBars(path, title, axis string, all []model.Term) error {
 	return savePlot(p, path)
 }
 
-// roomForBars keeps the ends of the longest bars off the border, where they would look cut off.
+// roomForBars extends the axis so that the longest bars do not reach the border, where they
+// would look cut off.
 func roomForBars(p *plot.Plot) {
 	room := float64(0.05 * (p.X.Max - p.X.Min))
 	if p.X.Max > 0 {
@@ -354,8 +356,9 @@ func drawClusters(path string, rows []point, features []string) error {
 // maxConfused is the largest number of classes for which a confusion matrix is readable.
 const maxConfused = 20
 
-// drawConfusion draws a confusion matrix with the weight of each cell. A row is a class; the
-// shade goes from white for none of its rows to the darkest for all of them.
+// drawConfusion draws a confusion matrix with the weight of each cell. A row of the matrix is a
+// true class. The shade of a cell shows the share of the class that is in the cell: white is 0,
+// and the darkest blue is 1.
 func drawConfusion(path string, r *evaluate.MulticlassReport, on string) error {
 	n := len(r.Classes)
 	if n == 0 || n > maxConfused {
@@ -398,20 +401,21 @@ func drawConfusion(path string, r *evaluate.MulticlassReport, on string) error {
 	return savePlot(p, path)
 }
 
-// shade returns a blue for a share from 0 to 1. Black text is readable on it.
+// shade returns a shade of blue for a share from 0 to 1. Black text is readable on all shades.
 func shade(share float64) color.Color {
 	mix := func(full uint8) uint8 { return uint8(255 - float64(share*0.7*float64(255-full))) }
 	return color.RGBA{mix(palette[0].R), mix(palette[0].G), mix(palette[0].B), 0xff}
 }
 
-// savePlot writes to a temporary file and renames it, so that no partial picture is ever seen.
+// savePlot writes the picture to a temporary file and renames that file to path, so that path
+// never contains a part of a picture.
 func savePlot(p *plot.Plot, path string) error {
 	content, err := draw.NewFormattedCanvas(plotWidth, plotHeight, strings.TrimPrefix(filepath.Ext(path), "."))
 	if err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
-	// Labels begin at the border of the drawing; an edge keeps them off the border of the
-	// picture.
+	// Labels begin at the border of the drawing. An empty edge separates them from the border
+	// of the picture.
 	const edge = 6
 	whole := draw.New(content)
 	whole.SetColor(p.BackgroundColor)

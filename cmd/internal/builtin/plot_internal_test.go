@@ -11,7 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
 
-// TestPicturesHaveAnEdge requires a white margin of 4 pixels, so that no text is cut off.
+// TestPicturesHaveAnEdge requires that pictures have a white margin of 4 pixels, so that no
+// text is cut off.
 func TestPicturesHaveAnEdge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "bars.png")
 	require.NoError(t, drawBars(path, "forest: importance", "share of the gain", []model.Term{{Name: "clarity", Value: 0.2}, {Name: "f25", Value: 0.3}}))

@@ -31,12 +31,12 @@ type PredictArgs struct {
 	InputArgs
 }
 
-// Validate refuses flags that contradict each other or have no effect.
+// Validate returns an error if flags contradict each other or have no effect.
 func (a PredictArgs) Validate(k *kong.Context) error {
 	return refuse(k, errors.Join(a.InputArgs.problems(), writable(a.Output), requireOutside(a.Output, a.Input), requireDifferentFiles("--output", strings.TrimPrefix(a.Output, "client:"), "--model", a.Model.Path)))
 }
 
-// Predict applies a model to the rows of files.
+// Predict is the job that applies a model to the rows of files.
 var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) error {
 	b.Advise(adviceOnFiles)
 	m, err := a.Model.model()
@@ -97,7 +97,7 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	return nil
 }).Describe("Applies a model of any kind, pipelines among them, to the rows of files.")
 
-// writable refuses outputs whose names ask for a form that cannot be written.
+// writable returns an error if the ending of output belongs to a form that cannot be written.
 func writable(output string) error {
 	path := strings.TrimPrefix(output, engine.ClientPath)
 	if path == "-" && path != output {
@@ -112,8 +112,8 @@ func writable(output string) error {
 	return nil
 }
 
-// WriteRows writes rows to a file in the form that its name tells: Arrow or Parquet, or else
-// CSV, with tabs where the name ends in .tsv.
+// WriteRows writes rows to the file at path. The ending of the name selects the form: Arrow,
+// Parquet, or CSV for all other endings. A file with the ending .tsv has tabs between cells.
 func WriteRows(rows *engine.Dataset, path string) {
 	switch outputForm(path) {
 	case arrowForm:
@@ -129,8 +129,8 @@ func WriteRows(rows *engine.Dataset, path string) {
 	}
 }
 
-// fits refuses rows that lack a column that the model reads, or have it with another sort of
-// type.
+// fits returns an error if schema lacks a column that the model reads, or if such a column has
+// a type of another class.
 func (a InputArgs) fits(path string, m model.Model, schema *arrow.Schema) error {
 	var errs []error
 	for _, in := range m.Inputs() {
@@ -159,8 +159,9 @@ func (a InputArgs) fits(path string, m model.Model, schema *arrow.Schema) error 
 	return errors.Join(errs...)
 }
 
-// narrowed leaves out the columns that the model does not read, except those that are named. A
-// file of predictions has columns with the names that the model gives its own.
+// narrowed returns rows without the columns that the model does not read, except the columns
+// named by but. It is needed because a file of predictions already has columns with the names
+// of the columns that the model adds.
 func narrowed(rows *engine.Dataset, m model.Model, but ...string) *engine.Dataset {
 	var columns []string
 	for _, name := range append(inputsOf(m), but...) {
@@ -180,7 +181,8 @@ func inputsOf(m model.Model) []string {
 	return columns
 }
 
-// applied adds to rows what a model computes. added are the columns that its last stage made.
+// applied adds to rows the columns that a model computes. added has the names of the columns
+// that the last stage of the model made.
 func applied(m model.Model, rows *engine.Dataset) (made *engine.Dataset, added map[string]bool) {
 	made, before := rows, rows
 	for _, stage := range stagesOf(m) {
@@ -206,7 +208,7 @@ func scoreColumns(m model.Model) []string {
 	}
 	labels := adds.Labels
 	if adds.Margins && len(labels) == 2 {
-		labels = labels[1:] // two classes have one margin, that of the second
+		labels = labels[1:] // two classes have one margin, which belongs to the second class
 	}
 	columns := make([]string, len(labels))
 	for i, l := range labels {
@@ -236,7 +238,7 @@ func splitScores(rows *engine.Dataset, m model.Model) *engine.Dataset {
 	})
 }
 
-// splitVector replaces a vector column by n columns.
+// splitVector replaces the vector column with index at by n columns.
 func splitVector(c *engine.Context, rec arrow.Record, schema *arrow.Schema, at, n int) (arrow.Record, error) {
 	layout := model.NewLayout(names(rec.Schema())...)
 	cell, err := layout.Find(rec.ColumnName(at))
@@ -274,10 +276,11 @@ func splitVector(c *engine.Context, rec arrow.Record, schema *arrow.Schema, at, 
 	return array.NewRecord(schema, slices.Replace(columns, at, at+1, made...), rec.NumRows()), nil
 }
 
-// skippedByModel ends the note about rows that a model leaves out, as models of programs may.
+// skippedByModel is the end of the note about rows that a model leaves out. Models trained by
+// programs can have that setting.
 const skippedByModel = " left out, as the model was trained to do with missing and unknown values"
 
-// predictedReport tells how many rows were predicted and where their predictions are.
+// predictedReport prints how many rows were predicted and where the predictions were written.
 func predictedReport(w io.Writer, a PredictArgs, r *engine.Result) ([]string, error) {
 	left := skippedFor(r, func(n *plan.Node) bool { return n.Sink })
 	_, err := fmt.Fprintf(w, "predictions of %s written to %s\n", plural(rowsRead(r)-left, "row", "rows"), strings.TrimPrefix(a.Output, engine.ClientPath))

@@ -11,13 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Flags of an estimator that ranks tell the queries of rows: --group names a column;
+// Flags of ranking estimators specify to which query each row belongs: --group names a column;
 // --group-sizes and --test-group-sizes name files with the number of rows of each query.
 
-// sizedGroup is the column of queries that is made from --group-sizes.
+// sizedGroup is the name of the column of queries that is made from --group-sizes.
 const sizedGroup = "query by its size"
 
-// groupProblems refuses flags of queries that do not go together.
+// groupProblems returns an error for each combination of query flags that is not allowed.
 func (a training) groupProblems() (errs []error) {
 	if a.text("group-sizes") != "" && a.text("group") != "" {
 		errs = append(errs, errors.New("both --group and --group-sizes tell the queries of rows: give one of them"))
@@ -28,8 +28,8 @@ func (a training) groupProblems() (errs []error) {
 	return errs
 }
 
-// sized adds the column of queries to the rows of training, or of --test, if files of sizes
-// tell them.
+// sized adds the column of queries to rows if files with the sizes of queries are given. rows
+// are the rows of --test if test is set, and the training rows otherwise.
 func (a training) sized(rows *engine.Dataset, test bool) *engine.Dataset {
 	flag := "group-sizes"
 	if test {
@@ -43,7 +43,7 @@ func (a training) sized(rows *engine.Dataset, test bool) *engine.Dataset {
 	return gbdt.WithGroups(rows, sizes, sizedGroup).Named("--" + flag)
 }
 
-// group returns the column of queries, or "".
+// group returns the name of the column of queries, or "" if there is none.
 func (a training) group(schema *arrow.Schema) string {
 	switch group := a.text("group"); {
 	case a.text("group-sizes") != "":

@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRankingsAreMeasured requires that evaluate measures rankings by a column of scores and by
-// a model, and reports how NDCG treats queries without a relevant row. The expected values are
-// those of TestFlatQueries in package evaluate.
+// TestRankingsAreMeasured requires that evaluate measures rankings whose scores are in a column
+// or are computed by a model, and that it reports how NDCG treats queries without a relevant
+// row. The expected values are the same as in TestFlatQueries in package evaluate.
 func TestRankingsAreMeasured(t *testing.T) {
 	w := newTestDir(t)
 	w.write("lists.csv", "q,rel,s,x\na,1,1,1\na,0,2,2\nb,0,3,3\nb,0,4,4\n")

@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// noFeature is the error about a column that holds neither numbers, text nor vectors.
+// noFeature returns the error about a column that has neither numbers, text nor vectors.
 func (a TrainArgs) noFeature(column string, t arrow.DataType) error {
 	is := fmt.Sprintf("column %q of %s is %s, not a number", column, a.Input, batch.TypeName(t))
 	switch {
@@ -26,8 +26,9 @@ func (a TrainArgs) noFeature(column string, t arrow.DataType) error {
 	return fmt.Errorf("--features: %s: write it as a column of numbers or of text", is)
 }
 
-// readingNotes tell which of the named columns, or of all columns, may have been read otherwise
-// than they were meant. For the columns that are read as numbers, they tell which numbers were
+// readingNotes returns notes about columns whose types may differ from what the user meant.
+// columns has the names of the columns to look at; nil means all columns. numbers has the names
+// of the columns that are read as numbers; for these, the notes also report which numbers were
 // rounded.
 func readingNotes(r *engine.Result, columns, numbers []string) []string {
 	if r.Graph == nil {
@@ -75,7 +76,7 @@ func readingNotes(r *engine.Result, columns, numbers []string) []string {
 	return append(notes, "cells read as missing values: "+strings.Join(list, ", "))
 }
 
-// sourceCounters sums the counters of all operators by name.
+// sourceCounters returns counter name -> sum of that counter over all operators.
 func sourceCounters(r *engine.Result) map[string]int64 {
 	sums := map[string]int64{}
 	for _, v := range r.Report.Vertices {
@@ -90,8 +91,8 @@ func sourceCounters(r *engine.Result) map[string]int64 {
 	return sums
 }
 
-// spellings is a flag that holds a list of texts separated by commas. A text may begin as flags
-// do.
+// spellings is the value of a flag with texts separated by commas. A text may begin with -,
+// like a flag.
 type spellings []string
 
 // Decode implements kong.MapperValue.

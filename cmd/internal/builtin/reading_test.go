@@ -102,7 +102,7 @@ func TestStandardInputAndOutput(t *testing.T) {
 	w.in = want
 	require.Equal(t, w.read("p.csv"), w.ok("predict --model - --input titanic.csv --output -"))
 
-	// The format of standard input is detected from its first bytes, or set with --format.
+	// The format of standard input is detected from the first bytes, or is set with --format.
 	w.ok("predict --model m.json --input titanic.csv --output p.arrow --keep fare,pclass,survived")
 	w.ok("predict --model m.json --input titanic.csv --output p.parquet --keep fare,pclass,survived")
 	for _, name := range []string{"p.arrow", "p.parquet"} {
@@ -125,7 +125,7 @@ func TestStandardInputAndOutput(t *testing.T) {
 }
 
 // TestMessyFiles requires that unusual but valid files give the same model as a plain file, and
-// that other files give a warning, or an error that says where and what to do.
+// that other files give a warning, or an error that names the position and a remedy.
 func TestMessyFiles(t *testing.T) {
 	w := newTestDir(t)
 	rows := func(format string) string {
@@ -177,7 +177,8 @@ func TestMessyFiles(t *testing.T) {
 		w.fails(1, train+"f.csv", message)
 	}
 
-	// A warning reports text with hardly any repeated value, and a header that may be a row.
+	// A warning must report a text column in which hardly any value is repeated, and a header
+	// that may be a row.
 	const trees = "train gbdt --objective squared --rounds 2 --label y --model m.json --if-exists replace --input "
 	for what, content := range map[string]string{
 		"thousands": "a,b,y\n" + rows("\"%d,000\",%d,%d\n"), "decimal commas": "a,b,y\n" + rows("\"%d,5\",%d,%d\n"), "dates": "a,b,y\n" + rows("2024-01-%02d,%d,%d\n"),

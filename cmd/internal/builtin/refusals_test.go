@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFlagsThatSayNothing requires that a flag that would be ignored or misread is refused as an
-// error of usage, and that the message is correct.
+// TestFlagsThatSayNothing requires a usage error with a correct message for a flag that would
+// otherwise be ignored or misread.
 func TestFlagsThatSayNothing(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "x,z,y,q\n1,2,1,a\n2,1,3,b\n3,3,5,a\n4,4,4,b\n")
@@ -84,7 +84,8 @@ func TestWordsAboutRows(t *testing.T) {
 		w.fails(2, "train "+what+" --input zero.csv --label y --model m.json --class-weights 0=0", `--class-weights of "0" is 0: want a number above 0`)
 	}
 
-	// All rows of category c, but not only these, have label 1 (quasi-separation).
+	// All rows of category c have label 1, and so do some rows of category b
+	// (quasi-separation).
 	w.write("quasi.csv", "c,x,y\n"+strings.Repeat("a,1,0\na,2,1\nb,2,0\nb,1,1\nc,1,1\n", 8))
 	code, _, errOut := w.run("train logistic --encode --input quasi.csv --label y --model q.json")
 	require.Zero(t, code, errOut)

@@ -14,12 +14,12 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// A model remembers what flags said of its training files. Later files are read alike unless
-// flags say otherwise.
+// A model stores what flags specified about the format of its training files. Files to which
+// the model is applied are read in the same way, unless flags specify something else.
 
 func (a InputArgs) zeroBased() bool { return a.ZeroBased != nil && *a.ZeroBased }
 
-// reading returns what a model is to remember of its training files.
+// reading returns the format details of the training files that a model stores.
 func (a TrainArgs) reading() (r model.Reading) {
 	switch a.form(a.Input) {
 	case csvForm:
@@ -34,8 +34,9 @@ func (a TrainArgs) reading() (r model.Reading) {
 	return r
 }
 
-// remembered completes the flags for the files at a path from what a model remembers. It also
-// returns a note on that, or "" if nothing was added.
+// remembered returns the flags for the files at a path, completed by the format details r that
+// a model stores. It also returns a note that names the added setting, or "" if nothing was
+// added.
 func (a InputArgs) remembered(path string, r model.Reading) (InputArgs, string) {
 	switch form := a.form(path); {
 	case form == csvForm && len(a.Null) == 0 && len(r.Nulls) > 0:
@@ -48,7 +49,7 @@ func (a InputArgs) remembered(path string, r model.Reading) (InputArgs, string) 
 	return a, ""
 }
 
-// rememberedNotes returns the note as a list.
+// rememberedNotes returns the note of remembered as a list, which is empty if there is no note.
 func (a InputArgs) rememberedNotes(path string, r model.Reading) []string {
 	if _, note := a.remembered(path, r); note != "" {
 		return []string{note}
@@ -56,7 +57,7 @@ func (a InputArgs) rememberedNotes(path string, r model.Reading) []string {
 	return nil
 }
 
-// remembering stores in the models of a training how their files were written.
+// remembering stores the format details r of the training files in the trained models.
 func remembering(trained *engine.Dataset, r model.Reading) *engine.Dataset {
 	if trained.Poisoned() || len(r.Nulls) == 0 && !r.ZeroBased {
 		return trained

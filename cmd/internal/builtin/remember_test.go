@@ -11,7 +11,7 @@ import (
 )
 
 // TestModelsRememberHowFilesAreWritten requires that predict and evaluate use the --null of the
-// training, with a warning, unless they are called with --null.
+// training, with a warning, unless --null is given.
 func TestModelsRememberHowFilesAreWritten(t *testing.T) {
 	w := newTestDir(t)
 	var rows strings.Builder

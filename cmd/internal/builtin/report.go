@@ -10,7 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// maxShown is how many coordinates of a centre are printed; the model has them all.
+// maxShown is the maximal number of coordinates of a centre that are printed. The model file
+// has all coordinates.
 const maxShown = 10
 
 // report prints the centres and writes the model.

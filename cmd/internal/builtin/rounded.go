@@ -11,8 +11,9 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// Whole numbers beyond 2^53 are rounded where a column is read as numbers. Classes, clusters
-// and queries are compared as written, so that they stay distinct.
+// If a column is read as numbers (float64), whole numbers beyond 2^53 are rounded. Classes,
+// clusters and queries are compared without conversion to float64, so that different values
+// stay different.
 
 // numbersIn returns the columns of rows that a model reads as numbers.
 func numbersIn(m model.Model) (columns []string) {
@@ -24,8 +25,8 @@ func numbersIn(m model.Model) (columns []string) {
 	return columns
 }
 
-// numericOf returns the columns of rows that a training reads as numbers. m is the model that
-// it makes.
+// numericOf returns the columns of rows that a training reads as numbers. m is the trained
+// model.
 func (a training) numericOf(m model.Model) []string {
 	columns := append(numbersIn(m), a.Weight)
 	if g := a.target(); g == model.Number || g == model.Rank {
@@ -38,8 +39,8 @@ func (a training) numericOf(m model.Model) []string {
 	return columns
 }
 
-// numbers returns the columns that an evaluation reads as numbers, without those that a model
-// reads.
+// numbers returns the columns that an evaluation reads as numbers, without the columns that a
+// model reads.
 func (a EvaluateArgs) numbers(kind string) []string {
 	columns := append([]string{a.Weight, a.Score}, a.Features...)
 	switch kind {
@@ -51,8 +52,8 @@ func (a EvaluateArgs) numbers(kind string) []string {
 	return columns
 }
 
-// roundedNotes tell which of the numeric columns have whole numbers that are rounded, with
-// their count and the first of them.
+// roundedNotes returns a note for each column in numbers that has rounded whole numbers. A note
+// has the count of the rounded numbers and the first of them.
 func roundedNotes(counters map[string]int64, numbers []string) []string {
 	first := map[string]operators.RoundedCells{}
 	sums := map[string]int64{}

@@ -17,17 +17,19 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// The columns that scored adds. Files have no columns of such names.
+// These are the names of the columns that scored adds. Files do not have columns with such
+// names.
 const (
 	positiveCol = "superstep positive"
 	scoreCol    = "superstep score"
 )
 
-// scored adds the columns that measures of scores need. For two classes these are whether a row
-// belongs to the second class, and the score that the model gives that class. For more classes
-// they are true, and the probability of the row's own class: the log-loss of these is that of
-// all classes, and no other measure of them has a meaning. With two classes, an unknown label is
-// an error. With more classes, an unknown label has no probability. The operator learns the
+// scored adds the columns that measures of scores need. For two classes, the columns are
+// whether a row belongs to the second class, and the score that the model gives the second
+// class. For more classes, the columns are the constant true, and the probability that the
+// model gives the true class of the row. The log-loss of these two columns is the multi-class
+// log-loss; other measures of them have no meaning. With two classes, an unknown label is an
+// error. With more classes, an unknown label has no probability. The operator learns the
 // classes from the model when the job runs.
 func scored(predicted, trained *engine.Dataset, label string) *engine.Dataset {
 	return model.Apply("superstep", predicted, trained, model.Application{
@@ -73,7 +75,7 @@ func openScores(file []byte, schema engine.Schema, label string) (model.Compute,
 			name, ok := row[truth].Category()
 			given := row[probabilities].Values
 			if row[probabilities].Kind == model.NullCell {
-				given = nil // a cell keeps the memory of the row before
+				given = nil // discard the value that was decoded from the previous row
 			}
 			class, known := at[string(name)]
 			switch {
@@ -83,7 +85,7 @@ func openScores(file []byte, schema engine.Schema, label string) (model.Compute,
 			case len(given) == 0 || len(classes) > 2 && len(given) != len(classes):
 				positive.Append(false)
 				score.AppendNull()
-			case len(classes) == 2 && !known: // to count it as either would be a guess
+			case len(classes) == 2 && !known: // it is not known to which of the two classes the row belongs
 				return nil, &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q has the label %q, and the model knows only %q and %q: leave such rows out, or name the column of the model's labels", label, name, classes[0], classes[1])}
 			case len(classes) == 2:
 				positive.Append(class == 1)
@@ -91,7 +93,7 @@ func openScores(file []byte, schema engine.Schema, label string) (model.Compute,
 			case known:
 				positive.Append(true)
 				score.Append(given[class])
-			default: // a class without a row in training has no probability
+			default: // the model has no probability for a class without training rows
 				positive.Append(true)
 				score.Append(0)
 			}
@@ -121,16 +123,16 @@ func clustering(rows *engine.Dataset, cluster, vector, label, weight string) *en
 	return evaluate.Clustering(rows, evaluate.ClusteringOptions{ClusterCol: cluster, VectorCol: vector, LabelCol: label, WeightCol: weight, Skip: true})
 }
 
-// found are the evaluations of a run.
+// found has the evaluations of a run.
 type found struct {
 	binary     *evaluate.BinaryReport
 	multiclass *evaluate.MulticlassReport
-	shown      fmt.Stringer // the report to show, nil for none; for two classes that of scores
-	weight     float64      // of the rows that it is about
+	shown      fmt.Stringer // the report to show, or nil; for two classes it is the report on scores
+	weight     float64      // total weight of the rows of the shown report
 }
 
 // findings reads the evaluations from the results of a run. classes is the number of classes of
-// the model, 0 if unknown.
+// the model, or 0 if it is unknown.
 func findings(r *engine.Result, classes int) (*found, error) {
 	f := &found{}
 	for _, name := range r.Names() {
@@ -169,7 +171,7 @@ func findings(r *engine.Result, classes int) (*found, error) {
 	return f, nil
 }
 
-// show reads a report that is to be shown.
+// show reads the report with the given name from r and makes it the report to show.
 func show[R evaluate.Report](f *found, r *engine.Result, name string, weight func(*R) float64) error {
 	report, err := evaluate.ReportOf[R](r, name)
 	if err == nil {
@@ -185,8 +187,8 @@ func (f *found) text() string {
 	return withoutNaN(f.shown.String())
 }
 
-// withoutNaN removes the lines of measures that were not asked for, or that the rows do not
-// define.
+// withoutNaN removes the lines of measures whose value is NaN: measures that were not
+// requested, or that are undefined for the rows.
 func withoutNaN(report string) string {
 	var b strings.Builder
 	for line := range strings.Lines(report) {
@@ -197,7 +199,7 @@ func withoutNaN(report string) string {
 	return b.String()
 }
 
-// point is a row of a picture of clusters.
+// point is a point in a picture of clusters. It represents one row.
 type point struct {
 	X, Y    float64
 	Cluster int64
@@ -223,8 +225,8 @@ func collectPoints(b *engine.Builder, clustered *engine.Dataset, cluster string,
 	return nil
 }
 
-// drawn returns a function that takes the first rows of a shard that have a place in the
-// picture.
+// drawn returns a function that emits the points of the first rows of a shard, at most most of
+// them. It skips rows that cannot be drawn.
 func drawn[R interface{ point() (point, bool) }](most int) func(*operators.Shard[R], func(point)) error {
 	return func(s *operators.Shard[R], emit func(point)) error {
 		n := 0
@@ -241,7 +243,7 @@ func drawn[R interface{ point() (point, bool) }](most int) func(*operators.Shard
 	}
 }
 
-// denseRow and sparseRow are rows with their cluster.
+// denseRow and sparseRow are rows with a dense or sparse vector and the cluster of the row.
 type denseRow struct {
 	X []float64 `column:"superstep x"`
 	C *int64    `column:"superstep c"`
@@ -252,7 +254,8 @@ type sparseRow struct {
 	C *int64                 `column:"superstep c"`
 }
 
-// point returns the place of a row in a picture, if it has one.
+// point returns the point that represents the row in a picture. It returns false if the row
+// cannot be drawn.
 func (r denseRow) point() (point, bool) {
 	if r.C == nil || len(r.X) == 0 {
 		return point{}, false

@@ -5,7 +5,8 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 )
 
-// stagesOf returns the models that rows go through, which are the stages of a pipeline.
+// stagesOf returns the models that are applied to rows one after another: the stages of a
+// pipeline, or only m if m is not a pipeline.
 func stagesOf(m model.Model) []model.Model {
 	p, ok := m.(*pipeline.Model)
 	if !ok {
@@ -18,7 +19,7 @@ func stagesOf(m model.Model) []model.Model {
 	return all
 }
 
-// lastOf returns the model that predicts.
+// lastOf returns the model that makes the predictions: the last stage of a pipeline, or m.
 func lastOf(m model.Model) model.Model {
 	all := stagesOf(m)
 	return all[len(all)-1]

@@ -13,21 +13,22 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// standard are the temporary files that replace standard input and output where a command line
-// has - for a path. Files are needed because a job reads its inputs more than once, and writes
+// standard has the temporary files that replace standard input and output if a path on the
+// command line is -. Files are needed because a job reads its inputs more than once, and writes
 // its outputs to a temporary file first.
 type standard struct {
-	dir    string // "" where nothing is replaced
+	dir    string // directory of the files; "" if nothing is replaced
 	input  string
 	output string
 }
 
-// streams lists the flags of a program whose path may be -: the flags of input files, and of
-// output files.
+// streams lists the flags of a program for which the path - is allowed: in has flags of input
+// files, and out has flags of output files.
 type streams struct{ in, out []string }
 
-// replaced replaces the paths - of a command line by files, and stores standard input in one.
-// With a cluster, - is refused, as the workers must read the input themselves.
+// replaced replaces the paths - of a command line by temporary files, and stores standard input
+// in the file that replaces it. If a cluster is used, - as an input is an error, because the
+// workers read the input themselves.
 func (of streams) replaced(words []string, in io.Reader, cluster string) (s standard, made []string, err error) {
 	made = slices.Clone(words)
 	remote := cluster != "" && cluster != "local"
@@ -82,8 +83,8 @@ func (of streams) replaced(words []string, in io.Reader, cluster string) (s stan
 	return s, made, nil
 }
 
-// spooled copies a reader to a file. The name of the file tells the form, which the first bytes
-// show: Arrow or Parquet, or else CSV.
+// spooled copies in to a file and returns its name. The name is path with the ending for the
+// form of the data, which spooled finds from the first bytes: Arrow, Parquet, or otherwise CSV.
 func spooled(path string, in io.Reader) (string, error) {
 	var head [8]byte
 	n, err := io.ReadFull(in, head[:])
@@ -107,7 +108,8 @@ func spooled(path string, in io.Reader) (string, error) {
 	return path, nil
 }
 
-// clusterOf returns the cluster that a command line names, or else the environment.
+// clusterOf returns the cluster that the command line names or, without --cluster, the cluster
+// that the environment names.
 func clusterOf(words []string) string {
 	cluster := os.Getenv("SUPERSTEP_CLUSTER")
 	for i, word := range words {
@@ -120,7 +122,7 @@ func clusterOf(words []string) string {
 	return cluster
 }
 
-// finish writes the output.
+// finish copies the output file to out.
 func (s standard) finish(out io.Writer) (err error) {
 	if s.output == "" {
 		return nil
@@ -136,14 +138,15 @@ func (s standard) finish(out io.Writer) (err error) {
 	return nil
 }
 
-// remove removes the files.
+// remove removes the temporary files.
 func (s standard) remove() {
 	if s.dir != "" {
-		_ = os.RemoveAll(s.dir) // the system clears what is left
+		_ = os.RemoveAll(s.dir) // on errors the system removes temporary files later
 	}
 }
 
-// named replaces the names of these files in a message by words that mean something.
+// named replaces the names of the temporary files in a text by "standard input" and "standard
+// output".
 func (s standard) named(text string) string {
 	for _, of := range [][2]string{{s.input, "standard input"}, {s.output, "standard output"}} {
 		if of[0] != "" {

@@ -16,20 +16,20 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// surveyResult names the result of a survey.
+// surveyResult is the name of the result of a survey.
 const surveyResult = "survey"
 
 // columnCounts counts the missing and the unseen values of one column in the rows of a shard.
 type columnCounts struct {
 	Column string
 	Absent int64 // rows without a value
-	Unseen int64 // rows with a value that training has not seen
+	Unseen int64 // rows with a value that did not occur in training
 	// Example is the first value counted in Unseen.
 	Example string
 }
 
-// survey collects, by shard, which values that a model reads are missing in rows, and which are
-// unknown to it.
+// survey collects, for each shard, how many of the values that a model reads are missing in
+// rows, and how many are unknown to the model.
 func survey(b *engine.Builder, m model.Model, rows *engine.Dataset) {
 	if watched := surveyedColumns(m, arrowrows.Arrow(rows.Schema())); len(watched) > 0 {
 		addSurvey(b, []engine.Port{{From: rows}}, func() *surveyOperator {
@@ -38,7 +38,7 @@ func survey(b *engine.Builder, m model.Model, rows *engine.Dataset) {
 	}
 }
 
-// surveyTrained is survey for a model that the job trains.
+// surveyTrained is survey for a model that the same job trains.
 func surveyTrained(b *engine.Builder, trained, rows *engine.Dataset) {
 	if trained.Poisoned() || rows.Poisoned() {
 		return
@@ -47,7 +47,7 @@ func surveyTrained(b *engine.Builder, trained, rows *engine.Dataset) {
 	addSurvey(b, []engine.Port{{From: rows}, {From: trained, Partitioner: engine.Broadcast, Side: true}}, func() *surveyOperator { return &surveyOperator{trained: arrowrows.Arrow(schema)} })
 }
 
-// addSurvey adds the operator and collects its findings.
+// addSurvey adds the operator that made returns, and collects its output under surveyResult.
 func addSurvey(b *engine.Builder, inputs []engine.Port, made func() *surveyOperator) {
 	text := arrow.BinaryTypes.String
 	count := arrow.PrimitiveTypes.Int64
@@ -89,22 +89,22 @@ func surveyedColumns(m model.Model, schema *arrow.Schema) (watched []surveyedCol
 type surveyedColumn struct {
 	column string
 	at     int
-	known  map[string]bool  // the values of training, nil if any value is known
-	codes  map[float64]bool // the same for categories that are numbers
+	known  map[string]bool  // values that occurred in training; nil if no value counts as unseen
+	codes  map[float64]bool // the same as known, for categories that are numbers
 }
 
-// surveyOperator is the operator behind survey.
+// surveyOperator is the operator that survey adds.
 type surveyOperator struct {
 	engine.BaseOperator
-	trained *arrow.Schema // schema of the rows if the model is the side input, nil if the model is known
+	trained *arrow.Schema // schema of the rows if the model is a side input; nil if the model is known when the job is built
 	columns []surveyedColumn
-	counts  []columnCounts // in this shard, by column
+	counts  []columnCounts // counts[i] has the counts of columns[i] in this shard
 
-	reader *model.Reader // for categories that are numbers
+	reader *model.Reader // reads categories that are numbers
 	row    []model.Cell
 }
 
-// Open reads the model, if the job trains it.
+// Open reads the model from the side input if the job trains it.
 func (s *surveyOperator) Open(c *engine.Context) error {
 	if s.trained == nil {
 		return nil
@@ -122,7 +122,7 @@ func (s *surveyOperator) Open(c *engine.Context) error {
 	return nil
 }
 
-// bind makes the reader of categories that are numbers, for any numeric type.
+// bind sets reader, which reads categories that are numbers from columns of any numeric type.
 func (s *surveyOperator) bind(schema *arrow.Schema) (err error) {
 	layout := model.NewLayout(names(schema)...)
 	for _, w := range s.columns {
@@ -138,8 +138,8 @@ func (s *surveyOperator) bind(schema *arrow.Schema) (err error) {
 	return err
 }
 
-// countUnseen counts the numbers that are no category of training. Numbers with a fraction count
-// as the category without it.
+// countUnseen counts the numbers that are not a category of the training. A number with a
+// fractional part is truncated to a category first.
 func (s *surveyOperator) countUnseen(rows arrow.Record) error {
 	if s.reader == nil {
 		if err := s.bind(rows.Schema()); err != nil {
@@ -198,7 +198,7 @@ func (s *surveyOperator) Process(_ *engine.Context, _, _ int, in engine.Batch, _
 	return nil
 }
 
-// shortened returns text as a literal, shortened if it is long.
+// shortened returns text as a quoted literal. A long text is shortened.
 func shortened(text string) string {
 	const most = 40
 	if runes := []rune(text); len(runes) > most {
@@ -207,7 +207,7 @@ func shortened(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// EndShard emits a row for each column with a finding.
+// EndShard emits a row for each column that has missing or unseen values.
 func (s *surveyOperator) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	columns, examples := array.NewStringBuilder(c.Allocator), array.NewStringBuilder(c.Allocator)
 	absent, unseen := array.NewInt64Builder(c.Allocator), array.NewInt64Builder(c.Allocator)
@@ -242,12 +242,12 @@ func (s *surveyOperator) EndShard(c *engine.Context, shard int, out engine.Outpu
 	return out.Emit(shard, arrowrows.Batch(rec))
 }
 
-// surveyNotes tell what a survey found, by column in the order of the model's inputs. of names
-// the files of the rows, such as " of a.csv".
+// surveyNotes returns notes on what a survey found in each column, in the order of the model's
+// inputs. The parameter of is a text that names the files of the rows, such as " of a.csv".
 func surveyNotes(m model.Model, r *engine.Result, of string) []string {
 	rows, err := engine.Rows[columnCounts](r, surveyResult)
 	if err != nil {
-		return nil // nothing was looked at
+		return nil // the job had no survey
 	}
 	found := map[string]*columnCounts{}
 	for _, row := range rows {
@@ -279,14 +279,15 @@ func surveyNotes(m model.Model, r *engine.Result, of string) []string {
 	return notes
 }
 
-// takesMissing says whether a model accepts missing values as they are, as trees do.
+// takesMissing reports whether a model accepts missing values without replacing them, as trees
+// do.
 func takesMissing(m model.Model) bool {
 	missing, _ := treatmentBy(lastOf(m), "")
 	return missing == model.Taken
 }
 
-// treatmentBy returns how a model treats missing values of a column, and values that training
-// has not seen.
+// treatmentBy returns how a model treats missing values of a column, and values of the column
+// that did not occur in training.
 func treatmentBy(m model.Model, column string) (missing, unseen model.Treatment) {
 	if t, ok := m.(model.Treater); ok {
 		return t.Treats(column)
@@ -294,7 +295,8 @@ func treatmentBy(m model.Model, column string) (missing, unseen model.Treatment)
 	return model.Untold, model.Untold
 }
 
-// missingText says what happens to rows without a value in a column.
+// missingText returns a text that says what happens to the given number of rows without a value
+// in a column.
 func missingText(m model.Model, column string, rows int64) string {
 	leave, without := ", and are left out", ": they are without a prediction"
 	if rows == 1 {
@@ -317,7 +319,8 @@ func missingText(m model.Model, column string, rows int64) string {
 	return ""
 }
 
-// unseenText says what happens to values of a column that training has not seen.
+// unseenText returns a text that says what happens to the given number of rows whose value in a
+// column did not occur in training.
 func unseenText(m model.Model, column string, rows int64) string {
 	end, count, leave := "they go", "they count", "are left out"
 	if rows == 1 {
@@ -341,8 +344,8 @@ func unseenText(m model.Model, column string, rows int64) string {
 	return ""
 }
 
-// categoriesOf returns the categories that a model keeps of columns, as seen in training. It
-// also returns the number of training rows, 0 if unknown.
+// categoriesOf returns the categories of text columns that a model stores from its training.
+// The result also has the number of training rows, which is 0 if it is unknown.
 func categoriesOf(m model.Model) model.Categories {
 	known := model.Categories{Values: map[string][]string{}, Codes: map[string][]int32{}}
 	for _, s := range stagesOf(m) {
@@ -362,7 +365,8 @@ func categoriesOf(m model.Model) model.Categories {
 	return known
 }
 
-// fills returns the columns that a stage fills in, and the columns that it makes of them.
+// fills returns the columns in which a stage replaces missing values, and the names of the
+// resulting columns. Column from[i] becomes made[i].
 func fills(stage model.Model) (from, made []string) {
 	if d, ok := stage.(model.Deriver); ok {
 		from, made = d.Derives()
@@ -373,7 +377,8 @@ func fills(stage model.Model) (from, made []string) {
 	return nil, nil
 }
 
-// sourceOf returns the column of rows that a stage's column stems from, filled in or unchanged.
+// sourceOf returns the name of the column of rows from which column comes. The stages have at
+// most replaced missing values in that column.
 func sourceOf(m model.Model, column string) string {
 	for _, s := range slices.Backward(stagesOf(m)) {
 		from, made := fills(s)
@@ -384,7 +389,8 @@ func sourceOf(m model.Model, column string) string {
 	return column
 }
 
-// aliasesOf returns the names that stages give to a column of rows, filled in or unchanged.
+// aliasesOf returns the name of a column of rows and the names that the stages give to it after
+// replacing missing values.
 func aliasesOf(m model.Model, column string) []string {
 	all := []string{column}
 	for _, s := range stagesOf(m) {
@@ -398,8 +404,8 @@ func aliasesOf(m model.Model, column string) []string {
 	return all
 }
 
-// categoryNotes tell of text columns in which nearly every row has its own value, such as names
-// or numbers that are not written plainly.
+// categoryNotes returns notes about text columns in which nearly every row has a different
+// value, such as names, or numbers in an unusual format.
 func categoryNotes(m model.Model) []string {
 	if m == nil {
 		return nil

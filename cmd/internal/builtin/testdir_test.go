@@ -29,7 +29,7 @@ import (
 // TestMain makes the test binary act as the command superstep if SUPERSTEP_TEST_COMMAND is set.
 // Tests thus run the command in a process of its own, as users do.
 func TestMain(m *testing.M) {
-	if os.Getenv(wire.WorkerEnv) != "" { // the log of a worker gets the hash of its executable
+	if os.Getenv(wire.WorkerEnv) != "" { // write the hash of the executable to the log of the worker
 		if program, err := os.ReadFile("/proc/self/exe"); err == nil {
 			fmt.Fprintln(os.Stderr, "this worker runs", hashOf(program))
 		}
@@ -173,7 +173,8 @@ func (w *testDir) json(line string, into any) {
 	require.NoError(w.t, json.Unmarshal([]byte(w.ok(line)), into), line)
 }
 
-// picture requires that a PNG or SVG file has the expected size and is not empty.
+// picture requires that a PNG or SVG file has the expected size and that something is drawn in
+// it.
 func (w *testDir) picture(name string) {
 	w.t.Helper()
 	content := w.read(name)
@@ -205,5 +206,5 @@ func (w *testDir) picture(name string) {
 			}
 		}
 	}
-	require.Greater(w.t, coloured, 100, "nothing is drawn in %s", name)
+	require.Greater(w.t, coloured, 100, "something must be drawn in %s", name)
 }

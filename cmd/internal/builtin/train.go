@@ -39,20 +39,21 @@ type TrainArgs struct {
 	InputArgs
 }
 
-// columns are the columns that an algorithm reads: one vector, or several numbers.
+// columns has the columns that an algorithm reads, where the features are one vector or several
+// numbers, and the names of the columns that the model adds.
 type columns struct {
 	vector      string
 	features    []string
 	label       string
 	weight      string
-	group       string // for rankings
-	prediction  string // name of the column that the model adds, "" for the usual one
+	group       string // column of queries, for rankings
+	prediction  string // name of the column that the model adds; "" for the usual name
 	probability string
 	distance    string
 	skip        bool // leave out rows with missing values
 }
 
-// Validate refuses flags that contradict each other or have no effect.
+// Validate returns an error if flags contradict each other or have no effect.
 func (a training) Validate(k *kong.Context) error {
 	errs := a.groupProblems()
 	if s, ok := a.estimator(columns{}).(model.SetupChecker); ok {
@@ -61,8 +62,8 @@ func (a training) Validate(k *kong.Context) error {
 	return refuse(k, errors.Join(append(errs, a.problems()...)...))
 }
 
-// problems returns what is wrong with the flags that every training has, and with parameters
-// that do not suit them.
+// problems returns the errors in the flags that every training has, and in parameters that
+// cannot be combined with these flags.
 func (a training) problems() (errs []error) {
 	bad := func(is bool, text string) {
 		if is {
@@ -71,11 +72,11 @@ func (a training) problems() (errs []error) {
 	}
 	g, of := a.target(), a.of.Command()
 	c := columns{vector: "features", label: a.Label, weight: a.Weight}
-	if v, ok := a.own("categories"); ok && v.Len() > 0 { // the features of the file are not known yet
+	if v, ok := a.own("categories"); ok && v.Len() > 0 { // the columns of the file are not known yet
 		c.vector, c.features = "", v.Interface().(list)
 	}
 	if g == model.Rank {
-		c.group = "qid" // another column would do as well
+		c.group = "qid" // the name of the column does not matter here
 	}
 	if c.label == "" && g != model.Cluster {
 		c.label = "label"
@@ -105,23 +106,24 @@ func (a training) problems() (errs []error) {
 	return append(errs, a.InputArgs.problems(), validPlot(a.Plot), requireDifferentFiles("--model", a.Model, "--input", a.Input), requireDifferentFiles("--model", a.Model, "--test", a.Test))
 }
 
-// columnPlan says how the columns of a file become the inputs of an algorithm.
+// columnPlan describes how the columns of a file become the inputs of an algorithm.
 type columnPlan struct {
 	columns
-	stages []model.Stage // the stages before the algorithm
-	wanted []string      // the features, as columns of the file
+	stages []model.Stage // stages to apply before the algorithm
+	wanted []string      // the columns of the file that are features
 	reads  []string      // the columns of the file that are read
 }
 
-// planColumns finds the features among the columns of a file. raw says that text and missing
-// values are read as they are. group is the column of queries, if there is one.
+// planColumns finds the features among the columns of a file. If raw is set, the algorithm
+// reads text and missing values without stages before it. group is the column of queries, or ""
+// if there is none.
 func (a TrainArgs) planColumns(b *engine.Builder, schema *arrow.Schema, g model.Target, raw bool, group string, beside map[string][]string) (*columnPlan, error) {
 	p := &columnPlan{columns: columns{label: a.Label, weight: a.Weight, group: group, skip: a.Missing == "skip"}}
 	if p.label == "" && g != model.Cluster {
 		p.label = "label" // the label of LibSVM files
 	}
 	err := errors.Join(a.known("--label", a.Input, schema, a.Label), a.known("--weight", a.Input, schema, a.Weight), a.known("--features", a.Input, schema, a.Features...), a.known("--group", a.Input, schema, group))
-	apart := []string{p.label, p.weight, group} // columns that are no features
+	apart := []string{p.label, p.weight, group} // columns that are not features
 	for _, flag := range slices.Sorted(maps.Keys(beside)) {
 		err = errors.Join(err, a.known(flag, a.Input, schema, beside[flag]...))
 		apart = append(apart, beside[flag]...)
@@ -166,8 +168,8 @@ func (a TrainArgs) planColumns(b *engine.Builder, schema *arrow.Schema, g model.
 	return p, a.emptyFeatures(b, schema, p, raw)
 }
 
-// outputs chooses names for the columns that the model adds, apart from the columns that it
-// reads.
+// outputs chooses names for the columns that the model adds. These names differ from the names
+// of the columns that the model reads.
 func (a training) outputs(p *columnPlan) error {
 	adds := a.estimator(columns{}).Predicts()
 	if adds.Target != model.Class && adds.Target != model.Cluster {
@@ -182,8 +184,8 @@ func (a training) outputs(p *columnPlan) error {
 	return nil
 }
 
-// planStages decides whether the algorithm reads the columns as they are or through a pipeline.
-// Text is read as it is only if raw says so.
+// planStages decides whether the algorithm reads the columns directly or after the stages of a
+// pipeline. The algorithm reads text directly only if raw is set.
 func (p *columnPlan) planStages(a TrainArgs, schema *arrow.Schema, g model.Target, wanted []string, of [others][]string, raw bool) {
 	fill := a.Missing == "fill" && len(of[numbers])+len(of[texts]) > 0
 	if len(wanted) == 1 && len(of[vectors]) == 1 {
@@ -194,7 +196,7 @@ func (p *columnPlan) planStages(a TrainArgs, schema *arrow.Schema, g model.Targe
 		p.features = wanted
 		return
 	}
-	read := map[string]string{} // the column to read, by the column of the file
+	read := map[string]string{} // column of the file -> column to read in its place
 	for _, n := range wanted {
 		read[n] = n
 	}
@@ -209,7 +211,7 @@ func (p *columnPlan) planStages(a TrainArgs, schema *arrow.Schema, g model.Targe
 		from, to := rename(slices.Concat(of[numbers], of[texts]), " filled")
 		strategies := slices.Repeat([]prepare.Strategy{prepare.Median}, len(of[numbers]))
 		strategies = append(strategies, slices.Repeat([]prepare.Strategy{prepare.Mode}, len(of[texts]))...)
-		for i, n := range of[numbers] { // for yes and no, the more frequent value
+		for i, n := range of[numbers] { // missing bools become the more frequent value
 			if f, _ := schema.FieldsByName(n); f[0].Type.ID() == arrow.BOOL {
 				strategies[i] = prepare.Mode
 			}
@@ -217,8 +219,9 @@ func (p *columnPlan) planStages(a TrainArgs, schema *arrow.Schema, g model.Targe
 		p.stages = append(p.stages, prepare.Imputer{Columns: from, Outputs: to, Strategies: strategies, WeightCol: p.weight})
 	}
 	if len(of[texts]) > 0 {
-		// An unknown value is encoded as a category of its own, not as zeros: zeros would mean
-		// the last category, which has no component.
+		// With DropLast, the last category has no component, so zeros would mean the last
+		// category. Therefore unknown values are then encoded as the shares of the categories
+		// in the training rows.
 		e := prepare.OneHotEncoder{Unknown: prepare.Zeros, NullMissing: true, WeightCol: p.weight, DropLast: g == model.Number || g == model.Class}
 		if e.DropLast {
 			e.Unknown = prepare.Shares
@@ -237,7 +240,7 @@ func (p *columnPlan) planStages(a TrainArgs, schema *arrow.Schema, g model.Targe
 	p.stages = append(p.stages, assemble)
 }
 
-// The names of the results that a training collects.
+// These are the names of the results that a training collects.
 const (
 	modelResult  = "model"
 	scoreResult  = "scores"
@@ -298,8 +301,8 @@ func (a training) build(b *engine.Builder) error {
 	return a.after(b, p, stage, rows, tested, trained)
 }
 
-// readBy returns the columns that flags name for a training with --features, and the column of
-// queries with its usual name.
+// readBy returns the columns that flags of a training with --features name, and qid, the usual
+// name of the column of queries.
 func (a training) readBy() []string {
 	columns := append([]string{a.Label, a.Weight, a.group(arrow.NewSchema(nil, nil)), "qid"}, a.Features...)
 	beside := a.otherColumns()
@@ -309,7 +312,7 @@ func (a training) readBy() []string {
 	return columns
 }
 
-// tested returns the rows of --test, or nil.
+// tested returns the rows of --test, or nil if --test is not given.
 func (a TrainArgs) tested(b *engine.Builder, rows *engine.Dataset, p *columnPlan) (*engine.Dataset, error) {
 	if a.Test == "" {
 		return nil, nil
@@ -321,12 +324,14 @@ func (a TrainArgs) tested(b *engine.Builder, rows *engine.Dataset, p *columnPlan
 	return tested, a.known("--test", a.Test, arrowrows.Arrow(tested.Schema()), fromFile(p.reads)...)
 }
 
-// fromFile returns the columns that exist in files, among the given ones.
+// fromFile returns the elements of columns that exist in files, which are all except
+// sizedGroup.
 func fromFile(columns []string) []string {
 	return slices.DeleteFunc(slices.Clone(columns), func(name string) bool { return name == sizedGroup })
 }
 
-// after adds the evaluation and what plots need. tested is nil if there are no rows to test on.
+// after adds to a training the evaluation of the model and the results that plots need. tested
+// is nil if --test is not given.
 func (a training) after(b *engine.Builder, p *columnPlan, stage model.Stage, rows, tested, trained *engine.Dataset) error {
 	if tested == nil {
 		tested = rows
@@ -360,8 +365,8 @@ func (a training) after(b *engine.Builder, p *columnPlan, stage model.Stage, row
 	return nil
 }
 
-// readTest reads the rows of --test. The columns of training get the types that they have
-// there.
+// readTest reads the rows of --test. The columns that the training reads get the same types as
+// in the training file.
 func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, p *columnPlan) (*engine.Dataset, error) {
 	var inputs []model.Input
 	for _, n := range fromFile(p.reads) {
@@ -377,7 +382,7 @@ func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, p *columnPl
 	return a.read(b, a.Test, inputs, p.label, p.group)
 }
 
-// plotOf returns what --plot draws.
+// plotOf returns the name of what --plot draws.
 func (a training) plotOf() string {
 	switch g, of := a.target(), a.of.Command(); {
 	case a.Plot == "":
@@ -394,7 +399,8 @@ func (a training) plotOf() string {
 	return "loss"
 }
 
-// writeModel adds a sink that writes a model's file where the command runs.
+// writeModel adds a sink that writes a model file to path on the machine where the command
+// runs.
 func writeModel(trained *engine.Dataset, path string) {
 	operators.WriteFiles(trained, engine.ClientPath+path, false, operators.FileFormat{
 		Op: "WriteModel", Extension: "json",
@@ -402,7 +408,7 @@ func writeModel(trained *engine.Dataset, path string) {
 	})
 }
 
-// modelWriter writes the text of a column, one line each.
+// modelWriter writes the texts of a column, each on one line.
 type modelWriter struct{ w io.Writer }
 
 func (m modelWriter) Write(rows engine.Batch) error {
@@ -415,8 +421,8 @@ func (m modelWriter) Write(rows engine.Batch) error {
 
 func (modelWriter) Close() error { return nil }
 
-// mayDraw refuses to overwrite an existing picture. Whether the file exists matters only where
-// the command runs, and not where workers do.
+// mayDraw returns an error if the picture at path exists, unless existing outputs are to be
+// replaced. It looks for the file only where the command runs, and not where workers run.
 func mayDraw(b *engine.Builder, path string) error {
 	if path == "" || b.IfExists() == engine.Replace {
 		return nil

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTitanicByTheCommandLine compares the coefficients and the AUC with those of scikit-learn
-// 1.9.1's LogisticRegression without a penalty on the same features. Missing numbers are
-// replaced with medians, and the two missing ports with S. The categories female, C and Q have a
-// component each.
+// TestTitanicByTheCommandLine requires the same coefficients and AUC as LogisticRegression of
+// scikit-learn 1.9.1 without a penalty on the same features. Missing numbers are replaced with
+// medians, and the two missing ports with S. The categories female, C and Q have one component
+// each.
 func TestTitanicByTheCommandLine(t *testing.T) {
 	w := newTestDir(t)
 	const flags = "--label survived --features age,fare,pclass,sex,embarked --encode --missing fill"

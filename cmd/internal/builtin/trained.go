@@ -60,7 +60,7 @@ func trainedReport(w io.Writer, a training, r *engine.Result) ([]string, error) 
 	return slices.Concat(readingNotes(r, columns, a.numericOf(m)), a.indexNotes(r, a.readBy()), categoryNotes(m), a.trainedNotes(about, r), surveyNotes(m, r, of), without, a.namedNotes(lastOf(m))), nil
 }
 
-// draw makes the picture.
+// draw draws the picture that --plot requests.
 func (a training) draw(about *modelSummary, found *found, on string, r *engine.Result) error {
 	switch a.plotOf() {
 	case "clusters":

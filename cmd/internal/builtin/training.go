@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// algorithms are the algorithms that `superstep train` offers.
+// algorithms has a program for each algorithm that superstep train offers.
 var algorithms = trainings()
 
 func trainings() (all []program) {
@@ -27,11 +27,11 @@ func trainings() (all []program) {
 // training has the flags for training an estimator.
 type training struct {
 	TrainArgs
-	Own any `embed:""` // a pointer to a struct of the estimator's own flags, in their order
+	Own any `embed:""` // a pointer to a struct with a field for each of the estimator's own flags, in order
 	of  model.Estimator
 }
 
-// trainingOf returns the flags for an estimator, with none of them given.
+// trainingOf returns the flags for an estimator. None of the flags is given.
 func trainingOf(of model.Estimator) training {
 	var fields []reflect.StructField
 	params := reflect.New(reflect.TypeOf(of)).Elem()
@@ -43,7 +43,8 @@ func trainingOf(of model.Estimator) training {
 	return training{Own: reflect.New(reflect.StructOf(fields)).Interface(), of: of}
 }
 
-// flagType returns the Go type that parses a flag.
+// flagType returns the Go type of the value of flag f. params has the parameters of the
+// estimator.
 func flagType(params reflect.Value, f model.Flag) reflect.Type {
 	tag := reflect.StructTag(f.Tag)
 	if f.Param == "" || tag.Get("enum") != "" {
@@ -68,7 +69,7 @@ func flagType(params reflect.Value, f model.Flag) reflect.Type {
 	return of
 }
 
-// parameter returns the parameter that a flag sets.
+// parameter returns the parameter in params that flag f sets.
 func parameter(params reflect.Value, f model.Flag) reflect.Value {
 	for name := range strings.SplitSeq(f.Param, ".") {
 		params = params.FieldByName(name)
@@ -76,7 +77,8 @@ func parameter(params reflect.Value, f model.Flag) reflect.Value {
 	return params
 }
 
-// estimator returns the parameters that the flags set, with columns.
+// estimator returns the estimator with the parameters that the flags set, and with the columns
+// c.
 func (a training) estimator(c columns) model.Estimator {
 	params := reflect.New(reflect.TypeOf(a.of)).Elem()
 	for i, f := range a.of.Command().Flags {
@@ -106,8 +108,9 @@ func (a training) estimator(c columns) model.Estimator {
 	return params.Interface().(model.Estimator)
 }
 
-// setParameter sets a parameter to the value of a flag. An enum has a text that the parser has
-// checked. Its parameter is looked up in values, or parsed from the text.
+// setParameter sets a parameter to the value of a flag. The value of an enum flag is a text
+// that the parser has checked. The value of its parameter is looked up in values, or parsed
+// from the text.
 func setParameter(to, value reflect.Value, values map[string]any) {
 	switch text, reads := to.Addr().Interface().(encoding.TextUnmarshaler); {
 	case values != nil:
@@ -121,11 +124,11 @@ func setParameter(to, value reflect.Value, values map[string]any) {
 	}
 }
 
-// target is what the estimator predicts.
+// target returns what the estimator predicts.
 func (a training) target() model.Target { return a.estimator(columns{}).Predicts().Target }
 
-// own returns the value of one of the estimator's own flags. ok is false if there is no such
-// flag.
+// own returns the value of the estimator's own flag with the given name. ok is false if there
+// is no such flag.
 func (a training) own(name string) (v reflect.Value, ok bool) {
 	for i, f := range a.of.Command().Flags {
 		if f.Name == name {
@@ -135,7 +138,8 @@ func (a training) own(name string) (v reflect.Value, ok bool) {
 	return v, false
 }
 
-// text returns the text of one of the estimator's own flags, or "" if there is no such flag.
+// text returns the text of the estimator's own flag with the given name, or "" if there is no
+// such flag.
 func (a training) text(name string) string {
 	if v, ok := a.own(name); ok {
 		return v.String()
@@ -143,8 +147,8 @@ func (a training) text(name string) string {
 	return ""
 }
 
-// otherColumns returns the columns that are read beside features, label and weight, by the names
-// of their flags.
+// otherColumns returns flag name -> names of the columns that the flag names, for all columns
+// that are read in addition to features, label and weight.
 func (a training) otherColumns() map[string][]string {
 	by := map[string][]string{}
 	for i, f := range a.of.Command().Flags {
@@ -161,7 +165,8 @@ func (a training) otherColumns() map[string][]string {
 	return by
 }
 
-// trainedBy names the algorithms whose predictions satisfy such.
+// trainedBy returns the names of the algorithms for whose predictions such returns true, joined
+// by " and ".
 func trainedBy(such func(p model.Prediction) bool) string {
 	var names []string
 	for _, e := range catalog.Estimators() {
@@ -172,7 +177,7 @@ func trainedBy(such func(p model.Prediction) bool) string {
 	return strings.Join(names, " and ")
 }
 
-// one returns a list with the column, or an empty list for "".
+// one returns a list that contains only column, or an empty list if column is "".
 func one(column string) []string {
 	if column == "" {
 		return nil

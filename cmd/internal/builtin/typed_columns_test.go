@@ -18,8 +18,8 @@ import (
 )
 
 // writeTyped writes 40 rows to the files name.arrow and name.parquet. Column x has the numbers 0
-// to 39. The other columns are given by fields, and row appends the cells of row i to their
-// builders. The schema has the given metadata.
+// to 39. fields has the other columns, and row appends the cells of row i to the builders of
+// these columns. The schema gets the given metadata.
 func writeTyped(t *testing.T, w *testDir, name string, metadata map[string]string, fields []arrow.Field, row func(i int, b []array.Builder)) {
 	m := arrow.MetadataFrom(metadata)
 	schema := arrow.NewSchema(append([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64}}, fields...), &m)
@@ -124,7 +124,8 @@ func TestIndexOfPandas(t *testing.T) {
 }
 
 // TestTimesAreNoFeatures requires that a column of timestamps, dates or bytes is not accepted as
-// a feature. If a flag names such a column, the error must name its type and say what to do.
+// a feature. If a flag names such a column, the error must name the type of the column and a
+// remedy.
 func TestTimesAreNoFeatures(t *testing.T) {
 	w := newTestDir(t)
 	fields := []arrow.Field{{Name: "y", Type: arrow.PrimitiveTypes.Float64}, {Name: "at", Type: &arrow.TimestampType{Unit: arrow.Microsecond}},

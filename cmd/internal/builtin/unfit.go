@@ -12,11 +12,11 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// numeric has the columns that must be numbers, by the flag that names them.
+// numeric maps the name of a flag to the columns that it names and that must be numbers.
 type numeric map[string][]string
 
-// numeric returns the columns that must be numbers for a training: labels unless they are
-// classes, weights, and the columns that its own flags name.
+// numeric returns the columns that must be numbers for a training: the label if it is not a
+// class, the weight, and the columns that the estimator's own flags name.
 func (a TrainArgs) numeric(g model.Target, beside map[string][]string) numeric {
 	n := numeric{"--weight": one(a.Weight)}
 	if g == model.Number || g == model.Rank {
@@ -26,9 +26,9 @@ func (a TrainArgs) numeric(g model.Target, beside map[string][]string) numeric {
 	return n
 }
 
-// unfit refuses columns of the files at a path that no row can make valid: text where there
-// must be numbers, and named columns without any value. If only a few cells make a column text,
-// the error names the first of them.
+// unfit returns an error about columns of the files at a path that are invalid as a whole:
+// columns of text that must be numbers, and columns named by flags that have no value in any
+// row. If a column is text only because of a few cells, the error names the first such cell.
 func (a InputArgs) unfit(b *engine.Builder, path string, schema *arrow.Schema, must numeric, named map[string][]string) error {
 	all := map[string][]string{}
 	for _, of := range []map[string][]string{must, named} {
@@ -62,8 +62,8 @@ func (a InputArgs) unfit(b *engine.Builder, path string, schema *arrow.Schema, m
 	return nil
 }
 
-// textFeature is the error about a feature that is text where there must be numbers. If only a
-// few cells make it text, the error names the first.
+// textFeature returns the error about a feature that is text but must be numbers. If the column
+// is text only because of a few cells, the error names the first such cell.
 func (a InputArgs) textFeature(b *engine.Builder, path, column string) error {
 	const advice = "name the columns of numbers with --features, or have text made features with --encode"
 	if a.empty(b, path, true, column) {
@@ -79,13 +79,13 @@ func (a InputArgs) textFeature(b *engine.Builder, path, column string) error {
 	}
 }
 
-// emptyFeature is the error about a feature without a value in any row: there is nothing to
-// fill in, and leaving out its rows leaves none.
+// emptyFeature returns the error about a feature without a value in any row. Its missing values
+// cannot be replaced, and if rows with missing values were left out, no rows would remain.
 func emptyFeature(path, column string) error {
 	return fmt.Errorf("column %q of %s has no value in any row: leave it out, naming the columns to predict from with --features", column, path)
 }
 
-// remedyFor says what helps if a few cells make a column text.
+// remedyFor returns advice for a column that is text only because of a few cells.
 func remedyFor(why operators.TextColumn, column string) string {
 	if why.Long {
 		return fmt.Sprintf("have it read as numbers, which are rounded, with --types %s=float64", column)
@@ -93,7 +93,8 @@ func remedyFor(why operators.TextColumn, column string) string {
 	return "where that stands for a missing value, say so with --null"
 }
 
-// mixed tells why a CSV column that has numbers is text, and nothing for other columns.
+// mixed returns the reason why a CSV column that has numbers is text. For other columns it
+// returns the zero value.
 func (a InputArgs) mixed(b *engine.Builder, path, column string) (why operators.TextColumn) {
 	if a.form(path) != csvForm {
 		return why
@@ -104,13 +105,13 @@ func (a InputArgs) mixed(b *engine.Builder, path, column string) (why operators.
 	}
 	told, err := operators.MixedColumns(b, path, options)
 	if err != nil {
-		return why // the error is given without this explanation
+		return why // the caller reports its error without this explanation
 	}
 	return told[column]
 }
 
-// empty reports whether a CSV column has no value in any row. Files may have more rows than types
-// are inferred from. empty then reads all of them only if far is set.
+// empty reports whether a CSV column has no value in any row. Files may have more rows than are
+// used to infer types. In that case, empty reads all rows only if far is set.
 func (a InputArgs) empty(b *engine.Builder, path string, far bool, column string) bool {
 	if a.form(path) != csvForm {
 		return false
@@ -123,11 +124,12 @@ func (a InputArgs) empty(b *engine.Builder, path string, far bool, column string
 	return err == nil && len(empty) > 0
 }
 
-// emptyFeatures refuses features without any value if text is encoded, or if missing values are
-// filled in or left out. It does not read large files once more for that.
+// emptyFeatures returns an error for a feature without any value if text is encoded, or if
+// missing values are replaced or their rows are left out. It does not read large files again to
+// find such features.
 func (a TrainArgs) emptyFeatures(b *engine.Builder, schema *arrow.Schema, p *columnPlan, raw bool) error {
 	if raw && !a.Encode && a.Missing == "" {
-		return nil // trees take missing values as they are
+		return nil // trees accept missing values
 	}
 	for _, column := range p.wanted {
 		field, _ := schema.FieldsByName(column)

@@ -71,7 +71,8 @@ func TestColumnsWithoutAValue(t *testing.T) {
 	w.fails(1, "train linear --label y --weight k --input m.csv --model m.json", "--weight: "+column)
 	w.fails(1, "evaluate --kind regression --label y --prediction k --input m.csv", "--prediction: "+column)
 	w.fails(1, "evaluate --kind multiclass --label k --prediction a --input m.csv", "--label: "+column)
-	// A value after the rows that types are inferred from counts too.
+	// A column also has a value if its only value comes after the rows from which types are
+	// inferred.
 	w.write("late.csv", "k,a,y\n"+strings.Repeat(",1,2\n,2,5\n", 9)+"x,1,2\nz,3,4\n")
 	w.fails(1, "train linear --label y --input late.csv --infer-rows 4 --model m.json --if-exists replace", `column "k" of late.csv is text: name the columns of numbers`)
 }

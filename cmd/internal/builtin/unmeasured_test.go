@@ -75,8 +75,9 @@ func TestTestRowsWithoutALabel(t *testing.T) {
 	}
 }
 
-// TestUnknownInTestRows requires that train reports unseen and missing values in --test as
-// evaluate does, because they change the measures.
+// TestUnknownInTestRows requires that train reports missing values in --test, and values that
+// did not occur in training, in the same way as evaluate, because these values affect the
+// measures.
 func TestUnknownInTestRows(t *testing.T) {
 	w := newTestDir(t)
 	w.write("t.csv", "x,c,n,y\n"+strings.Repeat("1,a,1,0\n2,b,2,1\n3,a,1,1\n4,b,2,0\n5,b,2,1\n", 3))

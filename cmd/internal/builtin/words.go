@@ -6,15 +6,15 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// engineFlags are the flags that engine.Main adds to those of every job.
+// engineFlags are the flags that engine.Main adds to the flags of every job.
 var engineFlags = []string{
 	"--batch-rows", "--check", "--cluster", "--detach", "--explain", "--help", "--if-exists", "--insecure", "--log-json", "--log-level",
 	"--memory", "--parallelism", "--progress", "--seed", "--shards", "--spill-dir", "--tls-ca", "--tls-cert", "--tls-key",
 	"--token-file", "--version", "--wait-timeout", "--worker-binary",
 }
 
-// Words returns what may follow a command. The key is the text typed so far after the command,
-// "" for none.
+// Words returns the words that may follow a command, for completion in shells. The key of the
+// map is the text that follows the command so far, or "" if there is none.
 func Words(command string) map[string][]string {
 	words := map[string][]string{}
 	switch command {

@@ -10,7 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// attachCommand follows a job to its end, and prints what a client that waits for it prints.
+// attachCommand follows a job until the job ends. It prints the same as a client that waits for
+// the job.
 type attachCommand struct {
 	clusterFlags
 	Job   string `arg:"" help:"ID of the job, or the start of it if no other job has the same."`
@@ -22,7 +23,7 @@ func (c *attachCommand) Help() string {
 	return "What the job prints goes to standard output, from the beginning; its states and progress go to standard error. The exit code is 0 if the job finishes and 1 if it fails or is cancelled. Ctrl-C ends the command, with exit code 1, and leaves the job running."
 }
 
-// Run follows the job to its end.
+// Run follows the job until it ends.
 func (c *attachCommand) Run(ctx context.Context, s *Streams) error {
 	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
 		a := &attached{out: s.Out, err: s.Err, job: c.Job}
@@ -43,8 +44,8 @@ func (c *attachCommand) Run(ctx context.Context, s *Streams) error {
 	})
 }
 
-// ended returns an error that says why the job in info, which has ended, did not finish. It
-// writes the last lines of output that the failure contains to w.
+// ended returns the error for a job that was cancelled or has failed. info describes the job.
+// If the failure of the job contains its last lines of output, ended writes these lines to w.
 func ended(w io.Writer, info *wire.JobInfo) error {
 	if f := info.Failure; f != nil {
 		for _, line := range f.LastLines {
@@ -65,7 +66,8 @@ func unfinished(state wire.JobState) string {
 // progressEvery is the interval between reports of progress.
 const progressEvery = time.Second
 
-// attached prints the events of a job: its output to out, its states and progress to err.
+// attached prints the events of a job. It prints the output of the job to out, and its states
+// and progress to err.
 type attached struct {
 	out, err io.Writer
 	job      string
@@ -75,8 +77,9 @@ type attached struct {
 	reported time.Time // when progress was printed last, by the job manager's clock
 }
 
-// event prints events of output, state and progress, and ignores others. It does not print
-// progress that is unchanged, or that follows the last printed progress within progressEvery.
+// event prints e if it is an event of output, state or progress, and ignores other events. It
+// does not print progress that is unchanged, or that follows the last printed progress within
+// progressEvery.
 func (a *attached) event(e *wire.Event) error {
 	switch {
 	case e.Output != nil:
@@ -115,7 +118,8 @@ func (a *attached) reportState(info *wire.JobInfo) (err error) {
 	return nil
 }
 
-// progressText returns the progress of a job with plan p on one line, or "" if p is nil.
+// progressText returns a line of text with the progress of a job with plan p, or "" if p is
+// nil.
 func progressText(at *wire.Progress, p *plan.Plan) string {
 	if p == nil {
 		return ""
@@ -137,7 +141,7 @@ func progressText(at *wire.Progress, p *plan.Plan) string {
 	return text
 }
 
-// queueText returns the progress of queue q on one line.
+// queueText returns a line of text with the progress of queue q.
 func queueText(q *plan.Queue, now *wire.QueueProgress) string {
 	limit := ""
 	if q.MaxSupersteps > 0 {

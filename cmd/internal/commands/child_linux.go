@@ -9,8 +9,8 @@ import (
 )
 
 // childAttributes returns attributes by which the kernel sends SIGTERM to a child process when
-// this process dies. They also put the child into a process group of its own, so that Ctrl-C in
-// the terminal interrupts only this process, which then stops the child gracefully.
+// this process dies. The attributes also put the child into a new process group, so that Ctrl-C
+// in the terminal interrupts only this process, which then stops the child gracefully.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }
@@ -24,8 +24,8 @@ func machineMemory() int64 {
 	return int64(info.Totalram) * int64(info.Unit)
 }
 
-// closeFilesOnExec marks all open file descriptors above 2 as close-on-exec. Processes that this
-// one starts then do not inherit files that this process inherited itself.
+// closeFilesOnExec marks all open file descriptors above 2 as close-on-exec. Processes that
+// this process starts then do not inherit the files that this process has inherited itself.
 func closeFilesOnExec() {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// run runs the command line args with the environment env. It returns the exit code and what the
-// command printed.
+// run runs the command line args with the environment env. It returns the exit code and the
+// outputs of the command.
 func run(t *testing.T, env map[string]string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -101,7 +101,7 @@ func TestCompletion(t *testing.T) {
 	require.True(t, strings.HasPrefix(script, "autoload"))
 	_, script, _ = run(t, nil, "completion", "fish")
 	require.Contains(t, script, `complete -c superstep -n "__superstep_at ''" -a taskmanagers`)
-	// The commands "show" and "config show" have different flags: only the former has --cluster.
+	// The commands "show" and "config show" have different flags: only "show" has --cluster.
 	require.Contains(t, script, "-n \"__superstep_at 'show'\" -l cluster\n")
 	require.Contains(t, script, "-n \"__superstep_at 'config show'\" -l output\n")
 	require.NotContains(t, script, "-n \"__superstep_at 'config show'\" -l cluster\n")
@@ -109,8 +109,8 @@ func TestCompletion(t *testing.T) {
 	require.NotContains(t, script, "-n \"__superstep_at 'run'\" -f\n", "the file name of a program can follow run")
 }
 
-// TestCompletionInShells requires that bash and fish, where they are installed, offer the flags
-// of "config show" once they have loaded the script for completion.
+// TestCompletionInShells requires that bash and fish, if they are installed, offer the flags of
+// "config show" after they have loaded the completion script.
 func TestCompletionInShells(t *testing.T) {
 	for shell, ask := range map[string]string{
 		"bash": `COMP_WORDS=(superstep config show --); COMP_CWORD=3; _superstep; printf '%s\n' "${COMPREPLY[@]}"`,
@@ -136,7 +136,7 @@ func TestVersion(t *testing.T) {
 	require.Equal(t, "superstep "+wire.Build()+", protocol 3\n", out)
 }
 
-// now is the time of printing in tests of tables.
+// now is the current time in tests that print tables.
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
 func TestJobTables(t *testing.T) {

@@ -16,7 +16,7 @@ type CompletionCommand struct {
 
 // Run prints the script.
 func (c *CompletionCommand) Run(s *Streams, k *kong.Kong) error {
-	words := map[string][]string{} // words that may follow, by the commands typed so far
+	words := map[string][]string{} // path of commands typed so far -> words that may follow it
 	gather(k.Model.Node, "", words)
 	paths := make([]string, 0, len(words))
 	for path := range words {
@@ -36,10 +36,10 @@ func (c *CompletionCommand) Run(s *Streams, k *kong.Kong) error {
 	return err
 }
 
-// gather adds words to into for command n and for each command below it: the key is the path of
-// the command, and the value the words that may follow it. The path of a command is the names
-// of the commands from the top down to it, separated by spaces; it is "" for the top. path is
-// that of n.
+// gather adds entries for command n and for each command below n to the map named into. The key
+// of an entry is the path of the command, and the value has the words that may follow the path.
+// The path of a command consists of the names of the commands from the top down to this
+// command, separated by spaces; the path of the top is "". The parameter path is the path of n.
 func gather(n *kong.Node, path string, into map[string][]string) {
 	into[path] = wordsOf(n)
 	if n.Target.CanAddr() {
@@ -60,7 +60,7 @@ func gather(n *kong.Node, path string, into map[string][]string) {
 }
 
 // bash returns a script with a completion function for the binary name. The function determines
-// which of paths was typed so far, and offers the words that may follow this path.
+// which element of paths was typed so far, and offers the words that may follow it.
 func bash(name string, paths []string, words map[string][]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s completion for bash: source <(%s completion bash)\n_%s() {\n", name, name, name)
@@ -78,8 +78,8 @@ func bash(name string, paths []string, words map[string][]string) string {
 	return b.String()
 }
 
-// fish returns a script for the binary name. The script has a function that tests which of paths
-// was typed so far, and one line for each word that may follow a path.
+// fish returns a script for the binary name. The script has a function that tests whether a
+// given element of paths was typed so far, and one line for each word that may follow a path.
 func fish(name string, paths []string, words map[string][]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s completion for fish: %s completion fish | source\n", name, name)
@@ -92,7 +92,8 @@ func fish(name string, paths []string, words map[string][]string) string {
 		}
 	}
 	b.WriteString("    end\n  end\n  test \"$at\" = \"$argv[1]\"\nend\n")
-	// A command with subcommands takes no file names. The option -f disables their completion.
+	// No file names may follow a command with subcommands. The option -f disables the
+	// completion of file names.
 	for _, path := range paths {
 		if below := slices.ContainsFunc(paths, func(p string) bool { return p != path && strings.HasPrefix(p, strings.TrimSpace(path+" ")) }); below {
 			fmt.Fprintf(&b, "complete -c %s -n \"__%s_at '%s'\" -f\n", name, name, path)

@@ -85,7 +85,7 @@ func (c *DevCommand) serve(ctx context.Context, s *Streams, shown []settings.Sho
 	return errors.Join(err, m.Close())
 }
 
-// announce prints or logs that the cluster is ready, and how to use it.
+// announce prints or logs that the cluster is ready, and how to use the cluster.
 func (c *DevCommand) announce(s *Streams, m *manager, log hclog.Logger) {
 	if c.LogJSON {
 		log.Info("cluster is up", "address", m.Address(), "task managers", c.TaskManagers, "slots", c.TaskManagers*c.Slots)
@@ -96,7 +96,7 @@ func (c *DevCommand) announce(s *Streams, m *manager, log hclog.Logger) {
 	fmt.Fprintf(s.Out, "\nIn another terminal:\n  go run ./examples/kmeans --cluster %s --parallelism %d\n\nCtrl-C ends the cluster.\n", m.Address(), c.TaskManagers*c.Slots)
 }
 
-// awaitRegistration waits until all task managers have registered, but at most 30 seconds.
+// awaitRegistration waits until all task managers have registered. It waits at most 30 seconds.
 func (c *DevCommand) awaitRegistration(ctx context.Context, m *manager, processes *taskManagers) error {
 	late := time.NewTimer(30 * time.Second)
 	defer late.Stop()
@@ -126,7 +126,8 @@ type taskManagers struct {
 	alive     sync.WaitGroup
 }
 
-// start starts the task managers. If one cannot be started, it prints the error and goes on.
+// start starts the task managers. If a task manager cannot be started, start prints the error
+// and still starts the other task managers.
 func (c *DevCommand) start(dir, address string, lines *lineWriter, log hclog.Logger) *taskManagers {
 	w := &taskManagers{empty: make(chan struct{})}
 	self, err := os.Executable()
@@ -179,7 +180,8 @@ func (c *DevCommand) memoryEach() int64 {
 	return machineMemory() / 4 * 3 / int64(c.TaskManagers)
 }
 
-// stop sends SIGTERM to the task managers, and kills those that have not ended after 5 seconds.
+// stop sends SIGTERM to the task managers, and kills the task managers that have not ended
+// after 5 seconds.
 func (w *taskManagers) stop() {
 	for _, p := range w.processes {
 		_ = p.Process.Signal(syscall.SIGTERM)
@@ -197,7 +199,8 @@ func (w *taskManagers) stop() {
 	<-w.empty
 }
 
-// lineWriter serializes the writes of several goroutines, each of whole lines, to out.
+// lineWriter serializes writes of several goroutines to out. Each write must consist of whole
+// lines.
 type lineWriter struct {
 	mu  sync.Mutex
 	out io.Writer

@@ -222,7 +222,7 @@ func writeProgress(w io.Writer, at *wire.Progress, p *plan.Plan) error {
 		}
 		rows, shards := strconv.FormatInt(at.Vertices[i].Rows, 10), fmt.Sprintf("%d of %d", at.Vertices[i].ShardsDone, p.Shards)
 		if v.Queue != "" && p.Nodes[v.Chain[0].Node].Stage != plan.QueueInit {
-			rows, shards = "-", "-" // the outputs of these stages of a queue are not rows
+			rows, shards = "-", "-" // except for the init stage, vertices of a queue do not output rows
 		}
 		t.row(strconv.Itoa(i), v.Name, strconv.Itoa(v.Parallelism), rows, shards)
 	}
@@ -242,8 +242,8 @@ func writeProgress(w io.Writer, at *wire.Progress, p *plan.Plan) error {
 	return nil
 }
 
-// terminalText applies plain to each line of s. It keeps line breaks, and replaces the
-// indentation of each line by as many spaces.
+// terminalText applies plain to each line of s. It keeps line breaks, and replaces each
+// character of the indentation of a line by a space.
 func terminalText(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {
@@ -296,7 +296,7 @@ type cancelCommand struct {
 	Jobs []string `arg:"" help:"IDs of the jobs, or the starts of them."`
 }
 
-// Run cancels the jobs. If one cannot be cancelled, it still cancels the others.
+// Run cancels the jobs. If a job cannot be cancelled, Run still cancels the other jobs.
 func (c *cancelCommand) Run(ctx context.Context, s *Streams) error {
 	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
 		var errs []error
@@ -332,8 +332,8 @@ func (c *taskManagersCommand) Run(ctx context.Context, s *Streams) error {
 	})
 }
 
-// writeTaskManagers prints a table of the task managers. It also prints why the job manager
-// takes no jobs, and why task managers take no work, where that is so.
+// writeTaskManagers prints a table of the task managers. If the job manager takes no jobs, or a
+// task manager takes no work, it also prints the reason.
 func writeTaskManagers(w io.Writer, reply *wire.TaskManagersReply) error {
 	if reply.Ailing != "" {
 		if _, err := fmt.Fprintf(w, "the job manager takes no jobs: %s\n\n", plain(reply.Ailing)); err != nil {

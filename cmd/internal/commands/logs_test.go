@@ -115,8 +115,8 @@ func TestAllIsJSON(t *testing.T) {
 	whole(jobs)
 }
 
-// TestLinesAsJSON requires that the writer of asJSON logs lines that are not JSON, such as those
-// of a panic, and writes lines of JSON unchanged.
+// TestLinesAsJSON requires that the writer of asJSON logs lines that are not JSON, such as the
+// lines of a panic, and writes lines of JSON unchanged.
 func TestLinesAsJSON(t *testing.T) {
 	var out bytes.Buffer
 	w := &lineWriter{out: &out}

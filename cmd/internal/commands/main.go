@@ -31,13 +31,13 @@ const (
 	exitUsage  = 2
 )
 
-// UsageError marks an error about an invalid command line or configuration.
+// UsageError wraps an error about an invalid command line or configuration.
 type UsageError struct{ error }
 
 // Unwrap returns the marked error.
 func (e UsageError) Unwrap() error { return e.error }
 
-// QuietError marks an error that is not printed, because the user knows of it already.
+// QuietError wraps an error that is not printed, because the user already knows about it.
 type QuietError struct{ error }
 
 // Unwrap returns the marked error.
@@ -173,7 +173,8 @@ func defaults(lookup func(string) (string, bool)) kong.Vars {
 	return kong.Vars{"state": stateDir(lookup)}
 }
 
-// stateDir returns the directory for files that managers keep when their processes end.
+// stateDir returns the directory for files of managers that must outlive the processes of the
+// managers.
 func stateDir(lookup func(string) (string, bool)) string {
 	if dir, ok := lookup("XDG_STATE_HOME"); ok && strings.HasPrefix(dir, "/") {
 		return dir + "/superstep"

@@ -31,7 +31,8 @@ func (c *TrainCommand) Run() error {
 	return UsageError{err}
 }
 
-// completions returns, for completion, the words that may follow, by the text typed before them.
+// completions returns text typed after the command -> words that may follow the text, for
+// completion.
 func (*TrainCommand) completions() map[string][]string { return builtin.Words("train") }
 
 // PredictCommand applies a model.

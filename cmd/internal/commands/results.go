@@ -27,7 +27,8 @@ type resultsCommand struct {
 	IfExists string `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What to do if the file exists: fail (the default) or replace."`
 }
 
-// Run prints or writes one result. If there are several and none is named, it lists them.
+// Run prints or writes one result. If the job has several results and no result is named, Run
+// lists the results.
 func (c *resultsCommand) Run(ctx context.Context, s *Streams) error {
 	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
 		name := c.Name
@@ -114,7 +115,7 @@ func (r *resultPieces) rows() ([]byte, error) {
 	return p.Rows, nil
 }
 
-// WriteTo writes the text of all pieces, which the job printed, to w.
+// WriteTo writes the text of all pieces to w. The job has printed this text.
 func (r *resultPieces) WriteTo(w io.Writer) (written int64, err error) {
 	for {
 		p, err := r.next()
@@ -145,8 +146,8 @@ func (w *watchedWriter) Write(b []byte) (n int, err error) {
 }
 
 // quietWrites calls write with a writer to a stream of the process. If writing to the stream
-// failed, the error is a QuietError: usually a program such as head closed the other end of the
-// pipe, and the user does not need to be told.
+// failed, the error is a QuietError: usually a program such as head has closed the pipe, and
+// the user need not see an error.
 func quietWrites(to io.Writer, write func(io.Writer) error) error {
 	w := &watchedWriter{Writer: to}
 	err := write(w)

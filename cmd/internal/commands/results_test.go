@@ -28,7 +28,7 @@ type resultRow struct {
 
 // fakeJobManager is a job manager that returns the results and events in its fields.
 type fakeJobManager struct {
-	wire.JobManager // nil, as the tests call only the methods below
+	wire.JobManager // nil, since the tests call only the methods below
 	results         []wire.ResultInfo
 	pieces          map[string][]*wire.ResultPiece
 	broken          bool // Result returns an error after the pieces
@@ -124,7 +124,7 @@ func TestResults(t *testing.T) {
 	const csv = "n,text\n1,\"x,y\"\n2,\"\"\n3,z\n"
 	code, out, errOut := results("j")
 	require.Zero(t, code, errOut)
-	require.Equal(t, csv, out, "without a name, the command prints the only result of the job")
+	require.Equal(t, csv, out, "without a name, the command must print the only result of the job")
 
 	m.results = append(m.results, wire.ResultInfo{Name: "printed", Kind: wire.ResultText, Rows: 1})
 	code, out, _ = results("j")

@@ -24,12 +24,13 @@ func (c *RunCommand) Help() string {
 	return "Built-in jobs:\n\n  " + strings.Join(builtin.About(), "\n\n  ")
 }
 
-// Run runs the job or program to its end, and returns the exit code of a program.
+// Run runs the job or the program until it ends. It returns the exit code of a program.
 func (c *RunCommand) Run(ctx context.Context, s *Streams) error {
 	return launch(ctx, s, "superstep run", c.What, nil)
 }
 
-// SubmitCommand submits a built-in job or a program to a cluster without waiting for its end.
+// SubmitCommand submits a built-in job or a program to a cluster and does not wait until it
+// ends.
 type SubmitCommand struct {
 	What []string `arg:"" passthrough:"" help:"A built-in job, or the path of a program made with engine.Main, and its flags."`
 }
@@ -57,8 +58,9 @@ func named(words []string, flag string) bool {
 	return false
 }
 
-// launch runs what[0]: a built-in job in this process, which then ends, or a program in a
-// process of its own. The arguments are those in more and then the rest of what.
+// launch runs what[0]. If it is a built-in job, launch runs it in this process and then ends
+// the process. If it is a program, launch runs it in a new process. The arguments are the
+// elements of more, followed by the other elements of what.
 func launch(ctx context.Context, s *Streams, command string, what, more []string) error {
 	name, words := what[0], append(more, what[1:]...)
 	if !strings.ContainsRune(name, os.PathSeparator) {

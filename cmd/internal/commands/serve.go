@@ -36,9 +36,9 @@ func (f *logFlags) logger(name string, w io.Writer) hclog.Logger {
 	return hclog.New(&hclog.LoggerOptions{Name: name, Level: hclog.LevelFromString(f.LogLevel), Output: w, JSONFormat: f.LogJSON})
 }
 
-// last logs err, the error that ended a manager, if --log-json requires that all output is
-// JSON. It then returns an ExitError, so that err is not also printed as text. Otherwise it
-// returns err.
+// last handles err, the error that ended a manager. If --log-json is set, all output must be
+// JSON, so last logs err and returns an ExitError, and err is not also printed as text.
+// Otherwise it returns err.
 func (f *logFlags) last(log hclog.Logger, err error) error {
 	if err == nil || !f.LogJSON || !log.IsError() {
 		return err
@@ -97,7 +97,8 @@ func (c *JobManagerCommand) serve(ctx context.Context, s *Streams, shown []setti
 	return m.Close()
 }
 
-// warn warns about --insecure if it is given. what says what others on the network can do.
+// warn prints or logs a warning if insecure is set, which is the value of --insecure. what is
+// the part of the warning that says what others on the network can do.
 func (f *logFlags) warn(log hclog.Logger, s *Streams, name string, insecure bool, what string) {
 	switch {
 	case insecure && f.LogJSON:
@@ -114,8 +115,8 @@ type manager struct {
 	probes *rest.Probes // nil if off
 }
 
-// start starts the job manager and, unless they are off, its HTTP server and its server for
-// probes. shown are the settings that the HTTP server shows to clients.
+// start starts the job manager. It also starts the HTTP server and the server for probes,
+// unless they are off. shown has the settings that the HTTP server shows to clients.
 func (c *JobManagerCommand) start(ctx context.Context, shown []settings.Shown, logger hclog.Logger) (*manager, error) {
 	policy, err := core.ParsePolicy(c.Placement)
 	if err != nil {
@@ -205,7 +206,7 @@ func (c *TaskManagerCommand) offer(ctx context.Context, s *Streams, log hclog.Lo
 	}
 	var ports wire.Ports
 	var err error
-	if c.Ports != "" { // checked first, as dialOptions may wait for the token
+	if c.Ports != "" { // checked first, since dialOptions may wait for the token
 		if ports, err = wire.ParsePorts(c.Ports); err != nil {
 			return UsageError{fmt.Errorf("--worker-ports: %w", err)}
 		}
@@ -252,7 +253,7 @@ func (c *TaskManagerCommand) dialOptions(ctx context.Context, s *Streams, log hc
 const tokenWait = 10 * time.Second
 
 // awaitToken reads the cluster's token. If there is no file with a token, it waits up to
-// tokenWait for one: a job manager that was started at the same time may be about to create it.
+// tokenWait for one: a job manager that was started at the same time may create the file soon.
 func (c *TaskManagerCommand) awaitToken(ctx context.Context, s *Streams, log hclog.Logger, port int) (security.Token, error) {
 	look := time.NewTicker(250 * time.Millisecond)
 	defer look.Stop()

@@ -20,7 +20,7 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// table is text in rows and columns, which is written with aligned columns.
+// table is text in rows and columns. It is printed with aligned columns.
 type table struct {
 	head []string
 	rows [][]string
@@ -73,7 +73,7 @@ func plain(s string) string {
 	}, s)
 }
 
-// ago returns as text how long before now the time then was, or "-" if then is zero.
+// ago returns a text for the duration from then to now, or "-" if then is zero.
 func ago(now, then time.Time) string {
 	if then.IsZero() {
 		return "-"

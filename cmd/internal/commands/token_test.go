@@ -18,8 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// waitsFor returns a TaskManagerCommand that reads its token from file, the streams to run it
-// with, and the buffer that gets both of its outputs.
+// waitsFor returns a TaskManagerCommand that reads its token from file, the streams for running
+// the command, and the buffer to which both streams write.
 func waitsFor(file string) (*TaskManagerCommand, *Streams, *bytes.Buffer) {
 	said := new(bytes.Buffer)
 	c := new(TaskManagerCommand)
@@ -28,7 +28,7 @@ func waitsFor(file string) (*TaskManagerCommand, *Streams, *bytes.Buffer) {
 }
 
 // TestTokenThatComes requires that a task manager gets its token if the file is created 3
-// seconds after it started, and that it prints once that it waits.
+// seconds after it started, and that it prints exactly once that it waits.
 func TestTokenThatComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "token")
@@ -65,8 +65,8 @@ func TestTokenThatDoesNotCome(t *testing.T) {
 	})
 }
 
-// TestTokenNotWaitedFor requires that the wait for the token ends when its context is done, and
-// that there is no wait if the file exists and its content is invalid.
+// TestTokenNotWaitedFor requires that the wait for the token ends when the context is done, and
+// that the task manager does not wait if the file exists but its content is invalid.
 func TestTokenNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "token")

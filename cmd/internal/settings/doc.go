@@ -10,7 +10,7 @@
 //	s.Given(parsed)
 //	for _, v := range s.Show(parser) {   // every setting with its origin
 //
-// The file is YAML with nested maps. The keys on the path to a value, joined by dots, are the
-// key of the setting. A key that no setting has is an error, which names the line and the most
-// similar key.
+// The file is YAML with nested maps. The key of a setting consists of the map keys on the path
+// to its value, joined by dots. A key that no setting has is an error. The error names the line
+// and the most similar key.
 package settings

@@ -18,10 +18,11 @@ type entry struct {
 	line  int
 }
 
-// maxFile is the largest size of a configuration file. A larger file is probably something else.
+// maxFile is the largest size of a configuration file. A larger file is probably not a
+// configuration file.
 const maxFile = 1 << 20
 
-// FileEnv is the environment variable with the path of the configuration file.
+// FileEnv is the name of the environment variable with the path of the configuration file.
 const FileEnv = "SUPERSTEP_CONFIG"
 
 // Path returns the path of the configuration file to read. It returns the first of these:
@@ -77,7 +78,7 @@ func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
 	return s, nil
 }
 
-// parse returns the values in data, the content of a configuration file, by key.
+// parse returns key -> value for data, the content of a configuration file.
 func parse(data []byte) (map[string]entry, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -96,8 +97,8 @@ func parse(data []byte) (map[string]entry, error) {
 // maxDepth is the largest depth of nested maps. The keys of settings have two or three parts.
 const maxDepth = 8
 
-// flatten adds the values in node n to into. key is the key of n, "" for the root, and depth is
-// the number of nodes above n.
+// flatten adds the values in node n to the map named into. key is the key of n, which is "" for
+// the root, and depth is the number of nodes above n.
 func flatten(n *yaml.Node, key string, into map[string]entry, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("line %d: maps are nested too deeply", n.Line)

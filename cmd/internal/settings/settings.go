@@ -14,12 +14,13 @@ import (
 // Tag is the struct tag that makes a flag a setting.
 const Tag = "setting"
 
-// Settings has the values from the environment and from a file, for one command line.
+// Settings has the values of settings from the environment, from a file and from one command
+// line.
 type Settings struct {
 	path   string
 	lookup func(string) (string, bool)
 	file   map[string]entry
-	given  map[string]string // values on the command line, by key; set by Given
+	given  map[string]string // key -> value on the command line; set by Given
 }
 
 // EnvName returns the name of the environment variable for the setting with the given key.
@@ -53,9 +54,10 @@ func (s *Settings) Validate(app *kong.Application) error {
 	return wrong[0]
 }
 
-// Resolve returns the value of flag f, which is not on the command line, from the environment or
-// the file, or nil if neither has one. If f cannot have the value, the error names its origin:
-// the parser would name only the flag, which the user did not give.
+// Resolve returns the value of flag f from the environment or the file, or nil if neither has a
+// value. f is not on the command line. If the value is invalid for f, the error names the
+// origin of the value, because the parser would name only the flag, which the user did not
+// give.
 func (s *Settings) Resolve(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
 	key := f.Tag.Get(Tag)
 	if key == "" {
@@ -80,8 +82,9 @@ func fits(f *kong.Flag, value string) error {
 	return f.Mapper.Decode(&kong.DecodeContext{Value: f.Value, Scan: kong.Scan().PushTyped(value, kong.FlagValueToken)}, target)
 }
 
-// find returns the value of a setting from the environment or else from the file. origin names
-// the variable, or the file and line. ok is false if neither has the setting.
+// find returns the value of a setting from the environment or, if the environment has no value,
+// from the file. origin names the variable, or the file and the line. ok is false if neither
+// has a value.
 func (s *Settings) find(key string) (value, origin string, ok bool) {
 	if value, ok = s.lookup(EnvName(key)); ok && value != "" {
 		return value, "environment " + EnvName(key), true
@@ -112,8 +115,9 @@ type Shown struct {
 	Key, Value, Origin, Help string
 }
 
-// Show returns the settings of all commands of k, sorted by key, not only those of the command
-// that runs. Call Given first: otherwise values on the command line are missing.
+// Show returns the settings of all commands of k, sorted by key, and not only the settings of
+// the command that runs. Given must be called before Show; otherwise the result does not
+// contain values from the command line.
 func (s *Settings) Show(k *kong.Kong) []Shown {
 	var all []Shown
 	seen := map[string]bool{}
@@ -139,7 +143,7 @@ func (s *Settings) Show(k *kong.Kong) []Shown {
 	return all
 }
 
-// each calls f for every flag of n, and of the commands below n, that is a setting.
+// each calls f for every flag that is a setting, of n and of the commands below n.
 func each(n *kong.Node, f func(*kong.Flag)) {
 	for _, flag := range n.Flags {
 		if flag.Tag.Get(Tag) != "" {

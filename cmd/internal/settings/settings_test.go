@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/cmd/internal/settings"
 )
 
-// cli is a kong struct of two commands that have settings.
+// cli is a kong struct with two commands that have settings.
 type cli struct {
 	Serve struct {
 		Listen string        `setting:"serve.listen" default:"127.0.0.1:1"`
@@ -165,7 +165,7 @@ func TestWrongValuesNameTheirOrigin(t *testing.T) {
 		require.NoError(t, err, "the command ask does not have this setting, so the invalid value must not matter")
 	}
 	_, _, err := parsed(t, map[string]string{"SUPERSTEP_SERVE_SLOTS": "many"}, "", "serve", "--slots", "3")
-	require.NoError(t, err, "the value on the command line takes precedence over the invalid one in the environment")
+	require.NoError(t, err, "the value on the command line must take precedence over the invalid value in the environment")
 }
 
 func TestWhichFile(t *testing.T) {

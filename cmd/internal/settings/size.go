@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Size is a number of bytes that is written with a unit. KB, MB, GB and TB are powers of 1000;
-// KiB, MiB, GiB and TiB are powers of 1024.
+// Size is a number of bytes. In text it has a unit. KB, MB, GB and TB are powers of 1000; KiB,
+// MiB, GiB and TiB are powers of 1024.
 type Size int64
 
 var units = []struct {
@@ -38,7 +38,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 }
 
 // String returns the size as a whole number of the largest binary unit (TiB, GiB, MiB or KiB)
-// that divides it, or else in bytes.
+// that divides it. If no unit divides it, String returns the number of bytes.
 func (s Size) String() string {
 	for _, u := range units[:4] {
 		if s != 0 && int64(s)%u.bytes == 0 {
