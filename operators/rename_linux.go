@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// renameNew moves a file to a path at which nothing may exist.
+// renameNew moves a file from the path from to the path to, and fails if anything exists there.
 func renameNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) {
@@ -19,7 +19,7 @@ func renameNew(from, to string) error {
 	return nil
 }
 
-// exchange swaps two files or directories in one step. Some file systems do not support it.
+// exchange swaps two files or directories atomically. Some file systems do not support it.
 func exchange(a, b string) error {
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }
