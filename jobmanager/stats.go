@@ -26,9 +26,8 @@ type Stats struct {
 	Compute, Communicate float64
 	// Rows counts the rows that the vertices of all jobs have received.
 	Rows uint64
-	// ExchangeRows and ExchangeBytes count the rows and bytes that all jobs numbers of rows and
-	// bytes sent over exchanges. Exchanges has both numbers for each exchange of the jobs that
-	// have not ended.
+	// ExchangeRows and ExchangeBytes count the rows and bytes that all jobs sent over
+	// exchanges. Exchanges has both numbers for each exchange of the jobs that have not ended.
 	ExchangeRows, ExchangeBytes uint64
 	Exchanges                   []ExchangeStats
 	// ResultBytes counts the bytes of collected rows and printed text that jobs sent to their
@@ -66,7 +65,7 @@ type work struct {
 	supersteps           uint64
 	compute, communicate float64
 	rows                 uint64
-	sentRows, sentBytes  uint64 // sent over exchanges
+	sentRows, sentBytes  uint64 // rows and bytes sent over exchanges
 }
 
 func (w *work) add(p *wire.Progress) {

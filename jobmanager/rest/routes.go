@@ -14,7 +14,7 @@ import (
 // route is one route of the API. Both the server and the OpenAPI document are made from the
 // table of routes.
 type route struct {
-	method, path string // a pattern of http.ServeMux
+	method, path string // method and path of a pattern of http.ServeMux
 	id           string // operationId
 	summary      string
 	open         bool // requests need no token
@@ -91,7 +91,7 @@ func (s *Server) handler() http.Handler {
 	return s.guard(s.observe(security.HostGuard(s.config.AllowHosts, s.cleanOnly(open))))
 }
 
-// exact returns method and path of a pattern of http.ServeMux that matches only the given path.
+// exact returns a pattern of http.ServeMux that matches only the given path.
 func exact(path string) string {
 	if path == "/" {
 		return "/{$}"
