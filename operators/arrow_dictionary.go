@@ -12,8 +12,9 @@ import (
 )
 
 // dictionary holds the values of a column's dictionary that have been read so far. Messages
-// with values precede the batches that refer to the values by index. A message either replaces
-// the values of earlier messages or is appended to them. The values are on the Go heap.
+// with values precede the batches that refer to the values by index. The values of a message
+// either replace the values of earlier messages or are appended to them. The values are on the
+// Go heap.
 type dictionary struct {
 	first, last int // the messages with indices first to last-1 of the dictionary have been read
 	values      arrow.Record

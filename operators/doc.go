@@ -47,10 +47,10 @@
 // # Joins
 //
 // Join pairs the rows of two datasets that are equal in some columns. Such rows are partners.
-// SemiJoin keeps the rows of one dataset that have a partner in the other, and AntiJoin keeps
-// those that have none. CoGroup groups the rows of both datasets by key. Distinct keeps the
-// first of several equal rows. MapLookup joins with a small table that it sends to every
-// process. On gives the columns by which rows are compared.
+// SemiJoin keeps the rows of one dataset that have a partner in the other dataset, and AntiJoin
+// keeps the rows that have no partner. CoGroup groups the rows of both datasets by key.
+// Distinct keeps the first of several equal rows. MapLookup joins with a small table that it
+// sends to every process. On gives the columns by which rows are compared.
 //
 // # Files
 //
@@ -66,7 +66,7 @@
 // parallelism. Columns and types are determined while the job is built; it is an error if a
 // file changes before it is read. Output files get their names only when the whole run has
 // succeeded. Package operators/parquet adds Parquet. Other formats can be added with
-// WriteFiles, and with ReadRowFiles if a reader of the format can start at any row.
+// WriteFiles, and with ReadRowFiles if files of the format can be read starting at any row.
 //
 // # Mistakes and failures
 //

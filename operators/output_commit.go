@@ -281,8 +281,8 @@ func (o *fileOutput) Abort() error {
 	return stage.remove()
 }
 
-// renameFree moves a file from the path from to the path to, at which nothing may exist. It is
-// for systems that cannot check and move in one system call.
+// renameFree moves a file: from is its old path, and to is its new path, at which nothing may
+// exist. It is for systems that cannot check and move in one system call.
 func renameFree(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}

@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// By the functions of this file, several workers write the parts of one fileOutput.
+// The functions of this file are used if several workers write the parts of one fileOutput.
 
 // writtenParts lists the files that one worker wrote.
 type writtenParts struct {

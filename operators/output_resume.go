@@ -10,10 +10,10 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// By the functions of this file, another process finishes the commit of a fileOutput if the
-// caller has recorded that the commit must be finished (task.Completion.Recorded). The commit
-// has the following steps. Each is durable before the next begins, so that another process can
-// finish the commit after an interruption at any point:
+// The functions of this file are used by another process to finish the commit of a fileOutput,
+// if the caller has recorded that the commit must be finished (task.Completion.Recorded). The
+// commit has the following steps. Each is durable before the next begins, so that another
+// process can finish the commit after an interruption at any point:
 //
 //  1. The parts are assembled into one file; the parts are not removed yet. (Outputs with one
 //     file per shard do not need this step.)

@@ -27,7 +27,7 @@ func newPlacedRows(c *engine.Context, schema *arrow.Schema) *placedRows {
 	return &placedRows{schema: schema, sorter: newRowSorter(c, arrow.NewSchema(fields, nil), []batch.SortKey{{Column: n}})}
 }
 
-// Emit adds the rows in, whose places have been appended since the last call.
+// Emit adds the rows of batch in. Their places have been appended since the last call.
 func (s *placedRows) Emit(_ int, in engine.Batch) error {
 	rows := arrowrows.Record(in)
 	n := int(rows.NumRows())

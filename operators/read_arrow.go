@@ -58,8 +58,8 @@ type arrowFile struct {
 	fields []arrow.Field
 	omit   []bool
 	kept   []int
-	// lookups maps column number -> type of the values of the column's dictionary; nil for a
-	// column without a dictionary.
+	// lookups has, for each column, the type of the values of the column's dictionary, or nil
+	// if the column has no dictionary.
 	lookups []arrow.DataType
 }
 
@@ -103,8 +103,8 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 // endMark is the end-of-stream mark.
 var endMark = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 
-// stream returns a reader of the batches with rows whose numbers are at least from. The reader
-// reads a stream that consists of the schema and these batches.
+// stream returns a reader of the batch with number from and of all later batches with rows. The
+// reader reads a stream that consists of the schema and these batches.
 func (f *arrowFile) stream(from int, mem memory.Allocator) (*batch.StreamReader, error) {
 	parts := []io.Reader{bytes.NewReader(f.stored)}
 	for _, span := range f.spans {

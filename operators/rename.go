@@ -7,7 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Rename changes the name of a column from the name from to the name to. The column keeps its
+// Rename renames a column: from is the old name, and to is the new name. The column keeps its
 // index and values.
 func Rename(d *engine.Dataset, from, to string) *engine.Dataset {
 	const op = "Rename"

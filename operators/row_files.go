@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// RowFile is an open file of which a reader can start at any row. Several goroutines may call
-// its methods at the same time, except Close.
+// RowFile is an open file that can be read starting at any row. Several goroutines may call its
+// methods at the same time, except Close.
 type RowFile interface {
 	// Schema returns the columns of the rows, and NumRows their number. The schema's metadata
 	// may have an entry of pandas, under PandasKey.
@@ -41,7 +41,7 @@ type RowCursor interface {
 	Close() error
 }
 
-// RowFormat is a file format in which a reader can start at any row.
+// RowFormat is a file format whose files can be read starting at any row.
 type RowFormat struct {
 	Op    string        // the operator's name, such as "ReadArrow"
 	Attrs []engine.Attr // parameters that the plan shows
@@ -69,10 +69,10 @@ type rowFacts struct {
 	Starts  []int64      // index of each file's first row among the rows of all files, followed by the number of all rows
 }
 
-// ReadRowFiles adds a source that reads files of a format in which a reader can start at any
-// row. It is for packages that add other formats. Files are found and checked as by ReadCSV.
-// All files must have the same columns. If the files have n rows in total, shard i of S holds
-// the rows from i·n/S up to (i+1)·n/S.
+// ReadRowFiles adds a source for a format whose files can be read starting at any row. It is
+// for packages that add other formats. Files are found and checked as by ReadCSV. All files
+// must have the same columns. If the files have n rows in total, shard i of S holds the rows
+// from i·n/S up to (i+1)·n/S.
 //
 // Columns are not read from the files if the built job shows that no operator reads them. That
 // is so if all operators after the source name the columns that they read, such as Select,
