@@ -54,8 +54,8 @@ type Config struct {
 	// MaxResult bounds the total size, in bytes, of the collected rows and printed text of a
 	// job; default 4 GiB. A job that sends more fails.
 	MaxResult int64
-	// MaxLog is the number of bytes of a worker's output that are kept, at its end; default 4
-	// MiB.
+	// MaxLog bounds the part of a worker's output that is kept: its last MaxLog bytes; default
+	// 4 MiB.
 	MaxLog int64
 	// KeepJobs is the maximum number of ended jobs that are kept; default 1000.
 	KeepJobs int
@@ -65,7 +65,7 @@ type Config struct {
 	KeepBytes int64
 
 	// While fewer than MinFree bytes are free on the disk of Dir, no jobs are accepted; 0 means
-	// no minimum. After that, jobs are accepted again when 1.25 times MinFree bytes are free.
+	// no minimum. Then jobs are accepted again only when 1.25 times MinFree bytes are free.
 	MinFree int64
 	// DiskFree returns the number of free bytes on the disk of Dir; the default uses a call of
 	// the operating system.
@@ -79,9 +79,8 @@ type Config struct {
 	// AttachGrace is how long the client of an attached job may be disconnected before the job
 	// is cancelled; default 5 s.
 	AttachGrace time.Duration
-	// WriteTimeout is the longest time that a client or task manager may take to read one
-	// message, and that an upload may take to make progress, before the connection is closed;
-	// default 30 s.
+	// WriteTimeout is how long a client or task manager may take to read one message, and for
+	// how long an upload may make no progress, before the connection is closed; default 30 s.
 	WriteTimeout time.Duration
 	// Workers run Executable for jobs that name no executable, such as jobs submitted by HTTP.
 	// Clients with the same executable need not upload it. The default is the executable of

@@ -49,8 +49,8 @@ func (c *conn) peer() wire.Register {
 	return c.who
 }
 
-// outgoing is a message to a task manager. If it deploys a worker, complete adds the worker's
-// credentials, which it makes by credits, before the message is sent.
+// outgoing is a message to a task manager. If it deploys a worker, the method complete makes
+// the worker's credentials from credits, and adds them before the message is sent.
 type outgoing struct {
 	message wire.ToTaskManager
 	credits *attempt

@@ -206,7 +206,7 @@ func (f *follower) last(ctx context.Context) error {
 }
 
 // ended returns the final state of a job and the record of its spool. If j is not nil, it
-// returns those of j.
+// returns the final state and the record that j has.
 func (m *Manager) ended(id wire.JobID, j *job) (wire.JobInfo, record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
