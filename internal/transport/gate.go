@@ -34,7 +34,7 @@ func NewGate(free int64) *Gate {
 // Waiter is the state of a goroutine that waits at a gate. Only one goroutine at a time may use
 // a Waiter; it may be used again for later waits.
 type Waiter struct {
-	woken chan struct{} // has capacity 1, so that a send never blocks
+	woken chan struct{} // has capacity 1, so that sending to it never blocks
 	cost  int64
 	in    bool
 	err   error

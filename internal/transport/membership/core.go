@@ -28,9 +28,9 @@ import (
 type core struct {
 	settings
 	phase             phase
-	cause             error       // set in phase failed
-	asked             question    // set in phase deciding
-	members           []member    // by process number
+	cause             error       // the group's cause; set in phase failed
+	asked             question    // the mismatch to decide; set in phase deciding
+	members           []member    // process number -> process
 	conns             map[int]int // number of a connection -> its process
 	out               []command   // commands for the event that is being handled
 	watch             silence.Watch
@@ -48,7 +48,7 @@ type settings struct {
 	processes int
 	size      int
 	detection time.Duration
-	stall     time.Duration // 0 means no limit
+	stall     time.Duration // the stall timeout; 0 means no limit
 	join      time.Duration
 }
 
@@ -81,10 +81,10 @@ type member struct {
 	presence
 	conn         int
 	hello        hello
-	from, via    netip.Addr    // remote and local address of its connection; invalid for process 0
-	heard        time.Duration // time of its last message
+	from, via    netip.Addr    // remote and local address of the process's connection; invalid for process 0
+	heard        time.Duration // time of the process's last message
 	liveness     silence.Peer  // state for silence.Watch
-	sampled      time.Duration // time of its last state message
+	sampled      time.Duration // time of the process's last state message
 	lastReported string        // text about missing processes that was last sent to the process
 	refused      string
 }

@@ -72,7 +72,7 @@ func lead(ctx context.Context, cfg Config) (*Membership, error) {
 func candidates(advertised string, bound net.Addr) (string, error) {
 	near, port, err := net.SplitHostPort(bound.String())
 	if err != nil {
-		return bound.String(), nil // not TCP
+		return bound.String(), nil // not an address of TCP
 	}
 	var all []string
 	host, _, err := net.SplitHostPort(advertised)

@@ -5,7 +5,7 @@ package membership
 // same kind.
 type Operation struct {
 	Hash uint64
-	Text string // such as "AllReduce "gradient" (4096 float32, sum)"
+	Text string // text in errors, such as "AllReduce "gradient" (4096 float32, sum)"
 }
 
 // State is the state of a rank of this process. The coordinator uses it to detect ranks that

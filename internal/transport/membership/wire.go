@@ -44,7 +44,7 @@ const (
 	kindHello   kind = 1 + iota // member: identifies the process and describes its configuration of the group
 	kindRefuse                  // coordinator: the process cannot join; has the reason
 	kindWaiting                 // coordinator: the process has joined, but others are missing
-	kindWelcome                 // coordinator: all processes have joined; has the table
+	kindWelcome                 // coordinator: all processes have joined; has the table of processes
 	kindBeat                    // both: heartbeat
 	kindState                   // member: states of its ranks
 	kindAsk                     // coordinator: asks for the current states
@@ -68,7 +68,7 @@ type (
 		process   int
 		processes int
 		size      int
-		ranks     []int // ascending
+		ranks     []int // ranks of the process, in ascending order
 		address   string
 	}
 
@@ -81,7 +81,7 @@ type (
 	// welcome completes a join. The detection time of the coordinator applies to all processes.
 	welcome struct {
 		table     []Peer
-		detection int64 // nanoseconds
+		detection int64 // detection time in nanoseconds
 	}
 
 	beat struct{}

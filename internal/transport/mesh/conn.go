@@ -58,7 +58,7 @@ type tcpConn struct {
 	// The following fields are for sending. mu serializes the sender, the goroutine that drains
 	// the queue, and interrupt.
 	mu       sync.Mutex
-	idle     sync.Cond // signals that the queue is drained or that the connection has ended
+	idle     sync.Cond // signalled when the queue has been drained or the connection has ended
 	queue    fifo[*block]
 	draining bool
 	drain    func()                // drainQueue as a value, made once so that starting it allocates nothing

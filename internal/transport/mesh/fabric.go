@@ -28,12 +28,12 @@ type fabric struct {
 	remoteEnd       sync.Once
 
 	pool   pool
-	ledger *ledger // nil if the process hosts only one rank
+	ledger *ledger // detects disagreements between ranks of this process; nil if the process hosts only one rank
 
 	mu    sync.Mutex
 	links map[linkKey]*link
 	left  map[int]error // rank of this process that has left -> the error that other ranks get
-	cause error         // set when the group has ended
+	cause error         // the group's cause; set when the group has ended
 }
 
 // linkKey identifies a connection by its lower rank, its higher rank, and its channel.

@@ -19,7 +19,7 @@ import (
 // goroutine and a thread for it. That takes longer than the transfer of a short message.
 type ownSocket struct {
 	fd             int  // descriptor in blocking mode
-	oversubscribed bool // Read yields the core before it sleeps
+	oversubscribed bool // Read yields the core before it sleeps, as the host has more processes than cores
 	yield          func()
 	stays          int // number of next calls of yieldCore that do not yield
 	use            sync.RWMutex

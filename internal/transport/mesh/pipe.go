@@ -24,11 +24,11 @@ type pipe struct {
 	pool *pool
 
 	mu    sync.Mutex
-	news  sync.Cond // wakes the receiver: there is a message, or the pipe has ended
-	taken sync.Cond // wakes the sender: the offer is taken, or the pipe has ended
+	news  sync.Cond // wakes the receiver when there is a message or the pipe has ended
+	taken sync.Cond // wakes the sender when the offer has been taken or the pipe has ended
 
 	err  error // the group's cause, set when the group has ended
-	left error // set when one of the two ranks has left
+	left error // error of calls after the queued messages; set when one of the two ranks has left
 
 	queue   fifo[queuedMessage]
 	backlog int // number of bytes in the queue
@@ -39,7 +39,7 @@ type pipe struct {
 
 	// The following fields describe the message that is being received.
 	open   bool
-	taking bool   // the message is the offer
+	taking bool   // the message that is being received is the offer
 	rest   []byte // unread bytes of the message
 	block  *block // the block with the message; nil for an offer
 	lent   bool   // the receiver uses rest without holding mu
@@ -114,7 +114,7 @@ func (p *pipe) send(h *Header, payload []byte) error {
 
 // post implements Conn.Post.
 func (p *pipe) post(h *Header, payload []byte) error {
-	b := p.copied(payload) // without holding mu, as it may take long
+	b := p.copied(payload) // without holding mu, as the copy may take a long time
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.ended(); err != nil {

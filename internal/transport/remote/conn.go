@@ -39,7 +39,7 @@ type conn struct {
 	worker  int // number of the worker at the other end
 	address string
 	in      *bufio.Reader
-	readErr error  // error of the last read of the socket; used only by the reader
+	readErr error  // error of the last read of the socket; used only by the reading goroutine
 	frame   uint32 // number of the next frame to read
 	body    frameReader
 	side    side // set before the goroutines start
