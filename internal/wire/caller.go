@@ -35,7 +35,7 @@ func DialOptions() []grpc.DialOption {
 		// An idle connection stays open, so that the first call after a pause need not wait for
 		// a connection.
 		grpc.WithIdleTimeout(0),
-		grpc.WithDisableServiceConfig(), // do not look up TXT records
+		grpc.WithDisableServiceConfig(), // prevents DNS look-ups of TXT records
 		grpc.WithUserAgent("superstep"),
 	}
 }

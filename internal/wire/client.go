@@ -177,7 +177,7 @@ type ResultPiece struct {
 type LogsRequest struct {
 	Job    JobID `msgpack:"job"`
 	Worker int   `msgpack:"worker"`
-	Follow bool  `msgpack:"follow"` // also send lines that are written later, until the job ends
+	Follow bool  `msgpack:"follow"` // the job manager also sends lines that are written later, until the job ends
 }
 
 // LogChunk has whole lines of the log of one worker.

@@ -147,7 +147,7 @@ const (
 // Failure is the reason why a job failed, for users.
 type Failure struct {
 	Kind    FailureKind `msgpack:"kind" json:"kind"`
-	Message string      `msgpack:"message" json:"message"` // with operator, line, subtask and shard if known
+	Message string      `msgpack:"message" json:"message"` // names the operator, line, subtask and shard, if these are known
 	// Worker is the number of the worker that failed, or -1 if the failure is not that of a
 	// worker. TaskManager is the name of the worker's task manager.
 	Worker      int      `msgpack:"worker" json:"worker"`
@@ -175,7 +175,7 @@ func (f *Failure) Error() string {
 // subtasks that the worker runs.
 type SlotRange struct {
 	Lo int `msgpack:"lo" json:"lo"`
-	Hi int `msgpack:"hi" json:"hi"` // exclusive
+	Hi int `msgpack:"hi" json:"hi"` // index after the last slot
 }
 
 // WorkerRef identifies one worker process of a job.
