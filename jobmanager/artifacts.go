@@ -187,7 +187,7 @@ func receive(file uploadFile, hash string, size int64, next func() ([]byte, erro
 	if got < size {
 		return nil, fmt.Errorf("%w: %d bytes of %d, it was cut short", errWrong, got, size)
 	}
-	want, _ := hex.DecodeString(hash) // valid: put has checked it
+	want, _ := hex.DecodeString(hash) // the hash is valid, as put has checked it
 	if have := sum.Sum(nil); !bytes.Equal(have, want) {
 		return nil, fmt.Errorf("%w: its SHA-256 is %x, not %s", errWrong, have, hash)
 	}

@@ -152,7 +152,7 @@ func (m *Manager) converse(c *conn, registered <-chan struct{}, heard, said <-ch
 				return "closed its connection", nil
 			}
 			if wire.Code(err) == codes.Canceled {
-				return "lost its connection", err // gRPC reports a broken connection as cancelled
+				return "lost its connection", err // gRPC reports a broken connection by the code of a cancellation
 			}
 			return "lost its connection: " + wire.Reason(err), err
 		case err := <-said:

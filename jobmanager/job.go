@@ -40,10 +40,10 @@ type job struct {
 	forgotten bool   // the job must be forgotten when over is closed (guarded)
 	missing   uint64 // number of events that the job's spool had lost before the job manager started
 
-	shown        shown         // (guarded)
+	shown        shown         // what followers were sent last (guarded)
 	dirty        bool          // there is progress that has not been sent to followers (guarded)
 	progressSent time.Time     // when progress was last sent to followers (guarded)
-	readers      int           // number of followers; while there are any, rows are not freed (guarded)
+	readers      int           // number of followers; while it is not 0, rows are not freed (guarded)
 	attached     int           // number of streams of the client to which the job is attached (guarded)
 	unattached   time.Duration // how long attached has been 0 while this process ran (guarded)
 	abandoned    bool          // the job was cancelled because its client was disconnected (guarded)

@@ -59,7 +59,7 @@ type Manager struct {
 	outcomes int                   // bound of the total size of a job's outcomes: maxOutcomes, or less in tests
 	past     map[wire.JobID]record // records, without Info, of jobs that have ended
 	conns    map[int]*conn
-	last     int           // number of the last connection
+	last     int           // number of the last connection of a task manager
 	turns    silence.Clock // measures how long clients are disconnected
 	totals   totals
 	files    retention

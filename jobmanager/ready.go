@@ -84,7 +84,7 @@ func (m *Manager) watchDisk() {
 		case <-m.ctx.Done():
 			return
 		case <-ticker.C:
-			_ = m.Ready() // logs changes
+			_ = m.Ready() // Ready logs changes
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 
 // stored is a value of the history, with the value's bucket and key.
 type stored struct {
-	bucket, key, value []byte // value is without its checksum
+	bucket, key, value []byte // value does not include the checksum
 }
 
 // inspection is the result of examining a file.

@@ -38,7 +38,7 @@ type spool struct {
 	mu       sync.Mutex // guards the following fields; not held while waiting for the disk
 	size     int64      // total size of complete frames in bytes
 	events   uint64     // number of the last event
-	rows     int64      // bytes of collected rows and output
+	rows     int64      // number of bytes of collected rows and output
 	sealed   bool
 	progress *wire.Progress
 	steps    uint64        // incremented when progress changes

@@ -26,7 +26,7 @@ import (
 // A worklog is safe for concurrent use.
 type worklog struct {
 	root   *os.Root
-	prefix string // prefix of the names of its files, such as "jobs/ID/log-3-"
+	prefix string // prefix of the names of the log's files, such as "jobs/ID/log-3-"
 	half   int64
 
 	mu   sync.Mutex

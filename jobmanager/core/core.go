@@ -12,12 +12,12 @@ import (
 // use.
 type Core struct {
 	config Config
-	epoch  time.Time     // wall-clock time at time zero
+	epoch  time.Time     // wall-clock time at time zero of the core's clock
 	now    time.Duration // time of the event being processed
 	clock  silence.Clock // measures all waits, such as for heartbeats and for slots
 	still  standstill
 
-	conns        map[int]*taskManager    // registered task managers by connection
+	conns        map[int]*taskManager    // number of a connection -> task manager that is registered on it
 	taskManagers map[string]*taskManager // task managers that are neither lost nor left, by ID
 	order        []*taskManager          // the same task managers, sorted by name
 	gone         []*taskManager          // the last few task managers that were lost or left, to be shown to users

@@ -54,7 +54,7 @@ type Submitted struct {
 // nil, that the graph could not be compiled.
 type Compiled struct {
 	ID    wire.JobID
-	Graph []byte // in JSON, as it is sent to the workers
+	Graph []byte // graph in JSON, as it is sent to the workers
 	Slots int
 	Err   error
 }

@@ -12,7 +12,7 @@ import (
 
 // job is the state of a job from its submission until it is forgotten.
 type job struct {
-	spec wire.JobSpec // zero once the job has ended and has no workers
+	spec wire.JobSpec // specification; zero after the job has ended and its workers have ended
 	info wire.JobInfo // Progress is set only when the job has ended; Outcomes is never set
 
 	queued        bool          // the job waits for slots

@@ -68,7 +68,7 @@ type Request struct {
 // Share is the part of a job that one worker on one task manager runs. The worker runs the
 // subtasks of every vertex whose indices are in Slots.
 type Share struct {
-	Offer int // index among the offers
+	Offer int // index of the task manager's offer
 	Slots wire.SlotRange
 }
 
@@ -76,8 +76,8 @@ type Share struct {
 type Shortage struct {
 	Request
 	TaskManagers int // number of task managers with the requested platform
-	Total        int // number of their slots
-	Free         int // number of their free slots
+	Total        int // number of all slots of these task managers
+	Free         int // number of free slots of these task managers
 	// Others is set if no task manager has the requested platform: it has the platforms of all
 	// task managers, sorted.
 	Others []wire.Platform

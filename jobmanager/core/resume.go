@@ -50,7 +50,7 @@ const resumeTries = 3
 
 // resume is the state of a commit that another worker must finish.
 type resume struct {
-	due   bool      // there is a commit that another worker must finish
+	due   bool      // another worker must finish the commit
 	begun bool      // some results may be visible
 	loss  string    // how the former worker was lost; "" if the job manager restarted
 	ran   []*worker // known workers of the attempt that computed the results

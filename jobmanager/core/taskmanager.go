@@ -16,7 +16,7 @@ const goneKept = 50
 
 // taskManager is the state of a task manager from its registration until it is lost or leaves.
 type taskManager struct {
-	wire.Register // without Running
+	wire.Register // registration without Running
 	state         TaskManagerState
 	conn          int           // number of the task manager's connection; 0 if it is away, lost or left
 	heard         time.Duration // counted time of the last message from it, or at which its connection broke

@@ -56,7 +56,7 @@ func (s *Server) document() ([]byte, error) {
 func (r *route) operation(schemas *schemas, failure object) object {
 	op := object{"operationId": r.id, "summary": r.summary}
 	if r.open {
-		op["security"] = []any{} // none
+		op["security"] = []any{} // requests need no token
 	}
 	if all := r.parameters(); len(all) > 0 {
 		op["parameters"] = all

@@ -82,7 +82,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
 	case http.StatusRequestEntityTooLarge:
-		w.Header().Set("Connection", "close") // the rest of the body is not read
+		w.Header().Set("Connection", "close") // the connection is closed, as the rest of the request's body is not read
 	}
 	_ = s.sendJSON(w, p.code, Error{Error: p.text, Hint: p.hint}) // if writing fails, the client has disconnected
 }

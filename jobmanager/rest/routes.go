@@ -84,7 +84,7 @@ func (s *Server) handler() http.Handler {
 		mux.Handle(exact(path), s.byMethod(of))
 	}
 	open.Handle("/", s.action(noSuchPath))
-	open.Handle("/api", s.action(noSuchPath)) // otherwise ServeMux would redirect to /api/
+	open.Handle("/api", s.action(noSuchPath)) // without this route, ServeMux would redirect to /api/
 	for _, prefix := range []string{"/api/", "/metrics"} {
 		open.Handle(prefix, security.BearerToken(s.config.Token, s.limited(guarded)))
 	}
