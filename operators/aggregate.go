@@ -273,7 +273,7 @@ func planAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregati
 	p.partial.folder = func(c *engine.Context) (groupFolder, error) { return newCombiner(c, p) }
 	p.total.input = p.partial.output
 	p.total.output = arrow.NewSchema(total, nil)
-	p.total.growing = true // a group has slots that wait for their neighbours in the tree
+	p.total.growing = true // a group's size grows by slots that wait for their neighbours in the tree
 	p.total.folder = func(c *engine.Context) (groupFolder, error) { return newShardMerger(c, p) }
 	return p, ok
 }

@@ -44,7 +44,7 @@ func (s *aggregateStates) width() (n int64) {
 	for _, st := range s.states {
 		n += st.width()
 	}
-	return 2 * n // with room to grow
+	return 2 * n // includes the space for the growth of slices
 }
 
 func (s *aggregateStates) grown() (n int64) {
@@ -142,7 +142,7 @@ type shardMerger struct {
 	free  []int32 // slots that can be reused
 	known int     // largest number of slots in use that grown has reported
 
-	slots []int32 // of the current rows
+	slots []int32 // slots of the current rows
 	cols  []arrow.Array
 }
 

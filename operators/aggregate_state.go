@@ -305,7 +305,7 @@ type textExtreme struct {
 
 	best  [][]byte
 	seen  []bool
-	taken int64 // bytes taken since the last call of grown
+	taken int64 // number of bytes taken since the last call of grown
 }
 
 func (s *textExtreme) grow(n int)    { s.best, s.seen = grownTo(s.best, n), grownTo(s.seen, n) }

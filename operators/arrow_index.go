@@ -197,8 +197,8 @@ func arrowBounds(r io.ReaderAt, size int64) (from, to int64, err error) {
 type arrowMessage struct {
 	kind  byte
 	rows  int64
-	body  int64          // offset of its body
-	end   int64          // offset after the body
+	body  int64          // offset of the message's body
+	end   int64          // offset after the message's body
 	ids   []int64        // of a schema message: column number -> id of its dictionary, or 0
 	known map[int64]bool // of a schema message: ids of all dictionaries, including dictionaries of nested fields
 	id    int64          // of a message with dictionary values: the dictionary's id

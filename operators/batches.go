@@ -64,9 +64,9 @@ func withField(schema *arrow.Schema, f arrow.Field) (*arrow.Schema, int) {
 // shardBuffer keeps the batches of a shard until the shard ends. It reserves their bytes in the
 // slot's memory.
 type shardBuffer struct {
-	rows  []arrow.Record // retained
+	rows  []arrow.Record // batches of the shard; retained
 	count int64
-	bytes int64 // reserved
+	bytes int64 // number of bytes that are reserved
 }
 
 // add retains a borrowed batch, or returns an error if the memory does not suffice.

@@ -110,7 +110,7 @@ type sideRows[T any] struct {
 	users  int
 	rows   []T
 	bytes  int64                         // number of bytes that are reserved
-	budget interface{ Release(n int64) } // where bytes are reserved
+	budget interface{ Release(n int64) } // the memory in which bytes are reserved
 	print  uint64                        // fingerprint of the rows when they were read, if the run checks whether they change
 }
 

@@ -121,12 +121,12 @@ type coGrouper[L, R, Out any] struct {
 	right Group[R]
 	emitter[Out]
 
-	keys    [2]joinKeyReader // by port
-	sorters [2]*keySorter    // by port
+	keys    [2]joinKeyReader // indexed by port
+	sorters [2]*keySorter    // indexed by port
 	indices [2]rowIndex
 	done    *placedRows
 	place   int64     // the number by which the rows that the function emits are sorted
-	put     func(Out) // the emit that the function gets
+	put     func(Out) // the argument emit of the user's function
 }
 
 func (o *coGrouper[L, R, Out]) Open(c *engine.Context) error {

@@ -78,7 +78,7 @@ type emitter[T any] struct {
 	out   rowWriter[T]
 	emit  func(T)
 	shard int
-	to    engine.Output // nil outside of calls
+	to    engine.Output // receiver of the rows; nil outside of calls of the user's function
 	err   error         // the first failure, which ends the run
 }
 

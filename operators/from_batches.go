@@ -92,7 +92,7 @@ func hashRecords(recs []arrow.Record) (string, error) {
 // recordSource is the source behind FromBatches.
 type recordSource struct {
 	engine.BaseOperator
-	recs   []arrow.Record // borrowed
+	recs   []arrow.Record // the batches; borrowed
 	starts []int64        // index of the first row of each batch, followed by the number of all rows
 	normal []arrow.Record // recs in normal form, each made when it is first read; owned
 }

@@ -94,7 +94,7 @@ type shardEmitter[T any] struct {
 	c     *engine.Context
 	done  <-chan struct{}
 	shard int
-	out   engine.Output // nil after the call
+	out   engine.Output // receiver of the rows; nil after the call of f
 }
 
 func (e *shardEmitter[T]) emit(v T) {

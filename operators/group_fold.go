@@ -100,7 +100,7 @@ type userFolder[Key, In, Acc, Out any] struct {
 	in   rowReader[In]
 	key  rowReader[Key]
 	out  *batch.Appender[Out]
-	row  Out // a field, as a local variable would escape to the heap
+	row  Out // the current result row; a field, as a local variable would escape to the heap
 	accs []Acc
 	have []bool
 }

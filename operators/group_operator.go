@@ -60,7 +60,7 @@ type groupOperator struct {
 	folder  groupFolder
 	memory  groupMemory
 	next    int64 // index of the next row within the shard
-	full    bool  // the memory was used up at an earlier row of this shard
+	full    bool  // the memory has been used up at an earlier row of this shard
 	spilled *spilledGroups
 
 	groups, inserted, left []int32 // in the current batch: the group of each row, or -1; the rows that begin groups; the rows of group -1

@@ -25,14 +25,14 @@ type spilledGroups struct {
 	// finished, in the order of the sorted rows: their numbers, their key columns and the
 	// indices of their first rows. If open is set, the last group may get more rows.
 	groups  []int32
-	rows    []arrow.Record // owned
+	rows    []arrow.Record // key columns of the groups; owned
 	firsts  []int64
 	open    bool
-	current []byte // the key of the last row
-	begun   bool   // current is valid
+	current []byte // the key of the previous row
+	begun   bool   // the first row has been read, so current is valid
 	inTable int32  // the group in the table whose key is current, or -1
 
-	free []int32 // numbers of groups that can be reused
+	free []int32 // numbers of finished groups, which can be reused
 	used int32   // the numbers 0 to used-1 have been assigned to groups
 
 	// The key columns of the table's groups, and whether each group is finished.

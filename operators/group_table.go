@@ -21,13 +21,13 @@ type groupTable struct {
 	schema  *arrow.Schema // schema of the key columns
 
 	keys   batch.Keys
-	places []int32  // group+1, or 0 if free; the length is a power of two
+	places []int32  // places of the hash table: group+1, or 0 if the place is free; the length is a power of two
 	hashes []uint64 // group -> hash of its key
 	ends   []int    // group -> offset in text at which its encoded key ends
 	text   []byte
 	rows   []arrow.Record // key columns of the groups, in the order of their numbers, in several batches; owned
 
-	encoded []byte // the encoded key that find looked up last
+	encoded []byte // the encoded key that the last call of find looked up
 	hash    uint64
 }
 
@@ -112,7 +112,7 @@ func (t *groupTable) put(g int32, hash uint64) {
 // smallPieceMax rows each.
 const (
 	smallPieces   = 32
-	smallPieceMax = 512 // rows
+	smallPieceMax = 512 // number of rows
 )
 
 // keep keeps the key columns of the rows whose keys were inserted, in the order of insertion.

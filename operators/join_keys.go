@@ -185,7 +185,7 @@ type joinKeyReader struct {
 	columns []int
 	grouped bool // nulls are ordinary values of keys, as in GroupBy, so every row has a key
 	keys    batch.Keys
-	rows    arrow.Record // borrowed
+	rows    arrow.Record // the current batch; borrowed
 	nulls   bool         // the batch may have rows without a key
 	encoded []byte
 	listed  []int32

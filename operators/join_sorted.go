@@ -84,7 +84,7 @@ var errStopped = errors.New("no more rows are wanted")
 type keyCursor struct {
 	next func() (arrow.Record, error, bool)
 	stop func()
-	rows arrow.Record // borrowed until the next call of next; nil after the last row
+	rows arrow.Record // current batch, borrowed until the next call of next; nil after the last row
 	keys *array.Binary
 	row  int
 }

@@ -97,7 +97,7 @@ type batchMapper struct {
 	with   bool // the operator has a side input, at port 1
 	index  rowIndex
 
-	side []arrow.Record // owned
+	side []arrow.Record // batches of the side input; owned
 	lent []engine.Batch // copies of the batches of side that the current call borrows
 }
 

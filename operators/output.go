@@ -134,7 +134,7 @@ type fileWriter struct {
 	mem   memory.Allocator
 	file  *os.File // file of the current shard, nil if none is open
 	shard int
-	sum   *summed // checksum of file
+	sum   *summed // computes the checksum of file
 	buf   *bufio.Writer
 	rows  RowWriter
 	chunk *chunker // regroups rows, for formats with File
@@ -258,7 +258,7 @@ func (w *fileWriter) Close() error {
 	}
 	if w.rows != nil {
 		w.buf.Reset(io.Discard)
-		_ = w.rows.Close() // releases its memory
+		_ = w.rows.Close() // releases the memory of the writer
 	}
 	if w.file != nil {
 		return w.file.Close()

@@ -17,7 +17,7 @@ import (
 // These are names within the staging directory.
 const (
 	partsDir  = "parts-" // prefix of the name of the directory for the files of shards; the rest of the name is unique to the run
-	goneDir   = "gone"   // new name of that directory before it is removed
+	goneDir   = "gone"   // new name of the directory for the files of shards before it is removed
 	wholeFile = "whole"  // the file that is assembled from the files of shards
 	oldDir    = "old"    // the previous file or directory at the output's path
 )
@@ -25,7 +25,7 @@ const (
 // fileOutput is the sink behind WriteFiles. It moves the staged files of the subtasks to the
 // output's path, together with the other outputs of the run, or removes them.
 type fileOutput struct {
-	path     string // as the user wrote it
+	path     string // path of the output as the user wrote it
 	perShard bool
 	replace  bool
 	format   FileFormat

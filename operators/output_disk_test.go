@@ -121,7 +121,7 @@ func (noExchange) Exchange(string, string) error { return errors.ErrUnsupported 
 // diskOrder tracks what would survive a crash of the machine: files whose bytes have been
 // synced, and names whose directories have been synced.
 type diskOrder struct {
-	files, dirs map[string]bool // synced after their last change
+	files, dirs map[string]bool // paths that have been synced after their last change
 	targets     map[string]bool
 	wrong       []string
 	seen        int             // number of visible outputs

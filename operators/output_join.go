@@ -91,7 +91,7 @@ func (o *fileOutput) joinRows(to io.Writer, parts []partFile) error {
 	}
 	if err != nil {
 		buf.Reset(io.Discard)
-		_ = w.Close() // releases its memory
+		_ = w.Close() // releases the memory of the writer
 		return err
 	}
 	if err := w.Close(); err != nil {

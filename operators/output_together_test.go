@@ -25,7 +25,7 @@ type multipleOutputs struct {
 	outputs int
 	replace bool
 	rows    int
-	first   int         // outputs with lower numbers are left out
+	first   int         // number of the first output; outputs with lower numbers are left out
 	last    engine.Sink // a sink that commits after all outputs have become visible; may be nil
 }
 

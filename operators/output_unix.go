@@ -56,7 +56,7 @@ func syncDir(dir string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
-		err = nil // some file systems do not support it
+		err = nil // some file systems do not support the syncing of directories
 	}
 	return errors.Join(err, d.Close())
 }

@@ -72,7 +72,7 @@ func (p partFile) check(path string, in *summed, buf []byte) error {
 
 // damageError says that a file or directory differs from what was written.
 type damageError struct {
-	what string // what is wrong, in short
+	what string // short text that says what is wrong
 	text string
 }
 

@@ -51,7 +51,7 @@ func (s *placedRows) close() error { return s.sorter.close() }
 // placedRows in batches.
 type rowPicker struct {
 	to   *placedRows
-	rows arrow.Record // retained; nil if no row is picked
+	rows arrow.Record // current batch, retained; nil if no row has been picked
 	at   []int32
 }
 

@@ -177,7 +177,7 @@ type openFile struct {
 	path   string
 	schema *arrow.Schema // normalized schema of the columns whose types rows can have
 	at     []int         // indices of these columns in the file; nil if rows can have all its columns
-	left   []leftColumn  // the other columns
+	left   []leftColumn  // the columns whose types rows cannot have
 }
 
 // supported determines the columns whose types rows can have.
@@ -297,10 +297,10 @@ type rowSource struct {
 
 	open   *openFiles
 	mem    memory.Allocator
-	at     int64 // index of the next row
-	file   int   // the file that the cursor reads
+	at     int64 // index of the next row among the rows of all files
+	file   int   // index of the file that the cursor reads
 	cursor RowCursor
-	rest   arrow.Record // owned rows that have been read and not yet emitted
+	rest   arrow.Record // rows that have been read and not yet emitted; owned
 
 	rounded roundedColumns
 }

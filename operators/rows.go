@@ -202,7 +202,7 @@ type rowReader[T any] struct {
 
 	index  rowIndex
 	reader *batch.Reader[T]
-	rows   arrow.Record // borrowed
+	rows   arrow.Record // the current batch; borrowed
 	row    T
 }
 

@@ -58,7 +58,7 @@ type semiJoiner struct {
 	anti bool
 
 	context *engine.Context
-	keys    [2]joinKeyReader // by port
+	keys    [2]joinKeyReader // indexed by port
 	found   groupTable
 	memory  groupMemory
 	indices [2]rowIndex
@@ -172,7 +172,7 @@ func (o *semiJoiner) Close() error {
 
 // spilledSemiJoin finds the partners of left rows whose keys are not in the set.
 type spilledSemiJoin struct {
-	most        int // see joinSpec.most
+	most        int // bounds what is in memory; see joinSpec.most
 	left, right *keySorter
 	keySchema   *arrow.Schema // schema of the rows of right, which have only the key columns
 	done        *placedRows   // the result, in the order of the indices of left rows

@@ -24,9 +24,9 @@ type rowSorter struct {
 	keys    []batch.SortKey
 	limits  sortLimits
 
-	rows     []arrow.Record // retained, not sorted yet
+	rows     []arrow.Record // held rows, retained, not sorted yet
 	count    int64
-	bytes    int64 // size of rows
+	bytes    int64 // number of bytes of rows
 	reserved int64
 	runs     *runFile // sorted runs on disk, in the order in which their rows were added; nil if there are none
 	order    []int32

@@ -267,7 +267,7 @@ type rangePlacer struct {
 	keys    []batch.SortKey
 	parting bool
 
-	bounds         arrow.Record // owned; nil if there are none
+	bounds         arrow.Record // bounds of the shards, owned; nil if there are none
 	shards, places []int64      // bound -> its shard, and its index in this shard
 	index          rowIndex
 }

@@ -37,7 +37,7 @@ func SplitWith(d *engine.Dataset, opts SplitOptions, weights ...float64) []*engi
 	b := builderOf(op, d)
 	parts := make([]*engine.Dataset, len(weights))
 	bounds, ok := splitBounds(b, weights)
-	var purpose string // the same for all parts, so that each row is in exactly one
+	var purpose string // the same purpose for all parts, so that each row is in exactly one part
 	if ok && usable(d) {
 		purpose = drawPurpose(op, d, opts.Seed)
 	}

@@ -76,7 +76,7 @@ func Vectorize(d *engine.Dataset, name string, columns ...string) *engine.Datase
 type vectorPart struct {
 	column  int
 	name    string
-	at, dim int // index of the first component, and number of components
+	at, dim int // index of the first component in the vector, and number of components
 }
 
 // componentsOf returns how many components a column of type dt contributes, or 0 if such a

@@ -62,12 +62,12 @@ type columnAdder[In, T any] struct {
 	engine.BaseOperator
 	f      func(In) T
 	schema *arrow.Schema
-	at     int // index of the column
+	at     int // index of the new column
 	in     rowReader[In]
 	codec  *batch.Codec[T]
 
 	app   *batch.Appender[T]
-	value T             // a field, as a local variable would escape to the heap
+	value T             // value of the current row; a field, as a local variable would escape to the heap
 	cols  []arrow.Array // working space
 }
 
