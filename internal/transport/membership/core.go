@@ -310,7 +310,7 @@ func (c *core) listen(now time.Duration) {
 	}
 }
 
-// wasSilent returns text for errors, as the reason why a process that was silent for d is
+// wasSilent returns, as text for errors, the reason why a process that was silent for d is
 // declared dead.
 func wasSilent(d time.Duration) string {
 	unit := time.Millisecond

@@ -47,8 +47,8 @@ func (c *core) check(h hello) error {
 	return nil
 }
 
-// distrust handles a connection from the address from whose other side did not prove that it
-// knows the secret.
+// distrust handles a connection whose other side did not prove that it knows the secret. from
+// is the address of the other side.
 func (c *core) distrust(from string, reason error) []command {
 	if c.phase == forming {
 		c.lastWithoutSecret = fmt.Sprintf("a process at %s: %v", from, reason)

@@ -52,7 +52,8 @@ func (t *TCP) open(ctx context.Context, n *node, routes []Route, conns []Conn) e
 	return nil
 }
 
-// slotOf returns the slot of the connection key. If there is no slot, it makes one.
+// slotOf returns the slot of the connection with the given key. If there is no slot, it makes
+// one.
 func (t *TCP) slotOf(key linkKey) (*slot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

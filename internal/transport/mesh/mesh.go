@@ -26,8 +26,8 @@ type Operation = membership.Operation
 type Route struct{ Peer, Channel int }
 
 // Conn is this rank's end of one channel to a peer. Messages are received in the order in which
-// they were sent. At any time, one goroutine may send and one goroutine may receive. When the
-// group fails, all waiting and all later calls return the group's cause.
+// they were sent. At most one goroutine at a time may send, and at most one at a time may
+// receive. When the group fails, all waiting and all later calls return the group's cause.
 type Conn interface {
 	// Send sends a message of h.Length bytes. When it returns, the caller may overwrite
 	// payload. Send may wait until the peer receives the message.

@@ -64,8 +64,8 @@ func (f Fault) String() string {
 }
 
 // Draw draws a fault of one of the first connections. connections is their number. The fault is
-// among the first bytes bytes of one direction of the connection. Small offsets are more
-// likely, as headers with lengths are frequent at the beginning of a connection.
+// in one direction of the connection, at an offset that is less than bytes. Small offsets are
+// more likely, as headers with lengths are frequent at the beginning of a connection.
 func Draw(seed uint64, connections int, bytes int64) Fault {
 	r := rand.New(rand.NewPCG(seed, 0xb0c5))
 	f := Fault{
