@@ -344,7 +344,7 @@ func (j *job) all() iter.Seq[*worker] {
 	}
 }
 
-// stopAll sends the command to end that how says to all workers of a job.
+// stopAll sends all workers of a job the command how, by which they must end.
 func (c *Core) stopAll(j *job, how endOrder, reason string) {
 	c.stop(j.resolver, how, reason)
 	for w := range j.all() {

@@ -18,16 +18,16 @@ type standstill struct {
 	end time.Duration // counted time when the period ended
 }
 
-// before reports whether there was a standstill that ended at the counted time at or earlier,
-// by at most the duration within.
+// before reports whether there was a standstill and it ended at most the duration within before
+// the counted time at.
 func (s standstill) before(at, within time.Duration) bool {
 	return s.gap > 0 && at-s.end <= within
 }
 
 // checkStandstill checks, before an event is processed, whether this process did not run until
-// now. If so, it restarts the waits. It restarts the wait for a message from a task manager at
-// most once until it receives a message. So even a job manager with many standstills detects
-// lost task managers.
+// now. If so, it restarts the waits. It restarts the wait for a message from a task manager
+// only once until a message from that task manager arrives. So even a job manager with many
+// standstills detects lost task managers.
 func (c *Core) checkStandstill() {
 	gap := c.clock.Gap(c.now, c.config.Detection/2)
 	if gap == 0 {
@@ -49,9 +49,10 @@ func (c *Core) checkStandstill() {
 	}
 }
 
-// explainUnheard returns the failure of a worker that was killed by its task manager because
-// the lease lapsed, which f reports. Either this process did not run, and then the failure
-// blames the job manager, or the job manager and the task manager could not reach each other.
+// explainUnheard returns the failure of a worker. f is the report of the worker's task manager
+// that it killed the worker because the lease lapsed. Either this process did not run, and then
+// the failure blames the job manager, or the job manager and the task manager could not reach
+// each other.
 func (c *Core) explainUnheard(f *wire.Failure) *wire.Failure {
 	told := *f
 	told.Kind = wire.LostFailure

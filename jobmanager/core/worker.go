@@ -175,7 +175,7 @@ func (w *worker) expects(e workerEvent) bool {
 	return true
 }
 
-// stop sends a worker the command to end that how says, and sets the time after which the
+// stop sends a worker the command how, by which it must end, and sets the time after which the
 // worker is killed. It sends nothing to a worker that has failed, because such a worker ends by
 // itself, or to a worker that has already got a command to end.
 func (c *Core) stop(w *worker, how endOrder, reason string) {
