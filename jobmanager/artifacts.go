@@ -28,8 +28,8 @@ var (
 
 // artifacts stores executables. Executables of live jobs are pinned by hash, not by file: if
 // the file of a pinned executable is removed because it is damaged, the next upload of the same
-// bytes is pinned instead. The store has only complete executables. It checks an executable
-// whenever it sends it, and removes the executable if its bytes have changed.
+// bytes is pinned instead. The store has only complete executables. Whenever the store sends an
+// executable, it checks the bytes, and removes the executable if they have changed.
 //
 // Its methods are safe for concurrent use.
 type artifacts struct {
@@ -41,7 +41,7 @@ type artifacts struct {
 
 type artifact = programs.Kept[[]wire.Platform]
 
-// offer adds an executable of this machine to the store, unless the store has it already.
+// offer adds p, an executable of this machine, to the store, unless the store has it already.
 func (a *artifacts) offer(p programs.Program) error {
 	if a.has(p.Hash) {
 		return nil
@@ -61,8 +61,8 @@ func (a *artifacts) offer(p programs.Program) error {
 	return nil
 }
 
-// uploadFile is the file to which an upload is written: an *os.File, or in tests a file that
-// fails.
+// uploadFile is the file to which an upload is written: an *os.File or, in tests, a file whose
+// methods fail.
 type uploadFile interface {
 	io.Writer
 	io.ReaderAt
@@ -70,8 +70,10 @@ type uploadFile interface {
 	Close() error
 }
 
-// openArtifacts opens the store in dir, with the executables of an earlier run. A file that is
-// not an executable was not written by a job manager, and is not touched.
+// openArtifacts opens the store in dir, with the executables that earlier job managers stored
+// there. limit is the maximum size of one executable and cache the maximum size of all
+// executables, in bytes. A file that is not an executable was not written by a job manager, and
+// is not changed.
 func openArtifacts(dir string, limit, cache int64) (*artifacts, error) {
 	c, err := programs.OpenCache[[]wire.Platform](dir, cache)
 	if err != nil {
@@ -93,15 +95,15 @@ func openArtifacts(dir string, limit, cache int64) (*artifacts, error) {
 }
 
 // has reports whether the store has an executable. The call counts as a use of the executable,
-// because a submission usually follows.
+// because the caller usually submits a job with it next.
 func (a *artifacts) has(hash string) bool {
 	a.Lock()
 	defer a.Unlock()
 	return a.touch(hash) != nil
 }
 
-// touch returns an executable and counts a use of it, or returns nil if the store does not have
-// it. The caller holds the lock.
+// touch counts a use of an executable and returns the executable. It returns nil if the store
+// does not have it. The caller holds the lock.
 func (a *artifacts) touch(hash string) *artifact {
 	if e := a.Kept[hash]; e == nil || e.Size == 0 {
 		return nil
@@ -122,8 +124,8 @@ func (a *artifacts) allows(size int64) error {
 
 // put stores an executable of the given hash and size. next returns its bytes piece by piece,
 // and io.EOF after the last piece. If put returns nil, the store has the executable; otherwise
-// nothing of it is stored. Simultaneous uploads of one executable are independent, so that no
-// upload waits for another one that has stalled.
+// put has stored nothing. Simultaneous uploads of the same executable are independent, so that
+// no upload waits for an upload that has stalled.
 func (a *artifacts) put(hash string, size int64, next func() ([]byte, error)) error {
 	if err := programs.CheckHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errWrong, err)
@@ -134,7 +136,7 @@ func (a *artifacts) put(hash string, size int64, next func() ([]byte, error)) er
 	return a.take(hash, size, next)
 }
 
-// take stores an executable like put, but does not check its size against the limit.
+// take does the same as put, but does not check the size against the limit.
 func (a *artifacts) take(hash string, size int64, next func() ([]byte, error)) error {
 	if a.has(hash) {
 		return nil
@@ -185,7 +187,7 @@ func receive(file uploadFile, hash string, size int64, next func() ([]byte, erro
 	if got < size {
 		return nil, fmt.Errorf("%w: %d bytes of %d, it was cut short", errWrong, got, size)
 	}
-	want, _ := hex.DecodeString(hash) // valid: put has checked it
+	want, _ := hex.DecodeString(hash) // the hash is valid, as put has checked it
 	if have := sum.Sum(nil); !bytes.Equal(have, want) {
 		return nil, fmt.Errorf("%w: its SHA-256 is %x, not %s", errWrong, have, hash)
 	}
@@ -199,7 +201,7 @@ func receive(file uploadFile, hash string, size int64, next func() ([]byte, erro
 	return platforms, nil
 }
 
-// admit moves the checked file name to its final name, which is its hash, and adds it to the
+// admit renames the checked file name to the executable's hash, and adds the executable to the
 // store.
 func (a *artifacts) admit(name, hash string, platforms []wire.Platform) error {
 	a.Lock()
@@ -240,8 +242,9 @@ func (a *artifacts) release(name string) {
 	delete(a.Kept, name)
 }
 
-// pin keeps an executable for a live job until unpin is called. It fails if the store does not
-// have the executable, or if the executable is not for the platform on, which the job names.
+// pin keeps an executable for a live job until unpin is called. It returns an error if the
+// store does not have the executable, or if the executable is not for on, the platform that the
+// job names.
 func (a *artifacts) pin(hash string, on wire.Platform) error {
 	if err := programs.CheckHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errNoSuch, err)
@@ -259,7 +262,7 @@ func (a *artifacts) pin(hash string, on wire.Platform) error {
 	return nil
 }
 
-// unpin undoes pin. The executable's file may have been replaced or removed since.
+// unpin undoes pin. The executable's file may have been replaced or removed since pin.
 func (a *artifacts) unpin(hash string) {
 	a.Lock()
 	defer a.Unlock()
@@ -270,8 +273,9 @@ func (a *artifacts) unpin(hash string) {
 	}
 }
 
-// send calls piece with the pieces of an executable. After the last piece it fails if the bytes
-// are not those that were uploaded. A piece is valid until piece is called again.
+// send calls piece with the pieces of an executable. After the last piece it returns an error
+// if the bytes differ from the bytes that were uploaded. A piece is valid until piece is called
+// again.
 func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Chunk) error) error {
 	if err := programs.CheckHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errNoSuch, err)
@@ -318,8 +322,9 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 	return ctx.Err()
 }
 
-// removeChanged removes f, the file of an executable, whose bytes have changed, unless it was removed
-// already. Jobs that have pinned the executable pin the next file with the original bytes.
+// removeChanged removes f, the file of an executable, because its bytes have changed; if f was
+// removed before, it does nothing. The pins of jobs then apply to the next file with the
+// original bytes.
 func (a *artifacts) removeChanged(hash string, f *artifact) error {
 	a.Lock()
 	defer a.Unlock()

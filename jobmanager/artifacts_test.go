@@ -21,7 +21,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// executable returns a small ELF file for linux/amd64. Different salts give different files.
+// executable returns the bytes of a small ELF file for linux/amd64. Different salts give
+// different files.
 func executable(salt string) []byte {
 	le := func(n int, v uint64) []byte {
 		b := make([]byte, n)
@@ -110,7 +111,7 @@ func TestArtifactRoundTrip(t *testing.T) {
 
 	again, err := openArtifacts(a.Dir, 1<<20, 1<<20)
 	require.NoError(t, err)
-	require.True(t, again.has(hash), "after a restart")
+	require.True(t, again.has(hash), "the store must have the executable after a restart")
 	require.NoError(t, again.pin(hash, linux))
 	require.EqualValues(t, len(data), again.bytes())
 }
@@ -146,13 +147,13 @@ func TestDamagedArtifact(t *testing.T) {
 }
 
 // TestDamagedArtifactIsHeldOn requires that jobs pin executables by hash and not by file. If an
-// executable is removed as damaged and uploaded again, it must stay as long as any job that
-// began before or after pins it, and no longer.
+// executable is removed because it is damaged, and is uploaded again, the store must keep it as
+// long as any job pins it, even a job that began before the removal, and no longer.
 func TestDamagedArtifactIsHeldOn(t *testing.T) {
 	one, two := executable("1"), executable("2")
 	size := int64(len(one))
 	for name, c := range map[string]struct {
-		steps string // l: the file is lost; u: it is uploaded again; +: a job begins; -: a job ends
+		steps string // l: the file is lost; u: the executable is uploaded again; +: a job begins; -: a job ends
 		held  int
 	}{
 		"another job begins":                  {"+ l u + -", 1},
@@ -193,7 +194,7 @@ func TestDamagedArtifactIsHeldOn(t *testing.T) {
 				a.unpin(hash)
 			}
 			for range 2 {
-				require.NoError(t, a.put(hashOf(two), size, pieces(two, 50)), "nobody holds it any more")
+				require.NoError(t, a.put(hashOf(two), size, pieces(two, 50)), "an executable must be removable after the last unpin")
 				require.False(t, a.has(hash))
 				require.Equal(t, []string{hashOf(two)}, onDisk(t, a))
 				upload()
@@ -223,7 +224,7 @@ func TestRemovedArtifact(t *testing.T) {
 func TestArtifactRefused(t *testing.T) {
 	good := executable("payload")
 	hash, size := hashOf(good), int64(len(good))
-	shorter := good[:len(good)-1] // its header claims one byte more
+	shorter := good[:len(good)-1] // its header says that it has one byte more
 	for name, c := range map[string]struct {
 		hash string
 		size int64
@@ -251,7 +252,7 @@ func TestArtifactRefused(t *testing.T) {
 			require.ErrorContains(t, err, c.says)
 			require.Empty(t, onDisk(t, a))
 			require.Empty(t, a.Kept)
-			require.NoError(t, a.put(hash, size, pieces(good, 16)), "the next upload")
+			require.NoError(t, a.put(hash, size, pieces(good, 16)), "the next upload must succeed")
 		})
 	}
 }
@@ -328,7 +329,7 @@ func TestArtifactUploadedTwiceAtOnce(t *testing.T) {
 	require.Equal(t, data, fetched(t, a, hashOf(data)))
 }
 
-// fullDisk is a file to which only room more bytes can be written, as on a full disk.
+// fullDisk is a file to which at most room further bytes can be written, as on a full disk.
 type fullDisk struct {
 	uploadFile
 	room int
@@ -344,7 +345,7 @@ func (f *fullDisk) Write(p []byte) (int, error) {
 	return f.uploadFile.Write(p)
 }
 
-// fillDisk makes the disk full for uploads after the given number of bytes.
+// fillDisk makes writes of uploads fail, as on a full disk, after room bytes.
 func fillDisk(a *artifacts, room int) {
 	create := a.create
 	a.create = func(name string) (uploadFile, error) {
@@ -374,7 +375,7 @@ func TestArtifactsClearedAtStart(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, hashOf(nil)), []byte("text"), 0o600))
 	a, err := openArtifacts(dir, 1<<20, 1<<20)
 	require.NoError(t, err)
-	require.False(t, a.has(hashOf(nil)), "it is no executable")
+	require.False(t, a.has(hashOf(nil)), "the store must refuse a file that is not an executable")
 	require.NoError(t, os.Remove(a.Path(hashOf(nil))))
 	require.Equal(t, []string{"README"}, onDisk(t, a))
 }
@@ -390,8 +391,8 @@ func TestSendStopsWithItsContext(t *testing.T) {
 	require.Error(t, a.send(t.Context(), "../history.db", nil))
 }
 
-// TestPlatformOfThisProgram requires that the test binary, which Go's linker made, is
-// recognised as an executable for this platform.
+// TestPlatformOfThisProgram requires that the test binary, which Go's linker made, is accepted
+// as an executable for this platform.
 func TestPlatformOfThisProgram(t *testing.T) {
 	path, err := os.Executable()
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// fetchedBy reads an executable as a task manager does.
+// fetchedBy returns an executable that it fetches from the job manager as a task manager does.
 func fetchedBy(t testing.TB, c *wire.Client, hash string) (got []byte) {
 	stream, err := c.FetchArtifact(bounded(t), &wire.FetchRequest{Hash: hash})
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func fetchedBy(t testing.TB, c *wire.Client, hash string) (got []byte) {
 
 // TestJobsOfNoExecutable requires that if a client names no executable, all workers of its job
 // run the job manager's own executable, whatever build the task managers run. The job's record
-// must still say so after a restart.
+// must name this executable after a restart too.
 func TestJobsOfNoExecutable(t *testing.T) {
 	dir := t.TempDir()
 	own := executable(ownSalt)
@@ -40,7 +40,7 @@ func TestJobsOfNoExecutable(t *testing.T) {
 	require.Equal(t, hashOf(own), d.Spec.Artifact)
 	require.Equal(t, own, fetchedBy(t, c, hashOf(own)))
 	tm.succeed(d.WorkerRef, "")
-	eventually(t, "it is let go", func() bool {
+	eventually(t, "the executable is no longer pinned", func() bool {
 		m.artifacts.Lock()
 		defer m.artifacts.Unlock()
 		return m.artifacts.Kept[hashOf(own)].Pins == 0
@@ -62,7 +62,7 @@ func TestJobsOfNoExecutable(t *testing.T) {
 // TestOwnExecutableNeedsNoUpload requires that a client with the same build as the job manager
 // need not upload its executable.
 func TestOwnExecutableNeedsNoUpload(t *testing.T) {
-	m := start(t, func(c *Config) { c.MaxArtifact = 10 }) // must limit only other executables
+	m := start(t, func(c *Config) { c.MaxArtifact = 10 }) // this must limit only executables of other builds
 	c := dial(t, m, testToken, nil)
 	own := executable(ownSalt)
 	reply, err := c.HasArtifact(bounded(t), &wire.HasArtifactRequest{Hash: hashOf(own), Size: int64(len(own))})
@@ -71,9 +71,9 @@ func TestOwnExecutableNeedsNoUpload(t *testing.T) {
 	require.Equal(t, own, fetchedBy(t, c, hashOf(own)))
 }
 
-// TestJobsOfNoExecutableElsewhere submits a job that names no executable where no task manager
-// has the platform of the job manager. The job must run the build that all task managers run.
-// If they run several builds, it must be refused.
+// TestJobsOfNoExecutableElsewhere submits a job that names no executable to a cluster in which
+// no task manager has the platform of the job manager. The job must run the build that all task
+// managers run. If the task managers run several builds, the job must be refused.
 func TestJobsOfNoExecutableElsewhere(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -99,9 +99,9 @@ func TestJobsOfNoExecutableElsewhere(t *testing.T) {
 }
 
 // TestNoUploadsOfOtherBuilds switches uploads off. A job may then run the job manager's own
-// executable, or the executable of some task managers on those task managers. Any other
-// executable must be refused, even if it was uploaded before, and the message must name the
-// builds that are accepted.
+// executable on all task managers, and the executable of a task manager on the task managers
+// that run this executable. Any other executable must be refused, even if it was uploaded
+// before, and the message must name the builds that are accepted.
 func TestNoUploadsOfOtherBuilds(t *testing.T) {
 	dir := t.TempDir()
 	before := executable("uploaded before")
@@ -135,7 +135,7 @@ func TestNoUploadsOfOtherBuilds(t *testing.T) {
 	submit(t, c, with(upgraded.Executable))
 	d := second.run()
 	require.Equal(t, upgraded.Executable, d.Spec.Artifact)
-	waits := submit(t, c, with(upgraded.Executable)) // must wait, although the other task manager has a free slot
+	waits := submit(t, c, with(upgraded.Executable)) // this job must wait, although the other task manager has a free slot
 	info, err := c.Show(bounded(t), &wire.ShowRequest{Job: waits})
 	require.NoError(t, err)
 	require.Contains(t, info.Detail, "0 of 1 are free (1 task manager of linux/amd64 that runs executable "+upgraded.Executable[:12]+" itself)")
@@ -145,7 +145,7 @@ func TestNoUploadsOfOtherBuilds(t *testing.T) {
 	submit(t, c, with(m.own.Hash))
 	own := first.run()
 	require.Equal(t, m.own.Hash, own.Spec.Artifact)
-	require.Equal(t, executable(ownSalt), fetchedBy(t, c, m.own.Hash), "which any task manager may have")
+	require.Equal(t, executable(ownSalt), fetchedBy(t, c, m.own.Hash), "any task manager must be able to fetch the job manager's own executable")
 	first.succeed(own.WorkerRef, "")
 }
 

@@ -14,14 +14,14 @@ import (
 )
 
 // All workers of a job run the same executable, identified by its hash, because two builds of
-// the same version may compute different numbers. Task managers fetch the executable from the
-// job manager unless it is their own. If uploads are switched off, jobs can only run the
-// executables of this process and of the task managers.
+// the same version may compute different numbers. A task manager fetches the executable from
+// the job manager, unless it is the task manager's own executable. If uploads are switched off,
+// jobs can run only the executables of the job manager and of the task managers.
 
 // noUploads is the error message of uploads if Config.NoUploads is set.
 const noUploads = "this job manager takes no uploads: it runs built-in jobs only, such as superstep run kmeans"
 
-// choose decides which executable a job runs, sets it in s, and pins it unless only task
+// choose decides which executable a job runs, sets it in s, and pins it, unless only task
 // managers have it.
 func (m *Manager) choose(s *wire.JobSpec) error {
 	s.Resident = false
@@ -61,9 +61,9 @@ func (m *Manager) unpin(s *wire.JobSpec) {
 	}
 }
 
-// chooseExecutable sets the executable of a job whose client named none. It is this process's
-// own executable. If no task manager has the platform for that, it is the executable that all
-// task managers run.
+// chooseExecutable sets the executable of a job whose client named none. It chooses the
+// executable of this process or, if no task manager has the platform for it, the executable
+// that all task managers run.
 func (m *Manager) chooseExecutable(s *wire.JobSpec) error {
 	nodes := m.presentTaskManagers()
 	if m.own.Hash != "" && (len(nodes) == 0 || slices.ContainsFunc(nodes, func(n wire.TaskManagerInfo) bool { return n.Platform == m.own.Platform })) {
@@ -78,8 +78,8 @@ func (m *Manager) chooseExecutable(s *wire.JobSpec) error {
 	return nil
 }
 
-// refuseForeign returns an error that says why a job's executable may not run here, and which
-// executables may.
+// refuseForeign returns an error that says why this cluster does not run a job's executable,
+// and which executables it runs.
 func (m *Manager) refuseForeign(s *wire.JobSpec) error {
 	text := fmt.Sprintf("this job manager takes no uploads: it runs built-in jobs only, such as superstep run kmeans, and those by a build that it or its task managers have. This program's is %s, the job manager's %s",
 		build(s.Build, s.Artifact), build(m.config.Build, m.own.Hash))
@@ -89,7 +89,7 @@ func (m *Manager) refuseForeign(s *wire.JobSpec) error {
 	return wire.Error(codes.FailedPrecondition, "%s: run the job with one of these, or upgrade them to this program's", text)
 }
 
-// build returns a version and the start of the executable's hash as text.
+// build returns, as text, a version and the first digits of the executable's hash.
 func build(version, hash string) string {
 	if version == "" {
 		version = "of unknown version"
@@ -115,7 +115,8 @@ func builds(nodes []wire.TaskManagerInfo) string {
 	return strings.Join(all, "; ")
 }
 
-// presentTaskManagers returns the task managers that are not lost and have not left.
+// presentTaskManagers returns the task managers except those that are lost or have left the
+// cluster.
 func (m *Manager) presentTaskManagers() []wire.TaskManagerInfo {
 	reply, err := m.TaskManagers(context.Background(), &wire.TaskManagersRequest{})
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// HasArtifact reports whether the job manager has an executable already. It fails if the
-// executable could not be uploaded, for example because it is too large.
+// HasArtifact reports whether the job manager has an executable already. It returns an error if
+// the executable cannot be uploaded, for example because it is too large.
 func (m *Manager) HasArtifact(_ context.Context, req *wire.HasArtifactRequest) (*wire.HasArtifactReply, error) {
 	switch {
 	case m.config.NoUploads:
@@ -87,8 +87,8 @@ func from(ctx context.Context) string {
 	return "this process"
 }
 
-// uploadError returns an error of an upload with a gRPC code. An error of the stream has one
-// already.
+// uploadError returns err, an error of an upload, with a gRPC code. An error of the stream
+// already has a code.
 func uploadError(err error) error {
 	if wire.Code(err) != codes.Unknown {
 		return err
@@ -124,7 +124,7 @@ func (m *Manager) List(_ context.Context, req *wire.ListRequest) (*wire.ListRepl
 		all = all[:req.Limit]
 	}
 	for i := range all {
-		if f := all[i].Failure; f != nil && len(f.LastLines) > 0 { // only Show returns them
+		if f := all[i].Failure; f != nil && len(f.LastLines) > 0 { // only Show returns the last lines
 			short := *f
 			short.LastLines = nil
 			all[i].Failure = &short
@@ -170,8 +170,8 @@ func (m *Manager) TaskManagers(context.Context, *wire.TaskManagersRequest) (*wir
 	return &wire.TaskManagersReply{TaskManagers: m.core.TaskManagers(m.clock()), Ailing: ailing}, nil
 }
 
-// Overview returns a summary of the cluster. It fails if the client has another version of the
-// protocol.
+// Overview returns a summary of the cluster. It returns an error if the client has another
+// version of the protocol.
 func (m *Manager) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.Overview, error) {
 	if err := wire.CheckVersions(req.Version, "the client", "the job manager"); err != nil {
 		return nil, err
@@ -184,8 +184,8 @@ func (m *Manager) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.
 	return &o, nil
 }
 
-// find returns a job by its ID, or by a prefix of the IDs of exactly one job. The *job is nil
-// if the job has ended and its logs are complete.
+// find returns a job. id is the job's ID, or a prefix of it with which no other ID begins. The
+// *job is nil if the job has ended and its logs are complete.
 func (m *Manager) find(id wire.JobID) (wire.JobInfo, *job, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -215,7 +215,7 @@ func (m *Manager) findLocked(id wire.JobID) (wire.JobInfo, *job, error) {
 	return wire.JobInfo{}, nil, wire.Error(codes.InvalidArgument, "%q is the beginning of several IDs, %s: give more of the ID", string(id), firstNames(fit))
 }
 
-// firstNames returns text with the first few of many job IDs.
+// firstNames returns the first few of many job IDs as text.
 func firstNames(ids []wire.JobID) string {
 	const most = 4
 	var text []string

@@ -44,8 +44,8 @@ func bounded(t testing.TB) context.Context {
 	return ctx
 }
 
-// start starts a job manager on a free port. Its durations are short, except for timeouts that
-// could pass by mistake on a loaded machine.
+// start starts a job manager on a free port. It uses short durations, except for timeouts that
+// could expire by mistake on a loaded machine.
 func start(t testing.TB, change ...func(*Config)) *Manager {
 	c := Config{
 		Listen: "127.0.0.1:0", Dir: t.TempDir(), Token: testToken, Executable: programOf(t, ownSalt),
@@ -125,7 +125,7 @@ type manager struct {
 	client *wire.Client
 	stream grpc.BidiStreamingClient[wire.FromTaskManager, wire.ToTaskManager]
 	cancel context.CancelFunc
-	told   chan *wire.ToTaskManager // all messages except acknowledgements
+	told   chan *wire.ToTaskManager // all messages received from the job manager, except acknowledgements
 	err    error                    // set before told is closed
 	acks   chan uint64
 
@@ -141,7 +141,7 @@ func registration(id string, slots int) *wire.Register {
 	}
 }
 
-// join registers a task manager and requires that it is accepted.
+// join registers a task manager and requires that the job manager accepts it.
 func join(t testing.TB, c *wire.Client, r *wire.Register) *manager {
 	tm := tryRegister(t, c, r)
 	welcome := tm.next()
@@ -211,10 +211,10 @@ func (tm *manager) send(m *wire.FromTaskManager) error {
 func (tm *manager) next() *wire.ToTaskManager {
 	select {
 	case m, ok := <-tm.told:
-		require.True(tm.t, ok, "the connection has ended")
+		require.True(tm.t, ok, "the connection must not end before the next message")
 		return m
 	case <-time.After(patience):
-		require.Fail(tm.t, "the job manager said nothing")
+		require.Fail(tm.t, "the job manager must send a message in time")
 		return nil
 	}
 }
@@ -247,8 +247,8 @@ func (tm *manager) ended(ref wire.WorkerRef, f *wire.Failure) {
 	tm.says(wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{Failure: f}})
 }
 
-// run takes the deployment of the only worker of a job, and reports its events until its
-// subtasks run.
+// run waits for the deployment of the only worker of a job, and reports the worker's events
+// until its subtasks run.
 func (tm *manager) run() *wire.Deployment {
 	d := tm.deployed()
 	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Ready: &wire.Ready{Address: "127.0.0.1:1", Fingerprint: "f"}})
@@ -281,9 +281,9 @@ func collected(text string) *wire.Delivery {
 	return &wire.Delivery{Collected: &wire.Collected{Node: 1, Rows: []byte(text)}}
 }
 
-// follow follows a job to its end and returns its events as text: states by name, rows and
-// output unchanged, and no progress. It allows missing events only if the job did not finish,
-// because then its rows are freed.
+// follow follows a job to its end and returns its events as text: the names of states, and
+// unchanged rows and output, but no progress. Events may be missing only if the job did not
+// finish, because its rows are freed then.
 func follow(t testing.TB, c *wire.Client, req *wire.FollowRequest) (story []string, last *wire.JobInfo) {
 	stream, err := c.Follow(bounded(t), req)
 	require.NoError(t, err)
@@ -315,7 +315,7 @@ func follow(t testing.TB, c *wire.Client, req *wire.FollowRequest) (story []stri
 	}
 }
 
-// eventually waits until a condition holds.
+// eventually waits until the condition is holds. what names the condition in the message.
 func eventually(t testing.TB, what string, is func() bool) {
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "did not happen in time: "+what)

@@ -22,82 +22,86 @@ type Config struct {
 	Listen string
 	// Listener, if not nil, is used instead of Listen. The job manager closes it.
 	Listener net.Listener
-	// Dir is the work directory, for executables, results, logs and the history of jobs. It is
-	// made if it does not exist. Only one job manager at a time can use it.
+	// Dir is the work directory. It has the executables, results, logs and the history of jobs.
+	// New makes the directory if it does not exist. Only one job manager at a time can use the
+	// directory.
 	Dir string
 
-	// Token is the token that clients and task managers must send. If it is empty, it is read
-	// from TokenFile, which is made if it does not exist. The default TokenFile is the file
-	// where the same user's clients look for the token of a job manager on this port.
+	// Token is the token that clients and task managers must send. If it is empty, New reads it
+	// from TokenFile, and makes this file if it does not exist. The default of TokenFile is the
+	// file from which clients of the same user read the token of a job manager with this port.
 	Token     security.Token
 	TokenFile string
-	// TLS has the names of the certificate files; zero means no TLS.
+	// TLS has the names of the certificate files; the zero value means no TLS.
 	TLS security.TLSFiles
 	// Insecure allows Listen to be an address that other machines can reach although there is
 	// no TLS.
 	Insecure bool
 
 	// MaxConnections bounds the number of open connections; default 8192. Each task manager has
-	// one connection, and each worker has one while it has something to deliver. At the bound,
-	// connections on which no token was shown are closed to accept new ones. Without a token, a
-	// connection is closed after some seconds in any case.
+	// one connection, and each worker has one while it delivers rows or log lines. When the
+	// bound is reached, connections on which no token has been received yet are closed, so that
+	// new connections can be accepted. A connection on which no token is received is closed
+	// after some seconds in any case.
 	MaxConnections int
 	// MaxArtifact is the maximum size of an executable in bytes; default 1 GiB.
 	MaxArtifact int64
-	// ArtifactCache is the maximum total size of all executables in bytes; default 8 GiB, and
-	// never less than MaxArtifact.
+	// ArtifactCache is the maximum total size of all executables in bytes; default 8 GiB, or
+	// MaxArtifact if that is more. A value less than MaxArtifact is an error.
 	ArtifactCache int64
-	// NoUploads makes the job manager refuse uploads, so that it only runs built-in jobs.
+	// With NoUploads, the job manager refuses uploads, so that it runs only built-in jobs.
 	NoUploads bool
 	// MaxResult bounds the total size, in bytes, of the collected rows and printed text of a
 	// job; default 4 GiB. A job that sends more fails.
 	MaxResult int64
-	// MaxLog bounds how many bytes of the output of one worker are kept; default 4 MiB.
+	// MaxLog bounds the part of a worker's output that is kept: its last MaxLog bytes; default
+	// 4 MiB.
 	MaxLog int64
 	// KeepJobs is the maximum number of ended jobs that are kept; default 1000.
 	KeepJobs int
 	// KeepBytes bounds the total size, in bytes, of the results and logs of all ended jobs;
-	// default 16 GiB. Results and logs of the oldest jobs are removed first; the jobs stay in
-	// the history.
+	// default 16 GiB. Above it, the results and logs of the oldest jobs are removed; the jobs
+	// stay in the history.
 	KeepBytes int64
 
-	// MinFree is the number of bytes that must be free on the disk of Dir, or no jobs are
-	// accepted; 0 means no minimum. Jobs are then accepted again once 1.25 times MinFree is
-	// free.
+	// While fewer than MinFree bytes are free on the disk of Dir, no jobs are accepted; 0 means
+	// no minimum. Then jobs are accepted again only when 1.25 times MinFree bytes are free.
 	MinFree int64
-	// DiskFree returns the number of free bytes on the disk of Dir; the default asks the
-	// operating system.
+	// DiskFree returns the number of free bytes on the disk of Dir; the default uses a call of
+	// the operating system.
 	DiskFree func() (int64, error)
 
-	// Heartbeat, Detection and Lease are those of core.Config; zero means the defaults there.
+	// Heartbeat, Detection and Lease are passed to core.Config; zero means the defaults of
+	// core.Config.
 	Heartbeat time.Duration
 	Detection time.Duration
 	Lease     time.Duration
 	// AttachGrace is how long the client of an attached job may be disconnected before the job
 	// is cancelled; default 5 s.
 	AttachGrace time.Duration
-	// WriteTimeout is how long a client or task manager may take to read one message, and how
-	// long an upload may make no progress, before the connection is closed; default 30 s.
+	// WriteTimeout is how long a client or task manager may take to read one message, and for
+	// how long an upload may make no progress, before the connection is closed; default 30 s.
 	WriteTimeout time.Duration
-	// Executable is run by the workers of jobs that name no executable, such as jobs submitted
-	// by HTTP. Clients of the same build need not upload theirs. The default is the executable
-	// of this process.
+	// Workers run Executable for jobs that name no executable, such as jobs submitted by HTTP.
+	// Clients with the same executable need not upload it. The default is the executable of
+	// this process.
 	Executable programs.Program
-	// Policy says how slots are chosen among the free ones.
+	// Policy determines which of the free slots a job gets.
 	Policy core.Policy
 
-	// Logger gets the log; the default discards it.
+	// Logger receives log messages; the default discards them.
 	Logger hclog.Logger
 	// Build is the version that is shown to users; the default is the version of the binary.
 	Build string
-	// Now is the clock; default time.Now.
+	// Now returns the current time; default time.Now.
 	Now func() time.Time
 }
 
 // DefaultListen is the default of Config.Listen.
 const DefaultListen = "127.0.0.1:6123"
 
-// withDefaults returns c with the defaults filled in, or an error if a value is not valid.
+// withDefaults returns c with defaults for all fields that are not set, or an error if a value
+// is not valid.
 func (c Config) withDefaults() (Config, error) {
 	if c.Dir == "" {
 		return c, errors.New("a job manager needs a work directory: give one with --dir")

@@ -13,28 +13,28 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// maxQueued bounds the number of messages that wait to be sent to one task manager. If there
-// are more, the task manager does not read, and it is disconnected.
+// maxQueued bounds the number of messages that wait to be sent to one task manager. If more
+// messages wait, the task manager has stopped reading, and it is disconnected.
 const maxQueued = 8192
 
 // registerWithin bounds the time from the opening of a connection to the registration on it.
 const registerWithin = 10 * time.Second
 
-// conn is the connection of one task manager. Messages to be sent wait in a queue, so that the
-// core, which decides under the lock, never waits for a network.
+// conn is the connection of one task manager. Messages to the task manager wait in a queue, so
+// that the core, which runs under the lock, never waits for a network.
 type conn struct {
 	id int
 
 	mu      sync.Mutex
 	queue   []outgoing
-	ending  bool          // the connection ends after the queue was sent
+	ending  bool          // the connection must end after the queue has been sent
 	reason  string        // why the connection was dropped
-	wake    chan struct{} // buffer of one: holds a token when there may be something to do
+	wake    chan struct{} // buffer of one: has an element when there may be something to do
 	dropped chan struct{}
-	who     wire.Register // its registration without Running; zero before it has registered
+	who     wire.Register // the task manager's registration without Running; zero before it has registered
 }
 
-// introduce records the registration of the task manager that has the connection.
+// introduce records r, the registration of the task manager at the other end of the connection.
 func (c *conn) introduce(r wire.Register) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,15 +42,15 @@ func (c *conn) introduce(r wire.Register) {
 	c.who = r
 }
 
-// peer returns the registration of the task manager that has the connection.
+// peer returns the registration of the task manager at the other end of the connection.
 func (c *conn) peer() wire.Register {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.who
 }
 
-// outgoing is a message to a task manager. If it deploys a worker, the credentials are filled
-// in from credits before it is sent.
+// outgoing is a message to a task manager. If it deploys a worker, the method complete makes
+// the worker's credentials from credits, and adds them before the message is sent.
 type outgoing struct {
 	message wire.ToTaskManager
 	credits *attempt
@@ -71,7 +71,7 @@ func (c *conn) push(out outgoing) {
 	c.signal()
 }
 
-// finish ends the connection after the queued messages were sent.
+// finish ends the connection after the queued messages have been sent.
 func (c *conn) finish() {
 	c.mu.Lock()
 	c.ending = true
@@ -86,8 +86,8 @@ func (c *conn) signal() {
 	}
 }
 
-// drop ends the connection without sending the queued messages. The reason completes "task
-// manager X ...".
+// drop ends the connection without sending the queued messages. reason completes the sentence
+// "task manager X ...".
 func (c *conn) drop(reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,11 +97,11 @@ func (c *conn) drop(reason string) {
 	}
 }
 
-// clip shortens a text that a task manager sent, for the log.
+// clip shortens text that was received from a task manager, for the log.
 func clip(text string) string { return text[:min(len(text), 100)] }
 
-// take removes and returns the queued messages, and reports whether the connection ends after
-// them.
+// take removes and returns the queued messages, and reports whether the connection must end
+// after them.
 func (c *conn) take() (queue []outgoing, ending bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,8 +134,9 @@ func (m *Manager) Connect(stream wire.BidiStream[wire.FromTaskManager, wire.ToTa
 	return err
 }
 
-// converse waits until a connection ends, and returns why it ended: a reason for the core and,
-// if the task manager did not end it regularly, an error for the task manager.
+// converse waits until connection c ends. It returns the reason, which is passed to the core,
+// and an error for the task manager, which is nil if the task manager itself ended the
+// connection properly.
 func (m *Manager) converse(c *conn, registered <-chan struct{}, heard, said <-chan error) (reason string, err error) {
 	patience := time.NewTimer(registerWithin)
 	defer patience.Stop()
@@ -151,12 +152,12 @@ func (m *Manager) converse(c *conn, registered <-chan struct{}, heard, said <-ch
 				return "closed its connection", nil
 			}
 			if wire.Code(err) == codes.Canceled {
-				return "lost its connection", err // gRPC reports a broken connection as cancelled
+				return "lost its connection", err // gRPC reports a broken connection by the code of a cancellation
 			}
 			return "lost its connection: " + wire.Reason(err), err
 		case err := <-said:
 			if errors.Is(err, context.Canceled) || wire.Code(err) == codes.Canceled {
-				said = nil // the connection broke; hear returns why
+				said = nil // the connection is broken; the error of hear says why
 				continue
 			}
 			if err != nil {
@@ -230,7 +231,8 @@ func (m *Manager) say(ctx context.Context, c *conn, stream wire.BidiStream[wire.
 	})
 }
 
-// complete fills in the credentials of a deployment.
+// complete adds the credentials of the worker to a deployment. host is the address of the task
+// manager.
 func (o *outgoing) complete(host string) error {
 	if o.credits == nil {
 		return nil
@@ -246,13 +248,14 @@ func (o *outgoing) complete(host string) error {
 	return err
 }
 
-// busy calls a function that must not take longer than the limit of watched, and returns its
-// error.
+// busy calls a function and returns its error. The function must not take longer than the limit
+// of watched.
 type busy func(func() error) error
 
 // watched runs f and returns its error. It returns earlier if one call of busy within f takes
 // longer than the limit, or if the job manager stops. It is meant for handlers of streams: when
-// a handler has returned, gRPC ends its stream, which ends the call in which f waits.
+// the handler has returned, gRPC ends the stream, and so the stream's call in which f waits
+// returns too.
 func (m *Manager) watched(ctx context.Context, limit time.Duration, f func(busy) error) error {
 	timer := time.NewTimer(limit)
 	timer.Stop()

@@ -12,7 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// Deliver receives the rows and text that a worker sends to its client, and its log lines.
+// Deliver receives from a worker the rows and text for the job's client, and the worker's log
+// lines.
 func (m *Manager) Deliver(stream wire.ClientStream[wire.Delivery, wire.Delivered]) error {
 	var j *job
 	ctx := stream.Context()
@@ -54,8 +55,8 @@ func (m *Manager) Deliver(stream wire.ClientStream[wire.Delivery, wire.Delivered
 	}
 }
 
-// deliverer returns the job of a worker that begins to deliver. It refuses workers of former
-// attempts.
+// deliverer returns the job of a worker that begins to deliver. It returns an error for workers
+// of former attempts.
 func (m *Manager) deliverer(d *wire.Delivery) (*job, wire.WorkerRef, error) {
 	if d.Worker == nil {
 		return nil, wire.WorkerRef{}, wire.Error(codes.InvalidArgument, "a delivery must begin by naming its worker")
@@ -75,8 +76,8 @@ func (m *Manager) deliverer(d *wire.Delivery) (*job, wire.WorkerRef, error) {
 	return j, ref, nil
 }
 
-// awaitFollowers waits until all state changes decided so far were sent to the followers. So followers
-// see that a job runs before they see its rows.
+// awaitFollowers waits until all earlier state changes have been sent to the followers. So
+// followers get the state "running" of a job before they get its rows.
 func (m *Manager) awaitFollowers(ctx context.Context) error {
 	done := make(chan struct{})
 	m.recorder.put(entry{then: func(error) { close(done) }})
@@ -123,8 +124,8 @@ func (m *Manager) takeIn(j *job, ref wire.WorkerRef, stream wire.ClientStream[wi
 	}
 }
 
-// failWorker fails a worker for a reason that its task manager does not know, and tells the
-// worker to stop.
+// failWorker reports to the core that a worker has failed, for a reason that the worker's task
+// manager does not know, and sends the worker a command to stop.
 func (m *Manager) failWorker(ref wire.WorkerRef, f *wire.Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -136,8 +137,8 @@ func (m *Manager) failWorker(ref wire.WorkerRef, f *wire.Failure) {
 		// The core accepts reports only on the connection on which the task manager is
 		// registered.
 		m.decide(core.Reported{Conn: id, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Failed: f}})
-		// The core expects a failed worker to end by itself. This worker does not know that it
-		// has failed, so it is told to stop.
+		// The core expects that a failed worker ends by itself. This worker does not know that
+		// it has failed, so it gets a command to stop.
 		c.push(outgoing{message: wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: ref, Cancel: &wire.Cancel{Reason: f.Message}}}})
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// perform performs the effects of the core in order, without waiting: it puts messages into the
-// queues of connections, and changes for the disk into the recorder's queue. The caller holds
-// mu.
+// perform performs the effects of the core in order. It does not wait: it puts messages into
+// the queues of connections, and changes of the history into the recorder's queue. The caller
+// holds mu.
 func (m *Manager) perform(effects []core.Effect) {
 	for _, effect := range effects {
 		switch e := effect.(type) {
@@ -40,8 +40,8 @@ func (m *Manager) perform(effects []core.Effect) {
 	}
 }
 
-// send puts a message into the queue of its connection. To a deployment it adds the credentials
-// of the attempt.
+// send puts a message into the queue of its connection. If the message is a deployment, send
+// adds the credentials of the attempt.
 func (m *Manager) send(e core.Send) {
 	c := m.conns[e.Conn]
 	if c == nil {
@@ -58,7 +58,7 @@ func (m *Manager) send(e core.Send) {
 				return
 			}
 			if j.final.State == wire.JobFinished && !closed(j.kept) {
-				return // it is not late: exitLater has not sent its Exit yet
+				return // the worker is not late: exitLater has not sent its Exit command yet
 			}
 		}
 	}
@@ -81,9 +81,9 @@ func (m *Manager) send(e core.Send) {
 	c.push(out)
 }
 
-// exitLater tells a worker to exit once the end of its job is on disk. Until then the worker
-// keeps its record of the commit, which another worker would need to finish the commit. The
-// caller holds mu.
+// exitLater sends a worker the command to exit once the end of its job is on disk. Until then
+// the worker keeps the receipts of the commit, which another worker would need to finish the
+// commit. The caller holds mu.
 func (m *Manager) exitLater(c *conn, j *job, out outgoing) {
 	m.tasks.Go(func() {
 		select {
@@ -104,8 +104,8 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// maxOutcomes bounds the total size of the outcomes of a job's workers, so that they fit into
-// one message.
+// maxOutcomes bounds the total size in bytes of the outcomes of a job's workers, so that they
+// fit into one message.
 const maxOutcomes = wire.MaxFrame - 1<<20
 
 // fits reports whether the outcomes of a job's workers fit into the message to the worker that
@@ -125,7 +125,7 @@ func (m *Manager) fits(w *wire.WorkerCommand) bool {
 	return false
 }
 
-// persist records a live job.
+// persist records a job that has not ended.
 func (m *Manager) persist(e core.Persist) {
 	if e.Spec != nil {
 		m.persistCommit(e)
@@ -167,8 +167,8 @@ func (m *Manager) persist(e core.Persist) {
 	m.recorder.put(next)
 }
 
-// changed sends the new state of a live job to its followers, once all earlier changes of the
-// history are on disk. The final state is sent by finish.
+// changed sends the new state of a job that has not ended to its followers, once all earlier
+// changes of the history are on disk. finish sends the final state.
 func (m *Manager) changed(info *wire.JobInfo) {
 	j := m.jobs[info.ID]
 	if j == nil || info.State.Ended() {
@@ -190,15 +190,15 @@ func (m *Manager) changed(info *wire.JobInfo) {
 	}})
 }
 
-// withoutPlan returns a job without its plan and outcomes, which are stored separately, and without
-// progress.
+// withoutPlan returns a copy of info without the plan and the outcomes, which are stored
+// separately, and without progress.
 func withoutPlan(info wire.JobInfo) *wire.JobInfo {
 	info.Plan, info.Outcomes, info.Progress = nil, nil, nil
 	return &info
 }
 
-// tellProgress sends progress to the followers of jobs that have made new progress. The caller
-// holds mu.
+// tellProgress sends the progress of each job with new progress to the job's followers. The
+// caller holds mu.
 func (m *Manager) tellProgress() {
 	now := m.config.Now()
 	for _, j := range m.jobs {
@@ -217,12 +217,13 @@ const progressEvery = 200 * time.Millisecond
 // logsTimeout bounds the wait for the last log lines of workers after their job has ended.
 const logsTimeout = 5 * time.Second
 
-// finish records a job that has ended, with the number of its events, after everything that the
-// job sent to its client is on disk. Then it sends the final state to the followers.
+// finish waits until everything that an ended job sent to its client is on disk, and then
+// records the job and the number of its events. After that it sends the final state to the
+// followers.
 func (m *Manager) finish(info wire.JobInfo) {
 	m.log.Info("job "+info.State.String(), "job", info.ID, "detail", info.Detail)
 	j := m.jobs[info.ID]
-	if j == nil { // it was live when a former job manager stopped
+	if j == nil { // the job had not ended when a former job manager stopped
 		past := record{Doubt: m.past[info.ID].Doubt}
 		m.past[info.ID] = past
 		past.Info = info
@@ -239,8 +240,8 @@ func (m *Manager) finish(info wire.JobInfo) {
 	j.final = &info
 	m.totals.add(j, &info)
 	plan := j.plan
-	// Earlier states for followers went through the recorder's queue, so the final state does
-	// too, to come after them.
+	// Earlier states were sent to followers through the recorder's queue. So the final state is
+	// sent through this queue too, so that it comes after them.
 	m.recorder.put(entry{then: func(error) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -250,7 +251,8 @@ func (m *Manager) finish(info wire.JobInfo) {
 	}})
 }
 
-// finishUnlocked does the part of finish that waits for the disk. The caller does not hold mu.
+// finishUnlocked does those parts of finish that wait for the disk. The caller does not hold
+// mu.
 func (m *Manager) finishUnlocked(j *job, info wire.JobInfo, plan []byte) {
 	m.unpin(&j.spec)
 	events, err := j.spool.seal()
@@ -263,7 +265,7 @@ func (m *Manager) finishUnlocked(j *job, info wire.JobInfo, plan []byte) {
 	c.plan = plan
 	if err != nil {
 		m.log.Error("a job cannot be put on record", "job", j.id, "error", err)
-		close(j.kept) // the record can never be written, so nothing must wait for it
+		close(j.kept) // the record can never be written, so no goroutine must wait for it
 	} else {
 		m.recorder.put(entry{change: &c, kept: func() { close(j.kept) }})
 	}
@@ -286,12 +288,12 @@ func (m *Manager) finishUnlocked(j *job, info wire.JobInfo, plan []byte) {
 	m.lastLines(j)
 }
 
-// settleTimeout bounds the wait for workers that were told to exit.
+// settleTimeout bounds the wait for workers that have got the command to exit.
 const settleTimeout = 2 * time.Second
 
-// settled waits, for a limited time, until the workers of a finished job have ended. So their
-// temporary files beside the outputs are removed and their slots are free before the client
-// learns that the job has finished.
+// settled waits at most settleTimeout until the workers of a finished job have ended. So their
+// temporary files beside the outputs are removed, and their slots are free, before the client
+// is notified that the job has finished.
 func (m *Manager) settled(id wire.JobID) {
 	timeout := time.NewTimer(settleTimeout)
 	defer timeout.Stop()
@@ -325,7 +327,7 @@ func (m *Manager) lastLines(j *job) {
 	m.mu.Lock()
 	delete(m.jobs, j.id)
 	if j.final.State != wire.JobFinished {
-		size -= j.spool.sent() // the rows and text are about to be freed
+		size -= j.spool.sent() // the rows and text will be freed soon
 	}
 	m.retain(j.id, size)
 	if j.forgotten {

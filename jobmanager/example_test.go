@@ -31,7 +31,7 @@ func Example() {
 	}
 	defer m.Close()
 
-	token, err := security.ReadToken(dir + "/token") // readable only by the same user
+	token, err := security.ReadToken(dir + "/token") // a file that only the same user can read
 	if err != nil {
 		fmt.Println(err)
 		return

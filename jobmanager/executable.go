@@ -13,13 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// platformsOf returns the platforms of an executable, which it reads from the headers of the
-// file. A universal binary of macOS has several platforms, and any other file has one. The
-// headers of an ELF file name the processor but seldom the operating system. A file that names
-// no operating system counts as a file for Linux, because Go's linker names none for Linux.
+// platformsOf reads the platforms of an executable from the headers of its file. A universal
+// binary of macOS has several platforms, and any other file has one. The headers of an ELF file
+// name the processor but seldom the operating system. A file that names no operating system
+// counts as a file for Linux, because Go's linker names none for Linux.
 //
-// A file that is shorter than its headers say is refused. A script is refused too, because it
-// would need an interpreter that a task manager may not have.
+// It returns an error for a file that is shorter than its headers say. It also returns an error
+// for a script, because a task manager may not have the interpreter.
 func platformsOf(file io.ReaderAt) ([]wire.Platform, error) {
 	head := make([]byte, 4)
 	n, err := file.ReadAt(head, 0)

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// Follow streams the events of a job. A client that stops reading delays nobody, and is
-// disconnected after Config.WriteTimeout.
+// Follow streams the events of a job to a client. A client that stops reading delays no other
+// client, and is disconnected after Config.WriteTimeout.
 func (m *Manager) Follow(req *wire.FollowRequest, stream wire.ServerStream[wire.Event]) error {
 	return m.watched(stream.Context(), m.config.WriteTimeout, func(busy busy) error {
 		return m.Watch(stream.Context(), req, func(e *wire.Event) error {
@@ -24,9 +24,9 @@ func (m *Manager) Follow(req *wire.FollowRequest, stream wire.ServerStream[wire.
 	})
 }
 
-// Watch calls send with the events of a job from number req.From on, and returns after the
-// final state. It calls send in the caller's goroutine, and does not bound the time that send
-// takes. send may keep the event.
+// Watch calls send with each event of a job whose number is at least req.From, and returns
+// after the final state. It calls send in the caller's goroutine, and does not limit the time
+// that send takes. send may keep the event.
 func (m *Manager) Watch(ctx context.Context, req *wire.FollowRequest, send func(*wire.Event) error) error {
 	f, err := m.newFollower(req, send)
 	if err != nil {
@@ -50,11 +50,11 @@ type follower struct {
 	from uint64
 	send func(*wire.Event) error
 
-	job     *job // nil if the job's last output was stored before
+	job     *job // nil if the job had ended and its last output was stored when the follower was made
 	spool   *spool
 	reader  spoolReader
-	file    *os.File // the spool's file, once it was opened
-	gone    bool     // the spool's file was removed
+	file    *os.File // the spool's file; nil until it is opened
+	gone    bool     // the spool's file has been removed
 	lost    error    // error that prevents the reading of further events
 	planned []byte   // the job's plan; nil until it is known
 }
@@ -74,7 +74,8 @@ func (m *Manager) newFollower(req *wire.FollowRequest, send func(*wire.Event) er
 		f.spool = j.spool
 		return f, nil
 	}
-	// The file may be replaced by a file without rows, so the size is taken from the open file.
+	// Another file, without rows, may replace the file, so the size must be that of the open
+	// file.
 	file, err := m.root.Open(spoolName(info.ID))
 	switch {
 	case err == nil:
@@ -101,7 +102,7 @@ func (f *follower) close() {
 }
 
 // replay sends the events of the spool and the job's progress, until the spool is sealed and
-// all its events were sent.
+// all its events have been sent.
 func (f *follower) replay(ctx context.Context) error {
 	steps := uint64(0)
 	for {
@@ -128,7 +129,7 @@ func (f *follower) replay(ctx context.Context) error {
 	}
 }
 
-// catchUp sends the unsent events in the first size bytes of the spool.
+// catchUp sends those events in the first size bytes of the spool that have not been sent yet.
 func (f *follower) catchUp(ctx context.Context, size int64) error {
 	if f.file == nil && size > 0 {
 		var err error
@@ -161,7 +162,7 @@ func (f *follower) catchUp(ctx context.Context, size int64) error {
 	return nil
 }
 
-// plan returns the job's plan if it is known.
+// plan returns the job's plan, or nil if the plan is not known yet.
 func (f *follower) plan() (_ []byte, err error) {
 	if f.planned == nil {
 		if f.planned, err = f.m.history.plan(f.id); err != nil {
@@ -171,8 +172,8 @@ func (f *follower) plan() (_ []byte, err error) {
 	return f.planned, nil
 }
 
-// last sends the final state, once followers may learn of it. It returns an error instead if
-// earlier events were lost.
+// last sends the final state, as soon as the final state may be sent to followers. If earlier
+// events were lost, it returns an error instead.
 func (f *follower) last(ctx context.Context) error {
 	if f.job != nil {
 		select {
@@ -204,8 +205,8 @@ func (f *follower) last(ctx context.Context) error {
 	return f.send(&wire.Event{Number: number, Time: info.Ended, State: &info})
 }
 
-// ended returns the final state of a job and the record of its spool. It takes them from j if j
-// is not nil.
+// ended returns the final state of a job and the record of its spool. If j is not nil, it
+// returns the final state and the record that j has.
 func (m *Manager) ended(id wire.JobID, j *job) (wire.JobInfo, record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -219,8 +220,8 @@ func (m *Manager) ended(id wire.JobID, j *job) (wire.JobInfo, record, error) {
 	return info, m.past[id], nil
 }
 
-// complete adds the plan and the outcomes, which are stored separately, to a job's state, as
-// far as they fit into a message.
+// complete adds the plan and the outcomes, which are stored separately, to a job's state, if
+// they fit into a message.
 func (m *Manager) complete(info *wire.JobInfo) error {
 	info.Outcomes = nil
 	size := 0
@@ -261,8 +262,8 @@ func (m *Manager) attach(j *job, n int) {
 }
 
 // cancelAbandoned cancels attached jobs whose client has been disconnected for longer than
-// AttachGrace. It only counts time in which this process ran, because clients cannot reconnect
-// while it does not run. The caller holds mu.
+// AttachGrace. It does not count time in which this process was stopped, because clients could
+// not reconnect then. The caller holds mu.
 func (m *Manager) cancelAbandoned() {
 	passed := m.turns.Tick(m.clock())
 	for _, j := range m.jobs {

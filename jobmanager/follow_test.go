@@ -11,7 +11,8 @@ import (
 )
 
 // TestFollowerOfACutFile truncates the file with a job's events while the job runs and a client
-// follows it. The client must get the error that rows are lost, and not the end of the job.
+// follows it. The client must get the error that rows are lost, and not the final state of the
+// job.
 func TestFollowerOfACutFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -28,7 +29,7 @@ func TestFollowerOfACutFile(t *testing.T) {
 	m.mu.Lock()
 	spool := m.jobs[id].spool
 	m.mu.Unlock()
-	spool.advance(&wire.Progress{}) // followers get this after all events
+	spool.advance(&wire.Progress{}) // followers get progress after all events before it
 
 	up, done := make(chan struct{}), make(chan error, 1)
 	pieces, told, finished := 0, false, false

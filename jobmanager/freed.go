@@ -11,20 +11,21 @@ import (
 )
 
 // A job that failed or was cancelled has no results. Its collected rows are removed from disk
-// ("freed") once no follower reads them any more. Its states are kept, and of the text that it
-// printed the last Config.MaxLog bytes, which may explain the failure. In the file, a gap
-// replaces the rows, so that later events keep their numbers.
+// ("freed") once no follower reads them any more. The states of the job are kept, and so are
+// the last Config.MaxLog bytes of the text that it printed, which may explain the failure. In
+// the file, a gap frame replaces the removed events, so that later events keep their numbers.
 
-// rowsUnneeded reports whether the rows of a job can be freed, because the job has ended without
-// results. If a later record of the job may be lost, the rows may be results and are not freed.
-// The caller holds mu.
+// rowsUnneeded reports whether the rows of a job can be freed because the job has ended without
+// results. If a later record of the job may be lost, the job may have finished, so its rows are
+// not freed. The caller holds mu.
 func (m *Manager) rowsUnneeded(id wire.JobID) bool {
 	info, ok := m.core.Job(id)
 	return ok && m.jobs[id] == nil && m.past[id].Doubt == "" &&
 		(info.State == wire.JobFailed || info.State == wire.JobCancelled)
 }
 
-// dropFollower decrements the number of followers of a job, and frees its rows if they are of no use.
+// dropFollower decrements the number of followers of a job, and frees the job's rows if they
+// are not needed any more.
 func (m *Manager) dropFollower(j *job) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,17 +35,19 @@ func (m *Manager) dropFollower(j *job) {
 	}
 }
 
-// freeAll frees the useless rows of jobs that had ended before the job manager started.
+// freeAll frees the rows that are not needed any more, of jobs that had ended before the job
+// manager started.
 func (m *Manager) freeAll(ids []wire.JobID) {
 	for _, id := range ids {
 		if m.ctx.Err() != nil {
-			return // the rest is freed after the next start
+			return // the rows of the remaining jobs are freed after the next start
 		}
 		m.freeRows(id)
 	}
 }
 
-// freeRows frees the rows of a job if they are useless, and updates the size of its files.
+// freeRows frees the rows of a job if they are not needed any more, and updates the size of the
+// job's files.
 func (m *Manager) freeRows(id wire.JobID) {
 	m.mu.Lock()
 	useless := m.rowsUnneeded(id)
@@ -95,9 +98,9 @@ func (m *Manager) dropRows(id wire.JobID) (freed int64, err error) {
 	if err == nil {
 		return freed, nil
 	}
-	// The disk may be full, perhaps because of these rows. Then the file is overwritten in
-	// place. If the machine crashes at that moment, the events are lost, but only those of a
-	// job that has no results.
+	// The disk may be full, perhaps because of these rows. Then the existing file is
+	// overwritten. If the machine crashes meanwhile, the events are lost, but the job has no
+	// results.
 	if e := m.root.Remove(fresh); e != nil && !errors.Is(e, fs.ErrNotExist) {
 		m.log.Warn("a file that is of no use cannot be removed", "path", fresh, "error", e)
 	}
@@ -108,7 +111,7 @@ func (m *Manager) dropRows(id wire.JobID) (freed int64, err error) {
 	return freed, errors.Join(err, file.Sync())
 }
 
-// writeFresh writes data to the file name, which then replaces another file.
+// writeFresh writes data to a new file with the given name, which the caller then renames.
 func (m *Manager) writeFresh(name string, data []byte) (err error) {
 	file, err := m.root.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -121,9 +124,9 @@ func (m *Manager) writeFresh(name string, data []byte) (err error) {
 	return errors.Join(err, file.Close())
 }
 
-// withoutRows returns the events in a file except for rows. Of printed text it keeps the last
-// Config.MaxLog bytes. It also leaves out damaged events, which followers could not read in any
-// case. dropped says whether it left out any event.
+// withoutRows returns the events in a file except for rows. It keeps the last Config.MaxLog
+// bytes of printed text. It also leaves out damaged events, which followers could not read in
+// any case. dropped reports whether it left out any event.
 func (m *Manager) withoutRows(id wire.JobID, file io.ReaderAt, size int64) (kept []byte, dropped bool, err error) {
 	reader := spoolReader{file: file, seed: spoolSeed(id)}
 	var events []*wire.Event

@@ -37,8 +37,8 @@ func runWithoutCommit(t *testing.T, c *wire.Client, tm *manager, cancelled bool)
 	return id
 }
 
-// TestRowsOfNoUse requires that the rows of a failed or cancelled job are freed once nobody
-// follows it any more. Its states, its printed text and its logs must stay, and events must
+// TestRowsOfNoUse requires that the rows of a failed or cancelled job are freed when the job
+// has no follower any more. The job's states, printed text and logs must stay, and events must
 // keep their numbers.
 func TestRowsOfNoUse(t *testing.T) {
 	t.Parallel()
@@ -92,12 +92,12 @@ func TestRowsOfNoUse(t *testing.T) {
 			all <- rows
 		}()
 		<-held
-		eventually(t, "the job is over", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.jobs) == 0 })
+		eventually(t, "the job is no longer in m.jobs", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.jobs) == 0 })
 		require.Greater(t, size(id), int64(manyRows))
 		close(end)
 		require.Equal(t, manyRows+2, <-all)
 
-		eventually(t, "rows are freed", func() bool { return size(id) < manyRows/10 })
+		eventually(t, "the rows are freed", func() bool { return size(id) < manyRows/10 })
 		state := map[bool][]string{false: {"failed"}, true: {"cancelling", "cancelled"}}[cancelled]
 		want := append([]string{"deploying", "running", "text first", "text last"}, state...)
 		story, last := read(c, id, 0)
@@ -107,9 +107,9 @@ func TestRowsOfNoUse(t *testing.T) {
 		require.Equal(t, state[len(state)-1:], tail)
 		require.Equal(t, last, number)
 		tail, _ = read(c, id, last-uint64(len(state)))
-		require.Equal(t, state, tail, "from within a gap")
+		require.Equal(t, state, tail, "a follower that begins within a gap must get the events after the gap")
 		require.Equal(t, "why\n", logsOf(t, c, &wire.LogsRequest{Job: id, Worker: -1}))
-		eventually(t, "they count for what they are", func() bool {
+		eventually(t, "the recorded size of the files is their real size", func() bool {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			return m.files.sizes[id] == m.sizeOf(id) && m.files.total < manyRows
@@ -117,9 +117,9 @@ func TestRowsOfNoUse(t *testing.T) {
 	}
 }
 
-// TestRowsOfNoUseAfterARestart requires that a job manager frees useless rows that the former
-// job manager did not free, even if the disk has no space for another file. It must keep the
-// rows of a job that may have finished.
+// TestRowsOfNoUseAfterARestart requires that a job manager frees rows of jobs without results
+// that the former job manager did not free, even if the disk has no space for another file. It
+// must keep the rows of a job that may have finished.
 func TestRowsOfNoUseAfterARestart(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -134,13 +134,13 @@ func TestRowsOfNoUseAfterARestart(t *testing.T) {
 		require.NoError(t, s.Send(collected(strings.Repeat("x", manyRows))))
 		_, err := s.CloseAndRecv()
 		require.NoError(t, err)
-		require.NoError(t, m.Close()) // this ends the job, which fails
+		require.NoError(t, m.Close()) // the job is recorded as failed after this
 
 		if c.doubt {
 			require.NoError(t, os.WriteFile(dir+"/"+historyName, bytes.Repeat([]byte("garbage "), 4096), 0o600))
 		}
 		path := dir + "/" + spoolName(id)
-		if c.full { // no other file can be created next to it
+		if c.full { // no other file can be created in the job's directory
 			require.NoError(t, os.MkdirAll(path+".new/x", 0o700))
 		}
 		m = start(t, func(c *Config) { c.Dir = dir })
@@ -154,15 +154,15 @@ func TestRowsOfNoUseAfterARestart(t *testing.T) {
 			require.False(t, small())
 			continue
 		}
-		eventually(t, "rows are freed", small)
+		eventually(t, "the rows are freed", small)
 		story, last := follow(t, dial(t, m, testToken, nil), &wire.FollowRequest{Job: id, From: 100})
 		require.Empty(t, story)
 		require.Nil(t, last)
 	}
 }
 
-// TestPrintedTextOfNoUse requires that of the printed text of a job that did not finish, the
-// last part is kept.
+// TestPrintedTextOfNoUse requires that the last part of the printed text is kept if a job did
+// not finish.
 func TestPrintedTextOfNoUse(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *Config) { c.MaxLog = 10 })
@@ -181,7 +181,7 @@ func TestPrintedTextOfNoUse(t *testing.T) {
 	require.NoError(t, err)
 	_, err = m.dropRows("a")
 	require.NoError(t, err)
-	for range 2 { // the second time there is nothing left to do
+	for range 2 { // the second call must change nothing
 		data, err := m.root.ReadFile(spoolName("a"))
 		require.NoError(t, err)
 		r := spoolReader{file: bytes.NewReader(data), seed: spoolSeed("a")}

@@ -17,18 +17,18 @@ import (
 )
 
 // history stores the data of jobs that is needed after a restart. Each job has a record.
-// Records are so small that all of them are also kept in memory. The plan of a job and, once
-// the job has finished, its outcomes are stored separately and read on demand. The file is
-// locked, so that only one job manager can use a work directory.
+// Records are small, and all of them are also in memory. The plan of a job and, once the job
+// has finished, its outcomes are stored separately and read on demand. openHistory locks the
+// file, so that only one job manager can use a work directory.
 //
 // Its methods are safe for concurrent use.
 type history struct {
 	db *bbolt.DB
 	// damaged is the name to which a damaged file was moved, or "" if the file was not damaged.
-	// lost has the known jobs whose records were damaged.
+	// lost has those jobs with damaged records whose IDs are known.
 	damaged string
 	lost    []wire.JobID
-	behind  bool // the last change of the file may be lost
+	behind  bool // the file may not have its last change
 }
 
 // record is the record of one job in the history.
@@ -37,11 +37,11 @@ type record struct {
 	Info wire.JobInfo `msgpack:"info"`
 	// Whole is true if the spool of an ended job was sealed, and false if the job manager
 	// stopped before that. Events is the number of events in the spool. For a job that is
-	// committing, it is the number of events that were on disk before the commit.
+	// committing, Events is the number of events that were on disk before the commit.
 	Whole  bool   `msgpack:"whole"`
 	Events uint64 `msgpack:"events"`
 	// Doubt is not empty if a later record of the job may be lost because the history was
-	// damaged; it is the reason to be shown.
+	// damaged. It is the explanation that users see.
 	Doubt string `msgpack:"doubt,omitempty"`
 }
 
@@ -64,8 +64,7 @@ const historyFormat = "2"
 
 const historyName = "history.db"
 
-// lockWait bounds the wait for the lock, which a job manager that is just ending may still
-// hold.
+// lockWait bounds the wait for the lock. A job manager that is about to end may still hold it.
 const lockWait = time.Second
 
 // openHistory opens the history in the work directory, and locks it. A damaged file is renamed,
@@ -98,8 +97,8 @@ func errOccupied(root *os.Root) error {
 	return fmt.Errorf("the work directory %s is that of another job manager, which runs; give this one another with --dir", root.Name())
 }
 
-// prepare creates the buckets of a new file. It returns an error if the file has another
-// format.
+// prepare creates the buckets of a new file. It returns an error if an existing file has
+// another format.
 func prepare(tx *bbolt.Tx) error {
 	meta, err := tx.CreateBucketIfNotExists(metaBucket)
 	if err != nil {
@@ -120,15 +119,15 @@ func prepare(tx *bbolt.Tx) error {
 	}
 }
 
-// finish writes the format and the contentSum, which every complete file has.
+// finish writes the format and the contentSum. Every complete file has both.
 func finish(tx *bbolt.Tx, c contentSum) error {
 	meta := tx.Bucket(metaBucket)
 	return errors.Join(meta.Put(formatKey, []byte(historyFormat)), meta.Put(contentSumKey, seal(metaBucket, contentSumKey, c.encode())))
 }
 
 // guarded calls f, which reads the memory-mapped pages of the file. If a page is damaged or the
-// file is truncated, it returns an error in place of the memory fault or panic, which would end
-// the process.
+// file is truncated, f causes a memory fault or a panic, which would end the process; guarded
+// returns it as an error.
 func guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -149,19 +148,21 @@ func (h *history) view(f func(tx *bbolt.Tx) error) error {
 
 func (h *history) close() error { return h.db.Close() }
 
-// change is one write to the history. Values that are nil are not changed.
+// change describes a change of one job's data in the history. Values that are nil are not
+// changed.
 type change struct {
 	id       wire.JobID
-	record   []byte // encoded
+	record   []byte // encoded record
 	plan     []byte
 	graph    []byte
-	outcomes []byte // encoded
-	spec     []byte // encoded
+	outcomes []byte // encoded outcomes
+	spec     []byte // encoded specification
 	ended    bool   // the specification is removed, as it is not needed any more
 	forget   bool   // all data of the job is removed
 }
 
-// newChange returns the change that writes record r, and the outcomes of the job if it has any.
+// newChange returns the change that writes record r and the outcomes in r.Info, if there are
+// any.
 func newChange(r record) (change, error) {
 	c := change{id: r.Info.ID, ended: r.Info.State.Ended()}
 	var err error
@@ -256,7 +257,8 @@ func (h *history) plan(id wire.JobID) ([]byte, error) {
 	return data, nil
 }
 
-// graph returns the graph, in JSON, that a worker resolved for a job, or nil if no worker did.
+// graph returns the graph, in JSON, that a worker resolved for a job, or nil if no worker has
+// resolved a graph for it.
 func (h *history) graph(id wire.JobID) ([]byte, error) {
 	data, err := h.read(graphsBucket, id)
 	if err != nil {

@@ -37,7 +37,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 		{id: "c", forget: true},
 	}))
 	require.NoError(t, h.write([]change{put(wire.JobInfo{ID: "b", State: wire.JobFailed}, "")}))
-	for range 2 { // the second time it is read from disk
+	for range 2 { // the second time, the history is read from disk
 		all, err := h.all()
 		require.NoError(t, err)
 		require.Len(t, all, 2)
@@ -47,7 +47,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 		require.Equal(t, wire.JobFailed, all[1].Info.State)
 		plan, err := h.plan("b")
 		require.NoError(t, err)
-		require.Equal(t, "plan b", string(plan), "kept when the record changes")
+		require.Equal(t, "plan b", string(plan), "the plan must stay if only the record changes")
 		outcomes, err := h.outcomes("a")
 		require.NoError(t, err)
 		require.Equal(t, [][]byte{[]byte("x"), nil}, outcomes)

@@ -33,7 +33,7 @@ func upload(t testing.TB, c *wire.Client, hash string, size int64, data []byte) 
 	for piece, end := next(); end == nil; piece, end = next() {
 		first.Data = piece
 		if s.Send(first) != nil {
-			break // CloseAndRecv returns the reason
+			break // CloseAndRecv returns the error
 		}
 		first = new(wire.Chunk)
 	}
@@ -101,7 +101,7 @@ func TestUploads(t *testing.T) {
 	}
 	both.Wait()
 	require.True(t, has())
-	require.NoError(t, upload(t, c, hash, size, nil), "already there")
+	require.NoError(t, upload(t, c, hash, size, nil), "an upload without data must succeed if the store has the executable")
 
 	fetch, err := c.FetchArtifact(bounded(t), &wire.FetchRequest{Hash: hash})
 	require.NoError(t, err)
@@ -133,11 +133,11 @@ func TestUploads(t *testing.T) {
 	require.Equal(t, 1, pins())
 	_, err = c.Cancel(bounded(t), &wire.CancelRequest{Job: id})
 	require.NoError(t, err)
-	eventually(t, "the executable is let go of", func() bool { return pins() == 0 })
+	eventually(t, "the executable is no longer pinned", func() bool { return pins() == 0 })
 }
 
-// TestUploadStalls requires that an upload that makes no progress is ended, and that nothing of
-// it is stored.
+// TestUploadStalls requires that the job manager ends an upload that makes no progress, and
+// stores nothing of it.
 func TestUploadStalls(t *testing.T) {
 	m := start(t, func(c *Config) { c.WriteTimeout = 100 * time.Millisecond })
 	c := dial(t, m, testToken, nil)
@@ -147,7 +147,7 @@ func TestUploadStalls(t *testing.T) {
 	require.NoError(t, s.Send(&wire.Chunk{Hash: hashOf(data), Size: int64(len(data)), Data: data[:10]}))
 	err = s.RecvMsg(new(wire.UploadReply))
 	require.Equal(t, codes.DeadlineExceeded, wire.Code(err))
-	eventually(t, "nothing stays", func() bool { return len(onDisk(t, m.artifacts)) == 0 })
+	eventually(t, "nothing of the upload is stored", func() bool { return len(onDisk(t, m.artifacts)) == 0 })
 }
 
 func TestNoUploads(t *testing.T) {
@@ -249,7 +249,7 @@ func TestToken(t *testing.T) {
 		require.Equal(t, codes.Unauthenticated, wire.Code(err))
 		require.Equal(t, codes.Unauthenticated, wire.Code(upload(t, c, hashOf(nil), 1, []byte("x"))))
 	}
-	require.Zero(t, m.last, "nobody got as far as a connection of a task manager")
+	require.Zero(t, m.last, "no connection without the token may be accepted as that of a task manager")
 }
 
 func TestTokenFileMade(t *testing.T) {
@@ -279,13 +279,13 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, list(c))
 	require.NoError(t, list(dial(t, m, testToken, client(set.Client))))
 	require.Equal(t, codes.Unauthenticated, wire.Code(list(dial(t, m, security.Token{}, client(set.Client)))))
-	require.Equal(t, codes.Unavailable, wire.Code(list(dial(t, m, testToken, nil))), "plaintext to TLS")
-	require.Equal(t, codes.Unavailable, wire.Code(list(dial(t, m, testToken, client(security.TLSFiles{CA: set.Client.CA})))), "without a certificate")
+	require.Equal(t, codes.Unavailable, wire.Code(list(dial(t, m, testToken, nil))), "a client without TLS must be refused by a server with TLS")
+	require.Equal(t, codes.Unavailable, wire.Code(list(dial(t, m, testToken, client(security.TLSFiles{CA: set.Client.CA})))), "a client without a certificate must be refused")
 	plain := start(t)
-	require.Equal(t, codes.Unavailable, wire.Code(list(dial(t, plain, testToken, client(set.Client)))), "TLS to plaintext")
+	require.Equal(t, codes.Unavailable, wire.Code(list(dial(t, plain, testToken, client(set.Client)))), "a client with TLS must be refused by a server without TLS")
 	require.NoError(t, list(dial(t, plain, testToken, nil)))
 
-	// The data plane must also have TLS, with certificates that are used only in this attempt.
+	// The data plane must use TLS too, with certificates that are used only in this attempt.
 	tm := join(t, c, registration("a", 1))
 	secrets := map[string]bool{}
 	for range 2 {
@@ -325,7 +325,7 @@ func TestGarbageOnThePort(t *testing.T) {
 		c, err := net.Dial("tcp", m.Address())
 		require.NoError(t, err)
 		defer c.Close()
-		c.Write([]byte(garbage)) // fails if the server has closed the connection
+		c.Write([]byte(garbage)) // the write fails if the server has closed the connection
 		conns = append(conns, c)
 	}
 	c := dial(t, m, testToken, nil)
@@ -333,16 +333,16 @@ func TestGarbageOnThePort(t *testing.T) {
 	submit(t, c, specOf(t, 1))
 	d := tm.run()
 	tm.succeed(d.WorkerRef, "")
-	for _, c := range conns[:2] { // the third may stay open until the frame's timeout
+	for _, c := range conns[:2] { // the third connection may stay open until the timeout of its incomplete frame
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(patience)))
 		_, err := io.Copy(io.Discard, c)
-		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it is cut off")
+		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the server must close the connection")
 	}
 }
 
-// TestSilentCrowd opens more connections than are allowed, on which it sends nothing. Clients
-// that have the token must still be able to connect, and connections on which the token was
-// shown must not be closed, both with and without TLS.
+// TestManySilentConnections opens more connections than are allowed, and sends nothing on them.
+// Clients that have the token must still be able to connect, and connections on which the token
+// was received must not be closed, both with and without TLS.
 func TestManySilentConnections(t *testing.T) {
 	const limit = 4
 	set, err := security.InitTLS(t.TempDir(), nil, false)
@@ -369,7 +369,7 @@ func TestManySilentConnections(t *testing.T) {
 					t.Cleanup(func() { cc.Close() })
 					cc.Connect()
 					for s := cc.GetState(); s != connectivity.Ready; s = cc.GetState() {
-						require.True(t, cc.WaitForStateChange(bounded(t), s), "a connection is let in")
+						require.True(t, cc.WaitForStateChange(bounded(t), s), "the server must accept the connection")
 					}
 				}
 			}
@@ -395,7 +395,7 @@ func TestTwoTaskManagersOfOneIdentity(t *testing.T) {
 	require.NotNil(t, refused)
 	require.Contains(t, refused.Reason, "work directory of its own")
 	_, more := <-second.told
-	require.False(t, more, "the connection ends after the refusal")
+	require.False(t, more, "the connection must end after the refusal")
 	require.ErrorIs(t, second.err, io.EOF)
 	<-first.acks
 	<-first.acks

@@ -15,8 +15,8 @@ import (
 
 // job is the state of a job in the job manager, in addition to the state in the core. It exists
 // from the submission until the job has ended and the last output of its workers is stored.
-// Fields marked "guarded" are guarded by Manager.mu. The others are not modified, or are
-// written once before the channel that is named.
+// Manager.mu guards the fields that are marked "guarded". The other fields are either never
+// modified, or set once before the channel that their comment names is closed.
 type job struct {
 	id    wire.JobID
 	spec  wire.JobSpec // specification without arguments and graph
@@ -26,27 +26,27 @@ type job struct {
 
 	plan           []byte        // plan in JSON, until it is on disk (guarded)
 	graph          []byte        // graph in JSON if a worker resolved it, until it is on disk (guarded)
-	recorded       chan struct{} // closed when the job was recorded or could not be recorded
+	recorded       chan struct{} // closed when the job has been recorded or could not be recorded
 	unsaved        error         // why the job could not be recorded; set before recorded is closed
-	kept           chan struct{} // closed when the final state was recorded
-	finalWriteDone chan struct{} // closed when the final state was recorded, or the first attempt to do so failed
-	done           chan struct{} // closed after buried, when followers may learn of the final state
+	kept           chan struct{} // closed when the final state has been recorded
+	finalWriteDone chan struct{} // closed when the final state has been recorded, or the first attempt to record it has failed
+	done           chan struct{} // closed after finalWriteDone, when the final state may be sent to followers
 	past           record        // the job's record without Info; set before done is closed
 	doubt          string        // Doubt of the job's record when the job manager started
-	final          *wire.JobInfo // set once the job has ended (guarded; readable without lock once done is closed)
-	over           chan struct{} // closed when no more output of the job's workers is stored
+	final          *wire.JobInfo // final state, set when the job has ended (guarded; may be read without the lock after done is closed)
+	over           chan struct{} // closed when no more output of the job's workers will be stored
 
-	saving    bool   // its first record is being written (guarded)
-	forgotten bool   // it must be forgotten once over is closed (guarded)
-	missing   uint64 // number of events that its spool had lost before the job manager started
+	saving    bool   // the job's first record is being written (guarded)
+	forgotten bool   // the job must be forgotten when over is closed (guarded)
+	missing   uint64 // number of events that the job's spool had lost before the job manager started
 
-	shown        shown         // (guarded)
-	dirty        bool          // there is progress that was not sent to followers (guarded)
+	shown        shown         // what followers were sent last (guarded)
+	dirty        bool          // there is progress that has not been sent to followers (guarded)
 	progressSent time.Time     // when progress was last sent to followers (guarded)
-	readers      int           // number of followers; while there are any, rows are not freed (guarded)
+	readers      int           // number of followers; while it is not 0, rows are not freed (guarded)
 	attached     int           // number of streams of the client to which the job is attached (guarded)
 	unattached   time.Duration // how long attached has been 0 while this process ran (guarded)
-	abandoned    bool          // it was cancelled because its client was disconnected (guarded)
+	abandoned    bool          // the job was cancelled because its client was disconnected (guarded)
 	credits      *attempt      // credentials of the current attempt (guarded)
 }
 
@@ -103,7 +103,8 @@ func newAttempt(number int, tls bool) (*attempt, error) {
 	return a, nil
 }
 
-// credential makes the credentials of one worker of the attempt, which runs on the given hosts.
+// credential makes the credentials of one worker of the attempt. hosts are the names and
+// addresses of the machine on which the worker runs.
 func (a *attempt) credential(hosts []string) (wire.Credential, error) {
 	c := wire.Credential{Secret: a.secret}
 	if a.authority == nil {
@@ -118,7 +119,7 @@ func (a *attempt) credential(hosts []string) (wire.Credential, error) {
 }
 
 // newID makes the ID of a job from the time of its submission, its name and a few random
-// digits. It can be used as a file name.
+// digits. The ID can be used as a file name.
 func newID(name string, at time.Time) wire.JobID {
 	safe := strings.Map(func(r rune) rune {
 		switch {
@@ -144,7 +145,7 @@ type joblogs struct {
 	mu      sync.Mutex
 	workers map[int]*worklog
 	closed  bool
-	changed chan struct{} // closed and replaced when something was written
+	changed chan struct{} // closed and replaced when a log changes
 }
 
 func newJoblogs(root *os.Root, dir string, bound int64) *joblogs {
@@ -177,7 +178,7 @@ func (l *joblogs) write(worker int, text []byte) error {
 }
 
 // now returns the logs that exist, whether they are complete, and a channel that is closed when
-// there is more text.
+// more text has been written.
 func (l *joblogs) now() (workers map[int]*worklog, closed bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

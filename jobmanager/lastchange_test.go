@@ -25,8 +25,8 @@ func metaPages(data []byte) (newer, older int) {
 }
 
 // TestLastChange damages one of the two meta pages of a history after a job has finished. If
-// the last change may be lost, the log must say so, and so must the detail of each job whose
-// end is not recorded. Otherwise neither may say so.
+// the last change may be lost, the log must say so, and the detail of each job whose end is not
+// recorded must say so too. Otherwise neither the log nor a detail may say so.
 func TestLastChange(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -95,8 +95,8 @@ func TestLastChange(t *testing.T) {
 			} else {
 				require.Equal(t, wire.JobCommitting, job.State)
 				is(job.Detail, true)
-				// The warning must still be there after another start and after the end of the
-				// job.
+				// The detail must still have the warning after another start and after the end
+				// of the job.
 				require.NoError(t, m.Close())
 				m = start(t, in)
 				is(shown(id).Detail, true)
@@ -114,7 +114,7 @@ func TestLastChange(t *testing.T) {
 	}
 }
 
-// TestBothBeginnings damages both meta pages. Then no value of the file can be read, and the
+// TestBothBeginnings damages both meta pages. No value of the file can be read then, and the
 // log must say so.
 func TestBothBeginnings(t *testing.T) {
 	t.Parallel()

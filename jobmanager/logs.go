@@ -23,9 +23,9 @@ func (m *Manager) Logs(req *wire.LogsRequest, stream wire.ServerStream[wire.LogC
 	})
 }
 
-// Log calls send with the output of the workers of a job: the text so far, worker by worker,
-// and if req.Follow is set also new text up to the end of the job. It calls send in the
-// caller's goroutine, and does not bound the time that send takes. send may keep the chunk.
+// Log calls send with the output of the workers of a job: first the existing text, worker by
+// worker, and then, if req.Follow is set, new text until the job ends. It calls send in the
+// caller's goroutine, and does not limit the time that send takes. send may keep the chunk.
 func (m *Manager) Log(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error {
 	if req.Worker < -1 {
 		return wire.Error(codes.InvalidArgument, "there is no worker %d: workers count from 0, and -1 is all", req.Worker)
@@ -57,7 +57,7 @@ func (m *Manager) Log(ctx context.Context, req *wire.LogsRequest, send func(*wir
 	}
 }
 
-// pastLogs opens the logs of a job whose last output was stored.
+// pastLogs opens the logs of a job whose last output is stored.
 func (m *Manager) pastLogs(id wire.JobID) (map[int]*worklog, error) {
 	entries, err := fs.ReadDir(m.root.FS(), jobDir(id))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -84,10 +84,10 @@ type logReader struct {
 	req  *wire.LogsRequest
 	send func(*wire.LogChunk) error
 	info wire.JobInfo
-	at   map[int]int64 // position up to which each worker's log was sent
+	at   map[int]int64 // worker number -> position up to which the worker's log has been sent
 }
 
-// all sends the text of all workers that was not sent yet.
+// all sends the text of all workers that has not been sent yet.
 func (r *logReader) all(ctx context.Context, workers map[int]*worklog) error {
 	numbers := make([]int, 0, len(workers))
 	for n := range workers {
@@ -131,7 +131,7 @@ func (r *logReader) worker(ctx context.Context, n int, log *worklog) error {
 
 // place returns the name of the task manager on which worker n runs or ran.
 func (r *logReader) place(n int) string {
-	if n >= len(r.info.Workers) { // it was placed after the reader was made
+	if n >= len(r.info.Workers) { // the worker was placed after the reader was made
 		r.m.mu.Lock()
 		if info, ok := r.m.core.Job(r.info.ID); ok {
 			r.info = info

@@ -11,16 +11,16 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// TestLostLinesAreNoted requires that if lines could not be written to a full disk, readers get
-// a note at the place of these lines, both at once and after a restart. Later lines must be
-// stored.
+// TestLostLinesAreNoted requires that if lines could not be written to a full disk, read
+// reports at their position how many bytes are lost, before and after the log is opened again.
+// Later lines must be stored.
 func TestLostLinesAreNoted(t *testing.T) {
 	root := testRoot(t)
 	require.NoError(t, root.MkdirAll("jobs/j", 0o700))
 	l := newWorklog(root, logPrefix("jobs/j", 3), 2000)
 	fail := func(text string) {
 		t.Helper()
-		if l.file == nil { // no other file can be created either
+		if l.file == nil { // make the creation of another file fail too
 			name := l.name(l.end)
 			require.NoError(t, root.Mkdir(name, 0o700))
 			require.Error(t, l.write([]byte(text)))
@@ -42,7 +42,7 @@ func TestLostLinesAreNoted(t *testing.T) {
 	require.NoError(t, l.write([]byte("next\n")))
 	fail("last\n")
 	text, _, dropped = readLog(t, l, at)
-	require.Equal(t, "next\n", text, "one who reads on was told of the others")
+	require.Equal(t, "next\n", text, "a reader that continues must get the next stored line")
 	require.EqualValues(t, 5, dropped)
 	require.NoError(t, l.close())
 	again, err := openWorklog(root, "jobs/j", 3)
@@ -54,8 +54,8 @@ func TestLostLinesAreNoted(t *testing.T) {
 	}
 }
 
-// TestManyLostLines makes a disk full again and again. Lines are lost then, but only a few
-// files may be created.
+// TestManyLostLines makes a disk full repeatedly. Lines are lost then, but only a few files may
+// be created.
 func TestManyLostLines(t *testing.T) {
 	root := testRoot(t)
 	require.NoError(t, root.MkdirAll("jobs/j", 0o700))
@@ -74,7 +74,7 @@ func TestManyLostLines(t *testing.T) {
 	require.NoError(t, l.close())
 }
 
-// TestRemovedLogIsNoted deletes a file of a log. Readers must get a note that its lines are
+// TestRemovedLogIsNoted deletes a file of a log. read must report that the file's lines are
 // lost, and later lines must be stored.
 func TestRemovedLogIsNoted(t *testing.T) {
 	root := testRoot(t)
@@ -149,9 +149,9 @@ func TestLogsNameTaskManagers(t *testing.T) {
 	d := tm.deployed()
 	require.Equal(t, wire.CommitMode, d.Mode)
 	now := names()
-	require.Equal(t, want[1], now[1], "whoever finishes the commit is worker 0")
+	require.Equal(t, want[1], now[1], "the worker that finishes the commit must be shown as worker 0")
 	require.Equal(t, "tm-c", now[0])
 	shown, err := c.Show(bounded(t), &wire.ShowRequest{Job: id})
 	require.NoError(t, err)
-	require.Len(t, shown.Workers, 1, "who works on it now")
+	require.Len(t, shown.Workers, 1, "only the worker that finishes the commit must be listed")
 }

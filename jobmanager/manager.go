@@ -34,19 +34,19 @@ type Manager struct {
 	history   *history
 	artifacts *artifacts
 	own       programs.Program // the job manager's own executable; zero if it cannot be read
-	space     *diskspace.Gauge // disk of the work directory
+	space     *diskspace.Gauge // measures the free space on the disk of the work directory
 	full      fullness
 	recorder  *recorder
 	ailing    atomic.Pointer[error] // error of the last write of the history
 	token     security.Token
 	listener  net.Listener
 	server    *grpc.Server
-	tls       bool      // TLS is used on connections, and therefore on the data plane
+	tls       bool      // connections use TLS, and therefore the data plane uses it too
 	began     time.Time // time zero of the core
 
 	ctx     context.Context // done when the job manager stops
 	cancel  context.CancelFunc
-	tasks   sync.WaitGroup // goroutines other than those of handlers
+	tasks   sync.WaitGroup // goroutines that do not belong to handlers
 	handled sync.WaitGroup // goroutines that handlers started
 	done    chan struct{}
 	closing sync.Once
@@ -56,10 +56,10 @@ type Manager struct {
 	closed   bool       // no more events are passed to the core
 	core     *core.Core
 	jobs     map[wire.JobID]*job   // jobs whose workers' last output is not stored yet
-	outcomes int                   // bound of the outcomes of a job: maxOutcomes, or less in tests
+	outcomes int                   // bound of the total size of a job's outcomes: maxOutcomes, or less in tests
 	past     map[wire.JobID]record // records, without Info, of jobs that have ended
 	conns    map[int]*conn
-	last     int           // number of the last connection
+	last     int           // number of the last connection of a task manager
 	turns    silence.Clock // measures how long clients are disconnected
 	totals   totals
 	files    retention
@@ -67,7 +67,7 @@ type Manager struct {
 
 var _ wire.JobManager = (*Manager)(nil)
 
-// New starts a job manager. It serves until Close is called or ctx is done.
+// New starts a job manager, which serves until Close is called or ctx is done.
 func New(ctx context.Context, config Config) (_ *Manager, err error) {
 	config, err = config.withDefaults()
 	if err != nil {
@@ -122,12 +122,13 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 	return m, nil
 }
 
-// tokenTimeout is how long a connection may be open until a call with the token is received on
+// tokenTimeout is how long a connection may be open before a call with the token is received on
 // it. Clients and task managers connect only to make a call, so they send the token with their
 // first bytes, after the TLS handshake if there is one.
 const tokenTimeout = 2 * wire.ConnectTimeout
 
-// listen listens on the configured address. It refuses an address that is not safe without TLS.
+// listen listens on the configured address. It returns an error if the address is not safe
+// without TLS.
 func (m *Manager) listen() error {
 	m.tls = m.config.TLS != security.TLSFiles{}
 	listener := m.config.Listener
@@ -204,7 +205,7 @@ func (m *Manager) openStores() ([]record, error) {
 	return append(records, lost...), err
 }
 
-// recover makes the core with the recorded jobs.
+// recover makes the core and passes the recorded jobs to it.
 func (m *Manager) recover(records []record) {
 	infos, doubts := make([]wire.JobInfo, len(records)), make(map[wire.JobID]string)
 	for i, r := range records {
@@ -241,24 +242,24 @@ func (m *Manager) Address() string { return m.listener.Addr().String() }
 // Token returns the token that clients and task managers must send.
 func (m *Manager) Token() security.Token { return m.token }
 
-// Config returns the configuration with the defaults filled in, but without the token.
+// Config returns the configuration, including the defaults but without the token.
 func (m *Manager) Config() Config { return m.config }
 
 // Done returns a channel that is closed when the job manager has stopped, by itself or by
 // Close.
 func (m *Manager) Done() <-chan struct{} { return m.done }
 
-// Wait waits until the job manager has stopped. It returns why it stopped if neither Close nor
-// the context was the reason.
+// Wait waits until the job manager has stopped. If it stopped for another reason than Close or
+// the end of the context, Wait returns the reason.
 func (m *Manager) Wait() error {
 	<-m.done
 	return m.err
 }
 
 // Close stops the job manager and waits until all its goroutines have ended. Task managers kill
-// the workers of jobs that run. When a job manager starts again on the same work directory,
-// jobs that were running or waiting have failed, and the commits of jobs that were committing
-// are finished.
+// the workers of running jobs. When a job manager is started again with the same work
+// directory, jobs that were running or waiting are recorded as failed, and the commits of jobs
+// that were committing are finished.
 func (m *Manager) Close() error {
 	m.closing.Do(func() {
 		m.cancel()
@@ -298,10 +299,10 @@ func (m *Manager) release() (err error) {
 	return err
 }
 
-// clock returns the present time of the core's clock.
+// clock returns the current time of the core's clock.
 func (m *Manager) clock() time.Duration { return m.config.Now().Sub(m.began) }
 
-// standstill is the delay above which a late tick is logged.
+// If a tick is late by more than standstill, it is logged.
 const standstill = time.Second
 
 // tick passes a Tick to the core at regular intervals.

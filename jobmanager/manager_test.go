@@ -17,7 +17,7 @@ import (
 )
 
 // TestJobLives runs a job from its submission to its end, and checks what its client, its task
-// manager and a later reader see.
+// manager and a client that reads it later receive.
 func TestJobLives(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -57,7 +57,7 @@ func TestJobLives(t *testing.T) {
 	require.NoError(t, err)
 	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Progress: &wire.Progress{
 		Vertices: []wire.VertexProgress{{Rows: 10, ShardsDone: 8}}, Queues: []wire.QueueProgress{{Superstep: 3, Compute: 1.5, Communicate: 0.5}}}})
-	eventually(t, "progress is counted", func() bool { return m.Stats().Supersteps == 3 })
+	eventually(t, "the supersteps are counted in Stats", func() bool { return m.Stats().Supersteps == 3 })
 	tm.succeed(d.WorkerRef, "outcome")
 
 	want := []string{"waiting", "waiting", "deploying", "running", "rows one", "text hello", "rows two", "committing", "finished"}
@@ -92,7 +92,7 @@ func TestJobLives(t *testing.T) {
 	require.EqualValues(t, len("one")+len("two")+len("hello"), stats.ResultBytes)
 	require.Equal(t, 2, stats.Slots)
 	eventually(t, "slots are free", func() bool { return m.Stats().Free == 2 })
-	eventually(t, "the job is over", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.jobs) == 0 })
+	eventually(t, "the job is no longer in m.jobs", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.jobs) == 0 })
 	story, _ = follow(t, c, &wire.FollowRequest{Job: id})
 	require.Equal(t, want, story)
 }
@@ -159,7 +159,7 @@ func TestCancel(t *testing.T) {
 	require.Equal(t, []string{"cancelling", "cancelled"}, story[len(story)-2:])
 	reply, err = c.Cancel(bounded(t), &wire.CancelRequest{Job: running})
 	require.NoError(t, err)
-	require.Equal(t, wire.JobCancelled, reply.Job.State, "once more does nothing")
+	require.Equal(t, wire.JobCancelled, reply.Job.State, "a second cancellation must change nothing")
 }
 
 // TestAttachedClientGone requires that an attached job is cancelled if its client disconnects,
@@ -208,7 +208,7 @@ func TestAttachedClientStays(t *testing.T) {
 	require.NoError(t, err)
 	_, err = stream.Recv()
 	require.NoError(t, err)
-	for range 2 { // each time longer than the grace period
+	for range 2 { // each round takes longer than the grace period
 		_, last := follow(t, c, &wire.FollowRequest{Job: submit(t, c, spec)})
 		require.Equal(t, wire.JobCancelled, last.State)
 	}
@@ -217,8 +217,8 @@ func TestAttachedClientStays(t *testing.T) {
 	require.Equal(t, wire.JobWaiting, shown.State)
 }
 
-// TestStandstillIsNoAbsence requires that time during which the job manager was stopped does
-// not count as time without a client.
+// TestStandstillIsNoAbsence requires that time in which the process of the job manager was
+// stopped does not count as time without a client.
 func TestStandstillIsNoAbsence(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64 // offset of the clock
@@ -231,7 +231,7 @@ func TestStandstillIsNoAbsence(t *testing.T) {
 	spec.Attached = true
 	id := submit(t, c, spec)
 	ahead.Store(int64(time.Hour))
-	require.Eventually(t, func() bool { // by now it has checked for absent clients
+	require.Eventually(t, func() bool { // by then the job manager has checked for absent clients
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return m.turns.Gap(m.clock(), time.Minute) == 0
@@ -256,7 +256,7 @@ func TestSlowFollower(t *testing.T) {
 	require.NoError(t, err)
 	s := tm.deliver(d.WorkerRef)
 	piece := strings.Repeat("x", 1<<20)
-	for range 16 { // far more than the connection can buffer
+	for range 16 { // more rows than the buffers of the connection can hold
 		require.NoError(t, s.Send(collected(piece)))
 	}
 	_, err = s.CloseAndRecv()
@@ -287,7 +287,7 @@ func TestProgressIsRare(t *testing.T) {
 	m.mu.Unlock()
 	report := func(rows int64) {
 		tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Progress: &wire.Progress{Vertices: []wire.VertexProgress{{Rows: rows}}}})
-		eventually(t, "the report is heard", func() bool {
+		eventually(t, "the job manager has received the report", func() bool {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			p := m.core.Progress(id)
@@ -295,7 +295,7 @@ func TestProgressIsRare(t *testing.T) {
 		})
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.tellProgress() // as each tick does
+		m.tellProgress() // every tick calls this
 	}
 	told := func() (rows int64, times uint64) {
 		v := j.spool.view()
@@ -304,11 +304,11 @@ func TestProgressIsRare(t *testing.T) {
 	for rows := range int64(5) {
 		report(rows)
 		at, times := told()
-		require.Zero(t, at, "the first is told at once, the others are not due")
+		require.Zero(t, at, "the first report must be sent at once, and the others not before progressEvery")
 		require.EqualValues(t, 1, times)
 	}
 	ahead.Store(int64(progressEvery))
-	eventually(t, "the last is told", func() bool { rows, _ := told(); return rows == 4 })
+	eventually(t, "the last report is sent to followers", func() bool { rows, _ := told(); return rows == 4 })
 	_, times := told()
 	require.EqualValues(t, 2, times)
 	stream, err := c.Follow(bounded(t), &wire.FollowRequest{Job: id})
@@ -353,8 +353,8 @@ func TestOutcomesTooLarge(t *testing.T) {
 	require.Contains(t, last.Failure.Message, "accumulators")
 }
 
-// TestResultLimit requires that a job that sends more than MaxResult fails, and that the
-// message says what to do.
+// TestResultLimit requires that a job that sends more than MaxResult bytes fails, and that the
+// message advises the user.
 func TestResultLimit(t *testing.T) {
 	m := start(t, func(c *Config) { c.MaxResult = 100 })
 	c := dial(t, m, testToken, nil)
@@ -398,14 +398,14 @@ func TestDeliveriesRefused(t *testing.T) {
 	_, err = s.CloseAndRecv()
 	require.Equal(t, codes.InvalidArgument, wire.Code(err))
 	tm.succeed(ref, "")
-	eventually(t, "the job is over", func() bool {
+	eventually(t, "deliveries for the job are refused", func() bool {
 		_, err := tm.deliver(ref).CloseAndRecv()
 		return wire.Code(err) == codes.NotFound
 	})
 }
 
 // TestGraphResolvedByWorker requires that if the client cannot resolve the graph, a worker
-// does, and the job manager compiles it.
+// resolves it and the job manager compiles it.
 func TestGraphResolvedByWorker(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -429,7 +429,7 @@ func TestGraphResolvedByWorker(t *testing.T) {
 	require.Equal(t, "resolving", story[0])
 	require.Equal(t, "finished", story[len(story)-1])
 	require.NotEmpty(t, last.Plan)
-	require.Equal(t, graph, last.Graph, "which a client needs that could not build it")
+	require.Equal(t, graph, last.Graph, "the final state must have the graph, as the client could not build it")
 
 	submit(t, c, spec)
 	d = tm.deployed()
@@ -463,7 +463,7 @@ func TestRestart(t *testing.T) {
 	d = tm.run()
 	s = tm.deliver(d.WorkerRef)
 	require.NoError(t, s.Send(collected("half")))
-	eventually(t, "rows are kept", func() bool { return m.Stats().ResultBytes == 8 })
+	eventually(t, "the rows are stored", func() bool { return m.Stats().ResultBytes == 8 })
 	_, err = New(context.Background(), Config{Dir: dir, Listen: "127.0.0.1:0", Token: testToken})
 	require.ErrorContains(t, err, "another job manager")
 	require.NoError(t, m.Close())
@@ -484,7 +484,7 @@ func TestRestart(t *testing.T) {
 	require.Equal(t, lastBefore.Plan, last.Plan)
 	require.Equal(t, "a line\n", logsOf(t, c, &wire.LogsRequest{Job: finished, Worker: -1, Follow: true}))
 	story, last = follow(t, c, &wire.FollowRequest{Job: running})
-	require.Equal(t, "failed", story[len(story)-1]) // its rows may have been freed by now
+	require.Equal(t, "failed", story[len(story)-1]) // the job's rows may have been freed already
 	require.Contains(t, last.Failure.Message, "job manager restarted")
 	list, err = c.List(bounded(t), &wire.ListRequest{States: []wire.JobState{wire.JobFailed}})
 	require.NoError(t, err)
@@ -510,7 +510,7 @@ func TestEndsWithContext(t *testing.T) {
 	require.NoError(t, m.Ready())
 	stream, err := dial(t, m, testToken, nil).Connect(bounded(t))
 	require.NoError(t, err)
-	eventually(t, "the connection is there", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.conns) == 1 })
+	eventually(t, "the job manager has the connection", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.conns) == 1 })
 	cancel()
 	require.NoError(t, m.Wait())
 	require.Error(t, m.Ready())

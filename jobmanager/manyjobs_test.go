@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// runWorkersNormally acts as a task manager whose workers follow all commands and send ten rows
+// runWorkersNormally acts as a task manager whose workers obey all commands and send ten rows
 // each.
 func runWorkersNormally(tm *manager) {
 	orders := tm.told
@@ -69,9 +69,9 @@ func sendRows(tm *manager, ref wire.WorkerRef) {
 	}
 }
 
-// TestCrowd has many clients that run many jobs at the same time, and cancel some of them. All
-// followers of a job must see the same events, with each worker's rows once and in order. At
-// the end all slots must be free.
+// TestManyJobsAtOnce has many clients that run many jobs at the same time, and cancel some of
+// them. All followers of a job must see the same events, with each worker's rows once and in
+// order. At the end all slots must be free.
 func TestManyJobsAtOnce(t *testing.T) {
 	const managers, clients, each = 4, 6, 8
 	m := start(t, func(c *Config) { c.KeepJobs = clients * each })
@@ -98,7 +98,7 @@ func TestManyJobsAtOnce(t *testing.T) {
 				story, last := follow(t, c, &wire.FollowRequest{Job: id, Attach: true})
 				again, _ := follow(t, c, &wire.FollowRequest{Job: id, From: 1})
 				told := slices.Clone(story)
-				if last.State != wire.JobFinished { // its rows may have been freed by now
+				if last.State != wire.JobFinished { // the job's rows may have been freed already
 					for _, s := range []*[]string{&told, &again} {
 						*s = slices.DeleteFunc(*s, func(e string) bool { return strings.HasPrefix(e, "rows ") })
 					}
@@ -118,8 +118,8 @@ func TestManyJobsAtOnce(t *testing.T) {
 
 func equal(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
 
-// checkRows checks that the rows of each worker are in order, and that no row is missing if the
-// job has finished.
+// checkRows requires that the rows of each worker are in order, and that no row is missing if
+// the job has finished.
 func checkRows(t *testing.T, id wire.JobID, story []string, last *wire.JobInfo) {
 	next := make([]int, len(last.Workers))
 	for _, line := range story {

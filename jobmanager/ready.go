@@ -21,15 +21,15 @@ func (m *Manager) Ready() error {
 	if err := m.ailing.Load(); err == nil || *err == nil {
 		return nil
 	}
-	// While jobs are refused, nothing is written to the history. So only this write can find
-	// out that writing is possible again.
+	// While jobs are refused, nothing else is written to the history. So only this write can
+	// find out whether writing is possible again.
 	err := m.history.write(nil)
 	m.ailing.Store(&err)
 	return err
 }
 
-// reasonNotReady returns why no jobs are accepted, or "" if they are accepted. It does not
-// write to the disk to find out.
+// reasonNotReady returns why no jobs are accepted, or "" if they are accepted. Unlike Ready, it
+// does not try to write to the disk.
 func (m *Manager) reasonNotReady() string {
 	if full := m.lookAtDisk(); full != "" {
 		return full
@@ -40,8 +40,8 @@ func (m *Manager) reasonNotReady() string {
 	return ""
 }
 
-// roomToWrite returns an error if the disk is nearly full, so that no new data is stored and
-// running jobs have the remaining space.
+// roomToWrite returns an error if the disk is nearly full. New data is then refused, so that
+// the remaining space is left to running jobs.
 func (m *Manager) roomToWrite() error {
 	if full := m.lookAtDisk(); full != "" {
 		return wire.Error(codes.ResourceExhausted, "the job manager takes no jobs: %s", full)
@@ -49,14 +49,14 @@ func (m *Manager) roomToWrite() error {
 	return nil
 }
 
-// fullness has what was last logged about the space on the disk.
+// fullness records what was last logged about the free space on the disk.
 type fullness struct {
 	mu  sync.Mutex
-	why string // why the disk is too full; "" if it is not
+	why string // why the disk is too full; "" if it has enough free space
 }
 
 // lookAtDisk returns text about the free space if the disk is too full, and "" otherwise. It
-// logs when the disk becomes too full and when it no longer is.
+// writes to the log when the disk becomes too full, and when it has enough free space again.
 func (m *Manager) lookAtDisk() string {
 	m.full.mu.Lock()
 	defer m.full.mu.Unlock()
@@ -71,7 +71,7 @@ func (m *Manager) lookAtDisk() string {
 	return now.Full
 }
 
-// diskEvery is the interval of the checks of the disk by watchDisk.
+// diskEvery is the interval at which watchDisk checks the disk.
 const diskEvery = time.Second
 
 // watchDisk checks the disk regularly, so that changes are noticed and logged even if nobody
@@ -84,7 +84,7 @@ func (m *Manager) watchDisk() {
 		case <-m.ctx.Done():
 			return
 		case <-ticker.C:
-			_ = m.Ready() // logs changes
+			_ = m.Ready() // Ready logs changes
 		}
 	}
 }

@@ -26,16 +26,16 @@ func (l *logged) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// count returns the number of lines that contain the text.
+// count returns the number of logged lines that contain what.
 func (l *logged) count(what string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.text.String(), what)
 }
 
-// TestFullDisk makes the disk of the work directory appear full, and later frees space. In
-// between, jobs and executables must be refused with this reason. The log must have one line
-// when the disk becomes full and one when it no longer is.
+// TestFullDisk makes the disk of the work directory appear full, and later frees space. While
+// the disk is full, jobs and executables must be refused with this reason. The log must get one
+// line when the disk becomes full, and one line when it has space again.
 func TestFullDisk(t *testing.T) {
 	var free atomic.Int64
 	free.Store(100 << 20)

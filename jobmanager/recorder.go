@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A recorder writes changes to the history in order. It does so in a separate goroutine, so
-// that the core never waits for a disk. All entries that wait are written in one transaction,
+// A recorder writes changes to the history, in order. It uses a separate goroutine, so that the
+// core never waits for a disk. It writes the changes of all waiting entries in one transaction,
 // so that many jobs share one flush of the disk.
 type recorder struct {
 	write func([]change) error
@@ -16,18 +16,18 @@ type recorder struct {
 	mu     sync.Mutex
 	queue  []entry
 	closed bool
-	wake   chan struct{} // buffer of one: holds a token when there may be entries
+	wake   chan struct{} // buffer of one: has an element when there may be entries
 	done   chan struct{}
 }
 
-// entry is an optional change, and functions to call when the change is on disk or could not be
-// written. Entries are processed in order.
+// entry has an optional change, and the functions to call when the change is on disk or could
+// not be written. Entries are processed in order.
 type entry struct {
 	change *change
 	// then is called by the recorder's goroutine with the result of the first attempt to write
 	// the change. If then is nil, writing is retried until it succeeds.
 	then func(error)
-	// kept, which may be nil, is called when the change is on disk. It is only used if then is
+	// kept, if it is not nil, is called when the change is on disk. It is used only if then is
 	// nil.
 	kept func()
 }
@@ -38,7 +38,7 @@ func newRecorder(write func([]change) error, fail func(error), retry time.Durati
 	return r
 }
 
-// put adds an entry to the queue without waiting.
+// put adds an entry to the queue. It does not wait.
 func (r *recorder) put(e entry) {
 	r.mu.Lock()
 	r.queue = append(r.queue, e)

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// disk stores the changes that a recorder writes in tests. It can be full.
+// disk stores the changes that a recorder writes in tests. If full is set, writes fail.
 type disk struct {
 	mu      sync.Mutex
 	full    bool
@@ -49,7 +49,7 @@ func TestRecorderKeepsOrder(t *testing.T) {
 	d := &disk{}
 	r := newRecorder(d.write, func(err error) { t.Error(err) }, time.Hour)
 	var want []string
-	var then []int // written only by the recorder's goroutine, until close
+	var then []int // only the recorder's goroutine appends to it, until close
 	for i := range 1000 {
 		record := string(rune('a' + i%26))
 		want = append(want, "j="+record)
@@ -59,7 +59,7 @@ func TestRecorderKeepsOrder(t *testing.T) {
 	require.Equal(t, want, d.written)
 	require.Len(t, then, 1000)
 	require.IsIncreasing(t, then)
-	require.Less(t, d.tries, 1000, "many are written at once")
+	require.Less(t, d.tries, 1000, "a transaction must have the changes of many entries")
 }
 
 // TestRecorderClosesEmpty requires that entries that are added while the recorder closes are
@@ -75,7 +75,7 @@ func TestRecorderClosesEmpty(t *testing.T) {
 }
 
 // TestRecorderOnFullDisk requires that on a full disk the function then of an entry gets the
-// error, and that a change without then is retried, in order and before later changes.
+// error. The recorder must retry changes without then, in order and before later changes.
 func TestRecorderOnFullDisk(t *testing.T) {
 	d := &disk{full: true}
 	r := newRecorder(d.write, func(error) {}, time.Millisecond)
@@ -85,7 +85,7 @@ func TestRecorderOnFullDisk(t *testing.T) {
 	require.ErrorIs(t, <-told, errDiskFull)
 	put(r, "a", "2", nil)
 	r.put(entry{then: func(err error) { told <- err }})
-	require.NoError(t, <-told, "nothing of it was to be written")
+	require.NoError(t, <-told, "an entry without a change must not get the error of other entries")
 	d.setFull(false)
 	put(r, "c", "1", func(err error) { told <- err })
 	require.NoError(t, <-told)
@@ -97,15 +97,15 @@ func TestRecorderTriesAgainByItself(t *testing.T) {
 	d := &disk{full: true}
 	r := newRecorder(d.write, func(error) {}, time.Millisecond)
 	put(r, "a", "1", nil)
-	eventually(t, "it was tried again", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return d.tries > 2 })
+	eventually(t, "the recorder has retried the write", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return d.tries > 2 })
 	d.setFull(false)
-	eventually(t, "it was written", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.written) == 1 })
+	eventually(t, "the change is written", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.written) == 1 })
 	r.close()
 	require.Equal(t, []string{"a=1"}, d.written)
 }
 
 // TestHistoryCannotBeWritten requires that a job is accepted only if it can be recorded, and
-// that it commits only if its state as committing can be recorded.
+// that it commits only if the state committing can be recorded.
 func TestHistoryCannotBeWritten(t *testing.T) {
 	m := start(t)
 	c := dial(t, m, testToken, nil)
@@ -115,7 +115,7 @@ func TestHistoryCannotBeWritten(t *testing.T) {
 	require.NoError(t, m.Ready())
 	require.NoError(t, m.history.close())
 	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Finished: &wire.Finished{}})
-	require.NotNil(t, tm.next().Worker.Cancel, "and no commit")
+	require.NotNil(t, tm.next().Worker.Cancel, "the worker must be told to cancel, and not to commit")
 	tm.ended(d.WorkerRef, nil)
 	eventually(t, "the job has failed", func() bool { info, _, err := m.find(id); return err == nil && info.State == wire.JobFailed })
 	info, _, err := m.find(id)
@@ -128,7 +128,7 @@ func TestHistoryCannotBeWritten(t *testing.T) {
 	stream, err := c.Follow(bounded(t), &wire.FollowRequest{Job: id, From: 2})
 	require.NoError(t, err)
 	_, err = stream.Recv()
-	require.Equal(t, codes.Internal, wire.Code(err), "the plan cannot be read")
+	require.Equal(t, codes.Internal, wire.Code(err), "Follow must return the error that the plan cannot be read")
 }
 
 // TestRecorderTellsWhatIsKept requires that kept is called once, when the change is on disk,

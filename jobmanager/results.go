@@ -41,8 +41,8 @@ func (m *Manager) Result(req *wire.ResultRequest, stream wire.ServerStream[wire.
 }
 
 // ReadResult calls send, in the caller's goroutine, with the pieces of one result of a job that
-// has finished. It has one piece at a time in memory, and the positions of all pieces in the
-// file. send may keep the piece.
+// has finished. It holds in memory one piece at a time, and the positions in the file of all
+// pieces. send may keep the piece.
 func (m *Manager) ReadResult(ctx context.Context, req *wire.ResultRequest, send func(*wire.ResultPiece) error) error {
 	r, err := m.results(ctx, req.Job, false)
 	if err != nil {
@@ -62,7 +62,7 @@ func (m *Manager) ReadResult(ctx context.Context, req *wire.ResultRequest, send 
 	return wire.Error(codes.NotFound, "job %s has no result %.100q; it has %s", r.follower.id, req.Name, listed(names))
 }
 
-// listed returns text with the first few of many names.
+// listed returns the first few of many names as text.
 func listed(names []string) string {
 	const most = 10
 	var b bytes.Buffer
@@ -78,8 +78,8 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// printedName is the name of the result that is the printed text. If a collected result has the
-// same name, "_" is put in front of printedName, as often as necessary.
+// printedName is the name of the result that consists of the printed text. If a collected
+// result has the same name, "_" is put in front of printedName, as often as necessary.
 const printedName = "printed"
 
 // keptResults finds the results of one job among its events.
@@ -92,15 +92,15 @@ type keptResults struct {
 	printed  keptResult
 }
 
-// keptResult is one result with the positions of its pieces.
+// keptResult describes one result and has the positions of its pieces.
 type keptResult struct {
 	wire.ResultInfo
 	schema *arrow.Schema // schema of the rows; nil for text
 	pieces []keptPiece
-	open   bool // the text so far does not end with a newline
+	open   bool // the text of the pieces so far does not end with a newline
 }
 
-// keptPiece is the position of an event with a piece of a result in the spool's file.
+// keptPiece is the position, in the spool's file, of an event that has a piece of a result.
 type keptPiece struct {
 	shard  int
 	begin  int64
@@ -124,7 +124,7 @@ func (m *Manager) results(ctx context.Context, id wire.JobID, count bool) (_ *ke
 	if err := r.planned(m, info.ID); err != nil {
 		return nil, err
 	}
-	// The complete ID is used. The prefix that the client may have given could become
+	// The complete ID must be used. A prefix that the client may have sent could become
 	// ambiguous.
 	if r.follower, err = m.newFollower(&wire.FollowRequest{Job: info.ID}, r.event); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func unfinished(state wire.JobState) string {
 	return "failed"
 }
 
-// planned adds the results that, by its plan, the job collects.
+// planned adds the results that the job collects according to its plan.
 func (r *keptResults) planned(m *Manager, id wire.JobID) error {
 	data, err := m.history.plan(id)
 	if err != nil {
@@ -196,7 +196,7 @@ func (r *keptResults) planned(m *Manager, id wire.JobID) error {
 	return nil
 }
 
-// event processes one event, as a client does that waits for the job.
+// event processes one event in the same way as a client that waits for the job.
 func (r *keptResults) event(e *wire.Event) error {
 	at := keptPiece{begin: r.follower.reader.begin, number: e.Number}
 	switch {
@@ -263,8 +263,8 @@ func (k *keptResult) rowsIn(stream []byte) (n int64, err error) {
 	}
 }
 
-// send calls send with the pieces of result k: shards in order, and the pieces of a shard in
-// the order in which they were delivered.
+// send calls its argument send with the pieces of result k, in the order of shards. Within a
+// shard, the pieces are in the order in which they were delivered.
 func (r *keptResults) send(ctx context.Context, k *keptResult, send func(*wire.ResultPiece) error) error {
 	if k.schema != nil {
 		var head bytes.Buffer

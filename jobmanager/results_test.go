@@ -61,7 +61,7 @@ func resultOf(t *testing.T, c *wire.Client, id wire.JobID, name string) (values 
 				require.Equal(t, io.EOF, err)
 				break
 			}
-			require.NotZero(t, n, "the first has the columns alone")
+			require.NotZero(t, n, "the first piece must have only the columns, and no rows")
 			rows, err := codec.Rows(rec)
 			require.NoError(t, err)
 			for _, r := range rows {
@@ -73,7 +73,7 @@ func resultOf(t *testing.T, c *wire.Client, id wire.JobID, name string) (values 
 }
 
 // TestResults requires that collected rows, in the order of their shards, and printed text can
-// be read once the job has finished, and not earlier. Lost rows must be reported.
+// be read once the job has finished, and not earlier. If rows are lost, the error must say so.
 func TestResults(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -111,7 +111,7 @@ func TestResults(t *testing.T) {
 	follow(t, c, &wire.FollowRequest{Job: id})
 
 	var spoolSize int64
-	for round := range 2 { // the second round is after a restart
+	for round := range 2 { // the second round runs after a restart
 		got, err := list(id[:len(id)-1])
 		require.NoError(t, err)
 		require.Equal(t, []wire.ResultInfo{{Name: "rows", Kind: wire.ResultRows, Rows: 4}, {Name: "printed", Kind: wire.ResultText, Rows: 3}}, got)
@@ -155,8 +155,8 @@ func TestResults(t *testing.T) {
 	refused(err, codes.DataLoss, "is not kept any more")
 }
 
-// TestResultsOfLastAttempt requires that rows of a failed attempt are not part of the result,
-// and that rows of an attempt whose commit is resumed are.
+// TestResultsOfLastAttempt requires that a result does not have the rows of a failed attempt,
+// and that it has the rows of an attempt whose commit is resumed.
 func TestResultsOfLastAttempt(t *testing.T) {
 	r := &keptResults{count: true, byNode: map[int]*keptResult{}, follower: &follower{id: "j"}}
 	rows := &keptResult{ResultInfo: wire.ResultInfo{Name: "rows"}}

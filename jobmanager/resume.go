@@ -10,11 +10,11 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// The record of a job that is committing has all data that another worker needs to finish the
-// commit: the specification, with arguments and graph, and the outcomes of the workers. Before
-// the record is written, all rows and text that the job sent to its client are on disk. So a
-// job manager that starts again can resume the commit. It pins the job's executable until the
-// job has ended.
+// When a job begins to commit, the history gets all data that another worker needs to finish
+// the commit: the job's specification, with arguments and graph, and the outcomes of the
+// workers. Before that, all rows and text that the job sent to its client are flushed to disk.
+// So a job manager that starts again can resume the commit. It pins the job's executable until
+// the job has ended.
 
 // persistCommit records a job that is committing.
 func (m *Manager) persistCommit(e core.Persist) {
@@ -39,16 +39,16 @@ func (m *Manager) persistCommit(e core.Persist) {
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		// The recorder's queue may already have a later state of the job, which must not be
-		// overwritten.
+		// The recorder's queue may already have a later state of the job, which this change
+		// must not overwrite.
 		if info, ok := m.core.Job(j.id); ok && info.State == wire.JobCommitting {
 			m.recorder.put(next)
 		}
 	}})
 }
 
-// commitChange flushes all that a job has sent to its client to disk, and returns the change
-// that records the job.
+// commitChange flushes to disk all events that a job has sent to its client, and returns the
+// change that records the job.
 func (m *Manager) commitChange(j *job, e core.Persist) (change, error) {
 	events, err := j.spool.sync()
 	if err != nil {
@@ -64,8 +64,9 @@ func (m *Manager) commitChange(j *job, e core.Persist) (change, error) {
 	return c, nil
 }
 
-// resumable adds the recorded jobs whose commits must be resumed, and returns their data. If a
-// commit cannot be resumed, the reason is logged and the job fails.
+// resumable adds the recorded jobs whose commits must be resumed to m.jobs, and returns the
+// data that the core needs to resume them. If a commit cannot be resumed, the reason is logged
+// and the job fails.
 func (m *Manager) resumable(records []record) map[wire.JobID]core.Resumable {
 	all := make(map[wire.JobID]core.Resumable)
 	for _, r := range records {
@@ -82,7 +83,7 @@ func (m *Manager) resumable(records []record) map[wire.JobID]core.Resumable {
 	return all
 }
 
-// revive adds a job whose commit must be resumed.
+// revive adds the job of record r, whose commit must be resumed.
 func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 	id := r.Info.ID
 	spec, err := m.history.spec(id)
@@ -97,8 +98,8 @@ func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 		return resume, err
 	}
 	resume = core.Resumable{Spec: *spec, Outcomes: outcomes}
-	// The client lost its connection when the job manager stopped. The job must not be
-	// cancelled because of that.
+	// The client lost its connection when the job manager stopped. This must not cancel the
+	// job.
 	resume.Spec.Attached = false
 	j := newJob(m.root, id, resume.Spec, nil, &m.config)
 	file, err := m.root.OpenFile(spoolName(id), os.O_RDWR, 0)

@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager/core"
 )
 
-// committing runs a job until worker 0 has been told to commit and has not answered.
+// committing runs a job until worker 0 has got the command to commit. The worker has not
+// answered yet.
 func committing(t *testing.T, tm *manager, spec wire.JobSpec) wire.JobID {
 	id := submit(t, tm.client, spec)
 	d := tm.run()
@@ -34,7 +35,7 @@ func resumes(t *testing.T, tm *manager, want wire.JobSpec) *wire.Deployment {
 	d := tm.deployed()
 	require.Equal(t, wire.CommitMode, d.Mode)
 	require.Equal(t, 2, d.Attempt)
-	if want.Artifact == "" { // in this case the job manager has chosen the executable
+	if want.Artifact == "" { // the client named no executable, so the job manager has chosen one
 		want.Artifact, want.Platform, want.Build = hashOf(executable(ownSalt)), linux, "test"
 	}
 	require.Equal(t, want, d.Spec)
@@ -47,7 +48,7 @@ func resumes(t *testing.T, tm *manager, want wire.JobSpec) *wire.Deployment {
 
 // TestCommitGoesOn stops the job manager before worker 0 has reported that it committed. A new
 // job manager on the same directory must deploy another worker, which finishes the commit. A
-// client that then follows the job must get everything that was sent before.
+// client that follows the job after that must get everything that was sent before.
 func TestCommitGoesOn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -65,7 +66,7 @@ func TestCommitGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, wire.JobCommitting, info.State)
 	require.Contains(t, info.Detail, "the job manager restarted")
-	spec.Attached = false // no client can stay attached over a restart
+	spec.Attached = false // a client cannot stay attached during a restart
 	tm := join(t, c, registration("a", 1))
 	d := resumes(t, tm, spec)
 	s := tm.deliver(d.WorkerRef)
@@ -76,7 +77,7 @@ func TestCommitGoesOn(t *testing.T) {
 	require.NotNil(t, tm.next().Worker.Exit)
 	kept, err := m.history.spec(id)
 	require.NoError(t, err)
-	require.Nil(t, kept, "it is on disk that the job has finished when its worker is let go")
+	require.Nil(t, kept, "the end of the job must be on disk before its worker gets the command to exit")
 	tm.ended(d.WorkerRef, nil)
 	story, last := follow(t, c, &wire.FollowRequest{Job: id})
 	require.Equal(t, wire.JobFinished, last.State)
@@ -85,7 +86,8 @@ func TestCommitGoesOn(t *testing.T) {
 	require.Contains(t, story, "rows rows")
 	require.Equal(t, "before\nafter\n", logsOf(t, c, &wire.LogsRequest{Job: id, Worker: -1, Follow: true}))
 
-	// The job's record must be like the record of any other finished job.
+	// The job's record must be the same as that of a finished job whose commit was not
+	// interrupted.
 	require.NoError(t, m.Close())
 	m = start(t, in)
 	again, _ := follow(t, dial(t, m, testToken, nil), &wire.FollowRequest{Job: id})
@@ -93,7 +95,8 @@ func TestCommitGoesOn(t *testing.T) {
 }
 
 // TestCommitOfALostWorker kills the process of worker 0 while it commits. Another worker must
-// finish the commit at once, and the client, which stays connected, must learn of this.
+// finish the commit at once, and the client, which stays connected, must get a state that says
+// so.
 func TestCommitOfALostWorker(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -108,10 +111,10 @@ func TestCommitOfALostWorker(t *testing.T) {
 	records, err := m.history.all()
 	require.NoError(t, err)
 	require.Len(t, records, 1)
-	require.Equal(t, wire.JobCommitting, records[0].Info.State, "so that it would go on after a restart, too")
+	require.Equal(t, wire.JobCommitting, records[0].Info.State, "the record must say that the job commits, so that a restart would resume the commit")
 	s := tm.deliver(before)
 	_, err = s.CloseAndRecv()
-	require.ErrorContains(t, err, "is in attempt 2", "what the one of before still has to say")
+	require.ErrorContains(t, err, "is in attempt 2", "a delivery of the former worker must be refused")
 	tm.says(wire.WorkerEvent{WorkerRef: before, Committed: &wire.Committed{}})
 	require.NotNil(t, tm.next().Worker.Kill)
 	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Committed: &wire.Committed{}})
@@ -143,7 +146,7 @@ func TestCommitOfALostWorker(t *testing.T) {
 }
 
 // TestCommitGoesOnWithoutRows truncates the file with the rows for the client before a restart.
-// The commit must be finished, and the loss must be reported.
+// The commit must be finished, and the client must get an error that says that rows are lost.
 func TestCommitGoesOnWithoutRows(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -203,7 +206,7 @@ func TestCommitHoldsItsArtifact(t *testing.T) {
 		require.NoError(t, err)
 		_, last := follow(t, c, &wire.FollowRequest{Job: id})
 		require.Equal(t, wire.JobCancelled, last.State)
-		eventually(t, "the executable is let go", func() bool {
+		eventually(t, "the executable is no longer pinned", func() bool {
 			m.artifacts.Lock()
 			defer m.artifacts.Unlock()
 			return m.artifacts.Kept[hash].Pins == 0
@@ -211,10 +214,10 @@ func TestCommitHoldsItsArtifact(t *testing.T) {
 	}
 }
 
-// TestWorkerStaysUntilTheEndIsKept has worker 0 commit while the disk of the job manager is
-// full. Worker 0 must not be told to exit, so that it keeps its record of the commit. Another
-// worker would need this record if the job manager stopped before the end of the job is on
-// disk.
+// TestWorkerStaysUntilTheEndIsKept lets worker 0 commit while the disk of the job manager is
+// full. Worker 0 must not get the command to exit, so that it keeps its receipts of the commit.
+// Another worker would need the receipts if the job manager stopped before the end of the job
+// is on disk.
 func TestWorkerStaysUntilTheEndIsKept(t *testing.T) {
 	t.Parallel()
 	m := start(t)
@@ -243,14 +246,14 @@ func TestWorkerStaysUntilTheEndIsKept(t *testing.T) {
 		defer m.mu.Unlock()
 		return m.jobs[id].final != nil
 	}, 20*time.Second, time.Millisecond)
-	m.mu.Lock() // as the core does if a worker does not end in time
+	m.mu.Lock() // the core emits this effect if a worker does not end in time
 	m.perform([]core.Effect{core.Send{Conn: m.last, Message: wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: worker, Kill: &wire.Kill{}}}}})
 	m.mu.Unlock()
 	full.Store(false)
-	require.NotNil(t, tm.next().Worker.Exit, "it is not killed before it is told to end")
+	require.NotNil(t, tm.next().Worker.Exit, "the worker must get the command to exit, and must not be killed before")
 	kept, err := m.history.all()
 	require.NoError(t, err)
-	require.Equal(t, wire.JobFinished, kept[0].Info.State, "when its worker is let go")
+	require.Equal(t, wire.JobFinished, kept[0].Info.State, "the end of the job must be on disk before its worker gets the command to exit")
 	tm.ended(worker, nil)
 	_, last := follow(t, c, &wire.FollowRequest{Job: id})
 	require.Equal(t, wire.JobFinished, last.State)

@@ -29,8 +29,8 @@ func (m *Manager) sizeOf(id wire.JobID) (size int64) {
 	return size
 }
 
-// retain sets the size of the files of an ended job, and removes the files of the oldest jobs
-// if the total is too large. It never removes the files of the last job that has files. The
+// retain records the size of the files of an ended job, and removes the files of the oldest
+// jobs if the total is too large. If only one job has files, it does not remove them. The
 // caller holds mu.
 func (m *Manager) retain(id wire.JobID, size int64) {
 	if m.files.sizes == nil {
@@ -54,12 +54,12 @@ func (m *Manager) retain(id wire.JobID, size int64) {
 	}
 }
 
-// removedDir, under the work directory, has the files of jobs that are being removed. Files
-// that are there when a job manager starts were left by the former job manager.
+// removedDir, under the work directory, has the files of jobs that are being removed. If it has
+// files when a job manager starts, a former job manager did not complete their removal.
 const removedDir = "removed"
 
-// remove removes the files of a job that has ended, and calls then, if it is not nil, once no
-// file of the job is left under jobsDir. The caller holds mu.
+// remove removes the files of a job that has ended. When no file of the job is left under
+// jobsDir, it calls then, if then is not nil. The caller holds mu.
 func (m *Manager) remove(id wire.JobID, then func()) {
 	m.files.total -= m.files.sizes[id]
 	delete(m.files.sizes, id)
@@ -84,9 +84,9 @@ func (m *Manager) remove(id wire.JobID, then func()) {
 }
 
 // forget removes all data of an old ended job. It removes the files before the record, so that
-// files without a record never belong to a forgotten job. The caller holds mu.
+// a forgotten job never leaves files without a record. The caller holds mu.
 func (m *Manager) forget(id wire.JobID) {
-	if j := m.jobs[id]; j != nil { // it has just ended, and its record is still being written
+	if j := m.jobs[id]; j != nil { // the job has just ended, and its record is still being written
 		j.forgotten = true
 		return
 	}
@@ -95,8 +95,8 @@ func (m *Manager) forget(id wire.JobID) {
 }
 
 // sweep measures the files of the recorded jobs, and resumes the removal of the files of
-// forgotten jobs. It keeps the files of unknown jobs, because the history that has these jobs
-// may be lost or may have been replaced by an older copy.
+// forgotten jobs. It keeps the files of jobs that are not in the history, because the history
+// may have been lost or replaced by an older copy.
 func (m *Manager) sweep() {
 	if err := m.root.RemoveAll(removedDir); err != nil {
 		m.log.Error("the files of old jobs cannot be removed", "error", err)
@@ -113,13 +113,13 @@ func (m *Manager) sweep() {
 	for _, e := range entries {
 		id := wire.JobID(e.Name())
 		if m.jobs[id] != nil || !e.IsDir() {
-			continue // the commit of the job is resumed, or the file is not that of a job
+			continue // the commit of the job is resumed, or the file does not belong to a job
 		}
 		if _, ok := m.past[id]; ok {
 			size := m.sizeOf(id)
 			if m.rowsUnneeded(id) {
 				freed = append(freed, id)
-				size = min(size, 1) // freeAll measures it after it has freed the rows
+				size = min(size, 1) // freeAll sets the size after it has freed the rows
 			}
 			m.retain(id, size)
 			continue

@@ -31,7 +31,7 @@ func TestOldJobsForgotten(t *testing.T) {
 		require.NoError(t, err)
 		tm.succeed(d.WorkerRef, "o")
 	}
-	eventually(t, "files of old jobs are gone", func() bool {
+	eventually(t, "the files of old jobs are removed", func() bool {
 		entries, err := os.ReadDir(dir + "/" + jobsDir)
 		require.NoError(t, err)
 		return len(entries) == 2
@@ -59,10 +59,10 @@ func TestForgottenAtOnce(t *testing.T) {
 		_, err := m.Cancel(context.Background(), &wire.CancelRequest{Job: id})
 		require.NoError(t, err)
 	}
-	eventually(t, "all are over", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.jobs) == 0 })
+	eventually(t, "no job is in m.jobs any more", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.jobs) == 0 })
 	require.NoError(t, m.awaitFollowers(bounded(t)))
 	var records []record
-	eventually(t, "one is on record", func() bool {
+	eventually(t, "only one job is in the history", func() bool {
 		var err error
 		records, err = m.history.all()
 		require.NoError(t, err)
@@ -70,15 +70,15 @@ func TestForgottenAtOnce(t *testing.T) {
 	})
 	require.Equal(t, ids[19], records[0].Info.ID)
 	require.Len(t, m.past, 1)
-	eventually(t, "its files alone are there", func() bool {
+	eventually(t, "only the files of this job are left", func() bool {
 		entries, err := os.ReadDir(m.config.Dir + "/" + jobsDir)
 		require.NoError(t, err)
 		return len(entries) == 1
 	})
 }
 
-// TestOldResultsMakeRoom requires that the files of old jobs are removed to make space for the
-// files of new jobs, and that the records of the old jobs stay.
+// TestOldResultsMakeRoom requires that the files of old jobs are removed if the files of new
+// jobs need the space, and that the records of the old jobs stay.
 func TestOldResultsMakeRoom(t *testing.T) {
 	dir := t.TempDir()
 	in := func(c *Config) { c.KeepBytes, c.Dir = 2500, dir }
@@ -105,8 +105,8 @@ func TestOldResultsMakeRoom(t *testing.T) {
 		}
 		return left
 	}
-	eventually(t, "the oldest files are gone", func() bool { return len(kept()) == 1 })
-	for range 2 { // the second time after a restart
+	eventually(t, "the files of the oldest jobs are removed", func() bool { return len(kept()) == 1 })
+	for range 2 { // the second time, the job manager has been restarted
 		require.Equal(t, []string{string(ids[3])}, kept())
 		stream, err := c.Follow(bounded(t), &wire.FollowRequest{Job: ids[0]})
 		require.NoError(t, err)
@@ -135,8 +135,8 @@ func TestFilesWithoutRecordSwept(t *testing.T) {
 }
 
 // TestFilesOfALostHistory removes the history or replaces it by an older copy. The results and
-// logs of jobs that are then unknown must stay, and the log must say so. After the right
-// history is put back, they must be readable.
+// logs of jobs that are not in the history any more must stay, and the log must say so. They
+// must be readable again when the right history has been put back.
 func TestFilesOfALostHistory(t *testing.T) {
 	t.Parallel()
 	for _, older := range []bool{false, true} {
@@ -195,7 +195,8 @@ func TestFilesOfALostHistory(t *testing.T) {
 }
 
 // TestRemovalGoesOn requires that if a job manager stops while it removes files, the next job
-// manager removes the rest. The files must not count as files of a job whose record was lost.
+// manager removes the remaining files, and does not take them for the files of a job whose
+// record was lost.
 func TestRemovalGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	old := dir + "/" + removedDir + "/20260102-000001-job"
@@ -206,8 +207,9 @@ func TestRemovalGoesOn(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// TestForgottenInOrder requires that the files of a forgotten job are moved away before its
-// record is removed, so that files without a record never belong to a forgotten job.
+// TestForgottenInOrder requires that the files of a forgotten job are moved to removedDir
+// before the job's record is removed, so that a forgotten job never leaves files without a
+// record.
 func TestForgottenInOrder(t *testing.T) {
 	m := start(t)
 	require.NoError(t, m.root.MkdirAll(jobDir("old"), 0o700))
@@ -232,8 +234,8 @@ func TestForgottenInOrder(t *testing.T) {
 	m.mu.Lock()
 	m.forget("old")
 	m.mu.Unlock()
-	require.ErrorIs(t, <-before, fs.ErrNotExist, "its files are out of the way when its record goes")
-	eventually(t, "they are gone", func() bool {
+	require.ErrorIs(t, <-before, fs.ErrNotExist, "the files of a job must be moved away before its record is removed")
+	eventually(t, "the moved files are removed", func() bool {
 		_, err := m.root.Stat(removedDir + "/old")
 		return errors.Is(err, fs.ErrNotExist)
 	})

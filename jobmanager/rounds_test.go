@@ -2,5 +2,5 @@ package jobmanager
 
 import "github.com/superstep-ml/superstep/internal/testsize"
 
-// damageRounds is the number of random damages of each kind that TestDamagedHistory tries.
+// damageRounds is how many random damages of each kind TestDamagedHistory tries.
 var damageRounds = testsize.Of(12, 400)

@@ -18,14 +18,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// A job manager starts even if its history is damaged, and the damaged file is kept. The file
-// is renamed, with a name that says that it is damaged. A new file gets every value whose
-// checksum is right. Jobs of which only the ID or files are left are recorded as failed, so
+// A job manager starts even if its history is damaged. It renames the damaged file, to a name
+// that says that the file is damaged, and copies every value with a correct checksum to a new
+// file. If only the ID or only the files of a job are left, the job is recorded as failed, so
 // that no job disappears silently.
 
-// stored is a value of the history with its bucket and key.
+// stored is a value of the history, with the value's bucket and key.
 type stored struct {
-	bucket, key, value []byte // value is without its checksum
+	bucket, key, value []byte // value does not include the checksum
 }
 
 // inspection is the result of examining a file.
@@ -36,7 +36,7 @@ type inspection struct {
 	wrong  []error
 }
 
-// is reports whether i.wrong contains the error what.
+// is reports whether i.wrong has an error that matches what, by errors.Is.
 func (i *inspection) is(what error) bool { return errors.Is(errors.Join(i.wrong...), what) }
 
 // missing returns text that says how many values are lost.
@@ -84,7 +84,7 @@ func (h *history) inspect(root *os.Root, log hclog.Logger) error {
 	return nil
 }
 
-// holdFile opens the file and locks it. It returns nil if there is no file.
+// holdFile opens the history's file and locks it. It returns nil if the file does not exist.
 func holdFile(root *os.Root) (*os.File, error) {
 	for end := time.Now().Add(lockWait); ; time.Sleep(lockWait / 20) {
 		file, err := root.OpenFile(historyName, os.O_RDWR, 0)
@@ -98,7 +98,7 @@ func holdFile(root *os.Root) (*os.File, error) {
 		if err == nil && ours {
 			mine, e1 := file.Stat()
 			there, e2 := root.Stat(historyName)
-			if errors.Join(e1, e2) == nil && os.SameFile(mine, there) { // otherwise it was renamed meanwhile
+			if errors.Join(e1, e2) == nil && os.SameFile(mine, there) { // otherwise the file was renamed meanwhile
 				return file, nil
 			}
 		}
@@ -140,10 +140,10 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 	})
 	if len(found.wrong) == 0 && held == nil {
 		if format == nil && len(values) == 0 {
-			return found, nil // the file was created but never written
+			return found, nil // the file was created, but nothing was written to it
 		}
 		if format != nil && string(format) != historyFormat {
-			return found, nil // the file has another format, which openHistory reports
+			return found, nil // the file has another format; openHistory returns the error
 		}
 	}
 	for _, s := range values {
@@ -173,8 +173,8 @@ func examine(root *os.Root, file *os.File) (found inspection, err error) {
 	return found, nil
 }
 
-// salvage writes a new file with the values found, and renames the damaged file. It returns the
-// damaged file's new name.
+// salvage writes a new file with the values in found, and renames the damaged file. aside is
+// the new name of the damaged file.
 func salvage(root *os.Root, found inspection) (aside string, err error) {
 	const fresh = historyName + ".new"
 	if err := root.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -209,7 +209,7 @@ func salvage(root *os.Root, found inspection) (aside string, err error) {
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
-		if err != nil { // the file system may not support links
+		if err != nil { // the file system may not support hard links
 			err = root.Rename(historyName, aside)
 		}
 		if err == nil {
@@ -219,9 +219,9 @@ func salvage(root *os.Root, found inspection) (aside string, err error) {
 	}
 }
 
-// doubt sets Doubt in the records of jobs that are not recorded as ended, if the last change of
-// the history may be lost, because these jobs may have progressed further. Doubt stays until
-// the end of the job.
+// If the last change of the history may be lost, doubt sets Doubt in the records of jobs that
+// are not recorded as ended, because these jobs may have progressed further than their records
+// say. Doubt stays until the end of the job.
 func (h *history) doubt(records []record) {
 	if !h.behind {
 		return

@@ -20,8 +20,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// filledHistory writes a history of several pages, with the files of every job next to it, and
-// returns its bytes.
+// filledHistory writes a history of several pages, and the files of all its jobs, and returns
+// the bytes of the history.
 func filledHistory(t testing.TB, root *os.Root, n int) []byte {
 	h, err := openHistory(root, hclog.NewNullLogger())
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func filledHistory(t testing.TB, root *os.Root, n int) []byte {
 	return data
 }
 
-// everything opens a history as a starting job manager does, and returns its contents as text.
+// everything opens a history in the same way as New, and returns its contents as text.
 func everything(t testing.TB, root *os.Root) (all map[string]string, damaged string, err error) {
 	h, err := openHistory(root, hclog.NewNullLogger())
 	if err != nil {
@@ -70,13 +70,13 @@ func everything(t testing.TB, root *os.Root) (all map[string]string, damaged str
 		all[string(id)] = fmt.Sprint(r.Info.Name, r.Info.State, r.Events)
 		all[string(id)+" outcomes"], all[string(id)+" plan"], all[string(id)+" spec"] = fmt.Sprint(outcomes), string(plan), string(spec)
 	}
-	require.NoError(t, h.write(nil), "it can be written to")
+	require.NoError(t, h.write(nil), "the opened history must accept writes")
 	return all, h.damaged, nil
 }
 
 // TestDamagedHistory damages the file of a history in many ways. Either all contents must still
-// be right, or the damaged file must be renamed. In that case all remaining values must be
-// right and all jobs must be listed, a job whose record is lost as failed.
+// be right, or the damaged file must be renamed. If it is renamed, all remaining values must be
+// right and all jobs must be listed; a job whose record is lost must be listed as failed.
 func TestDamagedHistory(t *testing.T) {
 	root := testRoot(t)
 	data := filledHistory(t, root, 40)
@@ -112,7 +112,7 @@ func TestDamagedHistory(t *testing.T) {
 			return d
 		}
 	}
-	// The following damages leave a well-formed tree, so that only the contentSum reveals them:
+	// The following damages leave a well-formed tree, so that only the contentSum detects them:
 	// a leaf without its last value, and a branch that is its own child.
 	leaves, branches := 0, 0
 	for at := 2 * page; at < len(data); at += page {
@@ -135,7 +135,7 @@ func TestDamagedHistory(t *testing.T) {
 	require.Positive(t, leaves)
 	require.Positive(t, branches)
 	seen := 0
-	for _, name := range slices.Sorted(maps.Keys(damages)) { // in a fixed order, to repeat the random draws
+	for _, name := range slices.Sorted(maps.Keys(damages)) { // in a fixed order, so that the random draws are the same in every run
 		damage, root := damages[name], testRoot(t)
 		for key := range want {
 			if id, _, plain := strings.Cut(key, " "); !plain {
@@ -153,10 +153,10 @@ func TestDamagedHistory(t *testing.T) {
 		seen++
 		kept, err := root.ReadFile(damaged)
 		require.NoError(t, err)
-		require.Equal(t, bad, kept, "nothing is thrown away")
+		require.Equal(t, bad, kept, "the renamed file must have all bytes of the damaged file")
 		for key, value := range want {
 			found, there := got[key]
-			require.True(t, there, "%s: %s is forgotten", name, key)
+			require.True(t, there, "%s: %s must be listed", name, key)
 			id, _, part := strings.Cut(key, " ")
 			switch {
 			case part:
@@ -167,7 +167,7 @@ func TestDamagedHistory(t *testing.T) {
 		}
 		_, damaged, err = everything(t, root)
 		require.NoError(t, err)
-		require.Empty(t, damaged, "%s: the new one is whole", name)
+		require.Empty(t, damaged, "%s: the new file must not be damaged", name)
 	}
 	require.Greater(t, seen, len(damages)/2)
 }
@@ -216,7 +216,8 @@ func TestRecordsAreChecked(t *testing.T) {
 }
 
 // TestDamagedHistoryOfAJobManager requires that a job manager with a damaged history starts,
-// lists the lost jobs as failed, also after another start, and accepts new jobs.
+// lists the lost jobs as failed, and accepts new jobs. After another start it must list the
+// lost jobs too.
 func TestDamagedHistoryOfAJobManager(t *testing.T) {
 	dir := t.TempDir()
 	in := func(c *Config) { c.Dir = dir }
@@ -244,8 +245,8 @@ func TestDamagedHistoryOfAJobManager(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// TestDamagedHistoryCounts requires that the log gives the number of lost values, or says that
-// it is unknown if the number of values cannot be read from the file.
+// TestDamagedHistoryCounts requires that the log has the number of lost values, or says that
+// this number is unknown if the number of values cannot be read from the file.
 func TestDamagedHistoryCounts(t *testing.T) {
 	t.Parallel()
 	logged := func(root *os.Root) string {

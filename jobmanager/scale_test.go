@@ -53,9 +53,9 @@ func TestThousandFinishedJobs(t *testing.T) {
 	before := heap()
 	m := start(t, func(c *Config) { c.Dir = dir })
 	grown := int64(heap()) - int64(before)
-	require.Less(t, grown, int64(30<<20), "in bytes")
+	require.Less(t, grown, int64(30<<20), "a thousand finished jobs must take less than this number of bytes of heap")
 	fastest := time.Hour
-	for range 10 { // the fastest of ten runs counts, because other processes may slow some down
+	for range 10 { // the fastest of ten runs counts, because other processes may slow down some of them
 		begin := time.Now()
 		list, err := m.List(context.Background(), &wire.ListRequest{})
 		fastest = min(fastest, time.Since(begin))

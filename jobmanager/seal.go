@@ -7,9 +7,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Each value of the history is followed by a checksum over its bucket, its key and its bytes,
-// which reveals changed bytes and values under a wrong key. The sum of all checksums is stored
-// too, which reveals missing values.
+// Each value of the history is followed by a checksum of its bucket, its key and its bytes. The
+// checksum detects changed bytes and values under a wrong key. The sum of all checksums, which
+// is stored too, detects missing values.
 
 const sealBytes = 16
 
@@ -27,7 +27,7 @@ func checksum(bucket, key, value []byte) (sum [sealBytes]byte) {
 	return h.Sum128().Bytes()
 }
 
-// seal returns a value followed by its checksum.
+// seal returns value followed by its checksum.
 func seal(bucket, key, value []byte) []byte {
 	sum := checksum(bucket, key, value)
 	return append(append(make([]byte, 0, len(value)+sealBytes), value...), sum[:]...)

@@ -13,21 +13,21 @@ import (
 )
 
 // A spool is the file with the events of one job: its state changes, and the rows and text that
-// it sends to its client. Events are only appended, so that any number of readers, however
-// slow, delay neither the writer nor each other.
+// it sends to its client. Events are only appended, so that readers, even many slow ones, delay
+// neither the writer nor each other.
 //
 //	frame:  length (4 bytes) | CRC-32C (4 bytes) | wire.Event in msgpack
 //
-// The checksum also covers the job's ID, so that an event of another job is recognised as such.
-// The frames are the events from number 1 on. A frame whose length has the gap bit replaces all
-// events up to its number, which were freed (freed.go). The last event of a job, its final
-// state, is not in the file. Readers take it from the history.
+// The checksum also covers the job's ID, so that a reader detects the events of another job.
+// The frames have the events in the order of their numbers, beginning with 1. A frame whose
+// length has the gap bit replaces all events up to its number, which have been freed
+// (freed.go). The last event of a job, its final state, is not in the file; readers get it from
+// the history.
 //
-// A spool is safe for concurrent use. Of its methods only append, sync and seal wait for the
-// disk.
+// A spool is safe for concurrent use. Only its methods append, sync and seal wait for the disk.
 type spool struct {
 	seed  uint32 // initial value of the checksums
-	limit int64  // bytes of collected rows and output
+	limit int64  // maximum of the field rows
 	open  func() (*os.File, error)
 
 	writing  sync.Mutex // held during a write; locked before mu; guards file, unsynced and buf
@@ -38,11 +38,11 @@ type spool struct {
 	mu       sync.Mutex // guards the following fields; not held while waiting for the disk
 	size     int64      // total size of complete frames in bytes
 	events   uint64     // number of the last event
-	rows     int64      // bytes of collected rows and output
+	rows     int64      // number of bytes of collected rows and output
 	sealed   bool
 	progress *wire.Progress
 	steps    uint64        // incremented when progress changes
-	changed  chan struct{} // closed and replaced whenever one of the fields above changes
+	changed  chan struct{} // closed and replaced whenever any of the fields from size to steps changes
 }
 
 // errOverLimit is returned by append if the rows and output exceed the limit.
@@ -53,7 +53,7 @@ var errSealed = errors.New("the job has ended")
 
 const (
 	frameHead = 8
-	gapBit    = 1 << 31 // bit of the length field
+	gapBit    = 1 << 31 // this bit of the length field marks a gap
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -82,8 +82,8 @@ func appendFrame(b []byte, seed, bit uint32, e *wire.Event) ([]byte, error) {
 	return append(b, payload...), nil
 }
 
-// newSpool makes the spool of a new job. It calls open for the file when the first event is
-// written.
+// newSpool makes the spool of a new job. It calls open, which opens the file, when the first
+// event is written.
 func newSpool(id wire.JobID, limit int64, open func() (*os.File, error)) *spool {
 	return &spool{seed: spoolSeed(id), limit: limit, open: open, changed: make(chan struct{})}
 }
@@ -131,7 +131,7 @@ func weigh(e *wire.Event) int64 {
 	return 0
 }
 
-// append adds an event, and sets its number.
+// append sets the number of event e and adds the event to the spool.
 func (s *spool) append(e *wire.Event) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -171,8 +171,8 @@ func (s *spool) frame(e *wire.Event) ([]byte, error) {
 	return s.buf, err
 }
 
-// write writes a frame at offset end. If the disk is full, it removes the part that was
-// written. The caller holds writing.
+// write writes a frame at offset end. If the disk is full, it removes the part of the frame
+// that was written. The caller holds writing.
 func (s *spool) write(frame []byte, end int64) error {
 	if s.file == nil {
 		f, err := s.open()
@@ -194,7 +194,7 @@ func (s *spool) notify() {
 	s.changed = make(chan struct{})
 }
 
-// advance sets the job's progress, which readers get but which is not written to the file.
+// advance sets the job's progress. Readers get the progress, but it is not written to the file.
 func (s *spool) advance(p *wire.Progress) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,15 +279,16 @@ type spoolReader struct {
 	begin  int64  // offset of the last event's frame
 }
 
-// errTorn means that a frame was changed after it was written.
+// errTorn says that a frame was changed after it was written.
 var errTorn = errors.New("a record of the job's events is damaged")
 
-// errNotOurs means that an undamaged frame belongs to another job.
+// errNotOurs says that an undamaged frame belongs to another job.
 var errNotOurs = errors.New("the file of the job's events is not its own")
 
-// next reads the next event in the first size bytes. After the last one it returns exactly
-// io.EOF; if the file is shorter than size, it returns another error. It skips events before
-// number from without decoding them. After an error the position of the reader is unchanged.
+// next reads the next event in the first size bytes of the file. After the last event it
+// returns exactly io.EOF; if the file is shorter than size, it returns another error. It skips
+// events whose numbers are less than from without decoding them. After an error the position of
+// the reader is unchanged.
 func (r *spoolReader) next(size int64, from uint64) (*wire.Event, error) {
 	var head [frameHead]byte
 	for {
@@ -329,7 +330,8 @@ func (r *spoolReader) next(size int64, from uint64) (*wire.Event, error) {
 	}
 }
 
-// readFull reads bytes that are known to have been written, so that EOF is an error.
+// readFull fills p with the bytes of the file at offset at. They are known to have been
+// written, so EOF is an error.
 func readFull(file io.ReaderAt, p []byte, at int64) error {
 	n, err := file.ReadAt(p, at)
 	switch {

@@ -25,7 +25,7 @@ func rows(node int, data string) *wire.Event {
 	return &wire.Event{Collected: &wire.Collected{Node: node, Rows: []byte(data)}}
 }
 
-// replay reads events from a file until the first error, and returns both.
+// replay reads events from a file until the first error, and returns the events and the error.
 func replay(t *testing.T, path string, size int64, from uint64) ([]*wire.Event, error) {
 	f, err := os.Open(path)
 	require.NoError(t, err)
@@ -72,7 +72,7 @@ func TestSpoolLimit(t *testing.T) {
 	err := s.append(&wire.Event{Output: &wire.Output{Text: []byte("0123")}})
 	require.ErrorIs(t, err, errOverLimit)
 	require.ErrorContains(t, err, "--max-result")
-	require.NoError(t, s.append(&wire.Event{State: &wire.JobInfo{ID: "a"}}), "states are free")
+	require.NoError(t, s.append(&wire.Event{State: &wire.JobInfo{ID: "a"}}), "states must not count against the limit")
 	require.EqualValues(t, 7, s.sent())
 	events, err := replay(t, path, s.view().size, 0)
 	require.ErrorIs(t, err, io.EOF)
@@ -130,7 +130,7 @@ func TestSpoolDamaged(t *testing.T) {
 	size := s.view().size
 	intact, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for at := range intact { // every changed byte and every truncation must be found
+	for at := range intact { // a change of any byte, and any truncation, must be detected
 		damaged := bytes.Clone(intact)
 		damaged[at] ^= 0x41
 		require.NoError(t, os.WriteFile(path, damaged, 0o600))
@@ -197,8 +197,8 @@ func FuzzSpoolReader(f *testing.F) {
 	})
 }
 
-// TestSpoolCutWhileRead requires that reading a file that was truncated returns an error and
-// not io.EOF, and that events that were not read are not counted.
+// TestSpoolCutWhileRead requires that next returns another error than io.EOF if the file has
+// been truncated, and that it does not count events that it has not read.
 func TestSpoolCutWhileRead(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	require.NoError(t, s.append(rows(0, "first")))
@@ -225,8 +225,8 @@ func TestSpoolCutWhileRead(t *testing.T) {
 	}
 }
 
-// TestSpoolOutOfOrder requires that undamaged events at a wrong position are rejected: if an
-// event is missing in the middle, if an event occurs twice, and if two events are swapped.
+// TestSpoolOutOfOrder requires an error for undamaged events at a wrong position: an event is
+// missing in the middle, an event occurs twice, or two events are swapped.
 func TestSpoolOutOfOrder(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	ends := []int64{0}
@@ -253,8 +253,8 @@ func TestSpoolOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestSpoolOfAnother requires that undamaged events of another job are rejected, and that their
-// file is not modified.
+// TestSpoolOfAnother requires an error for undamaged events of another job, and that the file
+// is not modified.
 func TestSpoolOfAnother(t *testing.T) {
 	s, path := testSpool(t, 1000)
 	require.NoError(t, s.append(&wire.Event{State: &wire.JobInfo{ID: "a"}}))

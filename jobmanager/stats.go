@@ -7,45 +7,49 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Stats has the statistics of the job manager at one moment. Counters are 0 when the process
-// starts.
+// Stats has the statistics of the job manager at one moment. Counters begin at 0 when the
+// process starts.
 type Stats struct {
-	// Jobs is the number of jobs in the history or running, by state.
+	// Jobs has, for each state, the number of jobs in that state, including jobs that have
+	// ended.
 	Jobs map[wire.JobState]int
-	// Ended is a counter of the jobs that have ended, by state.
+	// Ended has, for each final state, a counter of the jobs that have ended in that state.
 	Ended map[wire.JobState]uint64
 	// TaskManagers has the known task managers, with the ages of their heartbeats.
 	TaskManagers []wire.TaskManagerInfo
 	Slots, Free  int
 
-	// Supersteps is a counter of supersteps, over all queues of all jobs. Compute and
-	// Communicate are counters of the seconds that subtask 0 spent in stages that compute and
-	// in stages that communicate.
+	// Supersteps counts the supersteps of all queues of all jobs. Compute counts the seconds
+	// that subtask 0 spent in stages that compute, and Communicate the seconds that it spent in
+	// stages that communicate.
 	Supersteps           uint64
 	Compute, Communicate float64
-	// Rows is a counter of the rows that the vertices of all jobs have received.
+	// Rows counts the rows that the vertices of all jobs have received.
 	Rows uint64
-	// ExchangeRows and ExchangeBytes are counters of the rows and bytes that all jobs sent over
-	// exchanges. Exchanges has both numbers for each exchange of the live jobs.
+	// ExchangeRows and ExchangeBytes count the rows and bytes that all jobs sent over
+	// exchanges. Exchanges has both numbers for each exchange of the jobs that have not ended.
 	ExchangeRows, ExchangeBytes uint64
 	Exchanges                   []ExchangeStats
-	// ResultBytes is a counter of the bytes of collected rows and printed text that jobs sent.
+	// ResultBytes counts the bytes of collected rows and printed text that jobs sent to their
+	// clients.
 	ResultBytes uint64
 
-	// ArtifactBytes is the size of all stored executables; ArtifactCache is its limit.
+	// ArtifactBytes is the total size of all stored executables; ArtifactCache is the limit of
+	// that size.
 	ArtifactBytes, ArtifactCache int64
 	// DiskFree is the number of bytes that can still be written to the disk of the work
-	// directory, or -1 if it is unknown. TakesJobs says whether jobs are accepted.
+	// directory, or -1 if it is unknown. TakesJobs reports whether jobs are accepted.
 	DiskFree  int64
 	TakesJobs bool
-	// Followers is the number of clients to which live jobs are attached.
+	// Followers is the number of open streams of clients to which jobs are attached.
 	Followers int
 }
 
-// ExchangeStats has the numbers of rows and bytes sent over one exchange of a live job.
+// ExchangeStats has the numbers of rows and bytes that were sent over one exchange of a job
+// that has not ended.
 type ExchangeStats struct {
 	Job         wire.JobID
-	Edge        int // index in the job's plan
+	Edge        int // index of the exchange among the edges of the job's plan
 	Rows, Bytes int64
 }
 
@@ -61,7 +65,7 @@ type work struct {
 	supersteps           uint64
 	compute, communicate float64
 	rows                 uint64
-	sentRows, sentBytes  uint64 // sent over exchanges
+	sentRows, sentBytes  uint64 // rows and bytes sent over exchanges
 }
 
 func (w *work) add(p *wire.Progress) {
@@ -92,7 +96,7 @@ func (t *totals) add(j *job, info *wire.JobInfo) {
 	t.work.add(info.Progress)
 }
 
-// Stats returns the present statistics of the job manager.
+// Stats returns the current statistics of the job manager.
 func (m *Manager) Stats() Stats {
 	kept := m.artifacts.bytes() // outside the lock, because these calls may wait for a disk
 	free, ready := m.space.Read().Free, m.reasonNotReady() == ""

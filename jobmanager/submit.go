@@ -18,11 +18,12 @@ import (
 const (
 	// maxName bounds the name of a job, in bytes.
 	maxName = 200
-	// maxPlan bounds a plan in JSON, which is sent to followers with every state, in bytes.
+	// maxPlan bounds the size in bytes of a plan in JSON, as the plan is sent to followers with
+	// every state.
 	maxPlan = wire.MaxFrame / 2
 )
 
-// Submit accepts a job. When it returns nil as error, the job is recorded.
+// Submit accepts a job. If it returns no error, the job has been recorded.
 func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
 	spec := req.Spec
 	if err := m.acceptable(&spec); err != nil {
@@ -50,7 +51,7 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 	}
 	select {
 	case <-j.recorded:
-	case <-ctx.Done(): // the job continues; if it is attached, its client now counts as disconnected
+	case <-ctx.Done(): // the job continues; if it is attached, its client counts as disconnected
 		return nil, ctx.Err()
 	case <-m.ctx.Done():
 		return nil, wire.Error(codes.Unavailable, "the job manager stops")
@@ -85,15 +86,16 @@ func (m *Manager) enter(spec wire.JobSpec, slots int, planned []byte) (*job, err
 	return j, nil
 }
 
-// Bounds of the number of jobs that have not ended, and of the total size of their arguments
-// and graphs. Each such job has open files, and its arguments and graph are in memory.
+// These constants bound the number of jobs that have not ended, and the total size in bytes of
+// their arguments and graphs. Each of these jobs has open files, and its arguments and graph
+// are in memory.
 const (
 	maxLive      = 1000
 	maxLiveBytes = 512 << 20
 )
 
-// room returns an error if another job, with arguments and graph of the given size, would be
-// too much.
+// room returns an error if the bounds do not allow another job whose arguments and graph have
+// the given size in bytes.
 func (m *Manager) room(size int64) error {
 	live := 0
 	for _, j := range m.jobs {
@@ -105,9 +107,9 @@ func (m *Manager) room(size int64) error {
 	return admit(live, size)
 }
 
-// admit returns an error if a job must be refused because too many others have not ended. live
-// is the number of these others. size is the total size in bytes of all arguments and graphs,
-// including those of the new job.
+// admit returns an error if a new job exceeds the bounds. live is the number of other jobs that
+// have not ended. size is the total size in bytes of all arguments and graphs, including those
+// of the new job.
 func admit(live int, size int64) error {
 	switch {
 	case live >= maxLive:
@@ -123,7 +125,7 @@ func (m *Manager) known(id wire.JobID) bool {
 	return ok || m.jobs[id] != nil
 }
 
-// acceptable checks a client's specification, except for the graph.
+// acceptable checks a client's specification of a job, except for the graph.
 func (m *Manager) acceptable(s *wire.JobSpec) error {
 	if err := wire.CheckVersions(s.Version, "the client", "the job manager"); err != nil {
 		return err
@@ -154,15 +156,15 @@ func (m *Manager) acceptable(s *wire.JobSpec) error {
 
 func hasControl(text string) bool {
 	for _, r := range text {
-		if !unicode.IsPrint(r) { // also refuses characters that change the direction of the text around them
+		if !unicode.IsPrint(r) { // this also refuses characters that change the writing direction of the text around them
 			return true
 		}
 	}
 	return false
 }
 
-// compile makes the plan of a job, in JSON, and returns how many slots it needs. The graph must
-// have the job's name, shards and seed.
+// compile returns the plan of a job, in JSON, and the number of slots that the job needs. The
+// graph must have the job's name, shards and seed.
 func compile(s *wire.JobSpec, data []byte) (slots int, planned []byte, err error) {
 	// The graph comes from a user's program. The job manager must survive if the graph makes
 	// the compiler panic.
@@ -207,7 +209,7 @@ func (m *Manager) compileResolved(e core.Compile) {
 	m.decide(core.Compiled{ID: e.ID, Graph: e.Graph, Slots: slots, Err: err})
 }
 
-// artifactError returns an error of the artifact store with its gRPC code.
+// artifactError returns an error of the artifact store with a gRPC code that fits it.
 func artifactError(err error) error {
 	code := codes.Internal
 	switch {

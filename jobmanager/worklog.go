@@ -14,32 +14,32 @@ import (
 	"sync"
 )
 
-// A worklog stores the last part, up to a bound, of the standard output and error of one worker
-// of a job. It is a sequence of files. The last file grows up to half the bound, and earlier
+// A worklog stores the end of the standard output and standard error of one worker of a job, up
+// to a bound. It is a sequence of files. The last file grows up to half the bound, and earlier
 // files are kept as far as they fit into the other half. A position is a number of bytes from
-// the start of the worker's output. It also counts bytes that could not be stored, so that a
-// reader knows how many bytes it has missed. The name of a file ends in the position of its
-// first byte:
+// the start of the worker's output. Positions also count bytes that could not be stored, so
+// that a reader knows how many bytes it has missed. The name of a file ends in the position of
+// its first byte:
 //
 //	log-3-0000000000002097152
 //
 // A worklog is safe for concurrent use.
 type worklog struct {
 	root   *os.Root
-	prefix string // prefix of the names of its files, such as "jobs/ID/log-3-"
+	prefix string // prefix of the names of the log's files, such as "jobs/ID/log-3-"
 	half   int64
 
 	mu   sync.Mutex
 	file *os.File // the file of the last extent, to which text is appended; nil if none is open
-	kept []extent // in order; bytes between two extents or after the last one are lost
+	kept []extent // in order; bytes between two extents or after the last extent are lost
 	end  int64    // position after the last byte that the worker wrote
 }
 
 // extent is the range [base, end) of positions in one file.
 type extent struct{ base, end int64 }
 
-// maxExtents bounds the number of files of a log. A disk that is full again and again would
-// otherwise cause many short files.
+// maxExtents bounds the number of files of a log. Without a bound, a disk that is full
+// repeatedly would cause many short files.
 const maxExtents = 16
 
 // newWorklog makes the log of a new worker.
@@ -77,8 +77,8 @@ func logPrefix(dir string, worker int) string {
 
 func (l *worklog) name(base int64) string { return fmt.Sprintf("%s%019d", l.prefix, base) }
 
-// write appends text to the log. After bytes that could not be stored, it begins a new file,
-// whose name tells readers how many bytes are missing.
+// write appends text to the log. After bytes that could not be stored, it begins a new file;
+// from the file's name, readers compute how many bytes are missing.
 func (l *worklog) write(text []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,8 +129,8 @@ func (l *worklog) shut() (err error) {
 	return err
 }
 
-// removed checks whether another program deleted the last file. Bytes appended to it would be
-// lost, so it is closed then. The caller holds mu.
+// removed closes the last file if another program has deleted it, because bytes that are
+// appended to a deleted file would be lost. The caller holds mu.
 func (l *worklog) removed() error {
 	if l.file == nil {
 		return nil
@@ -168,7 +168,7 @@ func (l *worklog) turn() error {
 }
 
 // close closes the log for writing. It can still be read. If the last lines are lost, close
-// tries to create an empty file, whose name tells later readers so.
+// tries to create an empty file, whose name shows later readers that lines are missing.
 func (l *worklog) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,8 +180,8 @@ func (l *worklog) close() error {
 }
 
 // read returns the text at position from: at most logPiece bytes, complete lines if possible,
-// and nothing at the end of the log. It also returns the position after the text, and how many
-// bytes between from and the text are lost.
+// and no text at the end of the log. next is the position after the text, and dropped is how
+// many bytes between from and the text are lost.
 func (l *worklog) read(from int64) (text []byte, next, dropped int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

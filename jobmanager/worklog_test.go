@@ -45,8 +45,8 @@ func TestWorklogKeepsTheLastLines(t *testing.T) {
 	require.Len(t, entries, 2)
 	require.NoError(t, l.close())
 
-	// The log of another worker must not be mixed in, and a reader after the end of the job
-	// must read the same text.
+	// The text of another worker's log must not appear in this log, and a reader must get the
+	// same text after the end of the job.
 	other := newWorklog(root, logPrefix("jobs/j", 33), 200)
 	require.NoError(t, other.write([]byte("other\n")))
 	require.NoError(t, other.close())
@@ -62,8 +62,8 @@ func TestWorklogKeepsTheLastLines(t *testing.T) {
 }
 
 // TestWorklogAgainstWholeText writes text in pieces of random sizes. A reader at any speed must
-// get the text in order, except for bytes that are reported as dropped, and the log must stay
-// within its limit.
+// get the text in order, except for bytes that are reported as dropped, and the size of the log
+// must not exceed its bound.
 func TestWorklogAgainstWholeText(t *testing.T) {
 	root := testRoot(t)
 	runs := 0

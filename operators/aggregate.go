@@ -12,8 +12,8 @@ import (
 )
 
 // Aggregation is a value to compute from the rows of a group; see SumOf, MinOf, MaxOf, MeanOf,
-// CountOf and CountRows. Nulls are left out, as in SQL. If a group has only nulls, the result
-// is null, or 0 for counts.
+// CountOf and CountRows. Nulls are ignored, as in SQL. If all values of a group are null, the
+// result is null, or 0 for counts.
 type Aggregation struct {
 	kind   aggregationKind
 	column string
@@ -36,20 +36,20 @@ var aggregationNames = [...]string{"sum", "min", "max", "mean", "count", "count"
 
 // SumOf adds the values of a column; the result is by default the column "sum_<column>". A sum
 // of integers is exact and has type int64. A sum outside of the range of int64 fails the run,
-// but partial sums may be outside of it. A sum of floats is a float64. Floats are added in the
-// order of rows within each shard and then up the aligned binary tree over shards, so the sum
-// has the same bits at any parallelism.
+// but a sum of some of the values may be outside of that range. A sum of floats is a float64.
+// Floats are added in the order of rows within each shard and then up the aligned binary tree
+// over shards, so the sum has the same bits at any parallelism.
 func SumOf(column string) Aggregation { return Aggregation{kind: sumOf, column: column} }
 
-// MinOf finds the smallest value of a column in the order of Sort, in which NaN is above all
-// numbers. The result is by default the column "min_<column>".
+// MinOf finds the smallest value of a column in the order of Sort, in which NaN is greater than
+// all numbers. The result is by default the column "min_<column>".
 func MinOf(column string) Aggregation { return Aggregation{kind: minOf, column: column} }
 
-// MaxOf finds the largest value of a column in the order of Sort, in which NaN is above all
-// numbers. The result is by default the column "max_<column>".
+// MaxOf finds the largest value of a column in the order of Sort, in which NaN is greater than
+// all numbers. The result is by default the column "max_<column>".
 func MaxOf(column string) Aggregation { return Aggregation{kind: maxOf, column: column} }
 
-// MeanOf computes the mean of a column as float64; the result is by default the column
+// MeanOf computes the mean of a column as float64. The result is by default the column
 // "mean_<column>". The mean of integers is the float64 nearest to the exact mean. The mean of
 // floats is the result of SumOf divided by the number of values.
 func MeanOf(column string) Aggregation { return Aggregation{kind: meanOf, column: column} }
@@ -94,7 +94,7 @@ func Aggregate(d *engine.Dataset, aggs ...Aggregation) *engine.Dataset {
 // boundAggregation is an aggregation whose column has been found in the schema.
 type boundAggregation struct {
 	Aggregation
-	from    int // column of the rows, -1 for CountRows
+	from    int // index of the column that the aggregation reads; -1 for CountRows
 	floats  bool
 	partial []arrow.Field // columns that are sent from the first operator to the second
 	result  arrow.Field
@@ -162,7 +162,7 @@ func addAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregatio
 	return p.add(op, d, keys)
 }
 
-// add adds the operators of a plan.
+// add adds the two operators of the plan to the graph.
 func (p *aggregatePlan) add(op string, d *engine.Dataset, keys []string) *engine.Dataset {
 	b := d.Builder()
 	attrs := []engine.Attr{{Key: "values", Value: joinText(p.aggs)}}
@@ -225,8 +225,8 @@ type aggregatePlan struct {
 }
 
 // planAggregate checks the arguments of an aggregation, records misuses, and determines its
-// columns. The rows that the first operator sends have the keys, the partial values and the
-// source shard. The rows that the second operator emits have the keys and the results.
+// columns. The first operator sends rows with the keys, the partial values and the number of
+// the source shard. The second operator emits rows with the keys and the results.
 func planAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregation) (*aggregatePlan, bool) {
 	b := builderOf(op, d)
 	if !usable(d) {
@@ -273,13 +273,13 @@ func planAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregati
 	p.partial.folder = func(c *engine.Context) (groupFolder, error) { return newCombiner(c, p) }
 	p.total.input = p.partial.output
 	p.total.output = arrow.NewSchema(total, nil)
-	p.total.growing = true // a group has slots that wait for their neighbours in the tree
+	p.total.growing = true // a group's size grows by slots that wait for their neighbours in the tree
 	p.total.folder = func(c *engine.Context) (groupFolder, error) { return newShardMerger(c, p) }
 	return p, ok
 }
 
-// keyColumns returns the indices of the key columns. If it cannot, it records what is wrong and
-// returns false.
+// keyColumns returns the indices of the key columns. If keys is not valid, it records a misuse
+// and returns false.
 func keyColumns(op string, d *engine.Dataset, keys []string) ([]int, bool) {
 	ok := true
 	seen := make(map[string]bool)

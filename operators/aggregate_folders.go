@@ -10,12 +10,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// aggregateStates are the states of all aggregations of a plan.
+// aggregateStates holds the states of all aggregations of a plan.
 type aggregateStates struct {
 	plan    *aggregatePlan
 	states  []aggregateState
-	outcome *batch.RecordBuilder // of the columns that follow the keys
-	schema  *arrow.Schema        // of keys and outcome
+	outcome *batch.RecordBuilder // builder of the result columns, which follow the keys
+	schema  *arrow.Schema        // schema of the key columns and the result columns
 }
 
 func newAggregateStates(c *engine.Context, p *aggregatePlan, schema *arrow.Schema) (aggregateStates, error) {
@@ -44,7 +44,7 @@ func (s *aggregateStates) width() (n int64) {
 	for _, st := range s.states {
 		n += st.width()
 	}
-	return 2 * n // with room to grow
+	return 2 * n // includes the space for the growth of slices
 }
 
 func (s *aggregateStates) grown() (n int64) {
@@ -54,7 +54,7 @@ func (s *aggregateStates) grown() (n int64) {
 	return n
 }
 
-// record returns the key columns together with the columns that were appended to outcome.
+// record returns a record of the key columns and the columns that were appended to outcome.
 func (s *aggregateStates) record(keys arrow.Record) (arrow.Record, error) {
 	values, err := s.outcome.NewRecord()
 	if err != nil {
@@ -109,7 +109,7 @@ func (f *combiner) take(rows arrow.Record, groups []int32, _ func(i int) int64) 
 	return nil
 }
 
-// slotsFor returns how many slots the groups need.
+// slotsFor returns how many slots the groups need if the number of a group is also its slot.
 func slotsFor(groups []int32) int {
 	most := int32(-1)
 	for _, g := range groups {
@@ -136,13 +136,13 @@ func (f *combiner) finish(shard int, groups []int32, keys arrow.Record) (arrow.R
 // levels.
 type shardMerger struct {
 	aggregateStates
-	last  []int32 // by group: the last slot of its chain, or -1 if the chain is empty
-	left  []int32 // by slot: its left neighbour in the chain, or -1 for the first slot
-	first []int32 // by slot: the first of the shards whose values are in it
+	last  []int32 // group -> last slot of its chain; -1 if the chain is empty
+	left  []int32 // slot -> its left neighbour in the chain; -1 for the first slot
+	first []int32 // slot -> first of the shards whose values are in it
 	free  []int32 // slots that can be reused
 	known int     // largest number of slots in use that grown has reported
 
-	slots []int32 // of the current rows
+	slots []int32 // slots of the current rows
 	cols  []arrow.Array
 }
 
@@ -154,7 +154,7 @@ func newShardMerger(c *engine.Context, p *aggregatePlan) (groupFolder, error) {
 	return &shardMerger{aggregateStates: states}, nil
 }
 
-// width returns the bytes of a group without slots; grown accounts for slots.
+// width returns the number of bytes of a group without its slots, which grown accounts for.
 func (f *shardMerger) width() int64 { return 8 }
 
 func (f *shardMerger) grown() int64 {
@@ -212,7 +212,8 @@ func (f *shardMerger) slot() int32 {
 }
 
 // push appends the slot of a shard to a group's chain. Before that it merges the last two slots
-// as long as their lowest common node is below that of the last slot and the new slot.
+// of the chain while their lowest common node in the tree is below the lowest common node of
+// the last slot and shard.
 func (f *shardMerger) push(g, slot, shard int32) {
 	for {
 		right := f.last[g]
@@ -225,10 +226,10 @@ func (f *shardMerger) push(g, slot, shard int32) {
 	f.last[g] = slot
 }
 
-// meeting returns the level of the lowest common node of two shards.
+// meeting returns the level of the lowest common node of shards a and b in the tree.
 func meeting(a, b int32) int { return bits.Len32(uint32(a ^ b)) }
 
-// join merges the last two slots of a group's chain.
+// join merges the last two slots of the chain of group g.
 func (f *shardMerger) join(g int32) {
 	right := f.last[g]
 	left := f.left[right]
@@ -239,7 +240,7 @@ func (f *shardMerger) join(g int32) {
 	f.last[g] = left
 }
 
-// freeSlot clears a slot, so that it can be reused.
+// freeSlot clears slot and adds it to free, so that it can be reused.
 func (f *shardMerger) freeSlot(slot int32) {
 	f.clear(slot)
 	f.free = append(f.free, slot)

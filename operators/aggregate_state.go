@@ -20,21 +20,20 @@ import (
 type aggregateState interface {
 	// grow makes room for slots 0 to n-1.
 	grow(n int)
-	// add adds the values of rows to their slots, in order. Slot -1 and nulls are left out. col
-	// is nil for CountRows.
+	// add adds the values of rows to their slots, in order. It ignores rows of slot -1 and
+	// nulls. col is nil for CountRows.
 	add(col arrow.Array, slots []int32)
-	// load fills empty slots with partial values, one for each row. Rows of slot -1 are left
-	// out.
+	// load fills empty slots with partial values, one for each row. It ignores rows of slot -1.
 	load(cols []arrow.Array, slots []int32)
-	// merge merges the value of a slot into its left neighbour.
+	// merge merges the value of slot right into the value of slot left, its left neighbour.
 	merge(left, right int32)
 	clear(slot int32)
-	// partial appends the value of a slot in the columns that load reads. result appends the
-	// value as the user gets it.
+	// partial appends the value of a slot to builders of the columns that load reads. result
+	// appends the value of a slot as it appears in the result of the aggregation.
 	partial(to []array.Builder, slot int32)
 	result(to array.Builder, slot int32) error
-	// width returns the bytes of a slot. grown returns the bytes beyond width that slots have
-	// taken since the last call of grown.
+	// width returns the number of bytes of an empty slot. grown returns how many bytes the
+	// values of all slots have taken beyond width since the last call of grown.
 	width() int64
 	grown() int64
 }
@@ -90,8 +89,8 @@ func (s *countState) result(to array.Builder, slot int32) error {
 	return nil
 }
 
-// integerSum adds integers exactly, in 128 bits, so that neither their order nor partial sums
-// beyond 64 bits matter. If mean is set, the result is the mean.
+// integerSum adds integers exactly, in 128 bits, so that the result does not depend on their
+// order, and partial sums may exceed 64 bits. If mean is set, the result is the mean.
 type integerSum struct {
 	fixedSize
 	column string
@@ -172,11 +171,12 @@ func exactInteger(high int64, low uint64) *big.Int {
 	return sum.Add(sum, new(big.Int).SetUint64(low))
 }
 
-// meanOfIntegers returns the float64 nearest to the exact mean.
+// meanOfIntegers returns the float64 nearest to the exact mean of n integers whose sum is
+// high·2^64 + low.
 func meanOfIntegers(high int64, low uint64, n int64) float64 {
 	const exact = 1 << 53
 	if sum := int64(low); high == sum>>63 && -exact <= sum && sum <= exact && n <= exact {
-		return float64(sum) / float64(n) // one rounding
+		return float64(sum) / float64(n) // the only rounding
 	}
 	mean, _ := new(big.Rat).SetFrac(exactInteger(high, low), big.NewInt(n)).Float64()
 	return mean
@@ -197,8 +197,8 @@ func (s *floatSum) grow(n int)    { s.sum, s.n = grownTo(s.sum, n), grownTo(s.n,
 func (*floatSum) width() int64    { return 16 }
 func (s *floatSum) clear(i int32) { s.sum[i], s.n[i] = 0, 0 }
 
-// put adds a value to a slot. The first value is stored, not added to +0, as otherwise a sum of
-// only -0 would become +0.
+// put adds v, which is the sum of n values, to a slot. It stores the first value of a slot
+// instead of adding it to +0, as the sum of values that are all -0 must be -0.
 func (s *floatSum) put(slot int32, v float64, n int64) {
 	if s.n[slot] == 0 {
 		s.sum[slot] = v
@@ -250,8 +250,9 @@ func (s *floatSum) result(to array.Builder, slot int32) error {
 	return nil
 }
 
-// extremeState keeps the first value of each slot in the order of before, which is ascending or
-// descending. Of equal values it keeps the one that was added first.
+// extremeState keeps for each slot the value that precedes all its other values in the order of
+// before: the smallest or the largest value. Of equal values it keeps the one that was added
+// first.
 type extremeState[T any] struct {
 	fixedSize
 	before func(x, y T) bool
@@ -298,13 +299,13 @@ func (s *extremeState[T]) result(to array.Builder, slot int32) error {
 	return nil
 }
 
-// textExtreme is extremeState for text and bytes.
+// textExtreme does for text and bytes what extremeState does for other types.
 type textExtreme struct {
 	largest bool
 
 	best  [][]byte
 	seen  []bool
-	taken int64 // bytes taken since the last call of grown
+	taken int64 // number of bytes taken since the last call of grown
 }
 
 func (s *textExtreme) grow(n int)    { s.best, s.seen = grownTo(s.best, n), grownTo(s.seen, n) }
@@ -373,8 +374,8 @@ func (s *textExtreme) result(to array.Builder, slot int32) error {
 	return nil
 }
 
-// newExtreme returns a state for the smallest or the largest values of a type that has an
-// order.
+// newExtreme returns a state for the smallest values of type dt, or for the largest ones if
+// largest is set. dt must have an order.
 func newExtreme(dt arrow.DataType, largest bool) aggregateState {
 	switch dt.ID() {
 	case arrow.STRING, arrow.BINARY:
@@ -396,7 +397,8 @@ func beforeOrdered[T cmp.Ordered](largest bool) func(x, y T) bool {
 	return func(x, y T) bool { return x < y }
 }
 
-// beforeFloats orders floats with NaN above all numbers, as sorting does.
+// beforeFloats returns the ascending order of floats, or the descending order if largest is
+// set. NaN is greater than all numbers, as in Sort.
 func beforeFloats(largest bool) func(x, y float64) bool {
 	less := func(x, y float64) bool { return x < y || math.IsNaN(y) && !math.IsNaN(x) }
 	if largest {

@@ -49,8 +49,8 @@ func fewColumns(t testing.TB, stream bool, options ...ipc.Option) []byte {
 	return out.Bytes()
 }
 
-// damagedForms returns files of 200 rows, written by this package and by pyarrow, which the
-// tests damage.
+// damagedForms returns undamaged files of 200 rows that were written by this package and by
+// pyarrow. The tests damage them.
 func damagedForms(t testing.TB) map[string][]byte {
 	forms := map[string][]byte{
 		"file": fewColumns(t, false), "stream": fewColumns(t, true),
@@ -64,7 +64,7 @@ func damagedForms(t testing.TB) map[string][]byte {
 	return forms
 }
 
-// readDamaged reads all rows, as a source does.
+// readDamaged reads all rows of a file as a source does, and returns their number.
 func readDamaged(data []byte) (rows int64, err error) {
 	o := openFile{path: "x.arrow"}
 	err = o.guarded(func() (err error) {
@@ -100,9 +100,9 @@ func readDamaged(data []byte) (rows int64, err error) {
 	return rows, err
 }
 
-// TestDamagedArrowFilesKeepTheirRows flips bits, zeroes words and ranges, and cuts off ends.
-// Reading may then give other values, as values have no checksum, but never another number of
-// rows.
+// TestDamagedArrowFilesKeepTheirRows flips bits of files, zeroes words and ranges, and
+// truncates files. Reading may then return other values, as values have no checksum, but never
+// another number of rows.
 func TestDamagedArrowFilesKeepTheirRows(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	for name, whole := range damagedForms(t) {
@@ -130,7 +130,7 @@ func TestDamagedArrowFilesKeepTheirRows(t *testing.T) {
 			data[bit/8] ^= 1 << (bit % 8)
 			try(data, fmt.Sprintf("bit %d flipped", bit%8), bit/8)
 		}
-		require.Positive(t, accepted, "%s: some damaged files must be accepted, as values have no checksum", name)
+		require.Positive(t, accepted, "%s: some damaged files must be read without an error, as values have no checksum, or the test proves nothing", name)
 		for size := 0; size < len(whole); size += 1 + draw.IntN(16*strideOf(8)) {
 			_, err := readDamaged(whole[:size])
 			require.ErrorContains(t, err, "x.arrow", "%s cut to %d of %d bytes", name, size, len(whole))
@@ -138,14 +138,15 @@ func TestDamagedArrowFilesKeepTheirRows(t *testing.T) {
 	}
 }
 
-// arrowHeads returns the offsets of the batches of a file.
+// arrowHeads returns the offsets of the record batches of a file.
 func arrowHeads(t testing.TB, data []byte) []int64 {
 	x, err := indexArrow(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
 	return x.begin
 }
 
-// TestArrowHeadsThatLie requires errors if the headers of messages do not fit their bodies.
+// TestArrowHeadsThatLie requires an error if the header of a message does not fit the message's
+// body.
 func TestArrowHeadsThatLie(t *testing.T) {
 	word := binary.LittleEndian
 	for _, stream := range []bool{false, true} {
@@ -215,7 +216,7 @@ func TestArrowHeadsThatLie(t *testing.T) {
 			"another stream behind": func(data []byte) []byte { return append(data, data...) },
 		} {
 			if stream && strings.HasPrefix(name, "a batch") {
-				continue // a stream does not contain its number of batches
+				continue // skipped: a stream does not contain its number of batches
 			}
 			_, err := readDamaged(change(bytes.Clone(whole)))
 			require.ErrorContains(t, err, "input x.arrow: ", "%s, stream: %t", name, stream)
@@ -245,7 +246,7 @@ func TestArrowFootersThatLie(t *testing.T) {
 		fmt.Sprintf("it lists a record batch at byte %d, of 8 and ", begin[1]): func(data []byte) { word.PutUint32(block(data, 1)[8:], 8) },
 		"and 8 bytes, and there is one":                                        func(data []byte) { word.PutUint64(block(data, 1)[16:], 8) },
 		"its schema is another one": func(data []byte) {
-			data[bytes.Index(data, name)+4] = 'u' // changes the schema at the beginning, which the footer repeats
+			data[bytes.Index(data, name)+4] = 'u' // changes the schema at the beginning of the file, but not its copy in the footer
 		},
 		"its schema is another one than that before the batches": func(data []byte) {
 			data[bytes.LastIndex(data, name)+4] = 'u'

@@ -11,17 +11,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// dictionary holds those values of a column's dictionary that have been read so far. Messages
-// with values precede the batches that refer to the values by index. A message replaces the
-// values of earlier messages, or adds to them. The values are on the Go heap.
+// dictionary holds the values of a column's dictionary that have been read so far. Messages
+// with values precede the batches that refer to the values by index. The values of a message
+// either replace the values of earlier messages or are appended to them. The values are on the
+// Go heap.
 type dictionary struct {
-	first, last int // messages that were read: first ≤ index < last among the messages of the dictionary
+	first, last int // the messages with indices first to last-1 of the dictionary have been read
 	values      arrow.Record
 }
 
 func (f *arrowFile) hasDictionary(column int) bool { return f.lookups[column] != nil }
 
-// of returns the values to which batch k refers. The caller borrows them until the next call.
+// of returns the values of the dictionary of column to which batch k refers. The caller borrows
+// them until the next call.
 func (d *dictionary) of(f *arrowFile, column, k int) (arrow.Record, error) {
 	id := f.ids[column]
 	first, last := f.inForce(id, k)
@@ -73,7 +75,7 @@ func (f *arrowFile) dictionaryPart(d arrowDictionary, t arrow.DataType) (arrow.R
 	if err != nil {
 		return nil, err
 	}
-	length := m.body - int64(len(head)) - d.at // length of the prefix, which has the header's length
+	length := m.body - int64(len(head)) - d.at // number of bytes of the prefix that precedes the header and encodes its length
 	prefix := make([]byte, length)
 	if _, err := f.r.ReadAt(prefix, d.at); err != nil {
 		return nil, batch.Unexpected(err)

@@ -13,9 +13,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// nothingBehind verifies that only padding is between from, where an end mark ends, and to.
-// Readers of streams stop at the end mark. In a file, further bytes mean that a length is
-// damaged or that another stream follows, and rows in these bytes would be lost.
+// nothingBehind verifies that the bytes [from, to) of r are only padding. from is the offset at
+// which an end mark ends. Readers of streams stop at the end mark. In a file, other bytes after
+// it mean that a length is damaged or that another stream follows, and rows in these bytes
+// would be lost.
 func nothingBehind(r io.ReaderAt, from, to int64) error {
 	rest := make([]byte, min(to-from, 64))
 	if _, err := r.ReadAt(rest, from); err != nil && !errors.Is(err, io.EOF) {
@@ -27,8 +28,8 @@ func nothingBehind(r io.ReaderAt, from, to int64) error {
 	return nil
 }
 
-// agree compares the footer with the messages that were found. The footer is in the bytes
-// [from, to) of r.
+// agree returns an error if the footer, which is in the bytes [from, to) of r, does not list
+// the messages that were found.
 func (x *arrowIndex) agree(r io.ReaderAt, from, to int64) error {
 	text := make([]byte, to-from-arrowTail)
 	if _, err := r.ReadAt(text, from); err != nil {
@@ -62,8 +63,8 @@ func (x *arrowIndex) sameBlocks(what string, told, found []batch.FileBlock) erro
 	return nil
 }
 
-// sameSchema compares the schema at the beginning of the file with the schema in the footer,
-// which is given in head, encoded as the header of a message.
+// sameSchema returns an error if the schema in the footer differs from the schema at the
+// beginning of the file. head has the schema of the footer, encoded as the header of a message.
 func (x *arrowIndex) sameSchema(head []byte) error {
 	message := binary.LittleEndian.AppendUint32(nil, uint32(len(head)))
 	whole := append(message, head...)
@@ -89,7 +90,7 @@ func (x *arrowIndex) sameSchema(head []byte) error {
 }
 
 // dictionaryIDs returns the id of each column's dictionary and the ids of all dictionaries.
-// schema is the position of the schema's table.
+// schema is the position of the schema's table in the buffer.
 func (f *flatBuffer) dictionaryIDs(schema int64) (ids []int64, all map[int64]bool) {
 	all = map[int64]bool{}
 	left := len(f.b) // bounds the number of fields, as damaged tables may refer to each other

@@ -19,16 +19,16 @@ import (
 // has a magic number at both ends, and a footer with the positions of the messages, but not
 // with their numbers of rows. So the headers of the messages are read one after another, and
 // the bodies are skipped. Files have no checksums, and a damaged length of 0 looks like the end
-// mark. Therefore headers must fit the schema and their bodies, the footer must list the same
-// messages, and nothing may follow the last message.
+// mark. Therefore each header must fit the schema and the message's body, the footer must list
+// the same messages, and nothing may follow the last message.
 type arrowIndex struct {
 	declared     *arrow.Schema
 	begin        []int64    // offset of each batch with rows
-	spans        [][2]int64 // byte ranges of batches, with dictionaries in between
+	spans        [][2]int64 // byte ranges of adjacent batches with rows; other messages are between the ranges
 	first        []int64    // index of the first row of each batch
 	rows         int64
-	dictionaries map[int64][]arrowDictionary // by the dictionary's id, in the order of the file
-	ids          []int64                     // by column: the id of its dictionary, undefined if it has none
+	dictionaries map[int64][]arrowDictionary // dictionary id -> its messages in the order of the file
+	ids          []int64                     // column number -> id of its dictionary; undefined if the column has none
 	known        map[int64]bool              // ids of all dictionaries that columns refer to
 
 	found [2][]batch.FileBlock // positions of all dictionary messages, and of all record batches
@@ -38,11 +38,11 @@ type arrowIndex struct {
 type arrowDictionary struct {
 	at, end int64 // byte range of the message
 	before  int   // number of batches with rows before the message
-	whole   int   // index of the message to whose values these are appended, or its own index if they replace earlier values
+	whole   int   // index of the earlier message whose values are the first of this dictionary; the index of this message if it replaces earlier values
 }
 
-// inForce returns which messages have the values of the dictionary id for a batch: those with
-// first ≤ index < last.
+// inForce returns which messages have the values of the dictionary id that a batch refers to:
+// the messages with indices first to last-1 in dictionaries[id].
 func (x *arrowIndex) inForce(id int64, batch int) (first, last int) {
 	all := x.dictionaries[id]
 	last = sort.Search(len(all), func(i int) bool { return all[i].before > batch })
@@ -197,17 +197,17 @@ func arrowBounds(r io.ReaderAt, size int64) (from, to int64, err error) {
 type arrowMessage struct {
 	kind  byte
 	rows  int64
-	body  int64          // offset of its body
-	end   int64          // offset after the body
-	ids   []int64        // of a schema: the id of each column's dictionary, or 0
-	known map[int64]bool // of a schema: ids of all dictionaries, including those of nested fields
-	id    int64          // of a dictionary: its id
-	delta bool           // of a dictionary: the values are appended to earlier values
+	body  int64          // offset of the message's body
+	end   int64          // offset after the message's body
+	ids   []int64        // of a schema message: column number -> id of its dictionary, or 0
+	known map[int64]bool // of a schema message: ids of all dictionaries, including dictionaries of nested fields
+	id    int64          // of a message with dictionary values: the dictionary's id
+	delta bool           // of a message with dictionary values: they are appended to earlier values
 }
 
-// readMessage reads the header of the message at an offset. It reuses the memory of head if
-// that is large enough. At the end mark it returns io.EOF and a message with only the field
-// end.
+// readMessage reads the header of the message at offset at; the messages end at offset to. It
+// returns the encoded header too, in the memory of head if that is large enough. At the end
+// mark it returns io.EOF and a message with only the field end.
 func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []byte, err error) {
 	var word [8]byte
 	if to-at < 4 {
@@ -272,8 +272,8 @@ func valuesMessage(head []byte) error {
 	return nil
 }
 
-// flatBuffer reads fields of tables in the FlatBuffers encoding. It checks all positions.
-// Position 0 means an absent field, whose value is 0.
+// flatBuffer reads fields of tables in the FlatBuffers encoding. It checks all positions, which
+// are offsets in the buffer. Position 0 means an absent field, whose value is 0.
 type flatBuffer struct {
 	b   []byte
 	bad bool

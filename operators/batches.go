@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// emitIndices emits the rows of a batch at the given indices, which may repeat but not descend.
-// It does not copy the rows if the indices are contiguous.
+// emitIndices emits the rows of a batch at the given indices, which must be in ascending order
+// but may repeat. It does not copy the rows if the indices are contiguous.
 func emitIndices(c *engine.Context, shard int, rows arrow.Record, indices []int32, out engine.Output) error {
 	if len(indices) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func emitSlice(shard int, rows arrow.Record, lo, hi int, out engine.Output) erro
 	return out.Emit(shard, arrowrows.Batch(part))
 }
 
-// emitColumns emits a batch of the given borrowed columns, whose schema is given.
+// emitColumns emits a batch of the borrowed columns cols, whose schema is schema.
 func emitColumns(shard int, schema *arrow.Schema, cols []arrow.Array, rows int64, out engine.Output) error {
 	rec := array.NewRecord(schema, cols, rows)
 	defer rec.Release()
@@ -64,9 +64,9 @@ func withField(schema *arrow.Schema, f arrow.Field) (*arrow.Schema, int) {
 // shardBuffer keeps the batches of a shard until the shard ends. It reserves their bytes in the
 // slot's memory.
 type shardBuffer struct {
-	rows  []arrow.Record // retained
+	rows  []arrow.Record // batches of the shard; retained
 	count int64
-	bytes int64 // reserved
+	bytes int64 // number of bytes that are reserved
 }
 
 // add retains a borrowed batch, or returns an error if the memory does not suffice.
@@ -94,8 +94,8 @@ func (h *shardBuffer) drop(c *engine.Context) {
 	h.rows, h.count, h.bytes = h.rows[:0], 0, 0
 }
 
-// forwarder emits rows unchanged. It is the operator behind functions that only move rows to
-// other shards.
+// forwarder emits rows unchanged. It implements functions such as Rebalance, which only move
+// rows to other shards.
 type forwarder struct{ engine.BaseOperator }
 
 func (forwarder) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {

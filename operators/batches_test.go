@@ -100,7 +100,7 @@ func TestMapBatchMisuse(t *testing.T) {
 type shardMean struct {
 	Index, Rows int64
 	Mean        float64
-	Above       int64 // rows above the mean, which needs a second pass
+	Above       int64 // number of rows above the mean; to count them, the function must read the rows a second time
 }
 
 func describeShard(s *Shard[float64], emit func(shardMean)) error {
@@ -114,7 +114,7 @@ func describeShard(s *Shard[float64], emit func(shardMean)) error {
 		}
 	}
 	for range s.Rows() {
-		break // reading may end early
+		break // a function may stop reading before the last row
 	}
 	emit(m)
 	return nil
@@ -267,8 +267,8 @@ func TestVectorizeTellsTheNull(t *testing.T) {
 			return Vectorize(FromSlice(b, rows), "features", "f64", "f32")
 		}, opts...)
 		require.ErrorContains(t, err, `shard 3: row 5 of the shard: column "f32" is null`)
-		// If several values are null, the error names the first row with one, however rows are
-		// divided into batches.
+		// If several values are null, the error must name the first row with a null, however
+		// rows are divided into batches.
 		type two struct{ A, B *float64 }
 		one := 1.0
 		rows := make([]two, 100)
@@ -322,18 +322,18 @@ func TestConsolidate(t *testing.T) {
 				engine.Collect(d, "a")
 				engine.Collect(d, "b")
 				return nil
-			}), struct{}{}, append(opts, engine.Workers(0))...) // without workers, as batches from workers are copies
+			}), struct{}{}, append(opts, engine.Workers(0))...) // without workers, as workers would send copies of the batches
 			require.NoError(t, err)
 			defer result.Release()
 			a, err := recordsOf(result, "a")
 			require.NoError(t, err)
 			b, err := recordsOf(result, "b")
 			require.NoError(t, err)
-			require.LessOrEqual(t, len(a), testShards, "there is at most one batch per shard")
+			require.LessOrEqual(t, len(a), testShards, "a shard must have at most one batch")
 			require.Equal(t, len(a), len(b))
 			for i := range a {
-				require.Same(t, a[i].Column(0).Data().Buffers()[1], b[i].Column(0).Data().Buffers()[1], "shared memory")
-				require.Equal(t, 8*int(a[i].NumRows()), a[i].Column(0).Data().Buffers()[1].Len(), "exact size")
+				require.Same(t, a[i].Column(0).Data().Buffers()[1], b[i].Column(0).Data().Buffers()[1], "both results must share the memory of the batch")
+				require.Equal(t, 8*int(a[i].NumRows()), a[i].Column(0).Data().Buffers()[1].Len(), "the memory of a batch must have exactly the size of its rows")
 			}
 		})
 	}

@@ -20,10 +20,10 @@ import (
 //
 // All calls in a process share one copy of the rows of side and of the slice that holds them,
 // so f must not modify, sort or replace them. To change them, copy the slice first
-// (slices.Clone), and also the slices within rows; or prepare side by another operator. There
-// is no copy per call, as it would cost more than most functions. There is no copy per subtask
-// either, as the effects of changes by f would still depend on parallelism. engine.Check finds
-// functions that change the rows.
+// (slices.Clone), and also the slices within rows; or prepare side by another operator. f does
+// not get a separate copy for each call, as copying would take more time than most functions.
+// It does not get a separate copy for each subtask either, as the effects of changes by f would
+// then depend on parallelism. engine.Check finds functions that change the rows.
 func MapWith[In, Side, Out any](d, side *engine.Dataset, f func(row In, side []Side) (Out, error)) *engine.Dataset {
 	const op = "MapWith"
 	b := builderOf(op, d, side)
@@ -109,12 +109,12 @@ type sideRows[T any] struct {
 	mu     sync.Mutex
 	users  int
 	rows   []T
-	bytes  int64                         // reserved
-	budget interface{ Release(n int64) } // where bytes are reserved
-	print  uint64                        // fingerprint of the rows as they were read, if changes are checked
+	bytes  int64                         // number of bytes that are reserved
+	budget interface{ Release(n int64) } // the memory in which bytes are reserved
+	print  uint64                        // fingerprint of the rows when they were read, if the run checks whether they change
 }
 
-// errSideChanged is the error if a function has changed the rows of its side input.
+// errSideChanged says that a function has changed the rows of its side input.
 var errSideChanged = errors.New("the function changed the rows it was given as a side input, which are one slice for all calls: make a copy before you sort or change it (slices.Clone), and of the slices in its rows")
 
 // acquire returns the rows, which must not be modified. The caller must call release when it no
@@ -131,8 +131,8 @@ func (s *sideRows[T]) acquire(c *engine.Context, port int) ([]T, error) {
 	return s.rows, nil
 }
 
-// read reads the rows. The rows refer to the memory of the batches recs, which are valid as
-// long as a subtask with this input is open.
+// read reads the rows. The rows refer to the memory of the batches recs, which are valid while
+// any subtask with this input is open.
 func (s *sideRows[T]) read(c *engine.Context, recs []arrow.Record) error {
 	var count int64
 	for _, rec := range recs {
@@ -174,14 +174,14 @@ func (s *sideRows[T]) unchanged() error {
 	return nil
 }
 
-// fingerprint returns a hash of all memory that calls share: of the elements of the slice,
-// which include fields that are not columns, and of the values of columns, which may be outside
-// of the slice.
+// fingerprint returns a hash of all memory that calls share. It covers the elements of the
+// slice, whose fields may include some that are not columns, and the values of columns, which
+// may be outside of the slice.
 func (s *sideRows[T]) fingerprint() uint64 {
 	bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s.rows))), len(s.rows)*int(unsafe.Sizeof(*new(T))))
 	print := xxh3.Hash(bytes)
 	content, err := hashSlice(s.codec, s.rows)
-	if err != nil { // a value has become invalid for its column, such as a time; the error differs by value
+	if err != nil { // a changed value, such as a time, does not fit its column any more; the error names the value
 		content = err.Error()
 	}
 	return xxh3.HashStringSeed(content, print)
@@ -200,8 +200,8 @@ func (s *sideRows[T]) release() {
 // MapBatchWith is MapBatch with a broadcast variable: f gets all batches of side, in the order
 // of their shards, along with each batch of d. f is first called when side is complete. All
 // calls share the batches of side: f must not modify them. f borrows rows and the batches of
-// side for the call; to return one of them, it must retain it first. f may change the slice
-// side.
+// side for the call; to return one of these batches, f must retain it first. f may change the
+// elements of the slice side, but not the batches.
 func MapBatchWith(d, side *engine.Dataset, schema engine.Schema, f func(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error)) *engine.Dataset {
 	const op = "MapBatchWith"
 	b := builderOf(op, d, side)

@@ -17,7 +17,7 @@ type chunker struct {
 	size int64 // number of bytes of values at which a batch is complete even with fewer rows
 	emit func(arrow.Record) error
 
-	held     []arrow.Record // owned
+	held     []arrow.Record // rows of the next batch; owned
 	heldRows int
 	heldSize int64
 }
@@ -84,8 +84,8 @@ func (k *chunker) release() {
 }
 
 // rowSizes returns the number of bytes that the columns of fixed width take per row, and for
-// each column of variable length a function that returns the bytes of a row. In these, a null
-// has 0 bytes.
+// each column of variable length a function that returns the bytes of a row. These functions
+// return 0 for a null.
 func rowSizes(rows arrow.Record) (fixed int64, variable []func(row int) int64) {
 	for _, col := range rows.Columns() {
 		length := lengthOf(col)
@@ -129,8 +129,9 @@ func lengthOf(col arrow.Array) func(i int) int {
 }
 
 // plainNulls takes ownership of rec and returns it with the values of nulls cleared. Operators
-// may leave any bytes in them, which would otherwise get into files. The buffers of rec must
-// start at its first row and must not be shared, as with the result of batch.Concat.
+// may leave arbitrary bytes in the values of nulls, and without plainNulls files would contain
+// them. The buffers of rec must start at its first row and must not be shared, as with the
+// result of batch.Concat.
 func plainNulls(mem memory.Allocator, rec arrow.Record) (arrow.Record, error) {
 	for i, col := range rec.Columns() {
 		if col.NullN() == 0 {
@@ -154,7 +155,7 @@ func plainNulls(mem memory.Allocator, rec arrow.Record) (arrow.Record, error) {
 }
 
 // zeroNulls sets the values of each null of col to zero. values has the values of col's rows,
-// and per is their number for each row.
+// and per is the number of values of each row.
 func zeroNulls(col arrow.Array, values arrow.ArrayData, per int) {
 	bytes := values.Buffers()[1].Bytes()
 	bits := values.DataType().(arrow.FixedWidthDataType).BitWidth()
@@ -170,8 +171,9 @@ func zeroNulls(col arrow.Array, values arrow.ArrayData, per int) {
 	}
 }
 
-// emptyNulls returns rec with a new column col, which has variable length, whose nulls take no
-// bytes. It concatenates the runs of values of the old column and runs of new nulls.
+// emptyNulls returns rec with column col, which has variable length, replaced by an equal
+// column whose nulls take no bytes. It concatenates the runs of values of the old column and
+// runs of new nulls.
 func emptyNulls(mem memory.Allocator, rec arrow.Record, col int) (arrow.Record, error) {
 	c, n, hidden := rec.Column(col), rec.Column(col).Len(), false
 	length := lengthOf(c)

@@ -11,22 +11,22 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Group has the rows of one dataset that have one key. CoGroup passes it to its function, and
-// it is valid only during the call.
+// Group has those rows of one dataset that have the same key. CoGroup passes Groups to its
+// function; a Group is valid only during the call.
 type Group[T any] struct {
 	rows    *rowSpool
-	indices int // column of the rows' indices
+	indices int // index of the column that has the rows' indices within their shard
 	in      rowReader[T]
 	port    int
-	failed  error // of reading
+	failed  error // error of reading the rows
 }
 
 // Len returns the number of rows.
 func (g *Group[T]) Len() int64 { return g.rows.count }
 
 // Rows yields the rows in order. It may be called several times. Slices and strings in a row
-// must not be modified. If the group is larger than memory, they are valid only until the next
-// row; copy those that are needed later.
+// must not be modified. If the group does not fit in memory, they are valid only until the next
+// row; copy slices and strings that are needed later.
 func (g *Group[T]) Rows() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		if g.failed != nil {
@@ -61,19 +61,19 @@ func (g *Group[T]) first() (index int64, err error) {
 }
 
 // CoGroup gathers the rows of two datasets by keys. f is called once for each key that occurs
-// in a dataset, with the rows of both datasets that have this key; one group may be empty. f
-// emits any number of rows. CoGroup is for computations that joins cannot express, such as a
-// comparison of two histories of one customer.
+// in either dataset, with the rows of both datasets that have this key; one of the two groups
+// may be empty. f emits any number of rows. CoGroup is for computations that joins cannot
+// express, such as a comparison of two histories of one customer.
 //
 // Keys are compared as in GroupBy. Unlike in Join, two nulls are equal, so rows with nulls in
 // their keys form groups too.
 //
 // A hash of the keys chooses the shard of a group. Within a shard, groups with left rows come
-// first, in the order of their first left rows, and then the others, in the order of their
-// first right rows. Rows of a group come in the order of their source shards. None of this
-// depends on parallelism, batch sizes or memory. The rows of a shard are sorted by key, in
-// memory within the run's budget, and otherwise on disk. So a group may have any size; each
-// call of Rows reads its rows again.
+// first, in the order of their first left rows. Groups with only right rows follow, in the
+// order of their first right rows. Rows of a group come in the order of their source shards.
+// None of this depends on parallelism, batch sizes or memory. The rows of a shard are sorted by
+// key, in memory if they fit in the run's budget, and otherwise on disk. So a group may have
+// any size; each call of Rows reads the group's rows again.
 //
 // emit copies its argument. An error of f fails the run. It is reported with the index of the
 // group's first row within its shard.
@@ -121,12 +121,12 @@ type coGrouper[L, R, Out any] struct {
 	right Group[R]
 	emitter[Out]
 
-	keys    [2]joinKeyReader // by port
-	sorters [2]*keySorter    // by port
+	keys    [2]joinKeyReader // indexed by port
+	sorters [2]*keySorter    // indexed by port
 	indices [2]rowIndex
 	done    *placedRows
-	place   int64     // place of the rows that the function emits
-	put     func(Out) // the emit that the function gets
+	place   int64     // the number by which the rows that the function emits are sorted
+	put     func(Out) // the argument emit of the user's function
 }
 
 func (o *coGrouper[L, R, Out]) Open(c *engine.Context) error {
@@ -170,7 +170,7 @@ func (o *coGrouper[L, R, Out]) EndShard(_ *engine.Context, shard int, out engine
 	return err
 }
 
-// group calls the function with the rows of one key.
+// group calls the user's function with the left and right rows of one key.
 func (o *coGrouper[L, R, Out]) group(shard int, left, right *rowSpool) (err error) {
 	o.left.rows, o.right.rows = left, right
 	defer func() { o.left.rows, o.right.rows = &rowSpool{}, &rowSpool{} }() // in case the function keeps them
@@ -189,8 +189,8 @@ func (o *coGrouper[L, R, Out]) group(shard int, left, right *rowSpool) (err erro
 	o.begin(shard, o.done)
 	err = o.f(&o.left, &o.right, o.put)
 	if unread := errors.Join(o.left.failed, o.right.failed); unread != nil {
-		// The function got only a part of the rows, so the error of reading takes precedence
-		// over its own.
+		// The function got only a part of the rows, so the error of reading them takes
+		// precedence over an error of the function.
 		return inShard(shard, unread)
 	}
 	if err := o.end(err); err != nil {

@@ -80,8 +80,8 @@ func TestSingleColumnsAsValues(t *testing.T) {
 	}, "collect_test.go:", `Map: int64 wants name int64; found columns: name utf8: column "name" is utf8, which does not fit int64`)
 }
 
-// requireValues requires that a result has the rows want or, if words are given, that reading
-// it gives an error that contains them.
+// requireValues requires that reading a result returns the rows want or, if words are given, an
+// error that contains all of them.
 func requireValues[T any](t *testing.T, r *engine.Result, name string, want []T, words ...string) {
 	t.Helper()
 	got, err := engine.Rows[T](r, name)

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Consolidate joins the rows of each shard into one batch, in memory of exactly their size, and
-// changes no row. Several consumers of the result share that memory. Without Consolidate, each
+// Consolidate copies the rows of each shard, unchanged, into one batch whose memory has exactly
+// their size. Several consumers of the result share that memory. Without Consolidate, each
 // consumer that holds rows holds the batches in which they arrived. Put it before operators
 // that read the same data repeatedly.
 //

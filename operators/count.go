@@ -9,8 +9,8 @@ import (
 // counted is the row in which counts are emitted.
 type counted struct{ Count int64 }
 
-// Count returns one row with one column "count" of type int64, the number of rows of d. It is 0
-// for an empty dataset. The row is in the last shard.
+// Count returns one row with one column "count" of type int64: the number of rows of d, which
+// is 0 for an empty dataset. The row is in the last shard.
 func Count(d *engine.Dataset) *engine.Dataset {
 	const op = "Count"
 	b := builderOf(op, d)
@@ -29,8 +29,8 @@ func Count(d *engine.Dataset) *engine.Dataset {
 	})
 }
 
-// countShards returns one row per shard with the number of its rows. The added operator is a
-// part of the function op.
+// countShards returns a dataset with one row per shard, which has the shard's number of rows.
+// op is the function that the plan shows for the added operator.
 func countShards(op string, d *engine.Dataset) *engine.Dataset {
 	b := builderOf(op, d)
 	codec, ok := outputRows[counted](op, b)

@@ -9,9 +9,9 @@ var fewRowsSeeds, manyRowsSeeds = testsize.Of(100, 1000), testsize.Of(2, 10)
 // joinSeeds is the number of pairs of tables that are joined.
 var joinSeeds = testsize.Raced(testsize.Of(150, 3000), 30)
 
-// asAWhole returns all settings of a job that runs without workers. Under the race detector it
-// returns settings with each parallelism and each batch size, but not all combinations: data
-// races do not depend on the combination, and the race detector makes each run slow.
+// asAWhole returns all settings without workers. Under the race detector it returns settings
+// with each parallelism and each batch size, but not all combinations: data races do not depend
+// on the combination, and the race detector makes each run slow.
 func asAWhole() (all []setting) {
 	if testsize.Few {
 		return []setting{{p: 1, rows: 7}, {p: 2, rows: 1024}, {p: 3, rows: 1}, {p: 8, rows: 7}}
@@ -24,7 +24,7 @@ func asAWhole() (all []setting) {
 	return all
 }
 
-// asWorkers returns settings with several workers, of which one has more subtasks than the
+// asWorkers returns settings with several workers, one of which has more subtasks than the
 // others. In a soak test it returns all settings with two or three workers.
 func asWorkers() (all []setting) {
 	if !testsize.Soak {
@@ -40,21 +40,23 @@ func asWorkers() (all []setting) {
 	return append(all, setting{1, 7, 1})
 }
 
-// onDisk has a setting with rows in memory, and settings with rows on disk.
+// onDisk has one setting with enough memory for all rows, and settings in which rows are
+// written to disk.
 var onDisk = testsize.Raced(
 	[]diskSetting{{p: 2}, {256 << 10, 1, 0}, {16 << 10, 3, 0}, {64 << 10, 3, 2}},
 	[]diskSetting{{p: 2}, {64 << 10, 3, 2}},
 )
 
-// secondCuts is the distance, in calls of the disk, of the interruptions of a run that follows
-// an interrupted run.
+// A test interrupts a run that follows an interrupted run at every secondCuts-th call of the
+// disk.
 var secondCuts = testsize.Of(13, 1)
 
-// strideOf returns the distance, in calls of the disk, of the interruptions of a process.
+// strideOf returns s: a test interrupts a process at every s-th call of the disk. s is normal,
+// or 1 in a soak test.
 func strideOf(normal int) int { return testsize.Of(normal, 1) }
 
-// killedAt returns at which of n calls of the disk tests kill a process. In a soak test they
-// kill it at all of them.
+// killedAt returns those of n calls of the disk at which tests kill a process. In a soak test
+// these are all calls.
 func killedAt(n int) []int {
 	if !testsize.Soak {
 		return []int{n / 2, n * 3 / 4, n - 1}

@@ -24,10 +24,10 @@ func cut(n int64, shards, i int) (lo, hi int64) {
 }
 
 // contentHash computes the fingerprint of rows in memory. The fingerprint is recorded in the
-// graph, by which data that change between two builds are detected.
+// graph, so that a change of the data between two builds is detected.
 type contentHash struct {
 	h    xxh3.Hasher
-	room [8]byte // encoding of a number
+	room [8]byte // buffer for the encoding of a number
 }
 
 // hashRows is the number of rows that are hashed as one block.
@@ -35,7 +35,7 @@ const hashRows = 1024
 
 // add hashes the rows of a batch, block by block. The hash depends on how rows are divided into
 // batches, but not on whether buffers contain more than the rows. All rows of a batch without
-// columns are one block, as their number can be huge without any memory.
+// columns are hashed as one block, as their number can be huge although they take no memory.
 func (c *contentHash) add(rows arrow.Record) error {
 	content := batch.Content{Number: c.number, Bytes: func(piece []byte) { c.h.Write(piece) }}
 	block := hashRows
@@ -56,7 +56,7 @@ func (c *contentHash) String() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// rowOfInput adds the row number i of a source to the error err, which occurred at this row.
+// rowOfInput adds to err the number i of the input row at which it occurred.
 func rowOfInput(i int64, err error) error {
 	return fmt.Errorf("row %d: %w", i, err)
 }

@@ -12,21 +12,22 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Distinct keeps, of rows that are equal in the given columns, the first one, with all columns
-// unchanged. Without columns, rows must be equal in all columns. Values are compared as in
-// GroupBy, where nulls are equal to each other, as in SELECT DISTINCT.
+// Distinct keeps only the first of several rows that are equal in the given columns. The row
+// keeps all its columns. If no columns are given, rows are compared in all columns. Values are
+// compared as in GroupBy, where nulls are equal to each other, as in SELECT DISTINCT.
 //
-// The first row is the first one in the lowest source shard. A hash of the columns chooses the
-// shard of a row; rows keep the order of their source shards. The distinct values of a shard
-// are held in memory, within the run's budget. Rows with further values are sorted on disk,
-// which takes longer but gives the same result. Vectors cannot be compared: if a dataset has
-// vectors, name other columns.
+// The first of several rows is the row of the lowest source shard, and within a shard the
+// earliest. A hash of the columns chooses the shard of a row; rows keep the order of their
+// source shards. The distinct values of a shard are held in memory, within the run's budget.
+// When no more values fit, rows with values that are not held are sorted on disk, which takes
+// longer but gives the same result. Vectors cannot be compared: if a dataset has vectors, name
+// other columns.
 func Distinct(d *engine.Dataset, columns ...string) *engine.Dataset {
 	return addDistinct("Distinct", d, columns, 0)
 }
 
-// addDistinct adds a distinct. most bounds the number of keys in memory, for tests; 0 means
-// that only the memory bounds it.
+// addDistinct adds the operator distinct. most, which is for tests, bounds the number of keys
+// in memory; if it is 0, only the memory bounds it.
 func addDistinct(op string, d *engine.Dataset, columns []string, most int) *engine.Dataset {
 	b := builderOf(op, d)
 	if d == nil {
@@ -59,8 +60,8 @@ func addDistinct(op string, d *engine.Dataset, columns []string, most int) *engi
 }
 
 // distinct is the operator behind Distinct. It holds the set of the keys that have occurred in
-// a shard. When the set cannot grow, rows with further keys are sorted on disk, and their first
-// rows are found at the end of the shard.
+// a shard. When the set cannot grow any more, rows whose keys are not in it are sorted on disk,
+// and at the end of the shard the first row of each of these keys is found.
 type distinct struct {
 	engine.BaseOperator
 	schema  *arrow.Schema
@@ -115,7 +116,7 @@ func (o *distinct) Process(c *engine.Context, _, shard int, in engine.Batch, out
 
 func (o *distinct) EndShard(_ *engine.Context, shard int, out engine.Output) error {
 	if o.spilled != nil {
-		// The rows that have been emitted precede all remaining rows.
+		// All rows emitted so far precede the rows on disk.
 		err := o.spilled.emit(shard, out)
 		if closed := o.spilled.close(); err == nil {
 			err = closed
@@ -153,9 +154,9 @@ func newSpilledDistinct(c *engine.Context, schema *arrow.Schema) *spilledDistinc
 	return j
 }
 
-// emit emits the first row of each key. These rows are in the order of the shard.
+// emit emits the first row of each key, in the order of the rows in the shard.
 func (j *spilledDistinct) emit(shard int, out engine.Output) error {
-	var last []byte // no key is empty
+	var last []byte // key of the previous row; nil before the first row, as no key is empty
 	err := j.rows.sorter.each(func(rows arrow.Record) error {
 		keys := rows.Column(j.rows.columns).(*array.Binary)
 		indices := rows.Column(j.rows.columns + 1).(*array.Int64)

@@ -13,13 +13,14 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// choices are two random choices of rows in one job, which must be independent: whether a row
-// of from is in first must not affect whether it is in second. second is drawn from the rows of
-// from or, if nested, from the rows of first.
+// choices describes two random choices of rows in one job, first and second, which must be
+// independent: whether a row is in first must not affect whether it is in second. Rows of first
+// are drawn from the dataset from that build gets. Rows of second are drawn from the same
+// dataset or, if nested is set, from first.
 type choices struct {
 	name   string
-	of     float64 // the share of first in from
-	share  float64 // share of second in the rows that it is drawn from
+	of     float64 // expected share of the rows of from that are in first
+	share  float64 // expected share of the rows from which second is drawn that are in second
 	nested bool
 	build  func(b *engine.Builder, from *engine.Dataset) (first, second *engine.Dataset)
 }
@@ -90,7 +91,8 @@ var draws = []choices{
 	}},
 }
 
-// chosen runs all choices in one job and returns the rows of first and second of each.
+// chosen runs all choices in one job and returns, for each of them, the rows of first and
+// second.
 func chosen(t *testing.T, n int64, seed uint64, opts ...engine.Option) [][2]map[int64]bool {
 	t.Helper()
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
@@ -123,12 +125,12 @@ func chosen(t *testing.T, n int64, seed uint64, opts ...engine.Option) [][2]map[
 
 // TestDrawsAreIndependent tests whether the two choices are independent, with few rows for many
 // seeds and many rows for few seeds, by Pearson's chi-square test with one degree of freedom.
-// It tests the 2×2 table of the choices or, for nested choices, the share of second in first.
-// For nested choices it also tests all seeds together: the sum of the squared deviations of the
-// counts, each divided by its variance, is about the number of seeds.
+// It tests the 2×2 table of the two choices or, for nested choices, the share of second in
+// first. For nested choices it also tests all seeds together: if each squared deviation of a
+// count is divided by its variance, the sum over the seeds must be about the number of seeds.
 func TestDrawsAreIndependent(t *testing.T) {
 	// If choices are independent, the statistic is below this bound with probability 0.999994.
-	// As the seeds are fixed, the test does not fail at random.
+	// As the seeds are fixed, every run of the test computes the same statistics.
 	const most = 20.5
 	for _, size := range []struct {
 		rows   int64
@@ -151,7 +153,7 @@ func TestDrawsAreIndependent(t *testing.T) {
 					}
 					table[i][row][column]++
 				}
-				require.True(t, !d.nested || both == len(got[1]), "%s: second has rows that are not in first", d.name)
+				require.True(t, !d.nested || both == len(got[1]), "%s: every row of second must be in first", d.name)
 				if n := float64(len(got[0])); n > 0 {
 					spread[i] += math.Pow(float64(both)-n*d.share, 2) / (n * d.share * (1 - d.share))
 				}
@@ -161,9 +163,9 @@ func TestDrawsAreIndependent(t *testing.T) {
 			name, c := fmt.Sprintf("%s, %d rows", d.name, size.rows), table[i]
 			first := c[1][0] + c[1][1]
 			total := first + c[0][0] + c[0][1]
-			require.Less(t, math.Pow(first-total*d.of, 2)/(total*d.of*(1-d.of)), most, "%s: first has %v of %v rows", name, first, total)
-			require.Less(t, math.Pow(c[1][1]-first*d.share, 2)/(first*d.share*(1-d.share)), most, "%s: second has %v of the %v rows of first", name, c[1][1], first)
-			require.InDelta(t, size.seeds, spread[i], 5*math.Sqrt(2*float64(size.seeds)), "%s: the sum over seeds of squared deviations", name)
+			require.Less(t, math.Pow(first-total*d.of, 2)/(total*d.of*(1-d.of)), most, "%s: first has %v of %v rows; the share must be the expected one", name, first, total)
+			require.Less(t, math.Pow(c[1][1]-first*d.share, 2)/(first*d.share*(1-d.share)), most, "%s: second has %v of the %v rows of first; the share must be the expected one", name, c[1][1], first)
+			require.InDelta(t, size.seeds, spread[i], 5*math.Sqrt(2*float64(size.seeds)), "%s: the sum over the seeds of normalized squared deviations must be about the number of seeds", name)
 			if d.nested {
 				continue
 			}
@@ -175,8 +177,8 @@ func TestDrawsAreIndependent(t *testing.T) {
 }
 
 // TestDrawsKeepTheirPlace requires that a sample has the same rows if other operators are added
-// to the job, at another parallelism and, with a seed, if the job has another Split of the same
-// rows.
+// to the job, and at another parallelism. With a seed, it must also have the same rows if the
+// job has another Split of the same rows.
 func TestDrawsKeepTheirPlace(t *testing.T) {
 	of := func(p int, build func(b *engine.Builder) *engine.Dataset) string {
 		return fmt.Sprint(outcome(t, build, engine.Parallelism(p), engine.Shards(8)))

@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// emitting is a source. For each shard it emits the batch that first returns and then the batch
-// that make returns. emittingOperator does the same as an operator.
+// emitting is a source that emits, for each shard, the batch that first returns and then the
+// batch that make returns. emittingOperator is an operator that does the same.
 type emitting struct {
 	first, make func(c *engine.Context, shard int) engine.Batch
 }
@@ -44,8 +44,8 @@ func (e emittingOperator) Process(c *engine.Context, _, shard int, _ engine.Batc
 	return e.emit(c, shard, out)
 }
 
-// TestWhatIsEmittedIsWhatWasDeclared requires an error if batches of user-defined sources and
-// operators do not fit their Spec, whatever reads them.
+// TestWhatIsEmittedIsWhatWasDeclared requires an error if a user-defined source or operator
+// emits batches that do not fit its Spec, whatever reads the batches.
 func TestWhatIsEmittedIsWhatWasDeclared(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.csv")
 	x, y := engine.Column{Name: "x", Type: "float64"}, engine.Column{Name: "y", Type: "float64"}
@@ -111,8 +111,8 @@ func TestWhatIsEmittedIsWhatWasDeclared(t *testing.T) {
 	}
 }
 
-// releasing is an operator that releases the batches that it borrows, from the given batch on,
-// and then emits them.
+// releasing is an operator that releases batches that it borrows before it emits them. It
+// begins with the batch of the given number.
 type releasing struct {
 	engine.BaseOperator
 	from, seen int

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestEmptyColumns requires that a column is empty if it has no value in any row of any file.
-// Only if far is set must rows beyond the sample be read.
+// TestEmptyColumns requires that EmptyColumns returns the columns that have no value in any row
+// of any file. Rows beyond the sample must be read only if far is set.
 func TestEmptyColumns(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"in/a.csv": "a,b,c,d,e\n,1,NA,,\n,,,,\nbad\n", "in/b.csv.gz": "a,b,c,d,e\n,2,NA,,\n,,,,z\n",

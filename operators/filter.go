@@ -5,8 +5,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Filter keeps the rows for which f returns true, in their shards and order, with all columns,
-// including those that In does not have.
+// Filter keeps the rows for which f returns true. They keep their shards, their order and all
+// columns, including columns that In does not have.
 func Filter[In any](d *engine.Dataset, f func(In) bool) *engine.Dataset {
 	const op = "Filter"
 	b := builderOf(op, d)

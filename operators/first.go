@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// First returns the first n rows in the order of the dataset, or all rows if it has fewer. Rows
-// stay in their shards.
+// First returns the first n rows in the order of the dataset, or all rows if the dataset has
+// fewer than n. Rows stay in their shards.
 func First(d *engine.Dataset, n int64) *engine.Dataset {
 	const op = "First"
 	b := builderOf(op, d)
@@ -27,7 +27,8 @@ func First(d *engine.Dataset, n int64) *engine.Dataset {
 }
 
 // firstOfShards returns the first n rows of each shard. Other rows cannot be among the first n
-// of all, so they are not sent. The added operator is a part of the function op.
+// rows of the dataset, so they are not sent. op is the function that the plan shows for the
+// added operator.
 func firstOfShards(op string, d *engine.Dataset, n int64) *engine.Dataset {
 	return addPart(op, d.Builder(), engine.Spec{
 		Op:       "FirstOfShards",
@@ -42,7 +43,7 @@ func firstOfShards(op string, d *engine.Dataset, n int64) *engine.Dataset {
 type limiter struct {
 	engine.BaseOperator
 	n, left  int64
-	perShard bool // n is the number of rows of each shard, otherwise of all shards
+	perShard bool // n rows of each shard are emitted; otherwise n rows of all shards together
 }
 
 func (o *limiter) Process(_ *engine.Context, _, shard int, in engine.Batch, out engine.Output) error {

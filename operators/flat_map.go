@@ -10,7 +10,7 @@ import (
 // index within its shard.
 //
 // f borrows the row for the call, as in Map. emit copies its argument, so f may reuse slices.
-// emit may be called only during the call of f, and panics after it.
+// emit may be called only during the call of f; later calls panic.
 func FlatMap[In, Out any](d *engine.Dataset, f func(row In, emit func(Out)) error) *engine.Dataset {
 	const op = "FlatMap"
 	b := builderOf(op, d)
@@ -78,7 +78,7 @@ type emitter[T any] struct {
 	out   rowWriter[T]
 	emit  func(T)
 	shard int
-	to    engine.Output // nil outside of calls
+	to    engine.Output // receiver of the rows; nil outside of calls of the user's function
 	err   error         // the first failure, which ends the run
 }
 
@@ -99,7 +99,7 @@ func (e *emitter[T]) open(c *engine.Context) {
 func (e *emitter[T]) begin(shard int, to engine.Output) { e.shard, e.to = shard, to }
 
 // end is called after each call of the user's function with the error that the function
-// returned. It returns the error of emitting, if there is one, otherwise err.
+// returned. It returns the error of emitting, if there is one, and otherwise err.
 func (e *emitter[T]) end(err error) error {
 	e.to = nil
 	if e.err != nil {

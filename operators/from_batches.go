@@ -12,12 +12,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// FromBatches makes a dataset of batches in memory, which must have equal columns. For an empty
-// dataset, give one batch without rows. If the batches have n rows in total, shard i of S holds
-// the rows from i·n/S up to (i+1)·n/S, in order.
+// FromBatches makes a dataset of the rows of batches in memory. The columns of all batches must
+// be equal. For an empty dataset, pass one batch without rows. If the batches have n rows in
+// total, shard i of S holds the rows from i·n/S up to (i+1)·n/S, in order.
 //
 // The batches are borrowed and not copied: they must not be changed or released until the run
-// ends. A hash of the rows is recorded in the graph, as by FromSlice.
+// ends. A hash of the rows is recorded in the graph; see FromSlice.
 func FromBatches(b *engine.Builder, batches []engine.Batch) *engine.Dataset {
 	const op = "FromBatches"
 	needBuilder(op, b)
@@ -92,14 +92,14 @@ func hashRecords(recs []arrow.Record) (string, error) {
 // recordSource is the source behind FromBatches.
 type recordSource struct {
 	engine.BaseOperator
-	recs   []arrow.Record // borrowed
-	starts []int64        // index of the first row of each batch, and then the number of all rows
-	normal []arrow.Record // recs in normal form, made when first read; owned
+	recs   []arrow.Record // the batches; borrowed
+	starts []int64        // index of the first row of each batch, followed by the number of all rows
+	normal []arrow.Record // recs in normal form, each made when it is first read; owned
 }
 
 func (s *recordSource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
 	lo, hi := cut(s.starts[len(s.recs)], c.Shards, shard)
-	// i is the batch with row lo.
+	// i is the index of the batch that has row lo.
 	i := sort.Search(len(s.recs), func(i int) bool { return s.starts[i+1] > lo })
 	for lo < hi {
 		rows, err := s.batch(i)

@@ -54,7 +54,7 @@ func TestFromBatches(t *testing.T) {
 }
 
 // TestFromBatchesHash requires that the hash does not depend on the layout of buffers, and that
-// other rows have another hash.
+// different rows have different hashes.
 func TestFromBatchesHash(t *testing.T) {
 	recs := flowerRecords(t, 5, 5)
 	codec, err := batch.NewCodec[flower]()
@@ -72,8 +72,8 @@ func TestFromBatchesHash(t *testing.T) {
 	require.NotEqual(t, hash(plain), hash(plain, recs[1]))
 }
 
-// TestContentHashes compares hashes with those of earlier versions of Superstep, and requires
-// that computing them takes little memory.
+// TestContentHashes compares hashes of rows with the hashes in earlier versions of Superstep,
+// and requires that hashing takes little memory.
 func TestContentHashes(t *testing.T) {
 	recs := flowerRecords(t, 5, 0, 1500, 1024)
 	content, err := hashRecords(recs)
@@ -92,8 +92,8 @@ func TestContentHashes(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { _, _ = hashRecords(recs) }), 40.0)
 }
 
-// TestFromBatchesWithoutColumns requires that only the number of rows without columns is
-// hashed, so that hashing takes the same time for any number.
+// TestFromBatchesWithoutColumns requires that, if batches have no columns, only the number of
+// rows is hashed, so that hashing takes the same time for any number of rows.
 func TestFromBatchesWithoutColumns(t *testing.T) {
 	most := array.NewRecord(arrow.NewSchema(nil, nil), nil, math.MaxInt32)
 	_, err := checkRecords([]arrow.Record{most})
@@ -102,7 +102,7 @@ func TestFromBatchesWithoutColumns(t *testing.T) {
 	require.NoError(t, err)
 	var want contentHash
 	want.number(math.MaxInt32)
-	require.Equal(t, want.String(), content, "only the number of rows is hashed")
+	require.Equal(t, want.String(), content, "only the number of rows must be hashed")
 	var rows []string
 	for i := range 6 {
 		rows = append(rows, strconv.Itoa(place(i, 6)))

@@ -8,10 +8,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// FromShards makes a dataset of rows that f makes shard by shard, when the job runs. f is
-// called once for each shard, from 0 to shards-1, and emits the rows of that shard in order. It
-// is for rows that a program can make or fetch in independent pieces, such as the runs of a
-// simulation by their seeds, or the pages of a service.
+// FromShards makes a dataset of rows that f emits when the job runs. f is called once for each
+// shard, from 0 to shards-1, and emits the rows of that shard in order. FromShards is for rows
+// that a program can compute or fetch in independent pieces, such as simulations with different
+// seeds, or the result pages of a web service.
 //
 // The rows that f emits must depend only on shard and shards, so that they are the same at any
 // parallelism and when the run is attempted again. Several subtasks call f at the same time, so
@@ -19,10 +19,10 @@ import (
 //
 // emit copies its argument, so f may reuse slices. emit may be called only during the call of
 // f, and only on the goroutine of that call. emit blocks while the consumers of the rows are
-// slower than f. If the run ends for another reason, emit does not return; it panics, so that
-// only the deferred functions of f still run. An error of f fails the run and is reported with
-// the shard. An invalid row, such as one with a vector of the wrong length, is reported with
-// shard and index.
+// slower than f. If the run has failed elsewhere or was cancelled, emit does not return; it
+// panics, so that only the deferred functions of f still run. An error of f fails the run and
+// is reported with the shard's number. An invalid row, such as a row with a vector of the wrong
+// length, fails the run and is reported with the shard's number and the row's index.
 func FromShards[T any](b *engine.Builder, f func(shard, shards int, emit func(T)) error) *engine.Dataset {
 	const op = "FromShards"
 	needBuilder(op, b)
@@ -40,7 +40,7 @@ func FromShards[T any](b *engine.Builder, f func(shard, shards int, emit func(T)
 	})
 }
 
-// emit panics with errEmitEnds to end the call of f, as it returns no error.
+// emit panics with errEmitEnds to end the call of f, as emit returns no error.
 var errEmitEnds = errors.New("the rows of this shard are not wanted any more")
 
 // shardMaker is the source behind FromShards.
@@ -94,7 +94,7 @@ type shardEmitter[T any] struct {
 	c     *engine.Context
 	done  <-chan struct{}
 	shard int
-	out   engine.Output // nil after the call
+	out   engine.Output // receiver of the rows; nil after the call of f
 }
 
 func (e *shardEmitter[T]) emit(v T) {

@@ -17,7 +17,7 @@ type made struct {
 	X     [2]float64
 }
 
-// makeRows makes rows for two of every three shards, and more rows for later shards.
+// makeRows emits rows for two of every three shards. Later shards have more rows.
 func makeRows(shard, shards int, emit func(made)) error {
 	if shard%3 == 1 {
 		return nil
@@ -45,7 +45,7 @@ func TestFromShards(t *testing.T) {
 
 func TestFromShardsFailures(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
-		// After a failure only deferred functions still run.
+		// After emit has failed, only deferred functions of the function still run.
 		var ended atomic.Bool
 		err := runError(t, func(b *engine.Builder) *engine.Dataset {
 			return FromShards(b, func(shard, _ int, emit func([]byte)) error {
@@ -100,8 +100,9 @@ func TestFromShardsFailures(t *testing.T) {
 	require.ErrorContains(t, err, "a row was emitted outside the call that may emit it")
 }
 
-// TestFromShardsEndsWithTheRun requires that a function that never returns ends at the next row
-// that it emits after the run has ended, even if it recovers from panics.
+// TestFromShardsEndsWithTheRun requires that the call of a function that never returns ends
+// when it emits the next row after the end of the run, even if the function recovers from
+// panics.
 func TestFromShardsEndsWithTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -122,10 +123,10 @@ func TestFromShardsEndsWithTheRun(t *testing.T) {
 		}), struct{}{}, engine.Shards(8), engine.Parallelism(3), engine.BatchRows(7))
 		require.ErrorIs(t, err, errBoom)
 		require.Positive(t, began.Load())
-		require.LessOrEqual(t, began.Load(), int64(3), "each subtask calls the function at most once")
+		require.LessOrEqual(t, began.Load(), int64(3), "each of the 3 subtasks must call the function at most once")
 		require.Equal(t, began.Load(), deferred.Load())
 
-		// The run also ends if the function recovers from the panic and continues.
+		// The run must also end if the function recovers from the panic of emit and continues.
 		stubborn := func(shard, _ int, emit func(string)) error {
 			func() {
 				defer func() { _ = recover() }()
@@ -152,7 +153,7 @@ func TestFromShardsMisuse(t *testing.T) {
 }
 
 // TestFromShardsIsKnownByItsFunction requires that the graph's fingerprint depends on the
-// function's symbol.
+// linker symbol of the function.
 func TestFromShardsIsKnownByItsFunction(t *testing.T) {
 	of := func(f func(int, int, func(int64)) error) string {
 		g, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {

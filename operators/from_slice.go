@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// FromSlice makes a dataset of n rows in memory. Shard i of S holds the rows from i·n/S up to
-// (i+1)·n/S, in order.
+// FromSlice makes a dataset of the rows of a slice. If the slice has n rows, shard i of S holds
+// the rows from i·n/S up to (i+1)·n/S, in order.
 //
 // The rows are not copied and must not change until the run ends. A hash of the rows is
 // recorded in the graph, so that a job is refused if two builds of it have different rows. As

@@ -62,8 +62,8 @@ func TestFromSliceNoticesOtherRows(t *testing.T) {
 	require.ErrorContains(t, err, "content")
 }
 
-// TestHashSliceTellsRowsApart requires that the hashes of rows are equal if and only if the
-// rows are.
+// TestHashSliceTellsRowsApart requires that hashes of slices are equal if and only if the rows
+// are equal.
 func TestHashSliceTellsRowsApart(t *testing.T) {
 	type row struct {
 		Text string

@@ -12,13 +12,13 @@ import (
 // sharding.NewRandom, which has 40 bits.
 const maxGenerated = 1 << 40
 
-// Generate makes a dataset for tests and benchmarks. f computes each row from its number i, 0
-// to rows-1, and from random numbers that no other row gets. Of n rows, shard i of S holds the
-// rows from i·n/S up to (i+1)·n/S, in order.
+// Generate makes a dataset for tests and benchmarks. f computes row i, for i from 0 to rows-1,
+// from i and from random numbers that no other row gets. Shard s of S holds the rows from
+// s·rows/S up to (s+1)·rows/S, in order.
 //
-// The random numbers of a row depend on the job's seed, the row's number, and how many datasets
-// the job made by Generate before this one. They do not depend on the number of shards, on
-// names, or on other operators.
+// The random numbers of a row depend on the job's seed, on the row's number, and on how many
+// times the job called Generate before. They do not depend on the number of shards, on names,
+// or on other operators.
 func Generate[T any](b *engine.Builder, rows int64, f func(draws sharding.Random, i int64) T) *engine.Dataset {
 	const op = "Generate"
 	needBuilder(op, b)
@@ -59,7 +59,7 @@ func (s *generator[T]) Open(c *engine.Context) error {
 func (s *generator[T]) ReadShard(c *engine.Context, shard int, out engine.Output) error {
 	lo, hi := cut(s.n, c.Shards, shard)
 	for i := lo; i < hi; i++ {
-		// Shard -1 means that the random numbers belong to no shard.
+		// Shard -1 means that the random numbers do not depend on the shard.
 		s.out.row = s.f(sharding.NewRandom(c.Seed, s.purpose, -1, int(i)), i)
 		if err := s.out.push(shard, out); err != nil {
 			return rowOfInput(i, err)

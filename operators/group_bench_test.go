@@ -20,8 +20,8 @@ type benchRow struct {
 // benchRows is the number of rows of one iteration.
 const benchRows = 1 << 19
 
-// benchmarkRows measures rows per second of a job with a source of rows, whose keys are below
-// the given number, and the operators that build adds.
+// benchmarkRows measures rows per second of a job that consists of a source of rows and the
+// operators that build adds. The keys of the rows are less than keys.
 func benchmarkRows(b *testing.B, keys int, build func(d *engine.Dataset) *engine.Dataset, opts ...engine.Option) {
 	job := engine.Anonymous(func(bld *engine.Builder) error {
 		rows := Generate(bld, benchRows, func(draws sharding.Random, i int64) benchRow {
@@ -41,8 +41,8 @@ func benchmarkRows(b *testing.B, keys int, build func(d *engine.Dataset) *engine
 	b.ReportMetric(float64(b.N)*benchRows/b.Elapsed().Seconds(), "rows/s")
 }
 
-// BenchmarkGroupBy measures rows per second for several numbers of groups. "source" measures
-// only the generator.
+// BenchmarkGroupBy measures rows per second for several numbers of groups. The sub-benchmark
+// "source" has only the source.
 func BenchmarkGroupBy(b *testing.B) {
 	b.Run("source", func(b *testing.B) { benchmarkRows(b, 10, nil, engine.Parallelism(1)) })
 	for _, keys := range []int{10, 10_000, 1 << 30} {

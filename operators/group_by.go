@@ -13,13 +13,13 @@ type Grouped struct {
 
 // GroupBy groups rows that have equal values in the given columns. Values are compared as in
 // PartitionByHash: integers by value; -0 equals +0; all NaNs are equal; and all nulls are
-// equal, so that they are one group. Use Aggregate or FoldGroups to compute a row of each
+// equal, so that they are one group. Use Aggregate or FoldGroups to compute one row for each
 // group:
 //
 //	operators.GroupBy(sales, "shop").Aggregate(operators.SumOf("price"), operators.CountRows())
 //
 // A hash of the keys chooses the shard of a group's row. Within a shard, groups are in the
-// order of their first rows. The key of a group is the key of its first row.
+// order of their first rows. The key that is emitted for a group is the key of its first row.
 func GroupBy(d *engine.Dataset, keys ...string) *Grouped {
 	const op = "GroupBy"
 	b := builderOf(op, d)
@@ -38,8 +38,8 @@ func GroupBy(d *engine.Dataset, keys ...string) *Grouped {
 // aggregation. Values are folded within each source shard before rows are sent, so that at most
 // one row per shard and group is sent.
 //
-// Groups are held in memory, within the run's budget. Rows of further groups are sorted on
-// disk.
+// Groups are held in memory, within the run's budget. Rows of groups that do not fit are sorted
+// on disk.
 func (g *Grouped) Aggregate(aggs ...Aggregation) *engine.Dataset {
 	const op = "GroupBy"
 	if !g.ok {

@@ -18,7 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// sale is a row with keys that repeat and values whose sum depends on the order of addition.
+// sale is a row with key columns whose values repeat, and with numbers whose sum depends on the
+// order of addition.
 type sale struct {
 	Shop  *string
 	Kind  float64 // a key: ±0 and NaN are among its values
@@ -74,7 +75,7 @@ func sales(n int) []sale {
 	return rows
 }
 
-// saleGroup is one row of the result.
+// saleGroup is the result row of one group.
 type saleGroup struct {
 	Shop       *string
 	Kind       float64
@@ -107,8 +108,8 @@ var saleAggregates = []Aggregation{
 	MinOf("at").As("first"), CountRows(),
 }
 
-// treeSum adds the values of the shards [lo, hi), an aligned range, up the tree by recursion.
-// It is a reference for tests.
+// treeSum adds the values of shards up the tree by recursion, as a reference for tests. The
+// shards [lo, hi) must be a node of the tree.
 func treeSum(lo, hi int, of func(shard int) (float64, bool)) (float64, bool) {
 	if hi-lo == 1 {
 		return of(lo)
@@ -125,8 +126,8 @@ func treeSum(lo, hi int, of func(shard int) (float64, bool)) (float64, bool) {
 	return right, haveRight
 }
 
-// sumPerTree adds the values of the given indices, of n rows in memory: in order within each
-// shard, and then up the tree.
+// sumPerTree adds the values of the rows with the given indices, of n rows in memory: it adds
+// the values of each shard in order, and then the sums of shards up the tree.
 func sumPerTree(shards, n int, indices []int, value func(i int) (float64, bool)) (float64, bool) {
 	return treeSum(0, shards, func(shard int) (sum float64, have bool) {
 		for _, i := range indices {
@@ -221,7 +222,7 @@ func expectGroup(rows []sale, shards int, indices []int) saleGroup {
 	return g
 }
 
-// show returns a group as text, with the bits of its floats.
+// show returns a group as text that contains the bits of its floats.
 func (g saleGroup) show() string {
 	bits := func(x *float64) any {
 		if x == nil {
@@ -311,8 +312,8 @@ func TestGroupByOfManyShards(t *testing.T) {
 	}
 }
 
-// TestSalesTellOrders requires that another order of addition gives another sum of the test
-// data. Otherwise the tests that require equal bits would prove nothing.
+// TestSalesDependOnTheOrder requires that the sum of the test data differs if they are added in
+// another order. Otherwise the tests that require equal bits would prove nothing.
 func TestSalesDependOnTheOrder(t *testing.T) {
 	rows := sales(1000)
 	price := func(i int) (float64, bool) { return *rows[i].Price, true }
@@ -396,7 +397,8 @@ func TestSumOfIntegersIsExact(t *testing.T) {
 		Signed   int64
 		Unsigned uint64
 	}
-	// Partial sums are outside of the range of int64, but the total is not.
+	// Sums of some of the rows are outside of the range of int64, but the sum of all rows is
+	// not.
 	rows := []row{{math.MaxInt64, math.MaxInt64}, {math.MaxInt64, 0}, {math.MinInt64, 0}, {math.MinInt64, 0}, {5, 0}, {-9, 0}}
 	sum := func(b *engine.Builder) *engine.Dataset {
 		return Aggregate(FromSlice(b, rows), SumOf("signed"), MeanOf("signed"), SumOf("unsigned"))
@@ -464,8 +466,8 @@ func TestGroupByMisuse(t *testing.T) {
 	}
 }
 
-// TestLateGroups limits the number of groups in memory, so that rows of further groups are
-// sorted on disk, and compares the result with the reference for keys and values of every kind.
+// TestLateGroups limits the number of groups in memory, so that rows of the other groups are
+// sorted on disk. It compares the result with the reference for keys and values of every kind.
 func TestLateGroups(t *testing.T) {
 	all := sales(400)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -489,7 +491,8 @@ func TestLateGroups(t *testing.T) {
 	})
 }
 
-// TestGroupByOnDisk groups by far more keys than fit in memory.
+// TestGroupByOnDisk groups rows by far more keys than fit in memory, and requires the same
+// result as with enough memory.
 func TestGroupByOnDisk(t *testing.T) {
 	rows := manyKeys()
 	for name, aggs := range map[string][]Aggregation{

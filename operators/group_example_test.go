@@ -56,7 +56,7 @@ func ExampleGroupBy() {
 		byCity := operators.GroupBy(operators.FromSlice(b, rides), "city").Aggregate(
 			operators.CountRows().As("rides"),
 			operators.SumOf("km"),
-			operators.MeanOf("price"), // the ride without a price is left out
+			operators.MeanOf("price"), // the trip without a price is ignored
 		)
 		return operators.Sort(byCity, operators.Asc("city"))
 	})

@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// FoldGroups folds the rows of each group with user functions. init makes the initial value of
-// a group, add adds its rows one by one, and finish makes the group's one result row from its
-// key and final value. Key is a struct of all or some of the key columns. The columns of the
-// result are those of Out.
+// FoldGroups folds the rows of each group with user functions. init returns the initial value
+// of a group. add is called for each row of the group and returns the new value. finish
+// computes the group's only result row from its key and final value. Key is a struct of all or
+// some of the key columns. The result has the columns of Out.
 //
 //	type key struct{ Shop string }
 //	longest := operators.FoldGroups(operators.GroupBy(sales, "shop"),
@@ -22,10 +22,10 @@ import (
 //		func(longest string, s sale) string { ... },
 //		func(k key, longest string) outcome { ... })
 //
-// All rows of a group are sent to one shard. They are ordered by source shard and, within it,
-// by their order there. So add may depend on the order of rows, and no function that merges two
-// values is needed. An Aggregate, if it can express the fold, is cheaper, as it sends at most
-// one row per shard and group.
+// All rows of a group are sent to one shard. They are ordered by source shard and keep their
+// order within it. So add may depend on the order of rows, and no function that merges two
+// values is needed. If Aggregate can compute the result, it is cheaper, as it sends at most one
+// row per shard and group.
 //
 // The functions may keep rows and the key. An Acc may hold pointers, but the run's budget
 // accounts only for the size of Acc itself. Rows of groups that do not fit in the budget are
@@ -62,8 +62,8 @@ func FoldGroups[Key, In, Acc, Out any](g *Grouped, init func() Acc, add func(acc
 	})
 }
 
-// keyRows returns the codec that reads the keys of the groups. If there is none, it records why
-// and returns false.
+// keyRows returns the codec that reads the keys of the groups. If the groups have no keys of
+// this type, it records why and returns false.
 func keyRows[Key any](op string, g *Grouped) (*batch.Codec[Key], bool) {
 	b := g.of.Builder()
 	codec, err := batch.NewCodec[Key]()
@@ -80,8 +80,7 @@ func keyRows[Key any](op string, g *Grouped) (*batch.Codec[Key], bool) {
 	return codec, true
 }
 
-// columnsOfKeysAnd returns the names of the columns to send: the keys, and those from which
-// rows are read.
+// columnsOfKeysAnd returns the names of the columns to send: the keys and the columns of read.
 func columnsOfKeysAnd(read *arrow.Schema, keys []string) []string {
 	names := slices.Clone(keys)
 	for _, f := range read.Fields() {
@@ -101,7 +100,7 @@ type userFolder[Key, In, Acc, Out any] struct {
 	in   rowReader[In]
 	key  rowReader[Key]
 	out  *batch.Appender[Out]
-	row  Out // a field, as a local variable would escape to the heap
+	row  Out // the current result row; a field, as a local variable would escape to the heap
 	accs []Acc
 	have []bool
 }

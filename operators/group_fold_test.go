@@ -119,7 +119,7 @@ func TestFoldGroupsFailures(t *testing.T) {
 	rows[23].Width = nil
 	err = runError(t, func(b *engine.Builder) *engine.Dataset { return fold(FromSlice(b, rows)) }, engine.BatchRows(7))
 	require.ErrorContains(t, err, "row 23 of the shard")
-	for _, name := range []string{"a", "b", "c", "d", "e"} { // the index of a row is that within its shard
+	for _, name := range []string{"a", "b", "c", "d", "e"} { // the index in the error must be the row's index within its shard
 		behind := append(rows[:20:20], named{Name: name})
 		err = runError(t, func(b *engine.Builder) *engine.Dataset { return fold(FromSlice(b, behind)) }, engine.Parallelism(1))
 		require.ErrorContains(t, err, "row 0 of the shard", name)

@@ -9,17 +9,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// groupFolder folds rows into groups that a groupOperator numbers.
+// groupFolder folds rows into the values of groups. A groupOperator assigns the groups'
+// numbers.
 type groupFolder interface {
-	// take folds borrowed rows, in order, each into the group with the given number. It leaves
-	// out rows of group -1. index returns the index of row i within the shard.
+	// take folds borrowed rows, in order; row i belongs to group groups[i]. It ignores rows of
+	// group -1. index returns the index of row i within the shard.
 	take(rows arrow.Record, groups []int32, index func(i int) int64) error
-	// finish returns the results of the given groups as rows in the same order, which the
-	// caller owns. keys has the key columns of one row of each group and is borrowed. The
-	// groups are dropped, so that their numbers can be reused.
+	// finish returns the results of the given groups as rows in the order of groups; the caller
+	// owns them. keys, which is borrowed, has the key columns of one row of each group. finish
+	// drops the groups, so that their numbers can be reused.
 	finish(shard int, groups []int32, keys arrow.Record) (arrow.Record, error)
-	// width returns the smallest number of bytes of a group. grown returns the bytes beyond
-	// width that groups have taken in the last call of take. grown may be called once after
+	// width returns the smallest number of bytes of a group. grown returns how many bytes the
+	// groups have taken beyond width in the last call of take. grown may be called once after
 	// each call of take.
 	width() int64
 	grown() int64
@@ -29,15 +30,15 @@ type groupFolder interface {
 
 // groupSpec is shared by the subtasks of an operator that groups rows.
 type groupSpec struct {
-	input   *arrow.Schema // of the input rows
-	columns []int         // columns of the key; none if all rows are one group
-	output  *arrow.Schema // of the results
+	input   *arrow.Schema // schema of the input rows
+	columns []int         // indices of the key columns; empty if all rows are one group
+	output  *arrow.Schema // schema of the results
 	folder  func(c *engine.Context) (groupFolder, error)
-	// growing is set if the size of a group grows with its rows. When the memory is used up, no
-	// further rows are folded then, not even those of existing groups.
+	// growing is set if the size of a group grows with its rows. Then, when the memory is used
+	// up, no further rows are folded, not even rows of existing groups.
 	growing bool
-	// most bounds the number of groups in memory, for tests; 0 means that only the memory
-	// bounds it.
+	// most, which is for tests, bounds the number of groups in memory; if it is 0, only the
+	// memory bounds it.
 	most int
 	// whole is set if all rows are one group. Its result row is emitted in the last shard, even
 	// if there are no rows.
@@ -48,9 +49,9 @@ type groupSpec struct {
 // and emits the results in the order in which the groups first appeared.
 //
 // Groups are found with a hash table. When the table cannot grow within the slot's memory, rows
-// of further groups are sorted by key on disk, and folded group by group at the end of the
-// shard. All results are then sorted by the first row of their group, so the output does not
-// depend on memory.
+// of groups that are not in it are sorted by key on disk, and folded group by group at the end
+// of the shard. All results are then sorted by the first row of their group, so the output does
+// not depend on memory.
 type groupOperator struct {
 	engine.BaseOperator
 	spec *groupSpec
@@ -58,11 +59,11 @@ type groupOperator struct {
 	table   groupTable
 	folder  groupFolder
 	memory  groupMemory
-	next    int64 // index within the shard of the next row
-	full    bool  // the memory was used up at an earlier row of this shard
+	next    int64 // index of the next row within the shard
+	full    bool  // the memory has been used up at an earlier row of this shard
 	spilled *spilledGroups
 
-	groups, inserted, left []int32 // of the current batch: the group of each row, or -1; rows that begin groups; rows of group -1
+	groups, inserted, left []int32 // in the current batch: the group of each row, or -1; the rows that begin groups; the rows of group -1
 }
 
 func (o *groupOperator) Open(c *engine.Context) error {
@@ -106,7 +107,7 @@ func (o *groupOperator) Process(c *engine.Context, _, _ int, in engine.Batch, _ 
 		return err
 	}
 	if !o.memory.reserve(o.folder.grown()) {
-		o.full = true // the current rows have been folded; later rows are not
+		o.full = true // the current rows have been folded; later rows will not be
 	}
 	if len(o.left) == 0 {
 		return nil
@@ -117,7 +118,7 @@ func (o *groupOperator) Process(c *engine.Context, _, _ int, in engine.Batch, _ 
 	return o.spilled.add(rows, o.left, first)
 }
 
-// group returns the group of a row of the batch, or -1 if the row must wait.
+// group returns the group of row i of the batch, or -1 if the row must be sorted on disk.
 func (o *groupOperator) group(i int) int32 {
 	if o.full && o.spec.growing {
 		return -1
@@ -126,7 +127,7 @@ func (o *groupOperator) group(i int) int32 {
 	if g >= 0 || o.full {
 		return g
 	}
-	// These are the bytes of the table, with room to grow, and of the key columns that it
+	// The reservation covers the table, including its growth, and the key columns that it
 	// keeps.
 	if o.spec.most > 0 && o.table.len() == o.spec.most || !o.memory.reserve(64+4*int64(len(o.table.encoded))+o.folder.width()) {
 		o.full = true
@@ -220,7 +221,7 @@ func (o *groupOperator) Close() error {
 // groupMemory accounts for the groups of a shard.
 type groupMemory struct {
 	context        *engine.Context
-	free           int64 // bytes that are always allowed
+	free           int64 // number of bytes that may be used without a reservation
 	used, reserved int64
 }
 
@@ -229,7 +230,7 @@ func (m *groupMemory) reserve(n int64) bool {
 	const step = 64 << 10
 	need := m.used + n - m.free - m.reserved
 	if need > 0 {
-		// It reserves more than needed, so that only few rows cause a reservation.
+		// More is reserved than needed, so that only few rows cause a reservation.
 		want := max(need, step)
 		if !m.context.Memory.TryReserve(want) {
 			if want = need; !m.context.Memory.TryReserve(want) {

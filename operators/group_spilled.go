@@ -11,37 +11,37 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// spilledGroups holds the rows of a shard that could not be folded on arrival, as the memory was
-// used up.
+// spilledGroups holds those rows of a shard that could not be folded on arrival because the
+// memory was used up.
 type spilledGroups struct {
 	context *engine.Context
 	spec    *groupSpec
-	waiting *rowSorter // rows with their index, by key
+	waiting *rowSorter // rows with their indices within the shard, sorted by key
 	done    *rowSorter // all results, sorted by the index of the group's first row
 
 	folder groupFolder
 	keys   batch.Keys
-	// Groups that are not in the table and have not been finished, in the order of rows: their
-	// numbers, key columns and indices of first rows. If open, the last group may get more
-	// rows.
+	// The following fields have the groups that are not in the table and have not been
+	// finished, in the order of the sorted rows: their numbers, their key columns and the
+	// indices of their first rows. If open is set, the last group may get more rows.
 	groups  []int32
-	rows    []arrow.Record // owned
+	rows    []arrow.Record // key columns of the groups; owned
 	firsts  []int64
 	open    bool
-	current []byte // the key of the last row
-	begun   bool   // current is valid
-	inTable int32  // the group of current in the table, or -1
+	current []byte // the key of the previous row
+	begun   bool   // the first row has been read, so current is valid
+	inTable int32  // the group in the table whose key is current, or -1
 
-	free []int32 // numbers of groups that can be reused
-	used int32   // numbers below used have been given to groups
+	free []int32 // numbers of finished groups, which can be reused
+	used int32   // the numbers 0 to used-1 have been assigned to groups
 
 	// The key columns of the table's groups, and whether each group is finished.
 	tableKeys arrow.Record // owned
 	finished  []bool
 
-	// spilledNumbers has, for each of the current rows, its number in groups, or -1, and early its
-	// group in the table, or -1. starts has the rows that begin groups, and ended the groups of
-	// the table whose last row has passed.
+	// For each of the current rows, spilledNumbers has the row's group if it is in groups, or
+	// else -1; early has the row's group if it is in the table, or else -1. starts has the rows
+	// that begin groups. ended has the groups of the table whose last row has been read.
 	spilledNumbers, early, starts, ended []int32
 }
 
@@ -62,8 +62,8 @@ func newSpilledGroups(c *engine.Context, spec *groupSpec) *spilledGroups {
 	}
 }
 
-// add adds the rows at the given indices of a batch whose first row has the index first within
-// the shard.
+// add adds the rows at the given indices of a batch. first is the index of the batch's first
+// row within the shard.
 func (l *spilledGroups) add(rows arrow.Record, indices []int32, first int64) error {
 	at := make([]int64, len(indices))
 	for i, row := range indices {
@@ -91,7 +91,7 @@ func int64Column(c *engine.Context, values []int64) arrow.Array {
 	return bld.NewArray()
 }
 
-// fold folds the waiting rows: rows of groups that are in the table into those groups, and the
+// fold folds the waiting rows. It folds rows of groups in the table into those groups, and the
 // other rows group by group. It also finishes the groups of the table.
 func (l *spilledGroups) fold(shard int, table *groupTable, into groupFolder) error {
 	var err error
@@ -139,7 +139,8 @@ func (l *spilledGroups) openTable(table *groupTable) (err error) {
 	return err
 }
 
-// assign determines the groups of rows.
+// assign determines the groups of rows and sets spilledNumbers, early, starts and ended.
+// indices has the rows' indices within the shard.
 func (l *spilledGroups) assign(rows arrow.Record, indices []int64, table *groupTable) error {
 	if err := l.keys.Reset(rows, l.spec.columns); err != nil {
 		return err
@@ -169,14 +170,14 @@ func (l *spilledGroups) assign(rows arrow.Record, indices []int64, table *groupT
 }
 
 // finishTable adds to done the results of the groups of the table in ended. It removes these
-// groups from the folder, as values of some kinds grow without bound.
+// groups from the folder, as the values of some folds grow with every row.
 func (l *spilledGroups) finishTable(shard int, from groupFolder) error {
 	if len(l.ended) == 0 {
 		return nil
 	}
 	// The groups of the table were inserted in the order of their first rows, before any row
-	// waited. So their numbers, which are less than the index of any waiting row, sort them
-	// correctly.
+	// was added to waiting. So the groups' numbers are less than the index of any waiting row,
+	// and sorting by them gives the order of first rows.
 	numbers := make([]int64, len(l.ended))
 	for i, g := range l.ended {
 		l.finished[g] = true

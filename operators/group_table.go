@@ -13,28 +13,28 @@ import (
 )
 
 // groupTable numbers distinct keys in the order in which they are inserted, and keeps the key
-// columns of the rows from which they were inserted. It is a hash table with open addressing,
-// over the documented encoding of keys.
+// columns of the rows whose keys were inserted. It is a hash table with open addressing, over
+// the documented encoding of keys.
 type groupTable struct {
 	context *engine.Context
-	columns []int         // columns of the key
-	schema  *arrow.Schema // of the key columns
+	columns []int         // indices of the key columns in the rows
+	schema  *arrow.Schema // schema of the key columns
 
 	keys   batch.Keys
-	places []int32  // group+1, or 0 if free; the length is a power of two
-	hashes []uint64 // by group
-	ends   []int    // by group: where its encoded key ends in text
+	places []int32  // places of the hash table: group+1, or 0 if the place is free; the length is a power of two
+	hashes []uint64 // group -> hash of its key
+	ends   []int    // group -> offset in text at which its encoded key ends
 	text   []byte
-	rows   []arrow.Record // owned: key columns by group, piece by piece
+	rows   []arrow.Record // key columns of the groups, in the order of their numbers, in several batches; owned
 
-	encoded []byte // the encoded key that find looked up last
+	encoded []byte // the encoded key that the last call of find looked up
 	hash    uint64
 }
 
 // len returns the number of groups.
 func (t *groupTable) len() int { return len(t.hashes) }
 
-// reset makes rows, which are borrowed, the batch whose rows find and insert refer to.
+// reset sets the batch whose rows find and insert refer to. It borrows rows.
 func (t *groupTable) reset(rows arrow.Record) error { return t.keys.Reset(rows, t.columns) }
 
 // find returns the group of a row of the batch, or -1 if its key is not in the table.
@@ -59,7 +59,7 @@ func (t *groupTable) lookup(encoded []byte) int32 {
 }
 
 // home returns the index in places at which the search for a hash begins. It uses the upper
-// bits, as all keys of one shard have the same lower bits.
+// bits of the hash, as the hashes of all keys of one shard have the same lower bits.
 func (t *groupTable) home(hash uint64) int {
 	return int(hash >> (64 - bits.Len(uint(len(t.places)-1))))
 }
@@ -74,17 +74,17 @@ func (t *groupTable) key(g int32) []byte {
 }
 
 // room reserves memory for the insertion of a key, and reports whether there was enough. most
-// bounds the number of groups; 0 means that only the memory bounds it.
+// bounds the number of groups; if it is 0, only the memory bounds it.
 func (t *groupTable) room(memory *groupMemory, key []byte, most int) bool {
 	return (most == 0 || t.len() < most) && memory.reserve(72+4*int64(len(key)))
 }
 
 // insert adds the key that the last call of find did not find, and returns its group. The
-// caller must then call keep for the row.
+// caller must then call keep for the row of this key.
 func (t *groupTable) insert() int32 { return t.insertKey(t.encoded) }
 
-// insertKey adds an encoded key and returns its group. The last call must have been lookup with
-// this key, which must have returned -1.
+// insertKey adds an encoded key and returns its group. The previous call must have been lookup
+// of this key, and must have returned -1.
 func (t *groupTable) insertKey(encoded []byte) int32 {
 	if 2*(len(t.hashes)+1) > len(t.places) {
 		t.places = make([]int32, max(2*len(t.places), 64))
@@ -108,10 +108,11 @@ func (t *groupTable) put(g int32, hash uint64) {
 	t.places[i] = g + 1
 }
 
-// Pieces of key columns are joined when there are smallPieces of at most smallPieceMax rows.
+// The batches in rows are concatenated when there are smallPieces batches of at most
+// smallPieceMax rows each.
 const (
 	smallPieces   = 32
-	smallPieceMax = 512 // rows
+	smallPieceMax = 512 // number of rows
 )
 
 // keep keeps the key columns of the rows whose keys were inserted, in the order of insertion.

@@ -11,15 +11,15 @@ import (
 
 // TestKeysOfOneHash requires that different keys with the same hash are different groups. It
 // constructs such keys: xxh3 multiplies two factors, each of which is eight bytes of the key
-// xored with bytes of a secret. If the first eight bytes equal the secret, their factor is 0,
-// so the next eight bytes do not affect the hash.
+// xored with bytes of a secret. If the first eight bytes equal the bytes of the secret, their
+// factor is 0, so the next eight bytes do not affect the hash.
 func TestKeysOfOneHash(t *testing.T) {
 	type row struct{ Name []byte } // bytes, as these keys are not valid text
 	type count struct {
 		Name  []byte
 		Count int64
 	}
-	const alike = "0123456\xde\xd4\x6d\xe9\x83\x90\x97\xdb" // preceded by 9 bytes, the tag and the length
+	const alike = "0123456\xde\xd4\x6d\xe9\x83\x90\x97\xdb" // in the encoded key, 9 bytes precede this text: the tag and the length
 	a, b, c := alike+"aaaaaaaa", alike+"bbbbbbbb", alike+"cccccccc"
 	hash := func(text string) uint64 {
 		key := append([]byte{4, byte(len(text)), 0, 0, 0, 0, 0, 0, 0}, text...)

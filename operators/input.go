@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
-// InputFiles identifies the files that a source reads, as they were when the job was built. It
-// is for packages that add other sources of files.
+// InputFiles identifies the files that a source reads and records their state when the job was
+// built. It is for packages that add sources for other file formats.
 type InputFiles struct {
 	fsys  fs.FS
 	files []textfile.File
@@ -48,7 +48,8 @@ func ResolveInput(b *engine.Builder, fsys fs.FS, path string) (InputFiles, error
 	return in, err
 }
 
-// factOf resolves a fact of the job that is encoded as text, and decodes it into value.
+// factOf resolves the fact name of the job and decodes it into value. resolve computes the
+// fact, which is recorded as text.
 func factOf(b *engine.Builder, name string, value any, resolve func() (any, error)) error {
 	text, err := b.Fact(name, func() (string, error) {
 		v, err := resolve()
@@ -67,7 +68,7 @@ func factOf(b *engine.Builder, name string, value any, resolve func() (any, erro
 	return nil
 }
 
-// content returns a text that identifies the content of the files.
+// content returns the hashes of the files' content, joined to one text.
 func (in InputFiles) content() string {
 	hashes := make([]string, len(in.files))
 	for i, f := range in.files {
@@ -89,7 +90,7 @@ func (in InputFiles) Paths() []string {
 // the job was built.
 func (in InputFiles) Verify() error { return in.local(textfile.VerifyIn(in.fsys, in.files)) }
 
-// local adds a hint to the error of a file that has changed since the job was built, or does
+// local adds a hint to err if it says that a file has changed since the job was built or does
 // not exist: on a cluster, the file may be on another machine.
 func (in InputFiles) local(err error) error {
 	if in.fsys != nil || len(in.files) == 0 || !errors.Is(err, textfile.ErrChanged) {
@@ -167,8 +168,9 @@ func (o OnError) String() string { return textfile.OnError(o).String() }
 // skippedRows is the name of the counter of rows that Skip has left out.
 const skippedRows = "skipped rows"
 
-// CellsMissing is the prefix of the names of counters of cells that a source has read as
-// missing because of their text, as in `cells read as missing: "NA" in column "age"`.
+// A source counts the cells that it has read as missing because of their text, in counters such
+// as `cells read as missing: "NA" in column "age"`. CellsMissing is the prefix of the counters'
+// names.
 const CellsMissing = "cells read as missing: "
 
 // textReader reads the shards of a text format.
@@ -191,7 +193,7 @@ type textSource struct {
 	config  textfile.Config
 	reader  textReader
 	c       *engine.Context
-	rounded map[string]string // names of counters, by column
+	rounded map[string]string // column name -> name of its counter
 }
 
 func (s *textSource) Open(c *engine.Context) (err error) {
@@ -243,7 +245,7 @@ func (s *textSource) countRounded(c *engine.Context, shard int) error {
 }
 
 // Locate returns the file and line of a row. It returns "" if rows may have been left out, as
-// the rows after them have other numbers than their records in the file.
+// the numbers of later rows then differ from the numbers of their records in the file.
 func (s *textSource) Locate(c *engine.Context, shard int, row int64) (place string, err error) {
 	if s.config.OnError == textfile.Skip {
 		return "", nil

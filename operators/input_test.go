@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/operators"
 )
 
-// TestInputsAreOfTheirMachine requires that the error is an engine.LocalPathError, which
-// advises about other machines, if a file has changed since the job was built. Embedded files
-// are the same on every machine, so their error must not be a LocalPathError.
+// TestInputsAreOfTheirMachine requires an engine.LocalPathError, which gives advice about other
+// machines, if a file has changed since the job was built. Embedded files are the same on every
+// machine, so the error about an embedded file must not be a LocalPathError.
 func TestInputsAreOfTheirMachine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.csv")
 	for name, spoil := range map[string]func() error{

@@ -13,7 +13,7 @@ import (
 // JoinKind determines which rows without a partner a join keeps.
 type JoinKind int
 
-// The kinds of joins are those of SQL.
+// These are the kinds of joins, as in SQL.
 const (
 	// Inner keeps only pairs of partners.
 	Inner JoinKind = iota
@@ -61,9 +61,9 @@ func (k JoinKind) keepsRight() bool { return k == Right || k == Full }
 // pointers in them, must not be modified, but may be returned. Use JoinErr if f can fail.
 //
 // A hash of the keys chooses the shard of a pair. Within a shard, pairs are in the order of the
-// left rows, and for each left row in the order of the right rows. Right rows without a partner
-// come last, in their order. Rows of either side are in the order of their source shards. None
-// of this depends on parallelism, batch sizes or memory.
+// left rows, and pairs of the same left row are in the order of the right rows. Right rows
+// without a partner come last, in their own order. Rows of either side are in the order of
+// their source shards. None of this depends on parallelism, batch sizes or memory.
 //
 // Only the columns that L, R and the keys name are sent. The right rows of a shard are held in
 // memory, within the run's budget, while the left rows are streamed, so the right dataset
@@ -71,7 +71,8 @@ func (k JoinKind) keepsRight() bool { return k == Right || k == Full }
 // and merged, and the result is sorted into the documented order (a sort-merge join: Graefe,
 // Query evaluation techniques for large databases, 1993, 5.2). If the right rows of one key do
 // not fit in memory, they are read from disk once for each left row of that key. If one dataset
-// fits in the memory of every process, MapLookup joins without moving the rows of the other.
+// fits in the memory of every process, use MapLookup, which does not send the rows of the other
+// dataset to other shards.
 func Join[L, R, Out any](left, right *engine.Dataset, on JoinKeys, kind JoinKind, f func(l *L, r *R) Out) *engine.Dataset {
 	return addJoin("Join", left, right, on, kind, 0, f, f == nil, func(l *L, r *R) (Out, error) { return f(l, r), nil })
 }
@@ -128,8 +129,8 @@ type joinSpec struct {
 	kind        JoinKind
 	columns     joinColumns
 	left, right *arrow.Schema
-	// most bounds the number of rows or keys of a table, and of rows of a key, in memory. It is
-	// for tests; 0 means that only the memory bounds them.
+	// most bounds the number of rows or keys of a table in memory, and the number of rows of a
+	// key in memory. It is for tests; if it is 0, only the memory bounds these numbers.
 	most int
 }
 
@@ -140,9 +141,9 @@ type joiner[L, R, Out any] struct {
 	spec    *joinSpec
 	pairs   pairWriter[L, R, Out]
 	table   joinTable
-	keys    joinKeyReader // of left rows
-	indices [2]rowIndex   // by port
-	print   string        // fingerprint of the table's rows, if changes are checked
+	keys    joinKeyReader // reads the keys of left rows
+	indices [2]rowIndex   // indexed by port
+	print   string        // fingerprint of the table's rows, if the run checks whether they change
 	spilled *spilledJoin[L, R, Out]
 }
 
@@ -189,7 +190,7 @@ func (o *joiner[L, R, Out]) addRight(c *engine.Context, rows arrow.Record, first
 	return o.spilled.addRight(rows, first)
 }
 
-// seal makes the table readable, after the last right row.
+// seal is called after the last right row and makes the rows of the table readable.
 func (o *joiner[L, R, Out]) seal(c *engine.Context) error {
 	if o.table.rows != nil {
 		return nil
@@ -213,8 +214,8 @@ func contentOf(rows arrow.Record) (string, error) {
 	return h.String(), err
 }
 
-// errLentChanged is the error if the function of a join has changed rows that several of its
-// calls share.
+// errLentChanged says that the function of a join has changed rows that several of its calls
+// share.
 var errLentChanged = errors.New("the function changed the rows it was given, which other calls and operators read as well: a slice in a row is not a copy, so make one before you change it (slices.Clone)")
 
 // probe pairs left rows with the rows in the table.
@@ -274,8 +275,8 @@ func (o *joiner[L, R, Out]) EndShard(c *engine.Context, shard int, out engine.Ou
 	return nil
 }
 
-// endTable emits the rows of the table without a partner, if the join keeps them, and flushes
-// the writer.
+// endTable emits those rows of the table that have no partner, if the join keeps them, and
+// flushes the writer.
 func (o *joiner[L, R, Out]) endTable(c *engine.Context, shard int, out engine.Output) error {
 	if err := o.seal(c); err != nil {
 		return err
@@ -323,16 +324,17 @@ type pairWriter[L, R, Out any] struct {
 	right rowReader[R]
 	out   rowWriter[Out]
 
-	l                     L // l and r are copies for a call, so that its changes do not affect other calls
+	l                     L // l and r are the arguments of a call, copied so that its changes do not affect other calls
 	r                     R
-	leftIndex, rightIndex int64 // of the current rows, within the shard
+	leftIndex, rightIndex int64 // indices of the current rows within the shard
 
 	shard  int
 	to     engine.Output
-	placed *placedRows // sorts the result; nil if pairs are already in its order
+	placed *placedRows // sorts the result; nil if pairs are written in the order of the result
 }
 
-// begin sets the shard and the receiver of the results: placed, or to if placed is nil.
+// begin sets the shard and the receiver of the results: placed, or the output to if placed is
+// nil.
 func (p *pairWriter[L, R, Out]) begin(shard int, to engine.Output, placed *placedRows) {
 	p.shard, p.to, p.placed = shard, to, placed
 }
@@ -344,14 +346,14 @@ func (p *pairWriter[L, R, Out]) endShard() {
 	p.to, p.placed = nil, nil
 }
 
-// readLeft reads row i of a batch, which is the left row of the next pairs. index is its index
-// within the shard.
+// readLeft reads row i of a batch, which is the left row of the next pairs. index is the row's
+// index within the shard.
 func (p *pairWriter[L, R, Out]) readLeft(rows arrow.Record, i int, index int64) error {
 	p.leftIndex = index
 	return p.failed(joinLeft, index, readRow(&p.left, rows, i))
 }
 
-// readRight does for the right row what readLeft does for the left row.
+// readRight reads row i of a batch, which is the right row of the next pairs.
 func (p *pairWriter[L, R, Out]) readRight(rows arrow.Record, i int, index int64) error {
 	p.rightIndex = index
 	return p.failed(joinRight, index, readRow(&p.right, rows, i))
@@ -378,7 +380,7 @@ func (p *pairWriter[L, R, Out]) failed(port int, index int64, err error) error {
 	return inShard(p.shard, sideRowError(port, index, err))
 }
 
-// sideRowError adds to err the input of a join and the row at which it occurred.
+// sideRowError adds to err the input of a join and the index of the row at which it occurred.
 func sideRowError(port int, index int64, err error) error {
 	side := "right"
 	if port == joinLeft {
@@ -395,10 +397,11 @@ func inShard(shard int, err error) error {
 	return err
 }
 
-// pair calls the function with the rows that were read last, or with nil for a row that is
-// missing, and writes the result.
+// pair calls the user's function and writes the result. It passes the left row that was read
+// last if withLeft is set, otherwise nil, and likewise for the right row.
 func (p *pairWriter[L, R, Out]) pair(withLeft, withRight bool) (err error) {
-	// Cancellation is checked here too, as a frequent key makes very many pairs of one batch.
+	// Cancellation is checked here too, as one batch can have very many pairs if a key is
+	// frequent.
 	const pairsBetweenLooks = 4096
 	if p.pairs++; p.pairs%pairsBetweenLooks == 0 {
 		if err := p.context.Err(); err != nil {

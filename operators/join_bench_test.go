@@ -18,8 +18,8 @@ const (
 	benchRight = 100_000
 )
 
-// benchmarkJoin measures left rows per second of a job with two sources and the operators that
-// build adds.
+// benchmarkJoin measures left rows per second of a job that consists of two sources and the
+// operators that build adds.
 func benchmarkJoin(b *testing.B, build func(left, right *engine.Dataset) *engine.Dataset, opts ...engine.Option) {
 	job := engine.Anonymous(func(bld *engine.Builder) error {
 		left := Generate(bld, benchLeft, func(draws sharding.Random, _ int64) benchRow {

@@ -18,7 +18,7 @@ type wide struct {
 	Note *string
 }
 
-// wideRows returns n rows with keys below the given number; every eighth row has the same key.
+// wideRows returns n rows with keys less than keys; every eighth row has the same key.
 func wideRows(n, keys int) []wide {
 	rows := make([]wide, n)
 	for i := range rows {
@@ -55,8 +55,9 @@ func pairWide(l, r *wide) (p widePair) {
 	return p
 }
 
-// TestJoinsOnDisk joins tables with far more rows than fit in memory. In the right table very
-// many rows have the same key. It requires the same bytes as in a run with enough memory.
+// TestJoinsOnDisk joins tables with far more rows than fit in memory. Very many rows of the
+// right table have the same key. The result must have the same bytes as in a run with enough
+// memory.
 func TestJoinsOnDisk(t *testing.T) {
 	left, right := wideRows(testsize.Raced(8000, 3000), 30_011), wideRows(testsize.Raced(20_000, 8000), 9001)
 	left[6] = wide{Key: 5, Seq: 6} // this left row has very many partners
@@ -105,8 +106,9 @@ func TestSetsOnDisk(t *testing.T) {
 	}
 }
 
-// TestJoinFailures makes the function of a join fail at several rows, in memory and on disk,
-// and requires the error of the row. The checked allocator of runError detects leaks.
+// TestJoinFailures makes the function of a join fail at one of several rows, in memory and on
+// disk, and requires an error that names the row. The checked allocator of runError detects
+// leaks.
 func TestJoinFailures(t *testing.T) {
 	rows := wideRows(300, 40)
 	rows[250].Note = nil
@@ -196,8 +198,8 @@ func TestRowsOfAFunctionAreItsOwn(t *testing.T) {
 	}
 }
 
-// TestCheckOfJoinsOnDisk requires that the check finds functions that change slices in rows of
-// a join on disk.
+// TestCheckOfJoinsOnDisk requires that engine.Check finds functions that change slices in rows
+// of a join on disk.
 func TestCheckOfJoinsOnDisk(t *testing.T) {
 	type row struct {
 		Key    int64

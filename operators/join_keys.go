@@ -12,29 +12,29 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// JoinKeys are pairs of columns, one of the left and one of the right dataset, in which two
-// rows must be equal to be partners; see On.
+// JoinKeys has pairs of columns. Each pair has one column of the left dataset and one of the
+// right dataset. Two rows are partners if they are equal in all pairs; see On.
 type JoinKeys struct{ left, right []string }
 
-// On returns keys by which rows are partners if they are equal in the given columns, which both
-// datasets must have. Equal adds columns whose names differ:
+// On returns the keys of joins in which rows are partners if they are equal in the given
+// columns. Both datasets must have these columns. Equal adds columns whose names differ:
 //
 //	operators.On("country").Equal("customer_id", "id")
 //
-// Values are compared as in GroupBy: integers by value whatever their width; -0 equals +0; and
-// all NaNs are equal. This is as in SQL, except that databases differ about NaN. Unlike in
-// GroupBy, a null does not equal any value, not even another null.
+// Values are compared as in GroupBy: integers by value, whatever their width; -0 equals +0; and
+// all NaNs are equal. SQL compares values in the same way, except that databases differ in how
+// they compare NaN. Unlike in GroupBy, a null does not equal any value, not even another null.
 //
 // The types of two columns must be comparable: integers with integers; float32 and float64 with
 // each other; bools, text, bytes and dates with the same type; timestamps with timestamps of
 // the same unit and time zone. Unsigned integers of 64 bits cannot be compared with signed
-// integers, as each type has values that the other does not have.
+// integers, as each of these types has values that the other type does not have.
 func On(columns ...string) JoinKeys {
 	return JoinKeys{left: slices.Clone(columns), right: slices.Clone(columns)}
 }
 
-// Equal returns the keys with one more pair: a column of the left dataset, and the column of
-// the right dataset that must equal it. Each column may occur only once.
+// Equal returns the keys with an additional pair: the column left of the left dataset and the
+// column right of the right dataset. Each column may occur only once.
 func (k JoinKeys) Equal(left, right string) JoinKeys {
 	return JoinKeys{left: append(slices.Clone(k.left), left), right: append(slices.Clone(k.right), right)}
 }
@@ -50,12 +50,11 @@ func (k JoinKeys) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// joinColumns has the indices of the key columns of each side. Columns with the same position
-// are a pair.
+// joinColumns has the indices of the key columns of each side. left[i] and right[i] are a pair.
 type joinColumns struct{ left, right []int }
 
-// check reports whether the datasets can be joined by the keys. If not, it records what is
-// wrong. Both datasets must be usable.
+// check reports whether the datasets can be joined by the keys. If they cannot, it records a
+// misuse. Both datasets must be usable.
 func (on JoinKeys) check(op string, left, right *engine.Dataset) bool {
 	b := left.Builder()
 	if len(on.left) == 0 {
@@ -81,9 +80,9 @@ func (on JoinKeys) check(op string, left, right *engine.Dataset) bool {
 	return ok
 }
 
-// sent returns the two datasets without the columns that a join does not need, and its key
-// columns. A join needs the keys and the columns of readLeft and readRight; nil means all
-// columns.
+// sent returns the two datasets without the columns that a join does not need, and the key
+// columns of the join. A join needs the keys and the columns of readLeft and readRight; a nil
+// schema means all columns.
 func (on JoinKeys) sent(op string, left, right *engine.Dataset, readLeft, readRight *arrow.Schema) (l, r *engine.Dataset, cols joinColumns) {
 	narrow := func(d *engine.Dataset, keys []string, read *arrow.Schema) *engine.Dataset {
 		if read == nil {
@@ -100,8 +99,8 @@ func (on JoinKeys) sent(op string, left, right *engine.Dataset, readLeft, readRi
 	return l, r, cols
 }
 
-// sideColumns returns the indices of the key columns of one side. If it cannot, it records what
-// is wrong and returns false.
+// sideColumns returns the indices of the key columns of one side. If names is not valid, it
+// records a misuse and returns false.
 func sideColumns(op, side string, d *engine.Dataset, names []string) ([]int, bool) {
 	b := d.Builder()
 	cols, ok := make([]int, len(names)), true
@@ -122,8 +121,8 @@ func sideColumns(op, side string, d *engine.Dataset, names []string) ([]int, boo
 	return cols, ok
 }
 
-// incomparable returns why values of two types are never equal, or "" if they can be. If it
-// returns "", equal values have equal encodings.
+// incomparable returns why columns of two types cannot be compared, or "" if they can be
+// compared. If it returns "", equal values have equal encodings.
 func incomparable(left, right arrow.DataType) string {
 	switch {
 	case keyFamily(left) == keyFamily(right):
@@ -137,7 +136,8 @@ func incomparable(left, right arrow.DataType) string {
 	return "they are not compared; convert one of them by WithColumn"
 }
 
-// keyFamily returns the name of the group of types with which a type can be compared.
+// keyFamily returns the name of the family of t: a group of types that can be compared with
+// each other.
 func keyFamily(t arrow.DataType) string {
 	switch {
 	case arrow.IsUnsignedInteger(t.ID()):
@@ -150,13 +150,13 @@ func keyFamily(t arrow.DataType) string {
 	return batch.TypeName(t)
 }
 
-// narrowUnsigned reports whether int64 has every value of the unsigned type.
+// narrowUnsigned reports whether t is an unsigned type whose values all fit in an int64.
 func narrowUnsigned(t arrow.DataType) bool {
 	return arrow.IsUnsignedInteger(t.ID()) && t.ID() != arrow.UINT64
 }
 
-// joinBuilder returns the builder of two datasets, of which one may be nil, and whether both
-// are usable. It records a misuse if one is nil.
+// joinBuilder returns the builder of two datasets, and whether both are usable. One of them may
+// be nil; joinBuilder then records a misuse.
 func joinBuilder(op string, left, right *engine.Dataset) (*engine.Builder, bool) {
 	b := builderOf(op, left, right)
 	switch {
@@ -168,9 +168,9 @@ func joinBuilder(op string, left, right *engine.Dataset) (*engine.Builder, bool)
 	return b, usable(left) && usable(right)
 }
 
-// hashPort returns an input that sends rows to the shard that a hash of their key chooses.
-// Partners are sent to the same shard, as the hash does not depend on the widths of integers
-// and floats.
+// hashPort returns an input that sends every row to the shard that a hash of the row's key
+// chooses. Partners are sent to the same shard, as the hash does not depend on the widths of
+// integers and floats.
 func hashPort(d *engine.Dataset, columns []int) engine.Port {
 	keys := make([]string, len(columns))
 	for i, c := range columns {
@@ -179,19 +179,20 @@ func hashPort(d *engine.Dataset, columns []int) engine.Port {
 	return engine.Port{From: d, Partitioner: engine.Hash, Keys: keys}
 }
 
-// joinKeyReader encodes the keys of the rows of a batch, and reports which rows have no key,
-// because a column of it is null.
+// joinKeyReader encodes the keys of the rows of a batch. A row has no key if one of its key
+// columns is null.
 type joinKeyReader struct {
 	columns []int
-	grouped bool // nulls are ordinary values, as in GroupBy, so every row has a key
+	grouped bool // nulls are ordinary values of keys, as in GroupBy, so every row has a key
 	keys    batch.Keys
-	rows    arrow.Record // borrowed
-	nulls   bool         // there may be rows without a key
+	rows    arrow.Record // the current batch; borrowed
+	nulls   bool         // the batch may have rows without a key
 	encoded []byte
 	listed  []int32
 }
 
-// reset makes the reader read rows, which it borrows until the next call of reset.
+// reset sets the batch that the reader reads. The reader borrows rows until the next call of
+// reset.
 func (k *joinKeyReader) reset(rows arrow.Record) error {
 	k.rows, k.nulls = rows, false
 	for _, c := range k.columns {
@@ -200,7 +201,7 @@ func (k *joinKeyReader) reset(rows arrow.Record) error {
 	return k.keys.Reset(rows, k.columns)
 }
 
-// null reports whether a row has no key.
+// null reports whether the given row has no key.
 func (k *joinKeyReader) null(row int) bool {
 	if !k.nulls {
 		return false

@@ -16,8 +16,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// leftRow and rightRow are rows of tables that tests join by columns of every kind. Some
-// columns differ in width or name.
+// leftRow and rightRow are the rows of tables that tests join by columns of every kind. Some
+// columns of the two tables differ in width or name.
 type leftRow struct {
 	ID   int64
 	Int  *int64
@@ -75,7 +75,7 @@ func doubled(p *float32) any {
 	return float64(*p)
 }
 
-// joinTables returns two random tables. Keys repeat, one of them often, and some are null.
+// joinTables returns two random tables. Many rows have the same key, and some keys are null.
 func joinTables(r *rand.Rand) (left []leftRow, right []rightRow) {
 	distinct := []int{1, 3, 20}[r.IntN(3)]
 	number := func() int64 {
@@ -106,9 +106,9 @@ func maybe[T any](have bool, v T) *T {
 	return &v
 }
 
-// shardOfKey returns the shard of a key, by an independent implementation of the documented
-// encoding. The second result is a text that is the same for equal keys. The third result is
-// true if a value is null.
+// shardOfKey returns the shard of the key with the given values, which it computes by an
+// independent implementation of the documented encoding. key is the same text for equal keys.
+// null is true if a value is null.
 func shardOfKey(values []any, shards int) (shard int, key string, null bool) {
 	var text []byte
 	add := func(tag byte, body uint64) { text = binary.LittleEndian.AppendUint64(append(text, tag), body) }

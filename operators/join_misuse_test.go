@@ -11,7 +11,7 @@ import (
 )
 
 // manyTypes is a row with a column of each type that keys can have, and a column of a type that
-// they cannot have.
+// keys cannot have.
 type manyTypes struct {
 	I8  int8
 	I64 int64
@@ -100,7 +100,7 @@ func TestJoinMisuse(t *testing.T) {
 	} {
 		if c.words != nil {
 			requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return c.build(source(b)) }, c.words...)
-		} else { // both sides are wrong, so both must be reported
+		} else { // the types of both sides are wrong, so both must be reported
 			require.ErrorContains(t, runError(t, func(b *engine.Builder) *engine.Dataset { return c.build(source(b)) }), "2 errors")
 		}
 		requirePoisonSpreads(t, c.build)

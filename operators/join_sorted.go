@@ -15,18 +15,18 @@ import (
 )
 
 // keySorter sorts the rows of one side of a shard by a hash of their keys, and then by the
-// keys, so that rows with equal keys are adjacent. It sorts in memory, or on disk if memory
-// does not suffice. Rows with equal keys keep their order. The sorters of both sides use the
-// same order, whatever the types of their key columns.
+// keys, so that rows with equal keys are adjacent. It sorts in memory, or on disk if the memory
+// does not suffice. Rows with equal keys keep their order. The sorters of both sides sort keys
+// in the same order, whatever the types of the key columns are.
 type keySorter struct {
 	context *engine.Context
-	columns int // number of columns of the rows; the columns of the key and of the row's index follow
+	columns int // number of columns of the rows; two columns follow: the encoded key and the row's index
 	sorter  *rowSorter
 	encoded []byte
 	indices []int64
 }
 
-// newKeySorter returns an empty sorter for rows of the schema.
+// newKeySorter returns an empty sorter for rows with the given schema.
 func newKeySorter(c *engine.Context, schema *arrow.Schema) *keySorter {
 	fields := schema.Fields()
 	n := len(fields)
@@ -38,9 +38,9 @@ func newKeySorter(c *engine.Context, schema *arrow.Schema) *keySorter {
 // schema returns the schema of the sorted rows.
 func (s *keySorter) schema() *arrow.Schema { return s.sorter.schema }
 
-// add adds the rows at the given indices of a borrowed batch, which keys reads. first is the
-// index of the batch's first row within the shard. Rows with a null in their key get an empty
-// key, which no other rows have, and come first.
+// add adds the rows at the given indices of a borrowed batch. keys must have been reset to this
+// batch. first is the index of the batch's first row within the shard. Rows with a null in
+// their key get an empty key, which no other rows have, and are sorted first.
 func (s *keySorter) add(keys *joinKeyReader, rows arrow.Record, indices []int32, first int64) error {
 	if len(indices) == 0 {
 		return nil
@@ -51,8 +51,8 @@ func (s *keySorter) add(keys *joinKeyReader, rows arrow.Record, indices []int32,
 	for _, row := range indices {
 		s.indices = append(s.indices, first+int64(row))
 		if s.encoded = s.encoded[:0]; !keys.null(int(row)) {
-			// With the hash as prefix, keys differ in their first bytes, which makes sorting
-			// faster. The first bytes of encodings are often equal.
+			// With the hash as a prefix, keys differ in their first bytes, which makes sorting
+			// faster. Without it, the first bytes of keys are often equal.
 			key := keys.key(int(row))
 			s.encoded = append(binary.BigEndian.AppendUint64(s.encoded, xxh3.Hash(key)), key...)
 		}
@@ -65,7 +65,7 @@ func (s *keySorter) add(keys *joinKeyReader, rows arrow.Record, indices []int32,
 	})
 }
 
-// push adds rows with the columns of their keys and indices, all borrowed.
+// push adds rows with additional columns of their keys and indices. All arguments are borrowed.
 func (s *keySorter) push(rows arrow.Record, keys arrow.Array, indices []int64) error {
 	numbers := int64Column(s.context, indices)
 	defer numbers.Release()
@@ -77,19 +77,19 @@ func (s *keySorter) push(rows arrow.Record, keys arrow.Array, indices []int64) e
 
 func (s *keySorter) close() error { return s.sorter.close() }
 
-// errStopped is the error by which a callback ends an iteration early.
+// errStopped is the error that a callback returns to end an iteration early.
 var errStopped = errors.New("no more rows are wanted")
 
 // keyCursor iterates over the rows of a keySorter.
 type keyCursor struct {
 	next func() (arrow.Record, error, bool)
 	stop func()
-	rows arrow.Record // borrowed until the next call of next; nil after the last row
+	rows arrow.Record // current batch, borrowed until the next call of next; nil after the last row
 	keys *array.Binary
 	row  int
 }
 
-// cursor returns a cursor at the first row. The caller must call stop of the cursor.
+// cursor returns a cursor at the first row. The caller must call the cursor's method stop.
 func (s *keySorter) cursor() (*keyCursor, error) {
 	k := &keyCursor{}
 	k.next, k.stop = iter.Pull2(func(yield func(arrow.Record, error) bool) {
@@ -106,7 +106,7 @@ func (s *keySorter) cursor() (*keyCursor, error) {
 	return k, k.load(s.columns)
 }
 
-// load moves to the next batch. column is the column of the keys.
+// load moves the cursor to the next batch. column is the index of the column of keys.
 func (k *keyCursor) load(column int) error {
 	rows, err, ok := k.next()
 	if err != nil || !ok {
@@ -117,7 +117,7 @@ func (k *keyCursor) load(column int) error {
 	return nil
 }
 
-// take appends the rows with the given key to a spool and moves the cursor past them.
+// take appends the rows with the given key to the spool to, and moves the cursor past them.
 func (k *keyCursor) take(key []byte, column int, to *rowSpool) error {
 	for k.rows != nil {
 		from, n := k.row, int(k.rows.NumRows())
@@ -139,9 +139,10 @@ func (k *keyCursor) take(key []byte, column int, to *rowSpool) error {
 	return nil
 }
 
-// mergeKeys iterates over the keys of two sides in the order of their sorters, which are empty
-// afterwards. It calls f with the rows of each key, of which one side may have none. f borrows
-// the rows and the key for the call. most has the meaning of joinSpec.most.
+// mergeKeys iterates over the keys of two sides, in the order of the sorters, which are empty
+// afterwards. It calls f for each key, with the rows of both sides that have this key; one of
+// the sides may have none. f borrows the rows and the key for the call. most has the meaning of
+// joinSpec.most.
 func mergeKeys(left, right *keySorter, most int, f func(key []byte, left, right *rowSpool) error) (err error) {
 	l, err := left.cursor()
 	defer l.stop()
@@ -180,7 +181,8 @@ func mergeKeys(left, right *keySorter, most int, f func(key []byte, left, right 
 	return nil
 }
 
-// least returns the smaller of the keys at two cursors. One of the cursors may be at its end.
+// least returns the smaller of the keys at two cursors. One of the cursors may have no more
+// rows.
 func least(l, r *keyCursor) []byte {
 	if r.rows == nil {
 		return l.keys.Value(l.row)

@@ -9,13 +9,13 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// spilledJoin joins the rows of a shard whose right side does not fit in memory: both sides are
-// sorted by key and merged, and the result is sorted into the order of the left rows.
+// spilledJoin joins the rows of a shard whose right rows do not fit in memory: it sorts both
+// sides by key and merges them, and sorts the result into the order of the left rows.
 type spilledJoin[L, R, Out any] struct {
 	context     *engine.Context
 	spec        *joinSpec
 	pairs       *pairWriter[L, R, Out]
-	keys        [2]joinKeyReader // by port
+	keys        [2]joinKeyReader // indexed by port
 	left, right *keySorter
 	done        *placedRows
 }
@@ -27,7 +27,7 @@ func newSpilledJoin[L, R, Out any](c *engine.Context, spec *joinSpec, pairs *pai
 		done: newPlacedRows(c, pairs.out.codec.Schema()),
 	}
 	j.keys[joinLeft].columns, j.keys[joinRight].columns = spec.columns.left, spec.columns.right
-	// The readers are bound anew, as rows from the sorters have additional columns.
+	// The readers must be bound again, as rows from the sorters have additional columns.
 	pairs.left, pairs.right = rowReader[L]{codec: pairs.left.codec}, rowReader[R]{codec: pairs.right.codec}
 	return j
 }
@@ -68,8 +68,8 @@ func (j *spilledJoin[L, R, Out]) emit(shard int, out engine.Output) error {
 	return j.done.emit(shard, out)
 }
 
-// join pairs the rows of one key. If null is true, the rows have no key and therefore no
-// partners.
+// join pairs the left and right rows of one key. If null is true, the rows have no key and
+// therefore no partners.
 func (j *spilledJoin[L, R, Out]) join(null bool, left, right *rowSpool) error {
 	if null || right.count == 0 {
 		if j.spec.kind.keepsLeft() {
@@ -99,7 +99,7 @@ func (j *spilledJoin[L, R, Out]) join(null bool, left, right *rowSpool) error {
 	})
 }
 
-// alone calls the function with each row of one side, as these rows have no partners.
+// alone calls the user's function with each row of the spool of, whose rows have no partners.
 func (j *spilledJoin[L, R, Out]) alone(of *rowSpool, numbers int, read func(arrow.Record, int, int64) error, isLeft bool) error {
 	return eachRow(of, numbers, func(rows arrow.Record, i int, index int64) error {
 		if err := read(rows, i, index); err != nil {
@@ -123,7 +123,8 @@ func eachRow(s *rowSpool, numbers int, f func(rows arrow.Record, i int, index in
 	})
 }
 
-// unchanged returns an error if rows in memory have changed, in runs that check this.
+// unchanged returns an error if rows in memory have changed. Only runs that check this detect
+// changes.
 func (j *spilledJoin[L, R, Out]) unchanged(sides ...*rowSpool) error {
 	for _, s := range sides {
 		if ok, err := s.unchanged(); err != nil {
@@ -135,7 +136,7 @@ func (j *spilledJoin[L, R, Out]) unchanged(sides ...*rowSpool) error {
 	return nil
 }
 
-// close releases everything, and binds the readers to rows of the inputs again.
+// close releases everything, and prepares the readers to be bound to rows of the inputs again.
 func (j *spilledJoin[L, R, Out]) close() error {
 	p := j.pairs
 	p.left, p.right = rowReader[L]{codec: p.left.codec}, rowReader[R]{codec: p.right.codec}

@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// joinTable holds the rows of the right side of a shard in memory. It is a hash table in which
-// each key has a list of its rows in their order.
+// joinTable holds the right rows of a shard in memory. It is a hash table that has, for each
+// key, a list of the rows with this key, in their order.
 type joinTable struct {
 	context *engine.Context
 	most    int // bounds the number of rows; see joinSpec.most
@@ -16,31 +16,31 @@ type joinTable struct {
 	groups  groupTable
 	memory  groupMemory
 
-	held  []arrow.Record // retained, in order
-	bytes int64          // of held
-	heads []int32        // by group (key): its first row
-	tails []int32        // by group: its last row
-	next  []int32        // by row: the next row of its group, or -1 after the last row
+	held  []arrow.Record // batches of rows in their order, retained
+	bytes int64          // number of bytes of held
+	heads []int32        // group (key) -> its first row
+	tails []int32        // group -> its last row
+	next  []int32        // row -> the next row of its group; -1 for the last row
 
-	rows    arrow.Record // owned: all rows in one batch, after seal
-	matched []bool       // by row: whether it had a partner
+	rows    arrow.Record // all rows in one batch, owned; set by seal
+	matched []bool       // row -> whether it has had a partner
 }
 
-// These are limits of one batch, as Arrow's offsets of text have 31 bits.
+// These are the limits of the batch of all rows, as Arrow's offsets of text have 31 bits.
 const (
 	joinTableRows  = 1 << 30
 	joinTableBytes = 1 << 30
 )
 
-// open initializes an empty table.
+// open initializes the table, which is empty.
 func (t *joinTable) open(c *engine.Context, spec *joinSpec) {
 	t.context, t.keys.columns, t.most = c, spec.columns.right, spec.most
 	t.groups.context = c
 	t.memory = groupMemory{context: c, free: 64 << 10}
 }
 
-// add adds borrowed rows and reports whether they fit. If they do not fit, they are not held,
-// and the table must not be used any more except through held and clear.
+// add adds borrowed rows and reports whether they fit. If they do not fit, the table does not
+// hold them, and only held and clear may be used after that.
 func (t *joinTable) add(rows arrow.Record) (fits bool, err error) {
 	size, first := batch.Size(rows), len(t.next)
 	most := int64(joinTableRows)
@@ -50,8 +50,8 @@ func (t *joinTable) add(rows arrow.Record) (fits bool, err error) {
 	if int64(first)+rows.NumRows() > most || t.bytes+size > joinTableBytes {
 		return false, nil
 	}
-	// These are the bytes of the rows, of their copy in one batch, and of their elements in
-	// next and matched.
+	// The reservation covers the rows, their copy in one batch, and their elements in next and
+	// matched.
 	if !t.memory.reserve(2*size + 9*rows.NumRows()) {
 		return false, nil
 	}
@@ -70,7 +70,7 @@ func (t *joinTable) add(rows arrow.Record) (fits bool, err error) {
 	return true, nil
 }
 
-// link appends a row to the list of its key, and reports whether there was room.
+// link appends a row to the list of its key, and reports whether the memory sufficed.
 func (t *joinTable) link(row int32, key []byte) bool {
 	g := t.groups.lookup(key)
 	if g >= 0 {
@@ -86,8 +86,8 @@ func (t *joinTable) link(row int32, key []byte) bool {
 	return true
 }
 
-// seal joins the rows into one batch, which makes them readable. No rows can be added
-// afterwards.
+// seal concatenates the rows to one batch, so that they can be read. After seal, no rows can be
+// added.
 func (t *joinTable) seal() error {
 	if t.rows != nil || len(t.held) == 0 {
 		return nil
@@ -118,7 +118,7 @@ func (t *joinTable) first(key []byte) int32 {
 	return -1
 }
 
-// clear makes the table empty, for the next shard.
+// clear makes the table empty, so that it can be used for the next shard.
 func (t *joinTable) clear() {
 	for i, r := range t.held {
 		r.Release()

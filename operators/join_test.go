@@ -156,7 +156,7 @@ func joinReference(left []leftRow, right []rightRow, key int) map[string][]strin
 }
 
 // joinEverything returns a function that builds the datasets whose rows joinReference computes.
-// At most the given number of rows or keys are in memory.
+// Joins hold at most most rows or keys in memory.
 func joinEverything(left []leftRow, right []rightRow, key, most int) func(b *engine.Builder) map[string]*engine.Dataset {
 	return func(b *engine.Builder) map[string]*engine.Dataset {
 		on := joinedKeys[key].on
@@ -177,8 +177,8 @@ func joinEverything(left []leftRow, right []rightRow, key, most int) func(b *eng
 	}
 }
 
-// TestJoins compares all joining operators with the reference, at all settings, in memory and
-// with so little memory that rows from some row on are sorted on disk.
+// TestJoins compares all joining operators with the reference, at all settings, with enough
+// memory and with so little memory that rows are sorted on disk.
 func TestJoins(t *testing.T) {
 	settings := append(asAWhole(), asWorkers()...)
 	for seed := range joinSeeds {
@@ -195,7 +195,7 @@ func TestJoins(t *testing.T) {
 	}
 }
 
-// TestJoinsEverywhere runs joins at every setting.
+// TestJoinsEverywhere requires that joins have the same result at every setting.
 func TestJoinsEverywhere(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	var left []leftRow
@@ -211,7 +211,7 @@ func TestJoinsEverywhere(t *testing.T) {
 	}
 }
 
-// sortedKeys returns the keys of a map in order.
+// sortedKeys returns the keys of a map in ascending order.
 func sortedKeys[V any](m map[string]V) []string {
 	var keys []string
 	for k := range m {

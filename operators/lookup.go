@@ -17,7 +17,7 @@ import (
 type Lookup[K comparable, V any] struct {
 	rows  []V
 	first map[K]int32
-	next  []int32 // by row: the next row of its key, or -1 after the last row
+	next  []int32 // row -> the next row with the same key; -1 for the last row
 }
 
 // Len returns the number of rows.
@@ -42,10 +42,10 @@ func (t *Lookup[K, V]) All(key K) iter.Seq[V] {
 	}
 }
 
-// newLookup returns an index of rows, which it keeps.
+// newLookup returns an index of rows, which refers to the slice rows.
 func newLookup[K comparable, V any](rows []V, key func(V) K) *Lookup[K, V] {
 	t := &Lookup[K, V]{rows: rows, first: make(map[K]int32, len(rows)), next: make([]int32, len(rows))}
-	for i := len(rows) - 1; i >= 0; i-- { // backwards, so that lists begin with the first
+	for i := len(rows) - 1; i >= 0; i-- { // backwards, so that each list begins with the first row of its key
 		k := key(rows[i])
 		t.next[i] = -1
 		if after, ok := t.first[k]; ok {
@@ -57,9 +57,9 @@ func newLookup[K comparable, V any](rows []V, key func(V) K) *Lookup[K, V] {
 }
 
 // MapLookup is MapErr with a lookup table: f gets each row of d together with an index of the
-// rows of side. key computes the key of a row of side. It is a join whose right side is sent to
-// every process completely, so that the rows of d stay in their shards. It is for small tables,
-// such as names of codes, or tax rates:
+// rows of side. key returns the key of a row of side. MapLookup is a join that sends all rows
+// of side to every process, so that the rows of d stay in their shards. It is for small tables,
+// such as the names of country codes, or tax rates:
 //
 //	operators.MapLookup(orders, countries, func(c Country) string { return c.Code },
 //		func(o Order, countries *operators.Lookup[string, Country]) (Priced, error) {
@@ -70,11 +70,11 @@ func newLookup[K comparable, V any](rows []V, key func(V) K) *Lookup[K, V] {
 //			return Priced{ID: o.ID, Total: o.Net * (1 + c.Tax)}, nil
 //		})
 //
-// Each process makes one index, when side is complete, which its subtasks share. Index and rows
-// must fit in memory, within the run's budget. f must not modify the rows or the slices in
-// them. Keys are compared by Go's ==, so NaN is never found. Key types that contain pointers or
-// interfaces are refused, as == does not compare them by value. As each process calls key, it
-// must depend only on its row.
+// When side is complete, each process makes one index, which the process's subtasks share. The
+// index and the rows must fit in memory, within the run's budget. f must not modify the rows or
+// the slices in them. Keys are compared by Go's ==, so NaN is never found. Key types that
+// contain pointers or interfaces are refused, as == does not compare them by value. As each
+// process calls key, the result of key must depend only on its argument.
 func MapLookup[In any, K comparable, V, Out any](d, side *engine.Dataset, key func(V) K, f func(row In, table *Lookup[K, V]) (Out, error)) *engine.Dataset {
 	return addLookup("MapLookup", d, side, key, f, f == nil, func(o *lookingUp[In, K, V, Out], row In) error {
 		v, err := f(row, o.table)
@@ -86,7 +86,7 @@ func MapLookup[In any, K comparable, V, Out any](d, side *engine.Dataset, key fu
 }
 
 // FlatMapLookup is FlatMap with a lookup table as in MapLookup. It is for inner joins, which
-// leave rows out, and for joins in which a row may have several partners.
+// leave out rows without a partner, and for joins in which a row may have several partners.
 func FlatMapLookup[In any, K comparable, V, Out any](d, side *engine.Dataset, key func(V) K, f func(row In, table *Lookup[K, V], emit func(Out)) error) *engine.Dataset {
 	return addLookup("FlatMapLookup", d, side, key, f, f == nil, func(o *lookingUp[In, K, V, Out], row In) error {
 		return f(row, o.table, o.emit)
@@ -136,8 +136,8 @@ func addLookup[In any, K comparable, V, Out any](op string, d, side *engine.Data
 	})
 }
 
-// noLookupKey returns the name of the part of a type because of which it cannot be a key, or ""
-// if there is none.
+// noLookupKey returns the name of the part of type t because of which t cannot be the type of a
+// key, or "" if t can be one.
 func noLookupKey(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.UnsafePointer, reflect.Interface, reflect.Chan:
@@ -158,7 +158,7 @@ func noLookupKey(t reflect.Type) string {
 type lookingUp[In any, K comparable, V, Out any] struct {
 	flatMapper[In, Out]
 	shared *lookupRows[K, V]
-	table  *Lookup[K, V] // while the operator is open
+	table  *Lookup[K, V] // set while the operator is open
 }
 
 func (o *lookingUp[In, K, V, Out]) Open(c *engine.Context) (err error) {
@@ -197,7 +197,7 @@ type lookupRows[K comparable, V any] struct {
 	mu     sync.Mutex
 	users  int
 	table  *Lookup[K, V]
-	bytes  int64 // reserved
+	bytes  int64 // number of bytes that are reserved
 	budget interface{ Release(n int64) }
 }
 
@@ -219,8 +219,8 @@ func (s *lookupRows[K, V]) acquire(c *engine.Context, port int) (_ *Lookup[K, V]
 		if len(rows) > math.MaxInt32 {
 			return nil, fmt.Errorf("%d rows are more than the 2^31 that can be looked up in; use Join", len(rows))
 		}
-		// A map takes the size of its entries and a byte per entry, and up to twice that with
-		// its room to grow.
+		// A map takes the size of its entries and one byte per entry, and up to twice as much
+		// since it has free space for growth.
 		bytes := int64(len(rows)) * (2*int64(unsafe.Sizeof(*new(K))+5) + 4)
 		if err := c.Memory.Reserve(bytes); err != nil {
 			return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// code is a row of the table in which the tests look up keys.
+// code is a row of the table in which tests look up keys.
 type code struct {
 	Code string
 	Rank int64

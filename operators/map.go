@@ -5,8 +5,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Map replaces every row by one row; rows keep their shards and order. The columns of the
-// result are those of Out; other columns are dropped (WithColumn keeps them).
+// Map replaces every row by one row; rows keep their shards and order. The result has the
+// columns of Out; other columns are dropped (WithColumn keeps them).
 //
 // f borrows the row for the call: its slices and strings must not be modified, but may be
 // returned. Use MapErr if f can fail.
@@ -26,7 +26,7 @@ func MapErr[In, Out any](d *engine.Dataset, f func(In) (Out, error)) *engine.Dat
 	})
 }
 
-// addMap adds a mapper. fn is the user's function; call calls it and sets the row to write.
+// addMap adds a mapper. fn is the user's function; call calls fn and sets the row to write.
 func addMap[In, Out any](op string, d *engine.Dataset, fn any, isNil bool, call func(o *mapper[In, Out], in *In) error) *engine.Dataset {
 	b := builderOf(op, d)
 	in, okIn := inputRows[In](op, d)

@@ -16,13 +16,13 @@ import (
 // the columns of d.
 //
 // f borrows the batch rows, and must not modify or release it. The operator owns the batch that
-// f returns: to return rows or a part of it, f must retain it first; otherwise the run fails.
-// The zero Batch means no rows. New batches, such as those of columnar.NewBatch, take their
-// memory from c.Allocator.
+// f returns. So f must retain rows, or a slice of rows, before it returns them; otherwise the
+// run fails. The zero Batch means no rows. New batches, such as those of columnar.NewBatch,
+// take their memory from c.Allocator.
 //
 // How rows are divided into batches depends on earlier operators and on the options of the run,
 // so f must process every row independently of others. Use MapPartition to process whole
-// shards. An error of f fails the run. f may block if it returns when the context c ends.
+// shards. An error of f fails the run. f may block, but must return when the context c ends.
 func MapBatch(d *engine.Dataset, schema engine.Schema, f func(c *engine.Context, rows engine.Batch) (engine.Batch, error)) *engine.Dataset {
 	const op = "MapBatch"
 	b := builderOf(op, d)
@@ -94,14 +94,14 @@ type batchMapper struct {
 	engine.BaseOperator
 	schema *arrow.Schema
 	f      func(c *engine.Context, rows engine.Batch, side []engine.Batch) (engine.Batch, error)
-	with   bool // there is a side input, at port 1
+	with   bool // the operator has a side input, at port 1
 	index  rowIndex
 
-	side []arrow.Record // owned
-	lent []engine.Batch // the batches of side, for the current call
+	side []arrow.Record // batches of the side input; owned
+	lent []engine.Batch // copies of the batches of side that the current call borrows
 }
 
-// Open takes a reference of the subtask to each batch of the side input.
+// Open retains each batch of the side input for this subtask.
 func (o *batchMapper) Open(c *engine.Context) error {
 	if o.with {
 		for _, rows := range arrowrows.Records(c.Side(1)) {
@@ -121,8 +121,8 @@ func (o *batchMapper) Process(c *engine.Context, _, shard int, in engine.Batch, 
 	return batchError(first, err)
 }
 
-// These are the errors if a function releases a batch that it does not own. Without them, other
-// operators that read the same rows would fail.
+// These errors say that a function has released a batch that it does not own. Without them,
+// other operators that read the same rows would fail.
 var (
 	errNotRetained     = errors.New("the function returned the batch that it was given, which is borrowed, without retaining it: call Retain on it first")
 	errReleased        = errors.New("the function released the batch that it was given, which is borrowed: it must not, unless it has called Retain on it before")
@@ -130,9 +130,9 @@ var (
 	errSideReleased    = errors.New("the function released a batch of the side input, which is borrowed: it must not, unless it has called Retain on it before")
 )
 
-// call calls the function and returns the batch that it made, which the caller owns. The
-// function gets separate records. If it wrongly releases one of them, call finds that the
-// record has been released.
+// call calls the user's function and returns the batch that the function made, which the caller
+// owns. The function gets separate records for its batches, so that call can find out whether
+// the function wrongly released one of them.
 func (o *batchMapper) call(c *engine.Context, rows arrow.Record) (made arrow.Record, err error) {
 	lent := array.NewRecord(rows.Schema(), rows.Columns(), rows.NumRows())
 	returned := false
@@ -141,7 +141,7 @@ func (o *batchMapper) call(c *engine.Context, rows arrow.Record) (made arrow.Rec
 			lent.Release()
 		}
 	}()
-	o.lent = o.lent[:0] // made anew, as the function may have reordered it
+	o.lent = o.lent[:0] // filled again for each call, as the function may have reordered the slice
 	for _, s := range o.side {
 		o.lent = append(o.lent, arrowrows.Batch(s))
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Shard is a shard as MapPartition passes it to a function: its rows and the embedded Context.
-// It is valid only during the call.
+// Shard has the rows of a shard and the embedded Context. MapPartition passes it to its
+// function; it is valid only during the call.
 type Shard[In any] struct {
 	// Context ends when the run ends. It provides random numbers (Random(purpose, s.Index, 0)),
 	// counters and accumulators.
@@ -19,7 +19,7 @@ type Shard[In any] struct {
 
 	held *shardBuffer
 	in   *rowReader[In]
-	err  error // of reading
+	err  error // error of reading the rows
 }
 
 // Len returns the number of rows.
@@ -52,12 +52,12 @@ func (s *Shard[In]) Rows() iter.Seq[In] {
 }
 
 // MapPartition replaces the rows of every shard by any number of rows: f is called once for
-// each shard, even if it is empty, and emits, in order, the rows that replace the rows of the
-// shard. The emitted rows may depend on all rows of the shard, and so on the number of shards,
-// but on nothing else.
+// each shard, even if the shard is empty, and emits the rows that replace the shard's rows, in
+// order. The emitted rows may depend on all rows of the shard, and thereby on the number of
+// shards, but on nothing else.
 //
-// The rows of a shard are held in memory, within the run's budget; more shards have fewer rows
-// each. emit copies its argument. An error of f fails the run.
+// The rows of a shard are held in memory, within the run's budget. With more shards, each shard
+// has fewer rows. emit copies its argument. An error of f fails the run.
 func MapPartition[In, Out any](d *engine.Dataset, f func(s *Shard[In], emit func(Out)) error) *engine.Dataset {
 	const op = "MapPartition"
 	b := builderOf(op, d)
@@ -107,7 +107,7 @@ func (o *partitionMapper[In, Out]) EndShard(c *engine.Context, shard int, out en
 	o.begin(shard, out)
 	err := o.f(s, o.emit)
 	if s.err != nil {
-		err = s.err // f got only a part of the rows, so the error of reading takes precedence
+		err = s.err // f got only a part of the rows, so the error of reading takes precedence over an error of f
 	}
 	if err := o.end(err); err != nil {
 		return err

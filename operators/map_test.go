@@ -19,7 +19,7 @@ type flower struct {
 	Size  []float64 `column:"size,dim=2"`
 }
 
-// flowers returns n distinct rows; every fifth has no width.
+// flowers returns n distinct rows; the width of every fifth row is null.
 func flowers(n int) []flower {
 	rows := make([]flower, n)
 	for i := range rows {
@@ -34,7 +34,7 @@ func flowers(n int) []flower {
 
 const flowerColumns = "id int64 | name utf8 | width float64 null | size vector[2]"
 
-// text returns the shard and the flower as outcome writes them.
+// text returns the line that outcome returns for the flower in the given shard.
 func (f flower) text(shard int) string {
 	var width any
 	if f.Width != nil {
@@ -82,7 +82,8 @@ var errBoom = errors.New("boom")
 
 func TestMapErrTellsTheRow(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
-		// Of 100 rows, shard 3 has those from row 37 on, so row 42 has index 5 in the shard.
+		// Row 37 of the 100 rows is the first row of shard 3, so row 42 has index 5 within the
+		// shard.
 		err := runError(t, func(b *engine.Builder) *engine.Dataset {
 			return MapErr(FromSlice(b, flowers(100)), func(f flower) (petal, error) {
 				if f.ID == 42 {
@@ -152,8 +153,8 @@ func TestMapMisuse(t *testing.T) {
 	requireNilDataset(t, func(d *engine.Dataset) *engine.Dataset { return Map(d, toPetal) })
 }
 
-// TestMapAllocatesPerBatchOnly requires that runs over many and over few rows, in the same
-// number of batches, have about the same number of allocations.
+// TestMapAllocatesPerBatchOnly requires about the same number of allocations in a run over many
+// rows and in a run over few rows, if both have the same number of batches.
 func TestMapAllocatesPerBatchOnly(t *testing.T) {
 	run := func(rows int) float64 {
 		values := make([]float64, rows)
@@ -164,5 +165,5 @@ func TestMapAllocatesPerBatchOnly(t *testing.T) {
 		})
 	}
 	few, many := run(100), run(10000)
-	require.Less(t, many-few, 1000.0, "%v allocations for 100 rows, %v for 10000", few, many)
+	require.Less(t, many-few, 1000.0, "%v allocations for 100 rows, %v for 10000: the number must not grow with the rows", few, many)
 }

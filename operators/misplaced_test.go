@@ -28,7 +28,7 @@ func TestOperatorWithinAFunction(t *testing.T) {
 	} {
 		err := runSink(t, func(b *engine.Builder) {
 			rows := FromSlice(b, lineRows(3))
-			Print(Map(rows, func(r lineRow) lineRow { // the operator that the error names
+			Print(Map(rows, func(r lineRow) lineRow { // the error must name this operator
 				late(b, rows)
 				return r
 			}), PrintOptions{Writer: &bytes.Buffer{}})
@@ -38,9 +38,9 @@ func TestOperatorWithinAFunction(t *testing.T) {
 	}
 }
 
-// TestUnreadDatasets requires that a dataset that no operator reads is not computed, and is
-// logged with its line. Datasets that only such a dataset reads are not computed either, but
-// not logged.
+// TestUnreadDatasets requires that a dataset that no operator reads is not computed, and that
+// the log names its line. A dataset that is read only by such datasets must not be computed
+// either, and must not be logged.
 func TestUnreadDatasets(t *testing.T) {
 	var said bytes.Buffer
 	var calls, before, read atomic.Int64

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestAggregatesGiveOneNaN aggregates NaNs of all kinds, and infinities whose sum is NaN. Every
-// aggregate must have the bits of math.NaN.
+// TestAggregatesGiveOneNaN aggregates NaNs with different bits, and infinities whose sum is
+// NaN. Every aggregate must have the bits of math.NaN.
 func TestAggregatesGiveOneNaN(t *testing.T) {
 	type oddRow struct {
 		Key   int64

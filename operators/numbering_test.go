@@ -14,7 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// even keeps some rows, such that shards have gaps and some shards are empty.
+// even keeps some of the rows, such that rows are missing within shards and some shards are
+// empty.
 func even(v struct{ Value int64 }) bool { return v.Value%2 == 0 && (v.Value < 30 || v.Value > 60) }
 
 // isEven reports whether even keeps row i.
@@ -80,8 +81,9 @@ func TestZipWithIndex(t *testing.T) {
 	requireNilDataset(t, operator)
 }
 
-// purposeOf returns the purpose of the random numbers of an operator on the rows of Range. If
-// own is set, it is the purpose of the job's first operator without a seed.
+// purposeOf returns the purpose of the random numbers of the operator what on the rows of
+// Range, with a seed. If own is set, it returns the purpose of the job's first such operator
+// without a seed.
 func purposeOf(t *testing.T, what string, own bool) string {
 	t.Helper()
 	var purpose string
@@ -123,7 +125,8 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestSampleSeeds requires that another seed of the job or of the sample gives other rows.
+// TestSampleSeeds requires that a sample has different rows if the seed of the job or of the
+// sample differs.
 func TestSampleSeeds(t *testing.T) {
 	of := func(job, sample uint64) string {
 		return fmt.Sprint(outcome(t, func(b *engine.Builder) *engine.Dataset {
@@ -297,8 +300,8 @@ func twoDraws(draws sharding.Random, i int64) drawn {
 	return drawn{i, draws.Float64(), draws.NormFloat64()}
 }
 
-// TestGenerate requires that the random numbers depend on how many datasets the job made by
-// Generate before, and on nothing else in the job.
+// TestGenerate requires that the random numbers of a row depend on how many datasets the job
+// made by Generate before, and on nothing else in the job.
 func TestGenerate(t *testing.T) {
 	for _, n := range sizes {
 		var first, second []string
@@ -321,8 +324,8 @@ func TestGenerate(t *testing.T) {
 	}
 }
 
-// TestGenerateKeepsRowsAcrossShards requires the same rows for different numbers of shards,
-// apart from their shards.
+// TestGenerateKeepsRowsAcrossShards requires that Generate makes the same rows for different
+// numbers of shards, although their shards differ.
 func TestGenerateKeepsRowsAcrossShards(t *testing.T) {
 	rows := func(shards int) []string {
 		lines := outcome(t, func(b *engine.Builder) *engine.Dataset {

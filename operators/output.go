@@ -28,7 +28,7 @@ type RowWriter interface {
 	Close() error
 }
 
-// recordWriter makes a RowWriter of a writer of Arrow records.
+// recordWriter adapts a writer of Arrow records to RowWriter.
 type recordWriter struct {
 	to interface {
 		Write(rows arrow.Record) error
@@ -46,52 +46,54 @@ func writeTo(w RowWriter) func(rows arrow.Record) error {
 }
 
 // FileFormat defines how the rows of a dataset are written to a file. Text formats set Rows and
-// perhaps Head; other formats set File. Several goroutines call the functions at the same time.
+// perhaps Head; other formats set File. Several goroutines may call the functions at the same
+// time.
 type FileFormat struct {
 	Op        string        // the operator's name, such as "WriteCSV"
 	Attrs     []engine.Attr // parameters that the plan shows
 	Extension string        // file name extension of the files in a directory, such as "csv"
 
-	// Head writes the beginning of a file. It may be nil.
+	// Head writes what precedes the rows in a file, such as a header. It may be nil.
 	Head func(w io.Writer) error
-	// Rows returns a writer of rows as text. The text must not depend on earlier rows, so that
-	// parts can be concatenated.
+	// Rows returns a writer of rows as text. The text of a row must not depend on earlier rows,
+	// so that the texts of shards can be concatenated.
 	Rows func(w io.Writer) RowWriter
 	// File returns a writer of a whole file. The writer gets batches whose bounds depend on the
-	// rows alone: they have 65,536 rows, or fewer if these take 16 MiB.
+	// rows alone: a batch ends after 65,536 rows, or earlier if its rows take 16 MiB.
 	File func(w io.Writer, schema engine.Schema, mem columnar.Allocator) (RowWriter, error)
 }
 
-// These are the bounds of the batches of a file in a columnar format, and of the parts from
-// which it is assembled.
+// These are the bounds of the batches in a file of a columnar format, and in the parts from
+// which such a file is assembled.
 const (
 	fileChunkRows, fileChunkBytes = 64 << 10, 16 << 20
 	partChunkRows, partChunkBytes = 8 << 10, 1 << 20
 )
 
 // WriteFiles adds a sink that writes the rows of d in their order: to the file at path or, if
-// perShard is true, to one file per shard in a directory at path. Those are named part-00000
-// and so on. WriteFiles is for packages that add other formats.
+// perShard is true, to one file per shard in a directory at path. The files in the directory
+// are named part-00000 and so on. WriteFiles is for packages that add other formats.
 //
 // Everything is written into a hidden staging directory beside path. The output is moved to
-// path only when the job has succeeded, together with the job's other outputs; incomplete
-// output is never visible. If a run is killed, the next run with this path removes the staged
-// files, or finishes the commit of the killed run if it had begun. On a cluster every worker
-// writes its shards into the staging directory, so all workers must see it at the same path.
-// There a single file needs twice its space until it is visible, as the parts are kept in case
-// the machine that assembles them fails.
+// path only when the job has succeeded, together with the job's other outputs; an incomplete
+// output never appears at path. If a run is killed, the next run with this path removes the
+// staged files, or finishes the commit of the killed run if it had begun. On a cluster every
+// worker writes its shards into the staging directory, so all workers must see it at the same
+// path. On a cluster, a single file needs twice its disk space until it appears at path, as its
+// parts are kept in case the machine that assembles them fails.
 //
-// An output whose path begins with "client:" (engine.ClientPath) is written on the machine on
-// which the program was started, whichever machines run the job. The rows are held in memory
-// until the job has finished, so this is for small results.
+// If path begins with "client:" (engine.ClientPath), the output is written on the machine on
+// which the program was started, whichever machines run the job. Its rows are held in memory
+// until the job has finished, so such a path is for small results.
 //
 // If path exists, the option engine.IfExists decides what happens. Two sinks of a job cannot
-// have the same path. A source and a sink can, as the old file remains until the job has ended.
+// have the same path. A source and a sink of a job can have the same path, as the old file
+// remains until the job has ended.
 func WriteFiles(d *engine.Dataset, path string, perShard bool, f FileFormat) {
 	writeFilesOn(d, path, perShard, f, osDisk{})
 }
 
-// writeFilesOn is WriteFiles on a given disk.
+// writeFilesOn implements WriteFiles with the file system calls of disk.
 func writeFilesOn(d *engine.Dataset, path string, perShard bool, f FileFormat, disk outputDisk) {
 	b := builderOf(f.Op, d)
 	if path == "" || path == engine.ClientPath {
@@ -124,14 +126,15 @@ func writeFilesOn(d *engine.Dataset, path string, perShard bool, f FileFormat, d
 	})
 }
 
-// fileWriter writes the rows of one subtask to the staging directory, a file for each shard.
+// fileWriter writes the rows of one subtask to the staging directory, into one file for each
+// shard.
 type fileWriter struct {
 	engine.BaseOperator
 	out   *fileOutput
 	mem   memory.Allocator
 	file  *os.File // file of the current shard, nil if none is open
 	shard int
-	sum   *summed // checksum of file
+	sum   *summed // computes the checksum of file
 	buf   *bufio.Writer
 	rows  RowWriter
 	chunk *chunker // regroups rows, for formats with File
@@ -170,8 +173,8 @@ func (w *fileWriter) write(rows arrow.Record) error {
 func (w *fileWriter) EndShard(_ *engine.Context, shard int, _ engine.Output) error {
 	w.index.endShard()
 	if w.file == nil {
-		// With one file per shard, shards without rows get a file too. Parts of a single file
-		// are made only for shards with rows.
+		// With one file per shard, shards without rows get a file too. For a single file, parts
+		// are made only of shards with rows.
 		if !w.out.perShard {
 			return nil
 		}
@@ -248,14 +251,14 @@ func (w *fileWriter) end() error {
 	return nil
 }
 
-// Close closes the file of a shard that did not end. The sink removes the file.
+// Close closes the file of a shard that has not been completed. The sink removes the file.
 func (w *fileWriter) Close() error {
 	if w.chunk != nil {
 		w.chunk.release()
 	}
 	if w.rows != nil {
 		w.buf.Reset(io.Discard)
-		_ = w.rows.Close() // releases its memory
+		_ = w.rows.Close() // releases the memory of the writer
 	}
 	if w.file != nil {
 		return w.file.Close()

@@ -32,27 +32,27 @@ func cutAfter(t *testing.T, j *multipleOutputs, placed int, on func(*testDisk) o
 var alteredRuns = []struct {
 	replace bool
 	on      func(*testDisk) outputDisk
-	away    bool // an old output is moved away first
-	second  bool // an old file gets a second name
+	away    bool // an old output is moved away before the new output is moved to the target
+	second  bool // a hard link to an old file is made before the new file replaces it
 }{{false, plainDisk, false, false}, {true, plainDisk, false, false}, {true, unexchanged, false, true}, {true, plain, true, false}}
 
-// of returns the files of a tree that belong to an output.
+// of returns the files of the tree all that belong to the output name.
 func of(all map[string]string, name string) map[string]string {
 	some := maps.Clone(all)
 	maps.DeleteFunc(some, func(path, _ string) bool { return path != name && !strings.HasPrefix(path, name+"/") })
 	return some
 }
 
-// but returns the files of a tree that do not belong to an output.
+// but returns the files of the tree all that do not belong to the output name.
 func but(all map[string]string, name string) map[string]string {
 	rest := maps.Clone(all)
 	maps.DeleteFunc(rest, func(path, _ string) bool { return path == name || strings.HasPrefix(path, name+"/") })
 	return rest
 }
 
-// TestOutputsThatAreLost requires that, if something else has removed a staged output, the next
-// run reports that and takes the set back. If an output is at its target and only its staging
-// directory has been removed, nothing must be reported.
+// TestOutputsThatAreLost requires that, if another program has removed a staged output, the
+// next run returns an error that says so, and takes the set back. If an output is at its target
+// and only its staging directory has been removed, there must be no error.
 func TestOutputsThatAreLost(t *testing.T) {
 	for _, c := range alteredRuns {
 		for name, remove := range map[string]func(dir string, i int) string{
@@ -77,7 +77,7 @@ func TestOutputsThatAreLost(t *testing.T) {
 				}
 				at := fmt.Sprintf("replace %v, %s of %d", c.replace, name, lost)
 				j.rows = 5
-				for first := range 2 { // the second run must find no trace of the set
+				for first := range 2 { // no file of the set must be left for the second run
 					next := multipleOutputs{dir: j.dir, outputs: 1, rows: 5}
 					err := next.run(&testDisk{})
 					if first == 0 {
@@ -106,14 +106,14 @@ func TestOutputsThatAreLost(t *testing.T) {
 	}
 }
 
-// TestOutputsWithoutTheirJournal requires an error if the journal is lost, but some outputs of
-// a set are at their targets and others are staged, which shows that the set was decided.
+// TestOutputsWithoutTheirJournal requires an error if the journal is missing, but some outputs
+// of a set are at their targets and others are staged, which shows that there was a journal.
 func TestOutputsWithoutTheirJournal(t *testing.T) {
 	for _, c := range alteredRuns {
 		for _, gone := range []string{".superstep-out-0/journal", ".superstep-out-0"} {
 			for _, i := range []int{0, 1, 3} {
 				if gone == ".superstep-out-0" && i != 3 {
-					continue // out-0 has left no trace but itself, and out-1 is at its target
+					continue // only the output out-0 itself is left of its files, and out-1 is at its target
 				}
 				j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
 				j.makeOld(t)
@@ -130,7 +130,7 @@ func TestOutputsWithoutTheirJournal(t *testing.T) {
 					delete(before, fmt.Sprintf(".superstep.lock-out-%d", i))
 					require.Equal(t, before, treeChecksums(t, j.dir), at)
 				}
-				// The job must succeed after the steps that the error advises.
+				// The job must succeed after the user has followed the advice of the error.
 				for i := range j.outputs {
 					require.NoError(t, os.RemoveAll(filepath.Join(j.dir, fmt.Sprintf(".superstep-out-%d", i))))
 				}
@@ -139,10 +139,10 @@ func TestOutputsWithoutTheirJournal(t *testing.T) {
 				require.Equal(t, j.want(t), treeChecksums(t, j.dir), at)
 			}
 		}
-		// If all outputs are at their targets, or none, there must be no error.
+		// If all outputs or none of them are at their targets, there must be no error.
 		for _, placed := range []int{0, 3} {
 			if placed == 0 && c.away {
-				continue // the first output's replacement has begun
+				continue // the replacement of the first output has begun, so there must be an error
 			}
 			j := multipleOutputs{outputs: 4, rows: 7, replace: c.replace, dir: t.TempDir()}
 			before := j.makeOld(t)
@@ -161,8 +161,8 @@ func TestOutputsWithoutTheirJournal(t *testing.T) {
 }
 
 // TestOutputsAlteredByOthers alters the outputs of an interrupted set in several ways, as other
-// programs may. It requires that the files of other programs stay, that old outputs are moved
-// back or kept beside, and that later runs are not blocked.
+// programs may. It requires that files of other programs are not changed, that old outputs are
+// moved back or kept beside their targets, and that later runs do not fail.
 func TestOutputsAlteredByOthers(t *testing.T) {
 	remove := func(t *testing.T, path string) { require.NoError(t, os.RemoveAll(path)) }
 	edit := func(t *testing.T, path string) { // edits the file in place
@@ -229,7 +229,7 @@ func TestOutputsAlteredByOthers(t *testing.T) {
 		want := map[string]string{}
 		maps.Copy(want, of(before, "out-0"))
 		maps.Copy(want, of(before, "out-1"))
-		if c.away || c.second { // out-2 had been moved away or renamed when the run was interrupted
+		if c.away || c.second { // the old out-2 had been moved away or linked when the run was interrupted
 			maps.Copy(want, of(before, "out-2"))
 		}
 		require.Equal(t, want, treeChecksums(t, j.dir))
@@ -238,8 +238,8 @@ func TestOutputsAlteredByOthers(t *testing.T) {
 	}
 }
 
-// TestOutputsMadeMeanwhile requires that, if another program replaces an old output that the
-// run was to replace, the output of that program stays and the set is taken back.
+// TestOutputsMadeMeanwhile requires that, if another program replaces an old output before the
+// run does, the output of that program stays and the set is taken back.
 func TestOutputsMadeMeanwhile(t *testing.T) {
 	for _, c := range alteredRuns {
 		for _, stood := range []bool{false, true} {
@@ -264,7 +264,7 @@ func TestOutputsMadeMeanwhile(t *testing.T) {
 				next := multipleOutputs{dir: j.dir, outputs: 3, first: 2, rows: 5}
 				err := next.run(&testDisk{})
 				kept := ".superstep.kept-out-2"
-				if content, ok := treeChecksums(t, j.dir)[kept]; ok { // the old output, if it had been moved or renamed before
+				if content, ok := treeChecksums(t, j.dir)[kept]; ok { // the old output, if it had been moved away or linked before
 					require.Equal(t, before["out-2"], content)
 					require.ErrorContains(t, err, filepath.Join(j.dir, kept))
 					require.NoError(t, os.Remove(filepath.Join(j.dir, kept)))
@@ -279,8 +279,8 @@ func TestOutputsMadeMeanwhile(t *testing.T) {
 }
 
 // TestOutputsReplacedAfterTheirSet interrupts a run while it removes its staging directories,
-// when all its outputs are in place. The next run must remove the rest, whatever other programs
-// have done to the outputs since.
+// when all outputs are at their targets. The next run must remove the remaining staging
+// directories, whatever other programs have done to the outputs since.
 func TestOutputsReplacedAfterTheirSet(t *testing.T) {
 	for _, c := range alteredRuns {
 		cut := 0
@@ -320,8 +320,8 @@ func TestOutputsReplacedAfterTheirSet(t *testing.T) {
 }
 
 // TestOutputsAlteredByOthersAndCutOff alters outputs of an interrupted set and also interrupts
-// the run that takes the set back, at each call of the disk. The next run must finish this, and
-// no file of other programs may be lost.
+// the run that takes the set back, at each call of the disk. The next run must finish taking
+// the set back, and no file of other programs may be lost.
 func TestOutputsAlteredByOthersAndCutOff(t *testing.T) {
 	for _, c := range alteredRuns[1:] {
 		for at := 1; ; at += strideOf(3) {

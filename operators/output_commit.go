@@ -16,16 +16,16 @@ import (
 
 // These are names within the staging directory.
 const (
-	partsDir  = "parts-" // directory of the files of shards; the rest of its name is unique to the run
-	goneDir   = "gone"   // new name of that directory before it is removed
+	partsDir  = "parts-" // prefix of the name of the directory for the files of shards; the rest of the name is unique to the run
+	goneDir   = "gone"   // new name of the directory for the files of shards before it is removed
 	wholeFile = "whole"  // the file that is assembled from the files of shards
 	oldDir    = "old"    // the previous file or directory at the output's path
 )
 
-// fileOutput is the sink behind WriteFiles. It makes the staged files of the subtasks visible,
-// together with the other outputs of the run, or removes them.
+// fileOutput is the sink behind WriteFiles. It moves the staged files of the subtasks to the
+// output's path, together with the other outputs of the run, or removes them.
 type fileOutput struct {
-	path     string // as the user wrote it
+	path     string // path of the output as the user wrote it
 	perShard bool
 	replace  bool
 	format   FileFormat
@@ -36,20 +36,20 @@ type fileOutput struct {
 
 	// Begin sets the following fields.
 	target string      // absolute path of the output, with symbolic links resolved
-	mode   fs.FileMode // mode of the file that it replaces, 0 if there is none
+	mode   fs.FileMode // mode of the file that the output replaces; 0 if there is none
 	stage  *staging
-	parts  string // directory for the files of shards; on other workers Join sets it
+	parts  string // directory for the files of shards; on workers other than worker 0, Join sets it
 
 	mu    sync.Mutex
 	wrote []partFile // files that the subtasks of this process have completed
 
 	// Complete sets the following fields.
 	how  engine.Completion
-	made *placement // the complete output; nil if there is none, or if it has been taken back
+	made *placement // the complete output; nil before the output is complete and after it has been taken back
 }
 
 // Begin makes the staging directory. It returns an error if the output exists and must not be
-// replaced, or cannot be written.
+// replaced, or if the output cannot be written.
 func (o *fileOutput) Begin() error {
 	if err := o.locate(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (o *fileOutput) locate() error {
 func (o *fileOutput) Aside() string { return stagingDir(o.target) }
 
 // Complete assembles the output. It also writes the seal if another process may have to finish
-// the commit. Place verifies the output.
+// the commit. Complete does not verify the output; Place does.
 func (o *fileOutput) Complete(c engine.Completion) error {
 	o.how = c
 	if c.Resumed {
@@ -164,8 +164,8 @@ func (o *fileOutput) seal(made *placement) error {
 }
 
 // joinSet records in the seal to which set the output belongs. The first output of the set is
-// sealed before the others. The name of its directory of parts, which is unique, is the name of
-// the set.
+// sealed before the others. The name of the set is the unique name of the first output's
+// directory of parts.
 func (o *fileOutput) joinSet(made *placement) (err error) {
 	made.Journal = o.how.Set[0]
 	if made.Journal == made.stage {
@@ -182,10 +182,11 @@ func (o *fileOutput) joinSet(made *placement) (err error) {
 	return err
 }
 
-// Decide writes the journal, which records that the outputs of the set will become visible.
+// Decide writes the journal, which records that all outputs of the set must be moved to their
+// targets.
 func (o *fileOutput) Decide() error { return o.failed(decide(o.disk, o.made.Set, o.how.Set)) }
 
-// Place makes the output visible.
+// Place moves the output to its target.
 func (o *fileOutput) Place() error {
 	if o.made == nil {
 		return nil
@@ -237,7 +238,7 @@ func (o *fileOutput) Finish() {
 	_ = stage.remove()
 }
 
-// Commit makes the output visible if it is the only output of the run.
+// Commit moves the output to its target. It is called if the run has only this output.
 func (o *fileOutput) Commit() error {
 	err := o.Complete(engine.Completion{})
 	if err == nil {
@@ -260,8 +261,8 @@ func (o *fileOutput) Leave() error {
 	return stage.leave()
 }
 
-// Abort removes the staged files. If the output could not be taken back, staged files and
-// journal remain, and the next run ends the commit.
+// Abort removes the staged files. If the output could not be taken back, the staged files and
+// the journal remain, and the next run with this output finishes or undoes the commit.
 func (o *fileOutput) Abort() error {
 	if o.stage == nil {
 		return nil
@@ -280,8 +281,8 @@ func (o *fileOutput) Abort() error {
 	return stage.remove()
 }
 
-// renameFree moves a file to a path at which nothing may exist. It is for systems that cannot
-// check and move in one step.
+// renameFree moves a file: from is its old path, and to is its new path, at which nothing may
+// exist. It is for systems that cannot check and move in one system call.
 func renameFree(from, to string) error {
 	if _, err := os.Lstat(to); err == nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}

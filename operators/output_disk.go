@@ -6,24 +6,24 @@ import (
 	"os"
 )
 
-// outputDisk has the file system calls that make outputs visible: all calls that change files
-// and directories which another process may read, and all calls that make changes durable.
-// Tests replace it by a disk that fails or ends the process at any call, or that checks the
-// order of calls.
+// outputDisk has the file system calls by which outputs are moved to their targets: all calls
+// that change files and directories which another process may read, and all calls that make
+// such changes durable. Tests implement it by a disk that fails or ends the process at a chosen
+// call, or that checks the order of calls.
 type outputDisk interface {
 	// Create creates or truncates a file. Sync makes the content of a file durable.
 	Create(path string) (*os.File, error)
 	Sync(f *os.File) error
-	// SyncDir makes the names in a directory durable.
+	// SyncDir makes the entries of a directory durable.
 	SyncDir(dir string) error
 	Mkdir(path string) error
-	// Rename moves a file to a path and replaces any file there. RenameNew moves a file to a
-	// path at which nothing may exist.
+	// Rename moves a file and replaces the file that exists at the new path, if any. RenameNew
+	// moves a file and fails if anything exists at the new path.
 	Rename(from, to string) error
 	RenameNew(from, to string) error
-	// Exchange swaps two files or directories in one step. Some file systems do not support it.
+	// Exchange swaps two files or directories atomically. Some file systems do not support it.
 	Exchange(a, b string) error
-	// Link gives a file a second name.
+	// Link makes a hard link: a second name of a file.
 	Link(from, to string) error
 	Remove(path string) error
 	RemoveAll(path string) error

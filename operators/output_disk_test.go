@@ -9,25 +9,25 @@ import (
 	"sync"
 )
 
-// testDisk is the operating system's disk, but it does not sync, which is slow. Before call
-// number `at` it calls `what`, and the call fails if that returns an error. Calls that some
-// systems do not support can be disabled.
+// testDisk makes the calls of the operating system, except sync, which is slow. Before call
+// number at, it calls the function what; if what returns an error, the call fails with it.
+// Calls that some systems do not support can be disabled.
 type testDisk struct {
 	mu   sync.Mutex
 	n    int // number of calls so far
-	at   int // number of the call at which something happens, from 1
+	at   int // number of the call before which what is called, counted from 1
 	what func() error
 	dead bool // calls no longer have an effect, as if the process had ended
 	// plain is set if the system supports neither exchange nor link.
 	plain bool
 	order *diskOrder // checks the order of calls; may be nil
-	last  string     // the call at which what was called
+	last  string     // the call before which what was called
 }
 
 var errDead = errors.New("the process has ended")
 
-// crashesAt returns a disk that simulates the end of the process before a call: this call and
-// all later calls do nothing.
+// crashesAt returns a disk that simulates the end of the process before call number at: this
+// call and all later calls do nothing.
 func crashesAt(at int) *testDisk {
 	d := &testDisk{at: at}
 	d.what = func() error {
@@ -37,7 +37,7 @@ func crashesAt(at int) *testDisk {
 	return d
 }
 
-// fails returns a disk of which one call fails.
+// fails returns a disk of which call number at fails.
 func fails(at int) *testDisk {
 	return &testDisk{at: at, what: func() error { return errNoSpace }}
 }
@@ -121,7 +121,7 @@ func (noExchange) Exchange(string, string) error { return errors.ErrUnsupported 
 // diskOrder tracks what would survive a crash of the machine: files whose bytes have been
 // synced, and names whose directories have been synced.
 type diskOrder struct {
-	files, dirs map[string]bool // synced after their last change
+	files, dirs map[string]bool // paths that have been synced after their last change
 	targets     map[string]bool
 	wrong       []string
 	seen        int             // number of visible outputs
@@ -141,7 +141,8 @@ func (o *diskOrder) need(ok bool, format string, args ...any) {
 	}
 }
 
-// whole requires that all files and directories below a path are durable.
+// whole requires that all files and directories below path are durable. why is a part of the
+// message.
 func (o *diskOrder) whole(path, why string) {
 	_ = filepath.WalkDir(path, func(p string, e os.DirEntry, err error) error {
 		switch {
@@ -162,7 +163,7 @@ func (o *diskOrder) before(name string, paths []string) {
 		for t := range o.targets {
 			stage := stagingDir(t)
 			o.need(o.dirs[filepath.Dir(stage)], "decide: %s may be lost", stage)
-			if stage != filepath.Dir(to) { // the staging directory with the journal is checked when the journal is removed
+			if stage != filepath.Dir(to) { // the staging directory that has the journal is checked later, when the journal is removed
 				o.need(o.dirs[stage], "decide: the names in %s may be lost", stage)
 			}
 			o.need(o.files[filepath.Join(stage, sealFile)], "decide: the seal in %s may be lost", stage)

@@ -45,7 +45,7 @@ func (o *fileOutput) join(path string, parts []partFile) (whole partFile, err er
 }
 
 // joinText appends the text of one shard after another. Unless the parts are kept, each part is
-// removed when it has been copied, so that only one part needs disk space twice.
+// removed when it has been copied, so that at most one part is on disk twice.
 func (o *fileOutput) joinText(to io.Writer, parts []partFile) error {
 	if o.format.Head != nil {
 		if err := o.format.Head(to); err != nil {
@@ -62,8 +62,8 @@ func (o *fileOutput) joinText(to io.Writer, parts []partFile) error {
 	})
 }
 
-// writerOnly hides other methods of a writer, so that io.CopyBuffer does not let the operating
-// system copy: every byte must pass through summed.
+// writerOnly hides all methods of a writer except Write, so that io.CopyBuffer does not let the
+// operating system copy the data: every byte must pass through summed.
 type writerOnly struct{ io.Writer }
 
 // joinRows reads the rows of one shard after another and writes them as one file.
@@ -77,7 +77,7 @@ func (o *fileOutput) joinRows(to io.Writer, parts []partFile) error {
 	defer chunks.release()
 	space := make([]byte, 256<<10)
 	err = o.eachPart(parts, func(part *os.File, p partFile) error {
-		// The whole part is verified before any length in it is trusted.
+		// The whole part is verified before any length that is stored in it is used.
 		if err := p.check(part.Name(), p.read(part), space); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (o *fileOutput) joinRows(to io.Writer, parts []partFile) error {
 	}
 	if err != nil {
 		buf.Reset(io.Discard)
-		_ = w.Close() // releases its memory
+		_ = w.Close() // releases the memory of the writer
 		return err
 	}
 	if err := w.Close(); err != nil {
@@ -100,8 +100,8 @@ func (o *fileOutput) joinRows(to io.Writer, parts []partFile) error {
 	return buf.Flush()
 }
 
-// readPart reads the rows of a part. It returns an error if the bytes differ from those that
-// were written, as they may have changed since they were verified.
+// readPart reads the rows of a part. It returns an error if the bytes differ from the bytes
+// that were written: they may have changed since the part was verified.
 func (o *fileOutput) readPart(part *os.File, p partFile, chunks *chunker, buf []byte) error {
 	in := p.read(part)
 	r, err := batch.NewStreamReader(in, o.mem)
@@ -125,8 +125,8 @@ func (o *fileOutput) readPart(part *os.File, p partFile, chunks *chunker, buf []
 	}
 }
 
-// eachPart opens the parts in the order of shards, calls use for each and then removes it.
-// Parts are kept if an interrupted commit may have to begin again.
+// eachPart opens the parts in the order of shards, calls use for each and then removes it. It
+// does not remove parts if an interrupted commit may have to begin again.
 func (o *fileOutput) eachPart(parts []partFile, use func(part *os.File, p partFile) error) error {
 	for _, p := range parts {
 		part, err := p.open(o.shardPath(p.Shard))

@@ -13,26 +13,28 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The outputs of one run are a set: either all of them become visible, by one rename each, or
-// none. The steps are:
+// The outputs of one run are a set: either all of them are moved to their targets, by one
+// rename each, or none. The steps of a commit are:
 //
-//  1. Each output is complete in its staging directory. A seal beside it records that, and in
-//     which directory the journal of the set will be. All of this is made durable.
-//  2. The journal is written into the staging directory of the first output. From now on the
-//     set must be finished.
+//  1. Each output is completed in its staging directory. A seal beside it records that the
+//     output is complete, and which directory will have the journal of the set. The output and
+//     the seal are made durable.
+//  2. The journal is written into the staging directory of the first output. It records that
+//     the set must be finished.
 //  3. Each output is moved to its target.
-//  4. The staging directories are removed; the one with the journal is the last.
+//  4. The staging directories are removed; the directory with the journal is removed last.
 //
 // If step 3 fails, the journal is rewritten to record that the set must be undone, and then the
-// outputs are taken back. The journal has a copy of every seal. It is renamed before step 4
-// begins. If before that an output is neither in its staging directory nor at the target in its
-// seal, something else has removed it, and the set must be undone.
+// outputs are taken back. The journal has a copy of every seal. The journal is renamed before
+// step 4 begins. If an output is found, before this renaming, neither in its staging directory
+// nor at the target that its seal names, then something else has removed it, and the set must
+// be undone.
 //
 // A run that begins an output and finds a seal looks for the journal. If there is no journal,
 // or only the journal of another set, then either step 2 was not reached or step 4 is complete.
-// The staging directory is then removed, unless the function checkUndecided finds signs of a lost
-// journal. If there is a journal, the whole set is first finished or undone, under the locks of
-// all staging directories that remain; see output_recovery.go.
+// The staging directory is then removed, unless the function checkUndecided finds that the
+// journal has been lost. If there is a journal, the run first finishes or undoes the whole set,
+// while it holds the locks of all staging directories that still exist; see output_recovery.go.
 //
 // A set whose commit the caller has recorded (task.Completion.Recorded) has seals, but no
 // journal; see output_resume.go.
@@ -47,7 +49,7 @@ const (
 type journal struct {
 	Set     string   `msgpack:"set"`
 	Undo    bool     `msgpack:"undo"`
-	Members []member `msgpack:"members"` // the first has the journal in its staging directory
+	Members []member `msgpack:"members"` // the staging directory of the first member has the journal
 
 	ended bool // only step 4 remains
 }
@@ -64,8 +66,8 @@ var (
 )
 
 // writeRecord writes a seal, receipt or journal atomically. The file has the encoded record,
-// preceded by its CRC-32C. It is written under another name in dir, and then renamed to path.
-// The rename is durable only when the caller has synced the directory of path.
+// preceded by its CRC-32C. It is written to a temporary file in dir, which is then renamed to
+// path. The renaming is durable only after the caller has synced the directory of path.
 func writeRecord[T any](d outputDisk, codec shared.Codec[T], dir, path string, v T) error {
 	data, err := codec.Append(make([]byte, 4), v)
 	if err != nil {
@@ -109,8 +111,8 @@ func readRecord[T any](codec shared.Codec[T], path string) (v T, err error) {
 	return v, nil
 }
 
-// readJournal returns the journal of a set in the staging directory dir, or false if there is
-// none.
+// readJournal returns the journal of set in the staging directory dir, or false if dir has no
+// journal of this set.
 func readJournal(dir, set string) (journal, bool, error) {
 	if there, err := exists(filepath.Dir(dir)); err != nil || !there {
 		return journal{}, false, errors.Join(err, fmt.Errorf("an earlier run was interrupted while it made several outputs visible, and %s, where it kept whether they are to be, is not there: "+
@@ -123,8 +125,8 @@ func readJournal(dir, set string) (journal, bool, error) {
 	return j, j.Set != "", nil
 }
 
-// findJournal returns the journal in a staging directory, of any set, or the zero value if
-// there is none.
+// findJournal returns the journal in the staging directory dir, whatever its set, or the zero
+// value if there is none.
 func findJournal(dir string) (journal, error) {
 	j, err := readRecord(journalCodec, filepath.Join(dir, journalFile))
 	if err == nil && j.Set == "" {
@@ -137,8 +139,8 @@ func findJournal(dir string) (journal, error) {
 	return j, nil
 }
 
-// journalOf returns the journal that decides about a staging directory with a given seal, or
-// the zero value if there is none.
+// journalOf returns the journal of the set to which the staging directory dir, with the seal
+// sealed, belongs, or the zero value if there is none.
 func journalOf(dir string, sealed seal) (journal, error) {
 	if sealed.Set == "" {
 		return findJournal(dir) // the seal may have been removed before the journal, or may be lost
@@ -185,7 +187,7 @@ func writeJournal(d outputDisk, j journal) error {
 func endJournal(d outputDisk, dir string) error {
 	err := d.Rename(filepath.Join(dir, journalFile), filepath.Join(dir, endedFile))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // it was recorded before
+		return nil // the journal has been renamed before
 	}
 	return err
 }
@@ -201,7 +203,8 @@ func undo(d outputDisk, dir, set string) error {
 	return writeJournal(d, j)
 }
 
-// waitsFor reports whether the journal in dir is still needed for other outputs of the set.
+// waitsFor reports whether the journal of set in dir is still needed for other outputs of the
+// set.
 func waitsFor(dir, set string) bool {
 	j, there, err := readJournal(dir, set)
 	return err != nil || there && slices.ContainsFunc(j.Members[1:], func(m member) bool {
@@ -210,7 +213,7 @@ func waitsFor(dir, set string) bool {
 	})
 }
 
-// isNoted reports whether a staging directory has a journal.
+// isNoted reports whether the staging directory dir has a journal.
 func isNoted(dir string) bool {
 	j, err := findJournal(dir)
 	return err != nil || j.Set != ""

@@ -17,9 +17,9 @@ import (
 
 const killedEnv = "SUPERSTEP_TEST_KILLED_AT"
 
-// TestOutputsOfAKilledProcess kills a process that makes outputs visible, by SIGKILL before a
-// call of its disk. It requires that after the next run either all outputs of the killed run or
-// none have been visible.
+// TestOutputsOfAKilledProcess sends SIGKILL to a process before one of the disk calls by which
+// it makes its outputs visible. The next run must find either all outputs of the killed run or
+// none.
 func TestOutputsOfAKilledProcess(t *testing.T) {
 	if at, err := strconv.Atoi(os.Getenv(killedEnv)); err == nil {
 		outputs, err := strconv.Atoi(os.Getenv("OUTPUTS"))

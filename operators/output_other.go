@@ -21,11 +21,11 @@ func lockFile(path string) (*os.File, error) {
 	return f, err
 }
 
-// unlockFile closes the file and then removes it, as these systems cannot remove an open file.
+// unlockFile closes the file before it removes it, as these systems cannot remove an open file.
 func unlockFile(d outputDisk, f *os.File) error { return errors.Join(f.Close(), d.Remove(f.Name())) }
 
-// fileID returns 0, which means unknown. Only exchange needs the ID, and these systems do not
-// support exchange.
+// fileID returns 0, which means that the ID is unknown. The ID is needed only after exchange,
+// which these systems do not support.
 func fileID(fs.FileInfo) uint64 { return 0 }
 
 // syncDir does nothing, as these systems cannot synchronise directories.

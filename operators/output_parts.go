@@ -13,13 +13,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// The functions of this file let several workers write a fileOutput.
+// The functions of this file are used if several workers write the parts of one fileOutput.
 
 // writtenParts lists the files that one worker wrote.
 type writtenParts struct {
-	// Dir is the path of the directory of the files. Its last element is unique to the run, so
-	// a different name shows that workers do not share the directory or belong to different
-	// runs.
+	// Dir is the path of the directory of the files. Its last element is unique to the run. If
+	// the names of two workers differ, the workers do not share the directory or belong to
+	// different runs.
 	Dir   string     `msgpack:"dir"`
 	Parts []partFile `msgpack:"parts"`
 }
@@ -27,7 +27,7 @@ type writtenParts struct {
 // writtenCodec encodes writtenParts. It checks all lengths that it decodes.
 var writtenCodec = shared.Msgpack[writtenParts]()
 
-// note adds the complete file of a shard to wrote.
+// note adds p, the complete file of a shard, to wrote.
 func (o *fileOutput) note(p partFile) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -69,8 +69,8 @@ func findParts(stage string) (string, error) {
 	return found, nil
 }
 
-// unseen adds advice to the error if a worker does not see the files that another worker has
-// written.
+// unseen adds advice to err, which says that a worker does not see the files that another
+// worker has written.
 func (o *fileOutput) unseen(err error) error {
 	dir := filepath.Dir(o.target)
 	return fmt.Errorf("%w; every worker writes its shards of an output into the same directory, so that %s must be one that all of them see at this path, "+
@@ -87,7 +87,7 @@ func (o *fileOutput) Written() ([]byte, error) {
 // partsOf checks that the written files exist and returns them in the order of shards. written
 // has the results of Written of all workers; if it is nil, only this process has written files.
 func (o *fileOutput) partsOf(written [][]byte) ([]partFile, error) {
-	by := make([]int, o.shards) // 1 + the worker that wrote the shard
+	by := make([]int, o.shards) // shard -> 1 + the worker that wrote it; 0 if none has
 	var parts []partFile
 	if written == nil {
 		parts = slices.Clone(o.wrote)
@@ -128,8 +128,8 @@ func (o *fileOutput) partsOf(written [][]byte) ([]partFile, error) {
 	return parts, nil
 }
 
-// look checks that the file of a shard that a worker wrote exists and has the right size. Its
-// content is verified later.
+// look checks that the file of a shard, which worker wrote, exists and has the right size. The
+// content of the file is verified later.
 func (o *fileOutput) look(worker int, p partFile) error {
 	path := o.shardPath(p.Shard)
 	info, err := os.Stat(path)

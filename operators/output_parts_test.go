@@ -69,8 +69,8 @@ var (
 
 const partShards = 16
 
-// writeParts runs a job that writes the numbers by five subtasks on the given number of
-// workers. sink returns the sink of each worker.
+// writeParts runs a job that writes the numbers with five subtasks on the given number of
+// workers. sink returns the sink of a worker.
 func writeParts(t *testing.T, workers int, sink func(worker int) *fileOutput) error {
 	column := []plan.Column{{Name: "n", Type: "int64"}}
 	g := &plan.Graph{Job: "parts", Shards: partShards, Nodes: []plan.Node{
@@ -124,7 +124,7 @@ func TestOutputOfParts(t *testing.T) {
 }
 
 // TestOutputThatIsNotShared requires that, if a worker does not see the files of worker 0, one
-// of the two fails and nothing becomes visible.
+// of the two workers fails and no output becomes visible.
 func TestOutputThatIsNotShared(t *testing.T) {
 	here, there := t.TempDir(), t.TempDir()
 	sink := func(elsewhere string) func(worker int) *fileOutput {
@@ -164,7 +164,7 @@ func TestOutputThatIsNotShared(t *testing.T) {
 // five is the checksum of the bytes that the tests write to a part.
 var five = disk.Checksum(0, []byte("five\n"))
 
-// TestPartsAreVerified requires that parts are verified before anything becomes visible.
+// TestPartsAreVerified requires that parts are verified before any output becomes visible.
 func TestPartsAreVerified(t *testing.T) {
 	for _, perShard := range []bool{false, true} {
 		dir := t.TempDir()
@@ -200,7 +200,7 @@ func TestPartsAreVerified(t *testing.T) {
 	}
 }
 
-// TestLateWriters requires that a worker that still writes after its run has been given up can
+// TestLateWriters requires that a worker that still writes after its run has been aborted can
 // neither add files to a directory that is being removed, nor change files of the next run.
 func TestLateWriters(t *testing.T) {
 	dir := t.TempDir()
@@ -222,9 +222,9 @@ func TestLateWriters(t *testing.T) {
 	require.Empty(t, tree(t, dir))
 }
 
-// FuzzCommitParts decodes arbitrary bytes as the list of a worker's parts. They must never
-// cause a panic. Either the commit must fail and leave no files, or the output must have no
-// rows, as none were written.
+// FuzzCommitParts decodes arbitrary bytes as the list of a worker's parts. The commit must
+// never panic. Either it must fail and leave no files, or the output must have no rows, as no
+// rows were written.
 func FuzzCommitParts(f *testing.F) {
 	for _, parts := range [][]partFile{nil, {{1, 5, 0, ""}}, {{0, 0, 0, ""}, {1, 5, 0, "part"}}, {{1, 1 << 40, 0, ""}}, {{-1, 0, 0, ""}}, {{1, -1, 0, ""}}} {
 		data, err := writtenCodec.Append(nil, writtenParts{Dir: "here", Parts: parts})
@@ -237,7 +237,7 @@ func FuzzCommitParts(f *testing.F) {
 		dir := t.TempDir()
 		out := &fileOutput{path: filepath.Join(dir, "out"), format: numberText, schema: numberSchema, shards: 2, disk: osDisk{}}
 		require.NoError(t, out.Begin())
-		if w, err := writtenCodec.Decode(data); err == nil { // makes the directory pass the first check
+		if w, err := writtenCodec.Decode(data); err == nil { // with the right directory, the list passes the first check
 			w.Dir = out.parts
 			data, err = writtenCodec.Append(nil, w)
 			require.NoError(t, err)

@@ -13,9 +13,9 @@ import (
 // target. It has everything that another process needs to move the output there, or to take it
 // back.
 type seal struct {
-	// Run is the name of the directory of parts, which is unique to the run.
+	// Run is the unique name of the directory for the files of shards; it identifies the run.
 	Run string `msgpack:"run"`
-	// ID is the file ID of the staged file or directory, 0 if unknown.
+	// ID is the file ID of the staged file or directory; 0 if it is unknown.
 	ID uint64 `msgpack:"id"`
 	// Target is the absolute path at which the output becomes visible.
 	Target string `msgpack:"target"`
@@ -33,9 +33,9 @@ type seal struct {
 	// only one output, or if the caller records the commit. Set is the name of the set.
 	Journal string `msgpack:"journal"`
 	Set     string `msgpack:"set"`
-	// Dirs has the staging directories of the set; only the first output's seal has it. First
-	// describes the first output of the set, in all seals. If the journal is lost, they show
-	// whether the set had been decided.
+	// Dirs has the staging directories of the set; it is set only in the seal of the first
+	// output. First describes the first output of the set, in the seals of all outputs. If the
+	// journal is lost, both are used to find out whether it had been written.
 	Dirs  []string `msgpack:"dirs,omitempty"`
 	First firstOf  `msgpack:"first"`
 }
@@ -51,10 +51,10 @@ type placement struct {
 	seal
 	stage         string // staging directory of the output
 	disk          outputDisk
-	completedHere bool // this process has completed the output and has not tried to place it yet
+	completedHere bool // this process has completed the output and has not called place yet
 }
 
-// from returns the staged path of the output.
+// from returns the path of the staged output.
 func (p *placement) from() string {
 	if p.PerShard {
 		return filepath.Join(p.stage, p.Run)
@@ -62,8 +62,8 @@ func (p *placement) from() string {
 	return filepath.Join(p.stage, wholeFile)
 }
 
-// old returns the path to which the replaced output is moved. If the outputs are exchanged, the
-// replaced output is at from() instead.
+// old returns the path to which the replaced output is moved. If replace exchanges the two
+// outputs, the replaced output is at from() instead.
 func (p *placement) old() string { return filepath.Join(p.stage, oldDir) }
 
 // location is the location of a complete output.
@@ -75,8 +75,8 @@ const (
 	notFound                  // neither in its staging directory nor at its target
 )
 
-// where returns where a complete output is. The output is in place if the files at the target
-// match the seal. If it is not found, why says what is wrong. A staged output is verified
+// where returns the location of a complete output. The result is inPlace if the files at the
+// target match the seal. If it is notFound, why says what differs. A staged output is verified
 // later, when it is moved.
 func (p *placement) where() (at location, why, err error) {
 	info, err := os.Lstat(p.from())
@@ -100,8 +100,8 @@ func (p *placement) inPlace() (at location, why, err error) {
 	return inPlace, nil, err
 }
 
-// place moves a complete output to its target, durably. It does not move an output that is
-// already there.
+// place moves a complete output to its target and makes this durable. It does not move an
+// output that is already at its target.
 func (p *placement) place() error {
 	at, why, err := p.where()
 	if err != nil {
@@ -143,12 +143,12 @@ func (p *placement) taken(err error) error { return &takenError{p.Target, err} }
 // errChanged says that the target has changed since the output was complete.
 var errChanged = errors.New("it is not what stood there when the output was complete, and is not replaced; run the job again to replace it too, or choose another path")
 
-// move makes the output visible.
+// move moves the output to its target.
 func (p *placement) move() error {
 	// The target may have changed since the run began.
 	if _, err := checkTarget(p.Target, p.Target, p.PerShard, p.Replace); err != nil {
 		if errors.As(err, new(*fs.PathError)) {
-			return err // it is unknown what is at the target
+			return err // checkTarget failed, so it is unknown what is at the target
 		}
 		return p.taken(err)
 	}
@@ -159,7 +159,7 @@ func (p *placement) move() error {
 	case p.Replace:
 		return p.replace()
 	case p.PerShard:
-		// An empty directory counts as no output, so it is removed.
+		// An empty directory at the target does not count as an output, so it is removed.
 		if err := removeIfThere(p.disk, p.Target); errors.Is(err, fs.ErrExist) {
 			return p.taken(err)
 		} else if err != nil {
@@ -179,10 +179,11 @@ func (p *placement) moveNew() error {
 }
 
 // replace moves a complete output to its target in place of an old output, which is kept until
-// the whole set is in place. If the file system supports it, replace exchanges the two in one
-// step. Otherwise it links an old file to a second name and renames the new file over the first
-// name. If that is impossible too, it moves the old output away and then moves the new one to
-// the target. restoreOld repairs an interruption between the last two moves.
+// the whole set is in place. If the file system supports it, replace exchanges the two
+// atomically. Otherwise, if the output is a file, it makes a hard link to the old file and
+// renames the new file to the target. If that is impossible too, it moves the old output away
+// and then moves the new output to the target. After an interruption between these two moves,
+// restoreOld moves the old output back.
 func (p *placement) replace() error {
 	// An earlier attempt may have been interrupted after its first step.
 	if err := p.restore(); err != nil {
@@ -222,9 +223,9 @@ func (p *placement) replace() error {
 	return nil
 }
 
-// checkTarget returns an error if an output cannot be moved to target, given what is there now.
-// It also returns the permissions of the file that would be replaced, or 0 if there is none.
-// name is the path in messages.
+// checkTarget returns an error if the file or directory that is now at target prevents an
+// output from being moved there. It also returns the permissions of the file that would be
+// replaced, or 0 if there is none. name is the path that messages show.
 func checkTarget(name, target string, perShard, replace bool) (fs.FileMode, error) {
 	info, err := os.Lstat(target)
 	switch {
@@ -248,8 +249,9 @@ func outputExists(name string) error {
 	return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace (engine.IfExists(engine.Replace))", name)
 }
 
-// checkDir returns an error if a directory at the target must not be replaced: it may contain
-// only files of an output of the same format. An empty directory counts as no output.
+// checkDir returns an error if the directory at target must not be replaced. It may be replaced
+// only if all its entries are files named "part-…", like the files of an output. An empty
+// directory does not count as an output.
 func checkDir(name, target string, info fs.FileInfo, replace bool) error {
 	if !info.IsDir() {
 		return fmt.Errorf("output %s is a file, and one file per shard needs a directory; remove it or choose another path", name)

@@ -15,13 +15,14 @@ type recovery struct {
 	journalStaging *staging   // staging directory with the journal
 	left           []*staging // the other staging directories that still exist
 	all            []*placement
-	gone           map[*placement]bool // outputs whose staging directories no longer exist or belong to another run
+	gone           map[*placement]bool // the outputs whose staging directories no longer exist or belong to another run
 }
 
 // endSet finishes or undoes the set of an interrupted run, and removes its staging directories.
-// It reports whether the set was finished. If something else has changed the outputs, endSet
-// undoes the set as far as possible and returns an error that says so; the journal and the
-// staging directories are removed nevertheless. They remain if the file system failed.
+// It reports whether it finished the set. If something else has changed the outputs, endSet
+// undoes the set as far as possible, removes the journal and the staging directories, and
+// returns an error that names the outputs. After a failure of the file system, it does not
+// remove the journal and the staging directories.
 func endSet(d outputDisk, j journal) (finished bool, err error) {
 	const doing = "end what an earlier run was interrupted in, making several outputs visible: %w"
 	e := &recovery{disk: d, gone: map[*placement]bool{}}
@@ -31,7 +32,7 @@ func endSet(d outputDisk, j journal) (finished bool, err error) {
 	defer func() { err = errors.Join(err, e.leave()) }()
 	there := false
 	if e.journal, there, err = readJournal(j.Members[0].Dir, j.Set); err != nil || !there {
-		return false, err // if there is no journal any more, another process has ended the set
+		return false, err // without an error, the journal no longer exists: another process has ended the set
 	}
 	if err := e.gather(); err != nil {
 		return false, fmt.Errorf(doing, err)
@@ -83,9 +84,9 @@ func (e *recovery) gather() error {
 	return nil
 }
 
-// resolve finishes the set or undoes it. amiss names the outputs that something else has
-// changed, so that they are lost or could not be taken back. err is the error because of which
-// resolve could not continue.
+// resolve finishes the set or undoes it. amiss names the outputs that are lost or could not be
+// taken back because something else has changed them. err is the error because of which resolve
+// could not continue.
 func (e *recovery) resolve() (amiss, err error) {
 	if !e.Undo {
 		for _, p := range e.all {
@@ -125,8 +126,8 @@ func (e *recovery) place(p *placement) error {
 	return err
 }
 
-// takeBack takes back one output. An output without a staging directory has been taken back
-// before, unless it is at its target.
+// takeBack takes back one output. An output without a staging directory has already been taken
+// back, unless it is at its target.
 func (e *recovery) takeBack(p *placement) (left, err error) {
 	if !e.gone[p] {
 		return p.takeBack()
@@ -190,18 +191,18 @@ func sweepStaging(d outputDisk, dir string) error {
 	lock, err := lockFile(lockPath(dir))
 	if err != nil {
 		if errors.Is(err, errLocked) || errors.Is(err, fs.ErrNotExist) {
-			err = nil // another process holds the lock, or the parent directory does not exist
+			err = nil // another process holds the lock, or the parent directory does not exist: nothing has to be removed
 		}
 		return err
 	}
 	s := &staging{dir: dir, lock: lock, disk: d}
-	_ = d.Remove(dir) // fails if it is not empty
+	_ = d.Remove(dir) // fails if the directory is not empty
 	return s.leave()
 }
 
-// checkUndecided examines a set that has a seal but no journal. It returns an error if some outputs
-// of the set have been moved to their targets, or their replacement had begun, and others have
-// not: the set must then have been decided, and its journal is lost.
+// checkUndecided examines a set that has a seal but no journal. It returns an error if some
+// outputs of the set have been moved to their targets, or their replacement had begun, while
+// other outputs have not been moved: the journal must then have been written and lost.
 func checkUndecided(d outputDisk, dir string, sealed seal) error {
 	first, err := readRecord(sealCodec, filepath.Join(sealed.Journal, sealFile))
 	if err != nil {
@@ -236,7 +237,7 @@ func checkUndecided(d outputDisk, dir string, sealed seal) error {
 			was, err = p.replaced()
 		}
 		if err == nil && (at != inStaging || was != "") {
-			// The seal is read again: if another run is using the directory, it has removed the
+			// The seal is read again, as another run that uses the directory has removed the
 			// seal first.
 			s, err = readRecord(sealCodec, path)
 		}

@@ -10,13 +10,13 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// The functions of this file let another process finish the commit of a fileOutput if the
-// caller has recorded that it must be finished (task.Completion.Recorded). The commit has the
-// following steps. Each is durable before the next begins, so that another process can finish
-// the commit after an interruption at any point:
+// The functions of this file are used by another process to finish the commit of a fileOutput,
+// if the caller has recorded that the commit must be finished (task.Completion.Recorded). The
+// commit has the following steps. Each is durable before the next begins, so that another
+// process can finish the commit after an interruption at any point:
 //
-//  1. The parts are assembled into one file, and kept. (Outputs with one file per shard do not
-//     have this step.)
+//  1. The parts are assembled into one file; the parts are not removed yet. (Outputs with one
+//     file per shard do not need this step.)
 //  2. The seal is written: a file in the staging directory that names the run and records that
 //     the output is complete. The other outputs of the run reach this step before step 3.
 //  3. The output is moved to its target; see placement.
@@ -27,14 +27,15 @@ import (
 //     process will resume the commit.
 //
 // If the receipt names the run, steps 1 to 4 are done. If the seal names the run, step 3 is
-// done if the sealed output is not in the staging directory but complete at its target. If it
-// is in neither place, something else has removed it, which is an error. A later run with the
-// same output first removes seal, receipt and parts, under the lock of the output. So if any of
-// them is found, no later run has begun. If none is found, the state of the output is unknown.
-// That is an error, although the output may be at its target.
+// done if the sealed output is not in the staging directory but complete at its target. If the
+// sealed output is at neither path, something else has removed it, which is an error. A later
+// run with the same output first removes the seal, the receipt and the parts, while it holds
+// the lock of the output. So if the seal, the receipt or the parts are found, no later run has
+// begun. If none of them is found, the state of the output is unknown. That is an error,
+// although the output may be at its target.
 //
-// An exchange puts the replaced output at the staged path of the sealed output. The seal has
-// the file ID of the sealed output, by which the two can be distinguished.
+// An exchange puts the replaced output at the staged path of the sealed output. The two are
+// distinguished by the file ID of the sealed output, which is in the seal.
 
 // writeReceipt performs step 4.
 func (o *fileOutput) writeReceipt() error {
@@ -45,9 +46,9 @@ func (o *fileOutput) writeReceipt() error {
 	return o.disk.SyncDir(filepath.Dir(path))
 }
 
-// resume continues a commit that another process began, after whichever step it was
-// interrupted, up to the last step that Complete performs. It returns with the lock held;
-// Finish or Leave releases the lock.
+// resume continues a commit that another process began, whatever the last step of that process
+// was, up to the last step that Complete performs. It returns with the lock held; Finish or
+// Leave releases the lock.
 func (o *fileOutput) resume() error {
 	if len(o.how.Written) == 0 {
 		return o.failed(errors.New("it is not known what was written aside"))

@@ -18,7 +18,7 @@ import (
 type resumeCase struct {
 	name              string
 	perShard, replace bool
-	old               bool // there is an old output to replace
+	old               bool // an old output exists, which the new output replaces
 	on                func(*testDisk) outputDisk
 }
 
@@ -45,8 +45,7 @@ func (c *resumeCase) output(dir string, d *testDisk) *fileOutput {
 	return &fileOutput{path: filepath.Join(dir, "out"), perShard: c.perShard, replace: c.replace, format: numberText, shards: 3, disk: c.on(d)}
 }
 
-// commitParts performs the commit of a run that has only this output and whose commit is
-// recorded.
+// commitParts commits the output of a run that has only this output. The commit is recorded.
 func commitParts(o *fileOutput, written [][]byte) error {
 	err := o.Complete(engine.Completion{Written: written, Recorded: true})
 	if err == nil {
@@ -59,7 +58,7 @@ func commitParts(o *fileOutput, written [][]byte) error {
 	return nil
 }
 
-// resume performs what a process does to finish the commit of another process.
+// resume does what a process does to finish the commit of another process.
 func resume(o *fileOutput, written [][]byte) error {
 	err := o.Complete(engine.Completion{Written: written, Recorded: true, Resumed: true})
 	if err == nil {
@@ -128,7 +127,8 @@ func visible(all map[string]string) map[string]string {
 
 // TestResumeAfterEachStep ends the committing process at each call of the disk, and the
 // resuming process at each of its calls. A third process must finish the commit. At any time
-// the old or the new output must be visible, or none while it is being moved.
+// the old output or the new output must be visible; neither may be visible only while the
+// output is moved in two steps.
 func TestResumeAfterEachStep(t *testing.T) {
 	for _, c := range resumeCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestResumeAfterEachStep(t *testing.T) {
 						require.NoError(t, err)
 						disk.at = 0
 						require.NoError(t, o.Settle())
-						require.Equal(t, after, tree(t, dir), "not cut")
+						require.Equal(t, after, tree(t, dir), "a commit without an interruption")
 						return
 					}
 					crash(o)
@@ -173,7 +173,8 @@ func TestResumeAfterEachStep(t *testing.T) {
 	}
 }
 
-// standing requires that the visible output is complete, unless it is being moved in two steps.
+// standing requires that the visible output is complete, unless the process was interrupted
+// while it moved the output in two steps.
 func (c *resumeCase) standing(t *testing.T, dir, cut string) {
 	before, after := c.trees()
 	whole := []map[string]string{before, after}
@@ -197,7 +198,7 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 			require.ErrorContains(t, resume(output(), written), "no longer exists")
 			require.Equal(t, before, tree(t, dir))
 
-			// In the next case another run with the same output has begun and ended.
+			// In the following case, another run with the same output has begun and ended.
 			disk := crashesAt(0)
 			o = c.output(dir, disk)
 			written = c.write(t, o)
@@ -213,8 +214,8 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestResumeKeepsWhatCameBetween requires that resuming does not replace a file that another
-// program has made at the path in the meantime.
+// TestResumeKeepsWhatCameBetween requires that a resumed commit does not replace a file that
+// another program has written to the path in the meantime.
 func TestResumeKeepsWhatCameBetween(t *testing.T) {
 	c := resumeCases[0]
 	dir := t.TempDir()
@@ -226,20 +227,20 @@ func TestResumeKeepsWhatCameBetween(t *testing.T) {
 		require.Error(t, commitParts(o, written))
 		crash(o)
 		if _, err := os.Lstat(filepath.Join(dir, "out")); err == nil {
-			require.Contains(t, disk.last, "syncdir") // the output is visible
+			require.Contains(t, disk.last, "syncdir") // the interruption must come after the output has become visible
 			return
 		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "out"), []byte("mine"), 0o666))
 		require.Error(t, resume(c.output(dir, crashesAt(0)), written))
 		require.Equal(t, map[string]string{"out": "mine"}, visible(tree(t, dir)))
 		require.NoError(t, os.Remove(filepath.Join(dir, "out")))
-		require.NoError(t, resume(c.output(dir, crashesAt(0)), written), "resuming must succeed when the other output has been removed")
+		require.NoError(t, resume(c.output(dir, crashesAt(0)), written), "resuming must succeed after the other program's file has been removed")
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
 	}
 }
 
 // TestResumeFindsDamagedParts requires that, if a part is damaged after the committing worker
-// has ended, the resuming worker finds the damage and makes nothing visible. A second attempt
+// has ended, the resuming worker finds the damage and makes no output visible. A second attempt
 // must fail in the same way.
 func TestResumeFindsDamagedParts(t *testing.T) {
 	for what, damage := range map[string]func(path string) error{

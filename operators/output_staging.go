@@ -14,24 +14,25 @@ import (
 )
 
 // staging is the hidden directory beside an output in which the output is written. Its name is
-// derived from the name of the output. While a run uses the directory, it locks a file beside
-// it. The operating system releases the lock when the process ends, so the next holder of the
-// lock may remove the directory.
+// derived from the name of the output. While a run uses the directory, the run holds the lock
+// of a file beside the directory. The operating system releases the lock when the process ends,
+// so the next holder of the lock may remove the directory.
 type staging struct {
 	dir  string
 	lock *os.File
 	disk outputDisk
-	// noted is set if a journal lists this directory. The seal is then removed last, as a
-	// process that ends the set recognizes the directory by its seal. Otherwise the seal is
-	// removed first, as a seal without its staged output means that the output is at its
-	// target.
+	// noted is set if a journal lists this directory. If it is set, the seal is removed last,
+	// as a process that finishes or undoes the set recognizes the directory by its seal.
+	// Otherwise the seal is removed first, as a seal without its staged output means that the
+	// output is at its target.
 	noted bool
 }
 
 // stagePrefix is the prefix of the names of all temporary files and directories beside an
 // output. An output must not have such a name. The rest of the name is unique to the output:
-// for the directory "-" and the name of the output, and for files ".lock-", ".done-" or
-// ".kept-" and the name. For long names, "+" and a hash replace "-" and the name.
+// "-" and the output's name for the directory, and ".lock-", ".done-" or ".kept-" and the
+// output's name for files. If the output's name is long, "+" and a hash replace "-" and the
+// name.
 const stagePrefix = ".superstep"
 
 // stagingDir returns the staging directory of an output.
@@ -39,15 +40,15 @@ func stagingDir(target string) string {
 	parent, name := filepath.Split(target)
 	id := "-" + name
 	if len(name) > 100 {
-		// A prefix would make the longest names too long for file systems.
+		// With the prefix, a long name could exceed the file system's limit.
 		sum := xxh3.HashString128(name).Bytes()
 		id = "+" + hex.EncodeToString(sum[:])
 	}
 	return filepath.Join(parent, stagePrefix+id)
 }
 
-// siblingPath returns the path of a file of the given kind beside the staging directory dir,
-// for the same output.
+// siblingPath returns the path of the output's file of the given kind, such as "lock". The file
+// is beside the output's staging directory dir.
 func siblingPath(dir, kind string) string {
 	parent, name := filepath.Split(dir)
 	return filepath.Join(parent, stagePrefix+"."+kind+strings.TrimPrefix(name, stagePrefix))
@@ -59,8 +60,8 @@ func lockPath(dir string) string { return siblingPath(dir, "lock") }
 // receiptPath returns the path of an output's receipt; see output_resume.go.
 func receiptPath(dir string) string { return siblingPath(dir, "done") }
 
-// lockTimeout is how long a process that ends another run's commit waits for the lock of an
-// output. A worker that is being killed holds the lock until its process has ended.
+// lockTimeout is how long a process that finishes or undoes another run's commit waits for the
+// lock of an output. A worker that is being killed holds the lock until its process has ended.
 const lockTimeout = 10 * time.Second
 
 // holdStaging locks a staging directory without changing it.
@@ -76,9 +77,9 @@ func holdStaging(d outputDisk, dir string) (*staging, error) {
 	}
 }
 
-// newStaging makes the staging directory for an output. Before that it finishes or undoes the
-// commit of a killed run, if there is one. finished reports whether it has finished such a
-// commit.
+// newStaging makes the staging directory for an output. If a killed run has left a commit of
+// this output, newStaging first finishes or undoes that commit. finished reports whether it has
+// finished such a commit.
 func newStaging(d outputDisk, target string) (s *staging, finished bool, err error) {
 	dir := stagingDir(target)
 	for range 10 {
@@ -113,7 +114,7 @@ func newStaging(d outputDisk, target string) (s *staging, finished bool, err err
 	return nil, false, errors.New("other runs with this output are interrupted again and again")
 }
 
-// begin makes the staging directory, which is empty, after it has ended an interrupted commit.
+// begin finishes or undoes an interrupted commit and then makes the empty staging directory.
 func (s *staging) begin(target string) error {
 	err := s.recover(target)
 	if err == nil {
@@ -125,7 +126,8 @@ func (s *staging) begin(target string) error {
 	return nil
 }
 
-// recover ends an interrupted commit of an earlier run that had only this output.
+// recover finishes or undoes the interrupted commit of an earlier run that had only this
+// output.
 func (s *staging) recover(target string) error {
 	old := filepath.Join(s.dir, oldDir)
 	if there, err := exists(old); err != nil {
@@ -147,7 +149,7 @@ func (s *staging) makeParts() (string, error) {
 	dir, err := os.MkdirTemp(s.dir, partsDir+"*")
 	if err == nil {
 		// The directory may become the output, so it is made again with the permissions of an
-		// ordinary directory. No other process takes the name meanwhile, as this process holds
+		// ordinary directory. No other process takes its name meanwhile, as this process holds
 		// the lock.
 		err = os.Remove(dir)
 	}
@@ -157,8 +159,8 @@ func (s *staging) makeParts() (string, error) {
 	return dir, s.disk.Mkdir(dir)
 }
 
-// remove deletes the directory and then the lock file, as there must be no directory without a
-// lock.
+// remove deletes the directory and then the lock file. The order matters: a staging directory
+// must always have a lock file.
 func (s *staging) remove() error {
 	if err := s.empty(); err != nil {
 		return errors.Join(err, s.leave())
@@ -166,8 +168,8 @@ func (s *staging) remove() error {
 	return s.leave()
 }
 
-// empty deletes the directory. It first renames the directory of the files of shards, so that
-// workers that are still writing cannot add files.
+// empty deletes the staging directory. It first renames the directory for the files of shards,
+// so that workers that are still writing cannot add files to it.
 func (s *staging) empty() error {
 	if !s.noted {
 		if err := removeIfThere(s.disk, filepath.Join(s.dir, sealFile)); err != nil {
@@ -200,7 +202,8 @@ func (s *staging) empty() error {
 // leave releases the lock without changing the directory.
 func (s *staging) leave() error { return unlockFile(s.disk, s.lock) }
 
-// errInUse returns the error that the lock of an output is held.
+// errInUse returns an error that says that another process holds the lock of the output at
+// path.
 func errInUse(path string) error { return &inUseError{path} }
 
 // errLocked is wrapped by the errors of errInUse.

@@ -159,14 +159,14 @@ func TestOutputRefused(t *testing.T) {
 		require.False(t, ran, "no row may be processed for an output that cannot be written")
 	}
 	err := runSink(t, writeLines(3, os.DevNull, CSVWriteOptions{}), replace)
-	require.Error(t, err) // which error it is depends on which call fails first in /dev
+	require.Error(t, err) // the text of the error depends on which call fails first in /dev
 	require.Equal(t, before, tree(t, filepath.Join(dir, "full")))
 	require.Equal(t, map[string]string{
 		"old.csv": "old", "full/": "", "full/part-00000.csv": "old", "other/": "", "other/part-1": "x", "other/mine.txt": "precious",
 	}, without(tree2(t, dir), "dangling"))
 }
 
-// tree2 does the same as tree, but before that it removes the link named dangling.
+// tree2 removes the link named dangling and then returns the same as tree.
 func tree2(t *testing.T, dir string) map[string]string {
 	require.NoError(t, os.Remove(filepath.Join(dir, "dangling")))
 	return tree(t, dir)
@@ -229,7 +229,7 @@ func TestOutputReplaced(t *testing.T) {
 			require.Equal(t, os.FileMode(0o640), info.Mode().Perm())
 		}
 	}
-	// An empty directory counts as no output, and links are followed.
+	// An empty directory must not count as an output, and symbolic links must be followed.
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "d"), 0o700))
 	require.NoError(t, runSink(t, writeLines(3, filepath.Join(dir, "d"), CSVWriteOptions{PerShard: true})))
@@ -303,7 +303,7 @@ func TestOutputOfACancelledJob(t *testing.T) {
 	require.Empty(t, tree(t, dir))
 }
 
-// failing is a format whose writers fail at some point, as they would on a full disk.
+// failing is a format whose writers fail at some point, as on a full disk.
 type failing struct {
 	close bool
 }
@@ -395,8 +395,8 @@ func TestOutputAfterAKilledRun(t *testing.T) {
 	require.Equal(t, map[string]string{"out": linesCSV(lineRows(3))}, tree(t, dir))
 
 	// The run was killed after it had moved the old directory away and before it moved the new
-	// directory to the target. The old directory must be moved back, and counts as an existing
-	// output.
+	// directory to the target. The old directory must be moved back, and must count as an
+	// existing output.
 	dir = writeFiles(t, map[string]string{".superstep-out/old/part-00000.csv": "old", ".superstep-out/parts/part-00000.csv": "new"})
 	err := runSink(t, writeLines(3, filepath.Join(dir, "out"), CSVWriteOptions{PerShard: true}))
 	require.ErrorContains(t, err, "exists")

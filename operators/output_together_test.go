@@ -25,8 +25,8 @@ type multipleOutputs struct {
 	outputs int
 	replace bool
 	rows    int
-	first   int         // outputs with lower numbers are left out
-	last    engine.Sink // a sink that commits when all outputs are visible; may be nil
+	first   int         // number of the first output; outputs with lower numbers are left out
+	last    engine.Sink // a sink that commits after all outputs have become visible; may be nil
 }
 
 // name returns the name of output i. Every second output is a directory.
@@ -89,10 +89,10 @@ func treeChecksums(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// cutOff is a job that is interrupted at a call of the disk, and then run again.
+// cutOff is a job that a test interrupts at a call of the disk and then runs again.
 type cutOff struct {
 	multipleOutputs
-	stride int // interrupts at every stride-th call, except in soak tests
+	stride int // the test interrupts the job at every stride-th call; in soak tests at every call
 	on     func(*testDisk) outputDisk
 }
 
@@ -146,7 +146,7 @@ func TestOutputsTogether(t *testing.T) {
 				default:
 					undone++
 					require.ErrorContains(t, err, "exists", "call %d, %s", at, d.last)
-					// Begin has not been called for outputs after the first that exists.
+					// Begin is not called for the outputs after the first one that exists.
 					require.Equal(t, before, visible(got), "call %d, %s", at, d.last)
 				}
 				next.replace = true
@@ -198,7 +198,8 @@ func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
 	}
 }
 
-// atDecision interrupts a run between the decision and the first visible output.
+// atDecision interrupts a run after its journal has been written and before its first output is
+// visible.
 func atDecision(t *testing.T, j *multipleOutputs) {
 	t.Helper()
 	d := crashesAt(0)
@@ -218,12 +219,12 @@ func atDecision(t *testing.T, j *multipleOutputs) {
 
 // TestOutputsUndoneTogether makes the move of the last of several outputs fail, in the run
 // itself or in a run that finishes an interrupted run. Then it interrupts the process at each
-// call of the disk. The next run could move that output to its target, but it must find all
-// outputs or none: a set that was partly undone must never be partly finished.
+// call of the disk. In the next run the move could succeed, but that run must find all outputs
+// or none: a set that was partly undone must never be partly finished.
 func TestOutputsUndoneTogether(t *testing.T) {
 	for _, c := range []struct {
 		goesOn, replace bool
-		unnoted         bool // rewriting the journal fails too
+		unnoted         bool // the rewriting of the journal fails too
 	}{{false, true, false}, {true, false, false}, {true, true, true}} {
 		j := multipleOutputs{outputs: 3, rows: 7, replace: c.replace}
 		all := j.want(t)
@@ -269,8 +270,8 @@ func TestOutputsUndoneTogether(t *testing.T) {
 	}
 }
 
-// TestOutputsOfACutOffRun tests what the next run does with a set that was decided before an
-// interruption.
+// TestOutputsOfACutOffRun tests what the next run does with a set whose journal was written
+// before the run was interrupted.
 func TestOutputsOfACutOffRun(t *testing.T) {
 	j := multipleOutputs{outputs: 4, rows: 7}
 	first := j.want(t)
@@ -283,8 +284,8 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 	require.ErrorContains(t, other.run(&testDisk{}), "it is that of an earlier run, which was interrupted while it made its outputs visible and has just been finished")
 	require.Equal(t, first, treeChecksums(t, j.dir))
 
-	// If another program has made a file at the path of one of the outputs, it must stay, and
-	// no output of the set may be visible.
+	// If another program has written a file to the path of one of the outputs, the file must
+	// stay, and no output of the set may be visible.
 	j.dir = t.TempDir()
 	atDecision(t, &j)
 	require.NoError(t, os.WriteFile(filepath.Join(j.dir, "out-2"), []byte("mine"), 0o600))
@@ -328,9 +329,9 @@ func TestOutputsOfACutOffRun(t *testing.T) {
 	require.ErrorContains(t, other.run(&testDisk{}), filepath.Join(j.dir, "gone")+", where it kept whether they are to be, is not there: bring that directory back")
 }
 
-// TestOutputsLast checks after each call what a crash of the machine would leave. Before any
-// output is visible, all outputs and the journal must be durable. Before the journal and the
-// seals are removed, the visible outputs must be durable.
+// TestOutputsLast checks after each call of the disk which files would survive a crash of the
+// machine. Before any output is visible, all outputs and the journal must be durable. Before
+// the journal and the seals are removed, the visible outputs must be durable.
 func TestOutputsLast(t *testing.T) {
 	for _, c := range cutOffs {
 		if c.outputs == 40 {
@@ -396,8 +397,8 @@ func TestOutputNames(t *testing.T) {
 	misuse("the output path client:a/b is taken by the sink added at", "client:a/b", "client:a/./b")
 }
 
-// failingSink is a sink whose Commit, which is called when all outputs are visible, calls then
-// and fails.
+// failingSink is a sink whose Commit calls the function then and fails. Commit is called after
+// all outputs have become visible.
 type failingSink struct{ then func() }
 
 func (failingSink) Begin() error { return nil }
@@ -407,9 +408,9 @@ func (s failingSink) Commit() error {
 	return errNoSpace
 }
 
-// TestUndoIsNoted makes another sink fail, so that a set of outputs is taken back, and
-// interrupts the process or makes a call of the disk fail meanwhile. If one output has been
-// taken back by then, the next run must take back the others.
+// TestUndoIsNoted makes another sink fail, so that a set of outputs is taken back. Meanwhile it
+// interrupts the process or makes a call of the disk fail. If one output has been taken back
+// before that, the next run must take back the others.
 func TestUndoIsNoted(t *testing.T) {
 	j := multipleOutputs{outputs: 4, rows: 7}
 	first := j.want(t)
@@ -418,7 +419,7 @@ func TestUndoIsNoted(t *testing.T) {
 	for _, dies := range []bool{true, false} {
 		undone := 0
 		for at := 1; ; at++ {
-			if at > 6 { // by now the journal has been rewritten and the first output taken back
+			if at > 6 { // by this call the journal has been rewritten and the first output has been taken back
 				at += strideOf(4) - 1
 			}
 			j.dir, j.rows = t.TempDir(), 7
@@ -458,8 +459,8 @@ func TestUndoIsNoted(t *testing.T) {
 	}
 }
 
-// TestOutputsThatDoNotLast makes each sync of the disk fail in turn. The run must fail with no
-// output visible, as no step may rely on data that a crash may lose.
+// TestOutputsThatDoNotLast makes each sync of the disk fail in turn. The run must fail and no
+// output may be visible, as no step may rely on data that a crash may lose.
 func TestOutputsThatDoNotLast(t *testing.T) {
 	for _, c := range cutOffs {
 		if c.outputs == 40 {

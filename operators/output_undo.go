@@ -11,13 +11,13 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// fileState describes the file or directory at a path, so that a change can be detected. It
-// does not depend on the path.
+// fileState describes a file or directory, so that a change can be detected. It does not
+// contain the path.
 type fileState struct {
 	There bool        `msgpack:"there"`
 	Type  fs.FileMode `msgpack:"type"`
 	ID    uint64      `msgpack:"id"`
-	Size  int64       `msgpack:"size"`  // of a file: its bytes; of a directory: its number of entries
+	Size  int64       `msgpack:"size"`  // of a file: number of bytes; of a directory: number of entries
 	Time  int64       `msgpack:"time"`  // of a file: time of its last modification, in ns
 	Names uint64      `msgpack:"names"` // of a directory: a hash of its entries
 }
@@ -42,7 +42,7 @@ func fileStateAt(path string) (fileState, error) {
 		return fileState{}, err
 	}
 	if len(entries) == 0 {
-		s.ID = 0 // all empty directories are equal
+		s.ID = 0 // so that the states of all empty directories are equal
 	}
 	names := xxh3.New()
 	for _, e := range entries {
@@ -61,9 +61,10 @@ func (s fileState) isEmptyDir() bool { return s.There && s.Type == fs.ModeDir &&
 
 // takeBack undoes as much of place as was done: it moves the old output back to the target, and
 // the complete output back to the staging directory. If something else has replaced or changed
-// the complete output since, takeBack does not touch it. If something else has removed it, the
-// target stays free. An old output that cannot be moved back is kept beside the target. left
-// describes that, and all other differences from the state before place.
+// the complete output since place, takeBack does not move what is at the target. If something
+// else has removed the complete output, the target stays empty. If the old output cannot be
+// moved back, it is kept beside the target. left describes all differences from the state
+// before place.
 func (p *placement) takeBack() (left, err error) {
 	at, _, err := p.where()
 	if err != nil {
@@ -75,7 +76,8 @@ func (p *placement) takeBack() (left, err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		// A file with the same bytes that something else has put there must not be removed.
+		// If another program has written a file with the same bytes to the target, the file
+		// must not be removed.
 		ours = err == nil && (p.ID == 0 || fileID(info) == p.ID)
 	}
 	if ours {
@@ -94,7 +96,7 @@ func (p *placement) takeBack() (left, err error) {
 	return left, p.disk.SyncDir(filepath.Dir(p.Target))
 }
 
-// undoMove undoes move for an output that is at its target.
+// undoMove undoes move. The output must be at its target.
 func (p *placement) undoMove() (left, err error) {
 	was, err := p.replaced()
 	switch {
@@ -113,13 +115,14 @@ func (p *placement) undoMove() (left, err error) {
 	return p.restoreOrKeepOld()
 }
 
-// replaced returns the path of the old output that was moved away from the target, or of an old
-// file that only has its second name left. It returns "" if there is none.
+// replaced returns the path of the old output: the path to which it was moved or exchanged, or
+// the path of the hard link to an old file that is no longer at the target. It returns "" if
+// there is none.
 func (p *placement) replaced() (string, error) {
 	info, err := os.Lstat(p.old())
 	if err == nil {
 		if stands, err := os.Lstat(p.Target); err == nil && os.SameFile(info, stands) {
-			return "", nil // the old file has both names
+			return "", nil // the old file is still at the target, besides its hard link
 		}
 		return p.old(), nil
 	}
@@ -153,15 +156,15 @@ func (p *placement) restoreOld() (kept string, err error) {
 	case err != nil:
 		return "", err
 	}
-	// An interrupted undoMove has left the complete output with two names, one of which is the
-	// target.
+	// An interrupted undoMove can leave the complete output with two hard links, one of them at
+	// the target.
 	if complete, err := os.Lstat(p.from()); err == nil && was != p.from() && os.SameFile(complete, stands) {
 		return "", p.disk.Rename(was, p.Target)
 	}
 	return was, nil
 }
 
-// restore moves the old output back to the target, before the new output replaces it again.
+// restore moves the old output back to the target, so that replace can start again.
 func (p *placement) restore() error {
 	kept, err := p.restoreOld()
 	if err == nil && kept != "" {

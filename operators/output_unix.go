@@ -39,8 +39,8 @@ func lockFile(path string) (*os.File, error) {
 // that is about to be removed.
 func unlockFile(d outputDisk, f *os.File) error { return errors.Join(d.Remove(f.Name()), f.Close()) }
 
-// fileID returns a number that no other file of the file system has at the same time, or 0 if
-// it is unknown.
+// fileID returns the inode number, which no other file of the file system has at the same time,
+// or 0 if it is unknown.
 func fileID(info fs.FileInfo) uint64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return stat.Ino
@@ -48,7 +48,7 @@ func fileID(info fs.FileInfo) uint64 {
 	return 0
 }
 
-// syncDir makes the names in a directory durable.
+// syncDir makes the entries of a directory durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -56,7 +56,7 @@ func syncDir(dir string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
-		err = nil // some file systems do not support it
+		err = nil // some file systems do not support the syncing of directories
 	}
 	return errors.Join(err, d.Close())
 }

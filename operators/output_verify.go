@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// partFile describes a staged file as it was written: the file of a shard, or the whole output
-// if it is a single file.
+// partFile describes the size and checksum with which a staged file was written. The file is
+// that of a shard, or the whole output if the output is a single file.
 type partFile struct {
-	Shard int    `msgpack:"shard"` // wholeOutput for the whole output
+	Shard int    `msgpack:"shard"` // number of the shard; wholeOutput for the whole output
 	Size  int64  `msgpack:"size"`
 	Sum   uint32 `msgpack:"crc32c"`
 	// Name is the file's name in an output directory. It is set when the output is complete.
@@ -50,7 +50,7 @@ func (s *summed) Write(b []byte) (int, error) {
 
 // read returns a reader of the file that check can verify afterwards.
 func (p partFile) read(file *os.File) *summed {
-	return &summed{r: io.LimitReader(file, p.Size+1)} // one byte more, by which a longer file is detected
+	return &summed{r: io.LimitReader(file, p.Size+1)} // one byte more than expected, so that a longer file is detected
 }
 
 // check reads the rest of the file and returns an error if the bytes differ from those that
@@ -70,9 +70,9 @@ func (p partFile) check(path string, in *summed, buf []byte) error {
 	return nil
 }
 
-// damageError says that a file or directory is not what was written.
+// damageError says that a file or directory differs from what was written.
 type damageError struct {
-	what string // what is wrong, in short
+	what string // short text that says what is wrong
 	text string
 }
 
@@ -99,7 +99,8 @@ func (p partFile) open(path string) (*os.File, error) {
 	return file, err
 }
 
-// verify reads the file at path and returns an error if it is not the file that was written.
+// verify reads the file at path and returns an error if its bytes differ from the bytes that
+// were written.
 func (p partFile) verify(path string, buf []byte) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return p.damaged(path, "it is no regular file")
@@ -112,8 +113,8 @@ func (p partFile) verify(path string, buf []byte) error {
 }
 
 // verify returns an error unless exactly the complete output is at path. It is called
-// immediately before the output is moved, as time may have passed since the output was
-// complete.
+// immediately before the output is moved, as the output may have changed since it was
+// completed.
 func (p *placement) verify(path string) error {
 	buf := make([]byte, 256<<10)
 	if !p.PerShard {

@@ -18,7 +18,7 @@ import (
 )
 
 // TestDamagedParts requires that, if the file of a shard changes between writing and commit,
-// this is reported and nothing becomes visible.
+// the commit fails with an error that says so, and no output becomes visible.
 func TestDamagedParts(t *testing.T) {
 	damages := map[string]func(path, other string) error{
 		"it ends after":  func(path, _ string) error { return os.Truncate(path, 3) },
@@ -111,8 +111,8 @@ type noopOperator struct{ engine.BaseOperator }
 
 func (noopOperator) Process(*engine.Context, int, int, engine.Batch, engine.Output) error { return nil }
 
-// TestPartsThatAreNotOurs requires an error if a directory that would become the output
-// contains other files than those that were written.
+// TestPartsThatAreNotOurs requires an error if a directory that is to become the output
+// contains files that the run did not write.
 func TestPartsThatAreNotOurs(t *testing.T) {
 	dir := t.TempDir()
 	err := runSink(t, func(b *engine.Builder) {
@@ -128,7 +128,7 @@ func TestPartsThatAreNotOurs(t *testing.T) {
 }
 
 // TestDamagedBeforePlace requires that, if a complete output changes while other outputs of the
-// run become visible, this is reported and nothing stays visible.
+// run become visible, the commit fails with an error that says so, and no output stays visible.
 func TestDamagedBeforePlace(t *testing.T) {
 	damages := []struct {
 		what     string
@@ -210,11 +210,11 @@ func TestRowsOfAPartThatChanged(t *testing.T) {
 			found++
 		}
 	}
-	require.Greater(t, found, 3*8/2, "many changes must damage numbers only, so that the stream stays valid")
+	require.Greater(t, found, 3*8/2, "many changes must damage only numbers, so that the stream stays valid, or the test proves nothing")
 }
 
-// TestResumeFindsDamagedOutputs requires that, if a complete output is damaged after the
-// committing worker has ended, each resuming worker finds the damage.
+// TestResumeFindsDamagedOutputs requires that every resuming worker finds the damage if a
+// complete output has been damaged after the end of the committing worker.
 func TestResumeFindsDamagedOutputs(t *testing.T) {
 	for _, c := range resumeCases {
 		before, _ := c.trees()

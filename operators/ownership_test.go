@@ -11,7 +11,7 @@ import (
 )
 
 // TestBorrowedBatches requires that, if the function of MapBatch releases a borrowed batch, the
-// error advises Retain and other operators that read the same rows do not fail.
+// error recommends Retain, and other operators that read the same rows do not fail.
 func TestBorrowedBatches(t *testing.T) {
 	kept := map[int]engine.Batch{}
 	for name, c := range map[string]struct {
@@ -40,7 +40,7 @@ func TestBorrowedBatches(t *testing.T) {
 			clear(kept)
 			forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 				if name == "retained too late" {
-					opts = append(opts, engine.Parallelism(1), engine.BatchRows(2)) // this misuse needs several batches
+					opts = append(opts, engine.Parallelism(1), engine.BatchRows(2)) // this misuse needs a shard with several batches
 				}
 				err := runError(t, func(b *engine.Builder) *engine.Dataset {
 					rows := FromSlice(b, flowers(100))
@@ -81,8 +81,8 @@ func TestBorrowedSideBatches(t *testing.T) {
 	}
 }
 
-// TestRetainedBatches requires that a function may return a batch that it retains any number of
-// times, even a batch of a side input.
+// TestRetainedBatches requires that a function may return a borrowed batch several times if it
+// retains the batch each time, even a batch of a side input.
 func TestRetainedBatches(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 		lines := rowsOf(t, func(b *engine.Builder) *engine.Dataset {

@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// PartitionByHash sends rows with equal keys to one shard, which a hash of the given columns
-// chooses. The hash of integers does not depend on their width, -0 has the hash of +0, and all
-// nulls have the same hash.
+// PartitionByHash sends every row to the shard that a hash of the given columns chooses, so
+// that rows with equal keys are in one shard. The hash of integers does not depend on their
+// width, -0 has the hash of +0, and all nulls have the same hash.
 func PartitionByHash(d *engine.Dataset, keys ...string) *engine.Dataset {
 	const op = "PartitionByHash"
 	b := builderOf(op, d)
@@ -30,7 +30,7 @@ func PartitionByHash(d *engine.Dataset, keys ...string) *engine.Dataset {
 // PartitionByCustom sends every row to the shard that f chooses: f gets the row and the number
 // of shards, and returns the number of a shard, from 0 to shards-1.
 //
-// The result must depend only on the arguments. A number outside of the range fails the run.
+// The result must depend only on the arguments. A number outside of this range fails the run.
 func PartitionByCustom[In any](d *engine.Dataset, f func(row In, shards int) int) *engine.Dataset {
 	const op = "PartitionByCustom"
 	b := builderOf(op, d)
@@ -47,7 +47,7 @@ func PartitionByCustom[In any](d *engine.Dataset, f func(row In, shards int) int
 type customPartition[In any] struct {
 	codec   *batch.Codec[In]
 	f       func(In, int) int
-	readers sync.Pool // of *rowReader[In]
+	readers sync.Pool // pool of *rowReader[In]
 }
 
 func (p *customPartition[In]) place(placed engine.Batch, _ int, first int64, shards int, dst []int32) error {

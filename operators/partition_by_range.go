@@ -7,12 +7,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// PartitionByRange sends every row to the shard of its range of keys: the keys of a shard
-// precede the keys of later shards, and rows with equal keys are in one shard. Within a shard,
-// rows keep their order; use Sort to order them too.
+// PartitionByRange divides the keys into one range per shard and sends every row to the shard
+// of its key's range. So the keys of a shard precede the keys of later shards, and rows with
+// equal keys are in one shard. Within a shard, rows keep their order; use Sort to order them
+// too.
 //
 // The bounds of the ranges are computed from a sample of the rows, which depends on the job's
-// seed. Shards get about the same number of rows, as far as rows with equal keys allow.
+// seed. Shards get about the same number of rows, unless many rows have equal keys.
 func PartitionByRange(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 	const op = "PartitionByRange"
 	b := builderOf(op, d)
@@ -30,7 +31,7 @@ func PartitionByRange(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 	})
 }
 
-// rangeReceiver drops the column that has the shard of each row.
+// rangeReceiver drops the last column, which has the shard of each row.
 type rangeReceiver struct {
 	engine.BaseOperator
 	schema *arrow.Schema

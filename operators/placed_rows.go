@@ -8,14 +8,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// afterLeft is greater than the places of all left rows.
+// afterLeft is greater than the place of any left row.
 const afterLeft = int64(1) << 62
 
-// placedRows sorts rows by numbers, their places. The places are appended to the field places
-// before the rows are passed to Emit.
+// placedRows sorts rows by their places. A place is a number. The caller appends the places of
+// rows to the field places before it passes the rows to Emit.
 type placedRows struct {
 	sorter *rowSorter
-	schema *arrow.Schema // of the rows
+	schema *arrow.Schema // schema of the rows
 	places []int64
 }
 
@@ -27,7 +27,7 @@ func newPlacedRows(c *engine.Context, schema *arrow.Schema) *placedRows {
 	return &placedRows{schema: schema, sorter: newRowSorter(c, arrow.NewSchema(fields, nil), []batch.SortKey{{Column: n}})}
 }
 
-// Emit adds the rows whose places have been appended since the last call.
+// Emit adds the rows of batch in. Their places have been appended since the last call.
 func (s *placedRows) Emit(_ int, in engine.Batch) error {
 	rows := arrowrows.Record(in)
 	n := int(rows.NumRows())
@@ -51,7 +51,7 @@ func (s *placedRows) close() error { return s.sorter.close() }
 // placedRows in batches.
 type rowPicker struct {
 	to   *placedRows
-	rows arrow.Record // retained; nil if no row is picked
+	rows arrow.Record // current batch, retained; nil if no row has been picked
 	at   []int32
 }
 

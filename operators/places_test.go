@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// TestErrorsTellThePlaceOfRows requires that an error about a row names its file and line if
-// all operators before it keep the rows of the shard. Otherwise the line is unknown, and the
-// error must have the row's index in the shard.
+// TestErrorsTellThePlaceOfRows requires that an error about a row names the row's file and line
+// if all earlier operators keep the rows of the shard. Otherwise the line is unknown, and the
+// error must have the row's index within the shard.
 func TestErrorsTellThePlaceOfRows(t *testing.T) {
 	files := fstest.MapFS{"d/a.csv": {Data: []byte("x,y\n1,2\n3,4\n")}, "d/b.csv": {Data: []byte("x,y\n\n5,6\n,8\n")}}
 	read := func(b *engine.Builder) *engine.Dataset { return ReadCSV(b, "d", CSVOptions{Header: true, FS: files}) }
@@ -30,7 +30,7 @@ func TestErrorsTellThePlaceOfRows(t *testing.T) {
 		require.NotContains(t, err.Error(), ".csv")
 	}
 
-	// Advice that the program gives by Advise must replace the advice of the package.
+	// The advice that a program passes to Advise must replace the advice of this package.
 	err := runError(t, func(b *engine.Builder) *engine.Dataset {
 		b.Advise(func(e *engine.RowError) string {
 			require.Equal(t, engine.FillOrLeaveOut, e.Cure)
@@ -40,7 +40,7 @@ func TestErrorsTellThePlaceOfRows(t *testing.T) {
 	})
 	require.ErrorContains(t, err, `d/b.csv:4: column "x" is null, which no component of a vector can be; try --fill`)
 
-	// For files whose rows have numbers, the error must have the number of the row.
+	// For file formats without lines, the error must have the row's number in the file.
 	path := filepath.Join(t.TempDir(), "x.arrow")
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		WriteArrow(read(b), path, ArrowWriteOptions{})

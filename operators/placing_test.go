@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// moved returns the expected rows, as text, if n flowers are sent to the shards that `to`
-// returns. Within a shard they are in the order of their source shards.
+// moved returns the expected rows, as text, if each of n flowers is sent to the shard that the
+// function to returns for it. Within a shard they are in the order of their source shards.
 func moved(n int, to func(f flower) int) []string {
 	var want []string
 	for s := range testShards {
@@ -144,8 +144,8 @@ func TestMapWith(t *testing.T) {
 	}
 }
 
-// TestSideRowsAreGivenUp requires that the last release of the rows of a side input, of which a
-// process has one copy, drops them and gives back their memory.
+// TestSideRowsAreGivenUp requires that the last release of the rows of a side input drops the
+// process's copy of the rows and releases their memory.
 func TestSideRowsAreGivenUp(t *testing.T) {
 	recs := flowerRecords(t, 2, 3)
 	codec, err := batch.NewCodec[flower]()

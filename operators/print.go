@@ -28,8 +28,8 @@ type PrintOptions struct {
 }
 
 // Print writes a table of the first rows, in the order of the dataset, when the job has
-// succeeded. It is meant for people to read: the format of the table may change. Tables of
-// several Prints appear in the order of the calls.
+// succeeded. The table is meant for people to read; its format may change between versions.
+// Tables of several Prints appear in the order of the calls.
 func Print(d *engine.Dataset, opts PrintOptions) {
 	const op = "Print"
 	b := builderOf(op, d)
@@ -89,7 +89,7 @@ type printer struct {
 	opts   PrintOptions
 	schema *arrow.Schema
 	cells  [][]string // rows of the table, without the header
-	more   bool       // there are more than opts.Rows rows
+	more   bool       // the dataset has more than opts.Rows rows
 }
 
 func (p *printer) add(rows arrow.Record) {
@@ -122,7 +122,7 @@ func plainText(s string, width int) string {
 			b.WriteString(q[1 : len(q)-1])
 		}
 		if b.Len() > width*utf8.UTFMax {
-			break // what exceeds width is cut off below
+			break // the text after width characters is cut off below
 		}
 	}
 	if text := []rune(b.String()); len(text) > width {
@@ -131,7 +131,7 @@ func plainText(s string, width int) string {
 	return b.String()
 }
 
-// Begin drops the rows that an earlier attempt has gathered.
+// Begin drops the rows that were gathered by an earlier attempt.
 func (p *printer) Begin() error {
 	p.cells, p.more = nil, false
 	return nil
@@ -145,8 +145,8 @@ func (p *printer) Commit() error {
 	return nil
 }
 
-// Resume prints that the table is not shown again. The rows were in the process that ended, and
-// it is unknown whether that process printed them.
+// Resume prints that the table is not shown again. The rows were in the memory of a process
+// that has ended, and it is unknown whether that process printed them.
 func (p *printer) Resume() error {
 	title := p.opts.Title
 	if title == "" {

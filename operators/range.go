@@ -12,8 +12,8 @@ import (
 )
 
 // Range makes a dataset of the integers lo, lo+1, …, hi-1 in one column "value" of type int64,
-// which Map[int64, …] reads. Of n numbers, shard i of S holds those from lo+i·n/S up to
-// lo+(i+1)·n/S, in order. If hi equals lo, the dataset is empty.
+// which Map[int64, …] can read. With n = hi-lo, shard i of S holds the integers from lo+i·n/S
+// up to lo+(i+1)·n/S, in order. If hi equals lo, the dataset is empty.
 func Range(b *engine.Builder, lo, hi int64) *engine.Dataset {
 	const op = "Range"
 	needBuilder(op, b)
@@ -59,7 +59,7 @@ func (s *rangeSource) ReadShard(c *engine.Context, shard int, out engine.Output)
 	return nil
 }
 
-// emit emits a batch of the given number of rows, which begin with first.
+// emit emits a batch of the integers first, first+1 and so on; rows is their number.
 func (s *rangeSource) emit(c *engine.Context, shard int, first, rows int64, out engine.Output) error {
 	s.cols[0] = s.numbers.column(c, first, rows)
 	defer s.cols[0].Release()

@@ -18,16 +18,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// ArrowOptions determines what ReadArrow reads. With the zero value it reads all columns.
+// ArrowOptions determines what ReadArrow reads. With the zero value, ReadArrow reads all
+// columns.
 type ArrowOptions struct {
 	// Columns names the columns to read, in this order; nil means all.
 	Columns []string
-	// LeaveOut, if Columns is nil, is called for each column whose type rows cannot have, with
-	// the reason. The column is then left out. Such a column is an error if Columns names it,
-	// or if both Columns and LeaveOut are nil.
+	// Some types of Arrow cannot be read. If Columns is nil and LeaveOut is set, columns of
+	// these types are left out, and LeaveOut is called for each of them with the reason. If
+	// Columns names such a column, or if both Columns and LeaveOut are nil, it is an error.
 	LeaveOut func(column, problem string)
-	// Index, if set, is called for each column to read that is an index of pandas, according to
-	// the files.
+	// Index, if set, is called for each column to read that is an index of a pandas data frame,
+	// according to the files' metadata.
 	Index func(column string)
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
@@ -52,12 +53,13 @@ type arrowFile struct {
 	// dictionary values. A stream of batches begins with it.
 	stored []byte
 	// fields has the columns as they are stored. omit marks the columns whose types rows cannot
-	// have; stored does not include them. kept maps the columns of stored to fields.
+	// have; stored does not include these columns. kept maps the columns of stored to indices
+	// of fields.
 	fields []arrow.Field
 	omit   []bool
 	kept   []int
-	// lookups has the type of the dictionary's values by column, or nil for a column without a
-	// dictionary.
+	// lookups has, for each column, the type of the values of the column's dictionary, or nil
+	// if the column has no dictionary.
 	lookups []arrow.DataType
 }
 
@@ -101,8 +103,8 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 // endMark is the end-of-stream mark.
 var endMark = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 
-// stream returns a reader of the batches with rows, beginning with batch from. It gives the
-// reader a stream that has the schema and then these batches.
+// stream returns a reader of the batch with number from and of all later batches with rows. The
+// reader reads a stream that consists of the schema and these batches.
 func (f *arrowFile) stream(from int, mem memory.Allocator) (*batch.StreamReader, error) {
 	parts := []io.Reader{bytes.NewReader(f.stored)}
 	for _, span := range f.spans {
@@ -115,8 +117,8 @@ func (f *arrowFile) stream(from int, mem memory.Allocator) (*batch.StreamReader,
 	return batch.NewStreamReaderWithout(io.MultiReader(append(parts, bytes.NewReader(endMark))...), mem, f.fields, f.omit)
 }
 
-// wholeReader reads exactly left bytes from r, and returns an error if r ends before, so that
-// the bytes of the next section cannot replace missing bytes.
+// wholeReader reads exactly left bytes from r. It returns an error if r ends earlier, so that a
+// reader of several sections does not take bytes of the next section for missing bytes.
 type wholeReader struct {
 	r    io.Reader
 	left int64
@@ -138,7 +140,7 @@ func (f *arrowFile) NumRows() int64 { return f.rows }
 func (f *arrowFile) Close() error { return nil }
 
 func (f *arrowFile) Rows(row int64, columns []int, mem columnar.Allocator) (RowCursor, error) {
-	// k is the last batch that begins at or before the row.
+	// k is the index of the last batch that begins at or before the row.
 	k := sort.Search(len(f.first), func(k int) bool { return f.first[k] > row }) - 1
 	from, skip := len(f.begin), int64(0)
 	if k >= 0 {
@@ -156,8 +158,8 @@ func (f *arrowFile) Rows(row int64, columns []int, mem columnar.Allocator) (RowC
 }
 
 // leastLookups is the smallest number of rows for which dictionary values are looked up at
-// once. It is small, as every row may refer to the same large value, which is then copied for
-// each row.
+// once. The number is small, as all rows may refer to the same large value, which is copied for
+// each of them.
 const leastLookups = 1024
 
 // arrowCursor is a RowCursor that reads one batch after another.
@@ -170,7 +172,7 @@ type arrowCursor struct {
 	batch   int          // index of the current batch
 	rows    arrow.Record // the current batch as stored, owned; nil if there is none
 	skip    int64        // number of rows to skip in the current batch, as they have been read or precede the first row
-	lookups []dictionary // of each column
+	lookups []dictionary // the dictionaries of the columns
 }
 
 func (c *arrowCursor) Next(want int) (engine.Batch, error) {
@@ -215,7 +217,8 @@ func (c *arrowCursor) hasDictionaries() bool {
 	return slices.ContainsFunc(c.columns, c.file.hasDictionary)
 }
 
-// values returns rows with dictionary values in place of indices. The caller owns them.
+// values returns rows with their indices replaced by dictionary values. The caller owns the
+// result.
 func (c *arrowCursor) values(rows arrow.Record) (arrow.Record, error) {
 	cols, fields := make([]arrow.Array, 0, len(c.columns)), rows.Schema().Fields()
 	defer func() {

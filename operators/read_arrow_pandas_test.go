@@ -55,8 +55,8 @@ func TestReadArrowOfPandas(t *testing.T) {
 	}
 }
 
-// dictionaryFile returns an Arrow file with one row, whose dictionary has the given number of
-// values and whose index into the dictionary is given.
+// dictionaryFile returns the path of an Arrow file with one row. values is the number of values
+// of the dictionary, and index is the row's index into the dictionary.
 func dictionaryFile(t *testing.T, values int, index int8) string {
 	typ := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
 	mem := memory.NewGoAllocator()

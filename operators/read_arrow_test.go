@@ -25,13 +25,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// arrowColumns has a column of every kind.
+// arrowColumns describes columns of every kind.
 var arrowColumns = []string{
 	"i int64", "small uint8", "on bool null", "x float64 null", "t utf8 null", "raw binary", "v vector[2] null", "v32 vector32[3]",
 	"list vector null", "s sparse[9] null", "day date32", "when timestamp[us] null",
 }
 
-// arrowRows returns n rows of arrowColumns, with indices beginning at from.
+// arrowRows returns n rows of arrowColumns; the first row has the index from.
 func arrowRows(t testing.TB, mem memory.Allocator, from, n int) arrow.Record {
 	rows := make([]string, n)
 	for k := range rows {
@@ -48,8 +48,8 @@ func arrowRows(t testing.TB, mem memory.Allocator, from, n int) arrow.Record {
 	return batchtest.Record(t, mem, batchtest.Schema(t, arrowColumns...), "["+strings.Join(rows, ",")+"]")
 }
 
-// arrowBytes returns an Arrow file or stream of n rows, in batches whose sizes repeat the given
-// sizes.
+// arrowBytes returns an Arrow file or stream of n rows; the first row has the index from. The
+// sizes of the batches are sizes, repeated as often as necessary.
 func arrowBytes(t testing.TB, stream bool, from, n int, sizes ...int) []byte {
 	mem := memory.NewGoAllocator()
 	var out bytes.Buffer
@@ -77,7 +77,7 @@ func arrowBytes(t testing.TB, stream bool, from, n int, sizes ...int) []byte {
 	return out.Bytes()
 }
 
-// arrowLines returns the text of rows 0 to n-1, each after its shard.
+// arrowLines returns rows 0 to n-1 as text; each line begins with the row's shard.
 func arrowLines(t testing.TB, n int) []string {
 	rec := arrowRows(t, memory.NewGoAllocator(), 0, n)
 	defer rec.Release()
@@ -251,10 +251,10 @@ func TestReadArrowNoticesChanges(t *testing.T) {
 	}
 }
 
-// shortened is a file that ends at the offset end.
+// shortened is an open file that seems to end at the offset end.
 type shortened struct {
 	*bytes.Reader
-	end int64 // 0 means the end of the file
+	end int64 // 0 means that the file is not shortened
 }
 
 func (s *shortened) ReadAt(b []byte, at int64) (int, error) {
@@ -269,8 +269,8 @@ func (s *shortened) ReadAt(b []byte, at int64) (int, error) {
 }
 
 // TestArrowFilesThatLoseTheirEnd requires that, if a file becomes shorter while it is read,
-// complete rows are read, and then an error reports the early end. The bytes of a next section,
-// such as the end of the stream, must never replace missing bytes.
+// complete rows are read, and then an error reports the early end. The bytes of the following
+// section, such as the end of the stream, must never be taken for missing bytes.
 func TestArrowFilesThatLoseTheirEnd(t *testing.T) {
 	forms := map[string][]byte{"file": arrowBytes(t, false, 0, 9, 4), "stream": arrowBytes(t, true, 0, 9, 4)}
 	for _, name := range []string{"pandas.feather", "replaced.arrows", "deltas.arrow"} {
@@ -321,8 +321,8 @@ func TestArrowFilesThatLoseTheirEnd(t *testing.T) {
 	}
 }
 
-// TestDamagedArrowFiles changes files at random. Reading them must end, with an error or with
-// other values, and must release all memory.
+// TestDamagedArrowFiles changes files at random. Reading a changed file must end, with an error
+// or with other values, and must release all memory.
 func TestDamagedArrowFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.arrow")
 	forms := [][]byte{arrowBytes(t, false, 0, 9, 4), arrowBytes(t, true, 0, 9, 4)}
@@ -374,7 +374,7 @@ func TestWriteArrow(t *testing.T) {
 		r, err := ipc.NewFileReader(bytes.NewReader([]byte(files["x.arrow"])))
 		require.NoError(t, err)
 		defer r.Close()
-		require.Equal(t, min(n, 1), r.NumRecords(), "few rows must be one batch")
+		require.Equal(t, min(n, 1), r.NumRecords(), "few rows must be in one batch")
 		if n > 0 {
 			got, err := r.Record(0)
 			require.NoError(t, err)
@@ -450,8 +450,8 @@ func rawBuffers(rec arrow.Record) string {
 	return b.String()
 }
 
-// TestNothingShowsUnderNulls passes rows whose nulls have hidden values through a chunker, and
-// requires that the values are cleared.
+// TestNothingShowsUnderNulls passes rows with arbitrary bytes in the values of nulls through a
+// chunker, and requires that these bytes are cleared.
 func TestNothingShowsUnderNulls(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	schema := batchtest.Schema(t, "x float64 null", "on bool null", "t utf8 null", "v vector[2] null", "list vector null", "s sparse[9] null")

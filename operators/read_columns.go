@@ -12,8 +12,8 @@ import (
 )
 
 // readColumns describes the columns that a source emits. Columns that no operator reads are not
-// read from the file. They are zeros in the emitted rows, so that the other columns keep their
-// indices.
+// read from the file. The emitted rows have zeros in these columns, so that the other columns
+// keep their indices.
 type readColumns struct {
 	schema *arrow.Schema
 	read   []int // indices in the schema of the columns that are read
@@ -22,8 +22,8 @@ type readColumns struct {
 	zeros *memory.Buffer // for the columns that are not read; on the heap, never released
 }
 
-// newReadColumns returns the readColumns of a schema. at has the indices of its columns in the
-// files. needed marks the columns to read; nil means all.
+// newReadColumns returns the readColumns of a schema. at has the indices of the schema's
+// columns in the files. needed marks the columns to read; nil means all.
 func newReadColumns(schema *arrow.Schema, at []int, needed []bool) readColumns {
 	r := readColumns{schema: schema, read: []int{}, at: []int{}}
 	for i := range at {
@@ -34,8 +34,8 @@ func newReadColumns(schema *arrow.Schema, at []int, needed []bool) readColumns {
 	return r
 }
 
-// complete returns rows with all columns. rows, which are borrowed, have the columns that were
-// read.
+// complete returns rows with all columns of the schema. The argument, which is borrowed, has
+// only the columns that were read.
 func (r *readColumns) complete(rows arrow.Record) (arrow.Record, error) {
 	if int(rows.NumCols()) != len(r.read) {
 		return nil, fmt.Errorf("it gave %d columns where %d were asked for", rows.NumCols(), len(r.read))

@@ -33,7 +33,7 @@ type kinds struct {
 	Sparse batch.SparseVector
 }
 
-// recordingFile records the requested columns.
+// recordingFile is a RowFile that records which columns are requested.
 type recordingFile struct {
 	RowFile
 	mu    *sync.Mutex
@@ -51,9 +51,9 @@ func (f recordingFile) Rows(row int64, columns []int, mem columnar.Allocator) (R
 	return f.RowFile.Rows(row, columns, mem)
 }
 
-// TestColumnsThatNobodyLooksAt reads a file for operators that name the columns that they read,
-// and requires that no other columns are read. The results must be the same as with an operator
-// in between that may read all columns.
+// TestColumnsThatNobodyLooksAt puts operators that name the columns they read after a source,
+// and requires that no other columns are read from the file. The results must be the same if an
+// operator that may read all columns is added in between.
 func TestColumnsThatNobodyLooksAt(t *testing.T) {
 	rows := make([]kinds, 60)
 	for i := range rows {

@@ -35,12 +35,13 @@ type CSVOptions struct {
 	Header bool
 	// Names names the columns in the order of the file, instead of the header if there is one.
 	Names []string
-	// Columns is the schema, so that nothing is inferred. If there is a header or Names, it has
-	// the columns to read, in this order. Otherwise it must have all columns of the file in the
-	// order of the file.
+	// Columns is the schema; if it is set, no types are inferred. If there is a header or
+	// Names, Columns has the columns to read, in this order. Otherwise it must have all columns
+	// of the file in the order of the file.
 	Columns []Column
-	// Types has the types of some columns, by name; the types of other columns are inferred.
-	// Columns in Types may have missing values. Types must not be used together with Columns.
+	// Types maps the names of some columns to their types; the types of other columns are
+	// inferred. Columns in Types may have missing values. Types must not be used together with
+	// Columns.
 	Types map[string]string
 	// OrBool names columns in Types that get the type bool instead if all their values in the
 	// sample are true or false.
@@ -54,11 +55,12 @@ type CSVOptions struct {
 	// Select names the columns to read, in this order; nil means all.
 	Select []string
 	// SampleRows is the number of rows from which types are inferred; 0 means 10,000. A column
-	// gets the first of the types bool, int64, float64 and utf8 that fits all its values. Whole
-	// numbers are utf8 if some are outside of the range of int64 and float64 cannot represent
-	// them, as they are probably identifiers. The type of a column without a value in these
-	// rows is inferred from SampleRows rows that begin with its first value. If a later value
-	// does not fit, the job fails with an error that names file, line and column.
+	// gets the first of the types bool, int64, float64 and utf8 that fits all its values. A
+	// column of whole numbers gets the type utf8 if some of them are outside of the range of
+	// int64 and float64 cannot represent them, as they are probably identifiers. If a column
+	// has no value in the first SampleRows rows, its type is inferred from SampleRows rows that
+	// begin with its first value. If a later value does not fit, the job fails with an error
+	// that names file, line and column.
 	SampleRows int
 	// Delimiter separates cells; 0 means a comma.
 	Delimiter byte
@@ -72,8 +74,8 @@ type CSVOptions struct {
 	SkipLines int `json:",omitempty"`
 	// Encoding is the character encoding: "utf-8" or "" (which mean the same), "utf-16",
 	// "latin1" or "windows-1252". The byte order of UTF-16 is given by the byte order mark, or
-	// is guessed from the first characters. Text that is not UTF-8 is converted, like archives
-	// are unpacked, before it is divided into shards.
+	// is guessed from the first characters. Files in another encoding than UTF-8 are converted,
+	// and archives are unpacked, before they are divided into shards.
 	Encoding string `json:",omitempty"`
 	// TrimSpace removes spaces and tabs around cells.
 	TrimSpace bool
@@ -81,23 +83,23 @@ type CSVOptions struct {
 	// value is missing. In text columns, only an unquoted cell can be missing, unless
 	// QuotedNulls is set. Nil means the empty cell and, in columns that are not text, the usual
 	// spellings: NA, N/A, #N/A, <NA>, NaN, null, none, nil, ? and similar ones, in upper or
-	// lower case; the run's report counts them. NaN is a number in floating-point columns that
-	// are declared without missing values. If Nulls is not nil, NaN is a number in all
-	// floating-point columns.
+	// lower case. The run's report counts the cells with such a spelling. If Nulls is nil, NaN
+	// is a number only in floating-point columns that are declared without missing values. If
+	// Nulls is not nil, NaN is a number in all floating-point columns.
 	Nulls []string
-	// QuotedNulls makes the spellings of Nulls, except the empty cell, mean missing within
-	// quotes too, even in text columns. It is for files in which every cell is quoted.
+	// With QuotedNulls, a quoted cell with a spelling of Nulls, except the empty one, is
+	// missing too, even in text columns. It is for files in which every cell is quoted.
 	QuotedNulls bool `json:",omitempty"`
 	// OnError determines what to do with rows that cannot be read.
 	OnError OnError
 	// ReplaceInvalidUTF8 replaces bytes that are not UTF-8 by U+FFFD. Without it, such bytes
 	// are an error.
 	ReplaceInvalidUTF8 bool
-	// MaxCell is the largest number of bytes of a cell, by which a quote that is never closed
-	// is found; 0 means 64 MiB.
+	// MaxCell is the largest number of bytes of a cell; 0 means 64 MiB. The limit detects a
+	// quote that is never closed.
 	MaxCell int
-	// NeedRows makes it an error, when the job is built, if there is no row from which to infer
-	// types. Without it, columns of files without rows are text.
+	// With NeedRows, the build of the job fails if types must be inferred and the files have no
+	// rows. Without it, the columns of files without rows have type utf8.
 	NeedRows bool `json:",omitempty"`
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
@@ -108,13 +110,13 @@ type CSVOptions struct {
 // glob, one after another in the order of their paths; gzip and zstd archives are unpacked.
 // Records have the format of RFC 4180; lines may end in "\r\n" or "\n". Quoted cells may
 // contain newlines, where "\r\n" is read as "\n". Lines that end in "\r" alone are an error.
-// Empty lines are skipped, except in files of one column: there an empty line after the header
-// is a row with an empty cell, unless it is the last line of its file.
+// Empty lines are skipped, except in files of one column. In these files, an empty line after
+// the header is a row with an empty cell, unless it is the last line of its file.
 //
 // The files are divided into shards with equal numbers of bytes, and a row belongs to the shard
 // of its first byte. The properties of the files that are determined while the job is built
 // (sizes, times, columns) are facts of the job; it is an error if a file has changed when
-// reading begins. If rows are read as a struct, use ReadCSVAs, which infers nothing.
+// reading begins. To read rows as a struct, use ReadCSVAs, which infers nothing.
 func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 	const op = "ReadCSV"
 	needBuilder(op, b)
@@ -163,8 +165,8 @@ const MixedColumn = "text for a few"
 // NumberHeader is the key under which the plan shows a header that consists of numbers only.
 const NumberHeader = "header of numbers"
 
-// numberHeader returns a warning if the header consists of numbers only, so that it is probably
-// a row; otherwise "".
+// numberHeader returns a warning if the header consists of numbers only, as it is then probably
+// a row. Otherwise it returns "".
 func numberHeader(path string, names []string) string {
 	for _, name := range names {
 		if _, err := batch.ParseFloat([]byte(name), 64); err != nil {
@@ -178,14 +180,15 @@ func numberHeader(path string, names []string) string {
 }
 
 // TextColumn says why ReadCSV reads a column as text although most of its values are numbers: a
-// few values are not numbers or, if Long is set, some whole numbers are too long.
+// few values are not numbers or, if Long is set, some whole numbers are too long for int64 and
+// float64.
 type TextColumn struct {
 	Why  string
 	Long bool
 }
 
-// MixedColumns returns, by name, the columns that ReadCSV with these options reads as text
-// although all or nearly all of their values are numbers.
+// MixedColumns returns the columns that ReadCSV with these options reads as text although all
+// or nearly all of their values are numbers. The keys are the names of the columns.
 func MixedColumns(b *engine.Builder, path string, o CSVOptions) (map[string]TextColumn, error) {
 	in, err := ResolveInput(b, o.FS, path)
 	if err != nil {
@@ -199,9 +202,9 @@ func MixedColumns(b *engine.Builder, path string, o CSVOptions) (map[string]Text
 	return told, err
 }
 
-// EmptyColumns returns which of the given columns have no value in the files that ReadCSV reads
-// with these options. It examines only the sample, unless far is set; then it reads until it
-// has found a value of each column. It is meant for messages: it ignores rows that cannot be
+// EmptyColumns returns which of columns have no value in the files that ReadCSV reads with
+// these options. If far is set, it reads until it has found a value of each column; otherwise
+// it examines only the sample. It is meant for messages, so it ignores rows that cannot be
 // read, and names of columns that the files do not have.
 func EmptyColumns(b *engine.Builder, path string, o CSVOptions, far bool, columns ...string) (empty []string, err error) {
 	in, err := ResolveInput(b, o.FS, path)
@@ -261,7 +264,7 @@ func (o CSVOptions) withoutValue(in InputFiles, layout textfile.Layout, columns 
 	return empty, err
 }
 
-// layoutOf returns the columns to read. They are a fact of the job.
+// layoutOf returns the columns to read, which are recorded as a fact of the job.
 func (o CSVOptions) layoutOf(b *engine.Builder, in InputFiles) (layout textfile.Layout, err error) {
 	options, err := json.Marshal(o)
 	if err != nil {

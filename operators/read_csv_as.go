@@ -7,10 +7,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// ReadCSVAs is ReadCSV for files whose columns are known. It reads the columns of the fields of
-// T, with the types of the fields, and infers nothing: a column of whole numbers is read as
-// float64 if the field is a float64. A cell that does not fit the type is an error that names
-// file, line and column. So is an empty cell, unless the field is a pointer. If there is
+// ReadCSVAs does the same as ReadCSV for files whose columns are known. It reads a column for
+// each field of T, with the type of the field, and infers nothing: a column of whole numbers is
+// read as float64 if the field is a float64. A cell that does not fit the type is an error that
+// names file, line and column. So is an empty cell, unless the field is a pointer. If there is
 // neither a header nor Names, T must have a field for every column of the file, in order. o
 // must not set Columns, Types, Others, Infer, OrBool or Select.
 func ReadCSVAs[T any](b *engine.Builder, path string, o CSVOptions) *engine.Dataset {

@@ -103,7 +103,7 @@ func TestReadCSVManyFiles(t *testing.T) {
 //go:embed read_csv_test.go
 var embedded embed.FS
 
-// opaque is a file system without random access to its files.
+// opaque is a file system whose files do not support random access.
 type opaque struct{ fs.FS }
 
 func (o opaque) Open(name string) (fs.File, error) {
@@ -239,7 +239,7 @@ func TestReadCSVSkipsBadRows(t *testing.T) {
 	})
 }
 
-// counterOf sums a counter over all operators.
+// counterOf returns the sum of a counter over all operators.
 func counterOf(r *engine.Result, name string) (n int64) {
 	for _, v := range r.Report.Vertices {
 		for _, s := range v.Subtasks {
@@ -255,8 +255,8 @@ func counterOf(r *engine.Result, name string) (n int64) {
 	return n
 }
 
-// TestReadCSVNoticesChanges requires an error if the file changes after the build, which reads
-// it, and before the run.
+// TestReadCSVNoticesChanges requires an error if the file changes between the build, which
+// reads the file to infer types, and the run.
 func TestReadCSVNoticesChanges(t *testing.T) {
 	for _, now := range []string{"n\n1\n2\n3\n", "n\n1\n9\n", ""} {
 		dir := writeFiles(t, map[string]string{"x.csv": "n\n1\n2\n"})

@@ -18,7 +18,7 @@ type LibSVMOptions struct {
 	// ZeroBased means that indices count from 0.
 	ZeroBased bool
 	// Size is the number of components of a row. If it is 0, it is determined from the largest
-	// index in the data, for which the data are read once while the job is built.
+	// index in the data; for this, the data are read once while the job is built.
 	Size int
 	// OnError determines what to do with lines that cannot be read.
 	OnError OnError

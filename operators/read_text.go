@@ -33,10 +33,10 @@ type TextOptions struct {
 
 // ReadText reads lines of text as rows with one column "value" of type utf8. Functions read the
 // column as a string: Map(lines, func(line string) Row { … }). Lines end in "\n" or "\r\n",
-// which is not part of the row; the last line of a file need not have it. An empty line is a
-// row. An "\r" elsewhere is part of the text. Files are found, unpacked, divided into shards
-// and checked as by ReadCSV: rows are in the order of paths and lines, and a line belongs to
-// the shard of its first byte.
+// which are not part of the row; the last line of a file need not end in either. An empty line
+// is a row. An "\r" elsewhere is part of the text. Files are found, unpacked, divided into
+// shards and checked as by ReadCSV: rows are in the order of paths and lines, and a line
+// belongs to the shard of its first byte.
 func ReadText(b *engine.Builder, path string, o TextOptions) *engine.Dataset {
 	const op = "ReadText"
 	needBuilder(op, b)

@@ -8,10 +8,10 @@ import (
 )
 
 // Reduce combines all rows into one row, which is in the last shard. If d has no rows, the
-// result has none. f combines the result of some rows (left) with the result of the rows after
-// them (right). The rows of a shard are combined one by one in their order, and then the
-// results of shards up the aligned binary tree over all shards, in which empty shards are
-// absent. So f must be associative, except for rounding, but need not be commutative. The
+// result has no rows. f combines the result of some rows (left) with the result of the rows
+// after them (right). The rows of a shard are combined one by one in their order. Then the
+// results of the shards are combined up the aligned binary tree over all shards; empty shards
+// are skipped. So f must be associative, except for rounding, but need not be commutative. The
 // result has the same bits at any parallelism.
 //
 // f may keep and change the rows.
@@ -34,8 +34,8 @@ func Reduce[T any](d *engine.Dataset, f func(left, right T) T) *engine.Dataset {
 	})
 }
 
-// reduceShards returns one combined row of each shard that has rows. The added operator is a
-// part of the function op.
+// reduceShards returns one combined row of each shard that has rows. op is the function that
+// the plan shows for the added operator.
 func reduceShards[T any](op string, d *engine.Dataset, in, out *batch.Codec[T], f func(left, right T) T) *engine.Dataset {
 	return addPart(op, d.Builder(), engine.Spec{
 		Op:     "ReduceShards",
@@ -107,7 +107,7 @@ func (o *shardReducer[T]) write(shard int, row T, out engine.Output) error {
 	return o.out.flush(shard, out)
 }
 
-// forget drops the result so far.
+// forget drops the result of the rows so far.
 func (o *shardReducer[T]) forget() {
 	var zero T
 	o.acc, o.have = zero, false
@@ -138,7 +138,8 @@ func (o *reducer[T]) EndShard(_ *engine.Context, shard int, _ engine.Output) err
 	return nil
 }
 
-// Finish emits the root of the tree. The subtask owns all shards, so the forest is one tree.
+// Finish emits the root of the tree. This subtask owns all shards, so their results form a
+// single tree.
 func (o *reducer[T]) Finish(c *engine.Context, out engine.Output) error {
 	for _, root := range o.folder.Forest() {
 		if err := o.write(c.Range.Hi-1, root.Value, out); err != nil {

@@ -17,8 +17,9 @@ func combine(left, right expression) expression {
 	return expression{"(" + left.Text + " " + right.Text + ")"}
 }
 
-// expressionOf returns the expected expression of the shards [lo, hi) of n rows in memory: rows
-// are combined in order within each shard, and then the two halves of the shards.
+// expressionOf returns the expected expression of the rows in the shards [lo, hi), if n rows in
+// memory are divided into shards. Within a shard, rows are combined in order; the results of
+// several shards are combined from those of the lower and the upper half of the shards.
 func expressionOf(shards, n, lo, hi int) string {
 	if hi-lo > 1 {
 		left, right := expressionOf(shards, n, lo, (lo+hi)/2), expressionOf(shards, n, (lo+hi)/2, hi)

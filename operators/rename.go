@@ -7,7 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Rename gives a column another name. The column keeps its index and values.
+// Rename renames a column: from is the old name, and to is the new name. The column keeps its
+// index and values.
 func Rename(d *engine.Dataset, from, to string) *engine.Dataset {
 	const op = "Rename"
 	b := builderOf(op, d)

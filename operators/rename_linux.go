@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// renameNew moves a file to a path at which nothing may exist.
+// renameNew moves a file: from is its old path, and to is its new path. It fails if anything
+// exists at the new path.
 func renameNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) {
@@ -19,7 +20,7 @@ func renameNew(from, to string) error {
 	return nil
 }
 
-// exchange swaps two files or directories in one step. Some file systems do not support it.
+// exchange swaps two files or directories atomically. Some file systems do not support it.
 func exchange(a, b string) error {
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// CellsRounded is the prefix of the names of a source's counters of whole numbers beyond 2^53
-// that float64 cannot represent. Each column has a counter. The rest of its name says where a
-// subtask found the first such number; see RoundedCells.
+// A source counts the whole numbers beyond 2^53 that float64 cannot represent, in a counter for
+// each column. CellsRounded is the prefix of the names of these counters. The rest of a name
+// says where a subtask found the first such number; see RoundedCells.
 const CellsRounded = "whole numbers beyond 2^53: "
 
-// RoundedCells describes whole numbers of a column that float64 cannot represent, by one of
-// them: Path is its file, Value its text, and Line its line number or, if Row is set, its row
-// number, counted from 1.
+// RoundedCells says that a column has whole numbers that float64 cannot represent, and
+// describes one of them. Path is the number's file, Value is its text, and Line is its line
+// number or, if Row is set, its row number, counted from 1.
 type RoundedCells struct {
 	Column, Path string
 	Row          bool // Line is a row number
@@ -57,11 +57,11 @@ func ParseRounded(counter string) (r RoundedCells, ok bool) {
 	return r, err == nil
 }
 
-// roundedColumns maps columns to the names of a subtask's counters.
+// roundedColumns maps names of columns to the names of a subtask's counters.
 type roundedColumns map[string]string
 
-// count adds to the counters the numbers in rows that float64 cannot represent. path is the
-// file of the rows, and first the index of the first row in it.
+// count counts the whole numbers in rows that float64 cannot represent, in the counters of
+// their columns. path is the file of the rows, and first the index of the first row in it.
 func (r *roundedColumns) count(c *engine.Context, rows arrow.Record, path string, first int64) {
 	for i, column := range rows.Columns() {
 		n, at, text := beyondFloat(column)

@@ -41,9 +41,9 @@ type leftColumn struct{ Name, Type, Problem string }
 // with their types.
 const LeftOutColumns = "left out"
 
-// leftOut calls LeaveOut for the columns whose types rows cannot have, and returns them as
-// attributes for the plan. It returns an error if Columns names such a column, or if both
-// Columns and LeaveOut are nil.
+// leftOut calls LeaveOut for the columns whose types rows cannot have, and returns these
+// columns as attributes for the plan. It returns an error if Columns names such a column, or if
+// both Columns and LeaveOut are nil.
 func (f RowFormat) leftOut(path string, facts rowFacts) (attrs []engine.Attr, err error) {
 	var told []string
 	for _, c := range facts.LeftOut {
@@ -72,11 +72,12 @@ func (f RowFormat) leftOut(path string, facts rowFacts) (attrs []engine.Attr, er
 // JSON.
 const PandasKey = "pandas"
 
-// IndexColumn is the key under which the plan shows a column that is an index of pandas.
+// IndexColumn is the key under which the plan shows a column that is an index of a pandas data
+// frame.
 const IndexColumn = "index of pandas"
 
-// indexOf returns the columns of a schema that are an index of pandas, according to its
-// metadata. A RangeIndex is not a column.
+// indexOf returns the columns of a schema that are an index of a pandas data frame, according
+// to the schema's metadata. A RangeIndex of pandas has no column.
 func indexOf(schema *arrow.Schema) []string {
 	text, ok := schema.Metadata().GetValue(PandasKey)
 	if !ok {
@@ -97,7 +98,8 @@ func indexOf(schema *arrow.Schema) []string {
 	return index
 }
 
-// pandasMetadata returns the entry of pandas in a schema's metadata, without other entries.
+// pandasMetadata returns metadata that consist of only the entry of pandas in the schema's
+// metadata.
 func pandasMetadata(schema *arrow.Schema) *arrow.Metadata {
 	text, ok := schema.Metadata().GetValue(PandasKey)
 	if !ok {
@@ -107,8 +109,8 @@ func pandasMetadata(schema *arrow.Schema) *arrow.Metadata {
 	return &m
 }
 
-// indexed calls Index for the columns to read that are an index of pandas, and returns them as
-// attributes for the plan.
+// indexed calls Index for the columns to read that are an index of a pandas data frame, and
+// returns these columns as attributes for the plan.
 func (f RowFormat) indexed(facts rowFacts, read *arrow.Schema) (attrs []engine.Attr) {
 	for _, column := range facts.Index {
 		if !read.HasField(column) {

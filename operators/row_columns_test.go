@@ -26,8 +26,8 @@ func arrowFileOf(t *testing.T, rec arrow.Record, pandas string) string {
 	return out.String()
 }
 
-// TestReadArrowTellsOfTheIndex requires that a column that is read is reported once if it is an
-// index of pandas in any file.
+// TestReadArrowTellsOfTheIndex requires that Index is called once for each column that is read
+// and is an index of a pandas data frame in any of the files.
 func TestReadArrowTellsOfTheIndex(t *testing.T) {
 	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "x float64", "__index_level_0__ int64", "day utf8"), `[{"x": 1, "__index_level_0__": 2, "day": "a"}]`)
 	for pandas, want := range map[string][]string{

@@ -19,14 +19,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// RowFile is an open file whose rows can be found by their index. Several goroutines may call
-// its methods at the same time, except Close.
+// RowFile is an open file that can be read starting at any row. Several goroutines may call its
+// methods at the same time, except Close.
 type RowFile interface {
 	// Schema returns the columns of the rows, and NumRows their number. The schema's metadata
 	// may have an entry of pandas, under PandasKey.
 	Schema() engine.Schema
 	NumRows() int64
-	// Rows returns a cursor at the given row. The cursor reads the given columns in that order.
+	// Rows returns a cursor that begins at the given row and reads the given columns, in the
+	// order of columns.
 	Rows(row int64, columns []int, mem columnar.Allocator) (RowCursor, error)
 	// Close closes the file, but not the reader that it was opened on.
 	Close() error
@@ -34,24 +35,25 @@ type RowFile interface {
 
 // RowCursor reads rows in order. Only one goroutine at a time uses it.
 type RowCursor interface {
-	// Next returns the next rows: at least one, and about as many as wanted. The caller owns
-	// them. After the last row it returns io.EOF.
+	// Next returns the next rows: at least one row, and about want rows. The caller owns the
+	// batch. After the last row it returns io.EOF.
 	Next(want int) (engine.Batch, error)
 	Close() error
 }
 
-// RowFormat is a file format whose rows can be found by their index.
+// RowFormat is a file format whose files can be read starting at any row.
 type RowFormat struct {
 	Op    string        // the operator's name, such as "ReadArrow"
 	Attrs []engine.Attr // parameters that the plan shows
 	// Columns names the columns to read, in this order; nil means all.
 	Columns []string
-	// LeaveOut, if Columns is nil, is called while the job is built, for each column whose type
-	// rows cannot have, with the reason. The column is then left out. Such a column is an error
-	// if Columns names it, or if both Columns and LeaveOut are nil.
+	// Some types of a file's columns cannot be read. If Columns is nil and LeaveOut is set,
+	// columns of these types are left out, and LeaveOut is called for each of them with the
+	// reason, while the job is built. If Columns names such a column, or if both Columns and
+	// LeaveOut are nil, it is an error.
 	LeaveOut func(column, problem string)
 	// Index, if set, is called while the job is built, for each column to read that is an index
-	// of pandas, according to the files.
+	// of a pandas data frame, according to the files' metadata.
 	Index func(column string)
 	// Open opens a file of the given size. A panic in Open, or in the methods of its result, is
 	// reported as damage of the file.
@@ -62,20 +64,20 @@ type RowFormat struct {
 type rowFacts struct {
 	Columns []batch.Column
 	At      []int        `json:",omitempty"` // indices of Columns in the files; nil if all columns are read
-	LeftOut []leftColumn `json:",omitempty"` // columns of types that rows cannot have
-	Index   []string     `json:",omitempty"` // columns that are an index of pandas in one of the files
-	Starts  []int64      // index of each file's first row among all rows; then the number of rows
+	LeftOut []leftColumn `json:",omitempty"` // columns that are left out, as rows cannot have their types
+	Index   []string     `json:",omitempty"` // columns that are an index of a pandas data frame in one of the files
+	Starts  []int64      // index of each file's first row among the rows of all files, followed by the number of all rows
 }
 
-// ReadRowFiles adds a source of files in a format whose rows can be found by their index. It is
-// for packages that add other formats. Files are found and checked as by ReadCSV; all files
+// ReadRowFiles adds a source for a format whose files can be read starting at any row. It is
+// for packages that add other formats. Files are found and checked as by ReadCSV. All files
 // must have the same columns. If the files have n rows in total, shard i of S holds the rows
 // from i·n/S up to (i+1)·n/S.
 //
 // Columns are not read from the files if the built job shows that no operator reads them. That
-// is so if the operators after the source are Select, typed functions such as those of Map and
-// Filter, aggregations and the like, which name the columns that they read. The job's results
-// do not depend on this.
+// is so if all operators after the source name the columns that they read, such as Select,
+// aggregations, and Map and Filter with their typed functions. The job's results do not depend
+// on this.
 func ReadRowFiles(b *engine.Builder, fsys fs.FS, path string, f RowFormat) *engine.Dataset {
 	needBuilder(f.Op, b)
 	fail := func(err error) *engine.Dataset {
@@ -148,7 +150,7 @@ func (f RowFormat) facts(in InputFiles) (facts rowFacts, err error) {
 	return facts, nil
 }
 
-// agree returns an error if two files do not have the same columns. A column of all becomes
+// agree returns an error if two files do not have the same columns. agree makes a column of all
 // nullable if it is nullable in more.
 func agree(all, more []batch.Column) error {
 	if len(all) != len(more) {
@@ -173,12 +175,12 @@ type openFiles struct {
 type openFile struct {
 	RowFile
 	path   string
-	schema *arrow.Schema // normalized, of the columns that rows can have
+	schema *arrow.Schema // normalized schema of the columns whose types rows can have
 	at     []int         // indices of these columns in the file; nil if rows can have all its columns
-	left   []leftColumn  // the other columns
+	left   []leftColumn  // the columns whose types rows cannot have
 }
 
-// supported determines which columns rows can have.
+// supported determines the columns whose types rows can have.
 func (o *openFile) supported() (err error) {
 	var fields []arrow.Field
 	var at []int
@@ -198,7 +200,7 @@ func (o *openFile) supported() (err error) {
 		o.at = at
 	}
 	o.schema = arrow.NewSchema(fields, nil)
-	_, err = batch.Schema(batch.Columns(o.schema)) // checks that names are distinct
+	_, err = batch.Schema(batch.Columns(o.schema)) // checks that the names of columns are distinct
 	return err
 }
 
@@ -295,10 +297,10 @@ type rowSource struct {
 
 	open   *openFiles
 	mem    memory.Allocator
-	at     int64 // index of the next row
-	file   int   // the file that the cursor reads
+	at     int64 // index of the next row among the rows of all files
+	file   int   // index of the file that the cursor reads
 	cursor RowCursor
-	rest   arrow.Record // owned rows that have been read and not yet emitted
+	rest   arrow.Record // rows that have been read and not yet emitted; owned
 
 	rounded roundedColumns
 }
@@ -344,7 +346,7 @@ func (s *rowSource) ReadShard(c *engine.Context, shard int, out engine.Output) e
 	return nil
 }
 
-// emit emits a batch of at least one row, with rows before index hi.
+// emit emits a batch with at least one row. It emits only rows whose index is less than hi.
 func (s *rowSource) emit(c *engine.Context, hi int64, shard int, out engine.Output) error {
 	most := c.BatchRows
 	if s.rest == nil {
@@ -428,8 +430,8 @@ func (s *rowSource) next(file *openFile, want int) (rows arrow.Record, err error
 	return rows, err
 }
 
-// admit takes ownership of rows that were read, checks them, and returns them with the source's
-// schema.
+// admit checks rows that were read and returns them with the source's schema. It takes
+// ownership of its argument.
 func (s *rowSource) admit(rows arrow.Record) (arrow.Record, error) {
 	defer rows.Release()
 	normal, err := batch.Normalize(rows)
@@ -480,7 +482,8 @@ func (s *rowSource) Close() error {
 	if s.open == nil {
 		return nil
 	}
-	// If a file was written to while it was read, the rows may be wrong, which Verify reports.
+	// If a file was changed while it was read, the rows may be wrong. Verify returns an error
+	// then.
 	err := errors.Join(s.drop(), s.in.Verify())
 	return errors.Join(err, s.sharedFiles.release(nil))
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// rowSpool keeps rows in their order, which can be read any number of times. The rows are in
-// memory or, if they do not fit, all on disk. It is for the rows of one key, which may be one
-// row or all rows of a shard.
+// rowSpool keeps rows in their order; they can be read any number of times. The rows are in
+// memory or, if they do not fit, all on disk. rowSpool is used for the rows of one key, which
+// may be a single row or all rows of a shard.
 //
 // Only one goroutine may use it. It calls add any number of times, then each any number of
 // times, and then clear.
@@ -19,7 +19,7 @@ type rowSpool struct {
 	context *engine.Context
 	schema  *arrow.Schema
 	memory  groupMemory
-	most    int // bounds the rows in memory; see joinSpec.most
+	most    int // bounds the number of rows in memory; see joinSpec.most
 
 	pieces []rowPiece
 	count  int64
@@ -31,7 +31,7 @@ type rowSpool struct {
 type rowPiece struct {
 	rows     arrow.Record
 	from, to int
-	print    string // fingerprint of the rows, if changes are checked
+	print    string // fingerprint of the rows, if the run checks whether they change
 }
 
 // content returns a fingerprint of the rows.
@@ -48,13 +48,13 @@ func newRowSpool(c *engine.Context, schema *arrow.Schema, most int) *rowSpool {
 	return &rowSpool{context: c, schema: schema, most: most, memory: groupMemory{context: c, free: 64 << 10}}
 }
 
-// add adds the rows [from, to) of a borrowed batch, of which there must be at least one.
+// add adds the rows [from, to) of a borrowed batch. There must be at least one.
 func (s *rowSpool) add(rows arrow.Record, from, to int) error {
 	s.count += int64(to - from)
 	p := rowPiece{rows: rows, from: from, to: to}
 	if s.file == nil {
 		// A retained batch stays in memory completely, so its whole size counts. The first
-		// batch is always kept in memory, as it is there anyway.
+		// batch is always kept in memory, as it is in memory already.
 		if (s.most == 0 || s.count <= int64(s.most)) && (len(s.pieces) == 0 || s.memory.reserve(batch.Size(rows))) {
 			rows.Retain()
 			if s.context.ChecksRows() {

@@ -43,7 +43,7 @@ import (
 
 // builderOf returns the builder of the first dataset that is not nil. If all datasets are nil,
 // there is no builder that could record the misuse: builderOf then ends the job's function by a
-// panic, which is reported like every other misuse. It also does so if the builder belongs to
+// panic, which is reported like every other misuse. It also panics if the builder belongs to
 // another build.
 func builderOf(op string, ds ...*engine.Dataset) *engine.Builder {
 	for _, d := range ds {
@@ -55,14 +55,14 @@ func builderOf(op string, ds ...*engine.Dataset) *engine.Builder {
 	panic(engine.Misuse{Site: callerSite(), Err: fmt.Errorf("%s: the dataset is nil", op)})
 }
 
-// addPart adds an operator that is a part of the function op. Messages about its failures and
-// misuses begin with op, as the user does not know the operator's name.
+// addPart adds an operator that is a part of the function op. Messages about the operator's
+// failures and misuses begin with op, as the user does not know the operator's own name.
 func addPart(op string, b *engine.Builder, spec engine.Spec) (d *engine.Dataset) {
 	b.Within(op, func() { d = b.Add(spec) })
 	return d
 }
 
-// needBuilder ends the job's function by a panic if the builder that a source gets is nil or
+// needBuilder ends the job's function by a panic if b, which was passed to a source, is nil or
 // belongs to another build.
 func needBuilder(op string, b *engine.Builder) {
 	if b == nil {
@@ -144,7 +144,7 @@ func findColumn(op string, d *engine.Dataset, name string) (int, bool) {
 }
 
 // newColumnName reports whether name can be the name of a new column of d. It records a misuse
-// if name is empty or d already has such a column.
+// if name is empty or d already has a column of this name.
 func newColumnName(op string, d *engine.Dataset, name string) bool {
 	switch {
 	case name == "":
@@ -179,9 +179,9 @@ func rowError(index int64, err error) error {
 }
 
 // needText returns an error if text in rows is not UTF-8. It is called before rows are written
-// to a file, which other programs could not read. Rows that functions return always have UTF-8
-// text, but rows of files may have other text. first is the index of the first row within the
-// shard.
+// to a file, as other programs could not read a file with such text. Text that functions return
+// has been checked before, but text from files may not be UTF-8. first is the index of the
+// first row within the shard.
 func needText(rows arrow.Record, first int64) error {
 	err := batch.ValidateText(rows)
 	if text := new(batch.TextError); errors.As(err, &text) {
@@ -193,16 +193,16 @@ func needText(rows arrow.Record, first int64) error {
 // rowReader reads the rows of one port of one subtask as values of T.
 type rowReader[T any] struct {
 	codec *batch.Codec[T]
-	// If copies is set, read copies strings and slices, so that rows stay valid after the
-	// batch.
+	// If copies is set, read copies strings and slices, so that rows stay valid after the batch
+	// is released.
 	copies bool
-	// If whole is set, all shards are read as one, and errors give a row's index among all
-	// rows.
+	// If whole is set, the rows of all shards are numbered consecutively, and errors contain a
+	// row's index among all rows.
 	whole bool
 
 	index  rowIndex
 	reader *batch.Reader[T]
-	rows   arrow.Record // borrowed
+	rows   arrow.Record // the current batch; borrowed
 	row    T
 }
 
@@ -269,8 +269,8 @@ func (r *rowReader[T]) fail(i int, err error) error {
 	return rowError(r.index.first+int64(i), err)
 }
 
-// errClosed is the error of a function that has kept its emit, and calls it after the function
-// has returned or the operator was closed.
+// errClosed is the error if a function calls its emit after the function has returned or the
+// operator was closed.
 var errClosed = errors.New("a row was emitted outside the call that may emit it")
 
 // rowWriter gathers rows of T into batches, which it emits when they are full. The operator
@@ -298,8 +298,8 @@ func (w *rowWriter[T]) push(shard int, out engine.Output) error {
 		if w.app.Len() == 0 {
 			return err
 		}
-		// The error may be that the batch has reached the limit of Arrow's offsets, so it is
-		// tried again with a new batch.
+		// The error may say that the batch has reached the limit of Arrow's offsets, so the row
+		// is written again to a new batch.
 		if full := w.flush(shard, out); full != nil {
 			return full
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// maxSampleFraction is the largest mean number of copies of a row.
+// maxSampleFraction is the largest fraction that Sample accepts with replacement: the mean
+// number of copies of a row.
 const maxSampleFraction = 1000
 
 // SampleOptions are the options of Sample.
@@ -20,7 +21,7 @@ type SampleOptions struct {
 	// numbers. The random numbers also depend on the job's seed.
 	Seed uint64
 	// Replacement makes the number of copies of each row Poisson distributed with mean
-	// fraction, as for the bootstrap. Without it, each row is kept at most once.
+	// fraction, as for the bootstrap. Without Replacement, each row is kept at most once.
 	Replacement bool
 }
 
@@ -54,8 +55,8 @@ func Sample(d *engine.Dataset, fraction float64, opts SampleOptions) *engine.Dat
 	}, copies)
 }
 
-// bernoulli returns a function that maps a random number u from [0, 1) to the number of copies:
-// 1 with probability p, otherwise 0.
+// bernoulli returns a function that maps a random number u from [0, 1) to a number of copies: 1
+// with probability p, and otherwise 0.
 func bernoulli(p float64) func(u float64) int {
 	return func(u float64) int {
 		if u < p {
@@ -65,8 +66,8 @@ func bernoulli(p float64) func(u float64) int {
 	}
 }
 
-// poisson returns a function that maps a random number u from [0, 1) to the number of copies,
-// by the inverse of the distribution function of the Poisson distribution with mean lambda.
+// poisson returns a function that maps a random number u from [0, 1) to a number of copies, by
+// the inverse of the distribution function of the Poisson distribution with mean lambda.
 func poisson(lambda float64) func(u float64) int {
 	bounds := poissonBounds(lambda)
 	return func(u float64) int {
@@ -104,14 +105,14 @@ func poissonBounds(lambda float64) []float64 {
 	return weights
 }
 
-// maxCopies bounds the number of rows of an emitted batch with copies, unless the input batch
-// was larger.
+// maxCopies bounds the number of rows of an emitted batch with copies. A larger input batch may
+// lead to a larger batch.
 const maxCopies = 1 << 15
 
 // drawPurpose returns the purpose, in the sense of Context.Random, of an operator's random
 // numbers for the rows of d. If seed is 0, each operator gets different random numbers.
 // Otherwise all operators of the same kind with the same seed on the same rows get the same
-// ones.
+// random numbers.
 func drawPurpose(op string, d *engine.Dataset, seed uint64) string {
 	if seed == 0 {
 		return d.Builder().OwnDrawPurpose(op, d)
@@ -138,7 +139,7 @@ type sampler struct {
 	copies  func(u float64) int
 
 	index   rowIndex
-	draws   sharding.Random // the next number drawn is for the next row
+	draws   sharding.Random // the next number that is drawn belongs to the next row
 	indices []int32         // working space
 }
 

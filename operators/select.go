@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// Select keeps the named columns, in the given order, and drops the others.
+// Select keeps the named columns, in the given order, and drops the other columns.
 func Select(d *engine.Dataset, columns ...string) *engine.Dataset {
 	const op = "Select"
 	b := builderOf(op, d)

@@ -11,18 +11,18 @@ import (
 )
 
 // SemiJoin keeps the rows of the left dataset that have a partner in the right dataset. Each
-// row is kept once, with all its columns unchanged. See On for when rows are partners.
+// row is kept once, with all its columns unchanged. On says when rows are partners.
 //
 // A hash of the keys chooses the shard of a row; rows keep the order of their source shards, as
 // in Join. The distinct keys of the right rows of a shard are held in memory, within the run's
-// budget. Further keys, and left rows that may match them, are sorted on disk, which takes
-// longer but gives the same result.
+// budget. Keys that do not fit, and left rows that may have these keys, are sorted on disk,
+// which takes longer but gives the same result.
 func SemiJoin(left, right *engine.Dataset, on JoinKeys) *engine.Dataset {
 	return addSemiJoin("SemiJoin", left, right, on, false, 0)
 }
 
-// AntiJoin keeps the rows of the left dataset that have no partner in the right one, including
-// rows with a null in a key. Otherwise it is like SemiJoin.
+// AntiJoin keeps the rows of the left dataset that have no partner in the right dataset,
+// including rows with a null in a key. In all other respects it does the same as SemiJoin.
 func AntiJoin(left, right *engine.Dataset, on JoinKeys) *engine.Dataset {
 	return addSemiJoin("AntiJoin", left, right, on, true, 0)
 }
@@ -50,15 +50,15 @@ func addSemiJoin(op string, left, right *engine.Dataset, on JoinKeys, anti bool,
 }
 
 // semiJoiner is the operator behind SemiJoin and AntiJoin. It has a set of the keys of the
-// right rows of a shard. When the set cannot grow, further keys are sorted on disk, and so are
-// the left rows whose keys are not in the set.
+// right rows of a shard. When the set cannot grow any more, keys that are not in it are sorted
+// on disk, and so are left rows whose keys are not in it.
 type semiJoiner struct {
 	engine.BaseOperator
 	spec *joinSpec
 	anti bool
 
 	context *engine.Context
-	keys    [2]joinKeyReader // by port
+	keys    [2]joinKeyReader // indexed by port
 	found   groupTable
 	memory  groupMemory
 	indices [2]rowIndex
@@ -172,9 +172,9 @@ func (o *semiJoiner) Close() error {
 
 // spilledSemiJoin finds the partners of left rows whose keys are not in the set.
 type spilledSemiJoin struct {
-	most        int // see joinSpec.most
+	most        int // bounds what is in memory; see joinSpec.most
 	left, right *keySorter
-	keySchema   *arrow.Schema // of the rows of right, which have only the key columns
+	keySchema   *arrow.Schema // schema of the rows of right, which have only the key columns
 	done        *placedRows   // the result, in the order of the indices of left rows
 	picker      rowPicker
 }

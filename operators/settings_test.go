@@ -18,12 +18,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// testShards is the number of shards of the jobs of tests. It is small, so that tests are fast,
-// but at least the largest parallelism.
+// testShards is the number of shards of jobs in tests. It is small, so that tests are fast, but
+// not less than the largest parallelism.
 const testShards = 8
 
-// setting has the options of a run: the parallelism, the rows per batch, and the number of
-// workers, or 0 for a job that runs without workers.
+// setting has the options of a run: the parallelism, the number of rows per batch, and the
+// number of workers, which is 0 for a run without workers.
 type setting struct{ p, rows, workers int }
 
 // diskSetting has the options of a run that may put rows on disk. A budget of 0 means no limit.
@@ -45,8 +45,8 @@ func (s setting) options() []engine.Option {
 
 // forEachSetting calls run with the options of a job: at parallelism 1, 2, 3 and 8, with 1, 7
 // and 1024 rows per batch, without and with several workers, and with a checked allocator.
-// Under the race detector it uses each value, but not all combinations. run may append other
-// options.
+// Under the race detector it uses each of these values, but not all combinations. run may
+// append other options.
 func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option)) {
 	t.Helper()
 	spill := t.TempDir()
@@ -58,15 +58,15 @@ func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option))
 	}
 }
 
-// drawWorkers returns the option Workers, with several workers in a third of the runs of a
-// property test.
+// drawWorkers returns the option Workers for a run of a property test. A third of the runs get
+// several workers.
 func drawWorkers(rt *rapid.T) engine.Option {
 	return engine.Workers(rapid.SampledFrom([]int{0, 0, 0, 0, 2, 3}).Draw(rt, "workers"))
 }
 
-// outcome runs a job with one result and returns its rows as text: the shard, and then the
+// outcome runs a job with one result and returns a line of text for each row: the shard and the
 // values, separated by " | ". Floats with different bits have different text. The first line
-// has the columns.
+// describes the columns.
 func outcome(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) []string {
 	t.Helper()
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
@@ -86,7 +86,7 @@ func outcome(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts .
 	lines := []string{strings.Join(names, " | ")}
 	for _, rec := range recs {
 		require.NoError(t, batch.Validate(rec))
-		require.True(t, rec.Schema().Equal(arrowrows.Arrow(schema)), "a batch has the columns %v, but the schema is %v", rec.Schema(), schema)
+		require.True(t, rec.Schema().Equal(arrowrows.Arrow(schema)), "a batch has the columns %v; they must equal the schema %v", rec.Schema(), schema)
 		lines = append(lines, batchtest.Rows(rec)...)
 	}
 	return lines
@@ -129,8 +129,8 @@ func requireRows(t *testing.T, columns string, rows []string, build func(b *engi
 	require.Equal(t, want, sameEverywhere(t, build))
 }
 
-// place returns the shard of row i of n rows in memory. It tries all shards, and does not use
-// the formula that is tested.
+// place returns the shard of row i of n rows in memory. It searches all shards, so that it does
+// not use the formula that the tests check.
 func place(i, n int) int {
 	for s := range testShards {
 		if i >= s*n/testShards && i < (s+1)*n/testShards {
@@ -176,8 +176,8 @@ func runError(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts 
 	return err
 }
 
-// requireMisuse requires that building a job fails because of one misuse in the calling test's
-// file. The message must contain all words.
+// requireMisuse requires that the build of a job fails because of one misuse in the calling
+// test's file, and that the message contains all words.
 func requireMisuse(t *testing.T, build func(b *engine.Builder) *engine.Dataset, words ...string) {
 	t.Helper()
 	err := runError(t, build)

@@ -13,9 +13,9 @@ import (
 
 // SortBy is a column by which rows are ordered; see Asc and Desc.
 //
-// The order is total. Numbers are ordered by value; -0 equals +0; NaN is above all numbers, and
-// all NaNs are equal. false is below true. Text is ordered by its bytes, and dates and
-// timestamps by time. Nulls are equal and come last in both directions, or first with
+// The order is total. Numbers are ordered by value; -0 equals +0; NaN is greater than all
+// numbers, and all NaNs are equal. false precedes true. Text is ordered by its bytes, and dates
+// and timestamps by time. Nulls are equal and come last in both directions, or first with
 // NullsFirst. Vectors have no order.
 type SortBy struct {
 	column     string
@@ -29,7 +29,7 @@ func Asc(column string) SortBy { return SortBy{column: column} }
 // Desc returns a key that orders by a column, with the largest values first.
 func Desc(column string) SortBy { return SortBy{column: column, descending: true} }
 
-// NullsFirst returns the key with nulls before all values.
+// NullsFirst returns a copy of the key that puts nulls before all values.
 func (k SortBy) NullsFirst() SortBy {
 	k.nullsFirst = true
 	return k
@@ -47,14 +47,15 @@ func (k SortBy) String() string {
 	return s
 }
 
-// Sort sorts the whole dataset by the first key, rows that are equal in it by the second key,
-// and so on. Rows that are equal in all keys keep their order, so the result is unique.
+// Sort sorts the whole dataset by the first key; it sorts rows that are equal in the first key
+// by the second key, and so on. Rows that are equal in all keys keep their order, so the result
+// is unique.
 //
-// The sorted rows are divided into consecutive shards of about the same number of rows,
-// whatever the keys are: rows with equal keys may be in neighbouring shards. (PartitionByRange
-// keeps such rows in one shard.) The bounds of shards are computed from a sample of the rows,
-// which depends on the job's seed. Rows are sorted in memory within the run's budget, and
-// otherwise on disk.
+// The sorted rows are divided into consecutive shards of about the same number of rows, even if
+// many rows have equal keys: rows with equal keys may be in neighbouring shards.
+// (PartitionByRange keeps such rows in one shard.) The bounds of shards are computed from a
+// sample of the rows, which depends on the job's seed. Rows are sorted in memory if they fit in
+// the run's budget, and otherwise on disk.
 func Sort(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 	const op = "Sort"
 	b := builderOf(op, d)
@@ -72,8 +73,8 @@ func Sort(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
 	})
 }
 
-// sortKeysOf returns the keys with the indices of their columns in d. If it cannot, it records
-// what is wrong and returns false.
+// sortKeysOf returns the keys with the indices of their columns in d. If keys is not valid, it
+// records a misuse and returns false.
 func sortKeysOf(op string, d *engine.Dataset, keys []SortBy) ([]batch.SortKey, bool) {
 	b := builderOf(op, d)
 	if !usable(d) {
@@ -105,7 +106,7 @@ func sortKeysOf(op string, d *engine.Dataset, keys []SortBy) ([]batch.SortKey, b
 	return sort, ok
 }
 
-// sortText returns the text of keys that plans show.
+// sortText returns the text by which plans show keys.
 func sortText(keys []SortBy) string {
 	parts := make([]string, len(keys))
 	for i, k := range keys {
@@ -114,7 +115,7 @@ func sortText(keys []SortBy) string {
 	return strings.Join(parts, ", ")
 }
 
-// sortOperator sorts each shard and drops the column that has the shard of each row.
+// sortOperator sorts each shard and drops the last column, which has the shard of each row.
 type sortOperator struct {
 	engine.BaseOperator
 	schema *arrow.Schema
@@ -145,7 +146,8 @@ func (o *sortOperator) Close() error {
 	return o.sorter.close()
 }
 
-// firstColumns returns the first columns of a batch, with the given schema.
+// firstColumns returns the first columns of a batch: as many as schema has, which is the schema
+// of the result.
 func firstColumns(schema *arrow.Schema, rows arrow.Record) arrow.Record {
 	return array.NewRecord(schema, rows.Columns()[:schema.NumFields()], rows.NumRows())
 }

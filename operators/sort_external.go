@@ -16,17 +16,17 @@ import (
 // merged (external merge sort: Knuth, The Art of Computer Programming 3, 5.4). The order does
 // not depend on the memory.
 //
-// Only one goroutine may use it. It calls add any number of times, then each, and may then
-// repeat this. It must call close at the end.
+// Only one goroutine may use it. It calls add any number of times and then each, and may repeat
+// this sequence. Finally it must call close.
 type rowSorter struct {
 	context *engine.Context
 	schema  *arrow.Schema
 	keys    []batch.SortKey
 	limits  sortLimits
 
-	rows     []arrow.Record // retained, not sorted yet
+	rows     []arrow.Record // held rows, retained, not sorted yet
 	count    int64
-	bytes    int64 // size of rows
+	bytes    int64 // number of bytes of rows
 	reserved int64
 	runs     *runFile // sorted runs on disk, in the order in which their rows were added; nil if there are none
 	order    []int32
@@ -34,16 +34,17 @@ type rowSorter struct {
 
 // sortLimits determines when a sorter writes to disk, and how it reads runs.
 type sortLimits struct {
-	// free is the number of bytes that are held even if other operators have used up the slot's
-	// memory. Without it, a sorter beside a full exchange would write a run for every batch.
+	// free is the number of bytes that the sorter may hold even if other operators have used up
+	// the slot's memory. Without it, a sorter in the same slot as a full exchange would write a
+	// run for every batch.
 	free int64
-	// run is the size of the largest run that is sorted in memory. It is bounded as Arrow's
-	// offsets of text have 31 bits.
+	// run is the largest number of bytes that are sorted in memory as one run. It is bounded
+	// because Arrow's offsets of text have 31 bits.
 	run int64
 	// fan is the number of runs that are merged at once.
 	fan int
-	// block is the target size of the batches of a run. A merge holds about fan·block bytes,
-	// which is at most half of the slot's memory, or free if that is more.
+	// block is the target size in bytes of the batches of a run. A merge holds about fan·block
+	// bytes, which is at most half of the slot's memory, or free if that is more.
 	block int64
 }
 
@@ -82,16 +83,15 @@ func (s *rowSorter) add(rows arrow.Record) error {
 	return nil
 }
 
-// admit reserves memory for further rows of size bytes. It returns false if they do not fit or
-// the run would become too large.
+// admit reserves memory for further rows, which take size bytes. It returns false if they do
+// not fit or the run would become too large.
 func (s *rowSorter) admit(size, rows int64) bool {
 	const maxRows = 1 << 30
 	total := s.bytes + size
 	if len(s.rows) > 0 && (total > s.limits.run || s.count+rows > maxRows) {
 		return false
 	}
-	// These are the bytes of the rows, of their copy in one batch, and of the permutation of
-	// rows.
+	// The need comprises the rows, their copy in one batch, and the permutation of rows.
 	need := 2*total + 24*(s.count+rows) - s.limits.free - s.reserved
 	if need <= 0 {
 		return true
@@ -120,8 +120,8 @@ func (s *rowSorter) spill() error {
 	return w.end()
 }
 
-// sorted calls f with the held rows in sorted order, in batches of at most n rows, and releases
-// them.
+// sorted calls f with the held rows in sorted order, in batches of at most n rows. Then it
+// releases the held rows.
 func (s *rowSorter) sorted(n int, f func(rows arrow.Record) error) error {
 	defer s.drop()
 	if err := s.context.Err(); err != nil {
@@ -153,7 +153,7 @@ func (s *rowSorter) sorted(n int, f func(rows arrow.Record) error) error {
 	return nil
 }
 
-// passRows calls f with a batch of the rows at the given indices of all.
+// passRows calls f with one batch that has the rows of all at the given indices.
 func passRows(c *engine.Context, all arrow.Record, indices []int32, f func(rows arrow.Record) error) error {
 	var part arrow.Record
 	var err error
@@ -280,7 +280,7 @@ func (r *runFile) begin() (*runWriter, error) {
 	return &runWriter{of: r}, nil
 }
 
-// explain adds to err what the file is used for.
+// explain adds to err that the file is used for sorting, and its path and size.
 func (r *runFile) explain(err error) error {
 	where, size := r.context.SpillDir, int64(0)
 	if r.file != nil {
@@ -321,7 +321,7 @@ func (w *runWriter) write(rows arrow.Record) error {
 	return nil
 }
 
-// end makes the run readable.
+// end completes the run, so that it can be read.
 func (w *runWriter) end() error {
 	run, err := w.of.frames.EndStream()
 	if err != nil {
@@ -346,7 +346,7 @@ func (r *runFile) open(run sortedRun) (*runReader, error) {
 	return &runReader{disk.NewFrameReader(r.file, run.Stream), blocks}, nil
 }
 
-// next returns the next rows, which the caller owns, or io.EOF after the last.
+// next returns the next rows, which the caller owns, or io.EOF after the last row.
 func (r *runReader) next() (arrow.Record, error) {
 	block, rows, err := r.frames.Next()
 	if err == io.EOF {

@@ -22,7 +22,7 @@ type digested struct {
 }
 
 // digest replaces the rows of each shard by one row: the number of rows and a hash of their
-// text in order. So large results can be compared within a small memory budget.
+// text in order. So tests can compare large results within a small memory budget.
 func digest(d *engine.Dataset) *engine.Dataset {
 	codec, err := batch.NewCodec[digested]()
 	if err != nil {
@@ -74,8 +74,8 @@ func (o *digester) EndShard(c *engine.Context, shard int, out engine.Output) err
 }
 
 // requireSameOnDisk runs a job with enough and with very little memory, at several
-// parallelisms. It requires the same bytes, and that rows were written to disk if and only if
-// there was little memory.
+// parallelisms. It requires that all results have the same bytes, and that rows are written to
+// disk if and only if the run has little memory.
 func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Dataset) {
 	t.Helper()
 	var want []string
@@ -100,7 +100,7 @@ func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Datas
 			want = got
 		}
 		require.Equal(t, want, got, "budget %d, parallelism %d", budget, p)
-		require.Equal(t, budget > 0, spilled > 0, "budget %d, parallelism %d: %d rows on disk", budget, p, spilled)
+		require.Equal(t, budget > 0, spilled > 0, "budget %d, parallelism %d: %d rows on disk; rows must be written to disk if and only if there is a budget", budget, p, spilled)
 		left, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Empty(t, left)

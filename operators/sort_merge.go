@@ -37,24 +37,24 @@ type merger struct {
 	limit   int
 	emit    func(rows arrow.Record) error
 
-	// picked has the index of the cursor of each row that belongs to the next emitted batch.
-	// The rows of a cursor in it are those from first up to row.
+	// picked has, for each row of the next batch to emit, the index of the row's cursor. The
+	// rows of a cursor in this batch are its rows [first, row).
 	picked []int32
 	order  []int32
 	parts  []arrow.Record
 }
 
-// mergeCursor is the position in a run.
+// mergeCursor is the position of the merge in one run.
 type mergeCursor struct {
 	reader  *runReader
-	rows    arrow.Record // owned; nil after the last row
-	first   int          // first row of rows that has not been emitted
-	row     int          // next row of rows to compare
+	rows    arrow.Record // current batch of the run, owned; nil after the last row
+	first   int          // index in rows of the first row that has not been emitted
+	row     int          // index in rows of the next row to compare
 	at      int32        // while a batch is assembled: the position of the cursor's next row in parts
 	compare []*batch.Comparer
 }
 
-// load reads the next batch of a run. All rows of the previous batch must have been emitted.
+// load reads the next batch of run i. All rows of the previous batch must have been emitted.
 func (m *merger) load(i int) error {
 	k := &m.cursors[i]
 	if k.rows != nil {
@@ -118,7 +118,8 @@ func (m *merger) run() error {
 	return nil
 }
 
-// sink moves the cursor at a position of the heap down until the heap property holds.
+// sink restores the heap property: it moves the cursor at position at of the heap down as far
+// as necessary.
 func (m *merger) sink(at int) error {
 	for {
 		least := at
@@ -201,7 +202,7 @@ func (m *merger) flush() error {
 	return passRows(m.context, all, m.order, m.emit)
 }
 
-// release releases the runs.
+// release releases the batches that the cursors hold.
 func (m *merger) release() {
 	for i := range m.cursors {
 		k := &m.cursors[i]

@@ -14,15 +14,15 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// The shards of rows are chosen by ranges of keys, in three steps. Each is an operator that the
-// plan shows:
+// The shards of rows are chosen by ranges of keys, in three steps. Each step is an operator
+// that the plan shows:
 //
 //   - SampleKeys draws a sample of the rows of each shard and keeps their keys, shard, index
 //     and weight; the random numbers depend on shard and index;
 //   - Splitters, on one subtask, sorts the sample and divides it into as many parts of equal
 //     weight as there are shards;
-//   - PlaceRows gets the bounds of the parts as a side input and adds to every row a column
-//     with its shard, by which the next exchange sends rows.
+//   - PlaceRows gets the bounds of the parts as a side input and adds a column with the shard
+//     of each row. The next exchange sends every row to this shard.
 //
 // A bound is a row of the sample: its keys and, if rows with equal keys may be separated, its
 // shard and index. The shard of a row is the number of bounds that are not greater than the
@@ -38,16 +38,16 @@ func rangePort(placed *engine.Dataset, keys []SortBy) engine.Port {
 	return engine.Port{From: placed, Partitioner: engine.Range, Keys: names, Partition: placeByLastColumn}
 }
 
-// placeByLastColumn copies to dst the shards of rows, which are in their last column.
+// placeByLastColumn copies the shards of rows, which are in the last column of placed, to dst.
 func placeByLastColumn(placed engine.Batch, _ int, _ int64, _ int, dst []int32) error {
 	rows := arrowrows.Record(placed)
 	copy(dst, rows.Column(int(rows.NumCols())-1).(*array.Int32).Int32Values())
 	return nil
 }
 
-// placeRanges returns d with an additional last column, the shard of each row. If parting is
-// true, rows with equal keys may get different shards. The added operators are parts of the
-// function op.
+// placeRanges returns d with an additional last column, which has the shard of each row. If
+// parting is true, rows with equal keys may get different shards. op is the function that the
+// plan shows for the added operators.
 func placeRanges(op string, d *engine.Dataset, keys []batch.SortKey, parting bool) *engine.Dataset {
 	b := d.Builder()
 	columns := make([]int, len(keys))
@@ -91,7 +91,8 @@ func placeRanges(op string, d *engine.Dataset, keys []batch.SortKey, parting boo
 	})
 }
 
-// freeName returns name, with underscores appended until no field has the name.
+// freeName returns name with as many underscores appended as necessary for a name that no field
+// has.
 func freeName(fields []arrow.Field, name string) string {
 	for i := 0; i < len(fields); i++ {
 		if fields[i].Name == name {
@@ -102,19 +103,20 @@ func freeName(fields []arrow.Field, name string) string {
 	return name
 }
 
-// sampleRate draws a row of a shard with probability 1/weight. The weight grows with the square
-// root of the row's index: it is 1 for the first 15 rows, and w from row 4·w² on. Of n rows in
-// a shard about 4·√n are drawn, and their weights add up to about n. So the sample has all rows
-// of a small dataset, but only a small fraction of a large one, and even if one shard holds all
-// rows, the sample is large enough to divide them. The random numbers depend only on the
-// operator's position in the graph, the shard and the index.
+// sampleRate decides which rows of a shard are drawn for the sample. It draws a row with
+// probability 1/weight. The weight grows with the square root of the row's index: it is 1 for
+// the first 15 rows, and w from row 4·w² on. Of n rows in a shard about 4·√n are drawn, and
+// their weights add up to about n. So the sample has all rows of a small dataset, but only a
+// small fraction of a large dataset. Even if one shard holds all rows, the sample is large
+// enough to divide them evenly. The random numbers depend only on the operator's position in
+// the graph, the shard and the index.
 type sampleRate struct {
 	draws  sharding.Random
 	index  int64
 	weight int64
 }
 
-// next returns the weight of the next row if that is drawn, otherwise 0.
+// next returns the weight of the next row if the row is drawn, and otherwise 0.
 func (s *sampleRate) next() int64 {
 	s.index++
 	if s.index >= 4*(s.weight+1)*(s.weight+1) {
@@ -210,9 +212,10 @@ func weightsOf(rows arrow.Record) []int64 {
 	return rows.Column(int(rows.NumCols()) - 1).(*array.Int64).Int64Values()
 }
 
-// Finish emits the bounds of all shards except the first. The bound of a shard is the first row
-// for which the weights of all rows before it add up to the share of the earlier shards. If all
-// n rows are in the sample, the bound of shard i is row i·n/shards of the sorted rows.
+// Finish emits the bounds of all shards except the first. The bound of shard i is the first row
+// of the sorted sample for which the weights of all rows before it add up to at least i/shards
+// of the sum of all weights. If all n rows are in the sample, the bound of shard i is row
+// i·n/shards of the sorted rows.
 func (o *splitterPicker) Finish(c *engine.Context, out engine.Output) error {
 	if o.sorter == nil {
 		return nil
@@ -264,8 +267,8 @@ type rangePlacer struct {
 	keys    []batch.SortKey
 	parting bool
 
-	bounds         arrow.Record // owned; nil if there are none
-	shards, places []int64      // by bound: its shard, and its index in the shard
+	bounds         arrow.Record // bounds of the shards, owned; nil if there are none
+	shards, places []int64      // bound -> its shard, and its index in this shard
 	index          rowIndex
 }
 

@@ -24,8 +24,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/disk"
 )
 
-// sortable has keys with many equal values, among them values that are difficult to order, such
-// as NaN and nulls.
+// sortable is a row with key columns. They have many equal values, and values that are
+// difficult to order, such as NaN and nulls.
 type sortable struct {
 	Real *float64
 	Text *string
@@ -83,7 +83,7 @@ func compareBy(keys []SortBy) func(x, y sortable) int {
 					order = bytes.Compare([]byte(*x.Text), []byte(*y.Text))
 				}
 			case "flag":
-				order = cmp.Compare(fmt.Sprint(x.Flag), fmt.Sprint(y.Flag)) // as "false" < "true"
+				order = cmp.Compare(fmt.Sprint(x.Flag), fmt.Sprint(y.Flag)) // correct, as "false" < "true"
 			case "id":
 				order = cmp.Compare(x.ID, y.ID)
 			}
@@ -179,8 +179,8 @@ func TestSort(t *testing.T) {
 					}, opts...)
 					require.Equal(t, textOf(want), got)
 					for s, count := range perShard {
-						// Every row is in the sample, so the numbers of rows of shards must be
-						// exact.
+						// Every row is in the sample, so the shards must have exactly equal
+						// numbers of rows, up to rounding.
 						require.Equal(t, (s+1)*n/testShards-s*n/testShards, count, "shard %d", s)
 					}
 				})
@@ -222,7 +222,7 @@ func TestSortProperties(t *testing.T) {
 		for _, n := range perShard {
 			at += n
 			if at > 0 && at < len(want) && n > 0 {
-				require.Negative(rt, compareBy(keys)(want[at-1], want[at]), "a shard ends at %d", at)
+				require.Negative(rt, compareBy(keys)(want[at-1], want[at]), "a shard ends at row %d; the keys of this row and the row before must differ", at)
 			}
 		}
 	})
@@ -259,8 +259,8 @@ func TestPartitionByRangeKeepsOrder(t *testing.T) {
 	})
 }
 
-// TestSortBalances requires that shards get about the same number of rows, whatever the keys,
-// for which rows with equal keys must be allowed to be in different shards.
+// TestSortBalances requires that shards get about the same number of rows whatever the keys
+// are. For this, rows with equal keys must get different shards.
 func TestSortBalances(t *testing.T) {
 	const n = 20000
 	for name, key := range map[string]func(i int) int64{
@@ -335,8 +335,8 @@ func TestSortMisuse(t *testing.T) {
 	}
 }
 
-// TestSortOnDisk sorts far more rows than fit in memory. The bytes must be the same as with
-// enough memory.
+// TestSortOnDisk sorts far more rows than fit in memory. The result must have the same bytes as
+// with enough memory.
 func TestSortOnDisk(t *testing.T) {
 	const n = 40000
 	requireSameOnDisk(t, func(b *engine.Builder) *engine.Dataset {
@@ -402,8 +402,8 @@ func columnsOf(schema *arrow.Schema, keys []SortBy) []batch.SortKey {
 	return cols
 }
 
-// TestRowSorterGivesUp requires that a sorter that is closed at any time leaves neither files
-// nor memory behind, and that it returns the errors of the disk.
+// TestRowSorterGivesUp requires that a sorter leaves neither files nor memory behind, whenever
+// it is closed, and that it returns the errors of the disk.
 func TestRowSorterGivesUp(t *testing.T) {
 	codec, err := batch.NewCodec[sortable]()
 	require.NoError(t, err)

@@ -7,9 +7,9 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// Split divides a dataset at random into one part per weight. Every row is in exactly one part:
-// in part k with probability weights[k] divided by the sum of the weights. Rows keep their
-// shards and order. Weights must be positive.
+// Split divides a dataset at random into one part per weight. Every row is in exactly one part.
+// It is in part k with probability weights[k] divided by the sum of the weights. Rows keep
+// their shards and order. Weights must be positive.
 //
 //	parts := operators.Split(rows, 0.8, 0.2)
 //	train, test := parts[0], parts[1]
@@ -17,7 +17,7 @@ import (
 // The part of a row depends on the job's seed, on its shard and its index within the shard, and
 // on how the job made the dataset. Every Split draws different random numbers: a Split of a
 // part is independent of the Split that made the part, and two Splits of one dataset are
-// independent of each other. SplitWith with a seed can make the same parts again.
+// independent of each other. To make the same parts again, use SplitWith and a seed.
 func Split(d *engine.Dataset, weights ...float64) []*engine.Dataset {
 	return SplitWith(d, SplitOptions{}, weights...)
 }
@@ -30,14 +30,14 @@ type SplitOptions struct {
 	Seed uint64
 }
 
-// SplitWith is Split with options. Splits of different datasets, which include parts of other
-// Splits, are independent of each other, even with the same seed.
+// SplitWith does the same as Split, with options. Splits of different datasets are independent
+// of each other, even with the same seed; the parts of a Split are different datasets.
 func SplitWith(d *engine.Dataset, opts SplitOptions, weights ...float64) []*engine.Dataset {
 	const op = "Split"
 	b := builderOf(op, d)
 	parts := make([]*engine.Dataset, len(weights))
 	bounds, ok := splitBounds(b, weights)
-	var purpose string // the same for all parts, so that each row is in exactly one
+	var purpose string // the same purpose for all parts, so that each row is in exactly one part
 	if ok && usable(d) {
 		purpose = drawPurpose(op, d, opts.Seed)
 	}
@@ -66,8 +66,8 @@ func SplitWith(d *engine.Dataset, opts SplitOptions, weights ...float64) []*engi
 }
 
 // splitBounds returns the bounds of consecutive intervals of [0, 1), one interval for each
-// weight. If the weights are wrong, it records why and returns false. The bounds ascend from 0
-// to 1 in spite of rounding, so the intervals have no gaps and do not overlap.
+// weight. If the weights are not valid, it records why and returns false. The bounds ascend
+// from 0 to 1 whatever the rounding errors, so the intervals have no gaps and do not overlap.
 func splitBounds(b *engine.Builder, weights []float64) ([]float64, bool) {
 	if len(weights) == 0 {
 		b.Errorf("Split: no weight is given; give one for each part")

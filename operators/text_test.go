@@ -29,8 +29,9 @@ func note(id int64, bad bool) noted {
 	return noted{id, &text}
 }
 
-// textRecord returns a batch of one text column. It does not check the values: two consecutive
-// values may be halves of one character, which are valid UTF-8 only together.
+// textRecord returns a batch of one text column. It does not check the values: for example, two
+// consecutive values may be the two halves of a character, which are valid UTF-8 only if they
+// are concatenated.
 func textRecord(values ...string) arrow.Record {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "note", Type: arrow.BinaryTypes.String}}, nil)
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
@@ -39,8 +40,8 @@ func textRecord(values ...string) arrow.Record {
 	return b.NewRecord()
 }
 
-// TestTextIsUTF8 requires that, if a function makes text that is not UTF-8, its operator
-// refuses the text before it is written to an output.
+// TestTextIsUTF8 requires that, if a function returns text that is not UTF-8, its operator
+// fails before the text is written to an output.
 func TestTextIsUTF8(t *testing.T) {
 	const want = `column "note"`
 	rows := func(b *engine.Builder) *engine.Dataset { return Range(b, 0, 100) }
@@ -48,7 +49,8 @@ func TestTextIsUTF8(t *testing.T) {
 		build func(b *engine.Builder) *engine.Dataset
 		where string
 	}{
-		// Of 100 rows, shard 3 has those from row 37 on, so row 42 has index 5 in the shard.
+		// Row 37 of the 100 rows is the first row of shard 3, so row 42 has index 5 within the
+		// shard.
 		"Map": {func(b *engine.Builder) *engine.Dataset {
 			return Map(rows(b), func(v int64) noted { return note(v, v == 42) })
 		}, "operator Map (text_test.go:"},
@@ -85,8 +87,8 @@ func TestTextIsUTF8(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return FromSlice(b, []noted{note(1, false), note(2, true)}) }, "row 1", want, "is not UTF-8")
 }
 
-// TestTextIsWrittenAsUTF8 requires that rows of files may have invalid text, which functions
-// may repair, and that invalid text is refused when it is written.
+// TestTextIsWrittenAsUTF8 requires that rows of files may have invalid text, that functions can
+// repair it, and that sinks return an error for invalid text.
 func TestTextIsWrittenAsUTF8(t *testing.T) {
 	rows := func(b *engine.Builder) *engine.Dataset {
 		return fromRecords(b, []arrow.Record{textRecord("x", "y", "z"), textRecord("ü", "\xff", "")})

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 )
 
-// sizes has the numbers of rows that the tests of operators use: none, fewer than there are
-// shards, and many.
+// sizes has the numbers of rows that tests of operators use: no rows, fewer rows than shards,
+// and many rows.
 var sizes = []int{0, 3, 100}
 
 func TestFilter(t *testing.T) {
@@ -71,8 +71,8 @@ func TestFlatMap(t *testing.T) {
 	}
 }
 
-// TestFlatMapReusesSlices requires that f may emit the same slice repeatedly, with other values
-// each time.
+// TestFlatMapReusesSlices requires that f may emit the same slice several times, with different
+// values each time.
 func TestFlatMapReusesSlices(t *testing.T) {
 	requireRows(t, "value vector", []string{"7 | [0 0]", "7 | [1 2]", "7 | [2 4]"}, func(b *engine.Builder) *engine.Dataset {
 		return FlatMap(FromSlice(b, []int64{3}), func(n int64, emit func([]float64)) error {
@@ -144,8 +144,8 @@ func TestFlatMapFailures(t *testing.T) {
 	})
 }
 
-// TestEmitOutsideTheCall requires that emit panics outside of a call of the function, where no
-// error can be returned.
+// TestEmitOutsideTheCall requires that emit panics outside of a call of the function, as it
+// cannot return an error.
 func TestEmitOutsideTheCall(t *testing.T) {
 	codec, ok := outputRows[petal]("FlatMap", nil)
 	require.True(t, ok)
@@ -267,7 +267,7 @@ func TestWithColumnMisuse(t *testing.T) {
 }
 
 func TestUnion(t *testing.T) {
-	type other struct { // like flower, but with other nullable columns
+	type other struct { // has the columns of flower, but other columns are nullable
 		ID    *int64
 		Name  string
 		Width float64

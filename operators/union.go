@@ -10,7 +10,7 @@ import (
 // Union concatenates datasets: shard i of the result has the rows of shard i of each dataset,
 // in the order of the datasets. Duplicates are kept. The datasets must have the same columns in
 // the same order. A column that is nullable in any of them is nullable in the result. A dataset
-// may be given more than once.
+// may occur more than once.
 func Union(first *engine.Dataset, more ...*engine.Dataset) *engine.Dataset {
 	const op = "Union"
 	all := append([]*engine.Dataset{first}, more...)

@@ -6,8 +6,8 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// reads returns the ColumnUse of an operator that reads the given columns and emits none of
-// them unchanged.
+// reads returns the ColumnUse of an operator that reads the given columns and emits no column
+// unchanged.
 func reads(columns *arrow.Schema) engine.ColumnUse {
 	use := engine.ColumnUse{Some: true}
 	for _, f := range columns.Fields() {
@@ -28,8 +28,8 @@ func keeps(d *engine.Dataset, read ...string) engine.ColumnUse {
 	return use
 }
 
-// replacing returns use, except that the operator does not emit column `at` unchanged but
-// computes it.
+// replacing returns use with one change: the operator computes the column with index at instead
+// of emitting it unchanged.
 func replacing(use engine.ColumnUse, at int) engine.ColumnUse {
 	if at < len(use.Passes) {
 		use.Passes[at] = -1

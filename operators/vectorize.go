@@ -76,11 +76,11 @@ func Vectorize(d *engine.Dataset, name string, columns ...string) *engine.Datase
 type vectorPart struct {
 	column  int
 	name    string
-	at, dim int // index of the first component, and number of components
+	at, dim int // index of the first component in the vector, and number of components
 }
 
-// componentsOf returns how many components a column of a type contributes, or 0 if it cannot
-// contribute any.
+// componentsOf returns how many components a column of type dt contributes, or 0 if such a
+// column cannot be part of a vector.
 func componentsOf(dt arrow.DataType) int {
 	switch {
 	case batch.IsNumber(dt):
@@ -126,8 +126,8 @@ func (o *vectorizer) Process(c *engine.Context, _, shard int, in engine.Batch, o
 }
 
 // firstNull returns the first row of a batch with a null in any of the columns, and the column.
-// It examines all columns, so that the reported null does not depend on how rows are divided
-// into batches.
+// It examines all columns before it decides, so that the reported null does not depend on how
+// rows are divided into batches.
 func (o *vectorizer) firstNull(rows arrow.Record) (row int, part *vectorPart) {
 	for i := range o.parts {
 		col := rows.Column(o.parts[i].column)
@@ -187,19 +187,20 @@ func (o *vectorizer) fill(p *vectorPart, col arrow.Array) {
 	}
 }
 
-// number lists the Go types of columns of numbers.
+// number is the constraint of the Go types of number columns.
 type number interface {
 	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
 }
 
-// scatter writes values to every dim-th element of to.
+// scatter writes value i to element i·dim of to.
 func scatter[T number](to []float64, dim int, values []T) {
 	for i, v := range values {
 		to[i*dim] = float64(v)
 	}
 }
 
-// spreadRows writes row i of data, which has width values, to the elements of to from i·dim on.
+// spreadRows writes row i of data, which has width values, to the elements i·dim to
+// i·dim+width-1 of to.
 func spreadRows[T number](to []float64, dim int, data []T, width int) {
 	for i := range len(data) / width {
 		for k, v := range data[i*width : (i+1)*width] {

@@ -46,7 +46,7 @@ func shapesRows(n int) []shapes {
 	return rows
 }
 
-// text returns the shard and the row as outcome writes them.
+// text returns the line that outcome returns for the row in the given shard.
 func (s shapes) text(shard int) string {
 	vector := func(v ...float64) string {
 		var cells []string
@@ -82,8 +82,8 @@ func TestVectorsOfStructs(t *testing.T) {
 	}
 }
 
-// TestVariableVectorsAsFixed reads vectors without a dimension as arrays. A row with another
-// number of components than its array must be an error.
+// TestVariableVectorsAsFixed reads vectors without a fixed dimension as arrays. A row must
+// cause an error if its number of components differs from the length of the array.
 func TestVariableVectorsAsFixed(t *testing.T) {
 	type open struct {
 		ID int64
@@ -163,8 +163,8 @@ func TestVectorizeShapes(t *testing.T) {
 	}, "vectors_test.go:", `Vectorize: column "any" is vector; want numbers, bools or vectors of a fixed dimension`, `declare the field [n]float64, or the slice with the tag `+"`column:\"any,dim=n\"`")
 }
 
-// TestVectorsOfCSV writes vectors as text and reads them as arrays. A cell with another number
-// of components must be reported with file, line and column.
+// TestVectorsOfCSV writes vectors as text and reads them as arrays. If a cell has another
+// number of components, the error must name file, line and column.
 func TestVectorsOfCSV(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.csv")

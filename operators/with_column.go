@@ -13,7 +13,7 @@ import (
 )
 
 // WithColumn adds a column with the values that f computes from each row, and keeps all other
-// columns. If there is already a column of that name, the new column replaces it at the same
+// columns. If d already has a column of that name, the new column replaces it at the same
 // index. T is a number, bool, string, []byte, time.Time, a vector, or a pointer to one of
 // these; a pointer makes the column nullable.
 //
@@ -46,8 +46,8 @@ func WithColumn[In, T any](d *engine.Dataset, name string, f func(In) T) *engine
 	})
 }
 
-// valueColumn returns the codec of one column with values of T. If T cannot be one column, it
-// records that and returns false.
+// valueColumn returns the codec of a single column with values of T. If T cannot be the type of
+// a column, it records a misuse and returns false.
 func valueColumn[T any](op string, b *engine.Builder) (*batch.Codec[T], bool) {
 	t := reflect.TypeFor[T]()
 	if t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]() && t != reflect.TypeFor[batch.SparseVector]() {
@@ -62,12 +62,12 @@ type columnAdder[In, T any] struct {
 	engine.BaseOperator
 	f      func(In) T
 	schema *arrow.Schema
-	at     int // index of the column
+	at     int // index of the new column
 	in     rowReader[In]
 	codec  *batch.Codec[T]
 
 	app   *batch.Appender[T]
-	value T             // a field, as a local variable would escape to the heap
+	value T             // value of the current row; a field, as a local variable would escape to the heap
 	cols  []arrow.Array // working space
 }
 

@@ -23,9 +23,9 @@ type CSVWriteOptions struct {
 	// Delimiter separates cells; 0 means a comma.
 	Delimiter byte
 	// Null is the spelling of a missing value. In text columns, a value with that spelling is
-	// quoted to distinguish it. In other columns quotes have no meaning. So it is an error if
-	// Null could be a value of a nullable column of another type: "NaN" or "-1" for floats, or
-	// "NULL" for bytes, as it is valid base64.
+	// quoted to distinguish it. In other columns, quotes do not distinguish them. So it is an
+	// error if Null is the spelling of a value that a nullable column of another type can have:
+	// "NaN" or "-1" for floats, or "NULL" for bytes, as "NULL" is valid base64.
 	Null string
 	// PerShard makes WriteCSV write one file per shard, including empty shards, into a
 	// directory at the path. Each file has a header. The files are named part-00000.csv and so
@@ -40,10 +40,10 @@ type CSVWriteOptions struct {
 // bytes in base64, vectors as [1 2.5 3] and sparse vectors as [0:1 7:2.5]. Times are written in
 // the format of RFC 3339: in UTC with Z if their type has a time zone, otherwise without a
 // zone. Text is quoted if it contains delimiters, quotes or newlines, begins or ends with a
-// space, is empty, or equals Null. Text with a zero byte is an error. If ReadCSV is given the
-// types, it reads the same values, with these exceptions: "\r\n" within text becomes "\n"; and
-// unless Null is set, empty bytes are read as missing, and missing text in the only column of a
-// file is read as empty text.
+// space, is empty, or equals Null. Text with a zero byte is an error. If CSVOptions has the
+// types of the columns, ReadCSV reads the same values, with these exceptions: "\r\n" within
+// text becomes "\n"; and unless Null is set, empty bytes are read as missing, and missing text
+// in the only column of a file is read as empty text.
 func WriteCSV(d *engine.Dataset, path string, o CSVWriteOptions) {
 	const op = "WriteCSV"
 	b := builderOf(op, d)
@@ -95,7 +95,7 @@ func (o CSVWriteOptions) check() error {
 }
 
 // checkNull returns an error if Null is also the spelling of a value of a nullable column that
-// is not text. The empty spelling is allowed, as no value but empty bytes has it.
+// is not text. An empty Null is allowed, as only empty bytes have this spelling.
 func (o CSVWriteOptions) checkNull(schema *arrow.Schema) error {
 	if o.Null == "" {
 		return nil

@@ -72,7 +72,7 @@ type csvRow struct {
 	Pair  []float32
 }
 
-// show returns a row as text, in which all NaNs are equal.
+// show returns a row as text. The text of all NaNs is the same.
 func (r csvRow) show() string {
 	note, some := "null", "null"
 	if r.Note != nil {
@@ -162,7 +162,8 @@ func TestWriteCSVOfZeroBytes(t *testing.T) {
 }
 
 // TestWriteCSVTimes requires that times of a type without a zone are written and read without a
-// zone, and other times in UTC, and that times in UTC cannot be read as a type without a zone.
+// zone, and that other times are written and read in UTC. Times in UTC must not be read as a
+// type without a zone.
 func TestWriteCSVTimes(t *testing.T) {
 	rec := batchtest.Record(t, batchtest.Allocator(t), batchtest.Schema(t, "naive timestamp[ms] null", "berlin timestamp[s, Europe/Berlin] null"),
 		`[{"naive": "2020-07-01T12:00:00.5", "berlin": "2020-07-01T10:00:00"}, {"naive": null, "berlin": null}]`)

@@ -12,9 +12,9 @@ import (
 // ZipWithIndex adds a column of type int64 that numbers the rows from 0, without gaps, in the
 // order of the dataset. Rows keep their shards and order.
 //
-// The rows are counted before they are numbered, and are kept in memory or on disk meanwhile.
-// The counts of all shards are broadcast. The index of the first row of a shard is the sum of
-// the counts of earlier shards.
+// All rows are counted before the first one is numbered; meanwhile they are kept in memory or
+// on disk. The counts of all shards are broadcast. The index of the first row of a shard is the
+// sum of the counts of earlier shards.
 func ZipWithIndex(d *engine.Dataset, name string) *engine.Dataset {
 	const op = "ZipWithIndex"
 	b := builderOf(op, d)

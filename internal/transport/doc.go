@@ -1,15 +1,16 @@
 // Package transport carries batches of rows from sending subtasks to inboxes.
 //
-// The parts, in the order a batch meets them:
+// These are the parts of the package, in the order in which a batch passes through them:
 //
 //   - A Message is a batch of rows of one source shard, cut by destination shard, or the end
-//     mark of a source shard. A worker gets one end mark per source shard, which all its
-//     receiving subtasks share. The mark has the number of messages that the source shard sent
-//     to the worker. So a pair of shards without rows costs neither a message nor memory.
-//   - A Sender sends to one inbox, which its Address identifies. Send waits for a credit and
-//     then hands the message over.
+//     mark of a source shard. A worker gets one end mark per source shard; all receiving
+//     subtasks of the worker share it. The mark has the number of messages that the source
+//     shard sent to the worker. So if a source shard has no rows for a destination shard, this
+//     takes neither a message nor memory.
+//   - A Sender sends to one inbox, which is identified by an Address. Send waits for a credit
+//     and then passes the message on.
 //   - A Receiver stores the messages of an inbox. It takes one message at a time and never
-//     waits for a reader of the rows, so every credit is given back in the end: a sender waits
+//     waits for a reader of the rows, so every credit is returned eventually: a sender waits
 //     only until the receiver has copied rows in memory or written them to disk. So an exchange
 //     cannot deadlock, whatever the number of credits.
 //   - A Network makes senders and passes their messages to receivers. Mem is the Network within
@@ -18,7 +19,7 @@
 // Messages of one sender arrive in the order in which they were sent. The order of messages of
 // different senders is undefined; receivers order them by source shard and sequence number.
 //
-// The caller's loop:
+// A caller uses the package as follows:
 //
 //	net := transport.NewMem(credits)
 //	defer net.Close()

@@ -9,18 +9,19 @@ import (
 
 // Gate is a weighted semaphore that serves callers in the order of arrival. It is used for the
 // credits of an inbox, the free bytes in the queue of a connection, and the bytes of a run that
-// may be in transit. A caller may enter if the free amount is above 0; its cost is then
-// subtracted. So the free amount may become negative, and a message that costs more than the
-// gate's whole amount can still enter. The methods may be called from any goroutine.
+// may be in transit. A caller may enter if the free amount is greater than 0; its cost is then
+// subtracted from the free amount. So the free amount may become negative, and a message that
+// costs more than the gate's whole amount can still enter. The methods may be called from any
+// goroutine.
 //
 // While no caller waits, Enter and Leave are one atomic operation each.
 type Gate struct {
 	free   atomic.Int64
-	closed atomic.Bool // a caller waits, or the gate is shut; changes under mu
+	closed atomic.Bool // a caller waits, or Shut has been called; changes only under mu
 
 	mu    sync.Mutex
 	queue []*Waiter
-	err   error // what Enter returns after Shut
+	err   error // error that Enter returns after Shut
 }
 
 // NewGate returns a gate with the given free amount.
@@ -30,10 +31,10 @@ func NewGate(free int64) *Gate {
 	return g
 }
 
-// Waiter is the state of a goroutine that waits at a gate. One goroutine at a time uses it, and
-// can use it again for later waits.
+// Waiter is the state of a goroutine that waits at a gate. Only one goroutine at a time may use
+// a Waiter; it may be used again for later waits.
 type Waiter struct {
-	woken chan struct{} // has capacity 1, so that a send never blocks
+	woken chan struct{} // has capacity 1, so that sending to it never blocks
 	cost  int64
 	in    bool
 	err   error
@@ -42,8 +43,9 @@ type Waiter struct {
 // NewWaiter returns a waiter.
 func NewWaiter() *Waiter { return &Waiter{woken: make(chan struct{}, 1)} }
 
-// Enter waits until the free amount is above 0 and subtracts cost from it. It returns the cause
-// of ctx if ctx ends before, or the error that was given to Shut.
+// Enter waits until the free amount is greater than 0, and subtracts cost from it. If ctx ends
+// before that, Enter returns the cause of ctx. After Shut, it returns the error that was passed
+// to Shut.
 func (g *Gate) Enter(ctx context.Context, w *Waiter, cost int64) error {
 	if !g.closed.Load() && g.take(cost) {
 		return nil
@@ -53,8 +55,8 @@ func (g *Gate) Enter(ctx context.Context, w *Waiter, cost int64) error {
 		g.mu.Unlock()
 		return err
 	}
-	// A Leave that follows this store sees it and admits waiters. For a Leave before it, admit
-	// is called below.
+	// A Leave that follows this store sees that closed is set and admits waiters. For a Leave
+	// that precedes the store, admit is called below.
 	g.closed.Store(true)
 	w.cost, w.in, w.err = cost, false, nil
 	g.queue = append(g.queue, w)
@@ -73,7 +75,7 @@ func (g *Gate) Enter(ctx context.Context, w *Waiter, cost int64) error {
 		g.admit()
 		return context.Cause(ctx)
 	}
-	<-w.woken // it was admitted or refused meanwhile
+	<-w.woken // the caller was admitted or refused meanwhile
 	if w.in {
 		g.free.Add(w.cost)
 		g.admit()
@@ -81,8 +83,8 @@ func (g *Gate) Enter(ctx context.Context, w *Waiter, cost int64) error {
 	return context.Cause(ctx)
 }
 
-// Leave adds cost to the free amount. cost is that of an earlier Enter, or the amount by which
-// the gate is enlarged.
+// Leave adds cost to the free amount. cost is the cost of an earlier Enter, or the amount by
+// which the caller enlarges the gate.
 func (g *Gate) Leave(cost int64) {
 	g.free.Add(cost)
 	if g.closed.Load() {
@@ -92,8 +94,8 @@ func (g *Gate) Leave(cost int64) {
 	}
 }
 
-// take subtracts cost from the free amount if that is above 0. It reports whether it has done
-// so.
+// take subtracts cost from the free amount if the free amount is greater than 0. It reports
+// whether it has done so.
 func (g *Gate) take(cost int64) bool {
 	for {
 		free := g.free.Load()
@@ -106,8 +108,8 @@ func (g *Gate) take(cost int64) bool {
 	}
 }
 
-// admit admits waiters, in order, while the free amount is above 0. When no waiter is left it
-// clears closed. The caller holds mu.
+// admit admits waiters, in order, while the free amount is greater than 0. When no waiter is
+// left, it clears closed. The caller holds mu.
 func (g *Gate) admit() {
 	for len(g.queue) > 0 && g.take(g.queue[0].cost) {
 		w := g.queue[0]

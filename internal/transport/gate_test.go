@@ -13,12 +13,13 @@ import (
 )
 
 // TestGate requires that callers enter in the order of arrival, that a caller whose context
-// ends takes nothing, and that a gate that is shut refuses all callers.
+// ends takes nothing from the free amount, and that Enter returns the error of Shut to all
+// callers after Shut.
 func TestGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate(1)
 		ctx := context.Background()
-		require.NoError(t, g.Enter(ctx, NewWaiter(), 3)) // only 1 is free, but a caller may enter if the free amount is above 0
+		require.NoError(t, g.Enter(ctx, NewWaiter(), 3)) // only 1 is free, but a caller may enter if the free amount is greater than 0
 		var entered []int
 		enter := func(ctx context.Context, i int) chan error {
 			result := make(chan error, 1)
@@ -36,7 +37,7 @@ func TestGate(t *testing.T) {
 		first, second, third := enter(ctx, 1), enter(stopped, 2), enter(ctx, 3)
 		g.Leave(2)
 		synctest.Wait()
-		require.Empty(t, entered, "nobody may enter while the free amount is 0")
+		require.Empty(t, entered, "no caller may enter while the free amount is 0")
 		g.Leave(1)
 		synctest.Wait()
 		require.Equal(t, []int{1}, entered)
@@ -89,13 +90,13 @@ func (c leavingContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// TestGateGivesBackWhatItTook requires that Enter gives its cost back if the caller is admitted
-// while its context ends and Enter returns the context's cause.
+// TestGateGivesBackWhatItTook requires that Enter adds its cost to the free amount again if the
+// caller is admitted while its context ends, and Enter returns the context's cause.
 func TestGateGivesBackWhatItTook(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	went := 0
-	for range 200 { // both channels are ready, and select chooses each in about half of the cases
+	for range 200 { // both channels are ready, and select chooses each of them in about half of the rounds
 		g := NewGate(0)
 		w := NewWaiter()
 		if err := g.Enter(leavingContext{ended, g}, w, 1); err != nil {
@@ -106,14 +107,14 @@ func TestGateGivesBackWhatItTook(t *testing.T) {
 		}
 		require.EqualValues(t, 1, g.free.Load())
 		require.Empty(t, w.woken)
-		require.NoError(t, g.Enter(t.Context(), w, 1), "the next caller may enter")
+		require.NoError(t, g.Enter(t.Context(), w, 1), "the next caller must be able to enter")
 	}
 	require.Positive(t, went)
 }
 
-// TestGateBounds requires of many concurrent callers that no more is taken at a time than the
-// free amount plus one cost, that every caller enters, and that the whole amount is free at the
-// end.
+// TestGateBounds has many concurrent callers. It requires that callers never hold more than the
+// initial free amount plus one cost, that every caller enters, and that the whole amount is
+// free at the end.
 func TestGateBounds(t *testing.T) {
 	const free, most, visitors, visits = 40, 25, 8, 500
 	g := NewGate(free)
@@ -135,6 +136,6 @@ func TestGateBounds(t *testing.T) {
 	}
 	wg.Wait()
 	require.EqualValues(t, free, g.free.Load())
-	require.False(t, g.closed.Load(), "closed must be false when nobody waits")
+	require.False(t, g.closed.Load(), "closed must be false when no caller waits")
 	require.Empty(t, g.queue)
 }

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// DefaultCredits is the number of messages that may be in transit to one inbox if NewMem gets 0
-// credits. Few credits are enough to keep sender and receiver busy at the same time; more would
-// only take memory that the receiver does not account for.
+// DefaultCredits is the number of messages that may be in transit to one inbox if credits is 0
+// in NewMem. Few credits are enough to keep sender and receiver busy at the same time. More
+// credits would only take memory for which the receiver does not account.
 const DefaultCredits = 8
 
-// Mem is the Network within one process. It has a bounded queue and a receiving goroutine per
-// inbox. Batches are passed by reference.
+// Mem is the Network within one process. It has a bounded queue and a receiving goroutine for
+// each inbox. Batches are passed by reference.
 type Mem struct {
 	credits int
 	done    chan struct{}
@@ -40,7 +40,7 @@ type memInbox struct {
 	done  chan struct{} // closed when the network closes
 }
 
-// Listen starts the goroutine that passes messages to addr on to r.
+// Listen starts the goroutine that passes the messages sent to addr to r.
 func (n *Mem) Listen(addr Address, r Receiver) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -93,7 +93,7 @@ func (in *memInbox) Send(ctx context.Context, m Message) error {
 	default:
 	}
 	select {
-	case in.queue <- m: // the usual case; this select is cheaper than the one below
+	case in.queue <- m: // the usual case; this select is cheaper than the select below
 		return nil
 	default:
 	}

@@ -16,13 +16,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// store is a receiver that records the messages without their rows. If leave is not nil, it
-// receives from leave before it takes a message.
+// store is a receiver that records the messages without their rows. If leave is not nil,
+// Receive receives from the channel leave before it takes a message.
 type store struct {
 	mu    sync.Mutex
 	got   []Message
 	leave chan struct{}
-	lasts sync.WaitGroup // counts the shards whose last message has not come yet
+	lasts sync.WaitGroup // counts the shards whose last message has not arrived yet
 }
 
 func (s *store) Receive(m Message) {
@@ -79,8 +79,8 @@ func TestMemOrder(t *testing.T) {
 	}
 }
 
-// TestMemCredits requires that Send waits when, beside the message that is being received, as
-// many messages are queued as there are credits.
+// TestMemCredits requires that Send waits when the number of queued messages equals the number
+// of credits; the message that the receiver is taking does not count.
 func TestMemCredits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, credits := range []int{1, 2, 5} {

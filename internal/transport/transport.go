@@ -11,9 +11,9 @@ import (
 // ErrClosed is returned by calls on a network that is closed.
 var ErrClosed = errors.New("the network is closed")
 
-// Address identifies an inbox of a job: Edge is the index of an edge of its plan, and Inbox is
-// one of the edge's inboxes. An exchange has one inbox per receiving subtask, and per worker
-// the inbox Ends. A broadcast edge has one inbox per worker.
+// Address identifies an inbox of a job. Edge is the index of an edge of the job's plan, and
+// Inbox is the number of one of the edge's inboxes. An exchange has one inbox per receiving
+// subtask, and the inbox Ends in each worker. A broadcast edge has one inbox per worker.
 type Address struct {
 	Edge, Inbox int
 	// Worker is the number of the job's process that has the inbox. It is 0 in a job of one
@@ -35,36 +35,38 @@ func (a Address) String() string {
 
 // Message is a batch of rows of one source shard, the end mark of a source shard, or both.
 type Message struct {
-	// Shard is the source shard. Seq numbers, from 0, the messages of the shard to one inbox.
+	// Shard is the source shard. Seq is the number of the message among the messages of the
+	// shard to one inbox, counted from 0.
 	Shard int
 	Seq   int64
 	// Rows are sorted by destination shard, and within a shard in the order of the source. Rows
 	// is nil in a message that only ends a shard.
 	Rows arrow.Record
-	// To is the destination shard of all rows, -1 on a broadcast edge, where rows have no
+	// To is the destination shard of all rows. It is -1 on a broadcast edge, where rows have no
 	// destination shard. If Parts is set, To is not used.
 	To int
-	// Parts cuts the rows by destination shard, in increasing order.
+	// Parts divides the rows by destination shard. The parts are in increasing order of these
+	// shards.
 	Parts []Part
 	// Last says that this message ends the source shard.
 	Last bool
 	// Sent is used with Last. It is the number of messages with rows that the source shard has
-	// sent to all inboxes of the edge on the receiving worker, this message included. They may
-	// arrive after an end mark that goes to the inbox Ends.
+	// sent to all inboxes of the edge on the receiving worker, including this message. These
+	// messages may arrive after an end mark that is sent to the inbox Ends.
 	Sent int64
 	// SentRows is used with Last. It is the number of rows in the messages that Sent counts.
 	SentRows int64
-	// Gate may be nil. Otherwise the sender has entered it with Cost, and Release leaves it
-	// with the same cost.
+	// Gate, if it is not nil, is a gate that the sender has entered with the cost Cost. Release
+	// leaves the gate with the same cost.
 	Gate *Gate
 	Cost int64
 }
 
-// Part is the range of a message's rows for one destination shard: from the End of the previous
-// part, or 0, up to its own End.
+// Part is the range of a message's rows for the destination shard Shard. It begins at the End
+// of the previous part, or at 0, and ends before End.
 type Part struct{ Shard, End int }
 
-// Release gives up the message's reference to its rows, and leaves its gate.
+// Release releases the message's reference to its rows, and leaves the message's gate.
 func (m *Message) Release() {
 	if m.Gate != nil {
 		m.Gate.Leave(m.Cost)
@@ -78,28 +80,28 @@ func (m *Message) Release() {
 
 // Receiver stores the messages of one inbox.
 type Receiver interface {
-	// Receive takes the message and the reference to its rows. It is called from one goroutine
-	// at a time. It must not wait for a reader of the rows. It returns no error: if storing
-	// fails, the receiver reports that to its run.
+	// Receive takes ownership of the message and of the reference to its rows. It is called
+	// from one goroutine at a time. It must not wait for a reader of the rows. It returns no
+	// error: if the receiver cannot store the message, it reports that to its run.
 	Receive(m Message)
 }
 
-// Sender carries the messages of one subtask to one inbox. It is used from one
-// goroutine.
+// Sender sends the messages of one subtask to one inbox. Only one goroutine uses it.
 type Sender interface {
-	// Send waits for a credit and hands the message over. Even when it fails, it takes the
-	// reference to the rows, and the caller must not use them any more. It returns the cause of
-	// ctx when ctx ends, or ErrClosed.
+	// Send waits for a credit and passes the message on. It takes ownership of the reference to
+	// the rows even if it returns an error, and the caller must not use the rows any more. The
+	// error is the cause of ctx if ctx ends, or ErrClosed.
 	Send(ctx context.Context, m Message) error
 }
 
 // Network connects senders with receivers.
 type Network interface {
-	// Listen makes r the receiver of the messages to addr.
+	// Listen makes r the receiver of the messages that are sent to addr.
 	Listen(addr Address, r Receiver) error
 	// Dial returns a sender to addr, which must have a receiver.
 	Dial(addr Address) (Sender, error)
-	// Close stops all receiving and releases what was sent but not received. After Close has
-	// returned no receiver is called any more. Calling it again does nothing.
+	// Close stops all receiving goroutines and releases the messages that were sent but not
+	// received. After Close has returned, no receiver is called any more. Further calls of
+	// Close do nothing.
 	Close() error
 }

@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// Read reads the file at path. It fails if the file has more than most bytes. If the file reports
-// its size, Read allocates memory once, and refuses a larger file before it reads it. Errors are of
-// type *fs.PathError.
+// Read reads the file at path. It returns an error if the file has more than most bytes. If the
+// file system reports the size of the file, Read allocates memory only once, and returns the
+// error before it reads a file that is too large. Errors are of type *fs.PathError.
 func Read(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

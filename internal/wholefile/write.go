@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 )
 
-// Write replaces the file at path with data. If it fails, the old file remains. Write writes a
-// temporary file in the same directory, syncs it to disk and renames it. A new file is readable by
-// all users; a replaced file keeps its permissions. Errors are of type *fs.PathError and name path.
+// Write replaces the content of the file at path with data. If it fails, the old file remains.
+// Write writes a temporary file in the same directory, syncs it to disk and renames it to path.
+// A new file is readable by all users; a replaced file keeps its permissions. Errors are of
+// type *fs.PathError and name path.
 func Write(path string, data []byte) error { return WriteFrom(path, bytes.NewReader(data)) }
 
-// WriteFrom does what Write does, with the data that source writes. If source fails, the old file
-// remains.
+// WriteFrom does the same as Write, with the data that source writes. If source fails, the old
+// file remains.
 func WriteFrom(path string, source io.WriterTo) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.partial")
 	if err != nil {
@@ -22,7 +23,7 @@ func WriteFrom(path string, source io.WriterTo) error {
 	}
 	_, err = source.WriteTo(file)
 	if err == nil {
-		mode := os.FileMode(0o644) // a temporary file is accessible only to its owner
+		mode := os.FileMode(0o644) // set explicitly, as a temporary file is accessible only to its owner
 		if old, wrong := os.Stat(path); wrong == nil {
 			mode = old.Mode().Perm()
 		}
@@ -44,7 +45,7 @@ func WriteFrom(path string, source io.WriterTo) error {
 	return nil
 }
 
-// cause removes the file's name from an error, because it is the name of the temporary file.
+// cause removes the file name from an error, because it is the name of the temporary file.
 func cause(err error) error {
 	switch of := err.(type) {
 	case *fs.PathError:

@@ -50,7 +50,7 @@ func TestWriteFails(t *testing.T) {
 	require.Len(t, files, 1, "no temporary file may be left")
 }
 
-// failing writes some bytes and then fails with err.
+// failing is an io.WriterTo that writes some bytes and then returns err.
 type failing struct{ err error }
 
 func (f failing) WriteTo(w io.Writer) (int64, error) {

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// DialOptions returns the options for a client of a job manager: the codec, the limits of
-// message sizes, and the times for pings and for connecting again. The caller adds the
-// transport credentials and the token.
+// DialOptions returns the gRPC options for a client of a job manager: the codec, the limits of
+// message sizes, and the times of pings and reconnections. The caller adds the transport
+// credentials and the token.
 //
 //	conn, err := grpc.NewClient(address, append(wire.DialOptions(), …)...)
 //	jobs := wire.NewClient(conn)
@@ -32,17 +32,18 @@ func DialOptions() []grpc.DialOption {
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
 			MinConnectTimeout: ConnectTimeout,
 		}),
-		// An idle connection stays open, so that the first call after a pause does not wait.
+		// An idle connection stays open, so that the first call after a pause need not wait for
+		// a connection.
 		grpc.WithIdleTimeout(0),
-		grpc.WithDisableServiceConfig(), // do not look up TXT records
+		grpc.WithDisableServiceConfig(), // prevents DNS look-ups of TXT records
 		grpc.WithUserAgent("superstep"),
 	}
 }
 
-// Client calls a job manager. The texts of its errors say what went wrong, without the texts
-// that gRPC adds; Code returns their codes. Unary calls take at most CallTimeout unless the
-// context has a deadline. A stream lasts until its context is done. To free the resources of a
-// stream, the caller must end its context or read it until an error.
+// Client calls a job manager. The texts of its errors do not have the texts that gRPC adds;
+// Code returns the codes of the errors. Unary calls take at most CallTimeout unless the context
+// has a deadline. A stream lasts until its context is done. To free the resources of a stream,
+// the caller must end the context of the stream or read the stream until an error.
 type Client struct {
 	cc grpc.ClientConnInterface
 }
@@ -50,7 +51,7 @@ type Client struct {
 // NewClient returns a client that calls over cc. The caller closes cc.
 func NewClient(cc grpc.ClientConnInterface) *Client { return &Client{cc: cc} }
 
-// HasArtifact asks whether the job manager already has an executable.
+// HasArtifact returns whether the job manager already has an executable.
 func (c *Client) HasArtifact(ctx context.Context, req *HasArtifactRequest) (*HasArtifactReply, error) {
 	return invoke[HasArtifactReply](ctx, c, "HasArtifact", req)
 }
@@ -60,12 +61,12 @@ func (c *Client) Submit(ctx context.Context, req *SubmitRequest) (*SubmitReply, 
 	return invoke[SubmitReply](ctx, c, "Submit", req)
 }
 
-// List lists jobs.
+// List returns jobs.
 func (c *Client) List(ctx context.Context, req *ListRequest) (*ListReply, error) {
 	return invoke[ListReply](ctx, c, "List", req)
 }
 
-// Show shows a job.
+// Show returns a job.
 func (c *Client) Show(ctx context.Context, req *ShowRequest) (*JobInfo, error) {
 	return invoke[JobInfo](ctx, c, "Show", req)
 }
@@ -75,12 +76,12 @@ func (c *Client) Cancel(ctx context.Context, req *CancelRequest) (*CancelReply, 
 	return invoke[CancelReply](ctx, c, "Cancel", req)
 }
 
-// Results lists the results of a job that has finished.
+// Results returns the list of the results of a job that has finished.
 func (c *Client) Results(ctx context.Context, req *ResultsRequest) (*ResultsReply, error) {
 	return invoke[ResultsReply](ctx, c, "Results", req)
 }
 
-// TaskManagers lists task managers.
+// TaskManagers returns the task managers.
 func (c *Client) TaskManagers(ctx context.Context, req *TaskManagersRequest) (*TaskManagersReply, error) {
 	return invoke[TaskManagersReply](ctx, c, "TaskManagers", req)
 }
@@ -142,13 +143,13 @@ func invoke[Out any](ctx context.Context, c *Client, method string, in any) (*Ou
 	case err == nil:
 		return out, nil
 	case Code(err) == codes.Canceled && ctx.Err() != context.Canceled && !time.Now().Before(deadline):
-		// The other side knows the deadline, and ended the call before this side did.
+		// The other side knows the deadline too, and has ended the call before this side did.
 		err = status.FromContextError(context.DeadlineExceeded).Err()
 	}
 	return nil, plain(err)
 }
 
-// streams has the gRPC descriptions of streams, by method.
+// streams maps methods to the gRPC descriptions of their streams.
 var streams = func() map[string]*grpc.StreamDesc {
 	byName := map[string]*grpc.StreamDesc{}
 	for i := range description.Streams {
@@ -166,7 +167,8 @@ func open[In, Out any](ctx context.Context, c *Client, method string) (*grpc.Gen
 	return &grpc.GenericClientStream[In, Out]{ClientStream: plainClient{stream}}, nil
 }
 
-// ask begins a stream of answers to one request. If a step fails, gRPC has ended the stream.
+// ask begins a stream of answers to one request. If it returns an error, gRPC has already ended
+// the stream.
 func ask[In, Out any](ctx context.Context, c *Client, method string, req *In) (*grpc.GenericClientStream[In, Out], error) {
 	stream, err := open[In, Out](ctx, c, method)
 	if err != nil {
@@ -181,7 +183,7 @@ func ask[In, Out any](ctx context.Context, c *Client, method string, req *In) (*
 	return stream, nil
 }
 
-// plainClient is a stream that converts its errors by plain.
+// plainClient is a stream whose errors are converted by the function plain.
 type plainClient struct{ grpc.ClientStream }
 
 func (s plainClient) RecvMsg(m any) error { return plain(s.ClientStream.RecvMsg(m)) }

@@ -2,13 +2,14 @@ package wire
 
 import "time"
 
-// The requests of clients to the job manager and their answers. All except UploadArtifact and
-// Follow are answered at once.
+// This file has the requests of clients to the job manager, and the answers. The job manager
+// answers all requests at once, except UploadArtifact and Follow.
 
-// HasArtifactRequest asks for an executable by the SHA-256 of its bytes, in hex.
+// HasArtifactRequest asks whether the job manager has an executable. Hash is the SHA-256 of its
+// bytes, in hex.
 type HasArtifactRequest struct {
 	Hash string `msgpack:"hash"`
-	Size int64  `msgpack:"size"` // so that an executable that is too large is refused before its upload
+	Size int64  `msgpack:"size"` // size in bytes, so that an executable that is too large is refused before its upload
 }
 
 // HasArtifactReply says whether the job manager has the executable.
@@ -26,12 +27,12 @@ type Chunk struct {
 // UploadReply is the answer to a complete upload.
 type UploadReply struct{}
 
-// FetchRequest asks for the executable with the given hash.
+// FetchRequest requests the executable with the given hash.
 type FetchRequest struct {
 	Hash string `msgpack:"hash"`
 }
 
-// SubmitRequest asks for a job to run.
+// SubmitRequest submits a job.
 type SubmitRequest struct {
 	Spec JobSpec `msgpack:"spec"`
 }
@@ -41,7 +42,7 @@ type SubmitReply struct {
 	Job JobID `msgpack:"job"`
 }
 
-// ListRequest asks for jobs, the newest first.
+// ListRequest requests a list of jobs, the newest first.
 type ListRequest struct {
 	States []JobState `msgpack:"states"` // empty means all states
 	Limit  int        `msgpack:"limit"`  // 0 means all jobs
@@ -52,7 +53,8 @@ type ListReply struct {
 	Jobs []JobInfo `msgpack:"jobs"`
 }
 
-// ShowRequest asks for one job. Job is its id, or a prefix that no other job's id has.
+// ShowRequest requests one job. Job is the job's id, or a prefix of it with which no other
+// job's id begins.
 type ShowRequest struct {
 	Job JobID `msgpack:"job"`
 }
@@ -62,7 +64,7 @@ type JobInfo struct {
 	ID    JobID    `msgpack:"id" json:"id"`
 	Name  string   `msgpack:"name" json:"name"`
 	State JobState `msgpack:"state" json:"-"`
-	// Detail says what a job waits for, or why it ended.
+	// Detail says for what the job waits, or why it ended.
 	Detail      string `msgpack:"detail" json:"detail,omitempty"`
 	Parallelism int    `msgpack:"parallelism" json:"parallelism"`
 	Slots       int    `msgpack:"slots" json:"slots"`
@@ -74,18 +76,20 @@ type JobInfo struct {
 	Build       string    `msgpack:"build,omitempty" json:"build,omitempty"`
 	Fingerprint string    `msgpack:"fingerprint" json:"fingerprint,omitempty"`
 	Submitted   time.Time `msgpack:"submitted" json:"submitted"`
-	Started     time.Time `msgpack:"started" json:"started,omitzero"` // when the job began to run on all workers
+	Started     time.Time `msgpack:"started" json:"started,omitzero"` // time at which the job began to run on all workers
 	Ended       time.Time `msgpack:"ended" json:"ended,omitzero"`
 	Failure     *Failure  `msgpack:"failure" json:"failure,omitempty"`
 	Workers     []Placed  `msgpack:"workers" json:"workers,omitempty"`
-	// Ran says where the workers ran, if another worker now makes their results visible.
+	// Ran is set if another worker finishes the commit: it says where the workers that computed
+	// the results ran.
 	Ran      []Placed  `msgpack:"ran,omitempty" json:"-"`
 	Progress *Progress `msgpack:"progress" json:"progress,omitempty"`
-	Plan     []byte    `msgpack:"plan" json:"-"` // plan.Plan in JSON; only in the answer to Show
-	// Graph is the plan.Graph in JSON with the facts that a worker resolved because the client
-	// could not. It is set together with Plan. It is empty if the client sent the graph.
+	Plan     []byte    `msgpack:"plan" json:"-"` // plan.Plan in JSON; only in the answer to Show and in the states of Follow
+	// Graph is the plan.Graph in JSON, with the facts that a worker resolved because the client
+	// could not resolve them. It is set together with Plan. It is empty if the client sent the
+	// graph.
 	Graph    []byte   `msgpack:"graph,omitempty" json:"-"`
-	Outcomes [][]byte `msgpack:"outcomes" json:"-"` // of a finished job; only in the answer to Show
+	Outcomes [][]byte `msgpack:"outcomes" json:"-"` // outcomes of the workers of a finished job; only in the answer to Show and in the last event of Follow
 }
 
 // Placed says on which task manager and slots a worker of a job runs.
@@ -106,16 +110,18 @@ type CancelReply struct {
 	Job JobInfo `msgpack:"job"`
 }
 
-// FollowRequest asks for the events of a job, from event number From to its end.
+// FollowRequest requests the events of a job, from the event with number From to the end of the
+// job.
 type FollowRequest struct {
 	Job  JobID  `msgpack:"job"`
 	From uint64 `msgpack:"from"`
-	// Attach says that the job is attached to this client.
+	// Attach says that the job is attached to this client: it is cancelled if the client
+	// disconnects.
 	Attach bool `msgpack:"attach"`
 }
 
-// Event is an event of a job. Number counts, from 1, the events that the job manager stores. A
-// progress event is not stored, and has the number of the event before it. Exactly one of
+// Event is an event of a job. The events that the job manager stores are numbered from 1. A
+// progress event is not stored, and its Number is that of the event before it. Exactly one of
 // State, Progress, Collected and Output is set. The last event of a job has a State for which
 // Ended is true.
 type Event struct {
@@ -127,7 +133,7 @@ type Event struct {
 	Output    *Output    `msgpack:"output,omitempty"`
 }
 
-// ResultsRequest asks for the list of results of a job that has finished.
+// ResultsRequest requests the list of the results of a job that has finished.
 type ResultsRequest struct {
 	Job JobID `msgpack:"job"`
 }
@@ -138,7 +144,7 @@ type ResultsReply struct {
 	Results []ResultInfo `msgpack:"results"`
 }
 
-// ResultInfo is one result of a job.
+// ResultInfo describes one result of a job.
 type ResultInfo struct {
 	Name string `msgpack:"name" json:"name"`
 	Kind string `msgpack:"kind" json:"kind"` // ResultRows or ResultText
@@ -146,20 +152,20 @@ type ResultInfo struct {
 	Rows int64 `msgpack:"rows" json:"rows"`
 }
 
-// Kinds of results.
+// These are the kinds of results.
 const (
 	ResultRows = "rows" // rows of a Collect
 	ResultText = "text" // text that operators printed
 )
 
-// ResultRequest asks for one result of a job that has finished.
+// ResultRequest requests one result of a job that has finished.
 type ResultRequest struct {
 	Job  JobID  `msgpack:"job"`
 	Name string `msgpack:"name"`
 }
 
-// ResultPiece is a piece of a result. Pieces are sent in the order of the rows. If Kind is
-// ResultRows, the first piece has no rows, only the columns.
+// ResultPiece is a piece of a result. Pieces are sent in the order of the rows. If the result's
+// Kind is ResultRows, the first piece has no rows but only the columns.
 type ResultPiece struct {
 	Kind string `msgpack:"kind"`
 	// Rows is an Arrow IPC stream with any number of batches.
@@ -167,11 +173,11 @@ type ResultPiece struct {
 	Text []byte `msgpack:"text,omitempty"`
 }
 
-// LogsRequest asks for the logs of a worker of a job. Worker -1 means all workers.
+// LogsRequest requests the log of a worker of a job. Worker -1 means the logs of all workers.
 type LogsRequest struct {
 	Job    JobID `msgpack:"job"`
 	Worker int   `msgpack:"worker"`
-	Follow bool  `msgpack:"follow"` // also send lines that are written later, until the job ends
+	Follow bool  `msgpack:"follow"` // the job manager also sends lines that are written later, until the job ends
 }
 
 // LogChunk has whole lines of the log of one worker.
@@ -181,7 +187,7 @@ type LogChunk struct {
 	Text        []byte `msgpack:"text"`
 }
 
-// TaskManagersRequest asks for the task managers.
+// TaskManagersRequest requests the list of task managers.
 type TaskManagersRequest struct{}
 
 // TaskManagersReply has the task managers, sorted by name.
@@ -197,7 +203,7 @@ type TaskManagerInfo struct {
 	Name     string   `msgpack:"name" json:"name"`
 	Host     string   `msgpack:"host" json:"host"`
 	PID      int      `msgpack:"pid" json:"pid"`
-	State    string   `msgpack:"state" json:"state"` // name of its state in the core of the job manager
+	State    string   `msgpack:"state" json:"state"` // name of the task manager's state in the core of the job manager
 	Slots    int      `msgpack:"slots" json:"slots"`
 	Free     int      `msgpack:"free" json:"free"`
 	Memory   int64    `msgpack:"memory" json:"memory"`
@@ -205,15 +211,15 @@ type TaskManagerInfo struct {
 	Build    string   `msgpack:"build" json:"build"`
 	// Executable is the SHA-256 of the task manager's own program.
 	Executable string `msgpack:"executable" json:"executable"`
-	// Ailing is the reason why it takes no new work, such as a full disk, or "" if it takes
-	// work.
+	// Ailing is the reason why the task manager takes no new work, such as a full disk, or ""
+	// if it takes new work.
 	Ailing   string        `msgpack:"ailing,omitempty" json:"ailing,omitempty"`
 	HeardAgo time.Duration `msgpack:"heard_ago" json:"heard_ago"`
 	Workers  []WorkerRef   `msgpack:"workers" json:"workers,omitempty"`
 	Since    time.Time     `msgpack:"since" json:"since"`
 }
 
-// OverviewRequest asks for a summary of the cluster.
+// OverviewRequest requests a summary of the cluster.
 type OverviewRequest struct {
 	Version int `msgpack:"version"` // protocol version of the client
 }
@@ -227,14 +233,15 @@ type Overview struct {
 	TaskManagers int            `msgpack:"task_managers" json:"task_managers"`
 	Slots        int            `msgpack:"slots" json:"slots"`
 	Free         int            `msgpack:"free" json:"free"`
-	Jobs         map[string]int `msgpack:"jobs" json:"jobs"`           // number of jobs by state
+	Jobs         map[string]int `msgpack:"jobs" json:"jobs"`           // name of a state -> number of jobs in this state
 	Platforms    []Platform     `msgpack:"platforms" json:"platforms"` // platforms of the task managers
-	// Uploads says whether artifacts may be uploaded. If not, only built-in jobs can run.
+	// Uploads says whether executables may be uploaded. If they may not, only built-in jobs can
+	// run.
 	Uploads     bool  `msgpack:"uploads" json:"uploads"`
-	MaxArtifact int64 `msgpack:"max_artifact" json:"max_artifact"` // in bytes
+	MaxArtifact int64 `msgpack:"max_artifact" json:"max_artifact"` // maximum size of an executable in bytes
 	// Ailing is the reason why the job manager takes no jobs, such as a full disk, or "".
 	Ailing string `msgpack:"ailing,omitempty" json:"ailing,omitempty"`
-	// DiskFree is the number of bytes that may still be written to the disk of the job
-	// manager's work directory, -1 if that is not known.
+	// DiskFree is the number of bytes that can still be written to the disk of the job
+	// manager's work directory, or -1 if that is not known.
 	DiskFree int64 `msgpack:"disk_free" json:"disk_free"`
 }

@@ -12,17 +12,19 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// Maximum sizes of encoded messages, in bytes. The sender checks them, so that the error occurs
-// where the message is made. The receiver checks them too, because it does not trust senders.
+// These are the maximum sizes of encoded messages, in bytes. The sender checks the size of a
+// message, so that the error occurs where the message is made. The receiver checks it too,
+// because it does not trust senders.
 const (
 	// MaxFrame bounds a message between a worker and its task manager.
 	MaxFrame = 64 << 20
-	// MaxMessage bounds every gRPC message. A message can have the content of a frame and the
-	// reference of its worker.
+	// MaxMessage bounds every gRPC message. A message can have the content of a frame, and the
+	// reference to its worker in addition.
 	MaxMessage = MaxFrame + 64<<10
 	// MaxSubmit bounds a SubmitRequest, which consists mostly of the graph.
 	MaxSubmit = 32 << 20
-	// MaxChunk bounds a Chunk and a LogChunk. Senders put at most ChunkBytes of data in each.
+	// MaxChunk bounds a Chunk and a LogChunk. Senders put at most ChunkBytes bytes of data into
+	// each of them.
 	MaxChunk   = 2 << 20
 	ChunkBytes = 256 << 10
 	// MaxRequest bounds all other requests of clients and short replies.
@@ -46,7 +48,7 @@ func limit(v any) int {
 	return MaxMessage
 }
 
-// tooLarge returns the error about message v, which has size bytes and is too large.
+// tooLarge returns an error that says that message v, which has size bytes, is too large.
 func tooLarge(v any, size int) error {
 	return fmt.Errorf("a message %s of %d bytes is larger than the limit of %d", typeName(v), size, limit(v))
 }
@@ -63,8 +65,8 @@ func typeName(v any) string {
 	return t.Name()
 }
 
-// Marshal encodes v, a pointer to a message, in msgpack. It fails if the message is larger than
-// the limit of its type.
+// Marshal encodes v, a pointer to a message, in msgpack. It returns an error if the message is
+// larger than the limit of its type.
 func Marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	if err := marshalTo(&out, v); err != nil {
@@ -87,10 +89,10 @@ func marshalTo(out *bytes.Buffer, v any) error {
 }
 
 // Unmarshal decodes data into v, a pointer to a zero message. The message does not refer to
-// data. Fields that v's type does not have are ignored, as a newer sender may have further
-// fields. If data is not a message, Unmarshal returns an error; it never panics. It allocates
-// memory only for bytes that data has, whatever lengths data claims. After an error the
-// contents of v must not be used.
+// data. Fields in data that v's type does not have are ignored, as the version of the sender
+// may have additional fields. If data is not a message, Unmarshal returns an error; it never
+// panics. It allocates memory only in proportion to the bytes of data, whatever lengths are
+// encoded in data. After an error the contents of v must not be used.
 func Unmarshal(data []byte, v any) (err error) {
 	if len(data) > limit(v) {
 		return tooLarge(v, len(data))
@@ -98,7 +100,7 @@ func Unmarshal(data []byte, v any) (err error) {
 	if err := examine(data); err != nil {
 		return fmt.Errorf("message %s does not decode: %w", typeName(v), err)
 	}
-	// The library panics for some data, such as nil in the place of a time.
+	// The library panics on some data, such as nil instead of a time.
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("message %s does not decode: %v", typeName(v), r)
@@ -111,12 +113,13 @@ func Unmarshal(data []byte, v any) (err error) {
 }
 
 // codec is the gRPC codec of messages. It appends a CRC-32C to each message. On connections
-// without TLS, nothing else detects damage that TCP's own checksum of 16 bits misses.
+// without TLS, only this checksum detects damage that TCP's own checksum of 16 bits does not
+// detect.
 type codec struct{}
 
 const sumBytes = 4
 
-// castagnoli is the table of CRC-32C, for which processors have instructions.
+// castagnoli is the table of CRC-32C, for which many processors have instructions.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // errDamaged is wrapped by the error about a message with a wrong checksum.

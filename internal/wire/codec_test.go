@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// hostile has data whose lengths exceed its bytes, or that is not a message, and parts of the
-// errors for it.
+// hostile has data that is not a message, or in which an encoded length exceeds the remaining
+// bytes. why is a part of the error.
 var hostile = []struct{ name, data, why string }{
 	{"nothing", "", "ends early"},
 	{"array of 4 billion", "\xdd\xff\xff\xff\xff", "ends early"},
@@ -94,8 +94,8 @@ func TestWhatAWorkerSaysFitsIntoMessages(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestDamagedMessages requires that a message with any flipped bit, and a message that is cut
-// anywhere, cannot be decoded.
+// TestDamagedMessages requires that a message cannot be decoded if any bit of it is flipped or
+// if it is truncated at any byte.
 func TestDamagedMessages(t *testing.T) {
 	sent := &Event{Number: 3, Time: time.Unix(1, 1), Collected: &Collected{Node: 1, Shard: 2, Rows: []byte("rows")}}
 	data, err := codec{}.Marshal(sent)
@@ -142,8 +142,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// FuzzExamine compares the result of examine with that of the library, which skips over the
-// same data.
+// FuzzExamine compares the result of examine with the result of the library's function that
+// skips a value.
 func FuzzExamine(f *testing.F) {
 	for _, h := range hostile {
 		f.Add([]byte(h.data))
@@ -168,14 +168,14 @@ func FuzzExamine(f *testing.F) {
 			require.Zero(t, rest.Len())
 			return
 		}
-		if skipped == nil && rest.Len() == 0 { // the data is one value, but of a type that messages do not use
+		if skipped == nil && rest.Len() == 0 { // the data is one value, but its type does not occur in messages
 			require.Regexp(t, "extension|begins no value", err.Error())
 		}
 	})
 }
 
-// FuzzUnmarshal decodes data as each type of message. If that succeeds, the message must be
-// equal after it was encoded and decoded again.
+// FuzzUnmarshal decodes data as each type of message. If data can be decoded, the message must
+// be equal after it has been encoded and decoded again.
 func FuzzUnmarshal(f *testing.F) {
 	for i, m := range messages() {
 		data, err := Marshal(m)
@@ -198,7 +198,7 @@ func FuzzUnmarshal(f *testing.F) {
 		require.NoError(t, Unmarshal(again, other))
 		thrice, err := Marshal(other)
 		require.NoError(t, err)
-		if !strings.Contains(string(again), "\xa4jobs") { // a map, which is encoded in random order
+		if !strings.Contains(string(again), "\xa4jobs") { // jobs is a map, which is encoded in random order
 			require.Equal(t, again, thrice)
 		}
 	})

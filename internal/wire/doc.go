@@ -1,5 +1,5 @@
-// Package wire has the messages about jobs between the processes of a cluster, and their
-// transport. Each file has the messages of both sides of a connection.
+// Package wire defines the messages about jobs that the processes of a cluster exchange, and
+// their transport. Each of these files has the messages of both sides of a connection:
 //
 //	client ──── JobManager service (service.go, client.go) ────► job manager
 //	task manager ──── Connect, one stream (taskmanager.go) ────► job manager
@@ -7,7 +7,7 @@
 //
 // Messages are plain structs that are encoded in msgpack. Between machines they are sent by
 // gRPC, and on the pipes between a task manager and a worker as length-prefixed frames. The
-// package does not depend on graphs, plans or batches: the messages contain the data that user
+// package does not depend on graphs, plans or batches: messages contain the data that user
 // programs exchange (graphs, outcomes of workers, collected rows) as bytes.
 //
 // A job manager serves with ServerOptions and RegisterJobManager, and a client calls with
@@ -25,17 +25,18 @@
 //	err := w.Write(&wire.ToWorker{Deployment: &d})
 //	r := wire.NewReader[wire.FromWorker](fromWorker)
 //	for {
-//		m, err := r.Next() // io.EOF after the last
+//		m, err := r.Next() // io.EOF after the last frame
 //		…
 //	}
 //
-// The caller gets errors made with Error with the same code and text, without "rpc error". Code
-// and Reason return the code and the text of any error.
+// If a method of the server returns an error that was made by Error, the caller gets an error
+// with the same code and text, without "rpc error". Code and Reason return the code and the
+// text of any error.
 //
-// Senders are not trusted. The size of a message is bounded by its type (codec.go), and every
+// Receivers do not trust senders. Each type of message has a maximum size (codec.go), and every
 // length, depth and count is checked before the decoder allocates memory for it (examine.go).
 //
-// New fields may be added to messages, but fields are not removed. If the meaning of a message
-// changes, Version is raised. Both sides compare their versions at the beginning of a
-// connection.
+// New fields may be added to messages, but fields must not be removed. If the meaning of a
+// message changes, Version must be incremented. Both sides compare their versions at the
+// beginning of a connection.
 package wire

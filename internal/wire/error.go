@@ -23,8 +23,8 @@ func (f *failure) Error() string { return f.message }
 // GRPCStatus returns the error as a gRPC status. status.Code and status.FromError use it.
 func (f *failure) GRPCStatus() *status.Status { return status.New(f.code, f.message) }
 
-// Unwrap returns context.Canceled or context.DeadlineExceeded, for errors.Is, if the code is
-// that of one of these errors, and nil otherwise.
+// Unwrap returns context.Canceled or context.DeadlineExceeded, for errors.Is, if the code
+// corresponds to one of these errors, and nil otherwise.
 func (f *failure) Unwrap() error {
 	switch f.code {
 	case codes.Canceled:
@@ -35,15 +35,15 @@ func (f *failure) Unwrap() error {
 	return nil
 }
 
-// Error returns an error that the caller of a gRPC method gets with the same code and the same
-// text. The text is the formatted message and nothing else.
+// Error returns an error with the given code. If a gRPC method returns it, the caller gets an
+// error with the same code and the same text. The text is only the formatted message.
 //
 //	return nil, wire.Error(codes.NotFound, "there is no job %s: see superstep list", id)
 func Error(code codes.Code, format string, args ...any) error {
 	return &failure{code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// Code returns the gRPC code of err: codes.OK if err is nil, and codes.Unknown if it has no
+// Code returns the gRPC code of err: codes.OK if err is nil, and codes.Unknown if err has no
 // code.
 func Code(err error) codes.Code {
 	if err != nil && errors.Is(err, context.Canceled) {
@@ -56,8 +56,8 @@ func Code(err error) codes.Code {
 }
 
 // Reason returns the text of err for users: without "rpc error: code = …" and without the texts
-// that the layers of gRPC's transport add. It replaces some texts of gRPC by texts that say
-// what to do. It returns other errors' texts unchanged, and "" for nil.
+// that the layers of gRPC's transport add. It replaces some texts of gRPC by texts that advise
+// the user. It returns the texts of all other errors unchanged, and "" for nil.
 func Reason(err error) string {
 	if err == nil {
 		return ""
@@ -78,8 +78,8 @@ func Reason(err error) string {
 	return strings.Replace(text, whole, explain(s), 1)
 }
 
-// plain returns an error of gRPC as an error with the same code and its Reason as text. It
-// returns other errors, such as io.EOF, unchanged.
+// plain converts an error of gRPC to an error that has the same code and whose text is
+// Reason(err). It returns other errors, such as io.EOF, unchanged.
 func plain(err error) error {
 	if err == nil {
 		return nil
@@ -95,9 +95,9 @@ func plain(err error) error {
 }
 
 // explain returns the text of a status for users. It replaces gRPC's own texts, which it
-// compares with their English wording. gRPC does not guarantee the wording, though it has been
-// stable for years. Texts that do not match are returned unchanged, so no information is lost
-// if gRPC changes them.
+// compares with their English wording. gRPC does not guarantee the wording, although it has
+// been stable for years. Texts that do not match are returned unchanged, so no information is
+// lost if gRPC changes its texts.
 func explain(s *status.Status) string {
 	message := unwrapTransport(s.Message())
 	switch {
@@ -111,7 +111,7 @@ func explain(s *status.Status) string {
 	case s.Code() == codes.Canceled && strings.HasPrefix(message, "stream terminated by RST_STREAM"):
 		return "cancelled by the other side"
 	case s.Code() == codes.DeadlineExceeded && strings.HasPrefix(message, context.DeadlineExceeded.Error()),
-		// The other side, which knows the deadline, ended the call before this side did.
+		// The other side knows the deadline too, and has ended the call before this side did.
 		s.Code() == codes.DeadlineExceeded && strings.HasPrefix(message, "stream terminated by RST_STREAM"):
 		return "no answer in time"
 	case strings.HasPrefix(message, "received message larger than max"), strings.HasPrefix(message, "trying to send message larger than max"):
@@ -124,9 +124,9 @@ func explain(s *status.Status) string {
 	return message
 }
 
-// Garbled reports whether text, of a gRPC error, says that the HTTP/2 frames of a connection
-// were invalid. A proxy may be the cause, or damage in transit, as these frames have no
-// checksum.
+// Garbled reports whether text, the text of a gRPC error, says that the HTTP/2 frames of a
+// connection were invalid. The cause may be a proxy, or damage in transit, as HTTP/2 frames
+// have no checksum.
 func Garbled(text string) bool {
 	for _, sign := range []string{"PROTOCOL_ERROR", "FRAME_SIZE_ERROR", "COMPRESSION_ERROR", "frame too large"} {
 		if strings.Contains(text, sign) {

@@ -11,21 +11,22 @@ const (
 	// maxDepth bounds the nesting of values in a message, as the decoder is recursive. The
 	// messages of this package have fewer than twelve levels.
 	maxDepth = 64
-	// maxValues bounds the number of values in a message, keys included. An element of an array
-	// may take one byte when encoded and some hundred bytes in memory. With this bound, a
-	// decoded message takes at most a few hundred MB, whoever sends it.
+	// maxValues bounds the number of values in a message, including the keys of maps. An
+	// element of an array may take one byte when encoded and some hundred bytes in memory. With
+	// this bound, a decoded message takes at most a few hundred MB, even if the sender is
+	// hostile.
 	maxValues = 2 << 20
 )
 
-// examine returns an error unless data is exactly one msgpack value, every length is within the
-// remaining bytes, and nesting and number of values are within the bounds. It allocates
-// nothing. It must be called before the decoder, which allocates memory for the lengths that it
-// reads, and is recursive for unknown fields.
+// examine returns an error unless data is exactly one msgpack value, no length exceeds the
+// remaining bytes, and the nesting and the number of values are within the bounds. It allocates
+// no memory. It must be called before the decoder, which allocates memory for the lengths that
+// it reads, and skips unknown fields recursively.
 //
 // The format is specified at github.com/msgpack/msgpack/blob/master/spec.md. The only extension
 // that messages use is the timestamp.
 func examine(data []byte) error {
-	var open [maxDepth]int // number of values still to come in each enclosing array or map
+	var open [maxDepth]int // for each enclosing array or map, the number of its values that follow
 	depth, values := 0, 0
 	for pos := 0; ; {
 		values++
@@ -138,12 +139,13 @@ func length(data []byte, width int) (int, error) {
 	case 2:
 		return int(binary.BigEndian.Uint16(data)), nil
 	}
-	// int may have 32 bits, so the result is limited. The limit is above MaxMessage, so examine
-	// refuses the value in any case.
+	// int may have 32 bits, so the result is limited. The limit is greater than MaxMessage, so
+	// examine refuses a value of this length in any case.
 	return int(min(binary.BigEndian.Uint32(data), 1<<29)), nil
 }
 
-// timestamp is head for extension -1, the timestamp, in one of its three sizes.
+// timestamp does the same as head for a value of extension -1, a timestamp, which has one of
+// three sizes.
 func timestamp(data []byte) (size, children int, err error) {
 	header, body := 2, 4
 	switch data[0] {

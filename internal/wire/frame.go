@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// A frame is the length of a message in 4 bytes, big endian, followed by the message in
-// msgpack. The length is from 1 to MaxFrame.
+// A frame consists of the length of a message, in 4 bytes in big endian, and the message in
+// msgpack. The length is at least 1 and at most MaxFrame.
 
 const frameHeader = 4
 
@@ -22,17 +22,17 @@ const keepBuffer = 1 << 20
 type Reader[T any] struct {
 	r    io.Reader
 	body bytes.Buffer
-	err  error // error of the first Next that failed; the position in the stream is not known after it
+	err  error // error of the first call of Next that failed; after it, the position in the stream is unknown
 }
 
-// NewReader returns a reader of the frames in r. The reader reads no bytes beyond the frame
-// that it returns.
+// NewReader returns a reader of the frames in r. The reader reads no bytes after the frame that
+// it returns.
 func NewReader[T any](r io.Reader) *Reader[T] { return &Reader[T]{r: r} }
 
 // Next returns the next message. It returns io.EOF if the stream ends after a whole frame, and
-// an error that wraps io.ErrUnexpectedEOF if it ends within a frame. After an error it returns
-// the same error again. The buffer grows with the bytes that arrive, and is not allocated for
-// the length in the frame.
+// an error that wraps io.ErrUnexpectedEOF if it ends within a frame. After an error, further
+// calls return the same error. The buffer grows with the bytes that arrive; it is not allocated
+// for the length in the frame.
 func (r *Reader[T]) Next() (*T, error) {
 	if r.err != nil {
 		return nil, r.err
@@ -85,9 +85,9 @@ type Writer[T any] struct {
 // NewWriter returns a writer of frames to w.
 func NewWriter[T any](w io.Writer) *Writer[T] { return &Writer[T]{w: w} }
 
-// Write writes one message with one call of Write of the underlying writer, and blocks while
-// that blocks. If the message cannot be encoded or is too large, Write returns an error and
-// writes nothing. After any other error, later calls return the same error.
+// Write writes one message by a single call of the underlying writer's Write, and blocks while
+// this call blocks. If the message cannot be encoded or is too large, Write returns an error
+// and writes nothing. After any other error, later calls return the same error.
 func (w *Writer[T]) Write(v *T) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

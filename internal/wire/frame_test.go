@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// framed returns the frames of messages.
+// framed returns the concatenated frames of messages.
 func framed(t testing.TB, messages ...*FromWorker) []byte {
 	var out bytes.Buffer
 	w := NewWriter[FromWorker](&out)
@@ -101,7 +101,7 @@ func TestErrorsOfWriting(t *testing.T) {
 	require.ErrorContains(t, w.Write(&FromWorker{Output: &Output{Text: make([]byte, MaxFrame)}}), "larger than the limit")
 	require.ErrorContains(t, w.Write(nil), "no message")
 	require.Zero(t, out.Len())
-	require.NoError(t, w.Write(&FromWorker{Beat: &Beat{}}), "the failed calls must not have ended the stream")
+	require.NoError(t, w.Write(&FromWorker{Beat: &Beat{}}), "a write must succeed after messages that could not be encoded")
 
 	r, pipe := io.Pipe()
 	require.NoError(t, r.Close())

@@ -10,7 +10,7 @@ import (
 // the side with the lower version must be upgraded.
 const Version = 3
 
-// JobID identifies a job permanently, such as "20260102-150405-iris-kmeans-7f3a".
+// JobID is the permanent identifier of a job, such as "20260102-150405-iris-kmeans-7f3a".
 type JobID string
 
 // Platform is the platform of an executable, as GOOS and GOARCH: "linux", "amd64".
@@ -22,32 +22,33 @@ type Platform struct {
 // String returns the platform, such as "linux/amd64".
 func (p Platform) String() string { return p.OS + "/" + p.Arch }
 
-// JobSpec has everything that a client submits except the executable.
+// JobSpec has everything that a client submits, except the executable.
 type JobSpec struct {
 	Name string `msgpack:"name" json:"name"` // name that was given to engine.Define
 	// Args has the job's arguments in msgpack. Only the job's program decodes them.
 	Args []byte `msgpack:"args"`
-	// Graph is the plan.Graph in JSON with its facts. It is empty if the client could not read
-	// the inputs from which the facts are derived. In that case a worker resolves the facts
-	// before the job is scheduled.
+	// Graph is the plan.Graph in JSON, including its facts. It is empty if the client could not
+	// read the inputs from which the facts are derived. In that case a worker resolves the
+	// graph before the job is scheduled.
 	Graph       []byte     `msgpack:"graph"`
 	Parallelism int        `msgpack:"parallelism"`
 	Shards      int        `msgpack:"shards"`
 	Seed        uint64     `msgpack:"seed"`
 	Run         RunOptions `msgpack:"run"`
 
-	// Dir is the client's working directory, an absolute path. Workers change to it, so that
-	// relative paths in the job refer to the same files. If it is "", workers stay in the
-	// directory in which their task manager starts them.
+	// Dir is the client's working directory, an absolute path. Workers make it their working
+	// directory, so that relative paths in the job refer to the same files as at the client. If
+	// it is "", workers keep the working directory in which their task manager starts them.
 	Dir string `msgpack:"dir,omitempty"`
 
-	// Artifact is the SHA-256, in hex, of the executable of all workers of the job. If it is
-	// "", since the client has no executable, the job manager chooses it.
+	// Artifact is the SHA-256, in hex, of the executable of all workers of the job. If the
+	// client has no executable, Artifact is "", and the job manager chooses the executable.
 	Artifact string   `msgpack:"artifact"`
-	Platform Platform `msgpack:"platform"` // platform of the artifact
-	Build    string   `msgpack:"build"`    // version of the artifact, for users
+	Platform Platform `msgpack:"platform"` // platform of the executable
+	Build    string   `msgpack:"build"`    // version of the executable, for users
 	// Resident is set only by the job manager. It means that task managers cannot fetch the
-	// executable, so that only task managers that run it themselves get workers of the job.
+	// executable, so that only task managers that themselves run this executable get workers of
+	// the job.
 	Resident bool `msgpack:"resident,omitempty"`
 
 	// Attached says that the job is cancelled when its client disconnects.
@@ -73,15 +74,16 @@ type RunOptions struct {
 type JobState int
 
 const (
-	// JobResolving means that a worker resolves the facts that the client could not read.
+	// JobResolving means that a worker resolves the facts that the client could not resolve.
 	JobResolving JobState = iota
 	// JobWaiting means that the job waits for slots, or for jobs that were submitted earlier.
 	JobWaiting
-	// JobDeploying means that the workers start and report their addresses.
+	// JobDeploying means that the workers are being started and report their addresses.
 	JobDeploying
 	// JobRunning means that the job runs on all workers.
 	JobRunning
-	// JobCommitting means that all workers have finished, and one makes the results visible.
+	// JobCommitting means that all workers have finished, and that one worker makes the results
+	// visible.
 	JobCommitting
 	// JobFailing means that the job has failed, and its workers are being stopped.
 	JobFailing
@@ -103,7 +105,7 @@ func (s JobState) String() string {
 	return jobStates[s]
 }
 
-// ParseJobState returns the state for a text that String returns.
+// ParseJobState returns the state for which String returns text.
 func ParseJobState(text string) (JobState, error) {
 	for i, name := range jobStates {
 		if name == text {
@@ -120,43 +122,47 @@ func (s JobState) Ended() bool { return s >= JobFinished }
 type FailureKind int
 
 const (
-	// UserFailure is an error, panic or exit of user code, or an error in its data.
+	// UserFailure is an error, panic or exit of user code, or an error in the data that it
+	// reads.
 	UserFailure FailureKind = iota
-	// LostFailure is the loss of a process or machine that was killed, stopped or cut off.
+	// LostFailure is the loss of a process or machine that was killed, stopped or disconnected
+	// from the network.
 	LostFailure
-	// PeerFailure means that a worker lost the connection to another worker. This follows from
-	// another failure, which becomes the job's failure if it is found.
+	// PeerFailure means that a worker lost the connection to another worker. This is usually a
+	// consequence of another failure, which becomes the job's failure if it is reported.
 	PeerFailure
-	// MisuseFailure means that the job cannot run: it has a different fingerprint, an unknown
-	// name, arguments that cannot be decoded, or an executable that does not start.
+	// MisuseFailure means that the job cannot run: the fingerprints of its workers differ, its
+	// name is unknown, its arguments cannot be decoded, or its executable does not start.
 	MisuseFailure
-	// ClusterFailure is a failure of the cluster itself, such as a full disk for artifacts.
+	// ClusterFailure is a failure of the cluster itself, such as a full disk of the job
+	// manager.
 	ClusterFailure
-	// UnheardFailure means that a task manager ended its workers because it got no messages of
-	// the job manager. It is never the failure of a job: the job manager knows whether it ran
-	// itself at that time, and replaces the kind by ClusterFailure or LostFailure.
+	// UnheardFailure means that a task manager killed its workers because it received no
+	// messages of the job manager. It is never the kind of a job's failure: the job manager
+	// knows whether it itself ran at that time, and replaces the kind by ClusterFailure or
+	// LostFailure.
 	UnheardFailure
 )
 
 // Failure is the reason why a job failed, for users.
 type Failure struct {
 	Kind    FailureKind `msgpack:"kind" json:"kind"`
-	Message string      `msgpack:"message" json:"message"` // with operator, line, subtask and shard if known
-	// Worker is the number of the worker in its job, or -1 if the failure is not of a worker.
-	// TaskManager is the name of the worker's task manager.
+	Message string      `msgpack:"message" json:"message"` // names the operator, line, subtask and shard, if these are known
+	// Worker is the number of the worker that failed, or -1 if the failure is not that of a
+	// worker. TaskManager is the name of the worker's task manager.
 	Worker      int      `msgpack:"worker" json:"worker"`
 	TaskManager string   `msgpack:"task_manager" json:"task_manager"`
 	ExitCode    int      `msgpack:"exit_code" json:"exit_code"`   // exit code of the process; -1 if a signal ended it or it still runs
-	Signal      string   `msgpack:"signal" json:"signal"`         // such as "killed"; "" if there was none
+	Signal      string   `msgpack:"signal" json:"signal"`         // signal that ended the process, such as "killed"; "" if there was none
 	LastLines   []string `msgpack:"last_lines" json:"last_lines"` // last lines of the process's output
 	// Outputs says which of the job's outputs are visible after a failed commit. It is "" if
-	// that is not known or there was no commit.
+	// that is unknown or if there was no commit.
 	Outputs string `msgpack:"outputs" json:"outputs,omitempty"`
 }
 
 // Error returns the message followed by the worker and its task manager. If the message has
-// several lines, as for the differences between two graphs, worker and task manager are at the
-// end of the last line.
+// several lines, such as the differences between two graphs, the worker and its task manager
+// follow at the end of the last line.
 func (f *Failure) Error() string {
 	message := strings.TrimRight(f.Message, "\n")
 	if f.Worker < 0 || f.TaskManager == "" {
@@ -165,38 +171,39 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s (worker %d on task manager %s)", message, f.Worker, f.TaskManager)
 }
 
-// SlotRange is the range of slots of one worker. It is also the range of the subtask indices
-// that the worker runs.
+// SlotRange is the range of the slots of one worker. It is also the range of the indices of the
+// subtasks that the worker runs.
 type SlotRange struct {
 	Lo int `msgpack:"lo" json:"lo"`
-	Hi int `msgpack:"hi" json:"hi"` // exclusive
+	Hi int `msgpack:"hi" json:"hi"` // index after the last slot
 }
 
 // WorkerRef identifies one worker process of a job.
 type WorkerRef struct {
 	Job     JobID `msgpack:"job" json:"job"`
-	Attempt int   `msgpack:"attempt" json:"attempt"` // from 1; messages of earlier attempts are ignored
-	Worker  int   `msgpack:"worker" json:"worker"`   // from 0
+	Attempt int   `msgpack:"attempt" json:"attempt"` // number of the attempt, from 1; messages of earlier attempts are ignored
+	Worker  int   `msgpack:"worker" json:"worker"`   // number of the worker, from 0
 }
 
 // String returns the reference as "job/attempt/worker".
 func (w WorkerRef) String() string { return fmt.Sprintf("%s/%d/%d", w.Job, w.Attempt, w.Worker) }
 
-// Progress is the progress of one worker of a job, or the sum for all workers.
+// Progress is the progress of one worker of a job, or the sum over all workers.
 type Progress struct {
-	Vertices []VertexProgress `msgpack:"vertices" json:"vertices"` // by vertex of the plan
-	Edges    []EdgeProgress   `msgpack:"edges" json:"edges"`       // by edge of the plan
-	Queues   []QueueProgress  `msgpack:"queues" json:"queues"`     // by queue of the plan; only of the worker that runs subtask 0
+	Vertices []VertexProgress `msgpack:"vertices" json:"vertices"` // indexed by vertex of the plan
+	Edges    []EdgeProgress   `msgpack:"edges" json:"edges"`       // indexed by edge of the plan
+	Queues   []QueueProgress  `msgpack:"queues" json:"queues"`     // indexed by queue of the plan; set only by the worker that runs subtask 0
 }
 
-// VertexProgress is the progress of a vertex, summed over subtasks.
+// VertexProgress is the progress of a vertex: the sums over its subtasks.
 type VertexProgress struct {
 	Rows       int64 `msgpack:"rows" json:"rows"`
 	ShardsDone int   `msgpack:"shards_done" json:"shards_done"`
 }
 
-// EdgeProgress has the number of rows that were sent over an exchange, and the bytes that they
-// take in memory. Rows of a broadcast count once for each worker that gets them.
+// EdgeProgress has the number of rows that were sent over an exchange, and the number of bytes
+// that these rows take in memory. A row of a broadcast is counted once for each worker that
+// gets it.
 type EdgeProgress struct {
 	Rows  int64 `msgpack:"rows" json:"rows"`
 	Bytes int64 `msgpack:"bytes" json:"bytes"`
@@ -207,8 +214,8 @@ type QueueProgress struct {
 	Superstep int             `msgpack:"superstep" json:"superstep"`
 	Ended     bool            `msgpack:"ended" json:"ended"`
 	Values    []ReportedValue `msgpack:"values" json:"values"`
-	// Compute and Communicate are the seconds that subtask 0 has spent so far in compute stages
-	// and in communication stages.
+	// Compute and Communicate are the seconds that subtask 0 has spent so far in computing
+	// stages and in communicating stages.
 	Compute     float64 `msgpack:"compute" json:"compute"`
 	Communicate float64 `msgpack:"communicate" json:"communicate"`
 }

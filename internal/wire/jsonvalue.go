@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// MarshalJSON returns the value in JSON. NaN and infinities, which JSON does not have, are
-// encoded as strings.
+// MarshalJSON returns the value in JSON. NaN and infinities, which JSON cannot represent as
+// numbers, are encoded as strings.
 func (v ReportedValue) MarshalJSON() ([]byte, error) {
 	o := struct {
 		Name  string `json:"name"`

@@ -15,7 +15,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// messages returns pointers to zero values of all types of messages and of their parts.
+// messages returns pointers to zero values of all types of messages, and of all types of which
+// messages consist.
 func messages() []any {
 	return []any{
 		new(Ack), new(Beat), new(Cancel), new(CancelReply), new(CancelRequest), new(Chunk), new(Collected),
@@ -32,8 +33,8 @@ func messages() []any {
 	}
 }
 
-// TestMessagesAreAllTested requires that messages has every exported struct of the files with
-// messages.
+// TestMessagesAreAllTested requires that messages returns every exported struct type of the
+// files that define messages.
 func TestMessagesAreAllTested(t *testing.T) {
 	var listed []string
 	for _, m := range messages() {
@@ -55,8 +56,8 @@ func TestMessagesAreAllTested(t *testing.T) {
 	require.ElementsMatch(t, declared, listed)
 }
 
-// fill sets v, with all nested fields, to random values. Slices, maps and pointers are nil or
-// not empty.
+// fill sets v, with all nested fields, to random values. It makes slices, maps and pointers
+// either nil or not empty.
 func fill(t *rapid.T, v reflect.Value) {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		at := time.Unix(rapid.Int64Range(-1<<36, 1<<36).Draw(t, "s"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns"))
@@ -107,7 +108,7 @@ func fill(t *rapid.T, v reflect.Value) {
 	}
 }
 
-// sameTimes makes times in v of the same instant equal.
+// sameTimes changes times in v such that times of the same instant are equal.
 func sameTimes(v reflect.Value) {
 	if at, ok := v.Interface().(time.Time); ok {
 		v.Set(reflect.ValueOf(at.UTC()))
@@ -159,7 +160,7 @@ func TestEmptyMessagesComeBackEmpty(t *testing.T) {
 }
 
 // TestFieldsHaveNames requires that the encoded name of a field is its Go name in snake case,
-// and that it occurs only once in a message, embedded structs included.
+// and that it occurs only once in a message, including embedded structs.
 func TestFieldsHaveNames(t *testing.T) {
 	for _, m := range messages() {
 		seen := map[string]bool{}
@@ -170,14 +171,14 @@ func TestFieldsHaveNames(t *testing.T) {
 				continue
 			}
 			require.Equal(t, strings.ReplaceAll(strings.ToLower(f.Name), "_", ""), strings.ReplaceAll(name, "_", ""), "%s.%s", typeName(m), f.Name)
-			require.False(t, seen[name], "%s has two fields %q", typeName(m), name)
+			require.False(t, seen[name], "%s must not have two fields %q", typeName(m), name)
 			seen[name] = true
 		}
 	}
 }
 
-// TestFieldsOfTheFutureAreIgnored adds unknown fields of all kinds to every message. They must
-// be ignored.
+// TestFieldsOfTheFutureAreIgnored adds unknown fields of all kinds to every message, and
+// requires that Unmarshal ignores them.
 func TestFieldsOfTheFutureAreIgnored(t *testing.T) {
 	future := map[string]any{
 		"zz_nil": nil, "zz_number": -1.5, "zz_text": "x", "zz_bytes": make([]byte, 300), "zz_time": time.Unix(1, 2),
@@ -205,8 +206,8 @@ func TestFieldsOfTheFutureAreIgnored(t *testing.T) {
 	}
 }
 
-// TestFieldsOfThePastAreZero decodes messages without fields, as of a sender that does not know
-// them. The fields must be zero.
+// TestFieldsOfThePastAreZero decodes messages without fields, which an older sender may send.
+// It requires that the missing fields are zero.
 func TestFieldsOfThePastAreZero(t *testing.T) {
 	for _, m := range messages() {
 		came := reflect.New(reflect.TypeOf(m).Elem())
@@ -215,7 +216,7 @@ func TestFieldsOfThePastAreZero(t *testing.T) {
 	}
 }
 
-// TestFailureText requires the exact texts of failures.
+// TestFailureText requires that failures have exactly these texts.
 func TestFailureText(t *testing.T) {
 	for want, f := range map[string]Failure{
 		"it broke":      {Message: "it broke", Worker: -1, TaskManager: "tm0"},

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Ports is the range of ports from First to Last, both included. The zero value means any free
+// Ports is the range of ports from First to Last, inclusive. The zero value means any free
 // port.
 type Ports struct {
 	First int `msgpack:"first"`
@@ -40,7 +40,7 @@ func (p Ports) Check() error {
 	return nil
 }
 
-// Count returns the number of ports in the range, 0 if any free port may be used.
+// Count returns the number of ports in the range, or 0 if any free port may be used.
 func (p Ports) Count() int {
 	if p == (Ports{}) {
 		return 0

@@ -21,11 +21,11 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-// fake is a job manager that answers each call with a part of its request, so that tests can
-// check that request and answer arrived.
+// fake is a job manager that answers each call with a part of the request, so that tests can
+// check that request and answer have arrived.
 type fake struct {
-	blocked chan struct{} // closed when Overview was called
-	ended   chan error    // gets the error that ended a Connect
+	blocked chan struct{} // closed when Overview is called
+	ended   chan error    // receives the error that ended a call of Connect
 }
 
 func newFake() *fake { return &fake{blocked: make(chan struct{}), ended: make(chan error, 16)} }
@@ -143,7 +143,7 @@ func (f *fake) Overview(ctx context.Context, _ *OverviewRequest) (*Overview, err
 	return nil, ctx.Err()
 }
 
-// serve starts a job manager that is connected in memory. It is stopped when the test ends.
+// serve starts a job manager that is connected in memory, and stops it when the test ends.
 func serve(t *testing.T, impl JobManager, options ...grpc.DialOption) (*Client, *grpc.ClientConn) {
 	t.Helper()
 	goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -408,11 +408,11 @@ func TestServiceIsWhole(t *testing.T) {
 	require.Nil(t, encoding.GetCodecV2("msgpack"), "the codec must not be registered for the whole process")
 }
 
-// raw has bytes that rawCodec sends unchanged.
+// raw is a message whose bytes rawCodec sends unchanged.
 type raw struct{ data []byte }
 
-// TestWhoeverGivesUpFirst requires that the caller gets the same error whichever side ends a
-// call first at its deadline.
+// TestWhoeverGivesUpFirst requires that the caller gets the same error at the deadline of a
+// call, whichever side ends the call first.
 func TestWhoeverGivesUpFirst(t *testing.T) {
 	for _, text := range []string{"context deadline exceeded", "stream terminated by RST_STREAM with error code: CANCEL"} {
 		err := plain(status.Error(codes.DeadlineExceeded, text))

@@ -13,30 +13,30 @@ import (
 // service is the name of the gRPC service of a job manager.
 const service = "superstep.v1.JobManager"
 
-// Time limits of connections, on both sides. They detect a machine that is cut off or a process
-// that is stopped. They are long, since heartbeats detect the loss of a task manager or a
-// worker earlier.
+// These are the time limits of connections, on both sides. They detect a machine that is
+// disconnected from the network or a process that is stopped. They are long, since heartbeats
+// detect the loss of a task manager or a worker earlier.
 const (
-	// CallTimeout bounds a unary call, at the client if the caller has set no deadline, and
-	// always at the server.
+	// CallTimeout bounds the time of a unary call. The client applies it if the caller has set
+	// no deadline, and the server always applies it.
 	CallTimeout = 60 * time.Second
-	// ConnectTimeout bounds the handshake of a new connection, TLS included.
+	// ConnectTimeout bounds the handshake of a new connection, including TLS.
 	ConnectTimeout = 10 * time.Second
 
 	pingAfter   = 10 * time.Second // silence after which a side sends a ping
-	pingTimeout = 15 * time.Second // time for the answer to a ping; after it the connection is closed
+	pingTimeout = 15 * time.Second // time after which the connection is closed if a ping is not answered
 	pingSlowest = 5 * time.Second  // minimum time between a client's pings; a client that pings more often is disconnected
 )
 
-// Bounds of a connection.
+// These are the bounds of a connection.
 const (
-	maxStreams    = 4096     // concurrent streams of one client: a Deliver per worker, and its other calls
-	maxHeaderList = 16 << 10 // bytes of headers: a token and a few short ones
+	maxStreams    = 4096     // number of concurrent streams of one client: a Deliver for each worker, and the client's other calls
+	maxHeaderList = 16 << 10 // bytes of headers: a token and a few short headers
 	readBuffer    = 64 << 10
 )
 
-// ServerOptions returns the options for a server of JobManager: the codec, the limits of
-// message sizes, and the times for pings. The caller adds the credentials.
+// ServerOptions returns the gRPC options for a server of JobManager: the codec, the limits of
+// message sizes, and the times of pings. The caller adds the credentials.
 //
 //	s := grpc.NewServer(append(wire.ServerOptions(), grpc.Creds(tls), …)...)
 //	wire.RegisterJobManager(s, manager)
@@ -65,8 +65,8 @@ func ServerOptions() []grpc.ServerOption {
 // RegisterJobManager registers impl as the JobManager service of s.
 func RegisterJobManager(s *grpc.Server, impl JobManager) { s.RegisterService(&description, impl) }
 
-// description describes the service JobManager for gRPC, as code that is generated from a
-// protocol file would.
+// description describes the service JobManager for gRPC. It corresponds to the code that would
+// be generated from a protocol file.
 var description = grpc.ServiceDesc{
 	ServiceName: service,
 	HandlerType: (*JobManager)(nil),
@@ -92,7 +92,7 @@ var description = grpc.ServiceDesc{
 	Metadata: "internal/wire/service.go",
 }
 
-// path returns the full name of a method in gRPC.
+// path returns the full name that a method has in gRPC.
 func path(method string) string { return "/" + service + "/" + method }
 
 // unary describes a call with one request and one answer.
@@ -147,7 +147,7 @@ func answers[In, Out any](name string, call func(JobManager, *In, ServerStream[O
 	}}
 }
 
-// plainServer is a stream that converts its errors by plain.
+// plainServer is a stream whose errors are converted by the function plain.
 type plainServer struct{ grpc.ServerStream }
 
 func (s plainServer) RecvMsg(m any) error { return plain(s.ServerStream.RecvMsg(m)) }

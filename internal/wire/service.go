@@ -5,12 +5,12 @@ import "context"
 // JobManager is the gRPC service of a job manager, under the name superstep.v1.JobManager. The
 // interfaces below are the types of its streams; the generic streams of gRPC implement them.
 type JobManager interface {
-	// Calls of task managers.
+	// The following methods are called by task managers.
 	Connect(stream BidiStream[FromTaskManager, ToTaskManager]) error
 	Deliver(stream ClientStream[Delivery, Delivered]) error
 	FetchArtifact(req *FetchRequest, stream ServerStream[Chunk]) error
 
-	// Calls of clients.
+	// The following methods are called by clients.
 	HasArtifact(ctx context.Context, req *HasArtifactRequest) (*HasArtifactReply, error)
 	UploadArtifact(stream ClientStream[Chunk, UploadReply]) error
 	Submit(ctx context.Context, req *SubmitRequest) (*SubmitReply, error)

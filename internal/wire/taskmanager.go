@@ -2,10 +2,10 @@ package wire
 
 import "time"
 
-// A task manager keeps one stream to the job manager, Connect, on which both sides send
-// messages. Its first message is Register. Rows, text and log lines of each worker are sent on
-// another stream, Deliver, so that they do not delay other messages. The task manager fetches
-// artifacts with FetchArtifact.
+// A task manager has one stream to the job manager, Connect, on which both sides send messages.
+// The first message of the task manager is Register. Rows, text and log lines of each worker
+// are sent on a separate stream, Deliver, so that they do not delay other messages. The task
+// manager fetches artifacts with FetchArtifact.
 
 // FromTaskManager is a message of a task manager. Exactly one field is set.
 type FromTaskManager struct {
@@ -19,9 +19,9 @@ type FromTaskManager struct {
 type Register struct {
 	Version int    `msgpack:"version"` // version of the protocol
 	Build   string `msgpack:"build"`   // version of the binary, for users
-	// ID identifies the task manager permanently; it is stored in its work directory.
-	// Incarnation is new each time it starts. If two task managers with the same ID run at the
-	// same time, the second is refused.
+	// ID is the permanent identifier of the task manager, which is stored in its work
+	// directory. Incarnation is new each time the task manager starts. If two task managers
+	// with the same ID run at the same time, the second one is refused.
 	ID          string   `msgpack:"id"`
 	Incarnation string   `msgpack:"incarnation"`
 	Name        string   `msgpack:"name"` // host:port, or a name that the user has set
@@ -30,16 +30,16 @@ type Register struct {
 	Slots       int      `msgpack:"slots"`
 	Memory      int64    `msgpack:"memory"` // memory for workers, in bytes
 	Platform    Platform `msgpack:"platform"`
-	// Executable is the SHA-256, in hex, of the task manager's own program. A job with this
-	// executable runs here without fetching it.
+	// Executable is the SHA-256, in hex, of the task manager's own program. The task manager
+	// need not fetch this executable to run a job with it.
 	Executable string `msgpack:"executable"`
-	// Ailing is the reason why the task manager takes no new work for now, or "" if it takes
-	// work. Each heartbeat has it too.
+	// Ailing is the reason why the task manager currently takes no new work, or "" if it takes
+	// new work. Each heartbeat has this reason too.
 	Ailing string `msgpack:"ailing,omitempty"`
-	// Broke is the reason why the previous stream ended, as the task manager saw it; "" for the
-	// first stream.
+	// Broke is the reason why the previous stream ended, according to the task manager. It is
+	// "" for the first stream.
 	Broke string `msgpack:"broke,omitempty"`
-	// Running has the workers that were deployed on an earlier stream and still run.
+	// Running has the workers that were deployed over an earlier stream and still run.
 	Running []WorkerRef `msgpack:"running"`
 }
 
@@ -50,7 +50,8 @@ type Heartbeat struct {
 	Ailing  string      `msgpack:"ailing,omitempty"` // as in Register
 }
 
-// Leave says that the task manager stops. It takes no more work, and its workers have ended.
+// Leave says that the task manager stops. The task manager takes no more work, and its workers
+// have ended.
 type Leave struct {
 	Reason string `msgpack:"reason"`
 }
@@ -69,8 +70,8 @@ type WorkerEvent struct {
 }
 
 // Ended says that the worker's process has ended, or was never started, so that its slots are
-// free. It is the worker's last event. Failure is the reason; it is nil if the process ended
-// because it was told to.
+// free. It is the worker's last event. Failure is the reason; it is nil if the process ended on
+// command.
 type Ended struct {
 	Failure *Failure `msgpack:"failure,omitempty"`
 }
@@ -88,8 +89,8 @@ type ToTaskManager struct {
 type Registered struct {
 	Cluster   string        `msgpack:"cluster"` // the job manager's incarnation
 	Heartbeat time.Duration `msgpack:"heartbeat"`
-	// Lease is the time for which the task manager continues without messages of the job
-	// manager. After it, the task manager kills its workers and registers again.
+	// Lease is the time for which the task manager continues if it gets no messages of the job
+	// manager. After that time, the task manager kills its workers and registers again.
 	Lease time.Duration `msgpack:"lease"`
 }
 
@@ -98,15 +99,15 @@ type Ack struct {
 	Number uint64 `msgpack:"number"`
 }
 
-// Refused ends a connection. Final says that another try is useless.
+// Refused ends a connection. Final says that the task manager must not try again.
 type Refused struct {
 	Reason string `msgpack:"reason"`
 	Final  bool   `msgpack:"final"`
 }
 
-// WorkerCommand is a command for a deployed worker. Exactly one pointer is set. For Kill, the
-// task manager ends the worker's process at once; it passes the other commands on to the
-// worker. If the worker is not known, the task manager answers with Ended.
+// WorkerCommand is a command for a deployed worker. Exactly one pointer is set. On Kill, the
+// task manager kills the worker's process at once; it passes the other commands to the worker.
+// If the worker is unknown, the task manager answers with Ended.
 type WorkerCommand struct {
 	WorkerRef `msgpack:",inline"`
 	Prepare   *Prepare `msgpack:"prepare,omitempty"`
@@ -117,7 +118,7 @@ type WorkerCommand struct {
 	Kill      *Kill    `msgpack:"kill,omitempty"`
 }
 
-// Kill ends a worker's process at once.
+// Kill requests that a worker's process is killed at once.
 type Kill struct{}
 
 // Delivery is a piece of a worker's rows, text or log. Exactly one field is set. The first

@@ -9,7 +9,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// module is the path of Superstep's module, which is a program's main module or a dependency.
+// module is the path of Superstep's module. In a program, it is the main module or a
+// dependency.
 const module = "github.com/superstep-ml/superstep"
 
 // CheckVersion compares theirs, the protocol version of the other side, with Version. If they
@@ -19,8 +20,8 @@ func CheckVersion(theirs int, who string) error {
 	return CheckVersions(theirs, who, "this program")
 }
 
-// CheckVersions is like CheckVersion, but its error is for users of the other side, so that us
-// must name this side:
+// CheckVersions does the same as CheckVersion, but its error is for users of the other side, so
+// us must name this side:
 //
 //	wire.CheckVersions(req.Version, "the client", "the job manager")
 func CheckVersions(theirs int, who, us string) error {
@@ -41,8 +42,8 @@ func Build() string {
 	return describe(info, Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}, runtime.Version())
 }
 
-// BuildOf returns the version of Superstep in another binary, as Build does. info is the build
-// information that the toolchain has written into that binary.
+// BuildOf returns the same text as Build, but for another binary. info is the build information
+// that the toolchain has written into that binary.
 func BuildOf(info *debug.BuildInfo, on Platform) string { return describe(info, on, info.GoVersion) }
 
 func describe(info *debug.BuildInfo, on Platform, toolchain string) string {

@@ -18,15 +18,15 @@ package wire
 //
 // A worker in CommitMode gets Commit directly after it has sent Ready, which has no address.
 //
-// Cancel may be sent at any time after Deployment: the worker stops, aborts its sinks, answers
-// with Failed, and ends. A worker sends Beat all the time. When its input pipe ends, its task
-// manager has ended, and the worker exits at once.
+// Cancel may be sent at any time after Deployment: the worker stops its subtasks, aborts its
+// sinks, answers with Failed, and ends. A worker sends Beat at regular intervals. If a worker's
+// input pipe ends, its task manager has ended, and the worker exits at once.
 
-// WorkerEnv is the environment variable that makes a program run as a worker. Its value is the
-// version of the protocol.
+// WorkerEnv is the name of the environment variable that makes a program run as a worker. Its
+// value is the version of the protocol.
 const WorkerEnv = "SUPERSTEP_WORKER"
 
-// File descriptors of a worker's pipes.
+// These are the file descriptors of a worker's pipes.
 const (
 	WorkerReads  = 3
 	WorkerWrites = 4
@@ -38,36 +38,37 @@ type WorkerMode int
 const (
 	// RunMode means that the worker runs subtasks.
 	RunMode WorkerMode = iota
-	// ResolveMode means that the worker builds the graph on a machine that can read the data,
-	// answers with Resolved, and ends.
+	// ResolveMode means that the worker only builds the graph, on a machine that can read the
+	// data, answers with Resolved, and ends.
 	ResolveMode
-	// CommitMode means that the worker finishes the commit of a job whose own workers have
-	// ended: it builds the job, runs no subtasks, and gets Commit after its Ready.
+	// CommitMode means that the worker finishes the commit of a job whose other workers have
+	// ended. It builds the job, runs no subtasks, and gets Commit after it has sent Ready.
 	CommitMode
 )
 
-// Deployment has the job of a worker and the worker's part in it.
+// Deployment describes the job of a worker and the worker's part of the job.
 type Deployment struct {
 	WorkerRef `msgpack:",inline"`
 	Mode      WorkerMode  `msgpack:"mode"`
-	Spec      JobSpec     `msgpack:"spec"`  // with the graph, also if a worker has resolved it
-	Slots     []SlotRange `msgpack:"slots"` // by worker; this worker has Slots[Worker]
+	Spec      JobSpec     `msgpack:"spec"`  // with the graph, even if a worker has resolved it
+	Slots     []SlotRange `msgpack:"slots"` // indexed by worker; this worker has Slots[Worker]
 	// TaskManager is the name of the worker's task manager, for errors and logs.
 	TaskManager string `msgpack:"task_manager"`
-	// Listen is the host on which the worker accepts the connections of other workers, all at
-	// one port of Ports. Advertise is the host that the other workers dial; "" means Listen.
+	// Listen is the host on which the worker accepts the connections of other workers, at one
+	// port of Ports. Advertise is the host that the other workers dial; "" means Listen.
 	Listen    string `msgpack:"listen"`
 	Advertise string `msgpack:"advertise"`
 	Ports     Ports  `msgpack:"ports"`
-	// Memory is the budget in bytes for all of the worker's slots together.
+	// Memory is the memory budget in bytes of all the worker's slots together.
 	Memory     int64      `msgpack:"memory"`
-	WorkDir    string     `msgpack:"work_dir"` // for spilled runs; the task manager removes it
+	WorkDir    string     `msgpack:"work_dir"` // directory for spilled data; the task manager removes it
 	Credential Credential `msgpack:"credential"`
 }
 
-// Credential is valid only for the data plane of one attempt.
+// Credential has the credentials of a worker. They are valid only for the data plane of one
+// attempt.
 type Credential struct {
-	// Secret is known only to the workers of the attempt; 32 bytes.
+	// Secret has 32 bytes. Only the workers of the attempt know it.
 	Secret []byte `msgpack:"secret"`
 	// Certificate, Key and Authority are in PEM. All are "" if the data plane has no TLS.
 	Certificate string `msgpack:"certificate"`
@@ -85,27 +86,27 @@ type ToWorker struct {
 	Exit       *Exit       `msgpack:"exit,omitempty"`
 }
 
-// Prepare tells worker 0 to begin the sinks, before any worker writes.
+// Prepare is the command for worker 0 to begin the sinks. It is sent before any worker writes.
 type Prepare struct{}
 
-// Start tells a worker to run its subtasks. Addresses has the data address of each worker, by
-// number.
+// Start is the command to run the worker's subtasks. Addresses[i] is the data address of worker
+// i.
 type Start struct {
 	Addresses []string `msgpack:"addresses"`
 }
 
-// Commit tells worker 0 to make the results visible. Outcomes has the Outcome of each worker's
-// Finished, by number.
+// Commit is the command for worker 0 to make the results visible. Outcomes[i] is the Outcome in
+// the Finished of worker i.
 type Commit struct {
 	Outcomes [][]byte `msgpack:"outcomes"`
 }
 
-// Cancel tells a worker to stop.
+// Cancel is the command to stop.
 type Cancel struct {
 	Reason string `msgpack:"reason"`
 }
 
-// Exit tells a worker to end, as it has no further work.
+// Exit is the command to end, because the worker has no further work.
 type Exit struct{}
 
 // FromWorker is a message of a worker. Exactly one field is set.
@@ -127,7 +128,7 @@ type Beat struct{}
 
 // Ready says that the worker has built the job and accepts connections.
 type Ready struct {
-	Address     string `msgpack:"address"` // host:port of its data plane
+	Address     string `msgpack:"address"` // address of the worker's data plane, host:port
 	Fingerprint string `msgpack:"fingerprint"`
 }
 
@@ -147,13 +148,13 @@ type Collected struct {
 	Rows  []byte `msgpack:"rows"`
 }
 
-// Output is text of operators such as Print, for the client's standard output.
+// Output is text for the client's standard output, from operators such as Print.
 type Output struct {
 	Text []byte `msgpack:"text"`
 }
 
-// Finished says that the worker's subtasks have all succeeded. Outcome has the worker's report
-// and describes what its sinks wrote, for worker 0 and the client.
+// Finished says that all subtasks of the worker have succeeded. Outcome has the worker's
+// report, for the client, and describes what its sinks wrote, for worker 0.
 type Finished struct {
 	Outcome []byte `msgpack:"outcome"`
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Core has the state of the job manager and decides what it does. It is not safe for concurrent
+// Core has the state of the job manager and makes its decisions. It is not safe for concurrent
 // use.
 type Core struct {
 	config Config
-	epoch  time.Time     // wall-clock time at time zero
+	epoch  time.Time     // wall-clock time at time zero of the core's clock
 	now    time.Duration // time of the event being processed
 	clock  silence.Clock // measures all waits, such as for heartbeats and for slots
 	still  standstill
 
-	conns        map[int]*taskManager    // registered task managers by connection
-	taskManagers map[string]*taskManager // task managers that are not lost or left, by ID
+	conns        map[int]*taskManager    // number of a connection -> task manager that is registered on it
+	taskManagers map[string]*taskManager // task managers that are neither lost nor left, by ID
 	order        []*taskManager          // the same task managers, sorted by name
-	gone         []*taskManager          // the last few that were lost or left, to be shown to users
+	gone         []*taskManager          // the last few task managers that were lost or left, to be shown to users
 
 	jobs  map[wire.JobID]*job
 	live  []*job // jobs that have not ended or still have workers, in order of submission
@@ -45,14 +45,15 @@ func New(config Config) *Core {
 	return c
 }
 
-// Recover returns the effects for the recorded jobs, which must be performed before all other
-// effects. If Recover is not called, the first Step returns them.
+// Recover returns the effects for the recorded jobs. They must be performed before all other
+// effects. If Recover is not called, the first Step returns these effects.
 func (c *Core) Recover() []Effect { return c.flush() }
 
 // Step processes an event at time now and returns its effects, in the order in which they must
-// be performed. If now is before the time of the last event, that time is used. The caller owns
-// the returned slice. Neither the core nor the caller may modify what the effects point to,
-// except that the caller fills in the credential of a Deployment.
+// be performed. If now is earlier than the time of the last event, Step uses the time of the
+// last event. The caller owns the returned slice. Neither the core nor the caller may modify
+// the data to which the effects point, except that the caller sets the credential of a
+// Deployment.
 func (c *Core) Step(now time.Duration, event Event) []Effect {
 	c.now = max(c.now, now)
 	c.clock.Begin(c.now)

@@ -48,7 +48,7 @@ func Example() {
 // not matter.
 var anyHash = strings.Repeat("a", 64)
 
-// TestFailuresAreBounded requires that the parts of a worker's failure are stored only up to a
+// TestFailuresAreBounded requires that each part of a worker's failure is stored only up to a
 // limit.
 func TestFailuresAreBounded(t *testing.T) {
 	lines := make([]string, 1000)
@@ -81,18 +81,17 @@ func TestEndedJobsAreSmall(t *testing.T) {
 	require.Equal(t, wire.JobCancelled, j.info.State)
 }
 
-// TestDefaults compares the defaults with those documented in Config.
+// TestDefaults compares the defaults with the values that Config documents.
 func TestDefaults(t *testing.T) {
 	c := New(Config{}).config
 	require.Equal(t, 500*time.Millisecond, c.Heartbeat)
 	require.Equal(t, 4*time.Second, c.Detection)
 	require.Equal(t, 16*time.Second, c.Lease)
 	require.Equal(t, 1000, c.Keep)
-	require.Less(t, c.Detection+c.Slack, 5*time.Second, "a silent task manager is known, and told, in under 5 s")
+	require.Less(t, c.Detection+c.Slack, 5*time.Second, "the core must detect a silent task manager, and wait for the cause of a failure, for less than 5 s")
 }
 
-// TestSnapshotsStay requires that a snapshot of a job that was returned does not change when
-// the job changes.
+// TestSnapshotsStay requires that a snapshot of a job does not change when the job changes.
 func TestSnapshotsStay(t *testing.T) {
 	c := New(Config{})
 	c.Step(0, Registered{Conn: 1, Register: wire.Register{Version: wire.Version, ID: "a", Incarnation: "1", Slots: 1, Executable: anyHash}})
@@ -109,7 +108,7 @@ func TestSnapshotsStay(t *testing.T) {
 }
 
 // TestProgressAddsUp requires that the progress of workers is added up even if their reports
-// have different numbers of vertices, as first reports may.
+// have different numbers of vertices, which first reports may have.
 func TestProgressAddsUp(t *testing.T) {
 	report := func(rows ...int64) *wire.Progress {
 		p := &wire.Progress{}

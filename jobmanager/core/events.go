@@ -9,40 +9,40 @@ import (
 // Event is an input of the core: one of the types below.
 type Event interface{ event() }
 
-// Registered: a task manager registered on a new connection. Conn is the number of the
-// connection, from 1, and is never used twice.
+// Registered says that a task manager has registered on a new connection. Conn is the number of
+// the connection. Numbers begin at 1 and are never used twice.
 type Registered struct {
 	Conn int
 	wire.Register
 }
 
-// Heartbeat: a task manager sent a heartbeat, which lists its workers.
+// Heartbeat says that a task manager has sent a heartbeat, which lists its workers.
 type Heartbeat struct {
 	Conn int
 	wire.Heartbeat
 }
 
-// Reported: a task manager reported an event of a worker.
+// Reported says that a task manager has reported an event of a worker.
 type Reported struct {
 	Conn int
 	wire.WorkerEvent
 }
 
-// Left: a task manager sent Leave.
+// Left says that a task manager has sent Leave.
 type Left struct {
 	Conn   int
 	Reason string
 }
 
-// Disconnected: the connection of a task manager broke. The reason completes "task
-// manager X ...".
+// Disconnected says that the connection of a task manager broke. The reason completes the
+// sentence "task manager X ...".
 type Disconnected struct {
 	Conn   int
 	Reason string
 }
 
-// Submitted: a client submitted a job. Slots is the number of slots that its plan needs, or 0
-// if a worker must resolve the graph first.
+// Submitted says that a client has submitted a job. Slots is the number of slots that the job's
+// plan needs, or 0 if a worker must resolve the graph first.
 type Submitted struct {
 	ID    wire.JobID
 	Spec  wire.JobSpec
@@ -50,30 +50,32 @@ type Submitted struct {
 	At    time.Time // wall-clock time of the submission, to be shown to users
 }
 
-// Compiled: the shell compiled a graph that a worker resolved. If Err is not nil, the graph
-// could not be compiled.
+// Compiled says that the shell has compiled a graph that a worker resolved or, if Err is not
+// nil, that the graph could not be compiled.
 type Compiled struct {
 	ID    wire.JobID
-	Graph []byte // in JSON, as it is sent to the workers
+	Graph []byte // graph in JSON, as it is sent to the workers
 	Slots int
 	Err   error
 }
 
-// CancelAsked: the cancellation of a job was requested. The reason completes "cancelled: ...".
+// CancelAsked says that the cancellation of a job was requested. The reason completes the text
+// "cancelled: ...".
 type CancelAsked struct {
 	ID     wire.JobID
 	Reason string
 }
 
-// Persisted: the record of a Persist effect is on disk. The shell reports this for effects with
-// Barrier set; the core waits for it before it tells worker 0 to commit. If Err is not nil, the
-// record could not be written, and the job fails before any of its results is visible.
+// Persisted says that the record of a Persist effect is on disk. The shell sends Persisted for
+// effects with Barrier set; the core waits for it before it sends worker 0 the command to
+// commit. If Err is not nil, the record could not be written, and the job fails before any of
+// its results is visible.
 type Persisted struct {
 	ID  wire.JobID
 	Err error
 }
 
-// Tick: time has passed. The shell passes one every TickEvery.
+// Tick says that time has passed. The shell passes a Tick every TickEvery.
 type Tick struct{}
 
 func (Registered) event()   {}
@@ -92,14 +94,13 @@ func (Tick) event()         {}
 type Effect interface{ effect() }
 
 // Send sends a message to a task manager. If the connection is closed, the shell drops the
-// message. The core leaves the credential of a Deployment empty. The shell issues one for each
-// attempt of a job and fills it in.
+// message. The core leaves the credential of a Deployment empty, and the shell sets it.
 type Send struct {
 	Conn    int
 	Message wire.ToTaskManager
 }
 
-// Disconnect closes a connection after its queued messages were sent.
+// Disconnect closes a connection after the queued messages have been sent.
 type Disconnect struct {
 	Conn int
 }
@@ -121,22 +122,21 @@ type Changed struct {
 	Job wire.JobInfo
 }
 
-// Compile asks for a resolved graph to be compiled, which the shell answers with
-// Compiled.
+// Compile requests that the shell compiles a resolved graph. The shell answers with Compiled.
 type Compile struct {
 	ID    wire.JobID
 	Graph []byte
 }
 
 // Progressed says that a worker of the job has reported progress; Core.Progress returns the sum
-// over the workers. The core emits it for each report. The shell chooses how often it sends
-// progress to followers.
+// over the workers. The core emits Progressed for each report; the shell decides how often it
+// sends progress to followers.
 type Progressed struct {
 	ID wire.JobID
 }
 
-// Forget removes the record of an old ended job, and all other data of the job that the shell
-// keeps.
+// Forget removes the record of an old ended job, and all other data that the shell stores about
+// the job.
 type Forget struct {
 	ID wire.JobID
 }

@@ -8,16 +8,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Bounds of the parts of a failure: bytes of each text, and lines of output.
+// These constants bound the parts of a failure: the bytes of each text, and the number of lines
+// of output.
 const (
 	maxMessage = 32 << 10
 	maxLines   = 100
 	maxLine    = 4 << 10
 )
 
-// cancelAsked cancels a job on request. Once worker 0 has begun to make the results visible,
-// that cannot be undone. So the job then finishes, and is cancelled only if the commit takes
-// longer than KillAfter.
+// cancelAsked cancels a job on request. A commit that worker 0 has begun cannot be undone. So
+// if the commit has begun, the job continues, and is cancelled only if the commit takes longer
+// than KillAfter.
 func (c *Core) cancelAsked(e CancelAsked) {
 	j := c.jobs[e.ID]
 	if j == nil {
@@ -46,14 +47,14 @@ func (c *Core) cancel(j *job, reason string) {
 	c.settle(j)
 }
 
-// noteCommit records which results may be visible of a job that fails or is cancelled while
-// worker 0 makes its results visible. f is the failure, or nil if there is none. If worker 0
+// noteCommit is called if a job fails or is cancelled while worker 0 commits. It records which
+// results of the job may be visible. f is the failure, or nil if there is none. If worker 0
 // itself failed, f may say which results are visible.
 func (c *Core) noteCommit(j *job, f *wire.Failure) {
 	switch {
 	case j.info.State != wire.JobCommitting:
 	case j.resume.doubt != "":
-		j.note = "; " + j.resume.doubt // f only describes the worker's own attempt
+		j.note = "; " + j.resume.doubt // f describes only the results of the worker's own attempt
 	case f != nil && f.Outputs != "":
 		j.note = "; " + f.Outputs
 	case j.resume.due:
@@ -66,15 +67,15 @@ func (c *Core) noteCommit(j *job, f *wire.Failure) {
 // workerFailed fails a job because worker w failed. The first failure that is reported becomes
 // the cause, with one exception. A worker that lost contact with another worker often notices
 // this before the job manager learns why: the task manager of the other worker has not yet
-// reported the end of its process, or has not yet been found silent. So a failure of kind
-// PeerFailure is not the cause at once, and the other workers are not told to stop, because
-// they would then report failures of their own. It becomes the cause only if no failure of
-// another kind is reported before all workers have ended, or within the time in which a silent
-// task manager would be found.
+// reported the end of that worker's process, or its silence has not yet been detected. So a
+// failure of kind PeerFailure is not the cause at once, and the other workers do not get a
+// command to stop, because they would then report failures of their own. The PeerFailure
+// becomes the cause only if no failure of another kind is reported before all workers have
+// ended, or within the time in which a silent task manager would be detected.
 //
 // Only worker 0 commits. During the commit, failures of other workers are ignored. If worker 0
-// is lost, another worker finishes the commit (see orphaned); workerFailed only handles
-// failures that worker 0 reports itself.
+// is lost, another worker finishes the commit (see orphaned); workerFailed handles only
+// failures that worker 0 itself reports.
 func (c *Core) workerFailed(w *worker, f *wire.Failure) {
 	j := w.job
 	known := bounded(f)
@@ -102,8 +103,8 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure) {
 	}
 }
 
-// decide makes the failure in j.info the cause of the job's failure, and tells all workers to
-// stop.
+// decide makes the failure in j.info the cause of the job's failure, and sends all workers a
+// command to stop.
 func (c *Core) decide(j *job) {
 	j.deciding = false
 	if f := j.info.Failure; f.Kind == wire.PeerFailure {
@@ -122,8 +123,8 @@ func (c *Core) decide(j *job) {
 const maxBroken = 4
 
 // brokenConnection returns text about a failure in which workers lost contact with each other
-// although none was found to have ended or to be silent. It names the workers on both sides of
-// a broken connection, because either may be at fault.
+// although no worker has ended and no task manager is silent. The text names the workers on
+// both sides of a broken connection, because either may have caused the failure.
 func (j *job) brokenConnection() string {
 	if len(j.workers) < 2 {
 		return ""
@@ -149,7 +150,8 @@ func (c *Core) fail(j *job, f *wire.Failure) {
 	c.settle(j)
 }
 
-// learn adds to a job's failure how the process of the failed worker ended, as described by f.
+// learn adds to the failure of job j, if worker w caused it, how the process of w ended, which
+// f describes.
 func (j *job) learn(w *worker, f *wire.Failure) {
 	cause := j.info.Failure
 	if f == nil || cause == nil || j.info.State.Ended() || cause.Worker != w.ref.Worker || w.ref.Attempt != j.info.Attempt {
@@ -179,8 +181,8 @@ func bounded(f *wire.Failure) *wire.Failure {
 	return &b
 }
 
-// shorten returns text, cut to about most bytes if it is longer; a note in the result says that
-// it was cut.
+// shorten returns text, truncated to about most bytes if it is longer. A truncated text ends in
+// a note that says how many bytes are missing.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return strings.Clone(text)

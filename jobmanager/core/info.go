@@ -16,7 +16,7 @@ func (c *Core) progressed(w *worker, p *wire.Progress) {
 	}
 }
 
-// progress returns the progress of the job. The counts of a vertex are added up over all
+// progress returns the progress of the job. The counts of a vertex are the sums over all
 // workers. The progress of queues is taken from worker 0, where subtask 0 runs. The result is
 // nil if no worker has reported progress.
 func (j *job) progress() *wire.Progress {
@@ -52,8 +52,9 @@ func (j *job) progress() *wire.Progress {
 	return sum
 }
 
-// Progress returns the progress of a job, or nil if none is known. It takes time proportional
-// to the workers and vertices of the job, so do not call it for each Progressed.
+// Progress returns the progress of a job, or nil if no progress is known. It takes time
+// proportional to the numbers of workers and vertices of the job, so do not call it for each
+// Progressed.
 func (c *Core) Progress(id wire.JobID) *wire.Progress {
 	if j := c.jobs[id]; j != nil {
 		return j.progress()
@@ -61,7 +62,7 @@ func (c *Core) Progress(id wire.JobID) *wire.Progress {
 	return nil
 }
 
-// Job returns a job in its present state, with its progress.
+// Job returns the current state of a job, with its progress, or false if the job is unknown.
 func (c *Core) Job(id wire.JobID) (wire.JobInfo, bool) {
 	j := c.jobs[id]
 	if j == nil {
@@ -86,8 +87,8 @@ func (c *Core) Jobs() []wire.JobInfo {
 	return all
 }
 
-// TaskManagers returns the task managers sorted by name, followed by the last few that were
-// lost or have left.
+// TaskManagers returns the task managers sorted by name, followed by the last few task managers
+// that were lost or have left.
 func (c *Core) TaskManagers(now time.Duration) []wire.TaskManagerInfo {
 	all := make([]wire.TaskManagerInfo, 0, len(c.order)+len(c.gone))
 	for _, n := range c.order {
@@ -121,9 +122,9 @@ func (n *taskManager) info(now time.Duration) wire.TaskManagerInfo {
 	return info
 }
 
-// Overview returns a summary of the cluster. The shell adds the fields about uploads. Task
-// managers that are alive, silent or away are counted; slots are counted as free only if they
-// can be used now.
+// Overview returns a summary of the cluster. The shell adds the fields about uploads. It counts
+// task managers that are alive, silent or away. It counts a slot as free only if the slot can
+// be used now.
 func (c *Core) Overview() wire.Overview {
 	o := wire.Overview{
 		Version:      wire.Version,

@@ -12,30 +12,30 @@ import (
 
 // job is the state of a job from its submission until it is forgotten.
 type job struct {
-	spec wire.JobSpec // zero once the job has ended and has no workers
-	info wire.JobInfo // has progress only once the job has ended, and no outcomes
+	spec wire.JobSpec // specification; zero after the job has ended and its workers have ended
+	info wire.JobInfo // Progress is set only when the job has ended; Outcomes is never set
 
 	queued        bool          // the job waits for slots
-	reservedUntil time.Duration // until this counted time a slot is only reserved for it; 0 if it may be used
-	since         time.Duration // counted time when the job's current wait began
+	reservedUntil time.Duration // until this counted time, a slot is reserved for the job but not used; 0 if the job may use its slots
+	since         time.Duration // counted time at which the job's current wait began
 
 	resolver  *worker
 	compiling bool      // the graph that the resolver built is being compiled
 	workers   []*worker // workers of the current attempt, by number
 	ready     int       // number of workers that are ready
-	processes int       // number of workers that have not ended, including the resolver
+	processes int       // number of worker processes that have not ended, including the resolver
 
-	preparing  bool   // worker 0 was told to prepare
+	preparing  bool   // worker 0 has got the command to prepare
 	recorded   bool   // the job's record as committing is on disk
-	committing bool   // worker 0 was told to commit
-	cancelLate string // reason of a cancellation that waits for the commit
+	committing bool   // worker 0 has got the command to commit
+	cancelLate string // reason of a cancellation that waits for the end of the commit; "" if there is none
 	finished   int    // number of workers that have finished
 	resume     resume // state of a commit that another worker must finish
 	outcomes   [][]byte
 
-	deciding bool          // it failed because workers lost contact; the cause is not known yet
-	decideBy time.Duration // counted time until which the cause is waited for
-	note     string        // says what may be visible after an interrupted commit
+	deciding bool          // the job failed because workers lost contact with each other; the cause is not known yet
+	decideBy time.Duration // counted time until which the core waits for the cause
+	note     string        // which results may be visible after an interrupted commit; "" if there was none
 }
 
 // start returns the command that starts the job's workers.
@@ -56,7 +56,7 @@ func (c *Core) request(j *job) Request {
 	return r
 }
 
-// wants returns how many slots the job waits for.
+// wants returns the number of slots for which the job waits.
 func (j *job) wants() int {
 	if j.info.State == wire.JobResolving || j.resume.due {
 		return 1
@@ -64,8 +64,8 @@ func (j *job) wants() int {
 	return j.info.Slots
 }
 
-// moveJob moves a job to the state that follows upon event e. It returns false if e does not
-// change the job's state.
+// moveJob moves a job to the state that follows its state on event e. It returns false if e
+// does not change the job's state. detail explains the new state to users.
 func (c *Core) moveJob(j *job, e jobEvent, detail string) bool {
 	next, ok := jobTable.next(j.info.State, e)
 	if !ok {
@@ -101,7 +101,7 @@ func (j *job) snapshot() wire.JobInfo {
 	return info
 }
 
-// submit adds a job.
+// submit adds the job of e.
 func (c *Core) submit(e Submitted) {
 	if c.jobs[e.ID] != nil {
 		return
@@ -131,10 +131,11 @@ func (c *Core) submit(e Submitted) {
 }
 
 // schedule gives slots to the waiting jobs, first in, first out. If a job does not get its
-// slots, no later job gets slots of its platform, even if there are enough for the later job;
-// otherwise small jobs could keep a large job waiting for ever. A job that needs more slots
-// than the cluster has does not block later jobs, because it waits for task managers and not
-// for slots. Slots for a job that may not continue yet are reserved.
+// slots, no later job gets slots of the same platform, even if there are enough for the later
+// job. Otherwise a large job could wait for ever while small jobs run. A job that needs more
+// slots than the cluster has does not block later jobs, because it waits for task managers and
+// not for slots. If a job has to wait for a time before it may use its slots, schedule only
+// reserves the slots.
 func (c *Core) schedule() {
 	if !slices.ContainsFunc(c.live, func(j *job) bool { return j.queued }) {
 		return
@@ -157,7 +158,7 @@ func (c *Core) schedule() {
 			continue
 		}
 		if request.Slots <= short.Total {
-			line.join(request.Platform) // a job that needs more slots than there are blocks no others
+			line.join(request.Platform) // a job that needs more slots than the cluster has is not counted, so it blocks no others
 		}
 		detail := "waiting for " + short.String()
 		if j.resume.due {
@@ -179,7 +180,7 @@ func (c *Core) offers() []Offer {
 	return offers
 }
 
-// place gives a job its slots and deploys its workers there. Share.Offer of the shares is an
+// place gives a job the slots in shares and deploys the job's workers there. Share.Offer is an
 // index into c.order.
 func (c *Core) place(j *job, shares []Share) {
 	taskManagers := make([]*taskManager, len(shares))
@@ -210,7 +211,7 @@ func (c *Core) place(j *job, shares []Share) {
 	c.record(j, false)
 }
 
-// resolved emits Compile for the graph that a worker resolved, and tells the worker to exit.
+// resolved emits Compile for the graph that worker w resolved, and sends w the command to exit.
 func (c *Core) resolved(w *worker, graph []byte) {
 	c.stop(w, orderedExit, "")
 	if w.job.info.State == wire.JobResolving {
@@ -219,8 +220,8 @@ func (c *Core) resolved(w *worker, graph []byte) {
 	}
 }
 
-// compiled processes the result of compiling a job's graph. The job's position in the queue is
-// that of its submission.
+// compiled processes the result of compiling a job's graph. Then the job waits for slots, at
+// the position in the queue that its submission gave it.
 func (c *Core) compiled(e Compiled) {
 	j := c.jobs[e.ID]
 	switch {
@@ -237,8 +238,8 @@ func (c *Core) compiled(e Compiled) {
 	}
 }
 
-// ready records that a worker is ready. When all workers are, it tells worker 0 to prepare the
-// sinks.
+// ready records that a worker is ready. When all workers are ready, it sends worker 0 the
+// command to prepare the sinks.
 func (c *Core) ready(w *worker, r *wire.Ready) {
 	j := w.job
 	w.fingerprint = r.Fingerprint
@@ -268,7 +269,7 @@ func (c *Core) ready(w *worker, r *wire.Ready) {
 	}
 }
 
-// startAll tells all workers to start.
+// startAll sends all workers the command to start.
 func (c *Core) startAll(j *job) {
 	c.moveJob(j, jobStarted, "")
 	j.info.Started = c.wall()
@@ -297,8 +298,8 @@ func (c *Core) finished(w *worker, outcome []byte) {
 	}
 }
 
-// persisted tells worker 0 to commit, now that the job is recorded as committing. If that
-// failed, it fails the job.
+// persisted is called after the attempt to record the job as committing. It sends worker 0 the
+// command to commit or, if the job could not be recorded, fails the job.
 func (c *Core) persisted(e Persisted) {
 	j := c.jobs[e.ID]
 	if j == nil || j.info.State != wire.JobCommitting || j.recorded {
@@ -309,7 +310,7 @@ func (c *Core) persisted(e Persisted) {
 		return
 	}
 	j.recorded = true
-	if j.resume.due { // worker 0 was lost while the record was written
+	if j.resume.due { // worker 0 was lost while the record was being written
 		c.rethink = true
 		return
 	}
@@ -329,8 +330,8 @@ func (c *Core) committed(j *job) {
 	c.settle(j)
 }
 
-// all returns the workers of the job. If another attempt finishes the commit, the workers of
-// the attempt that ran are included.
+// all returns the workers of the job. If another attempt finishes the commit, it includes the
+// workers of the attempt that ran.
 func (j *job) all() iter.Seq[*worker] {
 	return func(yield func(*worker) bool) {
 		for _, list := range [...][]*worker{j.resume.ran, j.workers} {
@@ -343,7 +344,7 @@ func (j *job) all() iter.Seq[*worker] {
 	}
 }
 
-// stopAll sends the command how to all workers of a job.
+// stopAll sends all workers of a job the command how, by which they must end.
 func (c *Core) stopAll(j *job, how endOrder, reason string) {
 	c.stop(j.resolver, how, reason)
 	for w := range j.all() {
@@ -351,8 +352,8 @@ func (c *Core) stopAll(j *job, how endOrder, reason string) {
 	}
 }
 
-// settle ends a failing or cancelling job once its last worker has ended, and releases the data
-// of an ended job that only its workers needed.
+// settle ends a failing or cancelling job once its last worker has ended. It also releases the
+// data that only the workers of an ended job needed.
 func (c *Core) settle(j *job) {
 	if j.processes > 0 {
 		return
@@ -388,7 +389,7 @@ func (c *Core) close(j *job) {
 	c.ended = append(c.ended, j)
 }
 
-// forget removes the oldest ended jobs if there are more than Keep. It stops at a job whose
+// forget removes the oldest ended jobs while there are more than Keep. It stops at a job whose
 // workers have not ended yet.
 func (c *Core) forget() {
 	for len(c.ended) > c.config.Keep && c.ended[0].processes == 0 {
@@ -399,7 +400,7 @@ func (c *Core) forget() {
 	}
 }
 
-// failOverdue fails a job that has been in its present state for too long.
+// failOverdue fails a job that has been in its current state for too long.
 func (c *Core) failOverdue(j *job) {
 	waited := c.clock.Counted() - j.since
 	switch j.info.State {

@@ -8,9 +8,9 @@ type jobEvent int
 const (
 	jobResolved  jobEvent = iota // the job's graph is resolved and compiled
 	jobPlaced                    // the job has its slots
-	jobStarted                   // all workers were ready, and told to start
+	jobStarted                   // all workers were ready and have got the command to start
 	jobCommits                   // all workers have finished
-	jobOrphaned                  // the worker that was making the results visible is lost
+	jobOrphaned                  // the worker that had to commit is lost
 	jobCommitted                 // the job's results are visible
 	jobFails                     // a worker or another part of the job failed
 	jobCancels                   // a cancellation was requested
@@ -39,8 +39,8 @@ func (e jobEvent) String() string { return jobEvents[e] }
 //
 // A job that fails or is cancelled stays in failing or cancelling until all its workers have
 // ended, so that a job in failed or cancelled holds no slots. A failure of a cancelling job, or
-// a cancellation of a failing job, changes nothing. A cancellation waits, for a limited time,
-// for a commit that has begun (cancelAsked). Finished, failed and cancelled are final.
+// a cancellation of a failing job, changes nothing. A cancellation waits for a limited time for
+// the end of a commit that has begun (cancelAsked). Finished, failed and cancelled are final.
 //
 // If worker 0 is lost while a job is committing, the job stays in committing and waits for
 // another worker, which finishes the commit. After a restart of the job manager, the same

@@ -14,7 +14,7 @@ import (
 )
 
 // TestAnything passes random events to the core, including events that no real component would
-// send, and checks the invariants after each of them. Then the simulated task managers and
+// send, and checks the invariants after each event. After that the simulated task managers and
 // clients behave correctly, and every job must end.
 func TestAnything(t *testing.T) {
 	for i := range rounds {
@@ -47,9 +47,9 @@ func live(t *rapid.T) {
 type manager struct {
 	id      string
 	inc     int
-	conn    int // 0: no connection
+	conn    int // number of its connection; 0 if it has none
 	running map[wire.WorkerRef]bool
-	told    map[wire.WorkerRef]bool // workers that were told to end
+	told    map[wire.WorkerRef]bool // workers that have got a command to end
 }
 
 type world struct {
@@ -57,17 +57,17 @@ type world struct {
 	now      time.Duration
 	conns    int
 	managers []*manager
-	byConn   map[int]*manager // task managers by their current and former connections
+	byConn   map[int]*manager // number of a current or former connection -> its task manager
 	jobs     []wire.JobID
 	seen     map[wire.JobID]wire.JobState // the states that followers have seen
 	stored   map[wire.JobID]wire.JobState
 	may      map[wire.JobID]bool // jobs whose worker 0 may commit
-	refs     []wire.WorkerRef    // all workers ever deployed
+	refs     []wire.WorkerRef    // all workers that have ever been deployed
 	owner    map[wire.WorkerRef]*manager
 	slots    map[wire.WorkerRef]int
 	said     map[wire.WorkerRef]map[workerEvent]bool
-	heard    map[wire.WorkerRef]time.Duration // when the worker's task manager was last heard
-	gone     map[wire.WorkerRef]bool          // the worker's task manager has reported its end
+	heard    map[wire.WorkerRef]time.Duration // time of the last message from the worker's task manager
+	gone     map[wire.WorkerRef]bool          // workers whose end their task managers have reported
 	resumed  map[wire.JobID]int               // number of workers deployed to finish the commit
 }
 
@@ -120,7 +120,7 @@ func (w *world) step(t require.TestingT, e Event) {
 func (w *world) hear(e Event) {
 	var n *taskManager
 	var running []wire.WorkerRef
-	all := false // whether running has all workers of n
+	all := false // running has all workers of n
 	switch e := e.(type) {
 	case Registered:
 		if n = w.core.taskManagers[e.ID]; n != nil && n.Incarnation != e.Incarnation {
@@ -147,24 +147,24 @@ func (w *world) hear(e Event) {
 	}
 }
 
-// resumes checks, when worker ref is deployed to finish a commit, that no former worker can
-// still commit.
+// resumes is called when worker ref is deployed to finish a commit. It requires that no former
+// worker can still commit.
 func (w *world) resumes(t require.TestingT, ref wire.WorkerRef) {
 	before := wire.WorkerRef{Job: ref.Job, Attempt: ref.Attempt - 1}
 	require.Contains(t, w.owner, before)
 	if !w.gone[before] {
-		require.GreaterOrEqual(t, w.now-w.heard[before], w.core.config.Lease, "the lease of %s has not lapsed", before)
+		require.GreaterOrEqual(t, w.now-w.heard[before], w.core.config.Lease, "the lease of the former worker %s must have lapsed", before)
 	}
 	for _, n := range w.core.order {
 		require.NotContains(t, n.workers, before)
 	}
 	require.Equal(t, wire.JobCommitting, w.stored[ref.Job])
-	require.True(t, w.may[ref.Job], "it is not on record that it commits")
+	require.True(t, w.may[ref.Job], "the job must be recorded as committing before another worker may commit")
 	w.resumed[ref.Job]++
 	require.LessOrEqual(t, w.resumed[ref.Job], resumeTries)
 }
 
-// offered returns the number of slots for new work, free or in use.
+// offered returns the number of slots of task managers that take new work, free or in use.
 func (w *world) offered() (slots int) {
 	for _, o := range w.core.offers() {
 		slots += o.Slots
@@ -172,7 +172,7 @@ func (w *world) offered() (slots int) {
 	return slots
 }
 
-// deliver carries out a Send: it passes the message to its task manager, if the connection is
+// deliver performs a Send: it passes the message to the task manager, if the connection is
 // still open.
 func (w *world) deliver(t require.TestingT, e Send) {
 	m := w.byConn[e.Conn]
@@ -184,7 +184,7 @@ func (w *world) deliver(t require.TestingT, e Send) {
 				if info, _ := w.core.Job(id); info.Slots > w.offered() {
 					continue // the job needs more slots than the whole cluster has
 				}
-				require.NotEqual(t, wire.JobWaiting, w.seen[id], "%s was overtaken by %s", id, d.Job)
+				require.NotEqual(t, wire.JobWaiting, w.seen[id], "job %s must not wait while the later job %s gets slots of its platform", id, d.Job)
 			}
 		}
 		if d.Mode == wire.CommitMode {
@@ -206,13 +206,13 @@ func (w *world) deliver(t require.TestingT, e Send) {
 			}
 			m.told[c.WorkerRef] = true
 		case c.Commit != nil:
-			require.True(t, w.may[c.Job], "committed before it was on record")
+			require.True(t, w.may[c.Job], "the job must be recorded as committing before it commits")
 			require.Equal(t, 0, c.WorkerRef.Worker)
 			require.Equal(t, w.core.jobs[c.Job].info.Attempt, c.Attempt)
 		case c.Start != nil:
 			for _, ref := range w.refs {
 				if ref.Job == c.Job && ref.Attempt == c.Attempt {
-					require.True(t, w.said[ref][saidReady], "started without %s", ref)
+					require.True(t, w.said[ref][saidReady], "worker %s must be ready before the job is started", ref)
 				}
 			}
 			require.True(t, w.said[wire.WorkerRef{Job: c.Job, Attempt: c.Attempt}][saidPrepared])
@@ -220,14 +220,14 @@ func (w *world) deliver(t require.TestingT, e Send) {
 	}
 }
 
-// changed checks that followers see only transitions that jobTable contains. Failing and
+// changed requires that followers see only transitions that jobTable contains. Failing and
 // cancelling may be skipped if the job has no workers that must end first.
 func (w *world) changed(t require.TestingT, j wire.JobInfo) {
 	before, known := w.seen[j.ID]
 	w.seen[j.ID] = j.State
-	require.Equal(t, w.stored[j.ID], j.State, "told before it was on record")
+	require.Equal(t, w.stored[j.ID], j.State, "a state must be recorded before followers get it")
 	if !known || before == j.State {
-		require.False(t, known && before.Ended(), "news of a job that had ended")
+		require.False(t, known && before.Ended(), "followers must get no event of a job that had ended")
 		return
 	}
 	for e := range jobEvents {
@@ -237,10 +237,11 @@ func (w *world) changed(t require.TestingT, j wire.JobInfo) {
 			return
 		}
 	}
-	require.Fail(t, "impossible", "%s from %s to %s", j.ID, before, j.State)
+	require.Fail(t, "followers must get only transitions of jobTable", "%s from %s to %s", j.ID, before, j.State)
 }
 
-// check compares the core's state with the workers that the simulated task managers run.
+// check requires that the core's state agrees with the workers that the simulated task managers
+// run.
 func (w *world) check(t require.TestingT) {
 	processes := map[wire.JobID]int{}
 	free := 0
@@ -252,7 +253,7 @@ func (w *world) check(t require.TestingT) {
 			processes[ref.Job]++
 		}
 		require.Equal(t, used, n.used)
-		require.LessOrEqual(t, used, n.Slots, "slots given twice")
+		require.LessOrEqual(t, used, n.Slots, "a slot must not be given to two workers")
 		if n.state == TaskManagerAlive {
 			free += n.Slots - used
 		}
@@ -267,7 +268,7 @@ func (w *world) check(t require.TestingT) {
 		require.Equal(t, processes[id], j.processes)
 		require.Equal(t, w.seen[id], j.info.State)
 		if s := j.info.State; s == wire.JobFailed || s == wire.JobCancelled || s == wire.JobWaiting && j.info.Attempt == 0 {
-			require.Zero(t, processes[id], "%s is %s and has workers", id, s)
+			require.Zero(t, processes[id], "job %s is %s and must not have workers", id, s)
 		}
 		require.Equal(t, j.info.State == wire.JobFailed || j.info.State == wire.JobFailing, j.info.Failure != nil)
 		require.Equal(t, !j.info.State.Ended() || processes[id] > 0, slices.Contains(w.core.live, j))
@@ -303,7 +304,8 @@ func (w *world) register(t *rapid.T) {
 	w.step(t, Registered{Conn: m.conn, Register: r})
 }
 
-// has returns the workers that a task manager claims to run. Sometimes the claim is wrong.
+// has returns the workers that task manager m reports as running. The report is sometimes
+// wrong.
 func (w *world) has(t *rapid.T, m *manager) []wire.WorkerRef {
 	all := slices.SortedFunc(maps.Keys(m.running), compareRefs)
 	if len(all) > 0 && rapid.IntRange(0, 5).Draw(t, "lies") == 0 {
@@ -454,7 +456,7 @@ func (w *world) orphan(t *rapid.T) {
 	}
 }
 
-// live advances time by a number of ticks, while all connected task managers follow their
+// live advances time by a number of ticks, while all connected task managers obey their
 // commands.
 func (w *world) live(t *rapid.T, ticks int) {
 	for range ticks {
@@ -476,7 +478,7 @@ func (w *world) live(t *rapid.T, ticks int) {
 	}
 }
 
-// report sends an arbitrary report of an arbitrary worker.
+// report makes a task manager send an arbitrary report of an arbitrary worker.
 func (w *world) report(t *rapid.T) {
 	ref := rapid.SampledFrom(append([]wire.WorkerRef{{Job: "x"}, {}}, w.refs...)).Draw(t, "worker")
 	conn := rapid.IntRange(-1, w.conns+1).Draw(t, "conn")
@@ -497,7 +499,7 @@ func (w *world) tick(t *rapid.T) {
 	}
 }
 
-// settle cancels all jobs, and lets task managers follow their commands. It requires that all
+// settle cancels all jobs, and lets task managers obey their commands. It requires that all
 // workers then end and all slots become free.
 func (w *world) settle(t *rapid.T) {
 	for _, id := range slices.Clone(w.jobs) {
@@ -519,9 +521,9 @@ func (w *world) settle(t *rapid.T) {
 		w.step(t, Tick{})
 		w.check(t)
 	}
-	require.Empty(t, w.core.live, "jobs that never end")
+	require.Empty(t, w.core.live, "all jobs must end")
 	o := w.core.Overview()
-	require.Equal(t, o.Slots, o.Free, "slots that are never free")
+	require.Equal(t, o.Slots, o.Free, "all slots must become free")
 	for _, m := range w.managers {
 		if m.conn != 0 && w.core.conns[m.conn] != nil {
 			require.Empty(t, m.running, "orphans")

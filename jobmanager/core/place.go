@@ -9,14 +9,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Policy says how the slots of a job are chosen among the free slots.
+// Policy determines which of the free slots a job gets.
 type Policy int
 
 const (
-	// Pack uses as few task managers as possible, so that most rows stay within one process.
+	// Pack uses as few task managers as possible, so that most rows are exchanged within one
+	// process.
 	Pack Policy = iota
-	// Spread uses as many task managers as possible, with equal numbers of slots as far as
-	// possible, so that the memory and cores of all of them are used.
+	// Spread uses as many task managers as possible, and numbers of slots that are as equal as
+	// possible, so that the memory and cores of all task managers are used.
 	Spread
 )
 
@@ -46,20 +47,20 @@ type Offer struct {
 	Platform wire.Platform
 	// Executable is the SHA-256 of the task manager's own executable.
 	Executable string
-	Ailing     string // why it takes no new work; "" if it takes new work
-	Slots      int    // all slots, free or not
-	Free       int    // slots that new work can use
+	Ailing     string // why the task manager takes no new work; "" if it takes new work
+	Slots      int    // number of all slots, free or not
+	Free       int    // number of slots that new work can use
 }
 
-// anyPlatform is the platform in requests of jobs that any task manager can run.
+// anyPlatform is the platform in the request of a job that any task manager can run.
 var anyPlatform wire.Platform
 
 // Request describes the slots that a job needs.
 type Request struct {
 	Slots    int
 	Platform wire.Platform // platform for which the job's executable is built; zero means any platform
-	// Executable is the hash of the executable that the task managers must run themselves,
-	// because they cannot fetch it; "" if there is no such condition.
+	// Executable, if it is not "", is the hash of an executable that task managers cannot
+	// fetch: only task managers that themselves run this executable fit the request.
 	Executable string
 	Policy     Policy
 }
@@ -67,21 +68,21 @@ type Request struct {
 // Share is the part of a job that one worker on one task manager runs. The worker runs the
 // subtasks of every vertex whose indices are in Slots.
 type Share struct {
-	Offer int // index among the offers
+	Offer int // index of the task manager's offer
 	Slots wire.SlotRange
 }
 
-// Shortage says why a request could not be satisfied.
+// Shortage describes why a request could not be satisfied.
 type Shortage struct {
 	Request
 	TaskManagers int // number of task managers with the requested platform
-	Total        int // number of their slots
-	Free         int // number of their free slots
-	// Others has the platforms of all task managers, sorted, if none has the requested
-	// platform.
+	Total        int // number of all slots of these task managers
+	Free         int // number of free slots of these task managers
+	// Others is set if no task manager has the requested platform: it has the platforms of all
+	// task managers, sorted.
 	Others []wire.Platform
-	// Ailing is the name of a task manager that fits the request but takes no work, and Why is
-	// the reason.
+	// Ailing is the name of a task manager that fits the request but takes no new work, and Why
+	// is the reason for that.
 	Ailing, Why string
 	// Before is the number of earlier jobs that wait for the same slots.
 	Before int
@@ -90,7 +91,7 @@ type Shortage struct {
 // Missing returns how many more slots would have to be free to satisfy the request.
 func (s *Shortage) Missing() int { return max(0, s.Slots-s.Free) }
 
-// String returns what the job waits for and which slots are free.
+// String returns text that says what the job waits for and which slots are free.
 func (s *Shortage) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: ", count(s.Slots, "slot"))
@@ -128,7 +129,7 @@ func (s *Shortage) String() string {
 	return b.String()
 }
 
-// shortHash returns the start of a hash, for messages.
+// shortHash returns the first 12 digits of a hash, for messages.
 func shortHash(hash string) string { return hash[:min(len(hash), 12)] }
 
 // count returns n and thing as text, with thing in the plural unless n is 1.
@@ -139,11 +140,10 @@ func count(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// Place chooses slots for request r among the offers. If there are not enough, it returns a
-// Shortage. It is a pure function, and the result does not depend on the order of the offers:
-// each task manager gets the same share. Each task manager gets at most one worker, with a
-// contiguous range of slots; workers are numbered in the order of the names of their task
-// managers.
+// Place chooses slots for request r among the offers. If there are not enough free slots, it
+// returns a Shortage. It is a pure function. The share of each task manager does not depend on
+// the order of the offers. Each task manager gets at most one worker, with a contiguous range
+// of the job's slots. Workers are numbered in the order of the names of their task managers.
 //
 // Place takes O(n log n) time for n offers.
 func Place(offers []Offer, r Request) ([]Share, *Shortage) {
@@ -187,8 +187,8 @@ func survey(offers []Offer, r Request) (*Shortage, []int) {
 }
 
 // byRoom orders offers by the number of free slots, then by the number of taken slots, both in
-// descending order, and then by name. So among offers with as many free slots, partly used task
-// managers come first.
+// descending order, and then by name. So among offers with equal numbers of free slots, task
+// managers that are partly used come first.
 func byRoom(a, b Offer) int {
 	return cmp.Or(
 		cmp.Compare(b.Free, a.Free),
@@ -199,10 +199,11 @@ func byRoom(a, b Offer) int {
 
 func byName(a, b Offer) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) }
 
-// pack takes all free slots of the offers with the most free slots until one offer has enough
-// for the rest. This gives the fewest task managers. It takes the rest from the offer with the
-// fewest free slots that are enough, so that offers with many free slots are left for large
-// jobs. fit is sorted by byRoom. The result is added to taken, by offer.
+// pack takes all free slots of the offers with the most free slots, until one offer has enough
+// free slots for the rest. This gives the fewest task managers. Of the offers with enough free
+// slots, pack takes the rest from one with the fewest, so that offers with many free slots are
+// left for large jobs. fit has the indices of the fitting offers, sorted by byRoom. pack adds
+// the number of slots of each offer to taken.
 func pack(offers []Offer, fit []int, want int, taken []int) {
 	for k, i := range fit {
 		if offers[i].Free < want {
@@ -223,9 +224,9 @@ func pack(offers []Offer, fit []int, want int, taken []int) {
 	}
 }
 
-// spread takes the same number of slots from each offer, and all free slots of an offer that
-// has fewer. fit is sorted by byRoom, so the remainder is taken from the offers with the most
-// free slots.
+// spread takes the same number of slots from each offer, or all free slots of an offer that has
+// fewer. The remainder of the division is taken from the offers with the most free slots, as
+// fit is sorted by byRoom.
 func spread(offers []Offer, fit []int, want int, taken []int) {
 	for k := len(fit) - 1; k >= 0; k-- {
 		i, left := fit[k], k+1
@@ -246,8 +247,8 @@ func spread(offers []Offer, fit []int, want int, taken []int) {
 	}
 }
 
-// shares returns the share of each offer with taken slots. It assigns the slots of the job in
-// the order of the names of the task managers.
+// shares returns the share of each offer from which slots were taken. It assigns the slots of
+// the job in the order of the names of the task managers.
 func shares(offers []Offer, fit, taken []int) []Share {
 	slices.SortFunc(fit, func(a, b int) int { return byName(offers[a], offers[b]) })
 	var all []Share

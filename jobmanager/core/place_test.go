@@ -51,8 +51,8 @@ func drawOffers(t *rapid.T) []Offer {
 	return offers
 }
 
-// fewest returns the least number of task managers that together have `want` free slots. It
-// tries all subsets of the offers.
+// fewest returns the least number of task managers that together have at least want free slots.
+// It tries all subsets of the offers.
 func fewest(offers []Offer, want int) int {
 	best := len(offers) + 1
 	for set := range 1 << len(offers) {
@@ -98,9 +98,9 @@ func TestPlace(t *testing.T) {
 		next, names, seen := 0, []string{}, map[int]bool{}
 		taken := make([]int, len(offers))
 		for _, s := range shares {
-			require.Equal(t, next, s.Slots.Lo, "ranges are contiguous")
+			require.Equal(t, next, s.Slots.Lo, "the ranges of slots must be contiguous")
 			require.Less(t, s.Slots.Lo, s.Slots.Hi)
-			require.False(t, seen[s.Offer], "one worker on a task manager")
+			require.False(t, seen[s.Offer], "a task manager must get at most one worker")
 			require.Contains(t, fit, offers[s.Offer])
 			seen[s.Offer] = true
 			taken[s.Offer] = s.Slots.Hi - s.Slots.Lo
@@ -113,8 +113,8 @@ func TestPlace(t *testing.T) {
 		if r.Policy == Pack {
 			require.Len(t, shares, fewest(fit, r.Slots))
 		} else {
-			// No task manager may have two slots more than another task manager that has free
-			// slots left.
+			// If a task manager has free slots left, no other task manager may have got two or
+			// more slots more than it.
 			for i := range offers {
 				for k, o := range offers {
 					if taken[i] > taken[k]+1 && slices.Contains(fit, o) {
@@ -138,7 +138,8 @@ func TestPlace(t *testing.T) {
 	})
 }
 
-// TestPackPrefers checks which task managers Pack chooses if several smallest sets would fit.
+// TestPackPrefers checks which task managers Pack chooses if several sets of the same smallest
+// size have enough slots.
 func TestPackPrefers(t *testing.T) {
 	name := func(free ...int) string {
 		var offers []Offer
@@ -152,12 +153,12 @@ func TestPackPrefers(t *testing.T) {
 		}
 		return text
 	}
-	require.Equal(t, "b3", name(8, 3, 4), "the tightest")
-	require.Equal(t, "a3", name(4, 4), "the first by name")
-	require.Equal(t, "b2c1", name(0, 2, 1), "the rest where it just fits")
+	require.Equal(t, "b3", name(8, 3, 4), "Pack must choose the task manager with the fewest free slots that are enough")
+	require.Equal(t, "a3", name(4, 4), "Pack must choose the first of equal task managers by name")
+	require.Equal(t, "b2c1", name(0, 2, 1), "Pack must take the rest from the task manager with the fewest free slots that are enough")
 	offers := []Offer{{Name: "a", Slots: 4, Free: 4}, {Name: "b", Slots: 6, Free: 4}}
 	shares, _ := Place(offers, Request{Slots: 2})
-	require.Equal(t, []Share{{Offer: 1, Slots: wire.SlotRange{Lo: 0, Hi: 2}}}, shares, "the one begun")
+	require.Equal(t, []Share{{Offer: 1, Slots: wire.SlotRange{Lo: 0, Hi: 2}}}, shares, "Pack must choose the task manager that is partly used")
 }
 
 func TestPolicyText(t *testing.T) {
@@ -218,7 +219,7 @@ func BenchmarkHeartbeats(b *testing.B) {
 		if effects := c.Step(now, Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Number: uint64(n), Running: running[conn]}}); len(effects) != 1 {
 			b.Fatal(effects)
 		}
-		if n%200 == 0 { // if 1,000 task managers send a heartbeat every 500 ms, there are 200 per tick
+		if n%200 == 0 { // if 1,000 task managers send a heartbeat every 500 ms, there are 200 heartbeats per tick
 			now += TickEvery
 			c.Step(now, Tick{})
 		}
@@ -226,8 +227,8 @@ func BenchmarkHeartbeats(b *testing.B) {
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "heartbeats/s")
 }
 
-// BenchmarkDeploy measures the way of a job of 10,000 slots on 1,000 task managers from its
-// submission until it runs.
+// BenchmarkDeploy measures the processing of a job of 10,000 slots on 1,000 task managers, from
+// its submission until it runs.
 func BenchmarkDeploy(b *testing.B) {
 	const taskManagers = 1000
 	for b.Loop() {

@@ -2,8 +2,8 @@ package core
 
 import "github.com/superstep-ml/superstep/internal/wire"
 
-// queue counts, by platform, the waiting jobs that come before the job being scheduled. Jobs
-// for any platform are counted under anyPlatform.
+// queue counts, for each platform, the jobs that wait in front of the job that is being
+// scheduled. Jobs for any platform are counted under anyPlatform.
 type queue struct {
 	held map[wire.Platform]int
 }
@@ -28,9 +28,9 @@ func (q *queue) before(p wire.Platform) int {
 	return n
 }
 
-// place chooses slots for r like Place, but only slots for which no earlier job waits. before
-// is q.before(r.Platform). Jobs for different platforms do not compete. So a job for any
-// platform can get slots of a platform for which no earlier job waits.
+// place chooses slots for r in the same way as Place, but only slots for which no earlier job
+// waits. before must be q.before(r.Platform). Jobs for different platforms do not compete. So a
+// job for any platform can get slots of a platform for which no earlier job waits.
 func (q *queue) place(offers []Offer, r Request, before int) ([]Share, *Shortage) {
 	if before == 0 {
 		return Place(offers, r)

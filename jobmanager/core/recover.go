@@ -9,8 +9,8 @@ import (
 )
 
 // recover adds the recorded jobs. Their former workers are not used any more. Task managers
-// kill these workers when the lease lapses, or, if they register earlier, because the core
-// tells them to.
+// kill these workers when the lease lapses or, if they register earlier, on the command of the
+// core.
 func (c *Core) recover(config Config) {
 	jobs := slices.Clone(config.History)
 	slices.SortStableFunc(jobs, func(a, b wire.JobInfo) int {
@@ -32,7 +32,7 @@ func (c *Core) recover(config Config) {
 	c.forget()
 }
 
-// remember adds an ended job as it is recorded.
+// remember adds a job that is recorded as ended.
 func (c *Core) remember(info wire.JobInfo) *job {
 	info.Outcomes, info.Plan = nil, nil
 	j := &job{info: info}
@@ -41,7 +41,7 @@ func (c *Core) remember(info wire.JobInfo) *job {
 	return j
 }
 
-// endInterrupted fails a job that, by its last record, had not ended when the job manager
+// endInterrupted fails a job whose last record says that it had not ended when the job manager
 // stopped.
 func (c *Core) endInterrupted(info wire.JobInfo, doubt string) {
 	j := c.remember(info)

@@ -9,53 +9,54 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// If worker 0 is lost while a job is committing, the job stays in committing: all rows are
-// written, and nobody knows whether they have become visible. One worker in CommitMode, in a
-// new attempt, then finishes the commit from the step that the lost worker had reached. This is
-// done after the loss of worker 0's process or task manager, and after a restart of the job
-// manager. If a worker reports that the commit failed, for example because of a full disk,
-// another attempt would fail too, so the job fails.
+// If worker 0 is lost while a job is committing, the job stays in the state committing: all
+// rows are written, and it is unknown whether they have become visible. A new attempt, with one
+// worker in CommitMode, then finishes the commit from the step that the lost worker had
+// reached. This happens after the loss of worker 0's process or task manager, and after a
+// restart of the job manager. If a worker reports that the commit failed, for example because
+// of a full disk, another attempt would fail too, so the job fails.
 //
 // # What keeps the former worker from interfering
 //
-// The next worker is deployed when the former one has ended, as far as the core can know:
+// The next worker is deployed when the former worker has ended, as far as the core can know:
 //
 //   - If the former worker's task manager reports that the process has ended, or sends Leave,
-//     which it does only without workers, the next worker is deployed immediately.
-//   - If the task manager is lost, or the job manager was down, the next worker waits for the
-//     time of a lease since the task manager was last heard. By then a task manager that still
-//     runs has killed its workers, and the workers of one that has ended have ended with it.
+//     which it does only when it has no workers, the next worker is deployed immediately.
+//   - If the task manager is lost, or the job manager was restarted, the next worker is
+//     deployed when the time of a lease has passed since the last message from the task
+//     manager. By then a task manager that still runs has killed its workers. If the task
+//     manager's process has ended, its workers have ended with it.
 //   - Later messages of the former worker are ignored, because its attempt is not the job's
-//     current one. If a task manager lists the former worker when it registers again, it is told
-//     to kill the worker.
+//     current attempt. If a task manager lists the former worker when it registers again, it
+//     gets the command to kill the worker.
 //
-// Two kinds of former worker may still run then: a worker that was stopped together with its
-// task manager, as when a machine sleeps (the lease only counts time in which the task manager
-// runs); and a worker that still runs while only its task manager was stopped. The sinks
-// protect their outputs from both. A worker that commits a file or directory holds a lock on
-// it, which the system releases when the process ends. If the former worker still runs, it
-// finishes the commit and leaves a receipt, from which the next worker learns this. If the
-// former worker is stopped and holds the lock, the next worker waits 10 s and then fails,
-// before it has changed anything; its message names the lock. The job fails too, and when the
-// former worker continues, it either ends or completes whole outputs. On file systems without
-// locks only file names protect the outputs: parts, seal and receipt have names that belong to
-// one run, outputs get their final names by a rename, and after the next worker has finished,
-// no file is left that the former worker could rename. But if the former worker continues just
-// while the next worker assembles a file, it starts to write the same file again.
+// Two kinds of former worker may still exist then: a worker that was stopped together with its
+// task manager, as when a machine sleeps (the lease counts only time in which the task manager
+// runs); and a worker that still runs while its task manager is stopped. The sinks protect
+// their outputs from both. A worker that commits a file or directory holds a lock on it, which
+// the system releases when the process ends. If the former worker still runs, it finishes the
+// commit and writes a receipt, and the next worker finds the receipt. If the former worker is
+// stopped and holds the lock, the next worker waits 10 s and then fails, before it has changed
+// any file; its message names the lock. The job fails too. When the former worker continues, it
+// either ends or completes whole outputs. On file systems without locks, only file names
+// protect the outputs. Parts, seal and receipt have names that belong to one run. Outputs get
+// their final names by a rename, and after the next worker has finished, no file is left that
+// the former worker could rename. But if the former worker continues while the next worker
+// assembles a file, both write the same file.
 
-// resumeTries bounds the number of workers that are deployed to finish one commit: if that many
-// were lost, the job fails.
+// resumeTries bounds the number of workers that are deployed to finish one commit. If
+// resumeTries workers are lost, the job fails.
 const resumeTries = 3
 
 // resume is the state of a commit that another worker must finish.
 type resume struct {
-	due   bool      // there is a commit that another worker must finish
+	due   bool      // another worker must finish the commit
 	begun bool      // some results may be visible
 	loss  string    // how the former worker was lost; "" if the job manager restarted
 	ran   []*worker // known workers of the attempt that computed the results
-	seen  []string  // names of their task managers, on which the outputs' directories are visible
-	last  string    // ID of the task manager where the last worker was lost
-	tries int       // number of workers that were deployed to finish the commit
+	seen  []string  // names of the task managers of these workers, from which the outputs' directories can be accessed
+	last  string    // ID of the task manager on which the last worker was lost
+	tries int       // number of workers that have been deployed to finish the commit
 	doubt string    // why the commit may be finished already; "" if it cannot be
 }
 
@@ -94,14 +95,14 @@ func (c *Core) revive(info wire.JobInfo, r Resumable, doubt string) {
 	c.resumeAfter(j, c.clock.Counted()+c.config.Lease+c.config.Slack)
 }
 
-// commits reports whether w is the worker that makes the results of its job visible.
+// commits reports whether w is the worker that commits its job.
 func (w *worker) commits() bool {
 	return w.job.info.State == wire.JobCommitting && w.ref.Worker == 0 && w.ref.Attempt == w.job.info.Attempt
 }
 
 // orphaned arranges for another worker to finish the commit of the lost worker w. The other
-// workers of the attempt are told to exit, as all that they wrote is on disk. If a cancellation
-// waits for the commit, the job is cancelled instead.
+// workers of the attempt get the command to exit, as everything that they wrote is on disk. If
+// a cancellation waits for the end of the commit, orphaned cancels the job instead.
 func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 	j := w.job
 	r := &j.resume
@@ -137,8 +138,8 @@ func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 	c.resumeAfter(j, 0)
 }
 
-// resumeAfter records that another worker must finish the commit, and that it may begin at
-// counted time early.
+// resumeAfter records that another worker must finish the commit. The worker may be deployed at
+// the counted time from, or at once if from is 0.
 func (c *Core) resumeAfter(j *job, from time.Duration) {
 	j.reservedUntil = from
 	j.info.Detail = j.resume.cause() + "; going on with that"
@@ -151,10 +152,11 @@ func (c *Core) resumeAfter(j *job, from time.Duration) {
 // waits reports whether a job waits for slots and may use them now.
 func (j *job) waits() bool { return j.queued && j.reservedUntil == 0 && (j.recorded || !j.resume.due) }
 
-// find chooses slots for a waiting job. A commit is preferably finished on a task manager on
-// which the job's workers ran, because the directories of the outputs are visible there. Of
-// these, the task manager on which the last worker was lost is chosen only if no other has a
-// slot. Other task managers are chosen last.
+// find chooses slots for a waiting job. To finish a commit, it prefers the task managers on
+// which the job's workers ran, because the directories of the outputs can be accessed from
+// there. Of these, it chooses the task manager on which the last worker was lost only if no
+// other of them has a free slot. It chooses other task managers only if none of these has a
+// free slot.
 func (j *job) find(line *queue, offers []Offer, r Request) ([]Share, *Shortage) {
 	before := line.before(r.Platform)
 	if j.resume.due {
@@ -193,7 +195,7 @@ func (c *Core) placeResumed(j *job, n *taskManager, placed []wire.Placed, ranges
 	c.record(j, false)
 }
 
-// resumeCommit tells worker w, which was deployed to finish a commit, to commit.
+// resumeCommit sends worker w, which was deployed to finish a commit, the command to commit.
 func (c *Core) resumeCommit(w *worker) {
 	j := w.job
 	if !w.commits() || w.ordered != notOrdered {
@@ -211,8 +213,8 @@ func (c *Core) resumeCommit(w *worker) {
 	c.command(w, wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
 }
 
-// failOverdueResumption lets a job have slots once it has waited long enough for its former
-// workers to end. It fails a job that has waited too long for a new worker.
+// failOverdueResumption allows a job to use slots when it has waited until its former workers
+// must have ended. It fails a job that has waited too long for a new worker.
 func (c *Core) failOverdueResumption(j *job, waited time.Duration) {
 	if j.reservedUntil > 0 && c.clock.Counted() >= j.reservedUntil {
 		j.reservedUntil, c.rethink = 0, true

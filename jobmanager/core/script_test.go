@@ -17,7 +17,7 @@ import (
 )
 
 // TestStories runs the scripts in testdata. A script is a list of blocks of lines. Each line is
-// an event, and the effects of all events of a block are printed after it. A block begins with
+// an event. After each block, the effects of all its events are printed. A block begins with
 // "play", or with "start", which creates a new core. "start" has options, such as detection=2s
 // or policy=spread. resume=(JOB,...) lists the jobs whose commit can be finished.
 //
@@ -101,7 +101,7 @@ func newStory(t *testing.T, c Config) *scenario {
 	return &scenario{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, specs: map[wire.JobID]wire.JobSpec{}}
 }
 
-// restart returns the recorded jobs, for the core that replaces the one of s.
+// restart returns the recorded jobs, which are passed to the core that replaces the core of s.
 func (s *scenario) restart() map[wire.JobID]wire.JobInfo {
 	if s == nil {
 		return nil
@@ -240,7 +240,7 @@ func (s *scenario) submit(id wire.JobID, options map[string]string) string {
 	return s.step(Submitted{ID: id, Spec: spec, Slots: slots, At: storyBegin.Add(s.now)})
 }
 
-// running returns the workers that a task manager claims to run.
+// running returns the workers that a task manager reports as running.
 func (s *scenario) running(conn int, options map[string]string) []wire.WorkerRef {
 	var all []wire.WorkerRef
 	text, given := options["running"]
@@ -342,7 +342,7 @@ func (s *scenario) step(e Event) string {
 	return s.text(s.core.Step(s.now, e))
 }
 
-// text returns effects as text, and carries them out in the simulated world.
+// text returns effects as text, and performs them in the simulated world.
 func (s *scenario) text(effects []Effect) string {
 	var b strings.Builder
 	for _, e := range effects {

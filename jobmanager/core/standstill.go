@@ -8,25 +8,26 @@ import (
 )
 
 // standstill describes the last period in which this process did not run. The core's clock does
-// not count that period as silence of others. But its consequences appear only afterwards:
-// connections broke, and task managers reconnect with pauses between their attempts; task
-// managers whose lease lapsed have killed their workers. So all waits begin again after a
-// standstill, and failures that result from it name the standstill as their cause.
+// not count that period as silence of task managers. But the period has consequences that
+// appear only afterwards: connections broke, and task managers reconnect with pauses between
+// their attempts; task managers whose lease lapsed have killed their workers. So all waits
+// begin again after a standstill, and failures that result from it name the standstill as their
+// cause.
 type standstill struct {
 	gap time.Duration // length of the period; 0 if there was none
 	end time.Duration // counted time when the period ended
 }
 
-// before reports whether there was a standstill that ended at most within before the counted
-// time at.
+// before reports whether there was a standstill and it ended at most the duration within before
+// the counted time at.
 func (s standstill) before(at, within time.Duration) bool {
 	return s.gap > 0 && at-s.end <= within
 }
 
-// checkStandstill checks, before an event is processed, whether this process did not run until now. After
-// several standstills in a row, the wait for a task manager begins again only after the first
-// one, until the task manager is heard again. So a job manager with many standstills still
-// detects lost task managers.
+// checkStandstill checks, before an event is processed, whether this process did not run until
+// now. If so, it restarts the waits. It restarts the wait for a message from a task manager
+// only once until a message from that task manager arrives. So even a job manager with many
+// standstills detects lost task managers.
 func (c *Core) checkStandstill() {
 	gap := c.clock.Gap(c.now, c.config.Detection/2)
 	if gap == 0 {
@@ -48,9 +49,10 @@ func (c *Core) checkStandstill() {
 	}
 }
 
-// explainUnheard returns the failure of a worker that its task manager killed because its lease
-// lapsed, as f reports. Either this process did not run, and then the failure blames the job
-// manager, or the job manager and the task manager could not reach each other.
+// explainUnheard returns the failure of a worker. f is the report of the worker's task manager
+// that it killed the worker because the lease lapsed. Either this process did not run, and then
+// the failure blames the job manager, or the job manager and the task manager could not reach
+// each other.
 func (c *Core) explainUnheard(f *wire.Failure) *wire.Failure {
 	told := *f
 	told.Kind = wire.LostFailure

@@ -32,7 +32,7 @@ func matrix[S, E ~int](t *testing.T, m table[S, E], states, events int, text fun
 				require.Equal(t, row[e+1] != ".", ok)
 				if ok {
 					require.Equal(t, row[e+1], text(next))
-					require.False(t, terminal(S(s)), "a state that is for good was left")
+					require.False(t, terminal(S(s)), "a final state must not have a transition")
 				}
 			})
 		}
@@ -79,8 +79,8 @@ func TestNodeTable(t *testing.T) {
 	left   .      .        .     .      .        .`)
 }
 
-// TestRepeats compares, for every state of a worker and every report, whether the report is
-// new, a repetition, or too early.
+// TestRepeats requires, for every state of a worker and every report, that the report counts as
+// new, as a repetition or as too early, as the table says.
 func TestRepeats(t *testing.T) {
 	want := strings.Split(strings.TrimSpace(`
 	          ready   resolved  prepared  finished  committed  failed
@@ -105,7 +105,7 @@ func TestRepeats(t *testing.T) {
 			} else if e.repeats(WorkerState(s)) {
 				got = "before"
 			}
-			require.Equal(t, row[i+1], got, "%s says %s", row[0], e)
+			require.Equal(t, row[i+1], got, "a worker in state %s reports %s", row[0], e)
 		}
 	}
 }

@@ -10,19 +10,20 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// goneKept is how many task managers that were lost or have left are shown to users.
+// goneKept is the number of task managers that were lost or have left, and are still shown to
+// users.
 const goneKept = 50
 
 // taskManager is the state of a task manager from its registration until it is lost or leaves.
 type taskManager struct {
-	wire.Register // without Running
+	wire.Register // registration without Running
 	state         TaskManagerState
-	conn          int           // number of its connection; 0 if it is away, lost or left
-	heard         time.Duration // counted time when it was last heard or its connection broke
-	heardAt       time.Duration // time when it was last heard, to be shown to users
-	waitRestarted bool          // a standstill has restarted the wait for it since it was last heard
+	conn          int           // number of the task manager's connection; 0 if it is away, lost or left
+	heard         time.Duration // counted time of the last message from it, or at which its connection broke
+	heardAt       time.Duration // time of the last message from it, to be shown to users
+	waitRestarted bool          // a standstill has restarted the wait for a message since the last message
 	since         time.Time
-	reason        string // why it is away, lost or left; completes "task manager X ..."
+	reason        string // why it is away, lost or left; completes the sentence "task manager X ..."
 	used          int    // number of slots in use
 	workers       map[wire.WorkerRef]*worker
 	beats         uint64
@@ -55,8 +56,8 @@ func compareTaskManagers(a, b *taskManager) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 }
 
-// moveTaskManager moves a task manager to the state that follows upon event e. It returns false
-// if there is no such transition.
+// moveTaskManager moves a task manager to the state that follows its state on event e. It
+// returns false if there is no such transition.
 func (c *Core) moveTaskManager(n *taskManager, e taskManagerEvent) bool {
 	next, ok := taskManagerTable.next(n.state, e)
 	if ok && next != n.state {
@@ -80,8 +81,8 @@ func (c *Core) refuse(conn int, final bool, reason string) {
 	c.emit(Disconnect{Conn: conn})
 }
 
-// register processes a registration: it admits a new task manager, or takes back one that is
-// known.
+// register processes a registration: it admits a task manager that is new, or takes back a task
+// manager that is known.
 func (c *Core) register(e Registered) {
 	if n := c.conns[e.Conn]; n != nil {
 		c.refuse(e.Conn, false, "a task manager registers once on a connection")
@@ -121,7 +122,8 @@ func (c *Core) register(e Registered) {
 	c.compare(n, e.Running, e.Broke)
 }
 
-// unfit returns why a task manager can never be admitted, or "" if it can be.
+// unfit returns why the task manager with registration r can never be admitted, or "" if it can
+// be admitted.
 func (c *Core) unfit(r *wire.Register) string {
 	switch {
 	case r.Version != wire.Version:
@@ -167,7 +169,7 @@ func (c *Core) admit(e Registered) *taskManager {
 	return n
 }
 
-// takeBack makes conn the connection of a task manager that is known.
+// takeBack makes conn the connection of task manager n, which is known.
 func (c *Core) takeBack(n *taskManager, conn int) {
 	if n.conn != 0 {
 		delete(c.conns, n.conn)
@@ -180,9 +182,9 @@ func (c *Core) takeBack(n *taskManager, conn int) {
 }
 
 // compare compares the workers that a task manager lists when it registers with the workers
-// that the core knows. Unknown workers are killed, as they belong to jobs that have ended in
-// the meantime. Known workers that are not listed are treated as ended. Commands that may not
-// have reached the others are sent again.
+// that the core knows. Listed workers that are unknown are killed, as they belong to jobs that
+// have ended in the meantime. Known workers that are not listed are treated as ended. To
+// workers that are known and listed, the core sends again all commands that may have been lost.
 func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 	has := make(map[wire.WorkerRef]bool, len(running))
 	for _, ref := range running {
@@ -204,9 +206,9 @@ func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 	}
 }
 
-// cameBackWithout returns the message that a task manager does not have a worker. It includes
-// why the task manager's last connection broke, because the command to start the worker may
-// have been lost with that connection.
+// cameBackWithout returns a message that says that the task manager name registered again
+// without a worker. The message includes broke, the reason why the last connection broke,
+// because the command to start the worker may have been lost with that connection.
 func cameBackWithout(name, broke string) string {
 	message := fmt.Sprintf("task manager %s came back without the worker", name)
 	if broke != "" {
@@ -215,13 +217,13 @@ func cameBackWithout(name, broke string) string {
 	return message
 }
 
-// kill tells a task manager to kill a worker that should not exist.
+// kill sends a task manager the command to kill a worker that should not exist.
 func (c *Core) kill(n *taskManager, ref wire.WorkerRef) {
 	c.send(n, wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: ref, Kill: &wire.Kill{}}})
 }
 
-// heartbeat processes and acknowledges a heartbeat. It takes time proportional to the workers
-// of this task manager, and independent of jobs and other task managers.
+// heartbeat processes and acknowledges a heartbeat. It takes time proportional to the number of
+// workers of this task manager, whatever the numbers of jobs and of other task managers.
 func (c *Core) heartbeat(e Heartbeat) {
 	n := c.hear(e.Conn)
 	if n == nil {
@@ -263,8 +265,8 @@ func (c *Core) missed(w *worker) {
 	}
 }
 
-// hear records that a message was received on a connection, and returns the task manager of the
-// connection, or nil if none is registered on it.
+// hear records that a message was received on connection conn, and returns the task manager
+// that is registered on the connection, or nil if there is none.
 func (c *Core) hear(conn int) *taskManager {
 	n := c.conns[conn]
 	if n != nil && c.moveTaskManager(n, taskManagerHeard) {
@@ -280,15 +282,15 @@ func (c *Core) left(e Left) {
 	}
 }
 
-// disconnected processes the break of a connection.
+// disconnected processes the loss of a connection.
 func (c *Core) disconnected(e Disconnected) {
 	if n := c.conns[e.Conn]; n != nil {
 		c.cut(n, cmp.Or(e.Reason, "closed its connection"))
 	}
 }
 
-// cut records that the connection of a task manager broke, and begins the wait for it to
-// reconnect.
+// cut records that the connection of a task manager broke, and begins the wait for the
+// reconnection.
 func (c *Core) cut(n *taskManager, reason string) {
 	c.moveTaskManager(n, taskManagerCut)
 	delete(c.conns, n.conn)

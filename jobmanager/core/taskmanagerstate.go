@@ -4,18 +4,20 @@ package core
 type TaskManagerState int
 
 const (
-	// TaskManagerAlive: it is connected, and was heard within half of Config.Detection.
+	// TaskManagerAlive means that the task manager is connected, and has sent a message within
+	// half of Config.Detection.
 	TaskManagerAlive TaskManagerState = iota
-	// TaskManagerSilent: it is connected, but was not heard for half of Config.Detection. It
-	// keeps its workers and gets no new ones.
+	// TaskManagerSilent means that the task manager is connected, but has sent nothing for half
+	// of Config.Detection. It keeps its workers and gets no new workers.
 	TaskManagerSilent
-	// TaskManagerAway: its connection broke, and it may come back. It keeps its workers and
-	// gets no new ones.
+	// TaskManagerAway means that the task manager's connection broke, and that it may
+	// reconnect. It keeps its workers and gets no new workers.
 	TaskManagerAway
-	// TaskManagerLost: it was silent or away for too long, or has been restarted. Its workers
-	// are lost. This state is final: if the task manager registers again, it is a new one.
+	// TaskManagerLost means that the task manager was silent or away for too long, or has been
+	// restarted. Its workers are lost. This state is final: if the task manager registers
+	// again, it counts as a new task manager.
 	TaskManagerLost
-	// TaskManagerLeft: it has sent Leave. This state is final.
+	// TaskManagerLeft means that the task manager has sent Leave. This state is final.
 	TaskManagerLeft
 )
 
@@ -31,11 +33,11 @@ func (s TaskManagerState) Gone() bool { return s >= TaskManagerLost }
 type taskManagerEvent int
 
 const (
-	taskManagerHeard   taskManagerEvent = iota // a message of it was received
+	taskManagerHeard   taskManagerEvent = iota // a message from it was received
 	taskManagerSilence                         // it sent nothing for half of Config.Detection
 	taskManagerCut                             // its connection broke
 	taskManagerBack                            // it registered on another connection
-	taskManagerExpired                         // it did not reconnect in time, or another one replaced it
+	taskManagerExpired                         // it was silent or away for too long, or has been restarted
 	taskManagerLeaves                          // it sent Leave
 )
 
@@ -44,7 +46,8 @@ var taskManagerEvents = [...]string{"heard", "silence", "cut", "back", "expired"
 // String returns the name of the event.
 func (e taskManagerEvent) String() string { return taskManagerEvents[e] }
 
-// taskManagerTable has the state transitions of a task manager from its registration on.
+// taskManagerTable has the state transitions of a task manager, beginning with its
+// registration.
 //
 //	           ┌──── silence ───►┐
 //	register ► alive             silent

@@ -8,14 +8,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// endOrder is the command to end that a worker was sent.
+// endOrder says which command to end a worker has got.
 type endOrder int
 
 const (
 	notOrdered    endOrder = iota
-	orderedCancel          // it must stop its subtasks and end
-	orderedExit            // it has no more work
-	orderedKill            // its process must be killed
+	orderedCancel          // Cancel: the worker must stop its subtasks and end
+	orderedExit            // Exit: the worker has no more work and must end
+	orderedKill            // Kill: the worker's process must be killed
 )
 
 // worker is the state of a worker process of a job, from its deployment until the process has
@@ -24,24 +24,24 @@ type worker struct {
 	ref         wire.WorkerRef
 	job         *job
 	taskManager *taskManager
-	slots       int // number of slots of the task manager that it holds
+	slots       int // number of slots of the task manager that the worker holds
 	mode        wire.WorkerMode
 	state       WorkerState
 
 	ordered endOrder
-	reason  string        // reason of the Cancel that it was sent
-	killAt  time.Duration // counted time after which it is killed, once it was told to end
-	heard   bool          // it has sent a report since it was told to start
+	reason  string        // reason in the Cancel that was sent to the worker
+	killAt  time.Duration // counted time after which the worker is killed, if it has got a command to end
+	heard   bool          // the worker has sent a report since it got the command to start
 
-	beat    uint64        // the task manager's last heartbeat that listed it
-	missing bool          // the last heartbeat did not list it
-	missed  time.Duration // counted time of the first heartbeat that did not list it
+	beat    uint64        // number of the task manager's last heartbeat that listed the worker
+	missing bool          // the last heartbeat did not list the worker
+	missed  time.Duration // counted time of the first heartbeat that did not list the worker
 
 	fingerprint string
 	progress    *wire.Progress
 }
 
-// deploy tells a task manager to start worker number of job j.
+// deploy sends task manager n the command to start the worker of job j with the given number.
 func (c *Core) deploy(j *job, n *taskManager, mode wire.WorkerMode, number int, all []wire.SlotRange) *worker {
 	slots := all[number].Hi - all[number].Lo
 	w := &worker{
@@ -73,8 +73,8 @@ func (c *Core) command(w *worker, cmd wire.WorkerCommand) {
 	c.send(w.taskManager, wire.ToTaskManager{Worker: &cmd})
 }
 
-// repeatCommands sends the commands again that may have been lost with a broken connection. Workers
-// ignore repeated commands.
+// repeatCommands sends again those commands to worker w that may have been lost with a broken
+// connection. Workers ignore repeated commands.
 func (c *Core) repeatCommands(w *worker) {
 	j := w.job
 	switch {
@@ -93,7 +93,7 @@ func (c *Core) repeatCommands(w *worker) {
 	}
 }
 
-// reported processes a task manager's report of a worker. An unknown worker that runs is
+// reported processes a task manager's report of a worker. If an unknown worker runs, it is
 // killed, because its job or attempt has ended.
 func (c *Core) reported(e Reported) {
 	n := c.hear(e.Conn)
@@ -140,9 +140,9 @@ func (c *Core) reported(e Reported) {
 	}
 }
 
-// applyReport moves a worker to the state that follows from its report. It returns whether the report
-// was new. A repeated report is not new. A report that is not allowed in the worker's state
-// fails the worker.
+// applyReport moves a worker to the state that follows its state on report e. It returns
+// whether the report was new; a repeated report is not new. A report that is not allowed in the
+// worker's state fails the worker.
 func (c *Core) applyReport(w *worker, e workerEvent) bool {
 	next, ok := workerTable.next(w.state, e)
 	if ok && w.expects(e) {
@@ -159,8 +159,8 @@ func (c *Core) applyReport(w *worker, e workerEvent) bool {
 	return false
 }
 
-// expects reports whether a worker may report e, as its mode and the commands that it was sent
-// allow.
+// expects reports whether a worker may report e in its mode and after the commands that it has
+// got.
 func (w *worker) expects(e workerEvent) bool {
 	switch e {
 	case saidResolved:
@@ -175,9 +175,9 @@ func (w *worker) expects(e workerEvent) bool {
 	return true
 }
 
-// stop tells a worker to end, and sets the time after which it is killed. It sends nothing to a
-// worker that has failed, because that ends by itself, or to a worker that was told to end
-// before.
+// stop sends a worker the command how, by which it must end, and sets the time after which the
+// worker is killed. It sends nothing to a worker that has failed, because such a worker ends by
+// itself, or to a worker that has already got a command to end.
 func (c *Core) stop(w *worker, how endOrder, reason string) {
 	if w == nil || w.state.Gone() || w.ordered != notOrdered {
 		return
@@ -188,7 +188,8 @@ func (c *Core) stop(w *worker, how endOrder, reason string) {
 	}
 }
 
-// killLate kills a worker that has not ended in time, repeatedly if it does not end.
+// killLate sends the command to kill a worker that has not ended in time, and repeats the
+// command until the worker ends.
 func (c *Core) killLate(w *worker) {
 	if w == nil || w.state.Gone() || w.ordered == notOrdered || c.clock.Counted() < w.killAt {
 		return
@@ -197,8 +198,8 @@ func (c *Core) killLate(w *worker) {
 	c.repeatCommands(w)
 }
 
-// workerGone removes a worker that has ended or was lost from its task manager. f says why it
-// ended, and is nil if it ended as it was told.
+// workerGone removes a worker that has ended or was lost from its task manager. f says why the
+// worker ended; it is nil if the worker ended on command.
 func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	before := w.state
 	next, ok := workerTable.next(before, e)
@@ -211,8 +212,8 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	w.job.processes--
 	c.rethink = true
 	if w.ordered != notOrdered || before == WorkerResolved || before == WorkerFailed && e == processEnded {
-		// The worker was told to end or had reported that it would. How its process ended may
-		// tell more about the cause of the job's failure.
+		// The worker had got a command to end or had reported that it would end. The way in
+		// which its process ended may explain the cause of the job's failure.
 		w.job.learn(w, f)
 	} else {
 		c.workerDied(w, e, cmp.Or(f, lostFailure(fmt.Sprintf("the worker ended too early, while it was %s", before))))

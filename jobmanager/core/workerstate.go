@@ -1,29 +1,30 @@
 package core
 
-// WorkerState is the last state of a worker process that its task manager has reported.
+// WorkerState is the state of a worker process, as far as its task manager has reported it.
 type WorkerState int
 
 const (
-	// WorkerDeploying: the task manager was told to start the worker.
+	// WorkerDeploying means that the task manager has got the command to start the worker.
 	WorkerDeploying WorkerState = iota
-	// WorkerReady: it has built the job and listens for data connections.
+	// WorkerReady means that the worker has built the job and listens for data connections.
 	WorkerReady
-	// WorkerPrepared: it is worker 0 and has prepared the sinks.
+	// WorkerPrepared means that the worker is worker 0 and has prepared the sinks.
 	WorkerPrepared
-	// WorkerRunning: it was told to start its subtasks.
+	// WorkerRunning means that the worker has got the command to start its subtasks.
 	WorkerRunning
-	// WorkerFinished: its subtasks have succeeded.
+	// WorkerFinished means that the worker's subtasks have succeeded.
 	WorkerFinished
-	// WorkerCommitted: it is worker 0 and has made the results visible.
+	// WorkerCommitted means that the worker is worker 0 and has made the results visible.
 	WorkerCommitted
-	// WorkerResolved: it has reported the graph, which was its only purpose.
+	// WorkerResolved means that the worker, which was deployed only to resolve the graph, has
+	// reported it.
 	WorkerResolved
-	// WorkerFailed: it has reported why it failed, and is about to end.
+	// WorkerFailed means that the worker has reported why it failed, and will end.
 	WorkerFailed
-	// WorkerEnded: its process has ended. This state is final.
+	// WorkerEnded means that the worker's process has ended. This state is final.
 	WorkerEnded
-	// WorkerLost: its task manager is lost or has left, and its process has ended as far as the
-	// core can know. This state is final.
+	// WorkerLost means that the worker's task manager is lost or has left, and that the
+	// worker's process has ended as far as the core can know. This state is final.
 	WorkerLost
 )
 
@@ -99,7 +100,7 @@ var workerTable = table[WorkerState, workerEvent]{
 }
 
 // repeats reports whether event e is a repeated report for a worker in state s. A task manager
-// that reconnects repeats the reports that may not have arrived.
+// that reconnects sends again the reports that may have been lost.
 func (e workerEvent) repeats(s WorkerState) bool {
 	switch e {
 	case saidReady:

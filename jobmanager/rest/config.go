@@ -14,8 +14,8 @@ import (
 	"github.com/superstep-ml/superstep/jobmanager"
 )
 
-// Manager has the methods of a job manager that a server calls; *jobmanager.Manager implements
-// it.
+// Manager has those methods of a job manager that a server calls. *jobmanager.Manager
+// implements Manager.
 type Manager interface {
 	Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error)
 	List(ctx context.Context, req *wire.ListRequest) (*wire.ListReply, error)
@@ -45,42 +45,44 @@ type Config struct {
 	Manager Manager
 	// Token is the token that every client must send in the header "Authorization: Bearer …".
 	Token security.Token
-	// TLS has the names of the certificate files; zero means no TLS. If it has a CA, clients
-	// must present a certificate that the CA has signed. Without a CA, clients need only the
-	// token.
+	// TLS has the names of the certificate files; the zero value means no TLS. If TLS has a CA,
+	// clients must present a certificate that the CA has signed. Without a CA, clients need
+	// only the token.
 	TLS security.TLSFiles
 	// Insecure allows Listen to be an address that other machines can reach although there is
 	// no TLS.
 	Insecure bool
-	// AllowHosts has the host names that requests may use for the server, besides localhost and
-	// its addresses.
+	// AllowHosts has host names that are accepted in the Host header of requests, besides
+	// localhost and the server's addresses.
 	AllowHosts []string
 	// Settings returns the settings of the job manager as a value that encoding/json can
-	// encode; if Settings is nil, no settings are shown. It is called for each request. Every
-	// client with the token can read the result.
+	// encode; if Settings is nil, clients get no settings. It is called for each request of the
+	// settings. Every client with the token can read the result.
 	Settings func() any
 
 	// MaxStreams bounds the number of streams of events and logs that are open at the same
-	// time; default 256. Further streams are refused.
+	// time; default 256. When they are open, requests for further streams are refused.
 	MaxStreams int
-	// MaxConnections bounds the open connections; default 1024. When nearly as many are open,
-	// idle connections are closed; at the bound, new connections wait.
+	// MaxConnections bounds the number of open connections; default 1024. When the number is
+	// near the bound, idle connections are closed; when it has reached the bound, new
+	// connections wait.
 	MaxConnections int
-	// WriteTimeout is how long a client may take to read one piece of an answer, or its
+	// WriteTimeout is how long a client may take to read one piece of an answer, before its
 	// connection is closed; default 30 s.
 	WriteTimeout time.Duration
-	// ReadTimeout is how long a client may take to send a request; default 30 s. A third of
-	// that is allowed for the headers.
+	// ReadTimeout is how long a client may take to send a request; default 30 s. The headers
+	// must arrive within a third of ReadTimeout.
 	ReadTimeout time.Duration
-	// Heartbeat is the interval at which a stream of events sends a comment if it has no
+	// Heartbeat is the interval at which a stream of events sends a comment while there are no
 	// events; default 15 s.
 	Heartbeat time.Duration
 
-	// Logger gets the log; the default discards it.
+	// Logger receives log messages; the default discards them.
 	Logger hclog.Logger
 }
 
-// withDefaults returns c with the defaults filled in, or an error if a value is not valid.
+// withDefaults returns c with defaults for all fields that are not set, or an error if a value
+// is not valid.
 func (c Config) withDefaults() (Config, error) {
 	switch {
 	case c.Manager == nil:

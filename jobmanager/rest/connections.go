@@ -8,28 +8,29 @@ import (
 )
 
 // connections tracks the open connections, whose number is bounded. Browsers and proxies keep
-// connections open for further requests. So when their number is near the bound, idle
-// connections are closed, the longest idle first, and new ones can be accepted. A connection is
-// idle between two requests and before the first one.
+// connections open for further requests. So when the number is near the bound, idle connections
+// are closed, so that new connections can be accepted. The connection that has been idle for
+// the longest time is closed first. A connection is idle between two requests and before the
+// first one.
 type connections struct {
-	most int // number of open connections above which idle ones are closed
+	most int // number of open connections above which idle connections are closed
 
 	mu      sync.Mutex
 	open    int
-	resting *list.List // idle connections (net.Conn), the longest idle in front
+	resting *list.List // idle connections (net.Conn); the connection that has been idle for the longest time is in front
 	places  map[net.Conn]*list.Element
 	all     sync.WaitGroup
 }
 
 // newConnections returns connections for a server that limits their number to limit. It closes
-// idle connections so that a sixteenth of limit is free for new ones.
+// idle connections when more than 15/16 of limit are open.
 func newConnections(limit int) *connections {
 	return &connections{most: limit - limit/16, resting: list.New(), places: make(map[net.Conn]*list.Element)}
 }
 
 // note is the http.Server's ConnState hook, called for every change of state of every
-// connection. For a new connection the goroutine that accepts connections calls it. For a
-// closed one the connection's own goroutine calls it after its last request.
+// connection. For a new connection, the goroutine that accepts connections calls note. For a
+// closed connection, the connection's own goroutine calls note after the last request.
 func (c *connections) note(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +58,8 @@ func (c *connections) wakes(conn net.Conn) {
 	}
 }
 
-// makeRoom closes the longest idle connection, unless it is except, if too many are open.
+// If more than most connections are open, makeRoom closes the connection that has been idle for
+// the longest time. It never closes except.
 func (c *connections) makeRoom(except net.Conn) {
 	if c.open <= c.most {
 		return

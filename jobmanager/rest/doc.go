@@ -13,7 +13,7 @@
 //	GET  /api/v1/overview                  a summary of the cluster
 //	GET  /api/v1/jobs                      ?state=running&state=waiting&limit=20
 //	POST /api/v1/jobs                      {"name": "kmeans", "args": {"Input": "/data/iris.csv", "K": 3}, "parallelism": 6}
-//	GET  /api/v1/jobs/{id}                 or the start of an ID that fits one job only
+//	GET  /api/v1/jobs/{id}                 or a prefix of the ID of exactly one job
 //	GET  /api/v1/jobs/{id}/plan            ?form=json|text|dot
 //	GET  /api/v1/jobs/{id}/vertices        with rows and shards done
 //	GET  /api/v1/jobs/{id}/supersteps      with the values that queues report
@@ -33,22 +33,23 @@
 // # Who may ask
 //
 // Every request under /api and /metrics must have the job manager's token in the header
-// Authorization. The Host of a request must be a name of the server, and requests from pages of
-// other origins are refused, whatever the method. If other machines can reach the address, TLS
-// or Config.Insecure is necessary.
+// Authorization. The Host of a request must be a name or address of the server. Requests from
+// pages of other origins are refused, whatever the method. If other machines can reach the
+// address, TLS or Config.Insecure is necessary.
 //
 // All input is bounded: the number of connections and streams, the sizes of headers and bodies
 // (1 MiB), and the time for sending a request. If a client does not read a piece of an answer
-// within Config.WriteTimeout, its connection is closed. Headers of the answers forbid browsers
-// to cache answers, to show them in frames, to guess their type, and to execute them as pages.
+// within Config.WriteTimeout, its connection is closed. By headers, answers forbid browsers to
+// cache them, to show them in frames, to guess their media type, and to run scripts in them.
 //
 // # Events
 //
-// A stream of events begins with the states of the job so far and ends when the job ends. The
-// id of an event is the number of the last event of the job that the client need not receive
-// again. A client that reconnects with Last-Event-ID continues from there; if it has received
-// the final state, it gets status 204. Progress is sent when it changes, and only the latest.
-// While there are no events, the stream sends comments, which show that it is alive.
+// A stream of events begins with all earlier states of the job and ends when the job ends. When
+// a client has received an event, it need not receive again the job's events up to the number
+// that is the event's id. A client that reconnects with the header Last-Event-ID gets the
+// events after that number; if it has received the final state, it gets status 204. The latest
+// progress is sent when it changes. While there are no events, the stream sends comments, which
+// show that the server is alive.
 //
 // # Metrics
 //
@@ -78,5 +79,5 @@
 //	process_*, go_*                     metrics of the process and of the Go runtime
 //
 // Metrics that end in _total are counters from the start of the job manager. All metrics are
-// read at the same moment, when Prometheus requests them.
+// read at the same time, when Prometheus requests them.
 package rest

@@ -9,10 +9,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// This file has the types of the JSON documents of the API. They are separate types, so that
-// the API does not change when the messages between programs of Superstep change. The tag doc
-// describes a field in the OpenAPI document. Times have the format of RFC 3339; durations are
-// in seconds.
+// This file has the types of the JSON documents of the API. They are separate from the types of
+// messages between programs of Superstep, so that the API does not change when these messages
+// change. The tag doc describes a field in the OpenAPI document. Times have the format of RFC
+// 3339; durations are in seconds.
 
 // Error is the body of the answer to a request that failed.
 type Error struct {
@@ -88,7 +88,7 @@ type Progress struct {
 	Queues   []QueueSuperstep `json:"queues" doc:"by queue of the plan"`
 }
 
-// Counts is the progress of a vertex, summed over its subtasks.
+// Counts is the progress of a vertex: the sums over its subtasks.
 type Counts struct {
 	Rows       int64 `json:"rows" doc:"taken in"`
 	ShardsDone int   `json:"shards_done"`
@@ -198,7 +198,8 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	}
 }
 
-// jobStates and failureKinds return the values of two enumerations of the API.
+// jobStates and failureKinds return the names of the states of jobs and of the kinds of
+// failures, which are enumerations of the API.
 func jobStates() (names []string) {
 	for state := wire.JobResolving; state <= wire.JobCancelled; state++ {
 		names = append(names, state.String())

@@ -26,10 +26,10 @@ const (
 )
 
 // events streams the events of a job until its end, as server-sent events (WHATWG HTML, section
-// 9.2): states and progress, never rows. The id of an event is the number of the last event of
-// the job that the client need not receive again, so that a client can continue a stream that
-// broke. A client that has received the final state gets status 204, which tells it not to
-// reconnect.
+// 9.2): states and progress, never rows. When a client has received an event, it need not
+// receive again the job's events up to the number that is the event's id. So a client can
+// continue a stream that broke. If a client that has received the final state reconnects, it
+// gets status 204, on which it must not reconnect again.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	from, err := resumeFrom(r)
 	if err != nil {
@@ -65,8 +65,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// interrupted returns err, or an error that says that the server stops if the stream ended
-// because of that.
+// interrupted returns err or, if the stream ended because the server stops, an error that says
+// so.
 func (s *Server) interrupted(err error) error {
 	if s.ending.Err() != nil {
 		return &problem{code: http.StatusServiceUnavailable, text: "the job manager stops", hint: "ask again when it is back"}
@@ -74,7 +74,8 @@ func (s *Server) interrupted(err error) error {
 	return err
 }
 
-// resumeFrom returns the number of the first event that the client wants, by its Last-Event-ID.
+// resumeFrom returns the number of the first event that the client requests by its header
+// Last-Event-ID.
 func resumeFrom(r *http.Request) (uint64, error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -116,8 +117,8 @@ func failureText(err error) []byte {
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", eventFailure, data)
 }
 
-// logs streams the output of the workers of a job. If not all of it can be sent, the connection
-// is aborted, so that no client considers a part of it complete.
+// logs streams the output of the workers of a job. If it cannot send the whole output, it
+// aborts the connection, so that no client takes a part of the output for the whole.
 func (s *Server) logs(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	req := wire.LogsRequest{Job: wire.JobID(r.PathValue("id")), Worker: number(r, "worker", -1), Follow: query.Get("follow") == "true"}
@@ -140,7 +141,7 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) error {
 	case t.gone(r):
 		return nil
 	case err == nil:
-		return t.put(nil) // begins the answer if nothing was written before
+		return t.put(nil) // this begins the answer if nothing was written before
 	case t.started():
 		panic(http.ErrAbortHandler)
 	}
@@ -153,7 +154,7 @@ func logRaw(c *wire.LogChunk) []byte { return c.Text }
 // logText returns the lines of a chunk, each preceded by its worker and task manager.
 func logText(c *wire.LogChunk) []byte {
 	head := fmt.Appendf(nil, "worker %d on %s: ", c.Worker, c.TaskManager)
-	if c.TaskManager == "" { // the record of where the worker ran is lost
+	if c.TaskManager == "" { // it is not known where the worker ran
 		head = fmt.Appendf(nil, "worker %d: ", c.Worker)
 	}
 	var out []byte

@@ -13,9 +13,9 @@ import (
 
 var everyMethod = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"}
 
-// TestGuards requires that the answer to a request without permission reveals nothing and that
-// the request changes nothing, whatever its path and method are, and whether or not the path
-// exists.
+// TestGuards requires that a request without permission changes nothing and is refused with the
+// same status, whatever its path and method are, and whether or not the path exists. The answer
+// must not contain the token.
 func TestGuards(t *testing.T) {
 	f := newFake(t)
 	s := serve(t, f, func(c *Config) { c.AllowHosts = []string{"cluster.example"} })

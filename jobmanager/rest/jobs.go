@@ -12,8 +12,8 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 	return s.sendJSON(w, http.StatusOK, Status{Status: "ok"})
 }
 
-// ready answers whether the job manager is ready. It calls a method that needs the job
-// manager's lock, and so detects a job manager that hangs.
+// ready answers with whether the job manager is ready. It calls a method that acquires the job
+// manager's lock, so that it does not answer if the job manager hangs.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	_, err := s.briefOverview(r)
 	if err == nil {
@@ -98,7 +98,7 @@ func (s *Server) showJob(w http.ResponseWriter, r *http.Request) error {
 	return s.sendJSON(w, http.StatusOK, jobOf(info))
 }
 
-// planned returns a job with its plan. It fails if there is no plan yet.
+// planned returns a job with its plan. It returns an error if there is no plan yet.
 func (s *Server) planned(r *http.Request) (*wire.JobInfo, *plan.Plan, error) {
 	info, err := s.job(r)
 	if err != nil {

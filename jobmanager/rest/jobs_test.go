@@ -234,8 +234,8 @@ func BenchmarkList1000(b *testing.B) {
 	b.SetBytes(int64(size))
 }
 
-// TestReadinessIsTheJobManagers requires that /readyz returns whether the job manager is ready,
-// and not only whether it answers.
+// TestReadinessIsTheJobManagers requires that the answer of /readyz says whether the job
+// manager is ready, and not only whether it runs.
 func TestReadinessIsTheJobManagers(t *testing.T) {
 	f := newFake(t)
 	s := serve(t, f, nil)
@@ -246,5 +246,5 @@ func TestReadinessIsTheJobManagers(t *testing.T) {
 	got := s.ask("GET /readyz", "")
 	require.Equal(t, 503, got.code)
 	require.Equal(t, "the job manager is not ready: its disk has 3 MiB free", got.problem(t).Error)
-	require.Equal(t, 200, s.ask("GET /healthz", "").code, "it lives")
+	require.Equal(t, 200, s.ask("GET /healthz", "").code, "/healthz must succeed although the job manager is not ready")
 }

@@ -39,12 +39,12 @@ type fake struct {
 	cancelled []wire.CancelRequest
 	followed  []wire.FollowRequest
 	unready   error
-	down      error // error of Overview, or nil
+	down      error // error that Overview returns; nil if it succeeds
 
 	results *wire.ResultsReply
 	result  func(ctx context.Context, req *wire.ResultRequest, send func(*wire.ResultPiece) error) error
 
-	// watch and log, if not nil, are called by Watch and Log after they have found the job.
+	// Watch and Log call watch and log, if these are not nil, after they have found the job.
 	watch func(ctx context.Context, from uint64, send func(*wire.Event) error) error
 	log   func(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error
 }
@@ -184,8 +184,8 @@ func (f *fake) Ready() error {
 	return f.unready
 }
 
-// story returns the events of a job's life: waiting (1), rows (2), a progress, running (3), the
-// end (4).
+// story returns the events of a job: the state waiting (number 1), rows (2), progress (without
+// a number), the state running (3), and the final state end (4).
 func story(end wire.JobInfo) []wire.Event {
 	waiting, running := end, end
 	waiting.State, running.State, end.State = wire.JobWaiting, wire.JobRunning, wire.JobFinished
@@ -198,8 +198,8 @@ func story(end wire.JobInfo) []wire.Event {
 	}
 }
 
-// replay calls send with the events from number from on, including progress, as a job manager
-// does.
+// replay calls send with the events whose number is at least from, and with progress, in the
+// same way as a job manager.
 func replay(events []wire.Event, from uint64, send func(*wire.Event) error) error {
 	for i := range events {
 		if e := &events[i]; e.Number >= from {
@@ -296,8 +296,8 @@ type reply struct {
 	body   string
 }
 
-// ask requests "METHOD /path" with headers of the form "Name: value". It calls the handlers
-// with all their guards in this process, without a connection.
+// ask sends the request what, which is "METHOD /path", with headers of the form "Name: value".
+// It calls the handler with all guards directly, without a connection.
 func (s *site) ask(what, body string, headers ...string) reply {
 	s.t.Helper()
 	method, path, _ := strings.Cut(what, " ")

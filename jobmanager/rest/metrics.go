@@ -19,8 +19,8 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 	handler  http.Handler
-	requests *prometheus.CounterVec   // labels route, method, code
-	seconds  *prometheus.HistogramVec // route
+	requests *prometheus.CounterVec   // with labels route, method, code
+	seconds  *prometheus.HistogramVec // with label route
 }
 
 func newMetrics(s *Server) *metrics {
@@ -55,8 +55,8 @@ func (s *Server) scrape(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// observe returns a handler that calls next, and counts requests and their times by the route
-// that served them.
+// observe returns a handler that calls next, and that counts requests and measures their times
+// for each route.
 func (s *Server) observe(next http.Handler) http.Handler {
 	routes := make(map[string]*route)
 	for i := range s.routes {
@@ -64,7 +64,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began, seen := time.Now(), &observed{ResponseWriter: w, code: http.StatusOK}
-		defer func() { // deferred, to count requests whose connection is aborted too
+		defer func() { // deferred, so that requests whose connection is aborted are counted too
 			name, long := "none", false
 			if route := routes[r.Pattern]; route != nil {
 				name, long = route.path, route.stream
@@ -79,7 +79,7 @@ func (s *Server) observe(next http.Handler) http.Handler {
 }
 
 // methodLabel returns the label of a method. Unknown methods share one label, so that clients
-// cannot create time series.
+// cannot create new time series.
 func methodLabel(method string) string {
 	known := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace}
 	if slices.Contains(known, method) {
@@ -110,8 +110,8 @@ func (o *observed) Write(p []byte) (int, error) {
 // Unwrap returns the wrapped ResponseWriter, for http.ResponseController.
 func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// clusterCollector is a prometheus.Collector that reads all statistics of the job manager at
-// the moment when Prometheus requests them.
+// clusterCollector is a prometheus.Collector that reads all statistics of the job manager when
+// Prometheus requests them.
 type clusterCollector struct{ manager Manager }
 
 func newDesc(name, help string, labels ...string) *prometheus.Desc {
@@ -159,7 +159,7 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(descBuild, 1, wire.Build())
 	gauge(descSlots, float64(s.Slots))
 	gauge(descFree, float64(s.Free))
-	for state := wire.JobResolving; state <= wire.JobCancelled; state++ { // including states in which there is no job
+	for state := wire.JobResolving; state <= wire.JobCancelled; state++ { // including states of no job
 		gauge(descJobs, float64(s.Jobs[state]), state.String())
 		if state.Ended() {
 			counter(descEnded, float64(s.Ended[state]), state.String())
@@ -190,14 +190,14 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	collectTaskManagers(s.TaskManagers, gauge)
 }
 
-// collectTaskManagers collects the metrics of task managers. It corrects invalid names, which
-// task managers may send, because Prometheus would refuse all metrics otherwise.
+// collectTaskManagers collects the metrics of task managers. It replaces invalid UTF-8 in names
+// that task managers have sent, because otherwise Prometheus would refuse all metrics.
 func collectTaskManagers(nodes []wire.TaskManagerInfo, gauge func(*prometheus.Desc, float64, ...string)) {
 	states, seen := map[string]int{"alive": 0, "silent": 0, "away": 0}, make(map[string]bool)
 	for i := range nodes {
 		n := &nodes[i]
 		states[strings.ToValidUTF8(n.State, "�")]++
-		if id := clip(n.ID); !seen[id] && n.State != "lost" && n.State != "left" { // lost and left ones send no heartbeats
+		if id := clip(n.ID); !seen[id] && n.State != "lost" && n.State != "left" { // lost and left task managers send no heartbeats
 			seen[id] = true
 			gauge(descHeard, n.HeardAgo.Seconds(), clip(n.Name), id)
 		}

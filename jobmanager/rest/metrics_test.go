@@ -21,8 +21,8 @@ func names(pattern, text string) (all []string) {
 	return slices.Compact(all)
 }
 
-// TestMetricsAreThoseDocumented requires that the metrics are exactly those in the table of the
-// package's documentation.
+// TestMetricsAreThoseDocumented requires that the server has exactly the metrics in the table
+// of the package's documentation.
 func TestMetricsAreThoseDocumented(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	s.ask("GET /api/v1/jobs", "")

@@ -83,7 +83,7 @@ func TestGarbageOnThePort(t *testing.T) {
 		s.header("POST", "/api/v1/jobs", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), s.header("GET", "/healthz", "A: "+strings.Repeat("x", 1<<17)+"\r\n"), "\r\n\r\n",
 	} {
 		c := s.dial()
-		_, _ = io.WriteString(c, garbage) // the server may close the connection early
+		_, _ = io.WriteString(c, garbage) // the server may close the connection before it has read everything
 		_ = c.(*net.TCPConn).CloseWrite()
 		answer, _ := io.ReadAll(c)
 		require.NotContains(t, string(answer), "HTTP/1.1 2", "%.80q", garbage)
@@ -95,7 +95,7 @@ func TestGarbageOnThePort(t *testing.T) {
 }
 
 // TestRestingConnections opens more idle connections than are allowed. Other clients must still
-// be able to connect, and a request in progress must continue.
+// be able to connect, and the connection of a request in progress must stay open.
 func TestRestingConnections(t *testing.T) {
 	const limit = 48
 	s := serve(t, newFake(t), func(c *Config) { c.MaxConnections = limit })
@@ -116,7 +116,7 @@ func TestRestingConnections(t *testing.T) {
 	for i := range 3 * limit {
 		c := s.dial()
 		if i%2 == 0 {
-			continue // sends nothing at all
+			continue // this connection sends nothing
 		}
 		_, err := io.WriteString(c, s.header("GET", "/readyz", ""))
 		require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestProbesAmongUnheard(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, r.StatusCode)
 		readAll(t, r.Body)
-		require.Less(t, time.Since(begun), probeTimeout/2, "it does not wait for others to be cut")
+		require.Less(t, time.Since(begun), probeTimeout/2, "a probe must not wait until other connections time out")
 	}
 }
 
@@ -178,7 +178,7 @@ func TestProbes(t *testing.T) {
 		r.Host = "10.1.2.3:8082"
 		answer, err := client(t).Do(r)
 		require.NoError(t, err)
-		require.True(t, answer.Close, "the connection ends with the answer")
+		require.True(t, answer.Close, "the connection must end after the answer")
 		return answer.StatusCode, readAll(t, answer.Body)
 	}
 	for _, path := range []string{"/healthz", "/readyz"} {
@@ -211,7 +211,7 @@ func TestSlowSenders(t *testing.T) {
 	_, err := io.WriteString(slow, s.header("POST", "/api/v1/jobs", "Content-Type: application/json\r\nContent-Length: 10\r\n")+"{")
 	require.NoError(t, err)
 	another := func() bool {
-		c := s.dial() // waits until the number of connections is below the limit
+		c := s.dial() // the connection waits until the number of connections is below the limit
 		_, err := io.WriteString(c, s.header("GET", "/api/v1/jobs", "Connection: close\r\n"))
 		if err != nil {
 			return false
@@ -253,7 +253,7 @@ func TestTLS(t *testing.T) {
 	readAll(t, r.Body)
 
 	_, err = s.get(with(security.TLSFiles{CA: file("ca.pem")}), "/healthz")
-	require.Error(t, err, "without a certificate")
+	require.Error(t, err, "a client without a certificate must be refused")
 	plain := s.dial()
 	_, err = io.WriteString(plain, s.header("GET", "/api/v1/jobs", ""))
 	require.NoError(t, err)
@@ -271,8 +271,7 @@ func TestURLNamesAHostThatIsServed(t *testing.T) {
 	readAll(t, r.Body)
 }
 
-// TestListenerBreaks requires that if the listener of a server fails, the server reports this
-// when it is closed, and not earlier.
+// TestListenerBreaks requires that if the listener of a server fails, Close returns the error.
 func TestListenerBreaks(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 // the document always has the same bytes.
 type object = map[string]any
 
-// document returns the OpenAPI 3.1 document, made from the table of routes and the types in
+// document makes the OpenAPI 3.1 document from the table of routes and the types in
 // documents.go.
 func (s *Server) document() ([]byte, error) {
 	schemas := &schemas{found: object{}}
@@ -56,7 +56,7 @@ func (s *Server) document() ([]byte, error) {
 func (r *route) operation(schemas *schemas, failure object) object {
 	op := object{"operationId": r.id, "summary": r.summary}
 	if r.open {
-		op["security"] = []any{} // none
+		op["security"] = []any{} // requests need no token
 	}
 	if all := r.parameters(); len(all) > 0 {
 		op["parameters"] = all
@@ -96,7 +96,7 @@ func (r *route) operation(schemas *schemas, failure object) object {
 	return op
 }
 
-// aboutPath has the descriptions of the parameters in paths.
+// aboutPath maps the parameters in paths to their descriptions.
 var aboutPath = map[string]string{
 	"id":   "a job's ID, or the start of it if no other job has the same",
 	"name": "a result's name, as the list has it",
@@ -126,12 +126,12 @@ func (r *route) parameters() (all []any) {
 	return all
 }
 
-// failures returns the status codes of the route's errors, including the codes that all routes
-// can return.
+// failures returns the status codes of errors that the route can return, including the codes
+// that all routes can return.
 func (r *route) failures() []int {
-	codes := map[int]bool{http.StatusForbidden: true} // for a wrong host or origin
+	codes := map[int]bool{http.StatusForbidden: true} // returned for a wrong host or origin
 	if len(r.query) > 0 || !r.open {
-		codes[http.StatusBadRequest] = true // for a wrong query
+		codes[http.StatusBadRequest] = true // returned for a wrong query
 	}
 	if !r.open {
 		for _, code := range []int{http.StatusUnauthorized, http.StatusRequestEntityTooLarge, http.StatusInternalServerError, http.StatusServiceUnavailable} {
@@ -144,7 +144,8 @@ func (r *route) failures() []int {
 	return slices.Sorted(maps.Keys(codes))
 }
 
-// schemas makes JSON schemas from Go types. Each struct type gets a named schema in found.
+// schemas makes JSON schemas from Go types. For each struct type, found gets a schema with the
+// type's name.
 type schemas struct{ found object }
 
 var (

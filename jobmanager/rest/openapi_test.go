@@ -20,7 +20,7 @@ import (
 var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
 
 // schemaCheck validates values against the JSON schemas of a document. It supports the keywords
-// that the document uses, and fails on any other.
+// that the document uses, and returns an error for other keywords.
 type schemaCheck struct{ named map[string]any }
 
 func (c schemaCheck) check(at string, schema map[string]any, v any) error {
@@ -125,7 +125,7 @@ func isType(name string, v any) bool {
 	return false // the API uses no null
 }
 
-// described returns the OpenAPI document as a client gets it.
+// described returns the OpenAPI document that a client gets.
 func described(t *testing.T, s *site) map[string]any {
 	r := s.ask("GET /api/v1/openapi.json", "")
 	require.Equal(t, 200, r.code)
@@ -142,7 +142,8 @@ func dig(v any, keys ...string) any {
 	return v
 }
 
-// conforms checks an answer against the document's entry for its path and status.
+// conforms returns an error if the answer r does not conform to the document's entry for its
+// path, method and status.
 func conforms(doc map[string]any, method, path string, r reply) error {
 	where := fmt.Sprintf("%s %s: %d", method, path, r.code)
 	response := dig(doc, "paths", path, strings.ToLower(method), "responses", fmt.Sprint(r.code))
@@ -266,7 +267,7 @@ func TestAnswersFitTheDocument(t *testing.T) {
 }
 
 // TestRoutesAreThoseOfTheDocument requires that the server serves exactly the routes of the
-// document, and that the header Allow of each path has the methods of the document.
+// document, and that the header Allow of each path has exactly the methods of the document.
 func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	doc := described(t, s)
@@ -293,7 +294,7 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	}
 }
 
-// TestDocumentIsTheGolden compares the document with the reviewed file.
+// TestDocumentIsTheGolden compares the document with the reviewed file in testdata.
 func TestDocumentIsTheGolden(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	const golden = "testdata/openapi.json"

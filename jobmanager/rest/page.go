@@ -2,8 +2,8 @@ package rest
 
 import "net/http"
 
-// page serves the page that a user sees who opens the address in a browser. The page has no
-// script and no style, because the Content-Security-Policy of the answers forbids both.
+// page serves the page that a browser shows if a user opens the address of the server. The page
+// has no script and no style, because the Content-Security-Policy of the answers forbids both.
 func (s *Server) page(w http.ResponseWriter, _ *http.Request) error {
 	s.send(w, http.StatusOK, mediaHTML, []byte(page))
 	return nil

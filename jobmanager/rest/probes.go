@@ -12,16 +12,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/security"
 )
 
-// maxProbes bounds the connections for probes. Near the bound, connections without a request
-// are closed, because anybody who can reach the port can open many.
+// maxProbes bounds the number of connections for probes. When the number is near the bound,
+// connections without a request are closed, because anybody who can reach the port can open
+// many connections.
 const maxProbes = 256
 
 // probeTimeout is how long a probe may take to send its request.
 const probeTimeout = 5 * time.Second
 
-// Probes serves only /healthz and /readyz, to anybody and without TLS. It is for a kubelet,
-// which has no certificate and uses a host address that cannot be configured beforehand. A
-// connection is closed after one request, so that no connection is idle.
+// Probes serves only /healthz and /readyz, to anybody and without TLS. It is for a kubelet of
+// Kubernetes, which has no certificate and sends a Host header that cannot be configured in
+// advance. A connection is closed after one request, so that no connection is idle.
 type Probes struct {
 	listener    net.Listener
 	http        *http.Server
@@ -29,7 +30,8 @@ type Probes struct {
 	serving     chan error
 }
 
-// NewProbes serves the probes of a job manager on the address listen until Close is called.
+// NewProbes returns a server of the probes of a job manager. It serves on the address listen
+// until Close is called.
 func NewProbes(listen string, manager Manager, log hclog.Logger) (*Probes, error) {
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {

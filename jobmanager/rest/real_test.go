@@ -13,7 +13,7 @@ import (
 )
 
 // TestRealJobManager submits a job to a real job manager through the server. The job waits for
-// slots, is followed, and is cancelled.
+// slots. A client follows it and cancels it.
 func TestRealJobManager(t *testing.T) {
 	token, err := security.ParseToken(tokenText)
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestRealJobManager(t *testing.T) {
 	require.Equal(t, "[]\n", ask("GET", "/api/v1/taskmanagers", "/api/v1/taskmanagers", ""))
 	ask("POST", "/api/v1/jobs/{id}/cancel", path+"/cancel", `{"reason":"seen enough"}`)
 
-	events, _ := parseEvents(t, readAll(t, r.Body)) // reads until the end of the job
+	events, _ := parseEvents(t, readAll(t, r.Body)) // this reads until the end of the job
 	last := events[len(events)-1]
 	require.Contains(t, last.data, `"state":"cancelled"`)
 	require.Contains(t, last.data, "seen enough")

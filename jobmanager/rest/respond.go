@@ -22,7 +22,7 @@ import (
 type problem struct {
 	code       int
 	text, hint string
-	known      bool // the cause was logged already, so it is not logged for each request
+	known      bool // the cause has been logged already, and is not logged for each request
 }
 
 func (p *problem) Error() string { return p.text }
@@ -38,8 +38,8 @@ func badRequest(hint, format string, args ...any) *problem {
 	return &problem{code: http.StatusBadRequest, text: fmt.Sprintf(format, args...), hint: hint}
 }
 
-// statuses has the HTTP statuses for the gRPC codes of the job manager's errors. Any other code
-// means a failure of the job manager itself.
+// statuses maps gRPC codes of the job manager's errors to HTTP statuses. A code that is not in
+// the map means a failure of the job manager itself.
 var statuses = map[codes.Code]int{
 	codes.NotFound:           http.StatusNotFound,
 	codes.InvalidArgument:    http.StatusBadRequest,
@@ -50,7 +50,7 @@ var statuses = map[codes.Code]int{
 	codes.DeadlineExceeded:   http.StatusGatewayTimeout,
 }
 
-// asProblem returns the problem with which a request that failed with err is answered.
+// asProblem returns the problem that is the answer to a request that failed with err.
 func asProblem(err error) *problem {
 	var p *problem
 	if errors.As(err, &p) {
@@ -82,13 +82,13 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
 	case http.StatusRequestEntityTooLarge:
-		w.Header().Set("Connection", "close") // the rest of the body is not read
+		w.Header().Set("Connection", "close") // the connection is closed, as the rest of the request's body is not read
 	}
 	_ = s.sendJSON(w, p.code, Error{Error: p.text, Hint: p.hint}) // if writing fails, the client has disconnected
 }
 
-// caught calls the handler f, and returns a panic of it as an error. It does not recover
-// http.ErrAbortHandler, which aborts the connection on purpose.
+// caught calls the handler f. If f panics, caught returns the panic as an error. It does not
+// recover from http.ErrAbortHandler, by which f aborts the connection on purpose.
 func (s *Server) caught(f func(http.ResponseWriter, *http.Request) error, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		p := recover()
@@ -108,7 +108,7 @@ func (s *Server) caught(f func(http.ResponseWriter, *http.Request) error, w http
 func (s *Server) sendJSON(w http.ResponseWriter, code int, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // browsers do not treat it as a page, because of media type and nosniff
+	enc.SetEscapeHTML(false) // browsers do not treat the answer as a page, because of the media type and the header nosniff
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("write the answer in JSON: %w", err)
 	}
@@ -125,13 +125,14 @@ func (s *Server) send(w http.ResponseWriter, code int, media string, body []byte
 	_, _ = w.Write(body) // if writing fails, the client has disconnected
 }
 
-// grant sets the write deadline of the connection to WriteTimeout from now.
+// grant sets the connection's write deadline to the current time plus WriteTimeout.
 func (s *Server) grant(w http.ResponseWriter) {
 	// The error is ignored: only the ResponseWriters of tests do not support deadlines.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.config.WriteTimeout))
 }
 
-// checkQuery refuses a query with parameters that the route does not know and would ignore.
+// checkQuery returns an error if a query has parameters that the route does not have, as the
+// route would ignore them.
 func (r *route) checkQuery(req *http.Request) error {
 	query, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {
@@ -178,8 +179,8 @@ func (p *parameter) check(value string) error {
 	return nil
 }
 
-// number returns the integer parameter name of a query that was checked, or absent if it is not
-// given.
+// number returns the value of the integer parameter name of a query that was checked, or absent
+// if the query does not have the parameter.
 func number(r *http.Request, name string, absent int) int {
 	if n, err := strconv.Atoi(r.URL.Query().Get(name)); err == nil {
 		return n

@@ -48,8 +48,8 @@ func (s *Server) results(w http.ResponseWriter, r *http.Request) error {
 	return s.sendJSON(w, http.StatusOK, all)
 }
 
-// lostResult returns err, with the status Gone if err means that the result is not stored any
-// more.
+// lostResult returns err. If err means that the result is not stored any more, the returned
+// error has the status Gone.
 func lostResult(err error) error {
 	if wire.Code(err) != codes.DataLoss {
 		return err
@@ -57,8 +57,8 @@ func lostResult(err error) error {
 	return &problem{code: http.StatusGone, text: wire.Reason(err), hint: "run the job again"}
 }
 
-// result streams one result while it is read. If not all of it can be sent, the connection is
-// aborted, so that no client considers a part of it complete.
+// result reads one result piece by piece and sends it as a stream. If it cannot send the whole
+// result, it aborts the connection, so that no client takes a part of a result for the whole.
 func (s *Server) result(w http.ResponseWriter, r *http.Request) error {
 	forms, err := askedForms(r)
 	if err != nil {
@@ -105,8 +105,8 @@ func (s *Server) pieces(ctx context.Context, req *wire.ResultRequest) iter.Seq2[
 	}
 }
 
-// result writes the pieces of a result in the first of forms in which the result can be
-// written.
+// result writes the pieces of a result, in the first format in forms in which this result can
+// be written.
 func (t *stream) result(forms []string, next func() (*wire.ResultPiece, error)) error {
 	first, err := next()
 	if err == io.EOF {
@@ -172,7 +172,7 @@ type rowsWriter interface {
 	Close() error
 }
 
-// putter is an io.Writer that writes pieces to a stream.
+// putter is an io.Writer that puts what is written to it into a stream as pieces.
 type putter struct{ t *stream }
 
 func (p putter) Write(b []byte) (int, error) {

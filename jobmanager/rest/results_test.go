@@ -33,7 +33,7 @@ func TestResults(t *testing.T) {
 		require.NoError(t, conforms(doc, "GET", route, got))
 		return got
 	}
-	require.Equal(t, http.StatusConflict, ask(list, "run/results").code, "the job runs")
+	require.Equal(t, http.StatusConflict, ask(list, "run/results").code, "a running job must not have results yet")
 	require.Equal(t, http.StatusNotFound, ask(list, "nope/results").code)
 	require.Equal(t, http.StatusUnauthorized, ask(list, "run/results", "Authorization: ").code)
 	require.Equal(t, http.StatusUnauthorized, ask(one, "run/results/a", "Authorization: ").code)
@@ -92,7 +92,7 @@ func TestResults(t *testing.T) {
 	require.Equal(t, mediaText, got.header.Get("Content-Type"))
 	for path, code := range map[string]int{
 		"run/results/a%2Fb?format=text": http.StatusNotAcceptable, "run/results/printed?format=csv": http.StatusNotAcceptable,
-		"run/results/zero":               http.StatusNotAcceptable, // its rows could not be read back from CSV
+		"run/results/zero":               http.StatusNotAcceptable, // ReadCSV could not read its rows
 		"run/results/printed?format=xml": http.StatusBadRequest, "run/results/x": http.StatusNotFound, "run/results/lost": http.StatusGone,
 	} {
 		got := ask(one, path)
@@ -103,8 +103,8 @@ func TestResults(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask(one, "run/results/zero?format=arrow").code)
 }
 
-// TestResultThatBreaksOff requires that a client can tell a result that breaks off from a
-// complete answer.
+// TestResultThatBreaksOff requires that a client can distinguish an incomplete result from a
+// complete one.
 func TestResultThatBreaksOff(t *testing.T) {
 	f := newFake(t)
 	f.result = func(_ context.Context, _ *wire.ResultRequest, send func(*wire.ResultPiece) error) error {

@@ -14,34 +14,34 @@ import (
 // route is one route of the API. Both the server and the OpenAPI document are made from the
 // table of routes.
 type route struct {
-	method, path string // a pattern of http.ServeMux
+	method, path string // method and path of a pattern of http.ServeMux
 	id           string // operationId
 	summary      string
-	open         bool // needs no token
+	open         bool // requests need no token
 	stream       bool // the answer is a stream, and HEAD is not supported
 	query        []parameter
 	header       []parameter
 	body         any  // a value of the type of the request's body; nil if there is no body
-	optional     bool // the body may be left out
+	optional     bool // requests may have no body
 	answers      []answer
-	also         []any // values of further types, whose JSON occurs in an answer that is text
-	errors       []int // further status codes, with an Error as body
+	also         []any // values of further types, whose JSON occurs in answers that are text
+	errors       []int // status codes of errors, in addition to those that all routes can return; the body is an Error
 	serve        func(w http.ResponseWriter, r *http.Request) error
 }
 
-// parameter is a parameter of a query.
+// parameter describes a parameter of a query.
 type parameter struct {
 	name, about string
 	values      []string // allowed values; if nil, integer says what is allowed
 	integer     bool
 	minimum     int
-	many        bool // may be given more than once
+	many        bool // a query may have it more than once
 }
 
 // answer describes the answer to a request that succeeds.
 type answer struct {
 	code  int
-	media string // "" if there is no body
+	media string // media type of the body; "" if there is no body
 	about string
 	of    any // a value of the type of the JSON body; nil if the body is text
 }
@@ -57,9 +57,9 @@ const (
 	mediaEvents = "text/event-stream"
 )
 
-// handler returns the handler of all routes with their guards. From the outermost to the
-// innermost, these are headers for browsers, metrics, the check of host and origin, the check
-// of the token, and the limit on bodies.
+// handler returns the handler of all routes, wrapped in other handlers. From the outermost to
+// the innermost, these set headers for browsers, record metrics, check host and origin, check
+// the token, and limit the size of bodies.
 func (s *Server) handler() http.Handler {
 	open, guarded := http.NewServeMux(), http.NewServeMux()
 	guarded.Handle("/", s.action(noSuchPath))
@@ -84,7 +84,7 @@ func (s *Server) handler() http.Handler {
 		mux.Handle(exact(path), s.byMethod(of))
 	}
 	open.Handle("/", s.action(noSuchPath))
-	open.Handle("/api", s.action(noSuchPath)) // otherwise ServeMux would redirect to /api/
+	open.Handle("/api", s.action(noSuchPath)) // without this route, ServeMux would redirect to /api/
 	for _, prefix := range []string{"/api/", "/metrics"} {
 		open.Handle(prefix, security.BearerToken(s.config.Token, s.limited(guarded)))
 	}
@@ -99,8 +99,8 @@ func exact(path string) string {
 	return path
 }
 
-// byMethod returns a handler that calls the handler of the request's method, and refuses
-// methods that of does not have.
+// byMethod returns a handler that calls the handler in of for the request's method, and refuses
+// other methods.
 func (s *Server) byMethod(of map[string]http.Handler) http.Handler {
 	allowed := slices.Sorted(maps.Keys(of))
 	refuse := s.action(func(w http.ResponseWriter, r *http.Request) error {
@@ -155,7 +155,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 	})
 }
 
-// guard returns a handler that sets headers which forbid browsers to treat an answer as a page.
+// guard returns a handler that sets headers by which browsers do not treat an answer as a page.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -169,8 +169,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// action returns a handler that calls f. If f returns an error, which it may do only before it
-// has written anything, the error is the answer.
+// action returns a handler that calls f. If f returns an error, the handler sends it as the
+// answer. f may return an error only before it has written anything.
 func (s *Server) action(f func(w http.ResponseWriter, r *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := s.caught(f, w, r); err != nil {

@@ -17,7 +17,7 @@ import (
 const (
 	maxBody   = 1 << 20     // maximum size of a request's body in bytes
 	maxHeader = 32 << 10    // maximum size of a request's headers in bytes
-	parting   = time.Second // how long requests may take to end when the server closes
+	parting   = time.Second // how long requests may take to end after Close has been called
 )
 
 // Server serves a job manager by HTTP until it is closed.
@@ -30,19 +30,19 @@ type Server struct {
 	openapi  []byte
 	metrics  *metrics
 	http     *http.Server
-	streams  chan struct{} // has one element for each open stream
+	streams  chan struct{} // buffered channel with one element for each open stream
 
 	ending      context.Context    // done when the streams must end
 	endStreams  context.CancelFunc // called when the server begins to close
 	endRequests context.CancelFunc // called when the time for requests to end is over
 	serving     chan struct{}      // closed when no more connections are accepted
-	failed      error              // why serving ended before Close; read after serving is closed
+	failed      error              // why the server stopped serving before Close; may be read after serving is closed
 	connections *connections
 	closing     sync.Once
 	closed      error
 }
 
-// New starts a server. It serves when New returns; Close ends it.
+// New starts a server, which serves until Close is called.
 func New(config Config) (*Server, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -62,12 +62,12 @@ func New(config Config) (*Server, error) {
 	requests, end := context.WithCancel(context.Background())
 	s.endRequests = end
 	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true) // one request at a time per connection, so that a deadline affects only one request
+	protocols.SetHTTP1(true) // HTTP/1 has one request at a time per connection, so that a deadline affects only one request
 	s.http = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: config.ReadTimeout / 3,
 		ReadTimeout:       config.ReadTimeout,
-		WriteTimeout:      config.ReadTimeout + config.WriteTimeout, // for answers for which grant is not called
+		WriteTimeout:      config.ReadTimeout + config.WriteTimeout, // applies to answers for which grant is not called
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader,
 		Protocols:         protocols,
@@ -85,7 +85,8 @@ func New(config Config) (*Server, error) {
 	return s, nil
 }
 
-// listen listens on the configured address. It refuses an address that is not safe without TLS.
+// listen listens on the configured address. It returns an error if the address is not safe
+// without TLS.
 func (s *Server) listen() (err error) {
 	s.tls = !s.config.TLS.IsZero()
 	address := s.config.Listen
@@ -104,7 +105,7 @@ func (s *Server) listen() (err error) {
 	return nil
 }
 
-// secure limits the connections of the listener and adds TLS. TLS is added outside the limit,
+// secure limits the connections of the listener and adds TLS. TLS wraps the limited listener,
 // so that connections count even if their handshake never ends.
 func (s *Server) secure() (err error) {
 	s.listener = security.LimitListener(s.listener, s.config.MaxConnections)

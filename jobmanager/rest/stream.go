@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// grace is how long a stream waits for its first piece or an error. After that it sends the
-// headers of a successful answer without a piece.
+// grace is how long a stream waits for its first piece or an error. Then it sends the headers
+// of a successful answer without a piece.
 const grace = 500 * time.Millisecond
 
 // stream is an answer that consists of pieces, each of which is flushed. If a client does not
@@ -29,9 +29,9 @@ type stream struct {
 }
 
 // newStream returns a new stream, or an error if MaxStreams are open. If media is "", the
-// stream begins with its first piece, and the caller must set t.media before that. Otherwise
-// the stream begins after grace at the latest; if beat is not "", it then sends beat once in
-// every Config.Heartbeat until end is called.
+// stream begins with its first piece, and the caller must set t.media before the first piece.
+// Otherwise the stream begins after grace at the latest. If beat is also not "", the stream
+// sends beat once in every Config.Heartbeat until end is called.
 func (s *Server) newStream(w http.ResponseWriter, r *http.Request, media, beat string) (*stream, error) {
 	select {
 	case s.streams <- struct{}{}:
@@ -41,7 +41,7 @@ func (s *Server) newStream(w http.ResponseWriter, r *http.Request, media, beat s
 	t := &stream{s: s, w: w, media: media}
 	t.ctx, t.stop = context.WithCancel(r.Context())
 	t.after = context.AfterFunc(s.ending, t.stop)
-	// The request was read, so its read deadline is not needed any more. If the deadline
+	// The request was read, so its read deadline is not needed any more. When the deadline had
 	// passed, net/http would consider the client disconnected.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if media != "" {
@@ -50,7 +50,7 @@ func (s *Server) newStream(w http.ResponseWriter, r *http.Request, media, beat s
 	return t, nil
 }
 
-// end ends the stream, so that another one can be opened. Nothing is written after that.
+// end ends the stream, so that another stream can be opened. After end, nothing is written.
 func (t *stream) end() {
 	t.after()
 	t.stop()
@@ -58,8 +58,8 @@ func (t *stream) end() {
 	<-t.s.streams
 }
 
-// beat sends text at regular intervals. This shows the client that the stream is alive, and
-// detects a client that has disconnected.
+// beat sends text at regular intervals. The text shows the client that the server is alive, and
+// a failed write shows that the client has disconnected.
 func (t *stream) beat(text string) {
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -94,7 +94,7 @@ func (t *stream) put(piece []byte) error {
 	if !t.begun {
 		t.begun = true
 		t.w.Header().Set("Content-Type", t.media)
-		t.w.Header().Set("X-Accel-Buffering", "no") // otherwise proxies would buffer the stream
+		t.w.Header().Set("X-Accel-Buffering", "no") // without this header, proxies would buffer the stream
 		t.w.WriteHeader(http.StatusOK)
 	}
 	if len(piece) > 0 {
@@ -106,7 +106,7 @@ func (t *stream) put(piece []byte) error {
 	return t.err
 }
 
-// started reports whether the answer has begun, so that its status is 200.
+// started reports whether the answer has begun. If it has, its status is 200.
 func (t *stream) started() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

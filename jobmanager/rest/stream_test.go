@@ -21,8 +21,8 @@ import (
 // sent is one server-sent event.
 type sent struct{ id, name, data string }
 
-// parseEvents reads a stream as a browser does: a blank line ends an event, and a line that
-// begins with a colon is a comment.
+// parseEvents parses the text of a stream by the rules for browsers: a blank line ends an
+// event, and a line that begins with a colon is a comment.
 func parseEvents(t testing.TB, text string) (events []sent, comments int) {
 	require.True(t, text == "" || strings.HasSuffix(text, "\n\n"), text)
 	for _, block := range strings.Split(strings.TrimSuffix(text, "\n\n"), "\n\n") {
@@ -75,8 +75,8 @@ func TestEventsFromTheBeginning(t *testing.T) {
 	require.Contains(t, events[1].data, `{"name":"inertia","value":"NaN"}`)
 }
 
-// TestEventsResume requires that a client can continue a stream from the last ID, wherever the
-// stream broke.
+// TestEventsResume requires that a client can continue a stream after the last ID that it has
+// received, wherever the stream broke.
 func TestEventsResume(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	whole, _ := parseEvents(t, s.ask("GET /api/v1/jobs/run/events", "").body)
@@ -101,7 +101,7 @@ func TestEventsResume(t *testing.T) {
 	}
 }
 
-// quiet is the Watch of a job without events.
+// quiet is a Watch of a job without events; it returns at the end of ctx.
 func quiet(ctx context.Context, _ uint64, _ func(*wire.Event) error) error {
 	<-ctx.Done()
 	return ctx.Err()
@@ -122,7 +122,7 @@ func TestHeartbeatsWhileNothingHappens(t *testing.T) {
 	require.NoError(t, err)
 	defer r.Body.Close()
 	lines, began := bufio.NewReader(r.Body), time.Now()
-	for time.Since(began) < 2*time.Second { // longer than all timeouts of a request
+	for time.Since(began) < 2*time.Second { // this is longer than all timeouts of a request
 		line, err := lines.ReadString('\n')
 		require.NoError(t, err)
 		require.True(t, line == "\n" || strings.HasPrefix(line, ":"), line)
@@ -155,12 +155,13 @@ func TestCloseEndsStreams(t *testing.T) {
 	require.Equal(t, []string{" failure"}, outline(all))
 	require.Contains(t, all[0].data, "the job manager stops")
 	_, err = io.ReadAll(logs.Body)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF, "half a log must not look whole")
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF, "a client must be able to detect an incomplete log")
 	logs.Body.Close()
 	require.Empty(t, s.streams)
 }
 
-// TestClientGoesAway requires that when a client disconnects, the call of Watch for it ends.
+// TestClientGoesAway requires that the call of Watch for a client ends when the client
+// disconnects.
 func TestClientGoesAway(t *testing.T) {
 	f := newFake(t)
 	over := make(chan error)

@@ -72,8 +72,8 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
 	return s.sendJSON(w, http.StatusCreated, Submitted{ID: string(reply.Job)})
 }
 
-// spec returns the specification that a client would send for this job. The job manager checks
-// the fields that spec does not check.
+// spec returns the job specification for the submission b. The job manager checks the fields
+// that spec does not check.
 func (b *Submission) spec() (wire.JobSpec, error) {
 	spec := wire.JobSpec{
 		Name: b.Name, Parallelism: b.Parallelism, Shards: b.Shards, Seed: b.Seed, Dir: b.Dir, Version: wire.Version,
@@ -112,7 +112,7 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 	return spec, err
 }
 
-// oneOf reports whether text is "" or one of words.
+// oneOf reports whether text is "" or equals one of words.
 func oneOf(text string, words []string) bool {
 	for _, w := range words {
 		if text == w {
@@ -174,7 +174,7 @@ func readJSON(r *http.Request, into any) error {
 }
 
 // encodeArgs encodes arguments for the workers as a MessagePack map. The job's program decodes
-// the map into its struct by the names of the fields.
+// the map into a struct, by the names of the fields.
 func encodeArgs(args map[string]any) ([]byte, error) {
 	plain, err := plainMap(args, 1)
 	if err != nil {
@@ -202,9 +202,9 @@ func plainMap(m map[string]any, depth int) (map[string]any, error) {
 	return out, nil
 }
 
-// plainValue converts a JSON value to a value whose MessagePack encoding can be decoded into
-// the field's type. A whole number becomes an integer, even if it is written as 3.0 or 3e0,
-// because integers can be decoded into both integer and float fields.
+// plainValue converts a value of JSON to a value whose MessagePack encoding can be decoded into
+// the type of the struct's field. A whole number becomes an integer, even if it is written as
+// 3.0 or 3e0, because integers can be decoded into both integer and float fields.
 func plainValue(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, badRequest("flatten them", "the arguments are more than %d levels deep", maxDepth)

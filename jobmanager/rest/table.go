@@ -5,7 +5,8 @@ import "net/http"
 // base is the prefix of the paths of the API.
 const base = "/api/v1"
 
-// Status codes of errors that some routes can return besides those of all routes.
+// These are status codes of errors that some routes can return, besides the codes that all
+// routes can return.
 var (
 	ofJob     = []int{http.StatusBadRequest, http.StatusNotFound}
 	ofResults = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusGone}

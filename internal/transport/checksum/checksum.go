@@ -1,6 +1,6 @@
-// Package checksum computes the checksums of bytes that are sent over connections. Headers have
-// a CRC-32C. Bulk data has a chain of the XXH3 hashes of its pieces, which takes a fifth of the
-// time of a CRC-32C.
+// Package checksum computes checksums of bytes that are sent over connections. The checksum of
+// headers is a CRC-32C. The checksum of bulk data is a chain of the XXH3 hashes of its pieces,
+// whose computation takes a fifth of the time of a CRC-32C.
 //
 // XXH3 is by Yann Collet, https://github.com/Cyan4973/xxHash.
 package checksum
@@ -13,7 +13,7 @@ import (
 )
 
 // ErrDamaged is wrapped by errors about bytes that were changed in transit. All networks of the
-// project use it, so that callers can recognize it in a failure that one network passes on from
+// project wrap it, so that errors.Is finds it even in a failure that one network reports to
 // another.
 var ErrDamaged = errors.New("damaged in transit")
 
@@ -23,25 +23,25 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // earlier bytes, or 0 if there are none.
 func CRC32C(sum uint32, data []byte) uint32 { return crc32.Update(sum, castagnoli, data) }
 
-// PieceBytes is the length of every piece but the last. It is so short that a piece that was
-// just copied is still in the cache when it is summed.
+// PieceBytes is the length in bytes of every piece except the last. A piece that has just been
+// copied is still in the cache when it is summed.
 const PieceBytes = 64 << 10
 
-// chain is the multiplier of the chain of hashes. It is odd, so that a changed or moved piece
-// changes the total sum.
+// chain is the multiplier of the chain of hashes. It is odd, so that a change of a piece, or of
+// the order of pieces, changes the sum.
 const chain = 0x9e3779b97f4a7c15
 
-// Sum is the checksum of the pieces that were added to it. Without pieces it is 0.
+// Sum is the checksum of the pieces that were added to it. The sum of no pieces is 0.
 type Sum uint64
 
 // Add returns the sum with one more piece.
 func (s Sum) Add(piece []byte) Sum { return s*chain + Sum(xxh3.Hash(piece)) }
 
-// Bits returns the upper 32 bits, the part of a sum that is sent.
+// Bits returns the upper 32 bits of the sum. Only these are sent.
 func (s Sum) Bits() uint32 { return uint32(s >> 32) }
 
-// AddAll returns the sum with b added in pieces of PieceBytes, of which the last may be
-// shorter. Nothing may be added after a shorter piece.
+// AddAll returns the sum with b added in pieces of PieceBytes; the last piece may be shorter.
+// After a shorter piece, nothing may be added.
 func (s Sum) AddAll(b []byte) Sum {
 	for len(b) > PieceBytes {
 		s, b = s.Add(b[:PieceBytes]), b[PieceBytes:]
@@ -55,20 +55,20 @@ func (s Sum) AddAll(b []byte) Sum {
 // Of returns the sum of b; it is 0 if b is empty.
 func Of(b []byte) Sum { return Sum(0).AddAll(b) }
 
-// A Stream sums bytes that arrive in parts of any lengths. The result equals Of of all the
-// bytes.
+// A Stream sums bytes that arrive in parts of any lengths. The result equals Of(b), where b has
+// all the bytes.
 type Stream struct {
 	sum   Sum
-	carry []byte // copy of the beginning of a piece that is not complete, from Leave
+	carry []byte // copy of the beginning of an incomplete piece; set by Leave
 }
 
 // Reset starts a new sum.
 func (s *Stream) Reset() { s.sum, s.carry = 0, s.carry[:0] }
 
-// Arrived adds the whole pieces in the first have bytes of b, which have arrived. It returns in
-// rest the part of b that is not summed yet, and in left how many bytes of rest have arrived.
-// When more bytes have arrived, the caller passes rest to Arrived again. If it does not keep
-// the buffer until then, it passes rest[:left] to Leave.
+// Arrived adds the whole pieces in the first have bytes of b, which have arrived. rest is the
+// part of b that is not summed yet, and left is how many bytes of rest have arrived. When more
+// bytes have arrived, the caller passes rest to Arrived again. If the caller does not keep the
+// buffer until then, it passes rest[:left] to Leave.
 func (s *Stream) Arrived(b []byte, have int) (rest []byte, left int) {
 	for have >= PieceBytes-len(s.carry) {
 		k := PieceBytes - len(s.carry)

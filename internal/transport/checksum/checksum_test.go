@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// take returns the sum of data by a stream. The bytes come in buffers of random lengths, and
-// each buffer is filled in several random steps.
+// take returns the sum of data that stream s computes. The bytes arrive in buffers of random
+// lengths, and each buffer is filled in several random steps.
 func take(s *Stream, data []byte, draw *rand.Rand) Sum {
 	s.Reset()
 	for {
@@ -58,8 +58,8 @@ func TestChangesShow(t *testing.T) {
 		data[at] ^= bit
 	}
 	require.Equal(t, want, Of(data).Bits())
-	require.NotEqual(t, want, Of(data[:len(data)-1]).Bits(), "a byte less must change the sum")
-	require.NotEqual(t, want, Of(append(data[:len(data):len(data)], 0)).Bits(), "a byte more must change the sum")
+	require.NotEqual(t, want, Of(data[:len(data)-1]).Bits(), "the loss of a byte must change the sum")
+	require.NotEqual(t, want, Of(append(data[:len(data):len(data)], 0)).Bits(), "an additional byte must change the sum")
 	swapped := append(append(append([]byte(nil), data[PieceBytes:2*PieceBytes]...), data[:PieceBytes]...), data[2*PieceBytes:]...)
 	require.NotEqual(t, want, Of(swapped).Bits())
 	twice := append([]byte(nil), data...)

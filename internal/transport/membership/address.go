@@ -10,8 +10,8 @@ import (
 // advertised returns the address at which other processes can reach a data listener at the
 // given address. An unspecified host is replaced by socket, the local host of the connection to
 // the coordinator. If socket is invalid, the host in the result is empty, and the coordinator
-// completes it. A host name that resolves only to loopback addresses here is replaced by such
-// an address; the coordinator then checks whether all processes can reach it.
+// sets it. If a host name resolves only to loopback addresses on this machine, it is replaced
+// by one of them; the coordinator then checks whether all processes can reach this address.
 func advertised(ctx context.Context, address string, socket netip.Addr) (string, error) {
 	if address == "" {
 		return "", nil
@@ -41,7 +41,7 @@ func advertised(ctx context.Context, address string, socket netip.Addr) (string,
 }
 
 // addresses completes and checks the data addresses of the processes. It is called when all
-// processes have connected, so that it is known on which machine each runs.
+// processes have connected, because the machine of each process is known only then.
 func (c *core) addresses() error {
 	first := &c.members[0]
 	if host, port, err := net.SplitHostPort(first.hello.address); err == nil && host == "" {
@@ -66,9 +66,9 @@ func (c *core) addresses() error {
 	return nil
 }
 
-// localAddress returns the address at which other processes reach this process: the local address of
-// the connection of the first process on another machine, or the loopback address if all are on
-// this machine.
+// localAddress returns the address at which other processes reach this process: the local
+// address of the connection of the first process on another machine, or the loopback address if
+// all processes are on this machine.
 func (c *core) localAddress() netip.Addr {
 	for i := range c.members {
 		if m := &c.members[i]; m.machine().IsValid() {
@@ -78,8 +78,9 @@ func (c *core) localAddress() netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
-// machine identifies the machine of a process by the remote address of its connection. It
-// returns the invalid address for the coordinator's machine.
+// machine returns the remote address of the process's connection, which identifies the
+// process's machine. It returns the invalid address if the process is on the coordinator's
+// machine.
 func (m *member) machine() netip.Addr {
 	if !m.from.IsValid() || m.from.IsLoopback() || m.from == m.via {
 		return netip.Addr{}
@@ -87,8 +88,8 @@ func (m *member) machine() netip.Addr {
 	return m.from
 }
 
-// place returns the address of the machine of m, as seen by other, a process on another
-// machine.
+// place returns the address at which other, a process on another machine, can reach the machine
+// of m.
 func (m *member) place(other *member) string {
 	if at := m.machine(); at.IsValid() {
 		return at.String()

@@ -7,30 +7,30 @@ import (
 	"slices"
 )
 
-// textError is a cause that was received from another process: its text, and the error in it
-// that errors.Is and errors.As can find.
+// textError is a cause that was received from another process. It has the text of the cause,
+// and the wrapped error that errors.Is and errors.As find in it.
 type textError struct {
 	text string
-	of   error // a PeerError, a MismatchError, or one of kinds; or nil
+	of   error // a PeerError, a MismatchError or an element of kinds; nil if the cause wraps none of these
 }
 
 func (e *textError) Error() string { return e.text }
 func (e *textError) Unwrap() error { return e.of }
 
-// kinds has the errors that errors.Is still finds after a cause was sent. A cause is sent with
-// an index of kinds; 0 means none of them.
+// kinds has the errors that errors.Is still finds in a cause after the cause was sent. A cause
+// is sent with an index of kinds; index 0 means that the cause wraps none of these errors.
 var kinds = []error{nil, ErrLeft, ErrTimeout, context.Canceled, context.DeadlineExceeded, lostPeer{}, ErrDamaged, ErrReplaced}
 
-// lostPeer is sent in the place of an error whose method PeerLost() bool returns true. Other
-// networks use such errors to report that another process is lost. The error follows from
-// another failure, so a receiver must be able to see that it is not the cause.
+// lostPeer replaces, in messages, an error whose method PeerLost() bool returns true. Other
+// networks report by such errors that another process is lost. Such an error is a consequence
+// of another failure, and a receiver must be able to detect that it is not the cause.
 type lostPeer struct{}
 
 func (lostPeer) Error() string  { return "another process is lost" }
 func (lostPeer) PeerLost() bool { return true }
 
-// kindOf returns the index in kinds for err. ErrDamaged takes precedence over lostPeer, as
-// damage is the cause if a peer was lost because of it.
+// kindOf returns the index in kinds for err. ErrDamaged takes precedence over lostPeer: if a
+// peer was lost because of damage, the damage is the cause.
 func kindOf(err error) int {
 	if errors.Is(err, ErrDamaged) {
 		return slices.Index(kinds, ErrDamaged)
@@ -48,18 +48,19 @@ func kindOf(err error) int {
 	return 0
 }
 
-// Encodings of causes.
+// These are the encodings of causes.
 const (
 	causeText = iota
 	causePeer
 	causeMismatch
-	causeWrappedPeer // with a text that wraps the error
+	causeWrappedPeer // the PeerError is preceded by the text of the error that wraps it
 	causeWrappedMismatch
 )
 
-// cause writes or reads an error. A PeerError or MismatchError is encoded with its fields, an
-// error that wraps one with its text and that error, and any other error with its text and
-// kind. cause returns the error that was read, which is not nil.
+// cause writes or reads an error. A PeerError or MismatchError is encoded by its fields. An
+// error that wraps a PeerError or MismatchError is encoded by its text and the wrapped error.
+// Any other error is encoded by its text and kind. cause returns the error that was read, which
+// is not nil.
 func (c *coder) cause(err error) error {
 	shape, text := causeText, ""
 	var peer *PeerError
@@ -129,8 +130,9 @@ func (c *coder) mismatch(m *MismatchError) *MismatchError {
 	return &v
 }
 
-// received returns err as other processes receive it. The coordinator keeps causes in this
-// form, so that its own process has the same cause as the others.
+// received returns the error that other processes receive if err is sent. The coordinator
+// stores causes after this conversion, so that its own process has the same cause as the
+// others.
 func received(err error) error {
 	var c coder
 	c.cause(err)
@@ -138,7 +140,7 @@ func received(err error) error {
 	return c.cause(nil)
 }
 
-// Describe returns a text with an operation and its number, for errors.
+// Describe returns text for error messages that names the operation op and its number seq.
 func Describe(seq uint64, op *Operation) string {
 	if op == nil {
 		return describe(seq, "")

@@ -8,14 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gone is an error of another network, whose method PeerLost returns the value.
+// gone is an error of another network. Its method PeerLost returns the error's value.
 type gone bool
 
 func (gone) Error() string    { return "worker 2 was silent for 4s" }
 func (g gone) PeerLost() bool { return bool(g) }
 
-// TestLostPeersStayConsequences requires that an error that only reports the loss of another
-// process is still recognized as such after it was sent once and twice.
+// TestLostPeersStayConsequences requires that PeerLost still returns true for an error that
+// only reports the loss of another process, after the error was sent once and after it was sent
+// twice.
 func TestLostPeersStayConsequences(t *testing.T) {
 	var lost interface{ PeerLost() bool }
 	told := received(fmt.Errorf("rank 1 was cancelled: %w", gone(true)))

@@ -12,7 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// Config identifies a process and determines how it finds the other processes. All processes of
+// Config identifies a process and determines how the process finds the others. All processes of
 // a group must have the same Group, Attempt, Processes and Size.
 type Config struct {
 	Process   int   // number of this process, from 0
@@ -21,12 +21,12 @@ type Config struct {
 	Size      int   // number of ranks in the group
 
 	// Port accepts and makes the connections of this process. It is required if there are
-	// several processes. The caller closes it after the membership.
+	// several processes. The caller must close it after it has closed the membership.
 	Port *peerlink.Port
 
-	// Coordinator is the address of the port of process 0, host:port. If it is not known
-	// beforehand, process 0 writes it to Store. If there are several processes, exactly one of
-	// Coordinator and Store is required.
+	// Coordinator is the address, host:port, of the port of process 0. If the address is not
+	// known in advance, process 0 writes it to Store. If there are several processes, exactly
+	// one of Coordinator and Store must be set.
 	Coordinator string
 	Store       Store
 
@@ -42,9 +42,9 @@ type Config struct {
 	// value of process 0 applies to all processes.
 	Detection time.Duration
 
-	// StallTimeout is the time for which all ranks may be in operations while none of them
-	// sends or receives a byte. It is used in process 0. 0 means 4 s, a negative value means no
-	// limit.
+	// StallTimeout is the longest time for which all ranks may be in operations while none of
+	// them sends or receives a byte. The value of process 0 applies. 0 means 4 s, and a
+	// negative value means no limit.
 	StallTimeout time.Duration
 
 	// JoinTimeout bounds the time until all processes have joined; 0 means 30 s.
@@ -52,10 +52,10 @@ type Config struct {
 
 	// State returns the states of the ranks of this process. It is called about every 20 ms,
 	// when a process is lost, and by Fail and Leave. Several goroutines may call it
-	// concurrently. It must not wait. If it is nil, disagreements and lack of progress of these
-	// ranks are not detected. In each state, Seq must be the number of Op. An operation in
-	// which only some ranks take part has different numbers on different ranks, so its hash
-	// must be 0.
+	// concurrently. It must not wait. If State is nil, disagreements and lack of progress of
+	// the ranks of this process are not detected. In each state, Seq must be the number of the
+	// operation Op. An operation in which only some ranks take part has different numbers on
+	// different ranks, so its hash must be 0.
 	State func() []State
 
 	Logger hclog.Logger // may be nil
@@ -69,7 +69,8 @@ const (
 	minDetection     = 50 * time.Millisecond
 )
 
-// completed returns the config with defaults, and an error if it is invalid.
+// completed returns the config with defaults for all fields that are not set, or an error if
+// the config is invalid.
 func (c Config) completed() (Config, error) {
 	c.Ranks = slices.Sorted(slices.Values(c.Ranks))
 	c.Detection = cmp.Or(c.Detection, defaultDetection)

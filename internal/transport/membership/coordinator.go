@@ -13,8 +13,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// coordinator runs a core: it passes messages, ends of connections and time to the core as
-// events, one at a time, and sends the messages that the core commands.
+// coordinator runs a core. It passes messages, the ends of connections and the passing of time
+// to the core as events, one at a time, and sends the messages that the core commands.
 type coordinator struct {
 	cfg   Config
 	start time.Time
@@ -22,25 +22,25 @@ type coordinator struct {
 	stop  chan struct{}
 	run   sync.WaitGroup
 
-	// The following fields are guarded by mu. Sends never wait, so mu is never held for long.
+	// The following fields are guarded by mu. Sending a message never waits, so mu is never
+	// held for long.
 	mu       sync.Mutex
 	core     *core
 	endpoint *peerlink.Opened // nil if there are no other processes
 	conns    map[int]*conn
 	raw      map[net.Conn]struct{} // accepted connections that serve has not closed yet
-	look     func()                // reports the states of the local ranks; nil until process 0 has its membership
+	look     func()                // reports the states of the local ranks to the core; nil until process 0 has its membership
 	next     int                   // number of the next connection
 	closed   bool
 }
 
-// helloWait is the time within which a new connection must send its hello.
+// helloWait is the time within which the hello must arrive on a new connection.
 const helloWait = 5 * time.Second
 
-// closeWait is the time for which closing a link waits until the other side has read
-// everything.
+// closeWait is how long the closing of a link waits for the other side to read everything.
 const closeWait = 500 * time.Millisecond
 
-// newCoordinator starts a coordinator. Process 0 has joined its group.
+// newCoordinator starts a coordinator, whose group process 0 has then joined.
 func newCoordinator(ctx context.Context, cfg Config) (*coordinator, error) {
 	c := &coordinator{
 		cfg:   cfg,
@@ -73,7 +73,7 @@ func newCoordinator(ctx context.Context, cfg Config) (*coordinator, error) {
 	return c, nil
 }
 
-// step passes one event to the core and carries out its commands.
+// step passes one event to the core and carries out the commands that the core returns.
 func (c *coordinator) step(event func(now time.Duration) []command) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,12 +121,12 @@ func (c *coordinator) receive(id int, m message) {
 	c.step(func(now time.Duration) []command { return c.core.receive(now, id, m) })
 }
 
-// giveUp ends a group that is not complete yet.
+// giveUp fails a group that is not complete yet, for the given reason.
 func (c *coordinator) giveUp(reason error) {
 	c.step(func(time.Duration) []command { return c.core.giveUp(reason) })
 }
 
-// tick calls pass every Period until stop is closed.
+// tick calls pass in every watch.Period, until stop is closed.
 func (c *coordinator) tick() {
 	t := time.NewTicker(c.core.watch.Period)
 	defer t.Stop()
@@ -140,8 +140,8 @@ func (c *coordinator) tick() {
 	}
 }
 
-// pass passes the time to the core. Before that, it reports to the core which of the
-// connections that have been silent lately have unread bytes.
+// pass passes the time to the core. Before that, for the connections that have been silent for
+// some time, it reports to the core which of them have unread bytes.
 func (c *coordinator) pass(now time.Duration) []command {
 	for _, id := range c.core.suspects() {
 		if link := c.conns[id]; link != nil && link.unread() {
@@ -152,7 +152,7 @@ func (c *coordinator) pass(now time.Duration) []command {
 }
 
 // meet accepts a new connection and starts serve for it. It returns an error if the coordinator
-// is closed.
+// has been closed.
 func (c *coordinator) meet(caller *peerlink.Caller) error {
 	if err := caller.Welcome(); err != nil {
 		return err
@@ -168,7 +168,8 @@ func (c *coordinator) meet(caller *peerlink.Caller) error {
 	return nil
 }
 
-// serve reads a connection from its hello to its end, and closes it.
+// serve reads the messages of a connection, from its hello to its end, and closes the
+// connection.
 func (c *coordinator) serve(nc net.Conn) {
 	defer func() {
 		c.mu.Lock()
@@ -207,13 +208,13 @@ func (c *coordinator) serve(nc net.Conn) {
 	c.mu.Lock()
 	delete(c.conns, id)
 	c.mu.Unlock()
-	link.end() // a process that has closed only its sending direction still gets the queued messages
+	link.end() // a process that has closed only its own sending direction still gets the queued messages
 	<-link.written
 }
 
 // lose reports to the core that a connection has ended with err. Before that it reports the
-// states of the local ranks, so that the error can name the operation in which the loss was
-// noticed.
+// states of the local ranks to the core, so that the error can name the operation in which the
+// loss was noticed.
 func (c *coordinator) lose(id int, err error) {
 	c.mu.Lock()
 	look, closed, live := c.look, c.closed, c.core.phase == running
@@ -242,8 +243,8 @@ func (c *coordinator) greet(nc net.Conn) (hello, bool) {
 	return h, true
 }
 
-// distrust reports to the core that a connection did not prove the secret. The core informs the
-// processes that wait for the group to form.
+// distrust reports to the core that the other side of a connection did not prove that it knows
+// the secret. The core informs the processes that wait for the group to form.
 func (c *coordinator) distrust(from net.Addr, err error) {
 	c.step(func(time.Duration) []command { return c.core.distrust(from.String(), err) })
 }
@@ -253,7 +254,7 @@ func (c *coordinator) replaced(attempt uint32) {
 	c.step(func(time.Duration) []command { return c.core.replaced(attempt) })
 }
 
-// ipOf returns the IP address in a, or the invalid address if it has none.
+// ipOf returns the IP address in a, or the invalid address if a has no IP address.
 func ipOf(a net.Addr) netip.Addr {
 	if t, ok := a.(*net.TCPAddr); ok {
 		return t.AddrPort().Addr().Unmap()

@@ -9,12 +9,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/silence"
 )
 
-// A core makes the decisions of the coordinator: which processes may join, which are dead,
-// which ranks disagree, and what the first cause is. Its commands are a function of the events
-// and times that the caller passes to it; it has no goroutine, clock, socket or lock. Times are
-// measured from the start of the group and never decrease.
+// A core makes the decisions of the coordinator: which processes may join, which processes are
+// dead, which ranks disagree, and which failure is the cause. Its commands are a function of
+// the events and times that the caller passes to it; it has no goroutine, clock, socket or
+// lock. Times are measured from the start of the group and never decrease.
 //
-// The phases of a group:
+// These are the phases of a group:
 //
 //	          all joined          mismatch, other operation not known
 //	forming ─────────────► running ───────────────────────────────► deciding
@@ -24,23 +24,23 @@ import (
 //	   ▼                    ▼                                           ▼
 //	 failed ◄───────────────┴───────────────────────────────────────────┘
 //
-// A group ends once: failed and ended are final.
+// The phases failed and ended are final.
 type core struct {
 	settings
 	phase             phase
-	cause             error       // set in phase failed
-	asked             question    // set in phase deciding
-	members           []member    // by process number
-	conns             map[int]int // process of each connection
+	cause             error       // the group's cause; set in phase failed
+	asked             question    // the mismatch to decide; set in phase deciding
+	members           []member    // process number -> process
+	conns             map[int]int // number of a connection -> its process
 	out               []command   // commands for the event that is being handled
 	watch             silence.Watch
-	beatsSent         time.Duration // time when heartbeats were last sent
-	lastWithoutSecret string        // describes the last connection refused for its secret, with the reason
+	beatsSent         time.Duration // time at which heartbeats were last sent
+	lastWithoutSecret string        // describes the last connection that was refused because of the secret, with the reason
 
-	ranks  []standing             // by rank; set from phase running on
-	recent [recentOps]observation // operations reported lately, each at index seq modulo recentOps
-	moved  time.Duration          // time when a rank last made progress
-	leaver int                    // of the ranks that have left, the one with the smallest seq, or -1
+	ranks  []standing             // indexed by rank; set when the phase running begins
+	recent [recentOps]observation // the latest operations that were reported; operation seq is at index seq modulo recentOps
+	moved  time.Duration          // time at which a rank last made progress
+	leaver int                    // the rank with the smallest seq among the ranks that have left; -1 if no rank has left
 }
 
 // settings is the configuration of the coordinator.
@@ -48,7 +48,7 @@ type settings struct {
 	processes int
 	size      int
 	detection time.Duration
-	stall     time.Duration // 0 means no limit
+	stall     time.Duration // the stall timeout; 0 means no limit
 	join      time.Duration
 }
 
@@ -76,46 +76,46 @@ func (p phase) String() string {
 	return [...]string{"forming", "running", "deciding", "failed", "ended"}[p]
 }
 
-// member is what the coordinator knows of one process.
+// member has what the coordinator knows about one process.
 type member struct {
 	presence
 	conn         int
 	hello        hello
-	from, via    netip.Addr    // remote and local address of its connection; invalid for process 0
-	heard        time.Duration // time of its last message
+	from, via    netip.Addr    // remote and local address of the process's connection; invalid for process 0
+	heard        time.Duration // time of the process's last message
 	liveness     silence.Peer  // state for silence.Watch
-	sampled      time.Duration // time of its last state message
-	lastReported string        // text about missing processes that was last sent to it
+	sampled      time.Duration // time of the process's last state message
+	lastReported string        // text about missing processes that was last sent to the process
 	refused      string
 }
 
-// presence is whether a process takes part in the group.
+// presence says whether a process takes part in the group.
 type presence uint8
 
 const (
 	absent presence = iota
 	present
-	left // sent a good-bye
+	left // the process has sent a good-bye
 )
 
 // standing is the state of a rank, as far as the coordinator knows it.
 type standing struct {
 	process  int
 	seq      uint64 // number of the latest operation that the rank has begun
-	left     bool   // the rank, or its whole process, has left: it begins no more operations
+	left     bool   // the rank or its whole process has left: the rank begins no more operations
 	inside   bool   // the rank is in operation seq
-	hash     uint64 // hash and text of the last operation in which the rank was reported
+	hash     uint64 // hash and text describe the last operation in which the rank was reported
 	text     string
 	progress uint64
 	texts    texts
-	begun    [RecentOps]pastOp // without texts, each at index seq modulo RecentOps
+	begun    [RecentOps]pastOp // operations that the rank has begun, without texts; operation seq is at index seq modulo RecentOps
 }
 
 // note records an operation that the rank has begun.
 func (r *standing) note(seq, hash uint64) { r.begun[seq%RecentOps] = pastOp{seq: seq, hash: hash} }
 
-// did returns the text of the operation that the rank has begun with number seq, "" if it is
-// not known.
+// did returns the text of operation seq, which the rank has begun, or "" if the text is not
+// known.
 func (r *standing) did(seq uint64) string {
 	b := &r.begun[seq%RecentOps]
 	if b.seq != seq {
@@ -125,8 +125,8 @@ func (r *standing) did(seq uint64) string {
 	return text
 }
 
-// heard returns the text of the operation with the given hash. text is the text in the present
-// state message; it is "" if the text came with an earlier one.
+// heard returns the text of the operation with the given hash. text is the text in the state
+// message that is being handled; it is "" if an earlier state message had the text.
 func (r *standing) heard(hash uint64, text string) string {
 	if text != "" {
 		r.texts.add(hash, text)
@@ -136,15 +136,15 @@ func (r *standing) heard(hash uint64, text string) string {
 	return text
 }
 
-// local is the connection of the coordinator's own process. This connection cannot be lost, and
-// silence on it is not measured.
+// local is the number of the connection of the coordinator's own process. This connection
+// cannot be lost, and silence on it is not measured.
 const local = 0
 
 // command is an action that the coordinator carries out for the core: it sends message on conn,
 // and then, if end is set, ends conn.
 type command struct {
 	conn    int
-	message message // nil if nothing is sent
+	message message // message to send; nil if there is none
 	end     bool
 }
 
@@ -158,7 +158,7 @@ func newCore(s settings) *core {
 	}
 }
 
-// enter changes the phase. It panics if phases does not allow the change.
+// enter changes the phase to p. It panics if phases does not allow the change.
 func (c *core) enter(p phase) {
 	if !slices.Contains(phases[c.phase], p) {
 		panic(fmt.Sprintf("membership: a group cannot go from %v to %v", c.phase, p))
@@ -175,9 +175,8 @@ func (c *core) take() []command {
 
 func (c *core) send(conn int, m message) { c.out = append(c.out, command{conn: conn, message: m}) }
 
-// receive handles a message other than a hello. Messages on a connection without a present
-// process are ignored. They come, for example, from a process that was declared dead and
-// continues.
+// receive handles a message other than a hello. It ignores a message on a connection whose
+// process is not present, such as a process that was declared dead and continues to run.
 func (c *core) receive(now time.Duration, conn int, m message) []command {
 	p, ok := c.conns[conn]
 	if !ok {
@@ -204,7 +203,7 @@ func (c *core) receive(now time.Duration, conn int, m message) []command {
 }
 
 // lose handles the end of a connection. reason is a text that follows "rank 3 " in the error.
-// kind is the kind of the error, or nil.
+// kind is the Kind of the error, or nil.
 func (c *core) lose(now time.Duration, conn int, reason string, kind error) []command {
 	p, ok := c.conns[conn]
 	if !ok {
@@ -214,7 +213,7 @@ func (c *core) lose(now time.Duration, conn int, reason string, kind error) []co
 	switch c.phase {
 	case forming:
 		m, reporter := &c.members[p], 0
-		if own := c.members[0].hello.ranks; len(own) > 0 { // otherwise process 0 itself has not arrived yet
+		if own := c.members[0].hello.ranks; len(own) > 0 { // otherwise process 0 itself has not joined yet
 			reporter = own[0]
 		}
 		c.refuseAll(&PeerError{
@@ -236,9 +235,9 @@ func (c *core) tick(now time.Duration) []command {
 	passed := c.watch.Gap(now, 0)
 	counts := c.watch.Tick(now)
 	if passed > c.watch.Beat {
-		c.moved = max(c.moved, now) // this process did not run: the time until now does not count
+		c.moved = max(c.moved, now) // this process did not run, so the time until now does not count as lack of progress
 	} else {
-		c.moved += passed - counts // of a shorter gap, what exceeds two periods does not count
+		c.moved += passed - counts // the part of a shorter gap that exceeds two periods does not count
 	}
 	switch c.phase {
 	case forming:
@@ -269,7 +268,8 @@ func (c *core) suspects() []int {
 	return conns
 }
 
-// unread records that a connection has unread bytes, so that its process is not silent.
+// unread records that connection conn has unread bytes, so that its process does not count as
+// silent.
 func (c *core) unread(conn int) {
 	if p, ok := c.conns[conn]; ok {
 		c.watch.Heard(&c.members[p].liveness)
@@ -289,8 +289,8 @@ func (c *core) beat(now time.Duration) {
 	}
 }
 
-// listen ends the group if a process has been silent for too long. If several have, it declares
-// the one with the lowest number dead.
+// listen ends the group if a process has been silent for too long. If several processes have
+// been silent for too long, it declares the process with the lowest number dead.
 func (c *core) listen(now time.Duration) {
 	dead := -1
 	for p := range c.members {
@@ -310,8 +310,8 @@ func (c *core) listen(now time.Duration) {
 	}
 }
 
-// wasSilent returns the reason, for errors, why a process that was silent for d is declared
-// dead.
+// wasSilent returns, as text for errors, the reason why a process that was silent for d is
+// declared dead.
 func wasSilent(d time.Duration) string {
 	unit := time.Millisecond
 	if d >= time.Second {
@@ -320,7 +320,7 @@ func wasSilent(d time.Duration) string {
 	return fmt.Sprintf("was silent for %v", d.Truncate(unit))
 }
 
-// replaced ends the group because a later attempt of it has begun in this process.
+// replaced ends the group because a later attempt of the group has begun in this process.
 func (c *core) replaced(attempt uint32) []command {
 	cause := fmt.Errorf("%w, %d", ErrReplaced, attempt)
 	switch c.phase {
@@ -349,8 +349,8 @@ func (c *core) endByDeath(p int, reason string, kind error) {
 	c.abort(e)
 }
 
-// abort ends the group and sends its cause to all present processes. It also sends it to the
-// coordinator's own process, which waits for the others even if it has left.
+// abort ends the group and sends its cause to all present processes. It also sends the cause to
+// the coordinator's own process, which waits for the others even if it has left.
 func (c *core) abort(cause error) {
 	c.enter(failed)
 	c.cause = received(cause)
@@ -361,11 +361,12 @@ func (c *core) abort(cause error) {
 	}
 }
 
-// reported handles the report of a failure by process p, the first one in the group.
+// reported handles a report of a failure by process p. It is the first failure that is reported
+// in the group.
 func (c *core) reported(now time.Duration, p int, m report) {
 	switch e := m.cause.(type) {
 	case *PeerError:
-		if e.Worker { // such an error is complete: the process has more information than the coordinator
+		if e.Worker { // such an error has all facts: the process has more information than the coordinator
 			c.abort(e)
 			return
 		}
@@ -396,7 +397,7 @@ func (c *core) reported(now time.Duration, p int, m report) {
 // known reports whether the group has a rank with this number.
 func (c *core) known(rank int) bool { return rank >= 0 && rank < c.size }
 
-// completed returns e, which process p reported about a rank, with further facts that the
+// completed returns the error e, which process p has reported, with additional facts that the
 // coordinator knows.
 func (c *core) completed(p int, e *PeerError) *PeerError {
 	f := *e

@@ -17,9 +17,9 @@ import (
 )
 
 // TestCore runs the scripts under testdata/core. In a script, each line of a "run" is an event.
-// The lines after it are the new phase, if the phase changed, and the coordinator's messages,
-// except heartbeats, with their connections. After an intended change, "go test -run Core
-// -rewrite" rewrites the files; their diff is reviewed like code.
+// The lines after an event show the new phase, if the phase has changed, and the coordinator's
+// messages, except heartbeats, with their connections. After an intended change, "go test -run
+// Core -rewrite" rewrites the files; the diff must be reviewed like code.
 //
 // Events; connections have the number of their process unless conn=N is given:
 //
@@ -70,8 +70,8 @@ type script struct {
 
 func newScript() *script { return &script{stopped: map[int]bool{}} }
 
-// args has the words of an event: named has those of the form key=value, words has the others
-// in order.
+// args has the words of an event: named has the words of the form key=value, and words has all
+// other words, in order.
 type args struct {
 	words []string
 	named map[string]string
@@ -130,7 +130,7 @@ func parseArgs(line string) *args {
 	return a
 }
 
-// event runs the event in one line and writes its result to s.b.
+// event passes the event in line to the core, and writes the result to s.b.
 func (s *script) event(line string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -287,8 +287,8 @@ func (s *script) receive(conn int, m message) {
 	s.do(func() []command { return s.c.receive(s.now, conn, m) })
 }
 
-// do runs an event and writes its commands to s.b. Equal messages are written once, with all
-// their connections.
+// do runs an event and writes the resulting commands to s.b. Equal messages are written once,
+// with all their connections.
 func (s *script) do(event func() []command) {
 	before := s.c.phase
 	var texts []string

@@ -18,13 +18,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// damaging is a connection that can change one written and one read byte.
+// damaging is a connection that can flip bits in one written byte and in one read byte.
 type damaging struct {
 	net.Conn
-	written, read atomic.Int64 // number of bytes before the byte to change; negative if there is none
+	written, read atomic.Int64 // number of bytes before the byte to change; negative if no byte is to be changed
 }
 
-// change returns b with a flipped bit if b contains the byte at offset at. It subtracts the
+// change returns b, with a flipped bit if b contains the byte at offset at. It subtracts the
 // length of b from at.
 func change(b []byte, at *atomic.Int64) []byte {
 	k := at.Load()
@@ -45,7 +45,7 @@ func (d *damaging) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// damagedDials is a TCP network. conn is the connection that was dialed on it last.
+// damagedDials is a TCP network. conn is the connection that was dialed last.
 type damagedDials struct {
 	peerlink.TCP
 	conn *damaging
@@ -63,8 +63,8 @@ func (d *damagedDials) Dial(ctx context.Context, address string) (net.Conn, erro
 }
 
 // TestDamagedControlMessages requires that, if a control message is damaged in either
-// direction, all processes get an error about the damage that names the sender, and not an
-// error about a closed connection.
+// direction, all processes get an error that reports the damage and names the sender, and not
+// an error about a closed connection.
 func TestDamagedControlMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		byte    int64
@@ -86,7 +86,7 @@ func TestDamagedControlMessages(t *testing.T) {
 					cfg.Net = dials
 				}
 			}, func(cfg *Config) {
-				cfg.Detection = 800 * time.Millisecond // so that a heartbeat is sent soon, and damaged
+				cfg.Detection = 800 * time.Millisecond // short, so that a heartbeat, which is then damaged, is sent soon
 			})
 			defer closeAll(group)
 			from, to := 0, 2
@@ -107,7 +107,7 @@ func TestDamagedControlMessages(t *testing.T) {
 }
 
 // readToEnd is a connection that records whether it was read to its end, and whether it was
-// closed before.
+// closed before that.
 type readToEnd struct {
 	net.Conn
 	ended, early atomic.Bool
@@ -126,7 +126,7 @@ func (c *readToEnd) Close() error {
 
 func (c *readToEnd) CloseWrite() error { return c.Conn.(*net.TCPConn).CloseWrite() }
 
-// notedAccepts is a network whose listener returns every connection as a readToEnd.
+// notedAccepts is a network whose listener wraps every connection in a readToEnd.
 type notedAccepts struct {
 	peerlink.TCP
 	net.Listener
@@ -149,8 +149,8 @@ func (n *notedAccepts) Accept() (net.Conn, error) {
 }
 
 // TestDamagedSenderIsTold requires that the sender of a damaged message can read the resulting
-// error even if it has sent further bytes. Process 0 must read those bytes before it closes the
-// connection: closing a socket with unread bytes resets the connection.
+// error even if it has sent further bytes after the message. Process 0 must read those bytes
+// before it closes the connection: closing a socket with unread bytes resets the connection.
 func TestDamagedSenderIsTold(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	accepts := &notedAccepts{}
@@ -174,12 +174,12 @@ func TestDamagedSenderIsTold(t *testing.T) {
 	end(group[1])
 	end(group[0])
 	require.True(t, accepts.conn.ended.Load())
-	require.False(t, accepts.conn.early.Load(), "the connection was closed before it was read to its end")
+	require.False(t, accepts.conn.early.Load(), "process 0 must not close the connection before it has read the connection to its end")
 }
 
 // TestDamageWhileTheGroupForms requires an error that wraps ErrDamaged if a group does not form
-// because of damage: damage that process 0 found in another network, or damage in an answer of
-// process 0.
+// because of damage. Process 0 found the damage in another network, or an answer of process 0
+// is damaged.
 func TestDamageWhileTheGroupForms(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	elsewhere := fmt.Errorf("worker 2 sent what was %w: frame 26", checksum.ErrDamaged)
@@ -211,8 +211,8 @@ func TestDamageWhileTheGroupForms(t *testing.T) {
 	})
 }
 
-// joinOne joins process 1 of a group whose process 2 does not join. When process 1 waits, the
-// coordinator processes the given event. joinOne returns the error of process 1.
+// joinOne joins process 1 of a group whose process 2 does not join. While process 1 waits, the
+// coordinator processes the given event. joinOne returns the error that process 1 gets.
 func joinOne(t *testing.T, event func(c *core) []command) error {
 	t.Helper()
 	cfg := Config{Process: 0, Processes: 3, Ranks: []int{0}, Size: 3, Store: FileStore(t.TempDir()), Group: "damaged", Attempt: 1, Port: newPort(t, nil)}

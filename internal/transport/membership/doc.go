@@ -1,9 +1,9 @@
-// Package membership keeps track of the processes of a group of ranks: their addresses and
-// whether they are alive. When a process or a rank fails, all processes get the same cause, the
-// first failure.
+// Package membership keeps track of the processes of a group of ranks: their addresses, and
+// whether they are alive. When a process or a rank fails, all processes get the same cause,
+// which is the first failure.
 //
-// A group is a number of processes, each of which hosts some ranks. Each process takes part as
-// follows:
+// A group consists of processes, and each process hosts some of the ranks. A process takes part
+// in a group as follows:
 //
 //	m, err := membership.Join(ctx, membership.Config{
 //		Process: 2, Processes: 4, Ranks: []int{4, 5}, Size: 8,
@@ -24,39 +24,39 @@
 //
 // Process 0 hosts the coordinator. Every other process has one control connection, separate
 // from all data connections, to the port of process 0 (internal/peerlink). On control
-// connections, goroutines that do nothing else send a heartbeat every eighth of the detection
-// time. The first failure that the coordinator learns of is the group's cause, which it sends
-// to all processes. Later failures, which mostly follow from the first, change nothing. For a
-// process that cannot reach the coordinator, the loss of the coordinator is the cause. For a
-// process that receives heartbeats of the coordinator but no answer to its report, the failure
-// that it reported is the cause.
+// connections, a heartbeat is sent in every eighth of the detection time, by goroutines that do
+// nothing else. The first failure that is reported to the coordinator, or that it detects, is
+// the group's cause. The coordinator sends the cause to all processes. Later failures, which
+// mostly follow from the first, change nothing. If a process cannot reach the coordinator, its
+// cause is the loss of the coordinator. If a process receives heartbeats of the coordinator but
+// no answer to its report, its cause is the failure that it reported.
 //
-// The coordinator itself detects:
+// The coordinator itself detects these failures:
 //
-//   - that a process died. Its connection ends, as happens at once when a process ends, or it
-//     is silent for the detection time, as happens when a process or machine is stopped or cut
-//     off. A process that continues after such a silence receives the group's cause, and its
-//     own messages are ignored;
-//   - that ranks disagree: they are, or were, in different operations with the same sequence
-//     number. Processes look at the states of their ranks every 20 ms. An operation in which a
-//     rank is at two consecutive looks is reported at once. The latest operations of all ranks
-//     are reported with every heartbeat, since a rank that only sends may have finished an
-//     operation in which other ranks wait;
-//   - that the group makes no progress: all ranks are in operations, and none sends or receives
-//     a byte;
-//   - that a rank waits for a rank that has left.
+//   - A process dies. Its connection ends, which happens at once when the process ends, or the
+//     process is silent for the detection time, which happens when the process or its machine
+//     is stopped or disconnected from the network. A process that continues after such a
+//     silence receives the group's cause, and its own messages are ignored.
+//   - Ranks disagree: they are, or were, in different operations with the same sequence number.
+//     Processes read the states of their ranks every 20 ms. If a rank is in the same operation
+//     at two consecutive times, the operation is reported at once. The latest operations of all
+//     ranks are reported with every heartbeat, since a rank that only sends may have finished
+//     an operation in which other ranks wait.
+//   - The group makes no progress: all ranks are in operations, and no rank sends or receives a
+//     byte.
+//   - A rank waits for a rank that has left.
 //
-// A process that was itself stopped or got no processor has received nothing in that time. Only
-// time in which the process itself ran, as its own ticks show, counts as silence of other
+// While a process is itself stopped, or gets no processor time, it receives nothing. So only
+// time in which the process itself runs, according to its own ticks, counts as silence of other
 // processes.
 //
 // # Attempts
 //
-// A later attempt of a group, at the same port of process 0, replaces the earlier attempt,
-// which ends with ErrReplaced if it has not failed. Processes and their ports can be used for
-// several attempts: the processes that survived the failure of an attempt join the next
-// attempt, with replacements for those that were lost. Late messages of an earlier attempt are
-// refused.
+// A later attempt of a group at the same port of process 0 replaces the earlier attempt. If the
+// earlier attempt has not failed, it ends with ErrReplaced. Processes and their ports can be
+// used for several attempts: the processes that survived the failure of an attempt join the
+// next attempt, with replacements for those that were lost. Messages of an earlier attempt that
+// arrive late are refused.
 //
 // # The parts
 //

@@ -8,9 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// coder writes values to the body of a frame, or, if reading is set, reads them from one. So
-// each message lists its fields only once. After the first error, all values that are read are
-// zero.
+// coder writes values to the body of a frame or, if reading is set, reads values from a body.
+// The same calls write and read, so that each message lists its fields only once. After the
+// first error, all values that are read are zero.
 type coder struct {
 	buf     []byte // bytes that were written, or bytes that are still to be read
 	reading bool
@@ -35,8 +35,9 @@ func (c *coder) take(n int) []byte {
 	return b
 }
 
-// num writes or reads a number from 0 to limit. When writing, it replaces a number out of this
-// range, which a caller may have given, by the nearest number in the range.
+// num writes or reads a number from 0 to limit. When it writes, it replaces a number outside of
+// this range by the nearest number in the range, since numbers may come from callers of the
+// package.
 func num[T int | int64 | uint64](c *coder, v *T, limit uint64) {
 	if !c.reading {
 		c.buf = binary.AppendUvarint(c.buf, min(uint64(max(0, *v)), limit))
@@ -77,8 +78,8 @@ func (c *coder) flag(v *bool) {
 	}
 }
 
-// text writes or reads a text. It writes valid UTF-8 and cuts the text to at most limit bytes,
-// so that the report of a failure does not fail because of its length.
+// text writes or reads a text. It writes valid UTF-8 and truncates the text to at most limit
+// bytes, so that a failure with a long text can still be reported.
 func (c *coder) text(v *string, limit int) {
 	s := ""
 	if !c.reading {
@@ -95,8 +96,9 @@ func (c *coder) text(v *string, limit int) {
 	}
 }
 
-// items writes or reads a list of at most most elements; things is their name in errors. Each
-// element takes at least one byte, so a list has no more elements than its frame has bytes.
+// items writes or reads a list of at most most elements. things is the name of the elements in
+// errors. Each element takes at least one byte, so a list has at most as many elements as its
+// frame has bytes.
 func items[T any](c *coder, all *[]T, things string, most int, each func(v *T)) {
 	n, limit := len(*all), uint64(maxFrame)
 	if c.reading {
@@ -116,8 +118,8 @@ func items[T any](c *coder, all *[]T, things string, most int, each func(v *T)) 
 	}
 }
 
-// ranks writes or reads an ascending list of ranks. The list is encoded as the gaps between
-// them.
+// ranks writes or reads an ascending list of ranks. The encoding has the differences between
+// consecutive ranks.
 func (c *coder) ranks(all *[]int) {
 	next := 0
 	items(c, all, "ranks", maxRanks, func(r *int) {

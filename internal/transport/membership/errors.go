@@ -7,8 +7,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// ErrLeft is wrapped by the error of ranks that wait for a rank that has left without a
-// failure.
+// ErrLeft is wrapped by the error that ranks get if they wait for a rank that has left without
+// a failure.
 var ErrLeft = errors.New("left the group")
 
 // ErrTimeout is wrapped by errors about waits that exceeded their limit.
@@ -18,8 +18,8 @@ var ErrTimeout = errors.New("timed out")
 // network of the project.
 var ErrDamaged = peerlink.ErrDamaged
 
-// ErrReplaced is wrapped by the cause of a group that ended because a later attempt of it has
-// begun.
+// ErrReplaced is wrapped by the cause of a group that ended because a later attempt of the
+// group has begun.
 var ErrReplaced = errors.New("a later attempt has begun")
 
 // MismatchError says that two ranks are not in the same operation, or disagree about its
@@ -28,7 +28,7 @@ type MismatchError struct {
 	Rank, Other       int
 	Doing, OtherDoing string // descriptions of the operations of Rank and of Other
 
-	seq uint64 // number of the other rank's operation, for the coordinator; 0 if it is not known
+	seq uint64 // number of the other rank's operation, which the coordinator uses; 0 if it is not known
 }
 
 // Disagreement returns the error of a rank that got a message of another operation. doing
@@ -39,16 +39,16 @@ func Disagreement(rank int, doing string, other int, seq uint64) *MismatchError 
 	return &MismatchError{Rank: rank, Doing: doing, Other: other, seq: seq}
 }
 
-// OtherSeq returns the number of the other rank's operation, 0 if it is not known.
+// OtherSeq returns the number of the other rank's operation, or 0 if it is not known.
 func (e *MismatchError) OtherSeq() uint64 { return e.seq }
 
-// Error returns a text with both ranks and the operations of both.
+// Error returns a text that names both ranks and the operations of both.
 func (e *MismatchError) Error() string {
 	return fmt.Sprintf("ranks disagree: rank %d is in %s, rank %d is in %s",
 		e.Rank, e.Doing, e.Other, e.OtherDoing)
 }
 
-// PeerError says that a rank failed, or cannot be reached. All ranks get the same error: that
-// of the rank that noticed the failure first. Its Kind is ErrLeft, ErrTimeout, ErrDamaged, or
-// nil.
+// PeerError says that a rank failed, or cannot be reached. All ranks get the same error: the
+// error of the rank that noticed the failure first. Its Kind is ErrLeft, ErrTimeout,
+// ErrDamaged, or nil.
 type PeerError = peerlink.PeerError

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// arrive handles the hello of a new connection. from and via are the remote and the local
-// address of the connection. They are invalid for the local process, and on networks without IP
-// addresses.
+// arrive handles the hello h of a new connection. from is the remote address of the connection,
+// and via is its local address. Both are invalid for the local process, and on networks without
+// IP addresses.
 func (c *core) arrive(now time.Duration, conn int, h hello, from, via netip.Addr) []command {
 	if reason := c.check(h); reason != nil {
 		c.out = append(c.out, command{conn, refuse{reason}, true})
@@ -47,8 +47,8 @@ func (c *core) check(h hello) error {
 	return nil
 }
 
-// distrust handles a connection, from the given address, that did not prove that it knows the
-// secret.
+// distrust handles a connection whose other side did not prove that it knows the secret. from
+// is the address of the other side.
 func (c *core) distrust(from string, reason error) []command {
 	if c.phase == forming {
 		c.lastWithoutSecret = fmt.Sprintf("a process at %s: %v", from, reason)
@@ -88,8 +88,8 @@ func (c *core) host(rank int) (int, bool) {
 	return 0, false
 }
 
-// wait informs the joined processes about the missing ones. After the join timeout it fails the
-// group.
+// wait informs the joined processes about the missing processes. After the join timeout it
+// fails the group.
 func (c *core) wait(now time.Duration) {
 	if now >= c.join {
 		c.refuseAll(&textError{fmt.Sprintf("the group is not complete after %v: %s", c.join, c.missing()), ErrTimeout})
@@ -98,7 +98,7 @@ func (c *core) wait(now time.Duration) {
 	c.tellMissing()
 }
 
-// tellMissing informs all joined processes about the missing ones.
+// tellMissing informs all joined processes about the missing processes.
 func (c *core) tellMissing() {
 	missing := c.missing()
 	for i := range c.members {
@@ -117,7 +117,8 @@ func (c *core) inform(m *member, missing string) {
 	}
 }
 
-// missing returns a text that says which processes have not joined yet, and which were refused.
+// missing returns a text that says which processes have not joined yet, and which processes
+// were refused.
 func (c *core) missing() string {
 	var numbers []int
 	var refused []string
@@ -176,8 +177,8 @@ func (c *core) refuseAll(cause error) {
 	}
 }
 
-// giveUp handles that the coordinator's own process stops waiting for the others, for the given
-// reason.
+// giveUp is called if the coordinator's own process stops waiting for the others, for the given
+// reason. It fails the group.
 func (c *core) giveUp(reason error) []command {
 	if c.phase == forming {
 		c.refuseAll(fmt.Errorf("process 0 gave up (%w) %s", reason, c.missing()))
@@ -215,8 +216,8 @@ func (c *core) form(now time.Duration) {
 	}
 }
 
-// placement returns, by rank, standings with the process that hosts each rank. It fails if a
-// rank has no host.
+// placement returns a standing for each rank, in which only the process that hosts the rank is
+// set. It returns an error if a rank has no host.
 func (c *core) placement() ([]standing, error) {
 	ranks := make([]standing, c.size)
 	for i := range ranks {
@@ -239,7 +240,7 @@ func (c *core) placement() ([]standing, error) {
 	return ranks, nil
 }
 
-// contains reports whether an ascending list of ranks contains r.
+// contains reports whether ranks, which is ascending, contains r.
 func contains(ranks []int, r int) bool {
 	_, ok := slices.BinarySearch(ranks, r)
 	return ok

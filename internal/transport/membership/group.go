@@ -11,16 +11,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/silence"
 )
 
-// Membership is the part of a process in a group. Its methods may be called from any goroutine.
+// Membership represents the membership of one process in a group. Its methods may be called
+// from any goroutine.
 type Membership struct {
 	cfg   Config
 	table []Peer
-	hosts []int // number of the process that hosts each rank
+	hosts []int // rank -> number of the process that hosts it
 	link  link
-	lead  *coordinator // nil except in process 0
+	lead  *coordinator // the coordinator; nil except in process 0
 
 	start  time.Time
-	heard  atomic.Int64 // time of the coordinator's last message, since start
+	heard  atomic.Int64 // time of the coordinator's last message, measured from start
 	beats  silence.Watch
 	states *sampler
 	stop   chan struct{} // closed by Close
@@ -73,7 +74,7 @@ func (m *Membership) Table() []Peer {
 	return table
 }
 
-// HostOf returns the number of the process that hosts a rank, -1 if there is no such rank.
+// HostOf returns the number of the process that hosts a rank, or -1 if there is no such rank.
 func (m *Membership) HostOf(rank int) int {
 	if rank < 0 || rank >= len(m.hosts) {
 		return -1
@@ -91,17 +92,17 @@ func (m *Membership) Err() error {
 	return m.err
 }
 
-// verdictWait bounds the time for which Fail waits for the group's cause.
+// verdictWait bounds how long Fail waits for the group's cause.
 const verdictWait = time.Second
 
 // Fail ends the group because of err, a failure that a rank of this process found. It returns
 // the group's cause: the first failure, which may not be err. All processes have the same
-// cause, except processes that cannot reach the coordinator, which use what they know. Fail
-// takes a round trip to the coordinator, at most about a second. If the cause is known already,
-// Fail returns it at once.
+// cause, except processes that cannot reach the coordinator: their cause is the failure that
+// they themselves know. Fail takes the time of a round trip to the coordinator, but at most
+// about a second. If the cause is known already, Fail returns it at once.
 //
-// To a [Disagreement] the coordinator adds the other rank's operation, for which it asks that
-// rank's process if necessary.
+// If err is a [Disagreement], the coordinator adds the other rank's operation. If necessary, it
+// asks the process of the other rank for the operation.
 func (m *Membership) Fail(err error) error {
 	if known := m.Err(); known != nil || err == nil {
 		return known
@@ -114,7 +115,7 @@ func (m *Membership) Fail(err error) error {
 	seq := uint64(0)
 	if e, ok := err.(*MismatchError); ok && e.OtherDoing == "" {
 		seq = e.seq
-		m.states.send(true) // also reports the latest operations of the rank
+		m.states.send(true) // this also reports the latest operations of the rank
 	}
 	m.link.send(report{err, seq})
 	timer := time.NewTimer(verdictWait)
@@ -134,8 +135,8 @@ func (m *Membership) Fail(err error) error {
 	return m.Err()
 }
 
-// completed adds to a PeerError the operation of the reporting rank, if it is in this process,
-// and the address of the failed rank.
+// completed adds to a PeerError the address of the failed rank and, if the reporting rank is in
+// this process, the operation of the reporting rank.
 func (m *Membership) completed(err error) error {
 	peer, ok := err.(*PeerError)
 	if !ok || peer.Worker {
@@ -151,10 +152,11 @@ func (m *Membership) completed(err error) error {
 	return &f
 }
 
-// unanswered returns the cause if the coordinator did not answer the report of err. If the
-// coordinator also missed two heartbeats, its loss is the cause. err then follows from it; for
-// example, another process that noticed the loss has closed its connection. But the coordinator
-// is not taken for lost if messages from it are still unread, as after a stop of this process.
+// unanswered returns the cause if the coordinator has not answered the report of err. If two
+// heartbeats of the coordinator are missing too, the cause is the loss of the coordinator. err
+// is then a consequence of this loss; for example, another process that noticed the loss has
+// closed its connection. But if messages from the coordinator are still unread, for example
+// because this process was stopped, the coordinator does not count as lost.
 func (m *Membership) unanswered(err error, seq uint64) error {
 	if silent := m.silent(); m.lead == nil && silent > 2*m.beats.Beat && !m.link.unread() {
 		return m.coordinatorLost(wasSilent(silent), ErrTimeout)
@@ -174,7 +176,7 @@ func (m *Membership) silent() time.Duration {
 	return time.Since(m.start) - time.Duration(m.heard.Load())
 }
 
-// coordinatorLost returns the error of this process about the loss of process 0.
+// coordinatorLost returns the error by which this process reports the loss of process 0.
 func (m *Membership) coordinatorLost(reason string, kind error) error {
 	e := &PeerError{
 		Rank: m.table[0].Ranks[0], Address: m.table[0].Address,
@@ -189,8 +191,9 @@ func (m *Membership) coordinatorLost(reason string, kind error) error {
 	return e
 }
 
-// settle sets the group's cause unless it is set. If this process has reported an error with
-// the same text, settle uses that error, which may wrap more than the received one.
+// settle sets the group's cause, unless it has been set. If this process has reported an error
+// with the same text as cause, settle uses the reported error, which may wrap more errors than
+// cause.
 func (m *Membership) settle(cause error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,7 +212,7 @@ func (m *Membership) settle(cause error) {
 	}
 }
 
-// listen reads messages of the coordinator until the link ends.
+// listen reads and handles messages of the coordinator until the link ends.
 func (m *Membership) listen() {
 	for {
 		msg, err := m.link.receive()
@@ -217,7 +220,7 @@ func (m *Membership) listen() {
 			if !m.over() {
 				cause := m.coordinatorLost(lossReason(err))
 				if errors.Is(err, ErrDamaged) {
-					m.link.send(report{cause: cause}) // otherwise other processes would only notice that this connection ended
+					m.link.send(report{cause: cause}) // without the report, other processes would notice only that this connection has ended
 				}
 				m.settle(cause)
 			}
@@ -243,7 +246,7 @@ func (m *Membership) listen() {
 	}
 }
 
-// over reports whether this process has left or closed.
+// over reports whether this process has left the group or closed its membership.
 func (m *Membership) over() bool {
 	select {
 	case <-m.bye:
@@ -255,8 +258,8 @@ func (m *Membership) over() bool {
 	}
 }
 
-// beat sends heartbeats to the coordinator, and settles the cause if the coordinator is silent
-// for too long. It does nothing else, so that nothing delays it.
+// beat sends heartbeats to the coordinator, and sets the cause if the coordinator is silent for
+// too long. It does nothing else, so that the heartbeats are never delayed.
 func (m *Membership) beat() {
 	t := time.NewTicker(m.beats.Period)
 	defer t.Stop()
@@ -290,7 +293,7 @@ func (m *Membership) beat() {
 		}
 		if verdict == silence.Dead {
 			cause := m.coordinatorLost(wasSilent(m.silent()), ErrTimeout)
-			m.link.send(report{cause: cause}) // if the coordinator continues later, it learns that it was declared dead
+			m.link.send(report{cause: cause}) // if the coordinator continues later, the report says that it was declared dead
 			m.settle(cause)
 			return
 		}
@@ -298,11 +301,11 @@ func (m *Membership) beat() {
 }
 
 // Leave leaves the group without a failure: the ranks of this process will take part in no
-// further operation, and ranks that wait for them get a PeerError of kind ErrLeft. Leave
-// returns when the coordinator has confirmed it. In process 0, which has the coordinator, it
-// returns when all other processes have left too. If ctx ends before that, the group ends, and
-// the remaining processes get a PeerError of kind ErrLeft. If the group has failed, or fails
-// meanwhile, Leave returns the cause. Close must still be called.
+// further operation, and ranks that wait for these ranks get a PeerError of kind ErrLeft. Leave
+// returns when the coordinator has confirmed that the process has left. In process 0, which has
+// the coordinator, it returns when all other processes have left too. If ctx ends before that,
+// the group ends, and the remaining processes get a PeerError of kind ErrLeft. If the group has
+// failed, or fails meanwhile, Leave returns the cause. Close must still be called.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.mu.Lock()
 	if m.err != nil || m.closed {
@@ -318,7 +321,7 @@ func (m *Membership) Leave(ctx context.Context) error {
 		return nil
 	case <-m.failed:
 		if m.over() {
-			return nil // the failure was found after the good-bye was confirmed
+			return nil // the group failed after the coordinator had confirmed the good-bye
 		}
 		return m.Err()
 	case <-m.stop:
@@ -333,7 +336,7 @@ func (m *Membership) Leave(ctx context.Context) error {
 }
 
 // Close ends the membership, and waits until its goroutines have ended. If the process has not
-// left and the group has not failed, the other processes take this process for dead.
+// left and the group has not failed, the other processes consider this process dead.
 func (m *Membership) Close() {
 	m.mu.Lock()
 	if m.closed {

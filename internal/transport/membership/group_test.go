@@ -50,7 +50,8 @@ func joinAll(t *testing.T, n int, change func(c *Config)) []*Membership {
 	return joinAllAt(t, n, nil, change)
 }
 
-// joinAllAt is like joinAll, but ports may change the configuration of the ports.
+// joinAllAt does the same as joinAll, but calls the function ports to change the configuration
+// of each process's port.
 func joinAllAt(t *testing.T, n int, ports func(process int, c *peerlink.Config), change func(c *Config)) []*Membership {
 	t.Helper()
 	store := FileStore(t.TempDir())

@@ -13,9 +13,10 @@ import (
 )
 
 // Join waits until all processes of the group have joined, and returns the membership of this
-// process. It fails if ctx ends, if the group is not complete after the join timeout, if the
-// processes do not agree about the group, or if a process is lost meanwhile. The error names
-// the processes concerned and the reason. The caller must close the membership.
+// process. It returns an error if ctx ends, if the group is not complete after the join
+// timeout, if the processes do not agree about the group, or if a process is lost meanwhile.
+// The error names the processes that caused it and the reason. The caller must close the
+// membership.
 func Join(ctx context.Context, cfg Config) (*Membership, error) {
 	cfg, err := cfg.completed()
 	if err != nil {
@@ -32,7 +33,7 @@ func Join(ctx context.Context, cfg Config) (*Membership, error) {
 	return m, nil
 }
 
-// lead joins as process 0, in which it starts the coordinator.
+// lead starts the coordinator and joins the group as process 0.
 func lead(ctx context.Context, cfg Config) (*Membership, error) {
 	c, err := newCoordinator(ctx, cfg)
 	if err != nil {
@@ -66,12 +67,12 @@ func lead(ctx context.Context, cfg Config) (*Membership, error) {
 }
 
 // candidates returns the addresses at which a port may be reached, separated by commas. They
-// are the advertised address and the bound address, or, if the port is bound to all interfaces,
-// the addresses of all of them.
+// are the advertised address and the bound address. If the port is bound to all interfaces, the
+// addresses of all interfaces replace the bound address.
 func candidates(advertised string, bound net.Addr) (string, error) {
 	near, port, err := net.SplitHostPort(bound.String())
 	if err != nil {
-		return bound.String(), nil // not TCP
+		return bound.String(), nil // not an address of TCP
 	}
 	var all []string
 	host, _, err := net.SplitHostPort(advertised)
@@ -104,11 +105,11 @@ func candidates(advertised string, bound net.Addr) (string, error) {
 	return strings.Join(append(all, loopback...), ","), nil
 }
 
-// oneTry bounds the time of one try to connect to the coordinator.
+// oneTry bounds the time of one attempt to connect to the coordinator.
 const oneTry = 3 * time.Second
 
-// follow joins as a process other than 0. It tries to join until it succeeds, gets a final
-// refusal, or the join timeout ends.
+// follow joins as a process other than process 0. It repeats the attempt until it succeeds,
+// until it gets a final refusal, or until the join timeout ends.
 func follow(ctx context.Context, cfg Config) (*Membership, error) {
 	timed, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
@@ -124,8 +125,8 @@ func follow(ctx context.Context, cfg Config) (*Membership, error) {
 	return nil, fmt.Errorf("%w after %v: %w", ErrTimeout, cfg.JoinTimeout, err)
 }
 
-// tryAll tries to join at all addresses of the coordinator. It reads the store each time, as an
-// earlier value may have been that of an earlier run.
+// tryAll tries to join at all addresses of the coordinator. It reads the store each time, as
+// the value that it read before may be the address of an earlier run.
 func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
 	addresses := []string{cfg.Coordinator}
 	if cfg.Store != nil {
@@ -150,13 +151,13 @@ func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
 	return nil, errors.Join(errs...)
 }
 
-// verdictSlack is the time by which a process that has reached process 0 exceeds its own join
-// timeout. The join timeout of process 0 ends at about the same time, and the error of process
-// 0 says which processes are missing.
+// A process that has reached process 0 waits for verdictSlack longer than its own join timeout.
+// The join timeout of process 0 ends at about the same time, and only the error of process 0
+// says which processes are missing.
 const verdictSlack = time.Second
 
-// try tries to join at one address of the coordinator. ctx bounds the wait for its first
-// answer, and late bounds the wait for the final answer.
+// try makes one attempt to join at one address of the coordinator. ctx bounds the wait for the
+// coordinator's first answer, and late bounds the wait for the final answer.
 func try(ctx, late context.Context, cfg *Config, address string) (*Membership, error) {
 	short, cancel := context.WithTimeout(ctx, oneTry)
 	defer cancel()
@@ -165,7 +166,7 @@ func try(ctx, late context.Context, cfg *Config, address string) (*Membership, e
 	})
 	switch {
 	case err == nil:
-	case nc != nil: // the coordinator has not received this package's hello, so another try is possible
+	case nc != nil: // the coordinator has not received this package's hello, so another attempt is possible
 		nc.Close()
 		return nil, err
 	case errors.Is(err, peerlink.ErrRefused), errors.Is(err, peerlink.ErrProtocol):
@@ -194,7 +195,7 @@ func try(ctx, late context.Context, cfg *Config, address string) (*Membership, e
 	return newMembership(*cfg, w, link, nil), nil
 }
 
-// limit makes the reads and writes of a connection fail when the context that was given to set
+// limit makes the reads and writes of a connection fail when the context that was passed to set
 // ends.
 type limit struct {
 	nc   net.Conn
@@ -205,8 +206,8 @@ func (l *limit) set(ctx context.Context) {
 	l.stop = context.AfterFunc(ctx, func() { l.nc.SetDeadline(time.Unix(1, 0)) })
 }
 
-// lift removes the limit. It reports whether the context had not ended before, so that the
-// connection is still usable.
+// lift removes the limit. It returns false if the context had already ended; the connection is
+// not usable then.
 func (l *limit) lift() bool { return l.stop() }
 
 // admitted waits for the coordinator's answers to the hello: until ctx ends for the first
@@ -232,8 +233,8 @@ func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) 
 		case ctx.Err() != nil && missing != "":
 			return welcome{}, errors.New(missing)
 		case missing != "":
-			// The coordinator has accepted the hello, so it is that of this run, and another
-			// try is useless.
+			// The coordinator has accepted the hello, so it is the coordinator of this run, and
+			// another attempt would fail too.
 			reason, kind := lossReason(err)
 			return welcome{}, peerlink.Final(&textError{fmt.Sprintf("process 0 %s while the group was forming", reason), kind})
 		default:
@@ -242,7 +243,7 @@ func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) 
 	}
 }
 
-// check returns an error if the table does not agree with cfg.
+// check returns an error if the table of the welcome does not agree with cfg.
 func (w *welcome) check(cfg *Config) error {
 	hosts := 0
 	for _, p := range w.table {

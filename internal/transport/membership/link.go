@@ -19,44 +19,44 @@ type link interface {
 	// and receive returns an error.
 	send(message)
 
-	// receive waits for the next message. Only one goroutine may call it.
+	// receive waits for the next message and returns it. Only one goroutine may call it.
 	receive() (message, error)
 
 	// unread reports whether bytes or messages have arrived that receive has not read yet.
 	unread() bool
 
-	// end makes the link send the queued messages and then close its sending direction. It does
-	// not wait for that.
+	// end makes the link send the queued messages and then close its sending direction. end
+	// itself does not wait.
 	end()
 
 	// drain reads and drops messages until the other side ends the link, for at most limit. It
-	// is called after end, so that the other side can read the last messages: closing a socket
-	// with unread bytes resets the connection, and sent bytes may then be lost.
+	// is called after end, so that the other side can read the last messages: if a socket with
+	// unread bytes is closed, the connection is reset, and bytes that were sent may be lost.
 	drain(limit time.Duration)
 
 	// close ends the link at once, and waits until its goroutines have ended.
 	close()
 }
 
-// maxQueue bounds the bytes that are queued for one peer. If more are queued, the peer reads
-// nothing, and the link is closed.
+// maxQueue bounds the number of bytes that are queued for one peer. If the queue exceeds it,
+// the peer has stopped reading, and the link is closed.
 const maxQueue = 16 * maxFrame
 
-// conn is a link over a network connection. A goroutine of its own writes, so that send never
+// conn is a link over a network connection. A separate goroutine writes, so that send never
 // waits for the peer.
 type conn struct {
 	nc       net.Conn
 	patience time.Duration // bounds the time of one write
 	scratch  []byte        // buffer of receive
 	got      uint32        // number of messages that receive has read
-	wake     chan struct{} // wakes the writer: there are bytes to write, or the link ends
+	wake     chan struct{} // buffer of one; wakes the writer if there are bytes to write or the link ends
 	written  chan struct{} // closed when the writer has ended
 
 	mu    sync.Mutex
 	queue []byte
-	sent  uint32 // number of messages that were queued
+	sent  uint32 // number of messages that have been queued
 	over  bool
-	idle  chan struct{} // closed when the queue is written; nil if nothing is queued
+	idle  chan struct{} // closed when all queued bytes are written; nil if nothing is queued
 }
 
 func newConn(nc net.Conn, patience time.Duration) *conn {
@@ -84,8 +84,8 @@ func (c *conn) send(m message) {
 	c.wakeWriter()
 }
 
-// flush waits until all queued bytes are written to the socket, the writer has ended, or late
-// delivers.
+// flush waits until all queued bytes are written to the socket, until the writer has ended, or
+// until it can receive from late.
 func (c *conn) flush(late <-chan time.Time) {
 	c.mu.Lock()
 	idle := c.idle
@@ -143,9 +143,9 @@ func (c *conn) write() {
 	}
 }
 
-// put writes bytes to the peer, with a deadline after patience. If the deadline passes, it
-// tries once more: this process may have been stopped or without a processor until the
-// deadline, so that the peer was not late.
+// put writes bytes to the peer with a deadline, which is patience from now. If the deadline
+// passes, it writes once more: the peer was not late if this process was stopped, or got no
+// processor time, until the deadline.
 func (c *conn) put(b []byte) error {
 	c.nc.SetWriteDeadline(time.Now().Add(c.patience))
 	n, err := c.nc.Write(b)
@@ -157,9 +157,9 @@ func (c *conn) put(b []byte) error {
 	return err
 }
 
-// peerClosed reports whether a write failed because the peer has closed the connection. Then
-// receive first returns the peer's remaining messages, which may end with a good-bye, and then
-// the error.
+// peerClosed reports whether err, the error of a write, says that the peer has closed the
+// connection. In this case, receive first returns the peer's remaining messages, which may end
+// with a good-bye, and then an error.
 func peerClosed(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
@@ -191,8 +191,9 @@ func (c *conn) close() {
 }
 
 // lossReason returns the reason why a link was lost, as a text that follows "rank 3 ", and the
-// kind of the error. It has one text for a process that died and for one that closed its
-// connection: they cannot be distinguished, and the error depends on the operating system.
+// kind of the error. The text for a process that died is the same as that for a process that
+// closed its connection: the two cannot be distinguished, and the original error depends on the
+// operating system.
 func lossReason(err error) (reason string, kind error) {
 	switch {
 	case errors.Is(err, ErrDamaged):
@@ -206,7 +207,7 @@ func lossReason(err error) (reason string, kind error) {
 	return "lost its connection: " + err.Error(), nil
 }
 
-// localLink is the link between the coordinator and its own process, without a connection.
+// localLink is the link between the coordinator and its own process. It uses no connection.
 type localLink struct {
 	to   *coordinator
 	wake chan struct{}
@@ -222,7 +223,7 @@ func newLocalLink(to *coordinator) *localLink {
 
 func (l *localLink) send(m message) { l.to.receive(local, m) }
 
-// deliver queues a message of the coordinator for receive.
+// deliver queues m, a message of the coordinator, for receive.
 func (l *localLink) deliver(m message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

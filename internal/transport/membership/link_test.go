@@ -10,7 +10,7 @@ import (
 )
 
 // TestLastWordsAreHeard requires that the last messages of a peer that has closed the
-// connection are received even if a write to it has failed before.
+// connection are received, even if a write to the peer has failed before.
 func TestLastWordsAreHeard(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("on other systems, received bytes are lost when the connection is reset")
@@ -47,8 +47,8 @@ func TestLastWordsAreHeard(t *testing.T) {
 	require.Error(t, err)
 }
 
-// goodbyes is a link that confirms a good-bye, and makes the group fail before Leave has seen
-// the confirmation.
+// goodbyes is a link that confirms a good-bye, and makes the group fail before Leave has
+// processed the confirmation.
 type goodbyes struct {
 	m    *Membership
 	got  chan message
@@ -79,8 +79,8 @@ func (*goodbyes) drain(time.Duration) {}
 
 func (g *goodbyes) close() { close(g.over) }
 
-// TestLeavingIsNoFailure requires that Leave returns nil if the coordinator has confirmed it,
-// even if the group fails afterwards.
+// TestLeavingIsNoFailure requires that Leave returns nil if the coordinator has confirmed the
+// good-bye, even if the group fails after that.
 func TestLeavingIsNoFailure(t *testing.T) {
 	for range 64 { // the select in Leave chooses at random between two ready channels
 		g := &goodbyes{got: make(chan message, 1), over: make(chan struct{})}

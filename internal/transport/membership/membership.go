@@ -1,10 +1,11 @@
 package membership
 
-// Operation describes a kind of operation of ranks. Messages contain its hash, and errors its
-// text. It is immutable, and made once for many operations of the same kind.
+// Operation describes a kind of operation of ranks. Messages contain its hash, and errors
+// contain its text. An Operation is immutable; callers make it once for many operations of the
+// same kind.
 type Operation struct {
 	Hash uint64
-	Text string // such as "AllReduce "gradient" (4096 float32, sum)"
+	Text string // text in errors, such as "AllReduce "gradient" (4096 float32, sum)"
 }
 
 // State is the state of a rank of this process. The coordinator uses it to detect ranks that
@@ -12,13 +13,14 @@ type Operation struct {
 type State struct {
 	Rank     int
 	Seq      uint64     // number of the latest operation that the rank has begun
-	Op       *Operation // operation that the rank is in, or nil between operations
-	Progress uint64     // bytes sent and received so far; never decreases
-	Left     bool       // the rank begins no more operations, though its process stays in the group; never reset
+	Op       *Operation // operation in which the rank is; nil between operations
+	Progress uint64     // number of bytes that the rank has sent and received so far; never decreases
+	Left     bool       // the rank begins no more operations, although its process stays in the group; never reset
 
-	// Begun has the latest operations that the rank has begun, in any order, and zeros if there
-	// were fewer. They are needed since one of two ranks that disagree may have finished its
-	// operation and begun others; an example is a root that only sends.
+	// Begun has the latest operations that the rank has begun, in any order. If the rank has
+	// begun fewer than RecentOps, the other elements are zero. These operations are needed
+	// since one of two ranks that disagree may have finished its operation and begun others; an
+	// example is a root that only sends.
 	Begun [RecentOps]Begun
 }
 
@@ -34,5 +36,5 @@ type Begun struct {
 // Peer is one process of the group.
 type Peer struct {
 	Ranks   []int  // ranks that the process hosts
-	Address string // address where the process accepts data connections, host:port
+	Address string // address, host:port, at which the process accepts data connections
 }

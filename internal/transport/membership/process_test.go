@@ -21,8 +21,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
-// roleVariable is the environment variable that makes the test binary run as one process of a
-// group. Its value is a role as JSON.
+// If the environment variable roleVariable is set, the test binary runs as one process of a
+// group. The value is a role in JSON.
 const roleVariable = "MEMBERSHIP_TEST_ROLE"
 
 // role is the configuration of a process in a test.
@@ -32,8 +32,8 @@ type role struct {
 	Detection          time.Duration
 }
 
-// seen is a message of a process to the test. The first message says that it has joined, the
-// second has the group's cause.
+// seen is a message that a process sends to the test. The first message says that the process
+// has joined; the second message has the group's cause.
 type seen struct {
 	Joined       bool
 	Text         string
@@ -41,8 +41,8 @@ type seen struct {
 	Address      string
 	Reason       string
 	Timeout      bool
-	AfterFailing string // what Fail returned for a later failure of the process
-	Rejoin       string // error of another try to join
+	AfterFailing string // error that Fail returned for a later failure of the process
+	Rejoin       string // error of another attempt to join
 }
 
 func TestMain(m *testing.M) {
@@ -56,8 +56,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runProcess runs one process. It joins, makes progress until the group fails, and prints the
-// cause. It ends when its standard input is closed.
+// runProcess runs one process of a group; text is its role in JSON. The process joins, makes
+// progress until the group fails, and prints the cause. It ends when its standard input is
+// closed.
 func runProcess(text string) error {
 	var r role
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
@@ -118,7 +119,7 @@ type child struct {
 	says *json.Decoder
 }
 
-// spawn starts a group of processes and waits until all have joined.
+// spawn starts a group of n processes and waits until all of them have joined.
 func spawn(t *testing.T, n int, detection time.Duration) []*child {
 	t.Helper()
 	binary, err := os.Executable()
@@ -169,9 +170,8 @@ func pause(d time.Duration) {
 	}
 }
 
-// agree requires that all processes except dead have the failure of process dead as their
-// cause, with the given reason. If the coordinator survives, the causes must have the same
-// text.
+// agree requires that the cause of all processes except dead is the failure of process dead,
+// with the given reason. If the coordinator survives, all causes must have the same text.
 func agree(t *testing.T, group []*child, dead int, reason string) []seen {
 	t.Helper()
 	var all []seen
@@ -194,7 +194,7 @@ func agree(t *testing.T, group []*child, dead int, reason string) []seen {
 }
 
 func TestKilledProcess(t *testing.T) {
-	const detection = time.Hour // so long that the failure is not detected by silence
+	const detection = time.Hour // so long that silence cannot be the reason for the detection
 	type testCase struct {
 		n, dead int
 		delay   time.Duration
@@ -260,7 +260,7 @@ func TestStoppedProcess(t *testing.T) {
 }
 
 // TestStoppedGroup stops all processes for longer than the detection time. The first process
-// that continues has received nothing for that time, but must not take the others for dead.
+// that continues has received nothing for that time, but must not declare the others dead.
 func TestStoppedGroup(t *testing.T) {
 	t.Parallel()
 	const detection = 1200 * time.Millisecond
@@ -283,8 +283,8 @@ func TestStoppedGroup(t *testing.T) {
 	agree(t, group, 1, "closed its connection")
 }
 
-// TestStarvedProcess stops the processes in turn, each for a quarter of the detection time,
-// several times. The group must not fail, as no process is silent for the detection time.
+// TestStarvedProcess stops the processes in turn, several times, each time for a quarter of the
+// detection time. The group must not fail, as no process is silent for the detection time.
 func TestStarvedProcess(t *testing.T) {
 	t.Parallel()
 	const detection = 1500 * time.Millisecond

@@ -8,9 +8,9 @@ import (
 )
 
 // sampler reads the states of the ranks of a process and reports them to the coordinator. It
-// reports all changes with every heartbeat. It also reports when a rank was in the same
-// operation at two consecutive looks. So ranks that proceed are reported rarely, and ranks that
-// wait, which may disagree, are reported soon.
+// reports all changes with every heartbeat. It also reports at once if a rank was in the same
+// operation at two consecutive samples. So ranks that proceed are reported rarely, and ranks
+// that wait, which may disagree, are reported soon.
 type sampler struct {
 	look  func() []State // returns the states; nil if they are not available
 	link  link
@@ -21,16 +21,16 @@ type sampler struct {
 	ranks map[int]*track
 }
 
-// track has the state of one rank as it was reported.
+// track has the state of one rank that was last sampled, and what was reported about the rank.
 type track struct {
-	seen     State     // state at the last look
+	seen     State     // state in the last sample
 	reported rankState // state last reported to the coordinator, without the begun operations
-	begun    uint64    // highest number of the operations that were reported as begun
-	texts    texts     // texts that were sent
+	begun    uint64    // highest number of an operation that was reported as begun
+	texts    texts     // texts that were sent to the coordinator
 }
 
-// texts has the texts of operations that a process has sent to the coordinator, by hash. Both
-// sides have such a table, and drop the oldest text first, so that the tables always agree.
+// texts maps hashes of operations to the texts that a process has sent to the coordinator. Both
+// sides have such a table, and drop the oldest text first, so that the two tables always agree.
 type texts struct {
 	known [2 * RecentOps]struct {
 		hash uint64
@@ -39,7 +39,7 @@ type texts struct {
 	next int
 }
 
-// add adds the text of a hash, and reports whether it has to be sent.
+// add adds the text of a hash, and reports whether the text has to be sent.
 func (t *texts) add(hash uint64, text string) bool {
 	if _, ok := t.of(hash); ok || hash == 0 {
 		return hash == 0 // the text of hash 0 is always sent
@@ -59,8 +59,8 @@ func (t *texts) of(hash uint64) (text string, ok bool) {
 	return "", false
 }
 
-// lookPeriod is the time between two looks at the states. A rank that is in the same operation
-// at two consecutive looks is taken to wait.
+// lookPeriod is the time between two samples of the states. A rank that is in the same
+// operation in two consecutive samples is assumed to wait.
 const lookPeriod = 20 * time.Millisecond
 
 func newSampler(cfg Config, l link, every time.Duration) *sampler {
@@ -71,7 +71,7 @@ func newSampler(cfg Config, l link, every time.Duration) *sampler {
 	return s
 }
 
-// watch looks at the states and reports them until stop is closed.
+// watch samples the states and reports them, until stop is closed.
 func (s *sampler) watch(stop <-chan struct{}) {
 	t := time.NewTicker(min(lookPeriod, s.every))
 	defer t.Stop()
@@ -101,8 +101,8 @@ func (s *sampler) answer() {
 	}
 }
 
-// waits looks at the states. It reports whether a rank has left, or waits in an operation, and
-// this was not reported to the coordinator yet.
+// waits samples the states. It returns true if a rank has left, or waits in an operation, and
+// this has not been reported to the coordinator yet.
 func (s *sampler) waits() bool {
 	states := s.look()
 	s.mu.Lock()
@@ -120,11 +120,11 @@ func (s *sampler) waits() bool {
 	return found
 }
 
-// maxStates is the maximum number of ranks in one state message. With it, a message never
-// exceeds maxFrame.
+// maxStates is the maximum number of ranks in one state message. It ensures that a message
+// never exceeds maxFrame.
 const maxStates = maxFrame / ((1 + RecentOps) * (maxDoing + 64))
 
-// send looks at the states and reports changes to the coordinator. If answering is set, it
+// send samples the states and reports changes to the coordinator. If answering is set, it
 // reports the states of all ranks.
 func (s *sampler) send(answering bool) {
 	if s.look == nil {
@@ -158,8 +158,8 @@ func (s *sampler) send(answering bool) {
 	s.link.send(m)
 }
 
-// tell adds to n the begun operations and texts that the coordinator does not know. If
-// answering is set, it adds all begun operations and texts.
+// tell adds to n those begun operations and texts of the state now that the coordinator does
+// not know. If answering is set, it adds all begun operations and texts.
 func (t *track) tell(n *rankState, now *State, answering bool) {
 	text := func(op *Operation) string {
 		if t.texts.add(op.Hash, op.Text) || answering {
@@ -185,7 +185,8 @@ func (t *track) tell(n *rankState, now *State, answering bool) {
 	}
 }
 
-// during returns a text that describes the operation that a rank is in, "" if it is in none.
+// during returns a text that describes the operation in which a rank is, or "" if the rank is
+// in no operation.
 func (s *sampler) during(rank int) string {
 	if s.look == nil {
 		return ""

@@ -15,13 +15,13 @@ type sentLink struct {
 
 func (l *sentLink) send(m message) { l.sent = append(l.sent, m) }
 
-// TestTheCoordinatorHearsOfEveryOperation samples a rank at irregular intervals while it runs
-// operations of more kinds than both sides store texts. The coordinator must know the text of
-// each of the rank's latest operations.
+// TestTheCoordinatorHearsOfEveryOperation samples a rank at irregular intervals. The rank runs
+// operations of more kinds than the tables texts can hold. The coordinator must know the text
+// of each of the rank's latest operations.
 func TestTheCoordinatorHearsOfEveryOperation(t *testing.T) {
 	const kinds = 3 * RecentOps
 	op := func(seq uint64) *Operation {
-		k := seq * seq % kinds // some kinds occur often
+		k := seq * seq % kinds // some kinds occur more often than others
 		return &Operation{Hash: k + 1, Text: fmt.Sprint("operation of kind ", k)}
 	}
 	now := State{Rank: 3}
@@ -37,7 +37,7 @@ func TestTheCoordinatorHearsOfEveryOperation(t *testing.T) {
 			now.Op = nil // between operations
 		}
 		if seq%(1+seq/100) != 0 {
-			continue // the sampler misses this state
+			continue // the sampler does not sample this state
 		}
 		s.send(seq%7 == 0)
 		m := l.sent[len(l.sent)-1].(state)
@@ -60,6 +60,6 @@ func TestTheCoordinatorHearsOfEveryOperation(t *testing.T) {
 	}
 	s.send(false)
 	s.send(false)
-	require.Empty(t, l.sent[len(l.sent)-1].(state).ranks, "a second state must not report anything again")
-	require.Less(t, told, 15_000, "texts must not be sent with every state")
+	require.Empty(t, l.sent[len(l.sent)-1].(state).ranks, "a second state message must not repeat anything")
+	require.Less(t, told, 15_000, "texts must not be sent again with every state message")
 }

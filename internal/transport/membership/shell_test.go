@@ -27,7 +27,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// standings has states that a test sets.
+// standings has the states of ranks, which a test sets.
 type standings struct{ atomic.Pointer[[]State] }
 
 func (s *standings) set(states ...State) { s.Store(&states) }
@@ -134,7 +134,7 @@ func TestWhoeverWaitsForOneThatLeftIsTold(t *testing.T) {
 	require.Equal(t, 1, peer.Rank)
 	require.Equal(t, "Barrier #6", peer.During)
 	require.NoError(t, group[1].Err())
-	require.EqualError(t, group[1].Fail(io.EOF), "EOF", "the report of a process that has left must be ignored by the coordinator")
+	require.EqualError(t, group[1].Fail(io.EOF), "EOF", "the coordinator must ignore the report of a process that has left")
 }
 
 func TestCoordinatorThatCannotWaitTakesTheGroupAlong(t *testing.T) {
@@ -169,7 +169,7 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 		cfg := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: address, Group: t.Name(), Attempt: 5}
 		change(&cfg)
 		var err error
-		for cfg.JoinTimeout = 100 * time.Millisecond; ; cfg.JoinTimeout *= 2 { // on a busy machine the refusal may come after the timeout
+		for cfg.JoinTimeout = 100 * time.Millisecond; ; cfg.JoinTimeout *= 2 { // on a busy machine the refusal may arrive after the timeout
 			_, err = joinAt(t, t.Context(), cfg, nil)
 			if !errors.Is(err, ErrTimeout) || strings.Contains(err.Error(), want) {
 				break
@@ -181,8 +181,8 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 }
 
 // TestNewAttemptReplacesTheOldOne requires that a later attempt of a group at the same ports
-// replaces the earlier one, whether that has failed or not. If it has not failed, its members
-// get ErrReplaced.
+// replaces the earlier attempt, whether the earlier attempt has failed or not. If it has not
+// failed, its members must get ErrReplaced.
 func TestNewAttemptReplacesTheOldOne(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for _, fails := range []bool{true, false} {
@@ -193,7 +193,7 @@ func TestNewAttemptReplacesTheOldOne(t *testing.T) {
 				Process: p, Processes: 3, Ranks: []int{p}, Size: 3, Coordinator: at, Group: t.Name(), Attempt: attempt, Port: port,
 			})
 		}
-		if fails { // as if process 1 died
+		if fails { // simulates the death of process 1
 			end(first[1])
 			<-first[0].Failed()
 			<-first[2].Failed()
@@ -269,8 +269,8 @@ func TestNewAttemptWaitsForTheOldOneToGo(t *testing.T) {
 	end(m)
 }
 
-// TestStrangersChangeNothing requires that connections that are accepted but do not send a
-// hello of this package do not affect the group.
+// TestConnectionWithoutHelloChangesNothing requires that accepted connections on which no hello
+// of this package arrives do not affect the group.
 func TestConnectionWithoutHelloChangesNothing(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	before := descriptors(t)
@@ -402,7 +402,7 @@ func TestStaleAddressInTheStore(t *testing.T) {
 		return Config{Process: p, Processes: 2, Ranks: []int{p}, Size: 2, Store: store, Group: "again", Attempt: 3}
 	}
 	c := cfg(0)
-	require.NoError(t, store.Set(t.Context(), c.key(), []byte("127.0.0.1:1"))) // an address at which nobody listens
+	require.NoError(t, store.Set(t.Context(), c.key(), []byte("127.0.0.1:1"))) // an address at which no process listens
 	var run sync.WaitGroup
 	for p := range 2 {
 		run.Go(func() {
@@ -415,8 +415,8 @@ func TestStaleAddressInTheStore(t *testing.T) {
 	run.Wait()
 }
 
-// selfSigned returns a TLS configuration with a certificate for the loopback address that both
-// sides trust.
+// selfSigned returns a TLS configuration for both sides, which trust its certificate for the
+// loopback address.
 func selfSigned(t *testing.T) *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -458,7 +458,7 @@ func TestTLS(t *testing.T) {
 var secret = []byte("a secret of a group of processes")
 
 // TestGroupsWithSecrets requires that processes with the same secret form a group, and that a
-// process without it is refused, with errors on both sides that say so.
+// process without the secret is refused. The errors on both sides must say so.
 func TestGroupsWithSecrets(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	group := joinAllAt(t, 3, func(_ int, c *peerlink.Config) { c.Secret = secret }, nil)

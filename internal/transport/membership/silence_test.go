@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/silence"
 )
 
-// pipes is a network with one listener, within this process. Bytes that silent processes write
-// are dropped, as if the processes were stopped.
+// pipes is a network within this process, with one listener. It drops bytes that are written by
+// silent processes, to simulate stopped processes.
 type pipes struct {
 	accept chan net.Conn
 	closed chan struct{}
@@ -43,10 +43,10 @@ func (n *pipes) Accept() (net.Conn, error) {
 func (n *pipes) Close() error   { n.once.Do(func() { close(n.closed) }); return nil }
 func (n *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
-// process is the network of one process of the group.
+// process is the network that one process of the group uses.
 type process struct {
 	*pipes
-	all    []process // by number
+	all    []process // all processes, by number
 	silent *atomic.Bool
 }
 
@@ -67,7 +67,7 @@ func (p process) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	}
 }
 
-// mutable is a connection that drops written bytes while its process is silent.
+// mutable is a connection that drops written bytes while the process is silent.
 type mutable struct {
 	net.Conn
 	silent *atomic.Bool
@@ -110,7 +110,7 @@ func TestNobodySilentNobodyDead(t *testing.T) {
 
 func TestSilentProcessIsDeadWithinTheDetectionTime(t *testing.T) {
 	for dead := range 3 {
-		for _, phase := range []time.Duration{0, 100, 333, 499} { // ms since the last heartbeat
+		for _, phase := range []time.Duration{0, 100, 333, 499} { // milliseconds since the last heartbeat
 			inBubble(t, 3, func(t *testing.T, group []*Membership, processes []process) {
 				time.Sleep(10*time.Second + phase*time.Millisecond)
 				processes[dead].silent.Store(true)
@@ -134,8 +134,8 @@ func TestSilentProcessIsDeadWithinTheDetectionTime(t *testing.T) {
 }
 
 func TestReportWithoutAnswer(t *testing.T) {
-	// The report is lost, but the coordinator's messages arrive. Then the cause is the failure
-	// that the process reported.
+	// If the report is lost but the coordinator's messages arrive, the cause must be the
+	// failure that the process reported.
 	inBubble(t, 2, func(t *testing.T, group []*Membership, processes []process) {
 		time.Sleep(time.Second)
 		processes[1].silent.Store(true)
@@ -146,8 +146,8 @@ func TestReportWithoutAnswer(t *testing.T) {
 		require.EqualError(t, group[1].Fail(errors.New("more")), "the disk is full")
 		require.Zero(t, time.Since(start))
 	})
-	// No messages of the coordinator arrive either. Then the loss of the coordinator is the
-	// cause, as the other processes will also find.
+	// If no messages of the coordinator arrive either, the cause must be the loss of the
+	// coordinator, which the other processes will detect too.
 	inBubble(t, 3, func(t *testing.T, group []*Membership, processes []process) {
 		time.Sleep(time.Second)
 		processes[0].silent.Store(true)
@@ -158,8 +158,8 @@ func TestReportWithoutAnswer(t *testing.T) {
 		require.ErrorAs(t, err, &peer)
 		require.Equal(t, 0, peer.Rank)
 	})
-	// If there is no answer to a mismatch, the error still names the number of the other rank's
-	// operation.
+	// If there is no answer to the report of a mismatch, the error must still have the number
+	// of the other rank's operation.
 	inBubble(t, 2, func(t *testing.T, group []*Membership, processes []process) {
 		processes[1].silent.Store(true)
 		err := group[1].Fail(Disagreement(1, "Barrier #3", 0, 4))
@@ -178,7 +178,7 @@ func TestRankThatWaitsIsSeenSoon(t *testing.T) {
 			c.Store, c.Coordinator = nil, "pipes"
 		})
 		defer closeAll(group)
-		time.Sleep(time.Second + time.Millisecond) // just after a regular state message
+		time.Sleep(time.Second + time.Millisecond) // this time is just after a regular state message
 		start := time.Now()
 		at[1].set(State{Rank: 1, Seq: 4, Op: allReduce})
 		at[2].set(State{Rank: 2, Seq: 4, Op: barrier})
@@ -197,9 +197,9 @@ func TestRankThatLeavesItsProcessBehind(t *testing.T) {
 	require.EqualError(t, err, "rank 1 (127.0.0.1:1001) left the group, noticed by rank 0 in Barrier #4")
 }
 
-// TestStarvedCoordinatorSuspectsNobody runs a group of three processes. Its coordinator gets a
-// tick only every 5 seconds, and reads messages only after the tick. It must not declare
-// processes dead that have sent messages.
+// TestStarvedCoordinatorSuspectsNobody runs a group of three processes. The coordinator gets a
+// tick only every 5 seconds, and reads messages only after the tick. It must not declare a
+// process dead that has sent messages.
 func TestStarvedCoordinatorSuspectsNobody(t *testing.T) {
 	c := newCore(settings{processes: 3, size: 3, detection: defaultDetection, join: defaultJoin})
 	for p := range 3 {
@@ -225,7 +225,7 @@ func TestStarvedCoordinatorSuspectsNobody(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("a process that sent nothing any more was not declared dead")
+	t.Fatal("a process that stops sending must be declared dead")
 }
 
 // TestWordsThatNobodyHasReadAreNoSilence requires that a link reports unread bytes in its
@@ -249,8 +249,8 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 		require.False(t, link.unread())
 		defer link.close()
 	}
-	// Unread must not consume the reset, which the system reports only once: the read must get
-	// it.
+	// Unread must not consume the error of a reset, which the system reports only once: the
+	// next read must get this error.
 	require.NoError(t, speaker.(*net.TCPConn).SetLinger(0))
 	require.NoError(t, speaker.Close())
 	require.Eventually(t, func() bool { return peerlink.Unread(nc) }, time.Minute, time.Millisecond)
@@ -275,10 +275,10 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 	}
 }
 
-// TestStarvedProcessSeesNoStandstill gives the coordinator a tick only every three periods.
-// While the group makes progress at every tenth tick it must not fail. When it makes no
-// progress any more, it must fail after 3/2 of the stall limit, since at most two periods count
-// for each tick.
+// TestStarvedProcessSeesNoStandstill gives the coordinator a tick only in every third period.
+// While the group makes progress at every tenth tick, it must not fail. When it makes no
+// progress any more, it must fail after 3/2 of the stall timeout, since for each tick at most
+// two of the three periods count.
 func TestStarvedProcessSeesNoStandstill(t *testing.T) {
 	c := newCore(settings{processes: 1, size: 1, detection: defaultDetection, stall: defaultStall, join: defaultJoin})
 	h := hello{processes: 1, size: 1, ranks: []int{0}, address: "host:7"}
@@ -298,8 +298,8 @@ func TestStarvedProcessSeesNoStandstill(t *testing.T) {
 	require.InDelta(t, float64(defaultStall*3/2), float64(now-moved), float64(4*c.watch.Period))
 }
 
-// muted is the link of a process that was stopped. words says that it has unread messages of
-// the coordinator.
+// muted is the link of a process that was stopped. words says whether there are unread messages
+// of the coordinator.
 type muted struct {
 	link
 	words bool
@@ -308,8 +308,8 @@ type muted struct {
 func (muted) send(message)   {}
 func (l muted) unread() bool { return l.words }
 
-// TestWordsThatWaitAreNoSilence requires that a process that got no answer does not take the
-// coordinator for dead while messages from the coordinator are still unread.
+// TestWordsThatWaitAreNoSilence requires that a process that got no answer does not declare the
+// coordinator dead while messages from the coordinator are still unread.
 func TestWordsThatWaitAreNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boom := errors.New("boom")

@@ -7,18 +7,20 @@ import (
 	"time"
 )
 
-// observation is an operation in which a rank was, as its process reported.
+// observation is an operation in which a rank was, according to the rank's process.
 type observation struct {
 	seq, hash uint64
 	rank      int
 	text      string
 }
 
-// recentOps is the number of recent operations that are compared between ranks. If a rank is
-// further ahead of another, a disagreement is detected only by the messages that it sends.
+// recentOps is the number of latest operations that are compared between ranks. If one rank is
+// more than recentOps operations ahead of another, a disagreement is detected only by their
+// messages.
 const recentOps = 256
 
-// question is a mismatch about which the coordinator has asked a process, in phase deciding.
+// question is a mismatch about which the coordinator has asked a process. It is used in phase
+// deciding.
 type question struct {
 	mismatch MismatchError
 	seq      uint64 // number of the other rank's operation; 0 if it is not known
@@ -35,7 +37,7 @@ func (c *core) learn(now time.Duration, p int, s state) {
 	c.members[p].sampled = now
 	for _, n := range s.ranks {
 		if n.rank >= c.size || c.ranks[n.rank].process != p {
-			continue // a correct process reports only its own ranks
+			continue // ignored: a correct process reports only its own ranks
 		}
 		r := &c.ranks[n.rank]
 		if n.seq != r.seq || n.progress != r.progress || n.inside != r.inside || n.left && !r.left {
@@ -66,8 +68,8 @@ func (c *core) learn(now time.Duration, p int, s state) {
 }
 
 // compare compares the operation of rank i with the operations of other ranks, and checks that
-// no rank left before it began this operation. An operation without a hash is not compared:
-// only some ranks take part in it, and they number it independently.
+// no rank has left without having begun this operation. An operation without a hash is not
+// compared: only some ranks take part in it, and they number it independently.
 func (c *core) compare(i int) {
 	r := &c.ranks[i]
 	if c.phase != running || r.hash == 0 {
@@ -81,7 +83,7 @@ func (c *core) compare(i int) {
 }
 
 // hold compares a, a current or earlier operation of a rank, with the operation of the same
-// number that another rank reported first. If the hashes differ, it ends the group.
+// number that was reported first. If the hashes differ, it ends the group.
 func (c *core) hold(a observation) {
 	b := &c.recent[a.seq%recentOps]
 	switch {
@@ -111,8 +113,8 @@ func (c *core) missed(i int) {
 	})
 }
 
-// doing returns a text that describes the operation of the mismatch's other rank, "" if it is
-// not known.
+// doing returns a text that describes the operation of the mismatch's other rank, or "" if that
+// operation is not known.
 func (c *core) doing() string {
 	q := &c.asked
 	r := &c.ranks[q.mismatch.Other]
@@ -133,14 +135,14 @@ func (c *core) doing() string {
 }
 
 // knows reports whether the coordinator knows the operation of the mismatch's other rank, and
-// that it is a different one.
+// whether this operation differs from that of the mismatch's first rank.
 func (c *core) knows() bool {
 	text := c.doing()
 	return text != "" && text != c.asked.mismatch.Doing
 }
 
 // earlier is called for a mismatch of two ranks that are now in the same operation. It sets the
-// operations in m to the first ones in which the two ranks differed.
+// operations in m to the first pair of operations with the same number that differ.
 func (c *core) earlier(m *MismatchError) {
 	mine, other := &c.ranks[m.Rank], &c.ranks[m.Other]
 	first := uint64(math.MaxUint64)
@@ -158,8 +160,8 @@ func (c *core) earlier(m *MismatchError) {
 	}
 }
 
-// decide ends the group because of the mismatch in c.asked. It adds what is known of the other
-// rank's operation.
+// decide ends the group because of the mismatch in c.asked. It adds to the mismatch what is
+// known about the other rank's operation.
 func (c *core) decide() {
 	q := &c.asked
 	q.mismatch.OtherDoing = c.doing()
@@ -178,9 +180,9 @@ func (c *core) decide() {
 	c.abort(&q.mismatch)
 }
 
-// progress ends the group if all ranks are in operations and none has made progress for the
-// stall timeout. If the state of a process is not recent, its ranks may have made progress, so
-// progress does nothing.
+// progress ends the group if all ranks are in operations and no rank has made progress for the
+// stall timeout. If the last state of any process is not recent, the ranks of this process may
+// have made progress, so progress does nothing.
 func (c *core) progress(now time.Duration) {
 	if c.stall == 0 || now-c.moved < c.stall {
 		return
@@ -191,8 +193,8 @@ func (c *core) progress(now time.Duration) {
 			return
 		}
 	}
-	var texts []string       // texts of the operations, in the order of the first rank in each
-	in := map[string][]int{} // ranks in each operation, by its text
+	var texts []string       // texts of the operations; they are in the order of the lowest rank in each operation
+	in := map[string][]int{} // text of an operation -> the ranks in it
 	for i := range c.ranks {
 		r := &c.ranks[i]
 		switch {
@@ -236,7 +238,7 @@ func stalled(d time.Duration, texts []string, in map[string][]int) string {
 }
 
 // leave handles a good-bye of process p. The coordinator's own process gets no answer until all
-// others have left, unless its good-bye is final.
+// other processes have left, unless its good-bye is final.
 func (c *core) leave(now time.Duration, p int, final bool) {
 	m := &c.members[p]
 	m.presence = left
@@ -273,11 +275,11 @@ func (c *core) leave(now time.Duration, p int, final bool) {
 		}
 		return
 	}
-	c.moved = now // the group has changed, so the stall timeout starts anew
+	c.moved = now // the group has changed, so the stall timeout begins again
 	c.without(m.hello.ranks)
 }
 
-// alone reports whether all processes but the coordinator's own have left.
+// alone reports whether all processes except the coordinator's own have left.
 func (c *core) alone() bool {
 	for i := range c.members[1:] {
 		if c.members[1+i].presence == present {

@@ -20,20 +20,21 @@ type Store interface {
 	Get(ctx context.Context, key string) ([]byte, error)
 }
 
-// key returns the key of the coordinator's address. It contains the number of the attempt, so
-// that the address of an earlier attempt is not used.
+// key returns the key of the coordinator's address. The key contains the number of the attempt,
+// so that the address of an earlier attempt is not used.
 func (c *Config) key() string {
 	return fmt.Sprintf("superstep/%s/%d/coordinator", c.Group, c.Attempt)
 }
 
-// FileStore returns a store of files in directory dir, which all processes must be able to
-// access. Set creates the directory if it does not exist, and writes a value atomically.
+// FileStore returns a store that keeps values as files in directory dir, which all processes
+// must be able to access. Set creates the directory if it does not exist, and writes a value
+// atomically.
 func FileStore(dir string) Store { return fileStore(dir) }
 
 type fileStore string
 
-// filePoll is the interval at which Get looks for a file. It polls, as network file systems do
-// not notify of changes.
+// filePoll is the interval at which Get checks whether a file exists. Get polls because network
+// file systems do not notify clients of changes.
 const filePoll = 20 * time.Millisecond
 
 func (s fileStore) path(key string) string {

@@ -10,17 +10,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// The control connection carries frames: a head of twelve bytes, a kind of one byte, a body,
-// and a CRC-32C of all of these. The head has, in little endian,
+// Messages are sent over the control connection in frames. A frame has a head of twelve bytes,
+// a kind of one byte, a body, and a CRC-32C of all of these. The head has, in little endian,
 //
 //	0  length of kind and body
 //	4  number of the frame in its direction of the connection, from 0
 //	8  CRC-32C of the eight bytes before
 //
 // so that no damaged length is used, and lost frames are detected. Numbers in bodies are
-// unsigned varints unless noted otherwise. Texts and lists are preceded by their length. A
-// frame whose head has a length above maxFrame is refused before its body is read. A decoded
-// message may take about sixty times the memory of its frame.
+// unsigned varints unless stated otherwise. Texts and lists are preceded by their lengths. If
+// the length in a head exceeds maxFrame, the frame is refused before its body is read. A
+// decoded message may take about sixty times the memory of its frame.
 const (
 	frameHead = 12
 	frameTail = 4
@@ -28,7 +28,7 @@ const (
 	maxFrame = 1 << 20 // bytes of kind and body
 	maxText  = 16 << 10
 	maxDoing = 2 << 10 // bytes of the description of an operation
-	maxRanks = 1 << 19 // ranks of a group; rank numbers are below it
+	maxRanks = 1 << 19 // ranks of a group; the numbers of ranks are less than maxRanks
 	maxProcs = 1 << 14 // processes of a group
 	maxGroup = 1 << 8  // bytes of a group's name
 	maxHost  = 512     // bytes of an address
@@ -37,28 +37,28 @@ const (
 // kind is the first byte of a frame.
 type kind uint8
 
-// The kinds of frames. The first frame of a process is a hello, which is sent only once. Each
-// kind is sent by the side named first: the member (a process other than the coordinator), the
-// coordinator, or both.
+// These are the kinds of frames. The first frame of a process is a hello, which is sent only
+// once. The comment of each kind begins with the side that sends it: the member (a process
+// other than the coordinator), the coordinator, or both.
 const (
 	kindHello   kind = 1 + iota // member: identifies the process and describes its configuration of the group
-	kindRefuse                  // coordinator: the process cannot join, and why
+	kindRefuse                  // coordinator: the process cannot join; has the reason
 	kindWaiting                 // coordinator: the process has joined, but others are missing
-	kindWelcome                 // coordinator: all processes have joined; has the table
+	kindWelcome                 // coordinator: all processes have joined; has the table of processes
 	kindBeat                    // both: heartbeat
 	kindState                   // member: states of its ranks
 	kindAsk                     // coordinator: asks for the current states
 	kindReport                  // member: reports a failure
-	kindAbort                   // coordinator: the group has failed, and why
-	kindGoodbye                 // member: leaves
+	kindAbort                   // coordinator: the group has failed; has the cause
+	kindGoodbye                 // member: the process leaves
 	kindBye                     // coordinator: confirms that the process has left
 )
 
 // message is the content of one frame.
 type message interface {
 	kind() kind
-	// fields writes the fields of the message to c, or reads them from c, and returns the
-	// message with the fields that were written or read.
+	// fields writes the fields of the message to c, or reads them from c. It returns the
+	// message with these fields.
 	fields(c *coder) message
 }
 
@@ -68,46 +68,46 @@ type (
 		process   int
 		processes int
 		size      int
-		ranks     []int // ascending
+		ranks     []int // ranks of the process, in ascending order
 		address   string
 	}
 
-	// refuse tells a process that it cannot join.
+	// refuse says that the receiving process cannot join.
 	refuse struct{ cause error }
 
-	// waiting tells a joined process which processes are missing.
+	// waiting says to a joined process which processes are missing.
 	waiting struct{ missing string }
 
 	// welcome completes a join. The detection time of the coordinator applies to all processes.
 	welcome struct {
 		table     []Peer
-		detection int64 // nanoseconds
+		detection int64 // detection time in nanoseconds
 	}
 
 	beat struct{}
 
-	// state has the ranks of a process whose states have changed since its last state message;
-	// it is empty if none has. An answer to ask has all ranks; answer is set in its last
-	// message.
+	// state has those ranks of a process whose states have changed since the process's last
+	// state message; it may have no ranks. An answer to ask has all ranks, in one or several
+	// state messages; answer is set in the last of them.
 	state struct {
 		answer bool
 		ranks  []rankState
 	}
 
-	// rankState is the State of a rank on the wire. The text of an operation is sent only with
-	// the first state that has its hash: see texts.
+	// rankState is the encoding of the State of a rank. The text of an operation is sent only
+	// with the first state that has the operation's hash: see texts.
 	rankState struct {
 		rank     int
 		seq      uint64
 		left     bool // the rank begins no more operations
 		inside   bool // the rank is in an operation; otherwise hash and text are not used
 		hash     uint64
-		text     string // "" if it was sent earlier with this hash
+		text     string // text of the operation; "" if the text was sent earlier with this hash
 		progress uint64
-		begun    [RecentOps]pastOp // operations that were not sent earlier, ordered by number, then zeros
+		begun    [RecentOps]pastOp // begun operations that were not sent earlier, ordered by number, followed by zeros
 	}
 
-	// pastOp is Begun on the wire.
+	// pastOp is the encoding of a Begun.
 	pastOp struct {
 		seq, hash uint64 // neither is 0
 		text      string
@@ -115,8 +115,8 @@ type (
 
 	ask struct{ rank int }
 
-	// report has a failure that the process found. For a mismatch, seq is the operation number
-	// in the other rank's message, or 0 if it is not known.
+	// report has a failure that the process found. If the failure is a mismatch, seq is the
+	// operation number in the other rank's message, or 0 if it is not known.
 	report struct {
 		cause error
 		seq   uint64
@@ -124,9 +124,9 @@ type (
 
 	abort struct{ cause error }
 
-	// goodbye says that the process leaves. The process has sent its last state before. final
-	// is set only by the coordinator's own process, if it does not wait for the others; the
-	// group then ends.
+	// goodbye says that the process leaves. The process sends its last state before the
+	// goodbye. final is set only by the coordinator's own process, if it does not wait for the
+	// others; the group ends then.
 	goodbye struct{ final bool }
 
 	bye struct{}
@@ -227,7 +227,7 @@ func (m goodbye) fields(c *coder) message {
 
 func (m bye) fields(*coder) message { return m }
 
-// errFrame is wrapped by errors about bytes that are not a frame of this protocol.
+// errFrame is wrapped by errors that say that bytes are not a frame of this protocol.
 var errFrame = errors.New("bad control message")
 
 // decodeBody returns the message of kind k with the given body.
@@ -246,8 +246,8 @@ func decodeBody(k kind, body []byte) (message, error) {
 	return m, nil
 }
 
-// appendFrame appends to buf the frame of m with the given number. It fails if the frame is too
-// long.
+// appendFrame appends to buf the frame of m with the given number. It returns an error if the
+// frame is too long.
 func appendFrame(buf []byte, number uint32, m message) ([]byte, error) {
 	start := len(buf)
 	c := coder{buf: append(append(buf, make([]byte, frameHead)...), byte(m.kind()))}
@@ -264,8 +264,8 @@ func appendFrame(buf []byte, number uint32, m message) ([]byte, error) {
 }
 
 // readFrame reads the next frame, which must have the given number, and returns its message. It
-// uses scratch as its buffer, and replaces it if it is too short; messages do not refer to it.
-// The error is io.EOF only if the connection ends between two frames.
+// uses scratch as its buffer, and replaces scratch by a longer buffer if necessary; messages do
+// not refer to scratch. The error is io.EOF only if the connection ends between two frames.
 func readFrame(r io.Reader, number uint32, scratch *[]byte) (message, error) {
 	var head [frameHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

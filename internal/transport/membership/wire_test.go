@@ -18,7 +18,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// samples returns messages of all kinds by the names of their seeds in the fuzz corpus.
+// samples returns messages of all kinds. The keys are the names of the messages' seeds in the
+// fuzz corpus.
 func samples() map[string]message {
 	peer := &PeerError{Rank: 3, Address: "10.0.0.3:7", Reporter: 1, During: "Barrier #4", Reason: "left the group", Kind: ErrLeft}
 	mismatch := &MismatchError{Rank: 1, Doing: "Barrier #4", Other: 2, OtherDoing: "AllReduce #4"}
@@ -58,7 +59,7 @@ func TestMessagesComeBackAsTheyWent(t *testing.T) {
 		seen[m.kind()] = true
 	}
 	for k := kindHello; k <= kindBye; k++ {
-		require.True(t, seen[k], "kind %d has a sample", k)
+		require.True(t, seen[k], "kind %d must have a sample", k)
 	}
 }
 
@@ -153,7 +154,7 @@ func TestCausesKeepWhatProgramsAskFor(t *testing.T) {
 	require.True(t, strings.HasSuffix(p.Reason, "é…"))
 }
 
-// resum corrects the checksums of a frame, so that readFrame goes on to decode the body.
+// resum corrects the checksums of a frame, so that readFrame accepts them and decodes the body.
 func resum(b []byte) {
 	if len(b) < frameHead {
 		return
@@ -165,8 +166,8 @@ func resum(b []byte) {
 	}
 }
 
-// FuzzReadFrame requires that a message that readFrame accepts can be encoded, and decodes to
-// an equal message again. The seeds under testdata are frames of all kinds.
+// FuzzReadFrame requires that a message that readFrame accepts can be encoded, and that the
+// encoding decodes to an equal message. The seeds under testdata are frames of all kinds.
 func FuzzReadFrame(f *testing.F) {
 	f.Add(make([]byte, frameHead), true)
 	f.Fuzz(func(t *testing.T, data []byte, repair bool) {
@@ -188,7 +189,7 @@ func FuzzReadFrame(f *testing.F) {
 }
 
 // TestSeedsAreWhole requires that the seeds of the fuzz test are the frames of the samples.
-// UPDATE_SEEDS=1 writes the seeds.
+// With UPDATE_SEEDS=1, it writes the seeds.
 func TestSeedsAreWhole(t *testing.T) {
 	dir := filepath.Join("testdata", "fuzz", "FuzzReadFrame")
 	for name, m := range samples() {

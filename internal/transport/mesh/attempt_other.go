@@ -2,7 +2,7 @@
 
 package mesh
 
-// attempt is not used: on these systems sockets cannot be written without waiting.
+// attempt is not used: on these systems a socket cannot be written without waiting.
 type attempt struct{}
 
 func (a *attempt) write(uintptr) bool { return true }

@@ -4,8 +4,8 @@ package mesh
 
 import "syscall"
 
-// attempt writes head and tail to a socket, as far as that is possible without waiting. n is
-// the number of bytes written.
+// attempt writes as many bytes of head and tail to a socket as is possible without waiting. n
+// is the number of bytes written.
 type attempt struct {
 	head, tail []byte
 	n          int
@@ -14,7 +14,7 @@ type attempt struct {
 }
 
 // write is called by the connection's RawConn. It always returns true, since RawConn.Write
-// would wait after false.
+// would wait if it returned false.
 func (a *attempt) write(fd uintptr) bool {
 	for len(a.head)+len(a.tail) > 0 {
 		n, err := a.gathered.writeBoth(fd, a.head, a.tail)
@@ -34,8 +34,8 @@ func (a *attempt) write(fd uintptr) bool {
 	return true
 }
 
-// attemptWrite writes head and tail without waiting, and returns how many bytes of both
-// together were written. The caller holds mu.
+// attemptWrite writes as many bytes of head and tail as is possible without waiting, and
+// returns their number. The caller holds mu.
 func (c *tcpConn) attemptWrite(head, tail []byte) (int, error) {
 	c.attempt = attempt{head: head, tail: tail}
 	var err error

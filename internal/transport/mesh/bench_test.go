@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// rawPair returns two connected plain sockets, to compare the mesh with.
+// rawPair returns two connected plain sockets, with which the mesh is compared.
 func rawPair(t testing.TB) (a, b net.Conn) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -87,8 +87,8 @@ func pingPong(a, b Conn, size, count int) error {
 	return g.Wait()
 }
 
-// ratio runs ours and raw alternately and reports as x-raw the time of ours divided by the time
-// of raw. ns/op is the time of one run of both.
+// ratio runs ours and raw alternately, and reports the time of ours divided by the time of raw
+// as x-raw. ns/op is the time of one run of ours plus one run of raw.
 func ratio(b *testing.B, ours, raw func() error) {
 	require.NoError(b, ours())
 	require.NoError(b, raw())
@@ -120,8 +120,8 @@ func BenchmarkTCPStream64MiB(b *testing.B) {
 	}
 }
 
-// BenchmarkTCPPingPong sends small messages to and fro a thousand times, and compares the time
-// with that of plain sockets.
+// BenchmarkTCPPingPong sends small messages back and forth a thousand times, and compares the
+// time with that of plain sockets.
 func BenchmarkTCPPingPong(b *testing.B) {
 	for _, size := range []int{8, 4 << 10, 32 << 10} {
 		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
@@ -133,7 +133,7 @@ func BenchmarkTCPPingPong(b *testing.B) {
 	}
 }
 
-// wide makes every rank open its routes for a ring and for recursive doubling.
+// wide makes every rank open the routes that it needs for a ring and for recursive doubling.
 func wide(nodes []Node) error {
 	p := len(nodes)
 	var g errgroup.Group
@@ -160,8 +160,8 @@ func TestTCPOpensWide(t *testing.T) {
 	}
 }
 
-// BenchmarkTCPOpen256Ranks opens the routes of 256 ranks, each in a mesh of its own, in this
-// process: 1,280 connections.
+// BenchmarkTCPOpen256Ranks opens the routes of 256 ranks, which are 1,280 connections. Each
+// rank has a separate mesh; all meshes are in this process.
 func BenchmarkTCPOpen256Ranks(b *testing.B) {
 	for b.Loop() {
 		_, nodes := cluster(b, oneEach(256), nil)

@@ -23,7 +23,7 @@ import (
 )
 
 // assembly replaces a membership in tests, in which all meshes are in one process. Its
-// JoinFuncs wait until all meshes have joined, and all meshes get the same Group.
+// JoinFuncs wait until all meshes have joined, and return the same Group to all meshes.
 type assembly struct {
 	group *localGroup
 	mu    sync.Mutex
@@ -62,8 +62,8 @@ func oneEach(p int) [][]int {
 	return hosting
 }
 
-// cluster starts one mesh per element of hosting, which has the ranks of a process. It closes
-// the meshes when the test ends. The nodes are in rank order.
+// cluster starts one mesh for each element of hosting, which has the ranks of one process. It
+// closes the meshes when the test ends. The returned nodes are in rank order.
 func cluster(t testing.TB, hosting [][]int, change func(*TCPConfig)) ([]*TCP, []Node) {
 	return clusterAt(t, hosting, nil, change)
 }
@@ -84,7 +84,8 @@ func newPort(t testing.TB, change func(*peerlink.Config)) *peerlink.Port {
 // smallSockets sets small socket buffers.
 func smallSockets(c *peerlink.Config) { c.Net = peerlink.TCP{SocketBuffer: 4096} }
 
-// clusterAt is like cluster, but ports may change the configuration of the ports.
+// clusterAt does the same as cluster, but calls the function ports to change the configuration
+// of each port.
 func clusterAt(t testing.TB, hosting [][]int, ports func(*peerlink.Config), change func(*TCPConfig)) ([]*TCP, []Node) {
 	size := 0
 	for _, ranks := range hosting {
@@ -119,7 +120,7 @@ func clusterAt(t testing.TB, hosting [][]int, ports func(*peerlink.Config), chan
 	return meshes, nodes
 }
 
-// couple opens the same channel on two ranks, a and b, and returns the two ends.
+// couple opens a channel between the ranks a and b on both ranks, and returns the two ends.
 func couple(t testing.TB, a, b Node, channel int) (ca, cb Conn) {
 	defer overdue.Watch("two ranks to be connected")()
 	var g errgroup.Group

@@ -19,16 +19,17 @@ const (
 	// smallWrite is the length of the longest payload that is copied behind its header. For
 	// such payloads the copy costs less than a write of two buffers.
 	smallWrite = 16 << 10
-	// A long payload is summed and written in parts of summedWrite bytes. That is a multiple of
-	// checksum.PieceBytes, large enough that writes are cheap, and small enough that a part is
-	// still in the cache when it is written.
+	// A long payload is summed and written in parts of summedWrite bytes. summedWrite is a
+	// multiple of checksum.PieceBytes. It is large enough that writes are cheap, and small
+	// enough that a part is still in the cache when it is written.
 	summedWrite = 4 * checksum.PieceBytes
 	// If at least directRead bytes remain to be read, they are read directly into their
 	// destination, and not through the buffer.
 	directRead = 8 << 10
-	// A payload of at least longPayload bytes is mostly followed by another long one. So the
-	// next call of Next fills the buffer with at most shortWindow bytes, little more than the
-	// header, since payload bytes in the buffer must be copied to their destination.
+	// After a payload of at least longPayload bytes, the next payload is usually long too. So
+	// the next call of Next fills the buffer with at most shortWindow bytes, which is little
+	// more than the header, since payload bytes in the buffer must be copied to their
+	// destination.
 	longPayload = 48 << 10
 	shortWindow = 1 << 10
 )
@@ -43,20 +44,21 @@ type tcpConn struct {
 	peer    int
 	channel int
 	sock    net.Conn        // the socket; interrupt closes it
-	conn    net.Conn        // for reads and writes: sock, or the TLS connection over it
+	conn    net.Conn        // used for reads and writes: sock, or the TLS connection over it
 	raw     syscall.RawConn // raw connection of sock, to write without waiting; nil if that is not possible
 	cause   atomic.Pointer[error]
 
 	// own is the socket while it is taken out of the runtime's poller; sock, conn and raw are
-	// not used then. It changes only between runs, with mu held.
+	// not used then. It changes only between runs, while mu is held.
 	own        *ownSocket
 	place      int // index of the rank among the ranks of this process
-	serialRuns int // consecutive runs with Alone(true)
-	returns    int // number of times that the socket was given back to the poller
+	serialRuns int // number of consecutive runs with Alone(true)
+	returns    int // number of times that the socket has been returned to the poller
 
-	// Sending. mu serializes the sender, the goroutine that drains the queue, and interrupt.
+	// The following fields are for sending. mu serializes the sender, the goroutine that drains
+	// the queue, and interrupt.
 	mu       sync.Mutex
-	idle     sync.Cond // signals that the queue is drained or that the connection has ended
+	idle     sync.Cond // signalled when the queue has been drained or the connection has ended
 	queue    fifo[*block]
 	draining bool
 	drain    func()                // drainQueue as a value, made once so that starting it allocates nothing
@@ -69,14 +71,14 @@ type tcpConn struct {
 	sent     uint32                // number of messages sent, modulo 2^32 as in headers
 	try      func(fd uintptr) bool // attempt.write as a value, made once so that it allocates nothing later
 
-	// Receiving.
+	// The following fields are for receiving.
 	buf    []byte
 	lo, hi int    // range of the unread bytes in buf
 	window int    // number of bytes up to which Next fills buf
-	rest   int    // number of bytes of the message that are not read yet
+	rest   int    // number of bytes of the message that have not been read yet
 	number uint64 // number of earlier messages; headers have its lower 32 bits
 	now    Header // header of the message
-	want   seal   // what the header says about the checksum of the payload
+	want   seal   // what the header says about the payload's checksum
 	sum    checksum.Stream
 	due    []byte // the part of the destination that is not in sum yet
 	have   int    // how many bytes of due have arrived
@@ -111,7 +113,8 @@ func (c *tcpConn) interrupt(cause error) {
 		_ = own.Close()
 		return
 	}
-	// sock is closed and not conn, as Close of a TLS connection would wait to send an alert.
+	// sock is closed instead of conn, as Close of a TLS connection would wait until it has sent
+	// an alert.
 	_ = sock.Close()
 }
 
@@ -130,7 +133,7 @@ func (c *tcpConn) ended() error {
 	return nil
 }
 
-// failed ends the group because of err, an error of the connection. within says that it
+// failed ends the group because of err, an error of the connection. within says whether err
 // occurred in the middle of a message. failed returns the error that ended the group: the first
 // failure, which may not be err.
 func (c *tcpConn) failed(err error, within bool) error {
@@ -178,8 +181,9 @@ func (c *tcpConn) Send(h *Header, payload []byte) error {
 	return nil
 }
 
-// sendLong writes a message without copying it. A payload with a checksum that is longer than
-// summedWrite is summed and written part by part, and the checksum is written after it.
+// sendLong writes a message without copying it. If payloads have checksums, a payload of more
+// than summedWrite bytes is summed and written part by part, and its checksum is written after
+// it.
 func (c *tcpConn) sendLong(h *Header, payload []byte) error {
 	if len(payload) <= summedWrite || !c.t.fence.summed {
 		c.encode(&c.header, h, payload)
@@ -205,7 +209,7 @@ func (c *tcpConn) sendLong(h *Header, payload []byte) error {
 	return nil
 }
 
-// writeParts writes head, body and tail, which may be empty, in this order.
+// writeParts writes head, body and tail in this order. Each of them may be empty.
 func (c *tcpConn) writeParts(head, body, tail []byte) error {
 	c.parts = [...][]byte{head, body, tail}
 	c.vector = c.parts[:]
@@ -259,7 +263,7 @@ func (c *tcpConn) Post(h *Header, payload []byte) error {
 	return nil
 }
 
-// post writes as many bytes as the socket takes without waiting, and queues the rest.
+// post writes as many bytes as the socket accepts without waiting, and queues the other bytes.
 func (c *tcpConn) post(h *Header, payload []byte) error {
 	first := min(len(payload), smallWrite)
 	c.mu.Lock()
@@ -291,8 +295,8 @@ func (c *tcpConn) post(h *Header, payload []byte) error {
 	return nil
 }
 
-// smallestQueued is the minimum capacity of a block of the queue, in bytes. It leaves room for
-// small messages that follow, so that they are written together.
+// smallestQueued is the minimum capacity of a block of the queue, in bytes. A block then has
+// space for small messages that follow, so that they are written together.
 const smallestQueued = 4 << 10
 
 // enqueue copies head and tail to the end of the queue. The caller holds mu.
@@ -310,7 +314,7 @@ func (c *tcpConn) enqueue(head, tail []byte) {
 	b.data = append(append(b.data, head...), tail...)
 }
 
-// drainQueue writes the queued blocks, and returns when none is left.
+// drainQueue writes the queued blocks, and returns when the queue is empty.
 func (c *tcpConn) drainQueue() {
 	defer c.t.work.Done()
 	for {
@@ -327,8 +331,8 @@ func (c *tcpConn) drainQueue() {
 	}
 }
 
-// dequeue removes and returns the next block to write. It returns nil, and clears draining, if
-// there is none or the connection has ended.
+// dequeue removes and returns the next block to write. If the queue is empty or the connection
+// has ended, it clears draining and returns nil.
 func (c *tcpConn) dequeue() *block {
 	c.mu.Lock()
 	defer c.mu.Unlock()

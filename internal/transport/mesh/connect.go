@@ -11,12 +11,12 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// Of two ranks the lower rank dials and sends a hello, and the higher rank accepts and answers.
-// The higher rank accepts even before it opens the route itself, so that ranks do not wait in a
-// cycle. If the answer is lost, the lower rank connects again. The new connection replaces the
-// earlier one, unless the higher rank has claimed it already.
+// The lower of two ranks dials and sends a hello, and the higher rank accepts and answers. The
+// higher rank accepts even before it opens the route itself, so that ranks do not wait for each
+// other in a cycle. If the answer is lost, the lower rank connects again. The new connection
+// replaces the earlier connection, unless the higher rank has claimed the earlier one already.
 
-// open makes, in parallel, the connections for routes from n to ranks of other processes, and
+// open makes the connections for routes from n to ranks of other processes, in parallel, and
 // stores them in conns.
 func (t *TCP) open(ctx context.Context, n *node, routes []Route, conns []Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.ConnectTimeout)
@@ -29,8 +29,8 @@ func (t *TCP) open(ctx context.Context, n *node, routes []Route, conns []Conn) e
 		}
 		slots[i] = s
 		if n.rank < r.Peer && t.mayDial(s) {
-			// A dial also serves other callers of open, so cancelling ctx ends only this call's
-			// wait and not the dial.
+			// Other callers of open may use the same dial, so the end of ctx ends only the wait
+			// of this call, and not the dial.
 			deadline, _ := ctx.Deadline()
 			t.work.Go(func() { t.dial(n, r, s, deadline) })
 		}
@@ -52,7 +52,8 @@ func (t *TCP) open(ctx context.Context, n *node, routes []Route, conns []Conn) e
 	return nil
 }
 
-// slotOf returns the slot of a connection, which it makes if there is none.
+// slotOf returns the slot of the connection with the given key. If there is no slot, it makes
+// one.
 func (t *TCP) slotOf(key linkKey) (*slot, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +68,8 @@ func (t *TCP) slotOf(key linkKey) (*slot, error) {
 	return s, nil
 }
 
-// mayDial reports whether the caller has to dial. It returns true to only one caller per slot.
+// mayDial reports whether the caller has to dial. For each slot, it returns true to only one
+// caller.
 func (t *TCP) mayDial(s *slot) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,7 +78,8 @@ func (t *TCP) mayDial(s *slot) bool {
 	return first
 }
 
-// claim returns the connection in s to its rank. No other connection may replace it after that.
+// claim returns the connection in s, for the rank that uses it. After claim, no other
+// connection may replace the connection.
 func (t *TCP) claim(s *slot) (*tcpConn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,8 +90,8 @@ func (t *TCP) claim(s *slot) (*tcpConn, error) {
 	return s.conn, nil
 }
 
-// notOpened returns the error about a route that was not opened in time. It says why, and what
-// to check.
+// notOpened returns an error that says that a route was not opened in time, why, and what the
+// user should check.
 func (t *TCP) notOpened(ctx context.Context, n *node, r Route, s *slot) error {
 	if err := context.Cause(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("rank %d gave up connecting to rank %d (%s): %w", n.rank, r.Peer, t.peers[r.Peer], err)
@@ -109,7 +112,7 @@ func (t *TCP) notOpened(ctx context.Context, n *node, r Route, s *slot) error {
 	return t.lost(n, r.Peer, reason, membership.ErrTimeout)
 }
 
-// lost returns an error about rank peer that n reports.
+// lost returns the error by which n reports the loss of rank peer.
 func (t *TCP) lost(n *node, peer int, reason string, kind error) error {
 	return &membership.PeerError{
 		Rank: peer, Address: t.peers[peer], Reporter: n.rank,
@@ -117,8 +120,8 @@ func (t *TCP) lost(n *node, peer int, reason string, kind error) error {
 	}
 }
 
-// dial connects to a higher rank, with retries until the deadline of the call of open. On an
-// error for which retries are useless, the group fails.
+// dial connects to a higher rank. It retries until the deadline of the call of open. If an
+// error occurs that retries cannot avoid, the group fails.
 func (t *TCP) dial(n *node, r Route, s *slot, deadline time.Time) {
 	ctx, cancel := context.WithDeadline(t.ctx, deadline)
 	defer cancel()
@@ -146,7 +149,7 @@ func (t *TCP) dial(n *node, r Route, s *slot, deadline time.Time) {
 	}
 }
 
-// dialOnce tries once to connect to a higher rank.
+// dialOnce makes one attempt to connect to a higher rank.
 func (t *TCP) dialOnce(ctx context.Context, n *node, r Route, try uint32) (*tcpConn, error) {
 	address := t.peers[r.Peer]
 	if address == "" {
@@ -156,7 +159,7 @@ func (t *TCP) dialOnce(ctx context.Context, n *node, r Route, try uint32) (*tcpC
 		Kind: peerlink.Lane, Scope: t.cfg.Group, Epoch: t.cfg.Attempt, Sums: t.fence.summed,
 		From: uint32(n.rank), To: uint32(r.Peer), Size: uint32(t.size), Channel: uint32(r.Channel), Try: try,
 	})
-	if err != nil && conn != nil { // the peer may use the connection, so the group gets the cause before the connection ends
+	if err != nil && conn != nil { // the peer may already use the connection, so the group must get the cause before the connection ends
 		err = n.Fail(t.lost(n, r.Peer, fmt.Sprintf("took channel %d of rank %d, but its answer was damaged: %v", r.Channel, n.rank, err), membership.ErrDamaged))
 		_ = conn.Close()
 		return nil, err
@@ -178,9 +181,9 @@ func (t *TCP) connected(conn net.Conn, n *node, r Route) (*tcpConn, error) {
 	return newTCPConn(t, n, r, sock, t.wired(conn, n, r)), nil
 }
 
-// place stores c in its slot, where its rank waits for it. c replaces a connection of an
-// earlier try that is not claimed. If the slot is claimed, or has a connection of a later try,
-// or the mesh has ended, place closes c.
+// place stores c in slot s, where the rank that uses it waits for it. c replaces a connection
+// of an earlier try, if that has not been claimed. place closes c if a connection in the slot
+// has been claimed or is of a later try, or if the mesh has ended.
 func (t *TCP) place(s *slot, c *tcpConn, try uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,7 +202,7 @@ func (t *TCP) place(s *slot, c *tcpConn, try uint32) {
 	s.conn, s.try = c, try
 }
 
-// answer accepts the connection of a lower rank, or returns the error with which to refuse it.
+// answer accepts the connection of a lower rank, or returns the error by which it is refused.
 func (t *TCP) answer(caller *peerlink.Caller) error {
 	h := &caller.Hello
 	if err := t.checkHello(h); err != nil {
@@ -209,7 +212,7 @@ func (t *TCP) answer(caller *peerlink.Caller) error {
 	r := Route{Peer: int(h.From), Channel: int(h.Channel)}
 	s, err := t.slotOf(keyOf(n.rank, r))
 	if err != nil {
-		return peerlink.RefuseLater("%v", err) // the dialer must get the cause from its own group
+		return peerlink.RefuseLater("%v", err) // refused later, as the dialer must get the cause from its own group
 	}
 	if err := caller.Welcome(); err != nil {
 		return err

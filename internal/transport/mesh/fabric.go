@@ -13,27 +13,27 @@ import (
 // MaxChannels.
 const MaxChannels = 1024
 
-// fabric is shared by the ranks of one process. It has the routes among them, which are pipes
-// in memory. When the group ends, it makes all waiting calls return.
+// fabric is shared by the ranks of one process. It has the routes between these ranks, which
+// are pipes in memory. When the group ends, fabric makes all waiting calls return.
 type fabric struct {
 	size  int
 	group Group
-	nodes []*node // by rank; nil for ranks of other processes
-	// remote makes the connections of all routes, which lead to ranks of other processes. It is
-	// nil in a group of one process.
+	nodes []*node // rank -> its node; nil for ranks of other processes
+	// remote makes the connections of routes, all of which lead to ranks of other processes. It
+	// is nil in a group of one process.
 	remote func(ctx context.Context, n *node, routes []Route, conns []Conn) error
 	// interruptRemote ends the connections to other processes with the group's cause. It is
-	// called once.
+	// called only once.
 	interruptRemote func(cause error)
 	remoteEnd       sync.Once
 
 	pool   pool
-	ledger *ledger // nil if the process hosts only one rank
+	ledger *ledger // detects disagreements between ranks of this process; nil if the process hosts only one rank
 
 	mu    sync.Mutex
 	links map[linkKey]*link
-	left  map[int]error // for each rank of this process that has left, the error for other ranks
-	cause error         // set when the group has ended
+	left  map[int]error // rank of this process that has left -> the error that other ranks get
+	cause error         // the group's cause; set when the group has ended
 }
 
 // linkKey identifies a connection by its lower rank, its higher rank, and its channel.
@@ -63,8 +63,8 @@ func newFabric(size int, group Group, hosted []int) *fabric {
 	return f
 }
 
-// link returns the link for route r of the given rank; both ranks are of this process. It makes
-// the link if there is none.
+// link returns the link for route r of the given rank. Both ranks of the route must be in this
+// process. If there is no link, it makes one.
 func (f *fabric) link(rank int, r Route) (*link, error) {
 	key := keyOf(rank, r)
 	f.mu.Lock()
@@ -88,8 +88,8 @@ func (f *fabric) link(rank int, r Route) (*link, error) {
 	return l, nil
 }
 
-// interrupt ends all routes with the group's cause. When it returns all routes have ended, even
-// if a concurrent call has ended them.
+// interrupt ends all routes with the group's cause. When it returns, all routes have ended,
+// even if a concurrent call of interrupt has ended them.
 func (f *fabric) interrupt(cause error) {
 	f.mu.Lock()
 	if f.cause == nil {
@@ -156,9 +156,9 @@ func (n *node) Fail(err error) error {
 	return cause
 }
 
-// completed completes err if it is a mismatch error about a message of another operation: it
-// adds the operation of the message's sender, if the sender is in this process. For senders in
-// other processes the membership adds the operation.
+// completed returns err. If err is a mismatch error about a message of another operation, and
+// the sender of the message is in this process, completed adds the sender's operation. If the
+// sender is in another process, the membership adds it.
 func (f *fabric) completed(err error) error {
 	m, ok := err.(*membership.MismatchError)
 	if !ok || m.OtherDoing != "" || m.Other < 0 || m.Other >= f.size || f.nodes[m.Other] == nil {
@@ -171,7 +171,7 @@ func (f *fabric) completed(err error) error {
 		full.OtherDoing = membership.Describe(now.Seq, now.Op)
 	}
 	for _, b := range now.Begun {
-		if b.Op != nil && b.Seq == m.OtherSeq() { // the sender may have begun a later operation meanwhile
+		if b.Op != nil && b.Seq == m.OtherSeq() { // Begun is searched, as the sender may have begun a later operation meanwhile
 			full.OtherDoing = membership.Describe(b.Seq, b.Op)
 		}
 	}
@@ -229,7 +229,8 @@ func (n *node) checkRoute(r Route) error {
 	return nil
 }
 
-// openMissing opens the connections that are nil in conns, and stores all in n.conns.
+// openMissing opens the connections that are nil in conns, and stores all connections in
+// n.conns.
 func (n *node) openMissing(ctx context.Context, routes []Route, conns []Conn) error {
 	var far []Route
 	var places []int
@@ -267,8 +268,8 @@ func (n *node) openMissing(ctx context.Context, routes []Route, conns []Conn) er
 	return nil
 }
 
-// checkMessage returns an error if the sender misuses the mesh: if the payload does not match
-// its header, or is longer than limit.
+// checkMessage returns an error if the caller of Send or Post misuses the mesh: if the payload
+// does not match its header, or is longer than limit.
 func checkMessage(h *Header, payload []byte, limit int) error {
 	switch {
 	case uint64(h.Length) != uint64(len(payload)):

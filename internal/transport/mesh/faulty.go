@@ -9,30 +9,31 @@ import (
 )
 
 // FaultPlan determines which messages of a group have faults, and of which kinds. The fault of
-// a message does not depend on timing, only on the plan, the connection, and the number of the
-// message on the connection.
+// a message depends only on the plan, on the connection, and on the number of the message on
+// the connection. It does not depend on timing.
 //
-// A plan is carried out in one of two places. [NewFaulty] carries it out above any mesh, on the
-// messages that are handed to the mesh, to test the checks of executors. [FaultPlan.OnWire]
-// carries it out below a TCP mesh, on the bytes of its connections, to test framing and
-// checksums.
+// There are two ways to insert the faults of a plan. [NewFaulty] inserts them above any mesh,
+// into the messages that are passed to the mesh, to test the checks of executors.
+// [FaultPlan.OnWire] inserts them below a TCP mesh, into the bytes of its connections, to test
+// framing and checksums.
 type FaultPlan struct {
 	Seed  uint64
-	Rules []FaultRule // of the rules that hit a message, all delays are added up, and only the first of other kinds applies
+	Rules []FaultRule // if several rules apply to a message, all their delays are added up, and of the rules of other kinds only the first is used
 }
 
-// FaultRule makes a fault in some messages of some connections. The messages of each direction
-// of a connection are numbered from 1. Exactly one of Message, Every and Of must be set.
+// FaultRule inserts a fault into some messages of some connections. The messages of each
+// direction of a connection are numbered from 1. Exactly one of Message, Every and Of must be
+// set.
 type FaultRule struct {
 	Kind   FaultKind
-	Header bool // for Truncate and Corrupt: the fault concerns the header, not the payload
+	Header bool // for Truncate and Corrupt: the fault is in the header instead of the payload
 
-	From, To int // ranks, or Any
-	Channel  int // or Any
+	From, To int // sending and receiving rank, or Any
+	Channel  int // number of the channel, or Any
 
 	Message uint64 // the number of the only message with the fault
-	Every   uint64 // all messages whose numbers are multiples of Every
-	Out, Of uint32 // each message with probability Out/Of, drawn independently
+	Every   uint64 // messages whose numbers are multiples of Every have the fault
+	Out, Of uint32 // each message has the fault with probability Out/Of, drawn independently
 
 	Delay time.Duration // for kind Delay: the time for which the sending goroutine waits
 }
@@ -43,22 +44,23 @@ const Any = -1
 // FaultKind is a kind of fault of a message.
 type FaultKind uint8
 
-// The kinds of faults. Lengths and the bits to flip are drawn at random.
+// These are the kinds of faults. Lengths and the bits to flip are drawn at random.
 const (
 	// Drop means that the message is never sent.
 	Drop FaultKind = iota + 1
 	// Delay means that the message is sent later, and so are all messages after it.
 	Delay
-	// Truncate means that the end of the payload is missing. Above a mesh the header has the
-	// length of the shorter payload, since a Conn accepts no other. On the wire, if Header is
-	// set, the header has a smaller length but the whole payload follows, and its rest is read
-	// as the next message. On the wire without Header, the header has the full length, but the
-	// next message follows directly after the shorter payload.
+	// Truncate means that the end of the payload is missing. Above a mesh, the header has the
+	// length of the shorter payload, since a Conn accepts no other length. On the wire, if
+	// Header is set, the header has a smaller length but the whole payload follows it, so that
+	// the receiver reads the end of the payload as the next message. On the wire without
+	// Header, the header has the full length, but the next message follows directly after the
+	// shorter payload.
 	Truncate
 	// Duplicate means that the message is sent twice.
 	Duplicate
-	// Corrupt means that a bit is flipped: of the header if Header is set, of the payload
-	// otherwise. An empty payload is not changed.
+	// Corrupt means that a bit is flipped: a bit of the header if Header is set, and otherwise
+	// a bit of the payload. An empty payload is not changed.
 	Corrupt
 	// Cut means that the connection ends. On the wire it ends in the middle of the message.
 	Cut
@@ -66,7 +68,7 @@ const (
 
 var faultNames = [...]string{Drop: "drop", Delay: "delay", Truncate: "truncate", Duplicate: "duplicate", Corrupt: "corrupt", Cut: "cut"}
 
-// String returns the name of the kind, as in the text of a plan.
+// String returns the name that the kind has in the text of a plan.
 func (k FaultKind) String() string {
 	if k < Drop || k > Cut {
 		return fmt.Sprintf("FaultKind(%d)", uint8(k))
@@ -74,8 +76,8 @@ func (k FaultKind) String() string {
 	return faultNames[k]
 }
 
-// Upper bounds of the values in rules. With them, channel and message number together fit in
-// the 64-bit number of a draw.
+// These are the upper bounds of the values in rules. They ensure that the channel and the
+// message number together fit in the 64-bit number of a draw.
 const (
 	maxFaultRank    = 1 << 20
 	maxFaultMessage = 1 << 48
@@ -131,15 +133,16 @@ func (r *FaultRule) concerns(from, to, channel int) bool {
 }
 
 // faults has the state that determines the faults of the messages of one direction of a
-// connection. Method next returns them one after the other.
+// connection. Its method next returns the faults of one message after the other.
 type faults struct {
 	rules   []seededRule
 	channel uint64
 	number  uint64 // number of the latest message
 }
 
-// seededRule is a rule with its random numbers. They do not depend on other rules of the plan.
-// So to find the rule that makes a test fail, the other rules can be removed one by one.
+// seededRule is a rule with its random numbers. The random numbers do not depend on other rules
+// of the plan. So rules can be removed from a plan one by one, to find the rule that makes a
+// test fail.
 type seededRule struct {
 	FaultRule
 	random sharding.Random
@@ -185,7 +188,7 @@ func (f *faults) next() fault {
 	return found
 }
 
-// hits reports whether the rule applies to the message with the given number. For a rule with a
+// hits reports whether the rule applies to the message with the given number. If the rule has a
 // probability, the random number with index at decides.
 func (r *seededRule) hits(number, at uint64) bool {
 	switch {
@@ -200,7 +203,7 @@ func (r *seededRule) hits(number, at uint64) bool {
 	return scaled < uint64(r.Out)
 }
 
-// flip returns a copy of b in which the drawn bit is flipped, or b if it is empty.
+// flip returns a copy of b in which the drawn bit is flipped, or b itself if b is empty.
 func (f *fault) flip(b []byte) []byte {
 	if len(b) == 0 {
 		return b
@@ -211,7 +214,7 @@ func (f *fault) flip(b []byte) []byte {
 	return b
 }
 
-// shorter returns a drawn length that is smaller than n, or 0 if n is 0.
+// shorter returns a drawn length that is less than n, or 0 if n is 0.
 func (f *fault) shorter(n int) int {
 	if n == 0 {
 		return 0

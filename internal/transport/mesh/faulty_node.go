@@ -10,14 +10,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// NewFaulty returns a node that carries out the plan on the messages that it sends. To carry
-// out the plan in the whole group, wrap all nodes with the same plan. In everything else the
-// node behaves like inner.
+// NewFaulty returns a node that inserts the faults of the plan into the messages that it sends.
+// To use the plan in the whole group, wrap all nodes with the same plan. In all other respects
+// the node behaves like inner.
 //
-// Messages are changed before the mesh computes checksums, so that the mesh does not detect a
-// Corrupt payload. A Cut ends the group like the loss of a connection, with a
-// membership.PeerError of the sender about the receiver. A Delay makes the sending goroutine
-// wait.
+// Messages are changed before the mesh computes checksums, so the mesh does not detect a
+// Corrupt payload. A Cut ends the group like the loss of a connection: with a
+// membership.PeerError in which the sender reports the receiver. A Delay makes the sending
+// goroutine wait.
 func NewFaulty(inner Node, plan FaultPlan) Node {
 	return &faultyNode{Node: inner, plan: plan, conns: make(map[Route]Conn)}
 }
@@ -28,7 +28,7 @@ type faultyNode struct {
 	standing standing // for the texts of errors
 
 	mu    sync.Mutex
-	conns map[Route]Conn // open connections, which number their messages
+	conns map[Route]Conn // open connections; each of them numbers its messages
 }
 
 func (n *faultyNode) Begin(seq uint64, op *Operation) {
@@ -69,8 +69,8 @@ func (n *faultyNode) wrap(inner Conn, r Route) Conn {
 	return c
 }
 
-// faultyConn is a connection that carries out a plan on sent messages. It receives like the
-// inner connection.
+// faultyConn is a connection that inserts the faults of a plan into the messages that it sends.
+// It does not change received messages.
 type faultyConn struct {
 	Conn
 	node   *faultyNode
@@ -78,7 +78,7 @@ type faultyConn struct {
 	faults *faults
 }
 
-// faultyLender is a faultyConn that also implements Borrower, so that executors are tested with
+// faultyLender is a faultyConn that also implements Borrower, so that tests of executors use
 // borrowed messages too.
 type faultyLender struct {
 	*faultyConn
@@ -91,7 +91,7 @@ func (c *faultyConn) Post(h *Header, payload []byte) error { return c.pass(h, pa
 // pass sends a message according to the plan.
 func (c *faultyConn) pass(h *Header, payload []byte, send func(*Header, []byte) error) error {
 	if checkMessage(h, payload, math.MaxInt) != nil {
-		return send(h, payload) // misuse: the inner connection refuses it, and it is not numbered as a message
+		return send(h, payload) // misuse: the inner connection returns an error, and the message gets no number
 	}
 	f := c.faults.next()
 	if f.delay > 0 {
@@ -119,11 +119,11 @@ func (c *faultyConn) pass(h *Header, payload []byte, send func(*Header, []byte) 
 	if err := send(&changed, payload); err != nil || f.kind != Duplicate {
 		return err
 	}
-	// The duplicate is posted, as it may never be received: Send might wait for ever.
+	// The duplicate is posted, as Send might wait for ever if the duplicate is never received.
 	return c.Conn.Post(&changed, payload)
 }
 
-// hold waits for d. If the group ends before, it returns the group's cause.
+// hold waits for d. If the group ends meanwhile, it returns the group's cause.
 func (c *faultyConn) hold(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -19,8 +19,9 @@ func nth(kind FaultKind, from, to int, n uint64) FaultRule {
 	return FaultRule{Kind: kind, From: from, To: to, Channel: Any, Message: n}
 }
 
-// TestFaultPlansPrint requires the exact text of plans. The text of a rule is part of the seed
-// of its random numbers, so another text would change which messages have faults.
+// TestFaultPlansPrint requires that plans have exactly these texts. The text of a rule is part
+// of the seed of its random numbers, so a change of the text would change which messages have
+// faults.
 func TestFaultPlansPrint(t *testing.T) {
 	require.Equal(t, "seed 7; drop 0->2 #17; delay 1->* 1/8 20ms; cut 3->0 channel 2 #100; corrupt header *->* every 5", FaultPlan{7, []FaultRule{
 		nth(Drop, 0, 2, 17),
@@ -87,7 +88,7 @@ func TestFaultsAreDrawnByNumber(t *testing.T) {
 	for _, seed := range []uint64{1, 2} {
 		for _, where := range [][3]int{{0, 1, 0}, {1, 0, 0}, {0, 1, 1}, {0, 2, 0}} {
 			got := hit(some(seed, drop), where[0], where[1], where[2], n)
-			require.InDelta(t, n/8, len(got), 500, "five standard deviations are 468")
+			require.InDelta(t, n/8, len(got), 500, "the number of hits must be within five standard deviations, which are 468")
 			require.Equal(t, got, hit(some(seed, drop), where[0], where[1], where[2], n))
 			late := nth(Delay, Any, Any, 1)
 			late.Delay = time.Second
@@ -100,7 +101,8 @@ func TestFaultsAreDrawnByNumber(t *testing.T) {
 	require.Len(t, seen, 8, "the draws of all connections and seeds must differ")
 }
 
-// faultyPair connects ranks 0 and 1 in memory. The fault rules are carried out above the mesh.
+// faultyPair connects ranks 0 and 1 in memory. The faults of the rules are inserted above the
+// mesh.
 func faultyPair(t testing.TB, seed uint64, rules ...FaultRule) (nodes [2]Node, ends [2]Conn) {
 	local := NewLocal(2)
 	for r := range nodes {
@@ -121,14 +123,13 @@ func numbered(k int) (Header, []byte) {
 	return Header{Seq: uint64(k), Hash: 9, Lane: 2, Step: 3, Segment: 4, Offset: 5, Length: uint32(len(b))}, b
 }
 
-// came is a received message.
+// came describes a received message.
 type came struct {
 	Header
 	data []byte
 }
 
-// exchange posts messages 1 to n from ends[0] and receives the given number of messages at
-// ends[1].
+// exchange posts the messages 1 to n at ends[0], and receives receive messages at ends[1].
 func exchange(t testing.TB, ends [2]Conn, n, receive int) (all []came) {
 	for k := 1; k <= n; k++ {
 		h, b := numbered(k)
@@ -168,7 +169,7 @@ func TestFaultyConnections(t *testing.T) {
 		{[]FaultRule{{Kind: Drop, From: 0, To: 1, Channel: 1, Out: 1, Of: 1}}, []int{1, 2, 3, 4}},
 		{[]FaultRule{nth(Drop, 0, 1, 2)}, []int{1, 3, 4}},
 		{[]FaultRule{nth(Duplicate, 0, 1, 2), {Kind: Drop, From: 0, To: 1, Channel: Any, Every: 4}}, []int{1, 2, 2, 3}},
-		{[]FaultRule{nth(Duplicate, 0, 1, 2), nth(Drop, 0, 1, 2)}, []int{1, 2, 2, 3, 4}}, // only the first rule applies
+		{[]FaultRule{nth(Duplicate, 0, 1, 2), nth(Drop, 0, 1, 2)}, []int{1, 2, 2, 3, 4}}, // only the first rule is used
 	} {
 		_, ends := faultyPair(t, 0, c.rules...)
 		for i, m := range exchange(t, ends, 4, len(c.comes)) {

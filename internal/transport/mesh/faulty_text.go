@@ -12,8 +12,8 @@ import (
 //
 // A rule has these parts: the kind of fault; "header" if it concerns the header; the sender and
 // the receiver ("*" for any); "channel" and a number, unless the rule is for all channels;
-// which messages ("#17" for the 17th, "every 5" for each 5th, "1/8" for each message with
-// probability 1/8); and the duration of a delay.
+// which messages have the fault ("#17" for the 17th, "every 5" for each 5th, "1/8" for each
+// message with probability 1/8); and the duration of a delay.
 func (p FaultPlan) String() string {
 	parts := []string{"seed " + strconv.FormatUint(p.Seed, 10)}
 	for _, r := range p.Rules {

@@ -10,16 +10,17 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// OnWire changes cfg so that the TCP connections of its mesh carry out the plan on all bytes
-// that this process writes, headers included. Connections in memory, within one process, are
-// not affected.
+// OnWire changes cfg so that the TCP connections of its mesh insert the faults of the plan into
+// the bytes that this process writes, including headers. It does not affect connections in
+// memory, within one process.
 //
-// A mesh detects a change of a header or a payload by its checksum, missing and repeated
-// messages by the number of the next message, and the end of a connection. If all messages
-// after some message are missing, the mesh detects nothing: the group makes no progress, and
-// the membership ends it. With TCPConfig.NoChecksum, corrupted bytes of a payload are not
-// detected and get into the result. If then the end of a payload is missing, bytes of the next
-// message get into the result before the mesh detects that this message is damaged.
+// A mesh detects a change of a header or a payload by its checksum, and missing and repeated
+// messages by the number of the next message. It also detects the end of a connection. If all
+// messages after some message are missing, the mesh detects nothing: the group makes no
+// progress, and the membership ends it. With TCPConfig.NoChecksum, corrupted bytes of a payload
+// are not detected and get into the result. If the end of a payload is missing with NoChecksum,
+// bytes of the next message get into the result before the mesh detects that the next message
+// is damaged.
 func (p FaultPlan) OnWire(cfg *TCPConfig) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -38,15 +39,15 @@ func (t *TCP) wired(conn net.Conn, n *node, r Route) net.Conn {
 	return t.cfg.wire(t.ctx, conn, n.rank, r)
 }
 
-// faultyWire is a connection that carries out a plan on written messages. One goroutine at a
-// time may write. It collects bytes until a message is complete, and then writes the message
-// according to the plan.
+// faultyWire is a connection that inserts the faults of a plan into written messages. Only one
+// goroutine at a time may write. faultyWire collects bytes until a message is complete, and
+// then writes the message according to the plan.
 type faultyWire struct {
 	net.Conn
-	ctx    context.Context // ends delays
+	ctx    context.Context // delays end when ctx ends
 	faults *faults
 	buf    []byte
-	broken error // set when the connection is cut
+	broken error // error of all further writes; set when the connection is cut
 }
 
 func (w *faultyWire) Write(b []byte) (int, error) {
@@ -108,7 +109,7 @@ func (w *faultyWire) pass(message []byte) error {
 	return err
 }
 
-// cut writes beginning, the first bytes of a message, and ends the connection.
+// cut writes beginning, which has the first bytes of a message, and ends the connection.
 func (w *faultyWire) cut(beginning []byte) error {
 	w.broken = &net.OpError{Op: "write", Net: "tcp", Addr: w.RemoteAddr(), Err: syscall.ECONNRESET}
 	if _, err := w.Conn.Write(beginning); err != nil {

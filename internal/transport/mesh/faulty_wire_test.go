@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// wirePair connects two ranks over TCP. The fault rules are carried out on the wire.
+// wirePair connects two ranks over TCP. The faults of the rules are inserted on the wire.
 func wirePair(t testing.TB, checksum bool, seed uint64, rules ...FaultRule) (nodes []Node, ends [2]Conn) {
 	p := FaultPlan{seed, rules}
 	_, nodes = cluster(t, oneEach(2), func(cfg *TCPConfig) {
@@ -26,7 +26,7 @@ func wirePair(t testing.TB, checksum bool, seed uint64, rules ...FaultRule) (nod
 	return nodes, ends
 }
 
-// receive receives messages until there is an error, or until it has n messages.
+// receive receives messages until an error occurs or until it has n messages.
 func receive(c Conn, n int) (all []came, err error) {
 	defer overdue.Watch("messages of another rank, or an error")()
 	for range n {
@@ -43,9 +43,9 @@ func receive(c Conn, n int) (all []came, err error) {
 	return all, nil
 }
 
-// post posts messages number first to last. It ignores errors, as the group may have ended.
-// Tests of lost messages post more than they receive, so that a receiver that does not notice
-// the loss does not wait for ever.
+// post posts the messages with numbers first to last. It ignores errors, as the group may have
+// ended. Tests of lost messages post more messages than they receive, so that a receiver that
+// does not detect the loss does not wait for ever.
 func post(c Conn, first, last int) {
 	for k := first; k <= last; k++ {
 		h, b := numbered(k)
@@ -69,7 +69,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 		rule     FaultRule
 		checksum bool
 		comes    []came // messages that must be received before the error or the end
-		says     string // part of the error, "" if there must be none
+		says     string // text that the error must contain; "" if there must be no error
 	}{
 		{FaultRule{Kind: Delay, From: 0, To: 1, Channel: Any, Out: 1, Of: 2, Delay: time.Millisecond}, false, all(1, 2, 3, 4, 5), ""},
 		{FaultRule{Kind: Corrupt, From: 1, To: 0, Channel: Any, Out: 1, Of: 1}, true, all(1, 2, 3, 4, 5), ""},
@@ -94,7 +94,7 @@ func TestFaultsOnTheWire(t *testing.T) {
 			}
 			got, err := receive(ends[1], n)
 			<-done
-			if c.rule.Kind == Cut { // the sender may report the cut before all messages are received
+			if c.rule.Kind == Cut { // the sender may report the cut before the receiver has received all messages
 				require.LessOrEqual(t, len(got), len(c.comes), text)
 				require.Equal(t, append([]came(nil), c.comes[:len(got)]...), got, text)
 			} else {
@@ -107,13 +107,13 @@ func TestFaultsOnTheWire(t *testing.T) {
 			require.ErrorContains(t, err, c.says, text)
 			var lost *membership.PeerError
 			require.ErrorAs(t, err, &lost, text)
-			require.Equal(t, 1, lost.Rank+lost.Reporter, "%s: the error must be of one of the two ranks about the other: %v", text, err)
+			require.Equal(t, 1, lost.Rank+lost.Reporter, "%s: one of the two ranks must report the other: %v", text, err)
 		}
 	}
 }
 
-// TestLongPayloadsAreChecked requires that a damaged payload is detected if it is so long that
-// it is read directly into its destination, piece by piece.
+// TestLongPayloadsAreChecked requires that damage is detected in a payload that is long enough
+// to be read directly into its destination, piece by piece.
 func TestLongPayloadsAreChecked(t *testing.T) {
 	const n = 300_000
 	for seed := range uint64(4) {
@@ -144,7 +144,7 @@ func TestLongPayloadsAreChecked(t *testing.T) {
 	}
 }
 
-// flippedWire flips a bit of the written byte with number at, counted from 0.
+// flippedWire flips a bit of the written byte with the number at, counted from 0.
 type flippedWire struct {
 	net.Conn
 	at int
@@ -159,11 +159,11 @@ func (w *flippedWire) Write(b []byte) (int, error) {
 	return w.Conn.Write(b)
 }
 
-// TestWhereTheChecksumIs sends payloads with lengths around smallWrite and summedWrite, the
-// thresholds between the ways of writing. For each it flips a bit of the first, middle or last
-// byte of the payload, of a byte beside the boundary of a part, or of the checksum behind the
-// payload, and requires that the damage is detected. At -1 nothing is flipped and nothing may
-// be reported.
+// TestWhereTheChecksumIs sends payloads with lengths around smallWrite and summedWrite, at
+// which the way of writing changes. In each payload it flips a bit of the first, the middle or
+// the last byte, of a byte beside the boundary of a part, or of the checksum that follows the
+// payload, and requires that the damage is detected. At -1 no bit is flipped, and there must be
+// no error.
 func TestWhereTheChecksumIs(t *testing.T) {
 	for _, n := range []int{1, smallWrite, smallWrite + 1, summedWrite - 1, summedWrite, summedWrite + 1, 2*summedWrite + 5} {
 		places := []int{-1, headerBytes, headerBytes + n/2, headerBytes + n - 1}
@@ -173,7 +173,7 @@ func TestWhereTheChecksumIs(t *testing.T) {
 		for _, at := range places {
 			for _, posts := range []bool{false, true} {
 				if posts && at >= headerBytes+n {
-					continue // a posted message has its checksum in the header
+					continue // skipped: a posted message has its checksum in the header
 				}
 				_, nodes := cluster(t, oneEach(2), func(cfg *TCPConfig) {
 					cfg.wire = func(_ context.Context, c net.Conn, from int, _ Route) net.Conn {
@@ -219,7 +219,7 @@ func TestWhereTheChecksumIs(t *testing.T) {
 	}
 }
 
-// gapWire drops the written bytes with offsets in [from, to).
+// gapWire drops written bytes whose offsets are in [from, to).
 type gapWire struct {
 	net.Conn
 	from, to, at int
@@ -257,8 +257,8 @@ func TestManyMessagesAreMissed(t *testing.T) {
 	}
 }
 
-// TestNumbersWrapRound requires that no damage is reported where message numbers wrap round,
-// and that a loss there is detected.
+// TestNumbersWrapRound requires that no damage is reported when message numbers wrap around,
+// and that the loss of a message at this point is detected.
 func TestNumbersWrapRound(t *testing.T) {
 	for _, first := range []uint64{1<<16 - 2, 1<<32 - 2, 1<<48 - 2} {
 		for _, rules := range [][]FaultRule{nil, {nth(Drop, 0, 1, 2)}, {nth(Drop, 0, 1, 3)}, {nth(Duplicate, 0, 1, 2)}} {
@@ -280,9 +280,9 @@ func TestNumbersWrapRound(t *testing.T) {
 	}
 }
 
-// TestShortHeaderOnTheWire requires that a valid header with too small a length is accepted, as
-// only the executor knows the right length, and that the rest of the payload is refused as a
-// message.
+// TestShortHeaderOnTheWire requires that a valid header whose length is too small is accepted,
+// as only the executor knows the right length. The rest of the payload must then be refused, as
+// it is not a message.
 func TestShortHeaderOnTheWire(t *testing.T) {
 	_, ends := wirePair(t, false, 0, FaultRule{Kind: Truncate, Header: true, From: 0, To: 1, Channel: Any, Message: 3})
 	post(ends[0], 1, 5)
@@ -313,7 +313,7 @@ func TestWithoutChecksumsPayloadsMayBeWrong(t *testing.T) {
 	require.NotEqual(t, b, got[2].data)
 }
 
-// TestFaultsUnderTLS requires that under TLS a plan changes the plaintext and not the encrypted
+// TestFaultsUnderTLS requires that with TLS a plan changes the plaintext and not the encrypted
 // bytes.
 func TestFaultsUnderTLS(t *testing.T) {
 	config := certificates(t)

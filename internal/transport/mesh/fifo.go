@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// fifo is a queue that reuses its memory. It is a ring buffer that doubles when it is full.
+// fifo is a queue that reuses its memory. It is a ring buffer whose size doubles when it is
+// full.
 type fifo[T any] struct {
 	ring  []T
 	first int
@@ -36,14 +37,14 @@ func (q *fifo[T]) pop() T {
 // last returns the newest element. The queue must not be empty.
 func (q *fifo[T]) last() *T { return &q.ring[(q.first+q.n-1)%len(q.ring)] }
 
-// block is memory from a pool. The holder of the pointer owns it.
+// block is memory from a pool. The holder of the pointer to a block owns the block.
 type block struct {
 	data  []byte
 	class int
 }
 
 // pool has unused blocks whose sizes are powers of two. The garbage collector frees blocks that
-// stay unused, so that an idle mesh keeps no memory.
+// stay unused, so that an idle mesh holds no memory.
 type pool struct {
 	classes [32]sync.Pool
 }
@@ -53,7 +54,7 @@ const smallestBlock = 8 // binary logarithm of the bytes of the smallest block
 // get returns a block with n bytes of data, which are not zeroed.
 func (p *pool) get(n int) *block {
 	class := max(smallestBlock, bits.Len(uint(max(n, 1)-1)))
-	if class >= len(p.classes) { // a message within the limits never is so long
+	if class >= len(p.classes) { // a message within the limits is never so long
 		return &block{data: make([]byte, n), class: -1}
 	}
 	b, ok := p.classes[class].Get().(*block)
@@ -64,7 +65,7 @@ func (p *pool) get(n int) *block {
 	return b
 }
 
-// put gives b, which may be nil, back to the pool.
+// put returns b, which may be nil, to the pool.
 func (p *pool) put(b *block) {
 	if b == nil || b.class < 0 {
 		return

@@ -11,7 +11,7 @@ type gathered struct {
 	all    syscall.Msghdr
 }
 
-// writeBoth writes head and tail in one system call, so that the receiver is woken only once,
+// writeBoth writes head and tail in one system call, so that the receiver wakes up only once,
 // when both have arrived. It does not wait, even if the socket is in blocking mode.
 func (g *gathered) writeBoth(fd uintptr, head, tail []byte) (int, error) {
 	const flags = syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL

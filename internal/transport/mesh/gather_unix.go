@@ -4,7 +4,7 @@ package mesh
 
 import "syscall"
 
-// gathered is empty: only on Linux does writeBoth write two buffers at once.
+// gathered is empty, because writeBoth writes two buffers in one system call only on Linux.
 type gathered struct{}
 
 // writeBoth writes head, or tail if head is empty.

@@ -16,13 +16,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// helloOf returns a hello from rank 0 to rank 1 that a cluster with size ranks accepts.
+// helloOf returns a hello from rank 0 to rank 1 that a mesh of size ranks accepts.
 func helloOf(size int) peerlink.Hello {
 	return peerlink.Hello{Kind: peerlink.Lane, Scope: "test", Epoch: 4, To: 1, Size: uint32(size), Sums: true}
 }
 
-// shake connects to the mesh at the given address from a port that is not part of the cluster,
-// and sends hello h.
+// shake connects to the mesh at the given address, from a port that does not belong to the
+// mesh, and sends hello h.
 func shake(t *testing.T, address string, h peerlink.Hello) (net.Conn, error) {
 	conn, err := newPort(t, nil).Dial(t.Context(), address, h)
 	if err == nil {
@@ -67,9 +67,9 @@ func TestListenerRefuses(t *testing.T) {
 	require.NoError(t, nodes[0].Err(), "a refused connection must not end the group")
 }
 
-// TestListenerTakesSecondHello requires that a second hello of the lower rank is accepted, as
-// after the loss of the first answer, and that its connection replaces the first one, which is
-// not claimed.
+// TestListenerTakesSecondHello requires that a second hello of the lower rank, which the lower
+// rank sends if the first answer is lost, is accepted. The second connection must replace the
+// first connection, which has not been claimed.
 func TestListenerTakesSecondHello(t *testing.T) {
 	meshes, nodes := cluster(t, oneEach(2), nil)
 	first, err := shake(t, meshes[1].Address(), helloOf(2))
@@ -77,7 +77,7 @@ func TestListenerTakesSecondHello(t *testing.T) {
 	ca := open(t, nodes[0], 1, 0)
 	_, err = io.ReadAll(first)
 	require.NoError(t, err, "closed")
-	late, err := shake(t, meshes[1].Address(), helloOf(2)) // its try number is 0, that of ca is 1
+	late, err := shake(t, meshes[1].Address(), helloOf(2)) // its try number is 0, and the try number of ca is 1
 	require.NoError(t, err)
 	_, err = io.ReadAll(late)
 	require.NoError(t, err, "closed")
@@ -190,8 +190,8 @@ func TestHostileMessages(t *testing.T) {
 	}
 }
 
-// flipping is a TCP network. On each of its dialed connections it changes the received byte
-// with number at, counted from 0.
+// flipping is a TCP network. On each dialed connection it changes the received byte with the
+// number at, counted from 0.
 type flipping struct {
 	peerlink.TCP
 	at int
@@ -216,9 +216,9 @@ func (f *flippedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestDialerFindsAnotherServer requires that the group fails at once, and not after the
-// timeout, if the answer from the peer's address comes from another program or another attempt,
-// or is damaged.
+// TestDialerFindsAnotherServer requires that the group fails at once, and not only after the
+// timeout, if another program or another attempt answers at the peer's address, or if the
+// answer is damaged.
 func TestDialerFindsAnotherServer(t *testing.T) {
 	server, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -263,7 +263,8 @@ func TestDialerFindsAnotherServer(t *testing.T) {
 	}
 }
 
-// TestTLSStrangers requires that a peer with a certificate of another authority is refused.
+// TestPeersOfAnotherAuthority requires that a peer with a certificate of another authority is
+// refused.
 func TestPeersOfAnotherAuthority(t *testing.T) {
 	ours, theirs := certificates(t), certificates(t)
 	i := 0

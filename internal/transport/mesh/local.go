@@ -10,12 +10,13 @@ import (
 // Borrower is implemented by connections that can give the receiver access to a message in its
 // sender's memory, so that the message can be reduced without a copy.
 type Borrower interface {
-	// Borrow is like Read, but returns the next n bytes of the message without copying them.
-	// The bytes must not be modified. They may be used until Return, even if the group ends
-	// meanwhile. The sender may have to wait for Return.
+	// Borrow returns the next n bytes of the message, which Read would copy, without copying
+	// them. The bytes must not be modified. They may be used until Return, even if the group
+	// ends meanwhile. The sender may have to wait for Return.
 	Borrow(n int) ([]byte, error)
-	// Return ends the use of the bytes that the last Borrow returned. It must be called after
-	// every Borrow that returned no error, before any other call on the receiving side.
+	// Return ends the use of the bytes that the last call of Borrow returned. It must be called
+	// after every call of Borrow that returned no error, before any other call on the receiving
+	// side.
 	Return()
 }
 
@@ -24,8 +25,8 @@ type Local struct {
 	fabric *fabric
 }
 
-// NewLocal returns a mesh of p ≥ 1 ranks that are goroutines of this process. Routes are made
-// when they are opened, and have no goroutines.
+// NewLocal returns a mesh of p ≥ 1 ranks that are goroutines of this process. A route takes no
+// memory before it is opened, and has no goroutines.
 func NewLocal(p int) *Local {
 	ranks := make([]int, p)
 	for r := range ranks {
@@ -40,8 +41,9 @@ func (l *Local) Node(rank int) Node { return l.fabric.nodes[rank] }
 // States returns the states of all ranks, in rank order.
 func (l *Local) States() []membership.State { return l.fabric.states() }
 
-// Leave is called when a rank has finished. Other ranks still receive the messages that it has
-// sent. After these, and when they send to it, they get an error that wraps membership.ErrLeft.
+// Leave is called when a rank has finished. Other ranks still receive the messages that the
+// rank has sent. After these messages, and when they send to the rank, they get an error that
+// wraps membership.ErrLeft.
 func (l *Local) Leave(rank int) { l.fabric.leave(rank) }
 
 // localGroup is the Group of a single process.

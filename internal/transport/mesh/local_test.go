@@ -61,7 +61,7 @@ func TestLocalSendWaitsOnlyForLargeMessages(t *testing.T) {
 	})
 }
 
-// TestLocalSmallMessagesAreBounded requires that Send waits at some point if small messages are
+// TestLocalSmallMessagesAreBounded requires that Send eventually waits if small messages are
 // sent to a rank that receives nothing.
 func TestLocalSmallMessagesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestRanksOfAProcessThatDisagree(t *testing.T) {
 }
 
 // TestMismatchIsCompleted requires that the fabric adds the sender's operation to a mismatch
-// error. The receiver that reports the error knows only the number of that operation.
+// error. The receiver that reports the error knows only the number of the sender's operation.
 func TestMismatchIsCompleted(t *testing.T) {
 	for want, op := range map[string]*Operation{"Scan #3": {Hash: 0, Text: "Scan"}, "no operation": nil} {
 		l := NewLocal(3)
@@ -215,7 +215,7 @@ func TestMismatchIsCompleted(t *testing.T) {
 			l.Node(2).Begin(3, &Operation{Hash: 9, Text: "of other few"})
 			l.Node(1).Begin(3, op)
 		}
-		require.NoError(t, l.Node(0).Err(), "operations with hash 0, of only some ranks, must not be compared")
+		require.NoError(t, l.Node(0).Err(), "operations with hash 0, in which only some ranks take part, must not be compared")
 		err := l.Node(0).Fail(&membership.MismatchError{Rank: 0, Doing: "Barrier #3", Other: 1})
 		require.Equal(t, &membership.MismatchError{Rank: 0, Doing: "Barrier #3", Other: 1, OtherDoing: want}, err)
 	}
@@ -233,8 +233,8 @@ func TestRoutesThatDoNotExist(t *testing.T) {
 	require.NoError(t, n.Err(), "misuse must not end the group")
 }
 
-// TestLocalThousandRanks requires that a ring of a thousand ranks, each a goroutine, starts no
-// further goroutines.
+// TestLocalThousandRanks requires that a ring of a thousand ranks, each of which is a
+// goroutine, starts no other goroutines.
 func TestLocalThousandRanks(t *testing.T) {
 	const p = 1000
 	before := runtime.NumGoroutine()
@@ -281,8 +281,8 @@ func TestLocalAllocatesNothing(t *testing.T) {
 	}
 }
 
-// requireNoAllocations requires that messages of the given size, sent to and fro by Send and by
-// Post, allocate no memory.
+// requireNoAllocations requires that no memory is allocated when messages of the given size are
+// sent back and forth by Send and by Post.
 func requireNoAllocations(t *testing.T, a, b Node, size int) {
 	t.Helper()
 	if testsize.Race {
@@ -317,7 +317,7 @@ func requireNoAllocations(t *testing.T, a, b Node, size int) {
 	close(start)
 	<-answered
 	require.NoError(t, failed)
-	require.Less(t, allocs, 1.0, "%d messages of %d bytes", 2*rounds+1, size)
+	require.Less(t, allocs, 1.0, "%d messages of %d bytes must not allocate memory", 2*rounds+1, size)
 }
 
 func BenchmarkLocalPingPong8B(b *testing.B) {

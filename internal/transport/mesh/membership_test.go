@@ -11,7 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// joined starts one mesh per element of hosting, with real memberships.
+// joined starts one mesh for each element of hosting, with real memberships.
 func joined(t *testing.T, hosting [][]int, size int) ([]*TCP, []*membership.Membership) {
 	store := membership.FileStore(t.TempDir())
 	meshes, homes := make([]*TCP, len(hosting)), make([]*membership.Membership, len(hosting))

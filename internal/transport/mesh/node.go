@@ -7,28 +7,28 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// Group is the part of a membership that a mesh needs. It decides which failure was first, and
-// reports that failure to all processes.
+// Group has those methods of a membership that a mesh needs. It decides which failure was
+// first, and reports that failure to all processes.
 type Group interface {
 	// Fail ends the group because of err and reports it to all processes of the group. It
 	// returns the group's cause: the first failure, which may not be err.
 	Fail(err error) error
 	// Failed returns a channel that is closed when the group has failed. Err returns the
-	// group's cause, or nil before.
+	// group's cause, or nil if the group has not failed.
 	Failed() <-chan struct{}
 	Err() error
 }
 
-// standing is the current operation of a rank. It is a seqlock, so that the rank writes it
+// standing records the current operation of a rank. It is a seqlock, so that the rank writes it
 // without waiting for readers. The version is odd during a write; a reader that sees an odd or
 // a changed version reads again.
 type standing struct {
 	version atomic.Uint64
 	seq     atomic.Uint64
 	op      atomic.Pointer[Operation]
-	moved   atomic.Uint64 // payload bytes sent and received
+	moved   atomic.Uint64 // number of payload bytes sent and received
 
-	begun [membership.RecentOps]struct { // the latest operations, each at index seq modulo RecentOps
+	begun [membership.RecentOps]struct { // the latest operations; operation seq is at index seq modulo RecentOps
 		seq atomic.Uint64
 		op  atomic.Pointer[Operation]
 	}
@@ -52,7 +52,7 @@ func (s *standing) end() {
 }
 
 // read returns the current operation and its sequence number. op is nil if the rank is in no
-// operation, or if 100 tries gave no consistent pair.
+// operation, or if 100 reads gave no consistent pair.
 func (s *standing) read() (seq uint64, op *Operation) {
 	for range 100 {
 		v := s.version.Load()
@@ -64,8 +64,8 @@ func (s *standing) read() (seq uint64, op *Operation) {
 	return seq, nil
 }
 
-// state returns the state of a rank for the membership. Each entry of Begun is consistent in
-// itself, but may be an operation that is later than the current one in the state.
+// state returns the state of a rank for the membership. Each element of Begun is consistent,
+// but may be an operation that is later than the operation in Op.
 func (s *standing) state(rank int) membership.State {
 	seq, op := s.read()
 	now := membership.State{Rank: rank, Seq: seq, Op: op, Progress: s.moved.Load()}
@@ -82,7 +82,7 @@ func (s *standing) state(rank int) membership.State {
 	return now
 }
 
-// during returns a text that describes the current operation, "" between operations.
+// during returns a text that describes the current operation, or "" between operations.
 func (s *standing) during() string {
 	seq, op := s.read()
 	if op == nil {
@@ -91,11 +91,11 @@ func (s *standing) during() string {
 	return membership.Describe(seq, op)
 }
 
-// ledger has, for each recent sequence number, the operation that a rank of this process began
-// first with it. So ranks of one process that disagree are found when they begin their
-// operations, and not only by a message of another operation or by waiting in vain. A ledger
-// has only the latest 32 numbers. A disagreement of a rank that is further behind is found by
-// the messages that it gets.
+// ledger has, for each of the latest 32 sequence numbers, the first operation that a rank of
+// this process began with this number. So a disagreement of ranks of one process is detected
+// when they begin their operations, and not only by a message of another operation or by a
+// timeout. If a rank is more than 32 operations behind, its disagreement is detected only by
+// the messages that it receives.
 type ledger [32]struct {
 	mu   sync.Mutex
 	seq  uint64
@@ -103,9 +103,9 @@ type ledger [32]struct {
 	op   *Operation
 }
 
-// enter compares op with the operation of the rank that began this sequence number first. It
-// returns a *membership.MismatchError if the hashes differ. An operation in which only some
-// ranks take part has the hash 0, and is not compared.
+// enter compares op, which the given rank begins with number seq, with the first operation that
+// a rank began with this number. It returns a *membership.MismatchError if the hashes differ.
+// An operation in which only some ranks take part has the hash 0, and is not compared.
 func (l *ledger) enter(rank int, seq uint64, op *Operation) error {
 	if op.Hash == 0 {
 		return nil

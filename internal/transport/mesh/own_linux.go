@@ -14,24 +14,25 @@ import (
 )
 
 // ownSocket is a socket outside the runtime's poller. A reader sleeps in a blocking system
-// call, and arriving bytes wake only its thread. With the poller, every arriving segment would
-// first wake the thread that polls, which would have to find the goroutine and a thread for it.
-// That takes longer than the transfer of a short message.
+// call, and arriving bytes wake only the reader's thread. With the poller, every arriving
+// segment would first wake the thread that polls, and this thread would have to find the
+// goroutine and a thread for it. That takes longer than the transfer of a short message.
 type ownSocket struct {
 	fd             int  // descriptor in blocking mode
-	oversubscribed bool // Read yields the core before it sleeps
+	oversubscribed bool // Read yields the core before it sleeps, as the host has more processes than cores
 	yield          func()
-	stays          int // number of calls of yieldCore that will not yield
+	stays          int // number of next calls of yieldCore that do not yield
 	use            sync.RWMutex
 	closed         bool
 }
 
-// Read reads the bytes that have arrived. If there are none, it waits.
+// Read reads the bytes that have arrived. If no bytes have arrived, it waits.
 //
 // If this host has more processes of the group than cores, Read first looks for arrived bytes
-// and then yields the core once before it sleeps. Mostly the rank that gets the core sends the
-// awaited bytes, which saves a sleep and a wake-up. As Read yields only once, a long wait does
-// not keep the core busy. If another program took the core, Read does not yield for some time.
+// and then yields the core once before it sleeps. In most cases the rank that gets the core
+// sends the awaited bytes, so that Read need not sleep. As Read yields only once, a long wait
+// does not keep the core busy. If another program got the core, the following calls do not
+// yield for some time.
 func (s *ownSocket) Read(p []byte) (int, error) {
 	s.use.RLock()
 	defer s.use.RUnlock()
@@ -56,10 +57,11 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
-// yieldCore yields the core to another thread. It does not yield during the staysAfter calls
-// after a yield that took longer than longYield: then another program had the core. On Linux, a
-// thread that yields loses its whole time slice. Beside other programs, a thread that yielded
-// again and again would not run for seconds, and neither would the goroutines bound to it.
+// yieldCore yields the core to another thread. If a yield takes longer than longYield, another
+// program got the core, and the next staysAfter calls do not yield. On Linux, a thread that
+// yields loses its whole time slice. If other programs compete for the core, a thread that
+// yields repeatedly may not run for seconds, and neither may the goroutines that are bound to
+// it.
 func (s *ownSocket) yieldCore() {
 	if s.stays > 0 {
 		s.stays--
@@ -72,19 +74,19 @@ func (s *ownSocket) yieldCore() {
 	}
 }
 
-// longYield is longer than a rank keeps the core. After a yield that takes longer, yieldCore does
-// not yield in the next staysAfter calls.
+// longYield is longer than the time for which a rank uses the core. After a yield that takes
+// longer, yieldCore does not yield in the next staysAfter calls.
 const (
 	longYield  = time.Millisecond
 	staysAfter = 255
 )
 
-// schedYield yields the core. It uses syscall.Syscall, which informs the runtime, since the
-// call may take long.
+// schedYield yields the core. It uses syscall.Syscall, which notifies the runtime, since the
+// call may take a long time.
 func schedYield() { _, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // look reads available bytes into p without waiting. It must return an error such as a reset,
-// as the operating system reports it only once: a later read would return the end of the
+// as the operating system reports a reset only once: a later read would return the end of the
 // stream.
 func (s *ownSocket) look(p []byte) (int, error) {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(s.fd),
@@ -123,7 +125,7 @@ func (s *ownSocket) Write(p []byte) (n int, err error) {
 func (s *ownSocket) Close() error {
 	s.use.RLock()
 	if !s.closed {
-		_ = unix.Shutdown(s.fd, unix.SHUT_RDWR) // fails if the peer has closed first
+		_ = unix.Shutdown(s.fd, unix.SHUT_RDWR) // fails if the peer has closed the connection before
 	}
 	s.use.RUnlock()
 	s.use.Lock()
@@ -135,12 +137,13 @@ func (s *ownSocket) Close() error {
 	return os.NewSyscallError("close", unix.Close(s.fd))
 }
 
-// aloneAfter is the number of consecutive runs with Alone(true) before the socket leaves the
-// runtime's poller. The number doubles each time the socket is given back to the poller, since
-// taking it out and giving it back takes as long as a message, and allocates.
+// aloneAfter is the number of consecutive runs with Alone(true) after which the socket is taken
+// out of the runtime's poller. The number doubles each time the socket is returned to the
+// poller, since taking it out and returning it takes as long as a message, and allocates
+// memory.
 const aloneAfter = 8
 
-// mostReturns is the maximum number of doublings.
+// mostReturns is the maximum number of doublings of aloneAfter.
 const mostReturns = 16
 
 // looks is the number of runs between two calls of mayOwn for a socket that is out of the
@@ -168,12 +171,12 @@ func (c *tcpConn) Alone(alone bool) {
 }
 
 // mayOwn reports whether this rank may block a thread in a system call. Such a thread holds a
-// processor (P) of the runtime until the runtime retakes it, so only as many ranks as half the
-// number of processors may do it.
+// processor (P) of the runtime until the runtime retakes the processor. So the number of ranks
+// that may block a thread is at most half the number of processors.
 func (c *tcpConn) mayOwn() bool { return c.place < runtime.GOMAXPROCS(0)/2 }
 
 // move calls how, which is takeOut or giveBack. If how fails, or if posted messages are still
-// being written in the background, the socket stays as it is, which affects only speed.
+// being written in the background, the socket is not moved, which affects only speed.
 func (c *tcpConn) move(how func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +196,7 @@ func (c *tcpConn) takeOut() error {
 	if err != nil {
 		return err
 	}
-	if err := unix.SetNonblock(fd, false); err != nil { // applies to both descriptors of the socket
+	if err := unix.SetNonblock(fd, false); err != nil { // this applies to both descriptors of the socket
 		_ = unix.Close(fd)
 		return err
 	}
@@ -203,7 +206,7 @@ func (c *tcpConn) takeOut() error {
 	return nil
 }
 
-// giveBack gives the socket back to the runtime's poller. The caller holds mu.
+// giveBack returns the socket to the runtime's poller. The caller holds mu.
 func (c *tcpConn) giveBack() error {
 	fd, err := unix.FcntlInt(uintptr(c.own.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -228,8 +231,8 @@ func (c *tcpConn) giveBack() error {
 	return nil
 }
 
-// restoreConn returns conn, which is in the poller again, as a *net.TCPConn with its RawConn. It
-// restores the keep-alive settings.
+// restoreConn returns conn, which is in the poller again, as a *net.TCPConn, and its RawConn.
+// It restores the keep-alive settings.
 func (c *tcpConn) restoreConn(conn net.Conn) (*net.TCPConn, syscall.RawConn, error) {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {

@@ -30,7 +30,7 @@ func alone(t testing.TB, conns ...Conn) {
 }
 
 // exchangeMessages posts n messages of the given length from rank me to rank other, and then
-// receives n such messages from other.
+// receives n messages of this length from rank other.
 func exchangeMessages(c Conn, me, other, n, length int) error {
 	for i := range n {
 		h := headerOf(me, other, 0, i, length)
@@ -55,8 +55,8 @@ func exchangeMessages(c Conn, me, other, n, length int) error {
 }
 
 // TestOwnSocketsCarryMessages requires that no message is lost when sockets leave the runtime's
-// poller or return to it, also if only one side's socket does, and if more is posted than the
-// sockets' buffers hold.
+// poller or return to it, even if only the socket of one side does so, and even if more is
+// posted than the sockets' buffers can hold.
 func TestOwnSocketsCarryMessages(t *testing.T) {
 	for _, buffer := range []int{0, 4096} {
 		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { c.Net = peerlink.TCP{SocketBuffer: buffer} }, nil)
@@ -79,8 +79,8 @@ func TestOwnSocketsCarryMessages(t *testing.T) {
 				g.Go(func() error { return exchangeMessages(cb, 1, 0, 20, length) })
 				require.NoError(t, g.Wait(), "round %d", round)
 			}
-			// Both sides send and receive at the same time. Lanes do so with a socket that
-			// could not be given back to the poller.
+			// Both sides send and receive at the same time. Lanes do the same if a socket could
+			// not be returned to the poller.
 			var g errgroup.Group
 			for _, c := range []Conn{ca, cb} {
 				g.Go(func() error { return c.Send(&Header{Length: 1 << 20}, make([]byte, 1<<20)) })
@@ -98,7 +98,7 @@ func TestOwnSocketsCarryMessages(t *testing.T) {
 
 // TestOwnSocketsAreNotTakenFromTheBackground requires that a socket stays in the poller while
 // posted messages are still being written in the background, and that Alone does not wait for
-// them.
+// these messages.
 func TestOwnSocketsAreNotTakenFromTheBackground(t *testing.T) {
 	_, nodes := clusterAt(t, oneEach(2), smallSockets, nil)
 	ca, cb := couple(t, nodes[0], nodes[1], 0)
@@ -126,7 +126,7 @@ func reset(_ []*TCP, peer *tcpConn) {
 }
 
 // TestOwnSocketsEnd requires that a goroutine that waits outside the runtime's poller wakes up
-// however its connection ends, and that no descriptor or goroutine is left.
+// when its connection ends, for whatever reason, and that no descriptor or goroutine is left.
 func TestOwnSocketsEnd(t *testing.T) {
 	for name, end := range map[string]struct {
 		how  func(meshes []*TCP, peer *tcpConn)
@@ -136,7 +136,7 @@ func TestOwnSocketsEnd(t *testing.T) {
 		late bool // the connection ends before Next is called, on a host with more ranks than cores
 	}{
 		"the group fails": {func(meshes []*TCP, _ *tcpConn) {
-			meshes[0].group.(*localGroup).Fail(errors.New("disk full")) // as if reported by another process
+			meshes[0].group.(*localGroup).Fail(errors.New("disk full")) // simulates a failure that another process reports
 		}, "disk full", nil, true, false},
 		"this side closes":           {func(meshes []*TCP, _ *tcpConn) { _ = meshes[0].Close() }, "closed", ErrClosed, false, false},
 		"the peer closes":            {func(meshes []*TCP, _ *tcpConn) { _ = meshes[1].Close() }, "closed its connection", membership.ErrLeft, false, false},
@@ -170,18 +170,18 @@ func TestOwnSocketsEnd(t *testing.T) {
 				require.ErrorIs(t, err, end.kind)
 			}
 			require.Equal(t, err, ca.Send(new(Header), nil))
-			ca.(*tcpConn).Alone(false) // has no effect on a connection that has ended
+			ca.(*tcpConn).Alone(false) // must have no effect on a connection that has ended
 			for _, m := range meshes {
 				require.NoError(t, m.Close())
 				require.NoError(t, m.cfg.Port.Close())
 			}
-			require.LessOrEqual(t, descriptors(t), before+1, "descriptors are left open, beside one that the runtime's poller may have opened")
+			require.LessOrEqual(t, descriptors(t), before+1, "no descriptors may be left open, except one that the runtime's poller may have opened")
 			goleak.VerifyNone(t, routines)
 		})
 	}
 }
 
-// TestOwnSocketsGoBackWhereProcessorsAreFew requires that a socket is given back to the poller,
+// TestOwnSocketsGoBackWhereProcessorsAreFew requires that a socket is returned to the poller,
 // and stays there, if the runtime has too few processors. A waiting thread would keep other
 // goroutines from running.
 func TestOwnSocketsGoBackWhereProcessorsAreFew(t *testing.T) {
@@ -226,8 +226,8 @@ func TestOwnSocketsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestWhoLosesTheCoreKeepsIt requires that yieldCore does not yield for staysAfter calls after a
-// yield that took longer than longYield, as when another program gets the core.
+// TestWhoLosesTheCoreKeepsIt requires that the next staysAfter calls of yieldCore do not yield
+// if a yield has taken longer than longYield, which means that another program got the core.
 func TestWhoLosesTheCoreKeepsIt(t *testing.T) {
 	yields := 0
 	s := &ownSocket{oversubscribed: true, yield: func() {

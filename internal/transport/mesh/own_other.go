@@ -4,7 +4,7 @@ package mesh
 
 import "net"
 
-// ownSocket is not used: except on Linux, the runtime's poller waits for every socket.
+// ownSocket is not used: on systems other than Linux, all sockets are in the runtime's poller.
 type ownSocket struct {
 	net.Conn
 	fd int

@@ -5,29 +5,30 @@ import (
 	"sync"
 )
 
-// Small messages are copied into the pipe so that the sender need not wait, as long as the pipe
-// does not hold more than eagerBacklog bytes. The receiver copies larger messages from the
-// sender's memory. That costs one copy instead of two, and bounds the memory of the pipe.
+// Small messages are copied into the pipe, so that the sender need not wait, unless the pipe
+// already holds more than eagerBacklog bytes. The receiver copies larger messages from the
+// sender's memory. So they are copied once instead of twice, and the memory of the pipe is
+// bounded.
 const (
 	eagerBytes   = 2 << 10  // length of the largest message that Send copies
 	eagerBacklog = 64 << 10 // number of queued bytes above which Send does not copy
 )
 
-// pipe carries messages from one rank of this process to another, in one
-// direction. One goroutine at a time sends, and one receives.
+// pipe carries messages from one rank of this process to another, in one direction. At any
+// time, at most one goroutine sends and at most one goroutine receives.
 //
-// A message is either queued, as a copy in a block, or offered. The sender of an offer waits
-// until the receiver has taken the bytes from the sender's memory. So an offer always follows
-// all queued messages.
+// A message is either queued or offered. A queued message is a copy in a block. An offered
+// message, or offer, is in the sender's memory, and the sender waits until the receiver has
+// taken its bytes. So an offer is always behind all queued messages.
 type pipe struct {
 	pool *pool
 
 	mu    sync.Mutex
-	news  sync.Cond // wakes the receiver: there is a message, or the pipe has ended
-	taken sync.Cond // wakes the sender: the offer is taken, or the pipe has ended
+	news  sync.Cond // wakes the receiver when there is a message or the pipe has ended
+	taken sync.Cond // wakes the sender when the offer has been taken or the pipe has ended
 
 	err  error // the group's cause, set when the group has ended
-	left error // set when one of the two ranks has left
+	left error // error of calls after the queued messages; set when one of the two ranks has left
 
 	queue   fifo[queuedMessage]
 	backlog int // number of bytes in the queue
@@ -36,9 +37,9 @@ type pipe struct {
 	offer   Header
 	offerOf []byte
 
-	// The message that is being received.
+	// The following fields describe the message that is being received.
 	open   bool
-	taking bool   // the message is the offer
+	taking bool   // the message that is being received is the offer
 	rest   []byte // unread bytes of the message
 	block  *block // the block with the message; nil for an offer
 	lent   bool   // the receiver uses rest without holding mu
@@ -77,7 +78,8 @@ func (p *pipe) leave(err error) {
 	p.taken.Signal()
 }
 
-// ended returns the reason why no message can be sent, or nil. The caller holds mu.
+// ended returns the reason why no message can be sent any more, or nil if messages can be sent.
+// The caller holds mu.
 func (p *pipe) ended() error {
 	if p.err != nil {
 		return p.err
@@ -98,8 +100,8 @@ func (p *pipe) send(h *Header, payload []byte) error {
 	}
 	p.offer, p.offerOf, p.offered = *h, payload, true
 	p.news.Signal()
-	// The receiver may be using the payload when the group ends. Then send returns only when
-	// the receiver has finished, as the caller may overwrite the payload after that.
+	// If the receiver is using the payload when the group ends, send returns only when the
+	// receiver has finished, as the caller may overwrite the payload after send has returned.
 	for p.offered && (p.ended() == nil || p.lent) {
 		p.taken.Wait()
 	}
@@ -112,7 +114,7 @@ func (p *pipe) send(h *Header, payload []byte) error {
 
 // post implements Conn.Post.
 func (p *pipe) post(h *Header, payload []byte) error {
-	b := p.copied(payload) // without holding mu, as it may take long
+	b := p.copied(payload) // without holding mu, as the copy may take a long time
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.ended(); err != nil {
@@ -191,8 +193,8 @@ func (p *pipe) read(dst []byte) error {
 	return nil
 }
 
-// lend returns the next n bytes of the message without copying them. They stay valid until
-// giveBack, even if the group ends.
+// lend returns the next n bytes of the message without copying them. The bytes stay valid until
+// giveBack is called, even if the group ends.
 func (p *pipe) lend(n int) ([]byte, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -78,7 +78,7 @@ func (c *tcpConn) finish() error {
 	return nil
 }
 
-// whereabouts describes the message that is being received, for errors.
+// whereabouts returns a text for errors that describes the message that is being received.
 func (c *tcpConn) whereabouts() string {
 	h := &c.now
 	if h.Seq == 0 {
@@ -87,8 +87,8 @@ func (c *tcpConn) whereabouts() string {
 	return fmt.Sprintf(" (operation %d, lane %d, step %d, segment %d, offset %d, %d bytes)", h.Seq, h.Lane, h.Step, h.Segment, h.Offset, h.Length)
 }
 
-// came records that n bytes of a payload were read. It adds them to the rank's progress, and to
-// the checksum while they are in the cache.
+// came records that n bytes of a payload were read. It adds n to the rank's progress, and adds
+// the bytes to the checksum while they are in the cache.
 func (c *tcpConn) came(n int) {
 	c.node.standing.moved.Add(uint64(n))
 	if c.t.fence.summed {
@@ -96,8 +96,9 @@ func (c *tcpConn) came(n int) {
 	}
 }
 
-// readFull fills dst, first from the buffer. It adds bytes to the rank's progress as they
-// arrive, so that the progress also grows during a long message over a slow network.
+// readFull fills dst, first with bytes from the buffer. It counts bytes as progress of the rank
+// as soon as they arrive, so that the progress also grows during a long message over a slow
+// network.
 func (c *tcpConn) readFull(dst []byte) error {
 	if c.t.fence.summed {
 		c.due = dst
@@ -119,8 +120,8 @@ func (c *tcpConn) readFull(dst []byte) error {
 	}
 }
 
-// readDirect fills dst from the connection. With checksums it reads piece by piece, so that
-// most of a piece is still in the cache when it is summed.
+// readDirect fills dst from the connection. If payloads have checksums, it reads piece by
+// piece, so that most of a piece is still in the cache when it is summed.
 func (c *tcpConn) readDirect(dst []byte) error {
 	most := len(dst)
 	if c.t.fence.summed {

@@ -31,8 +31,8 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// TestWrongSecret requires that the dialer gets the reason if the secrets differ, and that the
-// group ends for this reason on both sides.
+// TestWrongSecret requires that the dialer gets an error with the reason if the secrets differ,
+// and that the group ends for this reason on both sides.
 func TestWrongSecret(t *testing.T) {
 	for says, secrets := range map[string][2]string{
 		peerlink.ErrSecret.Error():                                                             {"one", "other"},

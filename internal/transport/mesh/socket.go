@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// keepAlive returns the keep-alive settings of connections. Keep-alive probes find dead
+// keepAlive returns the keep-alive settings of connections. Keep-alive probes detect dead
 // machines while no data is sent.
 func (c *TCPConfig) keepAlive() net.KeepAliveConfig {
 	if c.KeepAlive < 0 {

@@ -18,7 +18,7 @@ import (
 // ErrClosed is wrapped by the errors of calls on a mesh that is closed.
 var ErrClosed = errors.New("the mesh is closed")
 
-// Defaults of TCPConfig.
+// These are the defaults of TCPConfig.
 const (
 	DefaultConnectTimeout = 30 * time.Second
 	DefaultMaxFrame       = 64 << 20
@@ -27,9 +27,10 @@ const (
 	minReadBuffer         = 1 << 10
 )
 
-// JoinFunc joins the group. address is where this process accepts connections of other ranks,
-// and states returns the states of the ranks of this process. JoinFunc returns the group and
-// its processes. Closing the mesh does not leave the group; the caller of JoinTCP must do that.
+// JoinFunc joins the group. address is the address at which this process accepts connections of
+// other ranks, and states returns the states of the ranks of this process. JoinFunc returns the
+// group and its processes. Closing the mesh does not leave the group; the caller of JoinTCP
+// must do that.
 type JoinFunc func(ctx context.Context, address string, states func() []membership.State) (Group, []membership.Peer, error)
 
 // TCPConfig configures the part of a mesh in one process.
@@ -39,9 +40,9 @@ type TCPConfig struct {
 	Group   string // name of the group, equal in all processes
 	Attempt uint32 // number of the attempt, equal in all processes; peers of other attempts are refused
 
-	// Port accepts and makes the connections of this process. The caller closes it after the
-	// mesh. If it listens on all interfaces, Join must find the address that other processes
-	// can dial.
+	// Port accepts and makes the connections of this process. The caller must close it after it
+	// has closed the mesh. If Port listens on all interfaces, Join must find the address that
+	// other processes can dial.
 	Port *peerlink.Port
 
 	Join JoinFunc // required
@@ -49,18 +50,19 @@ type TCPConfig struct {
 	// ConnectTimeout bounds the time that Open takes; 0 means 30 s.
 	ConnectTimeout time.Duration
 	// KeepAlive is the time for which a connection must be idle before the operating system
-	// probes it. Three probes follow within the same time again. 0 means 15 s; a negative value
-	// means no probes. Probes find dead machines where the membership's heartbeats do not.
+	// sends probes. Three probes are sent within another KeepAlive. 0 means 15 s; a negative
+	// value means no probes. Probes also detect dead machines that the membership's heartbeats
+	// do not detect.
 	KeepAlive time.Duration
 	// UserTimeout is the time for which sent bytes may remain unacknowledged; it is used only
 	// on Linux. It also ends connections to ranks that are alive but read nothing for that
-	// time, so it must be longer than any operation may wait for a straggler. 0 means the
-	// default of the operating system.
+	// time, so it must be longer than the time for which any operation may wait for a slow
+	// rank. 0 means the default of the operating system.
 	UserTimeout time.Duration
 
-	// NoChecksum turns off the checksums of payloads. They detect damage that TCP's own
-	// checksum of 16 bits misses. All processes of a group must have the same setting. Under
-	// TLS, which authenticates the data, there are no checksums in any case.
+	// NoChecksum turns off the checksums of payloads. The checksums detect damage that TCP's
+	// own checksum of 16 bits does not detect. All processes of a group must have the same
+	// setting. With TLS, which authenticates the data, payloads have no checksums in any case.
 	NoChecksum bool
 
 	MaxFrame   int // length of the longest payload in bytes; 0 means 64 MiB
@@ -76,33 +78,33 @@ type TCP struct {
 	cfg            TCPConfig
 	fence          fence
 	endpoint       *peerlink.Opened
-	peers          []string // addresses by rank; "" if unknown
+	peers          []string // rank -> address of its process; "" if unknown
 	oversubscribed bool     // this host has more processes of the group than cores
 
-	ctx    context.Context // ends with the group, or when the mesh is closed
+	ctx    context.Context // ends when the group ends or the mesh is closed
 	cancel context.CancelCauseFunc
 	work   sync.WaitGroup
 	dials  chan struct{} // bounds the number of concurrent dials
 
 	mu    sync.Mutex
 	slots map[linkKey]*slot
-	ended error // the cause, set when no connections are made any more
+	ended error // the group's cause; set when no connections are made any more
 }
 
 // slot holds a connection until its rank claims it.
 type slot struct {
-	ready   chan struct{} // closed when conn is set
+	ready   chan struct{} // closed when conn has been set
 	conn    *tcpConn
-	try     uint32 // number of the lower rank's try that made conn
+	try     uint32 // number of the attempt of the lower rank that made conn
 	dialing bool   // this side is making the connection
-	claimed bool   // conn was given to its rank
-	err     error  // error of the latest try to make the connection
+	claimed bool   // conn has been returned to its rank by claim
+	err     error  // error of the latest attempt to make the connection
 }
 
-// JoinTCP joins the group, and then accepts connections. Connections that come earlier wait at
-// the port. ctx bounds only the joining. The caller must close the mesh. If a later attempt of
-// the group joins at the same port, the group of this mesh fails with an error that wraps
-// membership.ErrReplaced.
+// JoinTCP joins the group, and then accepts connections. Connections that arrive earlier wait
+// at the port. ctx limits only the time of joining. The caller must close the mesh. If a later
+// attempt of the group joins at the same port, the group of this mesh fails with an error that
+// wraps membership.ErrReplaced.
 func JoinTCP(ctx context.Context, cfg TCPConfig) (*TCP, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -185,7 +187,7 @@ func (c *TCPConfig) complete() error {
 	return nil
 }
 
-// Node returns the node of a rank, nil if this process does not host it.
+// Node returns the node of a rank, or nil if this process does not host the rank.
 func (t *TCP) Node(rank int) Node {
 	if rank < 0 || rank >= t.size || t.nodes[rank] == nil {
 		return nil
@@ -193,8 +195,8 @@ func (t *TCP) Node(rank int) Node {
 	return t.nodes[rank]
 }
 
-// oversubscribed reports whether more of the group's processes, peers, run on the host of the
-// given address than that host has cores.
+// oversubscribed reports whether the number of processes in peers that run on the host of the
+// given address exceeds the number of cores of this host.
 func oversubscribed(address string, peers []membership.Peer) bool {
 	here, _, _ := net.SplitHostPort(address)
 	count := 0
@@ -212,13 +214,13 @@ func (t *TCP) Address() string { return t.cfg.Port.Address() }
 // States returns the states of the ranks of this process, in rank order.
 func (t *TCP) States() []membership.State { return t.states() }
 
-// Leave is called when a rank of this process has finished but the process goes on. Other
-// ranks still receive the messages that it has sent. Those that wait for further messages get
-// an error that wraps membership.ErrLeft.
+// Leave is called when a rank of this process has finished but the process continues. Other
+// ranks still receive the messages that the rank has sent. Ranks that wait for further messages
+// of the rank get an error that wraps membership.ErrLeft.
 func (t *TCP) Leave(rank int) { t.leave(rank) }
 
 // watch ends the connections when the group fails in any process, or when a later attempt
-// replaces this one.
+// replaces this attempt.
 func (t *TCP) watch(replaced <-chan error) {
 	select {
 	case cause := <-replaced:
@@ -245,7 +247,7 @@ func (t *TCP) interruptConns(cause error) {
 // Close first waits, for at most the connection timeout, until posted messages are written to
 // the sockets. Then it closes all connections, and returns when all goroutines of the mesh have
 // ended. Ranks that wait for further messages of this process get an error that wraps
-// membership.ErrLeft. No other call may be running. Closing again does nothing.
+// membership.ErrLeft. No other call may be running. Further calls of Close do nothing.
 func (t *TCP) Close() error {
 	closed := fmt.Errorf("%w, and its ranks have %w", ErrClosed, membership.ErrLeft)
 	limit := time.AfterFunc(t.cfg.ConnectTimeout, func() { t.interrupt(closed) })

@@ -63,8 +63,8 @@ func TestTCPCarriesAllTraffic(t *testing.T) {
 	}
 }
 
-// TestTCPPostNeverWaits has both sides post more than the sockets' buffers hold before either
-// side receives.
+// TestTCPPostNeverWaits requires that both sides can post more than the sockets' buffers hold
+// before either side receives.
 func TestTCPPostNeverWaits(t *testing.T) {
 	for _, secure := range []*tls.Config{nil, certificates(t)} {
 		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { smallSockets(c); c.TLS = secure }, nil)
@@ -121,9 +121,9 @@ func TestTCPAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestTCPClosing requires that a mesh that closes between two messages counts as having left:
-// posted messages are still received, and then ranks that wait for it get an error that wraps
-// ErrLeft.
+// TestTCPClosing requires that a mesh that closes between two messages counts as having left.
+// Other ranks must still receive the messages that it has posted; ranks that wait for further
+// messages must get an error that wraps ErrLeft.
 func TestTCPClosing(t *testing.T) {
 	meshes, nodes := clusterAt(t, oneEach(3), smallSockets, nil)
 	ca, cb := couple(t, nodes[0], nodes[1], 3)
@@ -155,7 +155,7 @@ func TestTCPClosing(t *testing.T) {
 }
 
 // TestTCPPeerDiesWithinMessage requires that a peer whose connection ends in the middle of a
-// message counts as failed, not as having left.
+// message counts as failed, and not as having left.
 func TestTCPPeerDiesWithinMessage(t *testing.T) {
 	for name, how := range map[string]struct {
 		linger int
@@ -212,7 +212,7 @@ func TestTCPGroupFails(t *testing.T) {
 		results <- err
 	}()
 	cause := errors.New("disk full")
-	meshes[0].group.(*localGroup).Fail(cause) // as the membership does for a failure of another process
+	meshes[0].group.(*localGroup).Fail(cause) // the membership makes this call if another process fails
 	for range 4 {
 		require.Equal(t, cause, <-results)
 	}
@@ -254,7 +254,7 @@ func TestTCPOpenGivesUp(t *testing.T) {
 			after := 50 * time.Millisecond
 			err := giveUp(after)
 			for ; c.last == "refused" && !strings.Contains(err.Error(), c.last) && after < time.Minute; after *= 2 {
-				err = giveUp(2 * after) // on a busy machine the first error may come too late
+				err = giveUp(2 * after) // on a busy machine the first error may occur too late
 			}
 			for _, text := range []string{c.want, c.last, fmt.Sprintf("rank %d", c.peer), c.address} {
 				require.ErrorContains(t, err, strings.ReplaceAll(text, "AFTER", after.String()))
@@ -276,8 +276,8 @@ func TestTCPOpenIsCancelled(t *testing.T) {
 	require.Equal(t, err, nodes[0].Err())
 }
 
-// TestTCPWaitsForListener requires that retries connect to a mesh that starts late. Until it
-// starts, another listener, which does not answer, reserves its address.
+// TestTCPWaitsForListener requires that retries connect to a mesh that starts late. Until the
+// mesh starts, another listener, which does not answer, occupies the mesh's address.
 func TestTCPWaitsForListener(t *testing.T) {
 	reserved, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -340,7 +340,7 @@ func TestTCPLeavesNothingBehind(t *testing.T) {
 	for _, fail := range []bool{false, true} {
 		meshes, nodes := cluster(t, [][]int{{0, 1}, {2, 3}}, nil)
 		traffic(t, nodes, 2, 3, 1<<16, 1)
-		idle, err := net.Dial("tcp", meshes[0].Address()) // sends nothing
+		idle, err := net.Dial("tcp", meshes[0].Address()) // a connection that sends nothing
 		require.NoError(t, err)
 		require.Greater(t, descriptors(t), before+16)
 		if fail {
@@ -351,7 +351,7 @@ func TestTCPLeavesNothingBehind(t *testing.T) {
 			require.NoError(t, m.cfg.Port.Close())
 		}
 		require.NoError(t, idle.Close())
-		require.LessOrEqual(t, descriptors(t), before+1, "descriptors are left open, beside one that the runtime's poller may have opened")
+		require.LessOrEqual(t, descriptors(t), before+1, "no descriptors may be left open, except one that the runtime's poller may have opened")
 		goleak.VerifyNone(t, routines)
 	}
 }

@@ -23,8 +23,8 @@ func content(from, to, channel, i, n int) []byte {
 	return b
 }
 
-// sizes draws message lengths, many of them near the thresholds at which the way of sending
-// changes.
+// sizes draws a message length. Many lengths are near the thresholds at which the way of
+// sending changes.
 func sizes(r *rand.Rand, limit int) int {
 	if r.IntN(4) == 0 {
 		return 0
@@ -95,7 +95,7 @@ func receiveAll(c Conn, from, to, channel, count, limit int, seed uint64) error 
 }
 
 // traffic makes all ranks send to all other ranks, on several channels concurrently, and checks
-// what they receive.
+// the received messages.
 func traffic(t require.TestingT, nodes []Node, channels, count, limit int, seed uint64) {
 	defer overdue.Watch("all messages of all ranks")()
 	var g errgroup.Group
@@ -128,7 +128,7 @@ func traffic(t require.TestingT, nodes []Node, channels, count, limit int, seed 
 	require.NoError(t, g.Wait())
 }
 
-// open opens one route. If that fails, it fails the test.
+// open opens one route. If it cannot open the route, the test fails.
 func open(t testing.TB, n Node, peer, channel int) Conn {
 	conns, err := n.Open(context.Background(), []Route{{peer, channel}})
 	require.NoError(t, err)

@@ -11,14 +11,13 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
-// ErrFenced is wrapped by errors about messages of another attempt of the group, which are
-// refused.
+// ErrFenced is wrapped by errors that refuse messages of another attempt of the group.
 var ErrFenced = errors.New("fenced off")
 
-// ErrFrame is wrapped by errors about bytes that are not a message of this protocol.
+// ErrFrame is wrapped by errors that say that bytes are not a message of this protocol.
 var ErrFrame = errors.New("bad message")
 
-// A message is a header of headerBytes bytes and its payload. Numbers are
+// A message consists of a header of headerBytes bytes and the payload. Numbers are
 // little-endian:
 //
 //	 0  magic "SM"            24  sequence number
@@ -30,12 +29,12 @@ var ErrFrame = errors.New("bad message")
 //	12  message number        60  CRC-32C of the 60 bytes before
 //	16  hash of the group's name
 //
-// With flagTrailer the checksum follows the payload, in trailerBytes bytes: the sender writes
-// the header of a long message before it has summed the payload.
+// If flagTrailer is set, the checksum follows the payload, in trailerBytes bytes, because the
+// sender writes the header of a long message before it has summed the payload.
 //
 // The message number counts the messages of one direction of the connection, modulo 2³². If a
-// message is lost, repeated or out of order, the number of the next message shows it. Either
-// all payloads of a connection have checksums, or none has.
+// message is lost, repeated or out of order, the receiver detects this by the number of the
+// next message. Either all payloads of a connection have checksums, or no payload has one.
 const (
 	headerBytes   = 64
 	headerMagic   = 0x4d53
@@ -53,15 +52,16 @@ const (
 // WireVersion is the version of the messages. A message of another version is refused.
 const WireVersion = 4
 
-// seal is what a header says about the checksum of its payload: sum is its value, or trails
-// says that the checksum follows the payload. Both are zero if payloads have no checksum.
+// seal has what a header says about the checksum of the payload: sum is the value of the
+// checksum, or trails says that the checksum follows the payload. Both are zero if payloads
+// have no checksum.
 type seal struct {
 	sum    uint32
 	trails bool
 }
 
-// fence has the values that all messages of a group must have, and their limits. Other messages
-// are refused.
+// fence has the values that all messages of a group must have, and the limits of messages.
+// Messages that do not fit are refused.
 type fence struct {
 	attempt uint32
 	group   uint64 // hash of the group's name
@@ -69,10 +69,10 @@ type fence struct {
 	summed  bool   // payloads have checksums
 }
 
-// groupHash returns the hash of a group's name that messages have.
+// groupHash returns the hash of a group's name, which is in the header of messages.
 func groupHash(name string) uint64 { return xxh3.HashString(name) }
 
-// encode writes to b the header of the message with the given number.
+// encode writes the header of the message with the given number to b.
 func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
 	var flags byte
 	if h.Absent {
@@ -101,10 +101,10 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
 	le.PutUint32(b[headerSumFrom:], checksum.CRC32C(0, b[:headerSumFrom]))
 }
 
-// decode reads a header from b, which may hold any bytes, and checks it. number is the message
-// number that the header must have. The payload is read, and memory is allocated for it, only
-// after the whole header has been checked. The checksum is checked first: errors about other
-// fields make sense only if the header is undamaged.
+// decode reads a header from b, which may have arbitrary bytes, and checks it. number is the
+// message number that the header must have. The payload is read, and memory is allocated for
+// it, only after the whole header has been checked. The header's checksum is checked first:
+// errors about other fields make sense only if the header is undamaged.
 func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint32) (s seal, err error) {
 	le := binary.LittleEndian
 	if got, want := checksum.CRC32C(0, b[:headerSumFrom]), le.Uint32(b[headerSumFrom:]); got != want {
@@ -143,7 +143,7 @@ func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint32) (s seal, 
 	return s, nil
 }
 
-// admit returns an error if attempt or group is not that of f.
+// admit returns an error if attempt or group differs from the attempt or group of f.
 func (f *fence) admit(attempt uint32, group uint64) error {
 	switch {
 	case group != f.group:

@@ -1,16 +1,16 @@
-// Package middlebox is for tests. It relays TCP connections between processes and damages their
-// bytes as faulty memory, firmware or software between the processes would. TCP's own checksum
-// does not detect such damage.
+// Package middlebox, which is for tests, relays TCP connections between processes and damages
+// bytes. It simulates faulty memory, firmware or software on the path between the processes.
+// TCP's own checksum does not detect such damage.
 //
 //	box := middlebox.New(middlebox.Draw(seed, 4, 2000))
 //	defer box.Close()
-//	address, err := box.Before(listener.Addr().String()) // for others to connect to
+//	address, err := box.Before(listener.Addr().String()) // processes connect to address
 //	…
 //	if box.Struck() { … }
 //
-// Draw draws a fault, which depends only on the arguments: its kind, its direction, the offset
-// of its first byte, and its connection. Connections are numbered in the order in which they
-// are made through the box.
+// Draw draws a fault: its kind, its direction, the offset of its first byte, and its
+// connection. The fault depends only on the arguments of Draw. Connections are numbered in the
+// order in which the box accepts them.
 package middlebox
 
 import (
@@ -26,7 +26,7 @@ import (
 // Kind is a kind of fault.
 type Kind uint8
 
-// The kinds of faults.
+// These are the kinds of faults.
 const (
 	Flip   Kind = iota // flips a bit
 	Zero               // sets bytes to zero
@@ -47,11 +47,11 @@ func (k Kind) String() string {
 type Fault struct {
 	Kind       Kind
 	Connection int           // number of the connection, from 0
-	Back       bool          // the damaged bytes come from the listening side
-	At         int64         // offset of the first damaged byte in its direction
+	Back       bool          // the damaged bytes are sent by the listening side
+	At         int64         // offset of the first damaged byte among the bytes of its direction
 	Length     int           // number of damaged bytes
-	Bit        uint8         // for Flip
-	Delay      time.Duration // for Hold
+	Bit        uint8         // number of the flipped bit, for Flip
+	Delay      time.Duration // length of the delay, for Hold
 }
 
 // String describes the fault.
@@ -63,9 +63,9 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s %d bytes at %d, %s, of connection %d", f.Kind, f.Length, f.At, way, f.Connection)
 }
 
-// Draw draws a fault of one of the first connections, among the first bytes of one of its
-// directions. Small offsets are more likely, as headers with lengths are frequent at the
-// beginning of a connection.
+// Draw draws a fault of one of the first connections. connections is their number. The fault is
+// in one direction of the connection, at an offset that is less than bytes. Small offsets are
+// more likely, as headers with lengths are frequent at the beginning of a connection.
 func Draw(seed uint64, connections int, bytes int64) Fault {
 	r := rand.New(rand.NewPCG(seed, 0xb0c5))
 	f := Fault{
@@ -78,7 +78,7 @@ func Draw(seed uint64, connections int, bytes int64) Fault {
 	return f
 }
 
-// Box relays connections and carries out one fault.
+// Box relays connections and inserts one fault.
 type Box struct {
 	fault  Fault
 	made   atomic.Int64 // number of connections
@@ -90,7 +90,7 @@ type Box struct {
 	open   []io.Closer
 }
 
-// New returns a box that carries out f.
+// New returns a box that inserts the fault f.
 func New(f Fault) *Box { return &Box{fault: f} }
 
 // Struck reports whether the fault has happened, so that bytes have arrived changed, late, or
@@ -173,12 +173,12 @@ func (p *relay) run() {
 		_, err = io.Copy(p.to, p.from)
 	}
 	p.to.CloseWrite()
-	if err != nil { // this direction cannot be written any more, so nothing is read for it
+	if err != nil { // this direction cannot be written any more, so the relay stops reading from its sender
 		p.from.Close()
 	}
 }
 
-// strike relays the bytes before the fault, and then carries out the fault.
+// strike relays the bytes before the fault, and then inserts the fault.
 func (p *relay) strike() error {
 	f := &p.fault
 	if _, err := io.CopyN(p.to, p.from, f.At); err != nil {
@@ -195,8 +195,8 @@ func (p *relay) strike() error {
 		n *= 2
 	}
 	b := make([]byte, n)
-	// The sender may wait for an answer before it sends as many bytes as the fault concerns. So
-	// after a pause the fault is carried out on the bytes that have come.
+	// The sender may wait for an answer before it has sent all bytes that the fault damages. So
+	// after a pause, the fault is inserted into the bytes that have arrived.
 	for got := 0; got < n; {
 		k, err := p.from.Read(b[got:])
 		if k > 0 && got+k < n && f.Kind != Lose {

@@ -17,8 +17,8 @@ import (
 )
 
 // BenchmarkRows sends batches of 1024 rows of 8 float64 columns from one network to another.
-// For comparison, it sends the same number of bytes over a plain TCP connection. Both use the
-// loopback interface.
+// For comparison, it sends the same number of bytes over a plain TCP connection. Both
+// connections use the loopback interface.
 func BenchmarkRows(b *testing.B) {
 	rec := wide(1024, 8)
 	defer rec.Release()

@@ -8,10 +8,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// The body of a frame, which follows its head, is sent in pieces of pieceBytes, of which the
-// last may be shorter. Each piece is followed by a checksum of the body up to its end. So no
-// byte and no length is used before it was checked, and no more than one piece is buffered to
-// be checked. Under TLS, which authenticates the data, there are no checksums.
+// The body of a frame, which follows the head, is sent in pieces of pieceBytes bytes; the last
+// piece may be shorter. Each piece is followed by a checksum of the body up to the end of the
+// piece. So no byte and no length is used before it has been checked, and at most one unchecked
+// piece is buffered. With TLS, which authenticates the data, there are no checksums.
 const (
 	pieceBytes = checksum.PieceBytes
 	sumBytes   = 4
@@ -21,7 +21,7 @@ const (
 type frameWriter struct {
 	b      []byte
 	start  int // index in b where the frame begins
-	length int // bytes of the body, without checksums
+	length int // number of bytes of the body, without checksums
 	summed bool
 	sum    checksum.Sum
 }
@@ -46,7 +46,8 @@ func (w *frameWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// endPiece appends the checksum to a piece of n bytes at the end of the buffer.
+// endPiece appends the checksum of the body so far. The last n bytes of the buffer are the
+// piece that ends here.
 func (w *frameWriter) endPiece(n int) {
 	w.sum = w.sum.Add(w.b[len(w.b)-n:])
 	w.b = binary.LittleEndian.AppendUint32(w.b, w.sum.Bits())
@@ -62,7 +63,7 @@ func (w *frameWriter) end() []byte {
 	return w.b
 }
 
-// frame returns, in a new buffer, a frame whose body is the concatenation of follows.
+// frame returns, in a new buffer, a frame of kind k whose body is the concatenation of follows.
 func frame(k kind, summed bool, follows ...[]byte) []byte {
 	n := 0
 	for _, p := range follows {
@@ -84,14 +85,14 @@ type frameReader struct {
 	at      int64  // number of bytes that were read and checked
 	ready   []byte // checked bytes that Read has not returned yet
 	sum     checksum.Sum
-	piece   []byte // buffer for a piece, used if the caller's is too short
+	piece   []byte // buffer for a piece; used if the caller's buffer is too short
 	damaged error  // error about damage that was detected
 }
 
-// begin begins the body of the next frame, which has the given head.
+// begin prepares the reader for the body of the next frame, which has the given head.
 func (r *frameReader) begin(head frameHead) { r.head, r.at, r.sum = head, 0, 0 }
 
-// title returns a text with the number and kind of the frame and the edge that it is for.
+// title returns a text with the number of the frame, its kind and its edge.
 func (r *frameReader) title() string {
 	title := fmt.Sprintf("frame %d, a %v of %d bytes", r.head.number, r.head.kind, r.head.length)
 	if r.head.edge < 0 {
@@ -106,7 +107,7 @@ func (r *frameReader) title() string {
 	return title
 }
 
-// rest returns how many bytes of the body Read has not returned yet.
+// rest returns the number of bytes of the body that Read has not returned yet.
 func (r *frameReader) rest() int64 { return r.head.length - r.at + int64(len(r.ready)) }
 
 // Read returns checked bytes of the body, and io.EOF at its end.
@@ -160,7 +161,8 @@ func (r *frameReader) check(p []byte) error {
 	return nil
 }
 
-// within turns io.EOF in the middle of a frame into io.ErrUnexpectedEOF.
+// within returns err, which occurred in the middle of a frame, with io.EOF replaced by
+// io.ErrUnexpectedEOF.
 func within(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -168,10 +170,10 @@ func within(err error) error {
 	return err
 }
 
-// ErrDamaged is wrapped by errors about bytes of a worker that were changed in transit.
+// ErrDamaged is wrapped by errors that say that bytes from a worker were changed in transit.
 var ErrDamaged = checksum.ErrDamaged
 
-// damage returns an error that wraps ErrDamaged and has details.
+// damage returns an error that wraps ErrDamaged and has the formatted details.
 func damage(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// TestCloseFlushes requires that messages sent before Close arrive, and that no network fails
-// when another worker closes first.
+// TestCloseFlushes requires that messages that were sent before Close arrive, and that no
+// network fails when another worker closes its network first.
 func TestCloseFlushes(t *testing.T) {
 	const messages = 50
 	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
@@ -31,15 +31,15 @@ func TestCloseFlushes(t *testing.T) {
 				require.NoError(t, s.Send(soon(t), transport.Message{Shard: from, Rows: rows}))
 			}
 		}
-		// Each worker sends messages to the workers that close after it, and then closes at
-		// once.
+		// Each worker sends messages to the workers that close after it, and then closes its
+		// network at once.
 		for i, w := range order {
 			for _, to := range order[i+1:] {
 				send(w, to)
 			}
 			start := time.Now()
 			require.NoError(t, j.nets[w].Close())
-			require.Less(t, time.Since(start), closeTimeout, "Close must not wait for the other workers' networks to close")
+			require.Less(t, time.Since(start), closeTimeout, "Close must not wait until the other workers close their networks")
 			for _, to := range order[i+1:] {
 				for range messages {
 					m := keepers[to].next(t)
@@ -54,7 +54,7 @@ func TestCloseFlushes(t *testing.T) {
 }
 
 // TestSendToOneWhoLeft requires that Send to a worker that has left returns an error, and that
-// the network does not fail.
+// the sender's network does not fail.
 func TestSendToOneWhoLeft(t *testing.T) {
 	j := connected(t, 3, nil)
 	k := newKeeper(2)
@@ -76,8 +76,8 @@ func TestSendToOneWhoLeft(t *testing.T) {
 	j.noFailures()
 }
 
-// TestUseAfterClose requires that calls after Close return ErrClosed, and that a waiting Send
-// returns it too.
+// TestUseAfterClose requires that calls after Close return ErrClosed, and that a waiting call
+// of Send returns ErrClosed too.
 func TestUseAfterClose(t *testing.T) {
 	j := connected(t, 2, nil)
 	s := j.dial(0, at(0, 0, 1))
@@ -96,8 +96,8 @@ func TestUseAfterClose(t *testing.T) {
 	j.noFailures()
 }
 
-// TestFailedNetworkLeavesQuietly requires that a worker whose network failed because of a lost
-// worker, and that then closes, is not taken for lost by others.
+// TestFailedNetworkLeavesQuietly requires that other workers do not consider a worker lost if
+// its network has failed because of a third worker and it then closes the network.
 func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	j := connected(t, 3, nil)
 	k := newKeeper(9)
@@ -109,7 +109,7 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 		k.next(t)
 	}
 	j.nets[2].mu.Lock()
-	for _, c := range j.nets[2].all { // as if worker 2 died
+	for _, c := range j.nets[2].all { // simulates the death of worker 2
 		if c.worker == 1 {
 			c.nc.Close()
 		}
@@ -118,7 +118,7 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	require.Equal(t, 2, j.failure(1).Rank)
 	require.NoError(t, j.nets[1].Close())
 	s := j.dial(0, at(0, 0, 1))
-	for { // until the good-bye of worker 1 arrives
+	for { // ends when the good-bye of worker 1 has arrived
 		if err := s.Send(soon(t), transport.Message{}); err != nil {
 			require.ErrorIs(t, err, ErrLeft)
 			break
@@ -129,8 +129,9 @@ func TestFailedNetworkLeavesQuietly(t *testing.T) {
 	j.mu.Unlock()
 }
 
-// TestLeaveWhileConnecting requires that a worker that closes while a connection is being made,
-// at either end, is not taken for lost, unless it has sent a frame without a good-bye.
+// TestLeaveWhileConnecting requires that a worker, at either end, that closes its network while
+// a connection is being made does not count as lost, unless it has sent a frame without a
+// good-bye.
 func TestLeaveWhileConnecting(t *testing.T) {
 	met := func(from *Network, to *Network, worker int) net.Conn {
 		nc, err := from.cfg.Port.Dial(soon(t), to.Address(), from.hello(worker))
@@ -140,7 +141,7 @@ func TestLeaveWhileConnecting(t *testing.T) {
 	t.Run("hangs up", func(t *testing.T) {
 		j := connected(t, 2, nil)
 		require.NoError(t, met(j.nets[0], j.nets[1], 1).Close())
-		for { // until worker 1 has noticed the end, and would accept worker 0 again
+		for { // ends when worker 1 has noticed the end of the connection, so that it accepts worker 0 again
 			j.nets[1].mu.Lock()
 			_, in := j.nets[1].incoming[0]
 			known := len(j.nets[1].all) == 1
@@ -159,7 +160,7 @@ func TestLeaveWhileConnecting(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, nc.Close())
 		require.Equal(t, "closed its connection without a good-bye", j.failure(1).Reason)
-		require.Equal(t, j.nets[0].Address(), j.failure(1).Address, "the error must have the address of the worker's port, not that of its end of the connection")
+		require.Equal(t, j.nets[0].Address(), j.failure(1).Address, "the error must have the address of the worker's port, and not the address of the worker's end of the connection")
 	})
 	for _, end := range []string{"dialer", "listener"} {
 		t.Run(end+" says good-bye", func(t *testing.T) {
@@ -167,7 +168,7 @@ func TestLeaveWhileConnecting(t *testing.T) {
 			nc := met(j.nets[0], j.nets[1], 1)
 			n := j.nets[0]
 			n.mu.Lock()
-			n.closed = true // as if the network was closed after the handshake
+			n.closed = true // simulates that the network is closed after the handshake
 			c := n.newConn(nc, 1, "test")
 			if end == "listener" {
 				n.adopt(c, newIncoming(c))
@@ -181,7 +182,7 @@ func TestLeaveWhileConnecting(t *testing.T) {
 			require.False(t, c.lost)
 			require.True(t, c.parted, "the other side must answer the good-bye")
 			n.mu.Lock()
-			n.closed = false // so that the end of the test closes the network
+			n.closed = false // so that the cleanup of the test closes the network
 			n.mu.Unlock()
 			j.noFailures()
 		})

@@ -14,10 +14,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// Rows are sent as record batches of the Arrow IPC stream format. Their schema is sent once on
-// a connection, with a number that identifies it. A record batch without dictionaries can be
-// decoded with nothing but its schema. So several encoders may encode batches of one schema
-// concurrently, and one decoder decodes them all.
+// Rows are sent as record batches of the Arrow IPC stream format. Each schema is sent once on a
+// connection, with a number that identifies it. To decode a record batch without dictionaries,
+// only its schema is needed. So several encoders may encode batches of the same schema
+// concurrently, and one decoder decodes all of them.
 
 // codec encodes batches of one schema. Its methods may be called concurrently.
 type codec struct {
@@ -33,7 +33,7 @@ type codec struct {
 // encoder writes batches as Arrow IPC messages. One goroutine at a time uses it.
 type encoder struct {
 	to   *frameWriter
-	skip int // number of bytes to drop: the schema, which is sent in a frame of its own
+	skip int // number of bytes to drop: those of the schema, which is sent in a separate frame
 	w    *batch.StreamWriter
 }
 
@@ -48,7 +48,8 @@ func (e *encoder) Write(p []byte) (int, error) {
 // endMark is the length in bytes of the end-of-stream mark of an Arrow IPC stream.
 const endMark = 8
 
-// newCodec returns a codec of a schema. It fails if the receiver could not decode the schema.
+// newCodec returns a codec of a schema. It returns an error if the receiver could not decode
+// the schema.
 func newCodec(number int, schema *arrow.Schema, mem memory.Allocator) (*codec, error) {
 	var stream bytes.Buffer
 	w := batch.NewStreamWriter(&stream, schema, mem)
@@ -67,7 +68,7 @@ func newCodec(number int, schema *arrow.Schema, mem memory.Allocator) (*codec, e
 	return &codec{number: uint32(number), schema: schema, head: head, mem: mem}, nil
 }
 
-// append encodes rec and writes it to to. It keeps no reference to rec.
+// append encodes rec and writes the result to the frameWriter to. It keeps no reference to rec.
 func (c *codec) append(to *frameWriter, rec arrow.Record) error {
 	c.mu.Lock()
 	var e *encoder
@@ -131,11 +132,11 @@ type decoder struct {
 	r    *batch.StreamReader // nil if decode must make a new one
 }
 
-// feed limits a stream reader to the rest of a frame.
+// feed limits a stream reader to the remaining bytes of a frame.
 type feed struct{ io.LimitedReader }
 
-// Read returns io.ErrUnexpectedEOF at the end of the frame, since the stream reader takes
-// io.EOF for the regular end of a stream.
+// At the end of the frame, Read returns io.ErrUnexpectedEOF, since the stream reader would
+// treat io.EOF as the regular end of a stream.
 func (f *feed) Read(p []byte) (int, error) {
 	if f.N <= 0 {
 		return 0, io.ErrUnexpectedEOF
@@ -143,8 +144,8 @@ func (f *feed) Read(p []byte) (int, error) {
 	return f.LimitedReader.Read(p)
 }
 
-// largeMessage is the length in bytes above which a decoder releases its memory after a
-// message. For shorter messages it reuses the memory, so that they need no allocation.
+// After a message of more than largeMessage bytes, a decoder releases its memory. For shorter
+// messages it reuses the memory, so that they need no allocation.
 const largeMessage = 4 << 20
 
 // newDecoder returns a decoder of the schema in head, an Arrow IPC message.
@@ -168,11 +169,11 @@ func (d *decoder) open() (err error) {
 	return nil
 }
 
-// rest returns how many bytes of the feed were not decoded yet, including bytes that the reader
-// has buffered.
+// rest returns the number of bytes of the feed that have not been decoded yet, including bytes
+// that the reader has buffered.
 func (d *decoder) rest() int64 { return d.feed.N + int64(d.r.Buffered()) }
 
-// decode reads a batch of length bytes from in. The batch is valid, and the caller owns it.
+// decode reads a batch of length bytes from in, and validates it. The caller owns the batch.
 func (d *decoder) decode(in io.Reader, length int64) (arrow.Record, error) {
 	if d.r == nil {
 		if err := d.open(); err != nil {

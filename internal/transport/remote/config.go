@@ -21,36 +21,37 @@ type Config struct {
 	Workers int // number of all workers
 
 	// Port accepts and makes the connections of this worker. If there are other workers, the
-	// port must have a secret of at least 16 bytes, and a host to which they can connect. The
-	// caller closes the port after the network.
+	// port must have a secret of at least 16 bytes, and a host to which the other workers can
+	// connect. The caller must close the port after it has closed the network.
 	Port *peerlink.Port
 
-	// NoChecksum turns off the checksums of frame bodies. They detect damage that TCP's own
-	// checksum of 16 bits misses. Heads of frames always have checksums. All workers must have
-	// the same setting. Under TLS, which authenticates the data, bodies have no checksums in
-	// any case.
+	// NoChecksum turns off the checksums of frame bodies. The checksums detect damage that
+	// TCP's own checksum of 16 bits does not detect. Heads of frames always have checksums. All
+	// workers must have the same setting. With TLS, which authenticates the data, bodies have
+	// no checksums in any case.
 	NoChecksum bool
 
 	Attempt int // number of the job's attempt, at least 0; workers of other attempts are refused
 
-	// Credits bounds the messages in transit to an inbox, as in transport.Mem. The senders of
-	// the inbox's own worker have Credits credits. The other workers share another Credits
-	// credits equally, but each has at least min(2, Credits). 0 means transport.DefaultCredits.
+	// Credits bounds the number of messages in transit to an inbox, as in transport.Mem. The
+	// senders in the worker of the inbox have Credits credits. The other workers together have
+	// another Credits credits, which they share equally, but each worker has at least min(2,
+	// Credits). 0 means transport.DefaultCredits.
 	Credits int
 
-	// EdgeName may be nil. Otherwise it returns a name for the rows of an edge, for errors, or
-	// "" if it has none. It may be called from any goroutine.
+	// EdgeName, if it is not nil, returns a name for the rows of an edge, or "" if the rows
+	// have no name. The name is used in errors. EdgeName may be called from any goroutine.
 	EdgeName func(edge int) string
 
 	// Allocator allocates the received rows; nil means the Go heap.
 	Allocator memory.Allocator
 
-	// Fail is called once, with the first failure: a *PeerError. From then on, Send returns
-	// that error. Fail must return soon, and must not close the network. It may be nil.
+	// Fail is called once, with the first failure, which is a *PeerError. After that, Send
+	// returns this error. Fail must return soon, and must not close the network. It may be nil.
 	Fail func(error)
 
-	// Detection is the time after which a silent worker to which there is a connection counts
-	// as lost; 0 means 4 s. The end of a connection is noticed at once.
+	// Detection is the time after which a worker counts as lost if nothing arrives on the
+	// connection to it; 0 means 4 s. The end of a connection is detected at once.
 	Detection time.Duration
 
 	// ConnectTimeout bounds the time to connect to another worker; 0 means 20 s.
@@ -68,23 +69,25 @@ const MaxMessage = 256 << 20
 
 const (
 	defaultDetection = 4 * time.Second
-	defaultConnect   = 20 * time.Second // shorter than the timeout of collective groups, as this error has more information
+	defaultConnect   = 20 * time.Second // shorter than the timeout of collective groups, as the error of this package has more information
 	minDetection     = 50 * time.Millisecond
 	minSecret        = 16
 	maxWorkers       = 1 << 16
 
 	// queueBytes is the number of bytes that may be queued for one worker before senders wait.
-	// It is large enough to keep a socket busy, and small compared with a memory budget.
+	// It is large enough to keep a socket busy, and small compared with the memory budget of a
+	// worker.
 	queueBytes = 4 << 20
 
-	// closeTimeout bounds the time for which Close waits for other workers to read the queued
-	// messages and to send their good-byes.
+	// closeTimeout bounds how long Close waits until other workers have read the queued
+	// messages and have sent their good-byes.
 	closeTimeout = 10 * time.Second
 
 	maxReason = 512 // bytes of the text in a report of damage
 )
 
-// completed returns the config with defaults, and an error if it is invalid.
+// completed returns the config with defaults for all fields that are not set, or an error if
+// the config is invalid.
 func (c Config) completed() (Config, error) {
 	c.Detection = cmp.Or(c.Detection, defaultDetection)
 	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnect)
@@ -131,8 +134,8 @@ func (c *Config) check() error {
 // summed reports whether frame bodies have checksums.
 func (n *Network) summed() bool { return !n.cfg.bare }
 
-// perPeer returns the number of credits of an inbox that each other worker gets. With two
-// credits, one message can be stored while the next one is being sent.
+// perPeer returns how many credits of an inbox each other worker gets. With two credits, one
+// message can be stored while the next message is being sent.
 func (c *Config) perPeer() int {
 	others := max(1, c.Workers-1)
 	return max(min(2, c.Credits), c.Credits/others)

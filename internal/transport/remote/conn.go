@@ -16,10 +16,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// conn is one end of a connection after its handshake. One goroutine reads and one writes.
-// Senders put frames into the queue.
+// conn is one end of a connection after its handshake. One goroutine reads and another
+// goroutine writes. Senders put frames into the queue.
 //
-// Its states:
+// A connection has these states:
 //
 //	           leave: good-bye is queued          good-bye received
 //	open ─────────────────────────────────► leaving ─────────────► over
@@ -30,24 +30,24 @@ import (
 //	  └─────────────────────────────────────────────────────────────┘
 //
 // A good-bye is the last frame that a side sends. After it, the side closes its sending
-// direction. The side that sent its good-bye first reads until the other side's good-bye comes:
-// closing a socket with unread bytes would reset the connection, and bytes that the other side
-// has not read yet would be lost.
+// direction. The side that has sent its good-bye first reads until the good-bye of the other
+// side arrives: if it closed a socket with unread bytes, the connection would be reset, and
+// bytes that the other side has not read yet would be lost.
 type conn struct {
 	n       *Network
 	nc      net.Conn
 	worker  int // number of the worker at the other end
 	address string
 	in      *bufio.Reader
-	readErr error  // error of the last read of the socket; used only by the reader
+	readErr error  // error of the last read of the socket; used only by the reading goroutine
 	frame   uint32 // number of the next frame to read
 	body    frameReader
 	side    side // set before the goroutines start
 	greeted bool // the other side made the connection; set before the goroutines start
 
 	reads atomic.Uint64   // number of reads that returned bytes
-	wrote atomic.Bool     // bytes were written since the last heartbeat was due
-	room  *transport.Gate // number of bytes of messages that may still be queued
+	wrote atomic.Bool     // bytes have been written since the last heartbeat was due
+	room  *transport.Gate // gate whose free amount is the number of bytes of messages that may still be queued
 
 	// The following fields are used only by Network.watch.
 	seen     uint64 // value of reads at the last tick
@@ -59,14 +59,14 @@ type conn struct {
 	number  uint32          // number of the next frame to queue
 	queued  uint32          // number of frames in the queue
 	tail    *[]byte         // the last buffer of the queue, if small frames may be added to it
-	counted int64           // bytes of messages that are not written yet
-	backlog int64           // bytes of other frames in the queue
-	sent    map[*codec]bool // codecs whose schemas were queued
-	leaving bool            // the good-bye is queued
-	parted  bool            // the good-bye of the other side was received
-	written bool            // the good-bye is written
+	counted int64           // number of bytes of messages that have not been written yet
+	backlog int64           // number of bytes of other frames in the queue
+	sent    map[*codec]bool // codecs whose schemas have been queued
+	leaving bool            // the good-bye has been queued
+	parted  bool            // the good-bye of the other side has been received
+	written bool            // the good-bye has been written
 	over    bool
-	lost    bool // queued messages were not written
+	lost    bool // the connection ended before all queued messages were written
 
 	wake chan struct{}
 	quit chan struct{} // closed when over is set
@@ -74,16 +74,17 @@ type conn struct {
 }
 
 const (
-	readBuffer  = 4 << 10 // holds many small frames; reads of rows bypass it
+	readBuffer  = 4 << 10 // bytes of a read buffer; it holds many small frames, and reads of rows bypass it
 	smallFrame  = 2 << 10 // frames up to this length are put into one buffer
 	smallBuffer = 8 << 10
 	keptBuffer  = 1 << 20 // larger buffers are not reused
 
-	// damageReportTimeout bounds the wait until the other side has read a report of damage.
+	// damageReportTimeout bounds how long a side waits until the other side has read its report
+	// of damage.
 	damageReportTimeout = 2 * time.Second
 
-	// maxBacklog bounds the bytes of queued frames other than messages, for a worker that reads
-	// nothing.
+	// maxBacklog bounds the number of bytes of queued frames other than messages. A worker that
+	// reads nothing could otherwise make the queue grow without bound.
 	maxBacklog = 64 << 20
 )
 
@@ -99,10 +100,10 @@ func (n *Network) newConn(nc net.Conn, worker int, address string) *conn {
 }
 
 // side handles the frames that are received at one end of a connection. Only the reading
-// goroutine calls it.
+// goroutine calls its methods.
 type side interface {
-	// handle handles a frame of kind k. It must read its body, of the given length, from
-	// conn.body.
+	// handle handles a frame of kind k. It must read the whole body, which has the given
+	// length, from conn.body.
 	handle(k kind, length int) error
 
 	// finish is called after the last frame.
@@ -116,7 +117,7 @@ func (c *conn) start(s side) {
 	c.done.Go(c.write)
 }
 
-// socket reads from the socket of a conn. It counts reads that returned bytes, and records
+// socket reads from the socket of a conn. It counts the reads that returned bytes, and records
 // errors.
 type socket conn
 
@@ -145,7 +146,8 @@ func (c *conn) read() {
 	c.n.forget(c)
 }
 
-// frames handles frames until a good-bye, after which it returns nil, or an error.
+// frames handles frames until it has received a good-bye, after which it returns nil, or until
+// an error occurs.
 func (c *conn) frames() error {
 	for {
 		head, err := c.in.Peek(headBytes)
@@ -177,7 +179,7 @@ func (c *conn) frames() error {
 		default:
 			if err := c.side.handle(k, int(length)); err != nil {
 				switch {
-				case c.body.damaged != nil: // damage takes precedence, as it may have caused the other errors
+				case c.body.damaged != nil: // damage takes precedence over other errors, as it may have caused them
 					return c.body.damaged
 				case c.readErr != nil:
 					return c.readErr
@@ -191,7 +193,7 @@ func (c *conn) frames() error {
 	}
 }
 
-// ended reports whether this side has queued its last frame, so that received frames are
+// ended reports whether this side has queued its last frame. If so, received frames are
 // ignored.
 func (c *conn) ended() bool {
 	c.mu.Lock()
@@ -199,8 +201,8 @@ func (c *conn) ended() bool {
 	return c.leaving
 }
 
-// answer is called after the other side's good-bye. It sends a good-bye, and waits until that
-// is written and the connection has ended.
+// answer is called after the other side's good-bye. It sends a good-bye, and waits until the
+// good-bye is written and the connection has ended.
 func (c *conn) answer() {
 	c.n.left(c)
 	c.leave(true)
@@ -231,8 +233,8 @@ func (c *conn) leave(drop bool) {
 	c.wakeWriter()
 }
 
-// drop drops the queued frames. It resets the number of the next frame, so that the other side
-// sees no gap. The caller holds mu.
+// drop drops the queued frames. It resets the number of the next frame, so that the frame
+// numbers that the other side receives have no gap. The caller holds mu.
 func (c *conn) drop() {
 	c.number -= c.queued
 	c.queued = 0
@@ -243,7 +245,7 @@ func (c *conn) drop() {
 }
 
 // reportDamage ends the connection because of damaged bytes. It reports the damage to the other
-// side, which would otherwise take this side for lost, and waits until the other side has read
+// side, which would otherwise consider this side lost, and waits until the other side has read
 // the report.
 func (c *conn) reportDamage(err error) {
 	var theirs *damageReport
@@ -256,7 +258,7 @@ func (c *conn) reportDamage(err error) {
 	c.drop()
 	text := err.Error()
 	c.small(frame(kindDamaged, c.body.summed, []byte(text[:min(len(text), maxReason)])))
-	c.leaving = true // nothing more is sent
+	c.leaving = true // no more frames are sent
 	c.wakeWriter()
 	c.mu.Unlock()
 	c.n.fail(c.n.lost(c.worker, c.address, c.n.reason(err), err))
@@ -266,8 +268,8 @@ func (c *conn) reportDamage(err error) {
 }
 
 // broken ends the connection because of err. The network fails with the error, unless one of
-// the two sides was leaving. A dialer that closes the connection before its first frame has
-// left while it was connecting; this is no failure, as no message is lost.
+// the two sides was leaving. If the dialer closes the connection before its first frame, it
+// left while it was connecting; this is not a failure, as no message is lost.
 func (c *conn) broken(err error) {
 	c.mu.Lock()
 	quiet := c.leaving || c.parted || c.over || c.greeted && c.reads.Load() == 0 && peerlink.IsClosed(err)
@@ -318,8 +320,8 @@ func (c *conn) post(frame []byte) {
 	}
 }
 
-// small adds a small frame to the queue. Several small frames share a buffer. The caller holds
-// mu.
+// small adds a small frame to the queue. Several small frames share one buffer. The caller
+// holds mu.
 func (c *conn) small(frame []byte) {
 	c.count(frame)
 	if c.tail == nil || len(*c.tail)+len(frame) > smallBuffer {
@@ -336,11 +338,12 @@ func (c *conn) count(frame []byte) {
 	c.queued++
 }
 
-// errParted is returned by push after the end of the connection.
+// errParted is the error of push after the end of the connection.
 var errParted = errors.New("the connection is over")
 
-// push queues a message, and before it the schema of rows if that was not sent yet. b has the
-// frame of the message. The connection owns b from then on, even if push fails.
+// push queues a message. If the schema of rows has not been sent yet, push queues the schema
+// before the message. b has the frame of the message. After the call, the connection owns b,
+// even if push returns an error.
 func (c *conn) push(b *[]byte, rows *codec) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -366,7 +369,7 @@ func (c *conn) push(b *[]byte, rows *codec) error {
 	return nil
 }
 
-// write writes queued frames until the last frame is written or the connection has ended.
+// write writes queued frames until it has written the last frame or the connection has ended.
 func (c *conn) write() {
 	var batch net.Buffers
 	for {
@@ -425,8 +428,8 @@ func (c *conn) finish() {
 	}
 }
 
-// settle waits until the connection's goroutines have ended. It returns an error if queued
-// messages were not written.
+// settle waits until the connection's goroutines have ended. It returns an error if the
+// connection ended before all queued messages were written.
 func (c *conn) settle() error {
 	c.done.Wait()
 	c.mu.Lock()
@@ -437,8 +440,8 @@ func (c *conn) settle() error {
 	return nil
 }
 
-// look is called at every tick of Network.watch. It returns the verdict on the silence of the
-// other side.
+// look is called at every tick of Network.watch. It returns whether the other side counts as
+// silent.
 func (c *conn) look(w *silence.Watch, now time.Time) silence.Verdict {
 	if reads := c.reads.Load(); reads != c.seen {
 		c.seen, c.heard = reads, now

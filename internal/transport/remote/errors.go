@@ -8,7 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/peerlink"
 )
 
-// PeerError says that another worker was lost, cannot be reached, or violates the protocol. Its
+// PeerError says that another worker was lost, cannot be reached, or violates the protocol.
 // Rank is the number of that worker.
 type PeerError = peerlink.PeerError
 
@@ -22,14 +22,15 @@ var (
 	// a good-bye.
 	ErrLeft = errors.New("it has left")
 
-	// ErrSilent is wrapped by the error about a worker that was silent for the detection time.
+	// ErrSilent is wrapped by the error that says that a worker was silent for the detection
+	// time.
 	ErrSilent = errors.New("silence")
 
-	// ErrRefused is wrapped by the error if one of two workers refused the other, for example
-	// because they are of different attempts.
+	// ErrRefused is wrapped by the error that says that one of two workers refused the other,
+	// for example because their attempts differ.
 	ErrRefused = peerlink.ErrRefused
 
-	// ErrProtocol is wrapped by the error about a worker that violates the protocol.
+	// ErrProtocol is wrapped by the error that says that a worker violates the protocol.
 	ErrProtocol = peerlink.ErrProtocol
 )
 
@@ -39,14 +40,14 @@ type damageReport struct{ text string }
 func (e *damageReport) Error() string { return "what was sent came " + e.text }
 func (e *damageReport) Unwrap() error { return ErrDamaged }
 
-// violation returns an error that wraps ErrProtocol and has details.
+// violation returns an error that wraps ErrProtocol and has the formatted details.
 func violation(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrProtocol, fmt.Errorf(format, args...))
 }
 
-// reason returns the reason why a connection was lost, as a text that follows "worker 3 ". It
-// has one text for a process that died and for one that closed its connection: they cannot be
-// distinguished, and the error depends on the operating system.
+// reason returns the reason why a connection was lost, as a text that follows "worker 3 ". The
+// text for a process that died is the same as that for a process that closed its connection:
+// the two cannot be distinguished, and err depends on the operating system.
 func (n *Network) reason(err error) string {
 	var theirs *damageReport
 	switch {

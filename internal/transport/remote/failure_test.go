@@ -15,7 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// proxy relays connections to a worker, and can change the bytes to it.
+// proxy relays connections to a worker, and can change the bytes that are sent to the worker.
 type proxy struct {
 	listener net.Listener
 	work     sync.WaitGroup
@@ -23,8 +23,8 @@ type proxy struct {
 	open     []net.Conn
 }
 
-// newProxy returns a proxy that relays connections to address. forward copies the bytes from
-// the dialer to the worker.
+// newProxy returns a proxy that relays connections to the address that address returns. forward
+// copies the bytes from the dialer to the worker.
 func newProxy(t *testing.T, address func() string, forward func(to, from net.Conn)) *proxy {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -88,7 +88,7 @@ func discard() transport.Receiver {
 }
 
 // TestCutConnections requires that the networks of both workers fail if their connection is
-// cut, half-closed or carries garbage after a number of bytes.
+// closed or half-closed, or carries arbitrary bytes, after a number of valid bytes.
 func TestCutConnections(t *testing.T) {
 	for _, after := range []int64{300, 3000, 3001, 30000, 300003} {
 		for _, how := range []string{"cut", "half", "garbage"} {
@@ -123,8 +123,8 @@ func TestCutConnections(t *testing.T) {
 	}
 }
 
-// TestSilence requires that the networks at both ends of a connection fail if no bytes arrive
-// any more.
+// TestSilence requires that the networks at both ends of a connection fail if bytes no longer
+// arrive.
 func TestSilence(t *testing.T) {
 	release := make(chan struct{})
 	j := between(t, func(_ int, c *Config) { c.Detection = 600 * time.Millisecond }, func(to, from net.Conn) {
@@ -157,8 +157,9 @@ func TestNobodySilent(t *testing.T) {
 	j.noFailures()
 }
 
-// TestStrangers requires that a connection with another secret, attempt or job is refused with
-// a reason, and that the network of the refusing worker does not fail.
+// TestConnectionsOfAnotherAttempt requires that a connection with another secret, attempt or
+// job is refused with a reason, and that the network of the worker that refuses it does not
+// fail.
 func TestConnectionsOfAnotherAttempt(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -209,7 +210,7 @@ func TestNumbers(t *testing.T) {
 }
 
 // TestSecondConnection requires that a second connection of a connected worker is refused, and
-// that the first one still works.
+// that the first connection can still be used.
 func TestSecondConnection(t *testing.T) {
 	j := connected(t, 2, nil)
 	k := newKeeper(2)
@@ -224,8 +225,8 @@ func TestSecondConnection(t *testing.T) {
 	require.EqualValues(t, 1, k.next(t).Seq)
 }
 
-// TestUnreachable requires that the network fails because of a worker that cannot be reached
-// only when a sender needs that worker.
+// TestUnreachable requires that the network does not fail because of a worker that cannot be
+// reached until a sender needs that worker.
 func TestUnreachable(t *testing.T) {
 	j := newJob(t, 2, func(_ int, c *Config) { c.ConnectTimeout = 200 * time.Millisecond })
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
@@ -287,11 +288,11 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// TestHandshakeIsTriedAgain cuts the first connections during their handshakes. The dialer must
-// connect again, and no worker may be taken for lost.
+// TestHandshakeIsTriedAgain ends the first connections during their handshakes. The dialer must
+// connect again, and no worker may count as lost.
 func TestHandshakeIsTriedAgain(t *testing.T) {
 	cuts := make(chan int64, 5)
-	for _, after := range []int64{0, 7, 99, 100, 143} { // the hello has 100 bytes, the proof 44
+	for _, after := range []int64{0, 7, 99, 100, 143} { // number of bytes before the end: the hello has 100 bytes, and the proof has 44
 		cuts <- after
 	}
 	j := between(t, nil, func(to, from net.Conn) {

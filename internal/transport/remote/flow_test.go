@@ -19,7 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// values has, for every type of column, a function that draws a JSON value.
+// values maps every type of column to a function that draws a JSON value of the type.
 var values = map[string]func(r *rand.Rand) string{
 	"bool":              func(r *rand.Rand) string { return fmt.Sprint(r.IntN(2) == 0) },
 	"int8":              func(r *rand.Rand) string { return fmt.Sprint(int8(r.Int())) },
@@ -186,11 +186,11 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestCreditsBoundWhatIsUnderWay requires that, while a receiver takes nothing, only as many
-// messages are sent to it as it granted credits, and that messages to other inboxes are still
-// sent.
+// TestCreditsBoundWhatIsUnderWay requires that, while a receiver takes no messages, only as
+// many messages are sent to it as its inbox has granted credits, and that messages to other
+// inboxes are still sent.
 func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
-	for _, credits := range []int{1, 2, 4} { // so few that credits are granted again soon after messages are taken
+	for _, credits := range []int{1, 2, 4} { // few, so that credits are granted again soon after messages are taken
 		j := connected(t, 2, func(_ int, c *Config) { c.Credits = credits })
 		slow, fast := newKeeper(100), newKeeper(100)
 		slow.turns = make(chan struct{})
@@ -207,7 +207,7 @@ func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			refused := make(chan error, 1)
 			go func() { refused <- s.Send(ctx, transport.Message{Rows: j.rows(1)}) }()
-			// Meanwhile, messages to another inbox of the same worker are sent.
+			// Meanwhile, messages to another inbox of the same worker must be sent.
 			for range 20 {
 				require.NoError(t, other.Send(soon(t), transport.Message{Rows: j.rows(2)}))
 				m := fast.next(t)
@@ -221,7 +221,7 @@ func TestCreditsBoundWhatIsUnderWay(t *testing.T) {
 			cancel(stop)
 			require.ErrorIs(t, <-refused, stop)
 		}
-		// Credits of taken messages are granted again.
+		// Credits of messages that were taken must be granted again.
 		for range 4 {
 			for range credits {
 				slow.turns <- struct{}{}
@@ -254,7 +254,7 @@ func TestEarlyMessages(t *testing.T) {
 		}
 	}()
 	j.connect()
-	// This shows that the connection exists: a message to another inbox is sent over it.
+	// A message to another inbox is sent first, so that the connection exists.
 	k := newKeeper(9)
 	j.listen(at(5, 2, 1), k)
 	require.NoError(t, j.dial(0, at(5, 2, 1)).Send(soon(t), transport.Message{}))
@@ -293,7 +293,7 @@ func TestLocalAddresses(t *testing.T) {
 }
 
 // TestWhatCannotBeSent requires that Send returns an error for a message that cannot be sent,
-// and that the sender can then send others.
+// and that the sender can then send other messages.
 func TestWhatCannotBeSent(t *testing.T) {
 	j := connected(t, 2, func(_ int, c *Config) { c.maxMessage, c.Credits = 4000, 1 })
 	k := newKeeper(4)
@@ -302,7 +302,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 	err := s.Send(soon(t), transport.Message{Shard: 6, Seq: 1, Rows: j.rows(1000)})
 	require.ErrorContains(t, err, "send message 1 of shard 6 to edge 2, inbox 0 of worker 1: 1000 rows of ")
 	require.ErrorContains(t, err, " bytes exceed the 4000 that a message can hold: use smaller batches")
-	// The rows are below the limit, but the encoded message exceeds it.
+	// The rows are smaller than the limit, but the encoded message exceeds it.
 	require.ErrorContains(t, s.Send(soon(t), transport.Message{Rows: j.rows(240)}), "240 rows of ")
 	parts := []transport.Part{{Shard: 3, End: 2}}
 	require.ErrorContains(t, s.Send(soon(t), transport.Message{Parts: parts}), "part 0 ends at row 2, where 0 to 0 are possible")
@@ -319,8 +319,8 @@ func TestWhatCannotBeSent(t *testing.T) {
 	j.noFailures()
 }
 
-// TestAllToAll has 16 workers send to all inboxes of all workers, with few credits. All rows
-// must arrive.
+// TestAllToAll requires that all rows arrive if each of 16 workers sends to all inboxes of all
+// workers, with few credits.
 func TestAllToAll(t *testing.T) {
 	const workers, inboxes, messages = 16, 2, 10
 	j := newJob(t, workers, func(_ int, c *Config) { c.Credits = 2 })

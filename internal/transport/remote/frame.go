@@ -9,7 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// After the handshake, a connection carries frames, with numbers in little endian:
+// After the handshake, a connection carries frames. Numbers are in little endian. A frame
+// begins with this head:
 //
 //	 0  length of the body, which follows the head of 16 bytes, without checksums
 //	 4  kind, in one byte; then, in three bytes, the number of a message's edge
@@ -18,7 +19,7 @@ import (
 //	12  CRC-32C of the 12 bytes before
 //
 // The body that follows the head has checksums too (checked.go). So damage, loss, repetition
-// and reordering of frames are detected before the bytes concerned are used.
+// and reordering of frames are detected before any byte of the frame is used.
 //
 //	beat     empty                                                both ways
 //	bye      empty; no frame follows                              both ways
@@ -83,7 +84,7 @@ func appendHead(b []byte, k kind, length int) []byte {
 // maxEdge is the largest edge number that fits in the head of a frame.
 const maxEdge = 1<<24 - 2
 
-// setEdge writes the number of an edge into the head of a frame, if it fits.
+// setEdge writes the number of an edge into the head of a frame, if the number fits.
 func setEdge(frame []byte, edge int32) {
 	if edge >= 0 && edge <= maxEdge {
 		frame[5], frame[6], frame[7] = byte(edge+1), byte((edge+1)>>8), byte((edge+1)>>16)
@@ -105,8 +106,8 @@ func stamp(frame []byte, number uint32) {
 	le.PutUint32(frame[12:], checksum.CRC32C(0, frame[:12]))
 }
 
-// parseHead parses and checks the head of a frame in b, which may have any bytes. The frame
-// must have the given number.
+// parseHead parses and checks the head of a frame in b, which may have arbitrary bytes. The
+// frame must have the given number.
 func parseHead(b []byte, number uint32, maxMessage int64) (frameHead, error) {
 	le := binary.LittleEndian
 	length, k := int64(le.Uint32(b)), kind(b[4])
@@ -133,7 +134,7 @@ func parseHead(b []byte, number uint32, maxMessage int64) (frameHead, error) {
 //	 8  shard        48  rows that were    40  flags: 1 last, 2 has rows
 //	12  to               sent              44  zero
 //
-// The parts follow, each as shard and end, and then the record batch.
+// The parts follow, each of them as shard and end, and then the record batch.
 type messageHead struct {
 	edge, inbox, shard, to int32
 	seq, sent, sentRows    int64
@@ -186,8 +187,8 @@ func (h *messageHead) parse(b []byte) error {
 	return nil
 }
 
-// headOf returns the fixed part of a message. It fails if the message is invalid, or has a
-// number that does not fit.
+// headOf returns the fixed part of a message. It returns an error if the message is invalid, or
+// has a number that does not fit in its field.
 func headOf(to transport.Address, m *transport.Message) (messageHead, error) {
 	for _, n := range [...]int{to.Edge, to.Inbox, m.Shard, m.To} {
 		if n < math.MinInt32 || n > math.MaxInt32 {
@@ -240,7 +241,7 @@ func writeParts(w *frameWriter, parts []transport.Part) {
 	}
 }
 
-// grantFrame returns a frame that grants credits for the inbox with address to.
+// grantFrame returns a frame that grants credits for the inbox with the address to.
 func grantFrame(to transport.Address, credits int, summed bool) []byte {
 	var b [grantBytes]byte
 	binary.LittleEndian.PutUint32(b[:], uint32(int32(to.Edge)))

@@ -44,7 +44,7 @@ func TestFramesHoldWhatTheySay(t *testing.T) {
 		require.ErrorContains(t, err, says)
 		if says != "EOF" {
 			require.ErrorIs(t, err, ErrProtocol)
-			require.NotErrorIs(t, err, io.EOF, "%s: an invalid frame must not be taken for the end", says)
+			require.NotErrorIs(t, err, io.EOF, "%s: an invalid frame must not be treated as the end of the connection", says)
 		}
 	}
 }
@@ -54,8 +54,8 @@ type lazy struct{ side }
 
 func (lazy) handle(kind, int) error { return nil }
 
-// TestFramesAreTakenWhole requires an error if a side does not read a whole body, so that its
-// rest is not taken for the next frame.
+// TestFramesAreTakenWhole requires an error if a side does not read a whole body, so that the
+// rest of the body is not read as the next frame.
 func TestFramesAreTakenWhole(t *testing.T) {
 	n := &Network{cfg: Config{Worker: 1, Workers: 2, maxMessage: 1 << 20, window: 1 << 20}}
 	near, far := net.Pipe()
@@ -69,8 +69,8 @@ func TestFramesAreTakenWhole(t *testing.T) {
 	near.Close()
 }
 
-// TestDroppedFramesLeaveNoGap requires that, after queued frames were dropped, the good-bye has
-// the number that the other side expects.
+// TestDroppedFramesLeaveNoGap requires that the good-bye has the number that the other side
+// expects after queued frames have been dropped.
 func TestDroppedFramesLeaveNoGap(t *testing.T) {
 	n := &Network{cfg: Config{Worker: 1, Workers: 2, maxMessage: 1 << 20, window: 1 << 20}}
 	near, far := net.Pipe()

@@ -20,8 +20,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
-// intruder returns a connection to worker 1, after its handshake as worker 0, on which the test
-// can write any bytes.
+// intruder returns a connection to worker 1 on which a test can write arbitrary bytes. The
+// handshake, as worker 0, is complete.
 func intruder(t *testing.T, j *job) net.Conn {
 	nc, err := j.nets[0].cfg.Port.Dial(soon(t), j.nets[1].Address(), j.nets[0].hello(1))
 	require.NoError(t, err)
@@ -29,10 +29,11 @@ func intruder(t *testing.T, j *job) net.Conn {
 	return nc
 }
 
-// frameOf returns a frame with number 0, the first frame of a connection.
+// frameOf returns a frame with number 0, which is the first frame of a connection.
 func frameOf(k kind, body []byte) []byte { return numbered(0, frame(k, true, body)) }
 
-// numbered numbers the frames from first on, and returns their concatenation.
+// numbered assigns the numbers first, first+1 and so on to the frames, and returns their
+// concatenation.
 func numbered(first uint32, frames ...[]byte) (b []byte) {
 	for i, f := range frames {
 		stamp(f, first+uint32(i))
@@ -71,7 +72,7 @@ func stream(t testing.TB, mem memory.Allocator) []byte {
 }
 
 // TestHostileFrames requires that each invalid frame makes the network fail with an error that
-// describes what is wrong.
+// describes the fault.
 func TestHostileFrames(t *testing.T) {
 	message := func(change func(h *messageHead)) []byte {
 		h := messageHead{shard: 1}
@@ -106,7 +107,7 @@ func TestHostileFrames(t *testing.T) {
 		require.ErrorIs(t, lost, ErrProtocol, c.says)
 		require.Contains(t, lost.Reason, "sent what is no message of this protocol: "+c.says)
 		require.Equal(t, 0, lost.Rank)
-		io.Copy(io.Discard, nc) // until the connection is closed
+		io.Copy(io.Discard, nc) // ends when the connection is closed
 	}
 }
 
@@ -127,11 +128,11 @@ func TestMoreThanGranted(t *testing.T) {
 	require.Contains(t, j.failure(1).Reason, "a message to edge 0, inbox 0, without a credit")
 }
 
-// hear makes the listener's end of a connection of the given worker read the bytes b, and
-// returns its error. It requires that all memory is released.
+// hear makes the listener's end of a connection from the given worker read the bytes b, and
+// returns the resulting error. It requires that all memory is released.
 func hear(t testing.TB, b []byte, worker int) error { return hearFrom(t, b, worker, 0) }
 
-// hearFrom is like hear, but the number of the first frame is given.
+// hearFrom does the same as hear, but the first frame must have the given number.
 func hearFrom(t testing.TB, b []byte, worker int, number uint32) error {
 	mem := batchtest.Allocator(t)
 	n := &Network{cfg: Config{Worker: worker, Workers: 2, Credits: 8, Allocator: mem, maxMessage: 1 << 20, window: 1 << 20}}
@@ -152,7 +153,7 @@ func hearFrom(t testing.TB, b []byte, worker int, number uint32) error {
 }
 
 // TestDamagedStreams requires that a change of any byte of a stream is reported as damage, and
-// that a stream that is cut anywhere is reported as closed.
+// that a stream that is truncated at any byte is reported as closed.
 func TestDamagedStreams(t *testing.T) {
 	b := stream(t, memory.NewGoAllocator())
 	require.ErrorIs(t, hear(t, b, 0), io.EOF, "the stream must be valid to its end")
@@ -181,8 +182,8 @@ func TestFramesAreMissed(t *testing.T) {
 	}
 }
 
-// TestFrameNumbersWrapRound requires that no damage is reported where frame numbers wrap round,
-// and that a loss there is detected.
+// TestFrameNumbersWrapRound requires that no damage is reported when frame numbers wrap around,
+// and that the loss of a frame at this point is detected.
 func TestFrameNumbersWrapRound(t *testing.T) {
 	const first = math.MaxUint32 - 1
 	var frames [][]byte
@@ -199,7 +200,7 @@ func TestFrameNumbersWrapRound(t *testing.T) {
 	}
 }
 
-// TestRepaired requires that repaired corrects all numbers and checksums, as the fuzz tests
+// TestRepaired requires that repaired corrects all numbers and checksums, which the fuzz tests
 // need.
 func TestRepaired(t *testing.T) {
 	b := stream(t, memory.NewGoAllocator())
@@ -216,8 +217,8 @@ func TestRepaired(t *testing.T) {
 	require.Equal(t, b, repaired(bad))
 }
 
-// TestPieces requires that bodies of all lengths are read back unchanged by reads of any
-// lengths. If a byte was changed, neither it nor a byte after it may be returned.
+// TestPieces requires that bodies of all lengths are read unchanged by reads of any lengths. If
+// a byte was changed, neither this byte nor a later byte may be returned.
 func TestPieces(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{1, 7, pieceBytes - 1, pieceBytes, pieceBytes + 1, 2 * pieceBytes, 2*pieceBytes + 5} {
@@ -262,7 +263,7 @@ func TestPieces(t *testing.T) {
 }
 
 // repaired returns b with corrected frame numbers and checksums, as far as its bytes are
-// frames, so that fuzz tests reach the code behind these checks.
+// frames, so that fuzz tests reach the code after these checks.
 func repaired(b []byte) []byte {
 	b = bytes.Clone(b)
 	for at, number := 0, uint32(0); at+headBytes <= len(b); number++ {
@@ -296,7 +297,8 @@ func FuzzIncoming(f *testing.F) {
 	})
 }
 
-// FuzzOutgoing makes the dialer's end of a connection read any bytes. It must not panic.
+// FuzzOutgoing makes the dialer's end of a connection read arbitrary bytes, and requires that
+// it does not panic.
 func FuzzOutgoing(f *testing.F) {
 	f.Add(numbered(0, grantFrame(at(0, 0, 0), 3, true)))
 	f.Add(frameOf(kindDamaged, []byte("x")))
@@ -332,8 +334,8 @@ func TestChecksumsAreAgreedOn(t *testing.T) {
 	}
 }
 
-// TestDamageIsACause requires that errors about damage do not count as the loss of another
-// worker, but as a cause, on both sides.
+// TestDamageIsACause requires that, on both sides, an error about damage counts as a cause and
+// not as the loss of another worker.
 func TestDamageIsACause(t *testing.T) {
 	j := between(t, nil, func(to, from net.Conn) {
 		io.CopyN(to, from, 3000)
@@ -357,7 +359,7 @@ func TestDamageIsACause(t *testing.T) {
 }
 
 // TestDamageNamesTheEdge requires that the errors of both sides name the edge of damaged rows.
-// If the head of the frame was damaged, the edge is not known.
+// If the head of the frame is damaged, the edge is unknown.
 func TestDamageNamesTheEdge(t *testing.T) {
 	for _, edge := range []int{0, 7, 300, 70_000} {
 		j := between(t, func(_ int, c *Config) {
@@ -382,8 +384,8 @@ func TestDamageNamesTheEdge(t *testing.T) {
 	require.ErrorContains(t, hear(t, b, 0), "damaged in transit: the head of frame 0, so that it is not known for what it was, has the checksum")
 }
 
-// TestEdgesOfHeads requires that heads carry edges from 0 to maxEdge, and that any other edge
-// is read as −1.
+// TestEdgesOfHeads requires that heads can have edges from 0 to maxEdge, and that any other
+// edge is read as −1.
 func TestEdgesOfHeads(t *testing.T) {
 	for edge, want := range map[int32]int{0: 0, 1: 1, 255: 255, 1 << 20: 1 << 20, maxEdge: maxEdge, maxEdge + 1: -1, math.MaxInt32: -1, -1: -1, math.MinInt32: -1} {
 		b := appendHead(nil, kindMessage, messageBytes)

@@ -9,25 +9,25 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// inbox passes messages to one receiver. Messages of other workers come from its queue, and
+// inbox passes messages to one receiver. It gets messages of other workers from its queue, and
 // messages of this worker from a transport.Mem.
 type inbox struct {
 	n     *Network
 	addr  transport.Address
 	queue chan arrival
 
-	mu   sync.Mutex // held during recv.Receive, so that it gets one message at a time
+	mu   sync.Mutex // held during recv.Receive, so that the receiver gets one message at a time
 	recv transport.Receiver
 }
 
-// arrival is a message of another worker, with the credits of that worker.
+// arrival is a message of another worker, with the state of that worker's credits.
 type arrival struct {
 	m    transport.Message
 	from *credits
 }
 
-// newInbox returns an inbox. Its queue holds as many messages as there are credits, so the
-// reader of a connection never waits for a receiver.
+// newInbox returns an inbox. Its queue has space for as many messages as there are credits, so
+// the goroutine that reads a connection never waits for a receiver.
 func (n *Network) newInbox(addr transport.Address, r transport.Receiver) *inbox {
 	return &inbox{n: n, addr: addr, recv: r, queue: make(chan arrival, n.cfg.perPeer()*(n.cfg.Workers-1))}
 }
@@ -69,17 +69,17 @@ func (in *inbox) drain() {
 	}
 }
 
-// credits has the state of the credits for one inbox on the connection of another worker.
+// credits has the state of the credits that another worker has for one inbox.
 type credits struct {
 	in   *inbox
 	c    *conn
 	open atomic.Int32 // number of messages that the worker may still send
-	owed int          // number of received messages whose credits were not granted again yet; used only by the inbox's goroutine
-	step int          // number of credits that are granted again at once
+	owed int          // number of received messages whose credits have not been granted again yet; used only by the inbox's goroutine
+	step int          // number of credits that are granted again together
 }
 
 // back is called when the receiver has taken a message. It grants the credits of taken messages
-// again, step at a time.
+// again when there are step of them.
 func (k *credits) back() {
 	if k.owed++; k.owed < k.step {
 		return
@@ -106,7 +106,7 @@ func newIncoming(c *conn) *incoming {
 	}
 }
 
-// open grants the first credits for an inbox. For an inbox that has them already, it does
+// open grants the first credits for an inbox. If they have been granted already, it does
 // nothing.
 func (i *incoming) open(in *inbox) {
 	i.mu.Lock()
@@ -138,7 +138,7 @@ func (i *incoming) finish() {
 	}
 }
 
-// schema handles a schema frame: it makes the decoder for later messages.
+// schema handles a schema frame. It makes the decoder for later messages with this schema.
 func (i *incoming) schema(length int) error {
 	var b [4]byte
 	if _, err := io.ReadFull(&i.body, b[:]); err != nil {
@@ -160,7 +160,7 @@ func (i *incoming) schema(length int) error {
 	return nil
 }
 
-// message handles a message frame: it puts the message into the queue of its inbox.
+// message handles a message frame. It puts the message into the queue of the message's inbox.
 func (i *incoming) message(length int) error {
 	if _, err := io.ReadFull(&i.body, i.fixed[:]); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (i *incoming) message(length int) error {
 		return nil
 	default:
 		m.Release()
-		return violation("a message to %v, which is full", addr) // cannot happen, as there was a credit
+		return violation("a message to %v, which is full", addr) // cannot happen, as there was a credit for the message
 	}
 }
 
@@ -207,7 +207,7 @@ func (i *incoming) parts(m *transport.Message, n int) error {
 	if n == 0 {
 		return nil
 	}
-	m.Parts = make([]transport.Part, 0, min(n, readBuffer/partBytes)) // grows as parts arrive
+	m.Parts = make([]transport.Part, 0, min(n, readBuffer/partBytes)) // the slice grows as parts arrive
 	for range n {
 		b := i.fixed[:partBytes]
 		if _, err := io.ReadFull(&i.body, b); err != nil {

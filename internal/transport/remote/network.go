@@ -14,14 +14,14 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// Network is the part of a worker in the network between the workers of an attempt. Its methods
+// Network is one worker's part of the network between the workers of an attempt. Its methods
 // may be called from any goroutine.
 type Network struct {
 	cfg      Config
-	mem      *transport.Mem // between subtasks of this worker
+	mem      *transport.Mem // for messages between subtasks of this worker
 	endpoint *peerlink.Opened
 	codecs   codecs
-	buffers  sync.Pool // of *[]byte
+	buffers  sync.Pool // pool of *[]byte
 
 	ctx  context.Context // ends when the network closes
 	stop context.CancelFunc
@@ -35,9 +35,9 @@ type Network struct {
 	err       error // the first failure, or ErrClosed
 	peers     map[int]*peer
 	inboxes   map[transport.Address]*inbox
-	incoming  map[int]*incoming // by number of the worker at the other end
+	incoming  map[int]*incoming // number of the worker at the other end -> connection
 	conns     map[*conn]struct{}
-	all       []*conn // all connections that were started
+	all       []*conn // all connections that have been started
 }
 
 var _ transport.Network = (*Network)(nil)
@@ -68,11 +68,11 @@ func New(cfg Config) (*Network, error) {
 // Address returns the address to which other workers connect, host:port.
 func (n *Network) Address() string { return n.cfg.Port.Address() }
 
-// Port returns the port of this worker, so that others can use it too.
+// Port returns the port of this worker, so that other packages can use it too.
 func (n *Network) Port() *peerlink.Port { return n.cfg.Port }
 
-// Where returns the address of the port of the given worker. For other workers it returns ""
-// before Connect.
+// Where returns the address of the port of the given worker. Before Connect, it returns "" for
+// all workers except this one.
 func (n *Network) Where(worker int) string {
 	if worker == n.cfg.Worker {
 		return n.Address()
@@ -85,8 +85,9 @@ func (n *Network) Where(worker int) string {
 	return n.addresses[worker]
 }
 
-// Connect sets the addresses of the workers, by number. The address of this worker is not used.
-// Connect may be called only once. Connections are made when they are needed.
+// Connect sets the addresses of the workers; addresses[i] is the address of worker i. The
+// address of this worker is not used. Connect may be called only once. Connections are made
+// when they are needed.
 func (n *Network) Connect(addresses []string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -101,8 +102,8 @@ func (n *Network) Connect(addresses []string) error {
 	return nil
 }
 
-// Listen makes r the receiver of an address of this worker. Other workers may already wait to
-// send messages to it; they get credits for them now.
+// Listen makes r the receiver of an address of this worker. Other workers that already wait to
+// send messages to this address get credits now.
 func (n *Network) Listen(addr transport.Address, r transport.Receiver) error {
 	if addr.Worker != n.cfg.Worker {
 		return fmt.Errorf("listen on %v of worker %d: this is worker %d", addr, addr.Worker, n.cfg.Worker)
@@ -124,8 +125,8 @@ func (n *Network) Listen(addr transport.Address, r transport.Receiver) error {
 	return nil
 }
 
-// Dial returns a sender to addr. An address of this worker must have a receiver. An address of
-// another worker need not have a receiver yet: Send waits until it has one.
+// Dial returns a sender to addr. If addr is an address of this worker, it must have a receiver.
+// If addr is an address of another worker, Send waits until the address has a receiver.
 func (n *Network) Dial(addr transport.Address) (transport.Sender, error) {
 	if addr.Worker == n.cfg.Worker {
 		return n.mem.Dial(addr)
@@ -137,8 +138,8 @@ func (n *Network) Dial(addr transport.Address) (transport.Sender, error) {
 	return p.sender(addr), nil
 }
 
-// peer returns the peer for another worker. The first call for a worker starts to connect to
-// it.
+// peer returns the peer for another worker. The first call for a worker begins to connect to
+// the worker.
 func (n *Network) peer(worker int) (*peer, error) {
 	if worker < 0 || worker >= n.cfg.Workers {
 		return nil, fmt.Errorf("there is no worker %d among %d", worker, n.cfg.Workers)
@@ -161,7 +162,7 @@ func (n *Network) peer(worker int) (*peer, error) {
 }
 
 // fail makes the network fail with err. Later calls have no effect. The connections stay open,
-// so that other workers do not take this worker for lost.
+// so that other workers do not consider this worker lost.
 func (n *Network) fail(err error) {
 	n.mu.Lock()
 	if n.err != nil || n.closed {
@@ -188,8 +189,8 @@ func (n *Network) allPeers() []*peer {
 	return peers
 }
 
-// adopt starts a connection. If the network was closed meanwhile, adopt sends a good-bye, as
-// the other side already uses the connection. The caller holds mu.
+// adopt starts connection c. If the network has been closed meanwhile, adopt sends a good-bye,
+// as the other side already uses the connection. The caller holds mu.
 func (n *Network) adopt(c *conn, s side) {
 	c.start(s)
 	if n.closed {
@@ -212,11 +213,11 @@ func (n *Network) forget(c *conn) {
 	}
 }
 
-// left is called when a good-bye was received on a connection. The other worker has closed its
-// network, so sending to it fails from now on.
+// left is called when a good-bye has been received on connection c. The other worker has closed
+// its network, so sending to it fails from now on.
 func (n *Network) left(c *conn) {
 	n.mu.Lock()
-	delete(n.conns, c) // its silence is no failure any more
+	delete(n.conns, c) // the silence of the other worker is not a failure any more
 	p := n.peers[c.worker]
 	n.mu.Unlock()
 	if p != nil && !c.ended() {
@@ -253,7 +254,7 @@ func (n *Network) watch() {
 		n.mu.Unlock()
 		for _, c := range conns {
 			if due && !c.wrote.Swap(false) {
-				c.post(slices.Clone(beat)) // each frame gets a number
+				c.post(slices.Clone(beat)) // a copy for each connection, as each frame gets a number
 			}
 			if c.look(&w, now) == silence.Dead {
 				c.silent(now)
@@ -262,7 +263,7 @@ func (n *Network) watch() {
 	}
 }
 
-// silent makes the network fail because nothing has arrived on the connection for too long, and
+// silent makes the network fail, because nothing has arrived on connection c for too long, and
 // ends the connection.
 func (c *conn) silent(now time.Time) {
 	d := now.Sub(c.heard).Truncate(time.Millisecond)
@@ -325,14 +326,14 @@ func (n *Network) buffer(size int) *[]byte {
 	return b
 }
 
-// recycle gives b back for reuse.
+// recycle returns b to the pool of buffers.
 func (n *Network) recycle(b *[]byte) {
 	if cap(*b) <= keptBuffer {
 		n.buffers.Put(b)
 	}
 }
 
-// serve accepts a connection of another worker, or returns the error with which to refuse it.
+// serve accepts a connection of another worker, or returns the error by which it is refused.
 func (n *Network) serve(caller *peerlink.Caller) error {
 	if err := n.check(&caller.Hello); err != nil {
 		return err

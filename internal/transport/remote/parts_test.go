@@ -12,7 +12,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/silence"
 )
 
-// TestUnreadIsNoSilence requires that a worker whose bytes are unread does not count as silent.
+// TestUnreadIsNoSilence requires that a worker does not count as silent while bytes from it are
+// unread.
 func TestUnreadIsNoSilence(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -43,7 +44,7 @@ func TestUnreadIsNoSilence(t *testing.T) {
 
 	_, err = near.Read(make([]byte, 1))
 	require.NoError(t, err)
-	require.NoError(t, far.(*net.TCPConn).SetLinger(0)) // Unread must not consume the reset, which the system reports only once: the read must get it
+	require.NoError(t, far.(*net.TCPConn).SetLinger(0)) // Unread must not consume the error of a reset, which the system reports only once: the next read must get it
 	require.NoError(t, far.Close())
 	require.Eventually(t, func() bool { return peerlink.Unread(near) }, patience, time.Millisecond)
 	_, err = near.Read(make([]byte, 1))

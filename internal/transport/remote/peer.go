@@ -21,14 +21,14 @@ import (
 type peer struct {
 	n      *Network
 	worker int
-	fixed  [grantBytes]byte // buffer of the reader
+	fixed  [grantBytes]byte // buffer that the reading goroutine uses
 	over   chan struct{}    // closed when err is set
 
 	mu      sync.Mutex
 	address string
 	conn    *conn
 	err     error // set when no message can be sent any more
-	unmet   bool  // the worker could not be reached; the network fails when a sender needs it
+	unmet   bool  // the worker could not be reached; the network fails when a sender needs the worker
 	gates   map[transport.Address]*transport.Gate
 }
 
@@ -39,8 +39,8 @@ func newPeer(n *Network, worker int) *peer {
 	}
 }
 
-// gate returns the gate with the credits for an inbox. The gate is made for the first sender or
-// for the first grant of credits, whichever comes first.
+// gate returns the gate with the credits for an inbox. It makes the gate for the first sender
+// or for the first grant of credits, whichever comes first.
 func (p *peer) gate(addr transport.Address) *transport.Gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -55,8 +55,8 @@ func (p *peer) gate(addr transport.Address) *transport.Gate {
 	return g
 }
 
-// shut makes waiting and later sends to the worker fail with err. Only the first call has an
-// effect.
+// shut makes waiting and later calls of Send to the worker return err. Only the first call has
+// an effect.
 func (p *peer) shut(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,8 +73,8 @@ func (p *peer) shut(err error) {
 	}
 }
 
-// cause returns the error for which no message can be sent any more, or nil. If the worker
-// could not be reached, it makes the network fail.
+// cause returns the error because of which no message can be sent any more, or nil if messages
+// can be sent. If the worker could not be reached, it makes the network fail.
 func (p *peer) cause() error {
 	p.mu.Lock()
 	err, unmet := p.err, p.unmet
@@ -85,14 +85,14 @@ func (p *peer) cause() error {
 	return err
 }
 
-// where returns the address of the worker, "" before it is known.
+// where returns the address of the worker, or "" if it is not known yet.
 func (p *peer) where() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.address
 }
 
-// connect makes the connection. It retries unless the error is final.
+// connect makes the connection. It retries after errors that are not final.
 func (p *peer) connect() {
 	select {
 	case <-p.n.placed:
@@ -185,7 +185,7 @@ func (p *peer) handle(k kind, _ int) error {
 
 func (p *peer) finish() {}
 
-// granted handles a grant frame: it adds the credits to their gate.
+// granted handles a grant frame. It adds the credits to the gate of their inbox.
 func (p *peer) granted() error {
 	if _, err := io.ReadFull(&p.conn.body, p.fixed[:]); err != nil {
 		return err
@@ -220,8 +220,8 @@ func (p *peer) sender(addr transport.Address) *sender {
 	return &sender{p: p, addr: addr, gate: p.gate(addr), w: transport.NewWaiter()}
 }
 
-// Send waits for a credit for the inbox and for room in the queue of the connection, and then
-// queues the message.
+// Send waits for a credit for the inbox and for free bytes in the queue of the connection, and
+// then queues the message.
 func (s *sender) Send(ctx context.Context, m transport.Message) error {
 	defer m.Release()
 	head, err := headOf(s.addr, &m)
@@ -236,7 +236,7 @@ func (s *sender) Send(ctx context.Context, m transport.Message) error {
 		return s.reason(ctx, err)
 	}
 	s.p.mu.Lock()
-	c := s.p.conn // not nil, as it has granted the credit
+	c := s.p.conn // not nil, as the credit was granted on this connection
 	s.p.mu.Unlock()
 	if err := c.room.Enter(ctx, s.w, size); err != nil {
 		s.gate.Leave(1)
@@ -262,13 +262,13 @@ func (s *sender) codecOf(m *transport.Message) *codec {
 	return s.codec
 }
 
-// failed returns the error that message m cannot be sent because of err.
+// failed returns an error that says that message m cannot be sent because of err.
 func (s *sender) failed(m *transport.Message, err error) error {
 	return fmt.Errorf("send message %d of shard %d to %v of worker %d: %w", m.Seq, m.Shard, s.addr, s.addr.Worker, err)
 }
 
-// reason returns the error for a message that was not sent: the cause of ctx if that has ended,
-// or the reason why nothing can be sent to the worker.
+// reason returns the error for a message that was not sent: the cause of ctx if ctx has ended,
+// and otherwise the reason why nothing can be sent to the worker.
 func (s *sender) reason(ctx context.Context, err error) error {
 	if cause := s.p.cause(); cause != nil && !(ctx.Err() != nil && err == context.Cause(ctx)) {
 		return cause
@@ -276,8 +276,8 @@ func (s *sender) reason(ctx context.Context, err error) error {
 	return err
 }
 
-// prepare sets the codec for the rows of m and the schema's number in head. It returns an
-// estimate of the message's length in bytes.
+// prepare sets the codec for the rows of m, and sets the number of the schema in head. It
+// returns an estimate of the message's length in bytes.
 func (s *sender) prepare(head *messageHead, m *transport.Message) (int64, error) {
 	size := int64(headBytes + messageBytes + partBytes*len(m.Parts) + sumBytes)
 	if m.Rows == nil {
@@ -302,7 +302,8 @@ func tooLarge(m *transport.Message, size, limit int64) error {
 	return fmt.Errorf("%d rows of %d bytes exceed the %d that a message can hold: use smaller batches", m.Rows.NumRows(), size, limit)
 }
 
-// encode returns a buffer with the frame of a message. size is its estimated length.
+// encode returns a buffer with the frame of a message. size is the estimated length of the
+// frame in bytes.
 func (s *sender) encode(head *messageHead, m *transport.Message, size int64) (*[]byte, error) {
 	n := s.p.n
 	b := n.buffer(int(size))

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var testSecret = []byte("0123456789abcdef0123456789abcdef")
 
-// patience bounds waits for events that normally happen soon.
+// patience bounds waits for events that normally occur soon.
 const patience = 4 * time.Minute
 
 func soon(t testing.TB) context.Context {
@@ -39,7 +39,7 @@ type job struct {
 	mem   memory.Allocator
 	mu    sync.Mutex
 	fails map[int][]error
-	gone  chan int // gets the number of a worker when its network fails
+	gone  chan int // receives the number of each worker whose network fails
 }
 
 func newJob(t testing.TB, workers int, change func(worker int, c *Config)) *job {
@@ -60,7 +60,8 @@ func newPort(t testing.TB, change func(c *peerlink.Config)) *peerlink.Port {
 	return p
 }
 
-// newJobAt is like newJob, but ports may change the configuration of the ports.
+// newJobAt does the same as newJob, but calls the function ports to change the configuration of
+// each worker's port.
 func newJobAt(t testing.TB, workers int, ports func(worker int, c *peerlink.Config), change func(worker int, c *Config)) *job {
 	t.Helper()
 	j := &job{t: t, mem: batchtest.Allocator(t), fails: make(map[int][]error), gone: make(chan int, 100)}
@@ -149,7 +150,7 @@ func (j *job) failure(worker int) *PeerError {
 		select {
 		case <-j.gone:
 		case <-soon(j.t).Done():
-			require.FailNow(j.t, "no failure", "of worker %d", worker)
+			require.FailNow(j.t, "the network must fail", "worker %d", worker)
 		}
 	}
 }
@@ -158,7 +159,7 @@ func at(edge, inbox, worker int) transport.Address {
 	return transport.Address{Edge: edge, Inbox: inbox, Worker: worker}
 }
 
-// keeper is a receiver of one inbox that stores the messages in came. If turns is not nil, it
+// keeper is a receiver of one inbox that sends the messages to came. If turns is not nil, it
 // receives from turns before it takes a message.
 type keeper struct {
 	turns chan struct{}
@@ -169,7 +170,7 @@ type keeper struct {
 func newKeeper(room int) *keeper { return &keeper{came: make(chan transport.Message, room)} }
 
 // sibling returns a receiver for another inbox that shares the channels of k. Each inbox needs
-// a receiver of its own, as inboxes call their receivers concurrently.
+// a separate receiver, as inboxes call their receivers concurrently.
 func (k *keeper) sibling() *keeper { return &keeper{turns: k.turns, came: k.came} }
 
 func (k *keeper) Receive(m transport.Message) {
@@ -189,7 +190,7 @@ func (k *keeper) next(t testing.TB) transport.Message {
 	case m := <-k.came:
 		return m
 	case <-soon(t).Done():
-		require.FailNow(t, "no message came")
+		require.FailNow(t, "a message must arrive in time")
 		return transport.Message{}
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// credential returns a TLS configuration with a self-signed certificate for the loopback
-// address that both sides trust.
+// credential returns a TLS configuration for both sides, which trust its self-signed
+// certificate for the loopback address.
 func credential(t testing.TB) *tls.Config {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -42,8 +42,8 @@ func credential(t testing.TB) *tls.Config {
 	}
 }
 
-// TestTLS sends messages in both directions over TLS, and requires that no network fails, not
-// even when it is idle or closes.
+// TestTLS sends messages in both directions over TLS, and requires that no network fails, even
+// when it is idle or closes.
 func TestTLS(t *testing.T) {
 	c := credential(t)
 	j := newJobAt(t, 2, func(_ int, cfg *peerlink.Config) { cfg.TLS = c }, func(_ int, cfg *Config) { cfg.Detection = 400 * time.Millisecond })
@@ -64,15 +64,15 @@ func TestTLS(t *testing.T) {
 			m.Release()
 		}
 	}
-	<-time.After(time.Second) // longer than the detection time
+	<-time.After(time.Second) // this is longer than the detection time
 	require.NoError(t, j.nets[0].Close())
 	j.close()
 	j.noFailures()
 }
 
 // TestTLSDisagreement requires that a worker with TLS and a worker without TLS cannot connect,
-// and neither can workers with different authorities. The dialer's error must show which of the
-// two is the case.
+// and that workers with different certificate authorities cannot connect. The dialer's error
+// must name the reason.
 func TestTLSDisagreement(t *testing.T) {
 	c, other := credential(t), credential(t)
 	bare := c.Clone()
