@@ -99,7 +99,7 @@ type body struct {
 	first          int // superstep that the gang begins with
 	context        ComContext
 	comm           *collective.Comm
-	forests        map[int]bufferHolder // *forest[T] by position of its ForEachShard
+	forests        map[int]bufferHolder // for each ForEachShard stage, by its number in the queue: the buffers of its results, a *forest[T]
 	used           int                  // number of nodes bound so far
 	stages         []engine.Stage
 	reportExchange reportExchange // reports sent between processes
@@ -298,9 +298,9 @@ func (b *body) Begin(step int) error {
 	return b.checks.begin(b.subtask, step, b.context.objects)
 }
 
-// beforeSuperstep is called before a superstep. Before the first superstep of the gang it calls the
-// functions of Begin and Init. With CheckState, before later supersteps, it drops state that is
-// not kept.
+// beforeSuperstep is called before a superstep. Before the gang's first superstep it calls the
+// functions of Init and, unless the queue continues, those of Begin. With CheckState it drops
+// state that is not kept before each later superstep.
 func (b *body) beforeSuperstep(step int) error {
 	if step == b.first {
 		if err := b.guard(func() error { return b.open(b.from == nil) }); err != nil || step == 1 {

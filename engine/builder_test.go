@@ -386,7 +386,7 @@ func TestRefusedWithoutAReason(t *testing.T) {
 		Collect(transform(d, "", square), "x")
 		return d
 	}
-	require.Equal(t, "job: Scale: refused for no reason given: the operator must call Builder.Errorf where it returns Builder.Poisoned", buildFails(t, func(b *Builder) error {
+	require.Equal(t, "job: Scale returned Builder.Poisoned without an error: it must call Builder.Errorf first", buildFails(t, func(b *Builder) error {
 		numbers(b, 1) // the job is valid without the refused part
 		refuse(b)
 		return nil

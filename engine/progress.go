@@ -95,7 +95,7 @@ type watch struct {
 	// The outcome of the run, set before quit is closed.
 	report  *task.Report
 	outcome error
-	err     error // error of tell, which is not called again after an error; read only once gone is closed
+	err     error // error of tell, which is not called again after an error; not read before gone is closed
 
 	mu     sync.Mutex
 	state  Progress

@@ -138,7 +138,7 @@ func (b *Builder) warnUnread() {
 		switch {
 		case n.Site == "" || n.Sink:
 		case n.Stage == plan.QueueClose && !used[i]:
-			b.config.logger.Warn(fmt.Sprintf("%s: nobody reads the rows of queue %q, such as the model it trains; it runs all the same, for what its functions report: write or collect the rows, or leave the queue out", n.Site, n.Queue))
+			b.config.logger.Warn(fmt.Sprintf("%s: nobody reads the rows of queue %q, for example a trained model. The queue still runs, as its functions may report values: write or collect the rows, or leave the queue out", n.Site, n.Queue))
 		case n.Queue != "" || read[i]:
 		default:
 			so := ""
@@ -173,7 +173,7 @@ func build[A any](job *Job[A], args A, c *config, f facts) (*Builder, error) {
 		b.misuses = append(b.misuses, Misuse{Err: err})
 	}
 	if len(b.misuses) == 0 && b.refused != "" {
-		err := fmt.Errorf("%s: refused for no reason given: the operator must call Builder.Errorf where it returns Builder.Poisoned", b.refused)
+		err := fmt.Errorf("%s returned Builder.Poisoned without an error: it must call Builder.Errorf first", b.refused)
 		b.misuses = append(b.misuses, Misuse{Err: err})
 	}
 	if len(b.misuses) > 0 {
@@ -225,7 +225,7 @@ func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	watch := startWatch(r.plan, c, cancel)
 	report, err := task.Run(ctx, r.plan, r.graph, r.bind, newEnv(c, r, watch))
 	if undelivered := watch.stop(report, err); undelivered != nil && !errors.Is(err, undelivered) {
-		err = errors.Join(err, undelivered) // err lacks this failure of OnProgress, which may have ended the run
+		err = errors.Join(err, undelivered) // OnProgress failed, which may have ended the run, and err does not say so
 	}
 	if err != nil {
 		r.store.release()

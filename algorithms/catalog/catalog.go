@@ -27,7 +27,7 @@ func Kinds() []model.Kind {
 // estimators returns the kinds of models that predict.
 func estimators() []model.Kind {
 	return []model.Kind{
-		kind(kmeans.Params{}, "clusters by their nearest centre", kmeans.Decode),
+		kind(kmeans.Params{}, "the cluster whose centre is nearest", kmeans.Decode),
 		kind(gmm.Params{}, "clusters by a mixture of Gaussian distributions", gmm.Decode),
 		kind(linear.Params{}, "numbers by linear regression", linear.Decode),
 		kind(logistic.Params{}, "classes by logistic regression", logistic.Decode),

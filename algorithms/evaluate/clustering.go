@@ -72,8 +72,7 @@ func (o ClusteringOptions) checkRows(n int64) error {
 }
 
 // ClusteringReport has measures of clusters. A measure that is not defined is NaN, and
-// Undefined gives the reason, except where the option that names the required column is not
-// set.
+// Undefined gives the reason. A measure whose column is not named is NaN without a reason.
 type ClusteringReport struct {
 	Weight float64 `json:"weight"` // the weight of all rows
 	// Silhouette is the mean of (b-a)/max(a,b) over the rows. a is the mean squared Euclidean
@@ -111,8 +110,8 @@ type ClusteringReport struct {
 	Undefined    []string        `json:"undefined"`
 }
 
-// ClusterReport has measures of one cluster. All fields except Weight are set only if there are
-// vectors.
+// ClusterReport has measures of one cluster. Fields other than Cluster and Weight are set only
+// if there are vectors.
 type ClusterReport struct {
 	Cluster    string    `json:"cluster"`
 	Weight     float64   `json:"weight"`
@@ -296,7 +295,7 @@ func MeasureClustering[C, L Label](cluster []C, x [][]float64, truth []L, weight
 	var s clusteringState
 	if truth != nil {
 		if len(truth) != len(cluster) {
-			return nil, fmt.Errorf("there are %d labels for %d clusters", len(truth), len(cluster))
+			return nil, fmt.Errorf("truth has %d values, and cluster has %d", len(truth), len(cluster))
 		}
 		known, err := labelIDs(&s.Table.Classes, truth, "label")
 		if err != nil {
@@ -323,7 +322,7 @@ func MeasureClustering[C, L Label](cluster []C, x [][]float64, truth []L, weight
 // measureVectors sets the fields of the state that are computed from vectors.
 func (o ClusteringOptions) measureVectors(s *clusteringState, x [][]float64, n int, weight []float64, number func(*classes) ([]int32, error), byValue bool) error {
 	if len(x) != n {
-		return fmt.Errorf("there are %d vectors for %d clusters", len(x), n)
+		return fmt.Errorf("x has %d vectors, and cluster has %d values", len(x), n)
 	}
 	for i, v := range x {
 		if err := checkSlices(len(v), map[string][]float64{fmt.Sprintf("vector %d, component", i): v}, nil); err != nil {

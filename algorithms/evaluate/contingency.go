@@ -70,8 +70,8 @@ func (c *contingency) merge(o *contingency) {
 	c.Rows += o.Rows
 }
 
-// cell has the rounded weight of a pair of labels. The labels are given by their positions in
-// ascending order.
+// cell has the rounded weight of a pair of labels. truth and given are indices into the sorted
+// lists of labels.
 type cell struct {
 	truth, given int32
 	weight       float64

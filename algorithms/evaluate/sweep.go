@@ -122,7 +122,7 @@ type groupRow struct {
 	B     float64 `column:"b"`
 }
 
-// components appends float64 values to dst whose exact sum is s.
+// components appends to dst float64 values that add up to exactly s.
 func (s *sum) components(dst []float64) []float64 {
 	switch {
 	case !s.finite() || s.Big == nil && s.Lo == 0:
@@ -287,8 +287,8 @@ func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs
 	})
 }
 
-// groupTable returns the table that describes the columns of groups. Group values need no
-// check, but batches are read through a table.
+// groupTable returns the table that describes the columns of groups. These need no
+// checks; foldSpec reads batches through a table.
 func groupTable() table {
 	var t table
 	for _, name := range []string{"value", "a", "b"} {

@@ -14,7 +14,7 @@ type Time struct {
 
 // Times returns the Time of each superstep of a queue in a finished run, or nil if the run has
 // no queue of that name. Element 0 belongs to the start, and element i to iteration i, or for
-// SGD to step i. Times are not part of a Result, because a Result is the same in every run.
+// SGD to step i. Times are not in an optim.Result, which is the same in every run.
 func Times(result *engine.Result, queue string) []Time {
 	report := result.Queue(queue)
 	if report == nil {

@@ -368,9 +368,9 @@ func TestPlacesThatAreNone(t *testing.T) {
 		requirePanic(t, fmt.Sprintf("columnar: Format: column %d, row %d of a batch of 1 columns and 2 rows", at[0], at[1]), func() { rows.Format(at[0], at[1]) })
 	}
 	requirePanic(t, "columnar: Format: column 0, row 0: there is no batch", func() { columnar.Batch{}.Format(0, 0) })
-	requirePanic(t, "columnar: Column: 0 of a schema of 0 columns", func() { columnar.Schema{}.Column(0) })
-	requirePanic(t, "columnar: Column: 1 of a schema of 1 columns", func() { rows.Schema().Column(1) })
-	requirePanic(t, "columnar: Column: -1 of a schema of 1 columns", func() { rows.Schema().Column(-1) })
+	requirePanic(t, "columnar: there is no column 0 in a schema of 0 columns", func() { columnar.Schema{}.Column(0) })
+	requirePanic(t, "columnar: there is no column 1 in a schema of 1 columns", func() { rows.Schema().Column(1) })
+	requirePanic(t, "columnar: there is no column -1 in a schema of 1 columns", func() { rows.Schema().Column(-1) })
 }
 
 func requirePanic(t *testing.T, want string, f func()) {

@@ -65,7 +65,7 @@ func (s Schema) Len() int {
 // Column returns column i. It panics if there is no column i.
 func (s Schema) Column(i int) Column {
 	if i < 0 || i >= s.Len() {
-		panic(fmt.Errorf("columnar: Column: %d of a schema of %d columns", i, s.Len()))
+		panic(fmt.Errorf("columnar: there is no column %d in a schema of %d columns", i, s.Len()))
 	}
 	f := s.arrow().Field(i)
 	return Column{Name: f.Name, Type: batch.TypeName(f.Type), Nullable: f.Nullable}

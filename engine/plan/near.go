@@ -7,15 +7,15 @@ import (
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
-// didYouMean returns the last part of an error message about a name that does not exist. have
-// lists the names that exist. The text suggests names of have that are spelled similarly. If
-// there are none, it lists all names of have, unless have is empty or has more than 8 names.
-func didYouMean(name string, have []string) string {
-	if near := spelling.Near(name, have); len(near) > 0 {
+// didYouMean returns the last part of an error message about a name that does not exist. known
+// has the names that exist. The text suggests names that are spelled similarly. If there are
+// none, it lists all of known if these are 1 to 8 names, and is empty otherwise.
+func didYouMean(name string, known []string) string {
+	if near := spelling.Near(name, known); len(near) > 0 {
 		return "; did you mean " + quoteList(near, "or") + "?"
 	}
-	if len(have) > 0 && len(have) <= 8 {
-		return "; there is " + quoteList(have, "and")
+	if len(known) > 0 && len(known) <= 8 {
+		return "; there is " + quoteList(known, "and")
 	}
 	return ""
 }

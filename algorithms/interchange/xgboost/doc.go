@@ -27,7 +27,7 @@
 // # What is written
 //
 // Encode and Save write files for XGBoost 1.7 to 3.x, in the structure of 2.1. [Model.Encode]
-// documents how facts are written that XGBoost cannot express. XGBoost adds in float32 and the
+// documents how it writes what XGBoost cannot express. XGBoost adds in float32 and the
 // ensemble in float64, so margins agree to 1e-6, relative to the larger of their size and 1. If
 // features have only XGBoost's default names, they are written without names, and XGBoost
 // applies the model to data with any names. Otherwise the names must equal those of the data.

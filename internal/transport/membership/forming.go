@@ -61,9 +61,9 @@ func (c *core) distrust(from string, reason error) []command {
 func (c *core) agree(h hello) error {
 	switch {
 	case h.processes != c.processes:
-		return fmt.Errorf("process %d counts %d processes, process 0 counts %d", h.process, h.processes, c.processes)
+		return fmt.Errorf("process %d was started for %d processes, process 0 for %d", h.process, h.processes, c.processes)
 	case h.size != c.size:
-		return fmt.Errorf("process %d counts %d ranks, process 0 counts %d", h.process, h.size, c.size)
+		return fmt.Errorf("process %d was started for %d ranks, process 0 for %d", h.process, h.size, c.size)
 	case len(h.ranks) == 0:
 		return fmt.Errorf("process %d hosts no rank", h.process)
 	}
@@ -78,7 +78,7 @@ func (c *core) agree(h hello) error {
 	return nil
 }
 
-// host returns the number of the present process that hosts a rank, and whether there is one.
+// host returns the number of the process that hosts a rank, and false if it has not joined.
 func (c *core) host(rank int) (int, bool) {
 	for p := range c.members {
 		if m := &c.members[p]; m.presence == present && contains(m.hello.ranks, rank) {

@@ -238,7 +238,7 @@ func (t *TCP) checkHello(h *peerlink.Hello) error {
 	size := uint32(t.size)
 	switch {
 	case h.Size != size:
-		return peerlink.Refuse("rank %d counts %d ranks, this process %d", h.From, h.Size, size)
+		return peerlink.Refuse("rank %d was started for %d ranks, this process for %d", h.From, h.Size, size)
 	case h.Sums != t.fence.summed:
 		return peerlink.Refuse("rank %d %s and rank %d %s: say the same of checksums (NoChecksum) in all processes",
 			h.From, checksumming(h.Sums), h.To, checksumming(t.fence.summed))

@@ -49,7 +49,7 @@ func TestLocalSendWaitsOnlyForLargeMessages(t *testing.T) {
 
 		var h Header
 		require.NoError(t, b.Next(&h))
-		require.ErrorContains(t, b.Next(&h), "8 bytes of the message before it unread")
+		require.ErrorContains(t, b.Next(&h), "8 bytes of the previous message were unread")
 		require.ErrorContains(t, b.Read(make([]byte, 9)), "9 bytes where 8 are left")
 		require.NoError(t, b.Read(make([]byte, 8)))
 		require.NoError(t, b.Next(&h))

@@ -152,7 +152,7 @@ func (p *pipe) next(h *Header) error {
 	case p.err != nil:
 		return p.err
 	case p.open:
-		return fmt.Errorf("mesh: Next is called with %d bytes of the message before it unread", len(p.rest))
+		return fmt.Errorf("mesh: Next was called while %d bytes of the previous message were unread", len(p.rest))
 	case p.queue.n > 0:
 		m := p.queue.pop()
 		p.backlog -= int(m.header.Length)

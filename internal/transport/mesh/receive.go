@@ -13,7 +13,7 @@ func (c *tcpConn) Next(h *Header) error {
 		return err
 	}
 	if c.rest != 0 {
-		return fmt.Errorf("mesh: Next is called with %d bytes of the message before it unread", c.rest)
+		return fmt.Errorf("mesh: Next was called while %d bytes of the previous message were unread", c.rest)
 	}
 	if err := c.fill(headerBytes, c.window); err != nil {
 		return c.failed(err, c.hi > c.lo)

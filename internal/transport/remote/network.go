@@ -371,7 +371,7 @@ func (n *Network) check(h *peerlink.Hello) error {
 	case h.Sums != n.summed():
 		return peerlink.Refuse("it sends rows with checksums: %t, this worker: %t; all must do the same", h.Sums, n.summed())
 	case int64(h.Size) != int64(cfg.Workers):
-		return peerlink.Refuse("it counts %d workers, this one counts %d", h.Size, cfg.Workers)
+		return peerlink.Refuse("it was started for %d workers, this one for %d", h.Size, cfg.Workers)
 	case int64(h.To) != int64(cfg.Worker):
 		return peerlink.Refuse("it connects to worker %d, this is worker %d", h.To, cfg.Worker)
 	case h.From >= h.Size || h.From == h.To:
