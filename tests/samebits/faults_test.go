@@ -212,6 +212,7 @@ func (f fault) differences(t *testing.T, path string, on int) []string {
 	digests := s.Run(t, f.workload, out)
 	if f.other != nil {
 		f.other(&s)
+		s.Build += ", other settings" // Differences tells runs apart by their text
 		digests = append(digests, s.Run(t, f.workload, out)...)
 	}
 	return sweep.Differences(digests, f.perP, out)
