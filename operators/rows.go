@@ -3,11 +3,7 @@ package operators
 import (
 	"errors"
 	"fmt"
-	"path"
-	"path/filepath"
 	"reflect"
-	"runtime"
-	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -52,7 +48,7 @@ func builderOf(op string, ds ...*engine.Dataset) *engine.Builder {
 			return d.Builder()
 		}
 	}
-	panic(engine.Misuse{Site: callerSite(), Err: fmt.Errorf("%s: the dataset is nil", op)})
+	panic(engine.Misuse{Err: fmt.Errorf("%s: the dataset is nil", op)})
 }
 
 // addPart adds an operator that is a part of the function op. Messages about the operator's
@@ -66,29 +62,9 @@ func addPart(op string, b *engine.Builder, spec engine.Spec) (d *engine.Dataset)
 // belongs to another build.
 func needBuilder(op string, b *engine.Builder) {
 	if b == nil {
-		panic(engine.Misuse{Site: callerSite(), Err: fmt.Errorf("%s: the builder is nil", op)})
+		panic(engine.Misuse{Err: fmt.Errorf("%s: the builder is nil", op)})
 	}
 	b.MustBuild(op, "builder")
-}
-
-// modulePath is the path of this module.
-var modulePath = path.Dir(reflect.TypeFor[rowIndex]().PkgPath())
-
-// callerSite returns file and line, such as "file.go:31", of the innermost stack frame that is
-// not in a library of this module.
-func callerSite() string {
-	pcs := make([]uintptr, 32)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
-	for {
-		f, more := frames.Next()
-		library := strings.HasPrefix(f.Function, modulePath+"/operators") || strings.HasPrefix(f.Function, modulePath+"/algorithms")
-		if f.File != "" && (!library || strings.HasSuffix(f.File, "_test.go")) {
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
-		}
-		if !more {
-			return ""
-		}
-	}
 }
 
 // usable reports whether d has columns that can be checked. Builder.Add reports a nil dataset,

@@ -126,7 +126,9 @@ func TestEveryEstimatorTrainsOnRowsThatTellLittle(t *testing.T) {
 				require.NoError(t, err, what)
 				made, err := arrowbridge.Records(r, "rows")
 				require.NoError(t, err)
+				require.NotEmpty(t, made, what)
 				for _, rec := range made {
+					require.Greater(t, rec.NumCols(), int64(4), "the model adds columns to those of the table")
 					for c := 4; c < int(rec.NumCols()); c++ {
 						for i := range int(rec.NumRows()) {
 							text := batch.FormatValue(rec.Column(c), i)

@@ -27,6 +27,21 @@ func TestKindsAreDistinctAndDescribed(t *testing.T) {
 	}
 }
 
+// TestEveryEstimatorIsTested requires that the estimators that the tests of this package train
+// are those of the catalog.
+func TestEveryEstimatorIsTested(t *testing.T) {
+	cataloged, tested := map[string]bool{}, map[string]bool{}
+	for _, e := range catalog.Estimators() {
+		cataloged[e.Kind()] = true
+	}
+	for name, e := range estimators {
+		trained, ok := e.stage("x").(model.Estimator)
+		require.True(t, ok, name)
+		tested[trained.Kind()] = true
+	}
+	require.Equal(t, cataloged, tested)
+}
+
 func TestDecodeTellsUnknownKinds(t *testing.T) {
 	file, err := model.Encode("abacus", 1, nil, nil, 3)
 	require.NoError(t, err)

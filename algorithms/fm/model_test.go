@@ -101,6 +101,7 @@ func TestFeatureColumns(t *testing.T) {
 	type guess struct{ Label, Guess bool }
 	got, err := engine.Rows[guess](r, "rows")
 	require.NoError(t, err)
+	require.Len(t, got, len(rows))
 	for _, g := range got {
 		require.Equal(t, g.Label, g.Guess)
 	}

@@ -196,6 +196,7 @@ func TestFeatureColumns(t *testing.T) {
 	type predicted struct{ Component int64 }
 	got, err := engine.Rows[predicted](r, "rows")
 	require.NoError(t, err)
+	require.Len(t, got, table.N)
 	for i := range got {
 		component, _ := plain.Predict(table.Row(i))
 		require.EqualValues(t, component, got[i].Component)

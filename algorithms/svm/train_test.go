@@ -170,6 +170,7 @@ func TestOffset(t *testing.T) {
 	}
 	rows, err := engine.Rows[row](r, "predictions")
 	require.NoError(t, err)
+	require.Len(t, rows, table.N)
 	for i, row := range rows {
 		require.Equal(t, got.Predict(table.Row(i))+shifted.Offset[i], row.Prediction)
 	}

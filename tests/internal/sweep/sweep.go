@@ -105,7 +105,7 @@ func (s Sweep) Run(t testing.TB, workload, out string) []Digest {
 // Differences returns a sentence for each piece of a result that differs from the same piece at
 // the first comparable setting. Settings are comparable if they have the same number of shards
 // and, if the workload depends on parallelism, the same parallelism. Missing and additional
-// pieces are differences too.
+// pieces are differences too. Differences panics if two runs have the same text.
 func Differences(digests []Digest, dependsOnParallelism bool, out string) []string {
 	type group struct{ shards, parallelism int }
 	type run struct {
@@ -122,7 +122,14 @@ func Differences(digests []Digest, dependsOnParallelism bool, out string) []stri
 	reference := map[group]map[string]Digest{} // group -> name of a piece -> digest of the piece in the group's first run
 	firstRun := map[group]string{}
 	pieces := map[run]int{}
+	type piece struct{ run, name string }
+	seen := map[piece]bool{}
 	for _, d := range digests {
+		if is := (piece{d.String(), d.Piece}); seen[is] {
+			panic(fmt.Sprintf("%s has the piece %q twice: two runs have the same text", is.run, is.name))
+		} else {
+			seen[is] = true
+		}
 		g := groupOf(d)
 		if firstRun[g] == "" {
 			firstRun[g], reference[g] = d.String(), map[string]Digest{}
