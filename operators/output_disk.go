@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+
+	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
 // outputDisk has the file system calls by which outputs are moved to their targets: all calls
@@ -37,7 +39,7 @@ func (osDisk) Create(path string) (*os.File, error) {
 }
 
 func (osDisk) Sync(f *os.File) error           { return f.Sync() }
-func (osDisk) SyncDir(dir string) error        { return syncDir(dir) }
+func (osDisk) SyncDir(dir string) error        { return wholefile.SyncDir(dir) }
 func (osDisk) Mkdir(path string) error         { return os.Mkdir(path, 0o777) }
 func (osDisk) Rename(from, to string) error    { return os.Rename(from, to) }
 func (osDisk) RenameNew(from, to string) error { return renameNew(from, to) }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/superstep-ml/superstep/internal/filelock"
 )
 
 // staging is the hidden directory beside an output in which the output is written. Its name is
@@ -59,6 +61,18 @@ func lockPath(dir string) string { return siblingPath(dir, "lock") }
 
 // receiptPath returns the path of an output's receipt; see output_resume.go.
 func receiptPath(dir string) string { return siblingPath(dir, "done") }
+
+// lockFile makes a lock file and locks it until unlockFile is called or the process ends.
+func lockFile(path string) (*os.File, error) {
+	f, err := filelock.Make(path)
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, errInUse(path)
+	}
+	return f, err
+}
+
+// unlockFile removes the lock file and releases its lock.
+func unlockFile(d outputDisk, f *os.File) error { return filelock.Release(f, d.Remove) }
 
 // lockTimeout is how long a process that finishes or undoes another run's commit waits for the
 // lock of an output. A worker that is being killed holds the lock until its process has ended.
