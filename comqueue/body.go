@@ -26,6 +26,7 @@ type gang struct {
 	specs   []engine.StageSpec // descriptions of the queue's nodes in the plan
 	session *shared.Session
 	from    *engine.Cut // state from which the queue continues; nil if it begins
+	kept    bool        // the session has the rows
 
 	reports  *reports
 	subtasks int            // number of the queue's subtasks in all processes
@@ -52,7 +53,7 @@ type broadcast struct {
 func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []engine.StageSpec) engine.OpenLoops {
 	return func(s engine.GangSpec) ([]engine.Loop, error) {
 		g := &gang{
-			queue: q, layout: l, nodes: nodes, specs: stages, from: s.From, subtasks: s.Subtasks, here: s.Here,
+			queue: q, layout: l, nodes: nodes, specs: stages, from: s.From, kept: s.RowsKept, subtasks: s.Subtasks, here: s.Here,
 			reports: newReports(q.b.Shards(), s.Subtasks), broadcasts: make([]broadcast, len(q.inputs)),
 		}
 		if err := g.enter(s); err != nil {
@@ -80,7 +81,7 @@ func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []e
 	}
 }
 
-// enter opens the session of the queue. If the queue continues, it finds the existing session.
+// enter opens the session of the queue, and restores its objects if the queue continues.
 func (g *gang) enter(s engine.GangSpec) (err error) {
 	if s.From != nil {
 		return g.resume(s)
@@ -198,7 +199,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 	one := &b.broadcasts[port]
 	one.once.Do(func() {
-		if b.from != nil {
+		if b.kept {
 			one.frame, one.err = moved(in.broadcast.key.Lookup(&b.context))
 		} else if one.err = holdJoined(c, port); one.err == nil {
 			one.frame, one.err = newFrame(c.Allocator, in.schema(), arrowrows.Records(c.Side(port)))
@@ -234,7 +235,7 @@ func holdJoined(c *engine.Context, port int) error {
 func (b *body) openShard(c *engine.Context, in engine.Input, taking *inputReader, port, shard int) (err error) {
 	input := b.queue.inputs[port]
 	key := input.partitioned.key
-	if b.from != nil {
+	if b.kept {
 		if _, err = moved(key.Lookup(&b.context, shard)); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
@@ -32,9 +33,12 @@ var statesCodec = shared.Msgpack[instanceStates]()
 // hands the encoding over with the objects, under the name "", which no key has.
 var foldsCodec = shared.Msgpack[map[string]fold]()
 
-// save encodes the kept objects of the subtask.
-func (b *body) save() (saved []shared.Encoded, err error) {
-	for e, err := range b.context.objects.Encode(b.queue.isInput) {
+// encoded returns the kept objects of the given kinds, encoded, without the rows of inputs.
+func (b *body) encoded(kinds ...shared.Kind) (saved []shared.Encoded, err error) {
+	except := func(name string, kind shared.Kind) bool {
+		return !slices.Contains(kinds, kind) || b.queue.isInput(name)
+	}
+	for e, err := range b.context.objects.Encode(except) {
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +50,7 @@ func (b *body) save() (saved []shared.Encoded, err error) {
 
 // Cut implements engine.Loop.
 func (b *body) Cut(subtasks int) (part engine.CutPart, err error) {
-	if part.Own, err = b.snapshots(); err != nil {
+	if part, err = b.Save(); err != nil {
 		return part, err
 	}
 	if err := b.canContinue(b.subtasks, subtasks, part.Own != nil); err != nil {
@@ -55,22 +59,24 @@ func (b *body) Cut(subtasks int) (part engine.CutPart, err error) {
 	if err := b.verifyRows(); err != nil {
 		return part, err
 	}
-	saved, err := b.save()
-	if err != nil {
-		return part, err
-	}
-	for _, e := range saved {
-		if e.Kind == shared.KindPerShard || b.subtask == 0 {
-			part.Objects = append(part.Objects, e)
-		}
-	}
-	if b.subtask == 0 { // only subtask 0 has folded reports
-		if part.Objects, err = b.appendFolds(part.Objects); err != nil {
-			return part, err
-		}
-	}
 	b.cut.Add(1)
 	return part, nil
+}
+
+// Save implements engine.Loop.
+func (b *body) Save() (part engine.CutPart, err error) {
+	if part.Own, err = b.snapshots(); err != nil {
+		return part, err
+	}
+	kinds := []shared.Kind{shared.KindPerShard}
+	if b.subtask == 0 {
+		kinds = append(kinds, shared.KindReplicated)
+	}
+	if part.Objects, err = b.encoded(kinds...); err != nil || b.subtask != 0 {
+		return part, err
+	}
+	part.Objects, err = b.appendFolds(part.Objects) // only subtask 0 has folded reports
+	return part, err
 }
 
 // appendFolds appends the names of the reported series that were folded over shards in the
@@ -121,14 +127,19 @@ func (g *gang) canContinue(before, after int, snapshots bool) error {
 	return nil
 }
 
-// resume finds the session in which the previous gang left the rows, and passes the rows to the
-// subtasks that own the shards now. Objects stay encoded until their keys are used.
-func (g *gang) resume(s engine.GangSpec) error {
-	g.session = s.Sessions.Find(s.Job, s.Queue)
-	if g.session == nil {
-		return errors.New("the rows that it continues with are not in this process")
+// resume gives the objects of the Cut to the subtasks that own the shards now. Objects stay
+// encoded until their keys are used. If an earlier gang of this process has left its session, the
+// rows in the session are given to the subtasks too.
+func (g *gang) resume(s engine.GangSpec) (err error) {
+	if !s.RowsKept {
+		g.session, err = s.Sessions.Open(s.Job, s.Queue, s.Subtasks)
+	} else if g.session = s.Sessions.Find(s.Job, s.Queue); g.session == nil {
+		err = errors.New("the rows that it continues with are not in this process")
 	}
-	err := g.takeOver(s.From)
+	if err != nil {
+		return err
+	}
+	err = g.takeOver(s.From)
 	if err != nil {
 		err = errors.Join(fmt.Errorf("continue after superstep %d: %w", s.From.Step, err), g.session.Close())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -460,17 +461,21 @@ func TestResumeRefuses(t *testing.T) {
 			return err
 		}), struct{}{}, engine.Shards(8))
 		require.NoError(t, err)
-		spec := engine.GangSpec{
-			Job: "job", Queue: "q-2", Sessions: shared.NewStore(), Subtasks: 2, Here: sharding.Range{Hi: 2},
-			From: &engine.Cut{Step: 2, Parts: parts},
+		for _, kept := range []bool{true, false} {
+			spec := engine.GangSpec{
+				Job: "job", Queue: "q-2", Sessions: shared.NewStore(), Subtasks: 2, Here: sharding.Range{Hi: 2},
+				From: &engine.Cut{Step: 2, Parts: slices.Clone(parts)}, RowsKept: kept,
+			}
+			if kept {
+				_, err = open(spec)
+				require.ErrorContains(t, err, "the rows that it continues with are not in this process")
+				_, err = spec.Sessions.Open("job", "q-2", 3)
+				require.NoError(t, err)
+			}
+			_, err = open(spec)
+			require.ErrorContains(t, err, want)
+			require.Nil(t, spec.Sessions.Find("job", "q-2"))
 		}
-		_, err = open(spec)
-		require.ErrorContains(t, err, "the rows that it continues with are not in this process")
-		_, err = spec.Sessions.Open("job", "q-2", 3)
-		require.NoError(t, err)
-		_, err = open(spec)
-		require.ErrorContains(t, err, want)
-		require.Nil(t, spec.Sessions.Find("job", "q-2"))
 	}
 }
 

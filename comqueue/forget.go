@@ -1,6 +1,10 @@
 package comqueue
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/shared"
+)
 
 // Snapshotter must be implemented by an instance of a stage added by AddNew if results depend
 // on fields that the instance has set in an earlier superstep. Snapshots are kept with the
@@ -65,7 +69,7 @@ type bufferHolder interface{ forget() }
 // now, would not have. It keeps the rows, encodes and decodes the kept objects, and makes new
 // instances from their snapshots.
 func (b *body) forget() error {
-	saved, err := b.save()
+	saved, err := b.encoded(shared.KindReplicated, shared.KindPerShard)
 	if err != nil {
 		return err
 	}

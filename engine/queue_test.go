@@ -82,6 +82,7 @@ func (b *countingLoop) After(step int, _ bool) error {
 }
 
 func (b *countingLoop) Cut(int) (CutPart, error) { return CutPart{}, errors.New("it counts on") }
+func (b *countingLoop) Save() (CutPart, error)   { return CutPart{}, errors.New("it counts on") }
 
 func (b *countingLoop) Finish(c *Context, out Output) error {
 	if c.Subtask != 0 {
@@ -141,6 +142,7 @@ func (*idle) Stages() []Stage                              { return nil }
 func (b *idle) Begin(step int) error                       { b.count = int64(step); return nil }
 func (*idle) After(int, bool) error                        { return nil }
 func (*idle) Cut(int) (CutPart, error)                     { return CutPart{}, nil }
+func (*idle) Save() (CutPart, error)                       { return CutPart{}, nil }
 
 func TestQueueWithoutInputsOrStages(t *testing.T) {
 	for _, p := range []int{1, 3} {

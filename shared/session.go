@@ -201,9 +201,9 @@ type Encoded struct {
 }
 
 // Encode iterates over the replicated and per-shard objects, sorted by name and then by shard.
-// It leaves out scratch objects, and objects under names for which except returns true; except
-// may be nil. If a codec fails or the session is closed, Encode yields the error and ends.
-func (o *Objects) Encode(except func(name string) bool) iter.Seq2[Encoded, error] {
+// It leaves out scratch objects, and objects for whose key's name and kind except returns true;
+// except may be nil. If a codec fails or the session is closed, Encode yields the error and ends.
+func (o *Objects) Encode(except func(name string, kind Kind) bool) iter.Seq2[Encoded, error] {
 	return func(yield func(Encoded, error) bool) {
 		if o.closed() {
 			yield(Encoded{Shard: -1}, fmt.Errorf("shared: encode session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed))
@@ -214,7 +214,7 @@ func (o *Objects) Encode(except func(name string) bool) iter.Seq2[Encoded, error
 		for _, name := range o.names() {
 			c := o.cells[name]
 			kind := c.declared().kind
-			if kind == KindScratch || except != nil && except(name) {
+			if kind == KindScratch || except != nil && except(name, kind) {
 				continue
 			}
 			buf, more = c.encode(buf, func(shard int, data []byte, err error) bool {

@@ -264,7 +264,7 @@ func (r *run) joinQueues() error {
 		if here.Empty() {
 			continue
 		}
-		g := &gang{run: r, queue: q, here: here, spread: r.workersOf(v) > 1}
+		g := &gang{run: r, queue: q, here: here, spread: r.workersOf(v) > 1, from: r.env.From[q.Name]}
 		g.begin()
 		r.gangs = append(r.gangs, g)
 		if !g.spread {
@@ -331,7 +331,7 @@ func (b *builder) gang(name string) error {
 func (b *builder) open(g *gang, v *plan.Vertex, parts queueParts) error {
 	r, name := b.run, g.queue.Name
 	g.vertex, g.parts = v, parts
-	spec := GangSpec{Job: r.plan.Job, Queue: name, Sessions: r.env.Sessions, Subtasks: v.Parallelism, Here: g.here, From: g.from}
+	spec := GangSpec{Job: r.plan.Job, Queue: name, Sessions: r.env.Sessions, Subtasks: v.Parallelism, Here: g.here, From: g.from, RowsKept: g.generation > 0}
 	var loops []Loop
 	err := guard(func() (err error) {
 		loops, err = r.bind.Loops[name](spec)
@@ -370,7 +370,7 @@ func (b *builder) member(g *gang, index int, body Loop) {
 	}
 	m.head.context.gang, m.head.context.Here, m.tail.context.Here = g, g.here, g.here
 	t.links = []*link{m.head, m.tail}
-	if g.from == nil { // after a cut there is nothing to read: the first gang has read the inputs
+	if g.generation == 0 { // the first gang of a process reads all of the inputs
 		t.ports = b.ports(m.head)
 	}
 	t.after = m.leave

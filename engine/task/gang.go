@@ -39,6 +39,8 @@ type gang struct {
 	cuts, left atomic.Int32
 	to         int
 
+	saving saving
+
 	// Only the goroutine of member 0 uses the following fields while it runs. Except for ended,
 	// they cover the whole queue, including earlier gangs.
 	steps       int
@@ -56,6 +58,7 @@ type gang struct {
 // begin initialises the gang. If the gang continues from a Cut, it takes its state from there.
 func (g *gang) begin() {
 	g.first, g.names, g.handed = 1, make(map[string]int), make([]CutPart, g.here.Len())
+	g.saving.parts = make([]CutPart, g.here.Len())
 	from := g.from
 	if from == nil {
 		return

@@ -26,10 +26,13 @@ type GangSpec struct {
 	// subtasks in this process.
 	Subtasks int
 	Here     sharding.Range
-	// From is the Cut from which the queue continues, or nil if it begins. In the first case the
-	// session holds the rows of the subtasks' shards. The loops may keep and change the parts of
-	// From.
+	// From is the Cut from which the queue continues, or nil if it begins. The loops may keep and
+	// change the parts of From.
 	From *Cut
+	// RowsKept says that an earlier gang of this process ran the queue up to From. The session is
+	// then open and holds the rows of the subtasks' shards, and the inputs have nothing to read.
+	// If RowsKept is false, the inputs have all rows, also if From is not nil.
+	RowsKept bool
 }
 
 // Loop is what one subtask of a queue runs. Its methods are called from the goroutine of the
@@ -53,10 +56,14 @@ type Loop interface {
 	// If they are in several processes it must not, as other subtasks may be in another
 	// superstep.
 	After(step int, last bool) error
-	// Cut is called instead of the next superstep or of Finish. It returns that state of the
-	// subtask on which the result depends, so that a gang of the given number of subtasks can
-	// continue. It fails if the queue cannot continue at that parallelism. State that does not
-	// leave the process, such as rows, stays in the session.
+	// Save is called after After, between two supersteps or after the last one. It returns that
+	// state of the subtask on which the result depends, so that a gang in another process can
+	// continue from it. The state refers to no memory of the loop, which goes on.
+	Save() (CutPart, error)
+	// Cut is called instead of the next superstep or of Finish. It returns the same state as
+	// Save, from which a gang of the given number of subtasks continues in this process. It fails
+	// if the queue cannot continue at that parallelism. State that does not leave the process,
+	// such as rows, stays in the session.
 	Cut(subtasks int) (CutPart, error)
 	// Finish emits the queue's rows after the last superstep. If the gang continues from a Cut
 	// after the last superstep, only Open and Stages were called before Finish.

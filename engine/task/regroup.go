@@ -81,7 +81,9 @@ func (m *member) leave() error {
 
 // goOn makes and starts the next gang of a queue that was cut.
 func (g *gang) goOn() error {
-	data, err := g.cut().Encode()
+	cut := g.cut(g.steps, g.done, g.stopped)
+	cut.Parts = g.handed
+	data, err := cut.Encode()
 	if err != nil {
 		return err
 	}
@@ -108,11 +110,16 @@ func (g *gang) goOn() error {
 	return nil
 }
 
-// cut assembles the Cut from what the members have handed over.
-func (g *gang) cut() *Cut {
+// cut returns the Cut after superstep step without its parts. It shares no memory with the gang,
+// which may go on. It must be called on the goroutine of member 0, or after that goroutine has
+// ended.
+func (g *gang) cut(step int, last, stopped bool) *Cut {
 	c := &Cut{
-		Step: g.steps, Last: g.done, Stopped: g.stopped, Parts: g.handed,
-		Series: g.series, First: g.firstOf, Steps: g.stepReports, Elapsed: g.elapsed,
+		Step: step, Last: last, Stopped: stopped,
+		Series: slices.Clone(g.series), First: slices.Clone(g.firstOf), Steps: slices.Clone(g.stepReports), Elapsed: g.elapsed,
+	}
+	for i := range c.Series {
+		c.Series[i].Values = slices.Clone(c.Series[i].Values)
 	}
 	c.Compute, c.Communicate = g.timeSpent()
 	return c

@@ -168,6 +168,11 @@ func (m *member) loop() (to int, err error) {
 		if err != nil {
 			return 0, m.failAt(m.at.Load(), err)
 		}
+		if v.save || last && m.run.env.Checkpoints != nil {
+			if err := m.save(step, last, v.stop); err != nil {
+				return 0, err
+			}
+		}
 		if last || v.to > 0 {
 			if m.index == 0 {
 				g.steps, g.done, g.stopped = step, last, v.stop
@@ -268,19 +273,25 @@ func (m *member) leftLoop(s *boundStage, err error) error {
 // verdict is the decision about a superstep that all members learn after its stages.
 type verdict struct {
 	stop bool // the criterion has ended the queue
+	save bool // the members save their state
 	to   int  // the parallelism of the next gang; 0 if the queue is not cut
 }
 
 // word encodes the verdict for the broadcast.
 func (v verdict) word() int64 {
-	w := int64(v.to) << 1
+	w := int64(v.to) << 2
+	if v.save {
+		w |= 2
+	}
 	if v.stop {
 		w |= 1
 	}
 	return w
 }
 
-func verdictOf(word int64) verdict { return verdict{stop: word&1 != 0, to: int(word >> 1)} }
+func verdictOf(word int64) verdict {
+	return verdict{stop: word&1 != 0, save: word&2 != 0, to: int(word >> 2)}
+}
 
 // verdict ends a superstep. Subtask 0 evaluates the criterion, if there is one, decides whether
 // the queue is cut, and broadcasts the result.
@@ -320,6 +331,9 @@ func (m *member) verdict(step int) (v verdict, err error) {
 	if m.index == 0 {
 		if v.to, err = g.regroup(step); err != nil {
 			return v, err
+		}
+		if c := m.run.env.Checkpoints; c != nil {
+			v.save = c.Due(g.queue.Name, step)
 		}
 	}
 	word, err := m.comm.BroadcastInt64(m.context, 0, v.word())

@@ -60,6 +60,7 @@ type testGang struct {
 	after  func(step int) error // called by the last subtask
 	close  error
 	cut    func(b *testLoop, subtasks int) error
+	save   func(b *testLoop) error
 	closed atomic.Int32
 	specs  []GangSpec
 }
@@ -69,7 +70,7 @@ func (g *testGang) open(s GangSpec) (loops []Loop, err error) {
 	g.specs = append(g.specs, s)
 	for t := s.Here.Lo; t < s.Here.Hi; t++ {
 		b := g.loop(t)
-		b.gang, b.last, b.from = g, t == s.Subtasks-1, s.From
+		b.gang, b.last, b.from, b.kept = g, t == s.Subtasks-1, s.From, s.RowsKept
 		loops = append(loops, b)
 	}
 	return loops, nil
@@ -80,6 +81,7 @@ type testLoop struct {
 	gang    *testGang
 	last    bool
 	from    *Cut
+	kept    bool // GangSpec.RowsKept
 	context *Context
 	comm    *collective.Comm
 	rows    map[int][]row
@@ -98,6 +100,9 @@ func (b *testLoop) Shard() int { return int(atomic.LoadInt32(&b.shard)) - 1 }
 func (b *testLoop) Open(c *Context, in Input, comm *collective.Comm) error {
 	b.context, b.comm, b.rows = c, comm, make(map[int][]row)
 	if b.from != nil {
+		b.steps = b.from.Step
+	}
+	if b.kept {
 		return b.goOn(in)
 	}
 	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
@@ -129,6 +134,16 @@ func (b *testLoop) Cut(subtasks int) (part CutPart, err error) {
 			return part, err
 		}
 	}
+	return b.Save()
+}
+
+// Save returns the rows of the loop's shards.
+func (b *testLoop) Save() (part CutPart, err error) {
+	if b.gang.save != nil {
+		if err := b.gang.save(b); err != nil {
+			return part, err
+		}
+	}
 	for shard := b.context.Range.Lo; shard < b.context.Range.Hi; shard++ {
 		var saved []savedRow
 		for _, r := range b.rows[shard] {
@@ -152,7 +167,6 @@ var rowsCodec = shared.Msgpack[[]savedRow]()
 
 // goOn takes over the rows of the loop's shards from the Cut.
 func (b *testLoop) goOn(in Input) (err error) {
-	b.steps = b.from.Step
 	for _, part := range b.from.Parts {
 		for _, e := range part.Objects {
 			if !b.context.Range.Contains(e.Shard) {

@@ -66,6 +66,9 @@ func newWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (
 	if err := checkBindings(p, &bind); err != nil {
 		return nil, err
 	}
+	if err := env.checkCheckpoints(p, part); err != nil {
+		return nil, err
+	}
 	r := &run{
 		plan: p, bind: &bind, env: env.withDefaults(), part: part, subtaskRange: part.Slots[part.Worker],
 		hosts: part.hosts(), progress: make([]vertexProgress, len(p.Vertices)),

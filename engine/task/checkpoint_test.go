@@ -1,0 +1,138 @@
+package task
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/shared/sharding"
+)
+
+// stateStore is a Checkpointer that keeps the encoded states of one queue.
+type stateStore struct {
+	due func(step int) bool
+
+	mu    sync.Mutex
+	asked []int
+	saved map[int][]byte // superstep -> the encoded Cut
+	err   error
+}
+
+func (k *stateStore) Due(queue string, step int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked = append(k.asked, step)
+	return k.due(step)
+}
+
+func (k *stateStore) Save(queue string, c *Cut) {
+	data, err := c.Encode()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.saved == nil {
+		k.saved = make(map[int][]byte)
+	}
+	k.saved[c.Step] = data
+	if err != nil {
+		k.err = err
+	}
+}
+
+// TestCheckpoints requires that a queue continues, in a new run that reads all inputs again, from
+// the state after any superstep, at any parallelism, with the rows and series of an undisturbed
+// run.
+func TestCheckpoints(t *testing.T) {
+	for _, most := range []int{100, 3} {
+		g, want, _ := cutRun(t, 3, most, Env{})
+		require.NoError(t, want.err)
+		tap, whole, last := plan.NodeID(len(g.Nodes)-1), want.report.Queues[0], min(most, 5)
+		k := &stateStore{due: func(step int) bool { return step%2 == 0 }}
+		_, saving, gang := cutRun(t, 3, most, Env{Checkpoints: k})
+		require.NoError(t, saving.err)
+		require.NoError(t, k.err)
+		require.Len(t, gang.specs, 1, "saving must not end the gang")
+		require.Equal(t, want.taps[tap], saving.taps[tap])
+		require.Len(t, k.asked, last)
+		for step := 1; step <= last; step++ {
+			require.Equal(t, step%2 == 0 || step == last, k.saved[step] != nil, "superstep %d", step)
+		}
+		for step, data := range k.saved {
+			for _, p := range []int{1, 3, 8} {
+				from, err := DecodeCut(data)
+				require.NoError(t, err)
+				require.Equal(t, []any{step, step == last, step == last && last == 5}, []any{from.Step, from.Last, from.Stopped})
+				var steps []int
+				_, got, gang := cutRun(t, p, most, Env{From: map[string]*Cut{"q": from}, Progress: func(e Progress) {
+					if e.Queue == "q" {
+						steps = append(steps, e.Step)
+					}
+				}})
+				require.NoError(t, got.err)
+				require.Equal(t, want.taps[tap], got.taps[tap])
+				require.Len(t, steps, last-step)
+				require.Len(t, gang.specs, 1)
+				require.False(t, gang.specs[0].RowsKept)
+				q := got.report.Queues[0]
+				require.Equal(t, []any{whole.Supersteps, whole.Stopped}, []any{q.Supersteps, q.Stopped})
+				require.Len(t, q.Steps, last)
+				require.Len(t, q.Series, len(whole.Series))
+				for i, s := range q.Series {
+					require.Equal(t, whole.Series[i].Name, s.Name)
+					require.Len(t, s.Values, last)
+					for k, v := range s.Values {
+						require.Equal(t, math.Float64bits(whole.Series[i].Values[k]), math.Float64bits(v))
+					}
+				}
+				for i := range got.report.Vertices {
+					v, before := got.report.Vertices[i], want.report.Vertices[i]
+					var rows, was int64
+					for _, s := range v.Subtasks {
+						rows += s.RowsIn
+					}
+					for _, s := range before.Subtasks {
+						was += s.RowsIn
+					}
+					require.Equal(t, was, rows, "vertex %s must read all rows", v.Name)
+				}
+			}
+		}
+	}
+}
+
+// TestCheckpointFailures requires that wrong settings, and a loop that cannot save its state,
+// are errors.
+func TestCheckpointFailures(t *testing.T) {
+	fine := &Cut{Step: 2, Parts: make([]CutPart, 1)}
+	_, got, _ := cutRun(t, 2, 100, Env{From: map[string]*Cut{"r": fine}})
+	require.ErrorContains(t, got.err, `there is a state of queue "r", which job "test" does not have`)
+	_, got, _ = cutRun(t, 2, 100, Env{From: map[string]*Cut{"q": {Step: 2}}})
+	require.ErrorContains(t, got.err, `the state of queue "q": 0 subtasks`)
+
+	g := queueGraph(8, 3, false, plan.Compute)
+	gang := &testGang{
+		loop: func(int) *testLoop { return &testLoop{} },
+		save: func(b *testLoop) error {
+			if b.context.Subtask == 1 {
+				return errBoom
+			}
+			return nil
+		},
+	}
+	got = g.run(t, t.Context(), 2, Env{Checkpoints: &stateStore{due: func(int) bool { return true }}}, queueHooks(gang))
+	require.ErrorIs(t, got.err, errBoom)
+	require.ErrorContains(t, got.err, "subtask 1 of 2")
+
+	p, err := plan.Compile(g.Graph, 2)
+	require.NoError(t, err)
+	parts := Part{
+		Slots: []sharding.Range{{Hi: 1}, {Lo: 1, Hi: 2}},
+		Join:  func(context.Context, string, [][]int) (Group, error) { return nil, errBoom },
+	}
+	_, err = NewWorker(p, nil, g.bindings(queueHooks(gang)), Env{Checkpoints: &stateStore{}, Network: transport.NewMem(0)}, parts)
+	require.ErrorContains(t, err, "in 2 workers")
+}
