@@ -121,6 +121,7 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*che
 	if err != nil {
 		return nil, err
 	}
+	c.checkpoints = checkpointConfig{}
 	graph, err := buildTwice(job, args, c)
 	if err != nil {
 		return nil, err

@@ -31,7 +31,55 @@ type engineFlags struct {
 	Memory      byteSize     `placeholder:"SIZE" help:"Memory that exchanges and results may hold before they spill, such as 512MiB or 4GB (default: a share of what there is)."`
 	SpillDir    string       `placeholder:"DIR" help:"Directory for temporary files, which is made if it does not exist (default: the system's)."`
 	Version     versionFlag  `help:"Print the version and exit."`
+	checkpointFlags
 	clusterFlags
+}
+
+// checkpointFlags are the flags for checkpoints.
+type checkpointFlags struct {
+	CheckpointDir       string             `placeholder:"DIR" help:"Save the states of queues in this directory, of this run alone, so that --resume can continue the run if it ends early."`
+	CheckpointEvery     checkpointInterval `placeholder:"TIME" help:"How often to save them: a time such as 30s, or supersteps such as 20steps (default: ${checkpoint_every})."`
+	CheckpointFailAfter time.Duration      `placeholder:"TIME" help:"Fail if they could not be saved for this long, such as 10m (default: go on)."`
+	Resume              bool               `help:"Continue from the newest checkpoint in --checkpoint-dir."`
+}
+
+// checkpointInterval is the value of --checkpoint-every.
+type checkpointInterval struct {
+	every      time.Duration
+	supersteps int
+}
+
+// UnmarshalText reads a duration, or a number of supersteps such as 20steps.
+func (i *checkpointInterval) UnmarshalText(text []byte) (err error) {
+	in := strings.TrimSpace(string(text))
+	*i = checkpointInterval{}
+	if n, steps := strings.CutSuffix(strings.TrimSuffix(in, "s"), "step"); steps {
+		i.supersteps, err = strconv.Atoi(strings.TrimSpace(n))
+	} else {
+		i.every, err = time.ParseDuration(in)
+	}
+	if err != nil || i.supersteps <= 0 && i.every <= 0 {
+		return fmt.Errorf("%q is neither a time such as 30s nor a number of supersteps such as 20steps", in)
+	}
+	return nil
+}
+
+// options returns the options of a run for the flags.
+func (c *checkpointFlags) options() []Option {
+	var opts []Option
+	if c.CheckpointDir != "" {
+		opts = append(opts, CheckpointDir(c.CheckpointDir))
+	}
+	if i := c.CheckpointEvery; i != (checkpointInterval{}) {
+		opts = append(opts, CheckpointEvery(i.every), CheckpointSupersteps(i.supersteps))
+	}
+	if c.CheckpointFailAfter != 0 {
+		opts = append(opts, CheckpointFailAfter(c.CheckpointFailAfter))
+	}
+	if c.Resume {
+		opts = append(opts, Resume(true))
+	}
+	return opts
 }
 
 // clusterFlags are the flags for jobs that run on a cluster. Defaults come from the
@@ -213,6 +261,8 @@ func kongOptions() []kong.Option {
 		"version":    programVersion(),
 		"shards":     strconv.Itoa(DefaultShards),
 		"batch_rows": strconv.Itoa(DefaultBatchRows),
+
+		"checkpoint_every": DefaultCheckpointEvery.String(),
 	}}
 }
 
@@ -342,7 +392,7 @@ func (c *commandLine) options() []Option {
 	if c.IfExists == "replace" {
 		exists = Replace
 	}
-	return append(c.clusterFlags.options(),
+	return append(append(c.clusterFlags.options(), c.checkpointFlags.options()...),
 		Parallelism(c.Parallelism), Shards(c.Shards), Seed(c.Seed), IfExists(exists),
 		BatchRows(c.BatchRows), MemoryBudget(int64(c.Memory)), SpillDir(c.SpillDir),
 	)

@@ -76,6 +76,7 @@ type config struct {
 	stdout          io.Writer
 	workers         int // number of workers in this process; 0 runs the job as a whole
 	cluster         clusterConfig
+	checkpoints     checkpointConfig
 }
 
 // newConfig applies the options to the defaults and checks the settings.
@@ -162,6 +163,9 @@ func (c *config) check() error {
 		return bad("--if-exists is %v: want fail or replace", c.ifExists)
 	}
 	if err := c.checkResumes(); err != nil {
+		return err
+	}
+	if err := c.checkpoints.check(c.workers == 0 && c.cluster.address == ""); err != nil {
 		return err
 	}
 	return c.cluster.check()

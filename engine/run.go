@@ -222,8 +222,20 @@ func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	r.store.slots = int64(r.plan.Slots)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	checkpoints, err := c.openCheckpoints(ctx, r.graph, cancel)
+	if err != nil {
+		r.store.release()
+		return nil, fmt.Errorf("%s: %w", jobTitle(r.graph.Job), err)
+	}
 	watch := startWatch(r.plan, c, cancel)
-	report, err := task.Run(ctx, r.plan, r.graph, r.bind, newEnv(c, r, watch))
+	env := newEnv(c, r, watch)
+	if checkpoints != nil {
+		env.Checkpoints, env.From = checkpoints, checkpoints.from
+	}
+	report, err := task.Run(ctx, r.plan, r.graph, r.bind, env)
+	if checkpoints != nil {
+		checkpoints.close(err == nil)
+	}
 	if undelivered := watch.stop(report, err); undelivered != nil && !errors.Is(err, undelivered) {
 		err = errors.Join(err, undelivered) // OnProgress failed, which may have ended the run, and err does not say so
 	}

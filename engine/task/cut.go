@@ -3,6 +3,7 @@ package task
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/superstep-ml/superstep/shared"
@@ -69,6 +70,52 @@ func DecodeCut(data []byte) (*Cut, error) {
 	c, err := cuts.Decode(data)
 	if err == nil && c == nil {
 		err = errors.New("there is nothing")
+	}
+	if err == nil {
+		err = c.check()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("decode the state of a queue: %w", err)
+	}
+	return c, nil
+}
+
+// cutParts is the codec of CutPart.
+var cutParts = shared.Msgpack[*CutPart]()
+
+// Pieces yields the cut as bytes for other processes, in pieces that can be stored apart: first
+// everything but the parts, then each part. A piece is valid until the next is yielded.
+func (c *Cut) Pieces() iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		head := *c
+		head.Parts = nil
+		piece, err := cuts.Append(nil, &head)
+		for i := 0; err == nil && yield(piece, nil) && i < len(c.Parts); i++ {
+			piece, err = cutParts.Append(piece[:0], &c.Parts[i])
+		}
+		if err != nil {
+			yield(nil, fmt.Errorf("encode the state of a queue after superstep %d: %w", c.Step, err))
+		}
+	}
+}
+
+// CutOfPieces decodes what Pieces yielded. It checks the same as DecodeCut.
+func CutOfPieces(pieces [][]byte) (*Cut, error) {
+	if len(pieces) == 0 {
+		return nil, errors.New("decode the state of a queue: there is nothing")
+	}
+	c, err := cuts.Decode(pieces[0])
+	if err == nil && c == nil {
+		err = errors.New("there is nothing")
+	}
+	for i := 1; i < len(pieces) && err == nil; i++ {
+		var part *CutPart
+		if part, err = cutParts.Decode(pieces[i]); err == nil && part == nil {
+			err = fmt.Errorf("part %d is nothing", i-1)
+		}
+		if err == nil {
+			c.Parts = append(c.Parts, *part)
+		}
 	}
 	if err == nil {
 		err = c.check()

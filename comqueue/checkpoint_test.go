@@ -1,0 +1,110 @@
+package comqueue_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/testsize"
+)
+
+var errLost = errors.New("the machine is lost")
+
+// losing returns a function that adds two queues to a job, one after the other. The run fails in
+// superstep *step of queue *queue, and not at all if *step is 0.
+func losing(n, until int, queue *string, step *int) func(b *engine.Builder) *engine.Dataset {
+	return func(b *engine.Builder) *engine.Dataset {
+		add := func(name string, rows *engine.Dataset) *engine.Dataset {
+			return walking(name, rows, until).Do(func(ctx *comqueue.ComContext) error {
+				if name == *queue && ctx.StepNo() == *step {
+					return errLost
+				}
+				return nil
+			}).Exec()
+		}
+		return add("second", add("first", dataset(b, n, spread)))
+	}
+}
+
+// TestLostRunsHaveTheSameBits requires that a run that fails, in any superstep of any queue, is
+// continued from its checkpoints with the bits, series and supersteps of an undisturbed run, at
+// any parallelism, and that supersteps that were saved are not repeated.
+func TestLostRunsHaveTheSameBits(t *testing.T) {
+	for _, n := range []int{0, 200} {
+		for _, until := range []int{4, 0} {
+			queue, step := "", 0
+			build := losing(n, until, &queue, &step)
+			shards := engine.Shards(16)
+			want, whole, err := runOnce(t, build, shards, engine.Parallelism(2))
+			require.NoError(t, err)
+			last := whole.Report.Queues[0].Supersteps
+			for i, lost := range []struct {
+				queue string
+				step  int
+			}{{"first", 1}, {"first", 2}, {"first", last}, {"second", 1}, {"second", 3}, {"second", last}} {
+				for k, p := range []struct{ before, after int }{{2, 1}, {1, 16}, {5, 3}} {
+					if !testsize.Soak && k != i%3 {
+						continue
+					}
+					name := fmt.Sprint(n, " rows, until ", until, ", lost in ", lost, ", ", p)
+					dir := filepath.Join(t.TempDir(), fmt.Sprint(i))
+					options := func(p int) []engine.Option {
+						return []engine.Option{shards, engine.Parallelism(p), engine.CheckpointDir(dir), engine.CheckpointSupersteps(1), engine.Resume(true)}
+					}
+					queue, step = lost.queue, lost.step
+					_, _, err := runOnce(t, build, options(p.before)...)
+					require.ErrorIs(t, err, errLost, name)
+					if lost.step > 1 { // begun again, the run must not come past this superstep
+						queue, step = lost.queue, lost.step-1
+					} else {
+						step = 0
+					}
+					got, result, err := runOnce(t, build, options(p.after)...)
+					require.NoError(t, err, name)
+					require.Equal(t, bitsOf(want), bitsOf(got), name)
+					requireSameSeries(t, whole.Report.Queues, result.Report.Queues, name)
+					left, err := os.ReadDir(dir)
+					require.NoError(t, err)
+					require.Empty(t, left, "a run that succeeds must remove its checkpoints")
+				}
+			}
+		}
+	}
+}
+
+// TestResumeNeedsParallelism requires that a queue whose state belongs to its subtasks does not
+// continue at another parallelism, and does at its own.
+func TestResumeNeedsParallelism(t *testing.T) {
+	step := 2
+	var restored atomic.Int32
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "counts").AddNew(func() comqueue.Compute { return silent{&restored} }).
+			Do(func(ctx *comqueue.ComContext) error {
+				if ctx.StepNo() == step {
+					return errLost
+				}
+				return nil
+			}).
+			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) { return []row{{1}}, nil })).SetMaxIter(3).Exec()
+	}
+	options := func(p int) []engine.Option {
+		return []engine.Option{engine.Parallelism(p), engine.CheckpointDir(filepath.Join(t.TempDir(), "checkpoints")), engine.CheckpointSupersteps(1), engine.Resume(true)}
+	}
+	opts := options(2)
+	_, _, err := runOnce(t, build, opts...)
+	require.ErrorIs(t, err, errLost)
+	step = 0
+	_, _, err = runOnce(t, build, append(opts, engine.Parallelism(3))...)
+	require.ErrorContains(t, err, `queue "counts" cannot continue with 3 subtasks in place of 2: stages added by AddNew keep snapshots`)
+	_, result, err := runOnce(t, build, opts...)
+	require.NoError(t, err)
+	require.Equal(t, 3, result.Report.Queues[0].Supersteps)
+	require.EqualValues(t, 2, restored.Load(), "the snapshots of both subtasks must be restored")
+}

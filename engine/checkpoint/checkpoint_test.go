@@ -1,0 +1,407 @@
+package checkpoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/disk/faultydisk"
+)
+
+var testRun = Run{Job: "iris", Program: "p", Graph: "g", Shards: 8, Seed: 3}
+
+// state returns a State whose pieces are the given bytes.
+func state(queue string, step int, ended bool, pieces ...[]byte) State {
+	return State{Queue: queue, Superstep: step, Ended: ended, Pieces: func(yield func([]byte, error) bool) {
+		for _, p := range pieces {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}}
+}
+
+// open opens a store in a directory and its journal.
+func open(t testing.TB, on disk.FS, path string, run Run) (Store, *Journal) {
+	t.Helper()
+	store, err := OpenDir(on, path)
+	require.NoError(t, err)
+	j, err := Open(t.Context(), store, run)
+	require.NoError(t, err)
+	return store, j
+}
+
+func write(t testing.TB, j *Journal, states ...State) *Manifest {
+	t.Helper()
+	m, leftover, err := j.Write(t.Context(), states)
+	require.NoError(t, err)
+	require.NoError(t, leftover)
+	return m
+}
+
+// TestJournal requires that the newest checkpoint is loaded with the states of all queues, that
+// two checkpoints and no other blobs are kept, and that Remove removes all of them.
+func TestJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "made", "here")
+	noise := make([]byte, 1<<20)
+	for i := range noise {
+		noise[i] = byte(rand.Uint32())
+	}
+	pieces := [][]byte{{}, {1}, bytes.Repeat([]byte{7}, 15), make([]byte, 100_000), noise}
+	store, j := open(t, disk.OS(), path, testRun)
+	require.True(t, j.Empty())
+	c, refused, err := j.Load(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, c)
+	require.Empty(t, refused)
+	write(t, j, state("b", 1, true, pieces...))
+	for step := 2; step < 6; step++ {
+		m := write(t, j, state("a", step, false, []byte(fmt.Sprint("a after ", step))))
+		require.Equal(t, step, m.Number)
+		require.Len(t, m.Queues, 2, "the state of queue b must be in every checkpoint")
+	}
+	names, err := store.List(t.Context())
+	require.NoError(t, err)
+	slices.Sort(names)
+	require.Equal(t, []string{
+		lockName, "checkpoint-00000004", "checkpoint-00000005",
+		"state-00000001-0-0", "state-00000001-0-1", "state-00000001-0-2", "state-00000001-0-3", "state-00000001-0-4",
+		"state-00000004-0-0", "state-00000005-0-0",
+	}, names)
+	_, err = OpenDir(disk.OS(), path)
+	require.ErrorContains(t, err, "another run writes its checkpoints into "+path)
+	require.NoError(t, store.Close())
+
+	require.NoError(t, os.WriteFile(filepath.Join(path, ".state-00000006-0-0.123.partial"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(path, "mine.txt"), nil, 0o600))
+	store, j = open(t, disk.OS(), path, testRun)
+	require.False(t, j.Empty())
+	c, refused, err = j.Load(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, refused)
+	require.Equal(t, 5, c.Number)
+	require.Equal(t, []string{"a", "b"}, []string{c.Queues[0].Name, c.Queues[1].Name})
+	require.Equal(t, []any{5, false, 1, true}, []any{c.Queues[0].Superstep, c.Queues[0].Ended, c.Queues[1].Superstep, c.Queues[1].Ended})
+	require.Equal(t, "a after 5", string(c.Pieces[0][0]))
+	require.Len(t, c.Pieces[1], len(pieces))
+	for i, p := range pieces {
+		require.True(t, bytes.Equal(p, c.Pieces[1][i]), "piece %d", i)
+	}
+	m := write(t, j, state("a", 6, true, []byte("more")))
+	require.Equal(t, 6, m.Number)
+	require.Len(t, m.Queues, 2, "a state that was loaded must be in later checkpoints")
+	require.NoError(t, j.Remove(t.Context()))
+	require.NoError(t, store.Close())
+	left, err := os.ReadDir(path)
+	require.NoError(t, err)
+	require.Len(t, left, 1, "only files that are no checkpoints may be left")
+	require.Equal(t, "mine.txt", left[0].Name())
+}
+
+// TestOtherRuns requires that the checkpoints of another run are refused, with what differs.
+func TestOtherRuns(t *testing.T) {
+	path := t.TempDir()
+	store, j := open(t, disk.OS(), path, testRun)
+	write(t, j, state("a", 1, false, nil))
+	require.NoError(t, store.Close())
+	for want, change := range map[string]func(*Run){
+		`it is of job "iris", and this is job "moons"`:   func(r *Run) { r.Job = "moons" },
+		"another build of the program":                   func(r *Run) { r.Program = "q" },
+		"its run had other arguments or inputs":          func(r *Run) { r.Graph = "h" },
+		"its run had 8 shards, and this run has 16":      func(r *Run) { r.Shards = 16 },
+		"its run had the seed 3, and this run has 1<<63": func(r *Run) { r.Seed = 1 << 63 },
+	} {
+		other := testRun
+		change(&other)
+		store, j := open(t, disk.OS(), path, other)
+		_, _, err := j.Load(t.Context())
+		require.ErrorContains(t, err, strings.ReplaceAll(want, "1<<63", fmt.Sprint(uint64(1<<63))))
+		require.ErrorContains(t, err, "checkpoint-00000001 in "+path)
+		require.NoError(t, store.Close())
+	}
+}
+
+// TestNewerFormat requires that a checkpoint of a newer format is refused by name, and that the
+// one before is used.
+func TestNewerFormat(t *testing.T) {
+	path := t.TempDir()
+	store, j := open(t, disk.OS(), path, testRun)
+	write(t, j, state("a", 1, false, []byte("one")))
+	m := write(t, j, state("a", 2, false, []byte("two")))
+	m.Format = format + 1
+	data, err := m.encode()
+	require.NoError(t, err)
+	require.NoError(t, store.Put(t.Context(), manifestName(m.Number), data))
+	require.NoError(t, store.Close())
+	store, j = open(t, disk.OS(), path, testRun)
+	defer store.Close()
+	c, refused, err := j.Load(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "one", string(c.Pieces[0][0]))
+	require.Len(t, refused, 1)
+	require.ErrorContains(t, refused[0], "checkpoint-00000002")
+	require.ErrorContains(t, refused[0], "it has format 2, and this program reads formats up to 1")
+}
+
+// TestDamage damages each file of a checkpoint in several ways. The checkpoint before must then
+// be loaded. If both are damaged, Load must fail and name both.
+func TestDamage(t *testing.T) {
+	made := t.TempDir()
+	store, j := open(t, disk.OS(), made, testRun)
+	for step := 1; step <= 2; step++ {
+		write(t, j, state("a", step, false, []byte(fmt.Sprint("a after ", step)), bytes.Repeat([]byte{byte(step)}, 5000)), state("b", step, true, []byte{9}))
+	}
+	require.NoError(t, store.Close())
+	damages := map[string]func([]byte) []byte{
+		"empty":     func([]byte) []byte { return nil },
+		"shorter":   func(d []byte) []byte { return d[:len(d)-1] },
+		"longer":    func(d []byte) []byte { return append(d, 0) },
+		"first bit": func(d []byte) []byte { d[0] ^= 1; return d },
+		"last bit":  func(d []byte) []byte { d[len(d)-1] ^= 128; return d },
+		"zeroed":    func(d []byte) []byte { clear(d); return d },
+		"missing":   nil,
+	}
+	load := func(path string) (*Checkpoint, []error, error) {
+		store, j := open(t, disk.OS(), path, testRun)
+		defer store.Close()
+		return j.Load(t.Context())
+	}
+	damage := func(path string, f func([]byte) []byte) {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		if f == nil {
+			require.NoError(t, os.Remove(path))
+			return
+		}
+		require.NoError(t, os.WriteFile(path, f(data), 0o600))
+	}
+	files, err := filepath.Glob(filepath.Join(made, "*-00000002*"))
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	for _, file := range files {
+		earlier, err := os.ReadFile(strings.Replace(file, "00000002", "00000001", 1))
+		require.NoError(t, err)
+		damages["earlier"] = func([]byte) []byte { return bytes.Clone(earlier) }
+		for name, f := range damages {
+			if name == "earlier" && strings.HasSuffix(file, "-1-0") {
+				continue // both have the same bytes
+			}
+			t.Run(filepath.Base(file)+" "+name, func(t *testing.T) {
+				path := t.TempDir()
+				require.NoError(t, os.CopyFS(path, os.DirFS(made)))
+				damage(filepath.Join(path, filepath.Base(file)), f)
+				c, refused, err := load(path)
+				require.NoError(t, err)
+				require.Equal(t, 1, c.Number)
+				require.Equal(t, "a after 1", string(c.Pieces[0][0]))
+				gone := f == nil && strings.HasPrefix(filepath.Base(file), "checkpoint")
+				if !gone { // without its manifest a checkpoint does not exist
+					require.Len(t, refused, 1)
+					require.ErrorContains(t, refused[0], "checkpoint-00000002 in "+path)
+				}
+				damage(filepath.Join(path, "checkpoint-00000001"), damages["first bit"])
+				_, _, err = load(path)
+				require.ErrorContains(t, err, "no checkpoint in "+path+" can be used")
+				require.ErrorContains(t, err, "checkpoint-00000001 in "+path+": it is damaged")
+			})
+		}
+	}
+}
+
+// TestRandomDamage writes to disks that damage data and refuse operations, and loads from them.
+// Load must return a checkpoint that was written, with its pieces, or an error.
+func TestRandomDamage(t *testing.T) {
+	loaded, failed, older := 0, 0, 0
+	for seed := range uint64(40) {
+		path := t.TempDir()
+		faulty := faultydisk.New(disk.OS(), seed, faultydisk.Plan{Every: 8})
+		store, err := OpenDir(faulty, path)
+		require.NoError(t, err)
+		j, err := Open(t.Context(), store, testRun)
+		require.NoError(t, err)
+		pieces := func(step int) [][]byte {
+			r := rand.New(rand.NewPCG(seed, uint64(step)))
+			made := make([][]byte, 3)
+			for i := range made {
+				made[i] = make([]byte, r.IntN(3000))
+				for k := range made[i] {
+					made[i][k] = byte(r.Uint32() >> (8 * r.IntN(4)))
+				}
+			}
+			return made
+		}
+		last := 0
+		for step := 1; step <= 4; step++ {
+			if _, _, err := j.Write(t.Context(), []State{state("a", step, false, pieces(step)...)}); err == nil {
+				last = step
+			}
+		}
+		require.NoError(t, store.Close())
+		store, j = open(t, disk.OS(), path, testRun)
+		c, _, err := j.Load(t.Context())
+		require.NoError(t, store.Close())
+		switch {
+		case err != nil:
+			failed++
+		case c == nil:
+			require.Zero(t, last, "seed %d: a checkpoint that was written is lost", seed)
+		default:
+			loaded++
+			if c.Queues[0].Superstep < last {
+				older++
+			}
+			require.Equal(t, pieces(c.Queues[0].Superstep), c.Pieces[0], "seed %d", seed)
+		}
+	}
+	require.Greater(t, loaded, 10)
+	require.Positive(t, older)
+	require.Positive(t, failed)
+}
+
+// crashing is a Store in memory that fails at every operation that changes it after the first
+// few, as if the process had been killed.
+type crashing struct {
+	blobs map[string][]byte
+	left  int
+}
+
+var errCrashed = errors.New("crashed")
+
+func (c *crashing) Put(_ context.Context, name string, data []byte) error {
+	if c.left--; c.left < 0 {
+		return errCrashed
+	}
+	c.blobs[name] = bytes.Clone(data)
+	return nil
+}
+
+func (c *crashing) Get(_ context.Context, name string, most int64) ([]byte, error) {
+	data, ok := c.blobs[name]
+	if !ok || int64(len(data)) > most {
+		return nil, fs.ErrNotExist
+	}
+	return data, nil
+}
+
+func (c *crashing) List(context.Context) ([]string, error) {
+	return slices.Collect(maps.Keys(c.blobs)), nil
+}
+
+func (c *crashing) Delete(_ context.Context, name string) error {
+	if c.left--; c.left < 0 {
+		return errCrashed
+	}
+	delete(c.blobs, name)
+	return nil
+}
+
+func (*crashing) String() string { return "memory" }
+func (*crashing) Close() error   { return nil }
+
+// TestCrash ends a run at each operation that changes the store. Afterwards the newest checkpoint
+// that was written must be loaded, or a newer one that is complete, and none may be damaged.
+// After a crash of Remove, either a complete checkpoint or none must be left.
+func TestCrash(t *testing.T) {
+	for most := 0; ; most++ {
+		store := &crashing{blobs: make(map[string][]byte), left: most}
+		j, err := Open(t.Context(), store, testRun)
+		require.NoError(t, err)
+		last := 0
+		for step := 1; step <= 4 && err == nil; step++ {
+			_, _, err = j.Write(t.Context(), []State{state("a", step, false, []byte{byte(step)}, []byte("x")), state(fmt.Sprint("q", step), step, true, []byte("e"))})
+			if err == nil {
+				last = step
+			}
+		}
+		removing := err == nil
+		if removing {
+			err = j.Remove(t.Context())
+		}
+		finished := err == nil
+		store.left = 1000
+		j, err = Open(t.Context(), store, testRun)
+		require.NoError(t, err)
+		c, refused, err := j.Load(t.Context())
+		require.NoError(t, err, "crash after %d operations", most)
+		require.Empty(t, refused)
+		switch {
+		case c != nil:
+			require.GreaterOrEqual(t, c.Queues[0].Superstep, last)
+			require.Equal(t, []byte{byte(c.Queues[0].Superstep)}, c.Pieces[0][0])
+			require.Len(t, c.Queues, 1+c.Queues[0].Superstep)
+		case !removing:
+			require.Zero(t, last)
+		}
+		_, leftover, err := j.Write(t.Context(), []State{state("a", 9, true, []byte{9})})
+		require.NoError(t, err)
+		require.NoError(t, leftover)
+		c, _, err = j.Load(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, j.Remove(t.Context()))
+		require.Empty(t, store.blobs, "no blobs may be left")
+		if finished {
+			return
+		}
+	}
+}
+
+// TestFailures requires that states that cannot be encoded, and directories that cannot be used,
+// are errors.
+func TestFailures(t *testing.T) {
+	path := t.TempDir()
+	store, j := open(t, disk.OS(), path, testRun)
+	broken := State{Queue: "a", Superstep: 1, Pieces: iter.Seq2[[]byte, error](func(yield func([]byte, error) bool) { yield(nil, errCrashed) })}
+	_, _, err := j.Write(t.Context(), []State{broken})
+	require.ErrorIs(t, err, errCrashed)
+	require.ErrorContains(t, err, `queue "a" after superstep 1 to `+path)
+	require.NoError(t, store.Close())
+
+	file := filepath.Join(path, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err = OpenDir(disk.OS(), file)
+	require.ErrorContains(t, err, file)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errCrashed)
+	store, j = open(t, disk.OS(), path, testRun)
+	defer store.Close()
+	write(t, j, state("a", 1, false, nil))
+	j, err = Open(ctx, store, testRun)
+	require.NoError(t, err)
+	_, _, err = j.Load(ctx)
+	require.ErrorIs(t, err, errCrashed)
+}
+
+// FuzzManifest requires that no bytes make decodeManifest panic, and that what it accepts is
+// encoded to a manifest that it accepts too.
+func FuzzManifest(f *testing.F) {
+	m := &Manifest{Format: 1, Number: 3, Run: testRun}
+	for _, line := range []string{`{"format":1,"number":3,"written":"2026-01-02T03:04:05Z"}`, `{"format":1}`, `null`, `{"format":9}`, ""} {
+		f.Add([]byte(line + "\n" + checksum([]byte(line)) + "\n"))
+	}
+	data, err := m.encode()
+	require.NoError(f, err)
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := decodeManifest(data)
+		if err != nil {
+			return
+		}
+		again, err := m.encode()
+		require.NoError(t, err)
+		_, err = decodeManifest(again)
+		require.NoError(t, err)
+	})
+}

@@ -1,0 +1,159 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/zeebo/xxh3"
+)
+
+// format is the version of the format that this program writes, and the newest that it reads.
+const format = 1
+
+// mostManifest is the largest size in bytes of a manifest.
+const mostManifest = 64 << 20
+
+// Run identifies a run. A run can continue only from its own checkpoints, and from those of a run
+// with the same Run.
+type Run struct {
+	Job     string `json:"job"`
+	Program string `json:"program"` // SHA-256 of the executable
+	Graph   string `json:"graph"`   // fingerprint of the graph with its facts
+	Shards  int    `json:"shards"`
+	Seed    uint64 `json:"seed"`
+}
+
+// difference names what differs between the run of a checkpoint and the run that is to continue
+// from it, or returns "".
+func (r Run) difference(now Run) string {
+	switch {
+	case r.Job != now.Job:
+		return fmt.Sprintf("it is of job %q, and this is job %q", r.Job, now.Job)
+	case r.Program != now.Program:
+		return "it was written by another build of the program"
+	case r.Shards != now.Shards:
+		return fmt.Sprintf("its run had %d shards, and this run has %d", r.Shards, now.Shards)
+	case r.Seed != now.Seed:
+		return fmt.Sprintf("its run had the seed %d, and this run has %d", r.Seed, now.Seed)
+	case r.Graph != now.Graph:
+		return "its run had other arguments or inputs, so that the graph of the job differs"
+	}
+	return ""
+}
+
+// Manifest describes a checkpoint.
+type Manifest struct {
+	Format  int       `json:"format"`
+	Number  int       `json:"number"` // number of the checkpoint, from 1
+	Run     Run       `json:"run"`
+	Written time.Time `json:"written"`
+	Queues  []Queue   `json:"queues"` // sorted by name
+}
+
+// Queue describes the state of one queue in a checkpoint.
+type Queue struct {
+	Name      string `json:"name"`
+	Superstep int    `json:"superstep"` // the last superstep that was done
+	Ended     bool   `json:"ended"`     // no superstep follows
+	Blobs     []Blob `json:"blobs"`     // of the state's pieces, in order
+}
+
+// Blob describes a blob with one piece of a state.
+type Blob struct {
+	Name  string `json:"name"`
+	Size  int64  `json:"size"`  // bytes in the store
+	Bytes int64  `json:"bytes"` // bytes of the piece
+	Sum   string `json:"sum"`   // XXH3 of the bytes in the store, in hexadecimal
+}
+
+// Size returns the number of bytes of all blobs of the checkpoint.
+func (m *Manifest) Size() (sum int64) {
+	for _, q := range m.Queues {
+		for _, b := range q.Blobs {
+			sum += b.Size
+		}
+	}
+	return sum
+}
+
+func checksum(data []byte) string { return fmt.Sprintf("%016x", xxh3.Hash(data)) }
+
+// encode returns the bytes of the manifest.
+func (m *Manifest) encode() ([]byte, error) {
+	line, err := json.Marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	return append(append(append(line, '\n'), checksum(line)...), '\n'), nil
+}
+
+// newerError is the error of a manifest that a newer program wrote.
+type newerError struct{ format int }
+
+func (e *newerError) Error() string {
+	return fmt.Sprintf("it has format %d, and this program reads formats up to %d: use the program that wrote it, or a newer one", e.format, format)
+}
+
+// decodeManifest decodes what encode returned. It believes nothing before the checksum is verified.
+func decodeManifest(data []byte) (*Manifest, error) {
+	line, sum, found := bytes.Cut(data, []byte("\n"))
+	if !found || string(sum) != checksum(line)+"\n" {
+		return nil, errors.New("it is damaged: its checksum is wrong")
+	}
+	m := &Manifest{}
+	if err := json.Unmarshal(line, m); err != nil {
+		return nil, fmt.Errorf("it is no manifest: %w", err)
+	}
+	if m.Format > format {
+		return nil, &newerError{m.Format}
+	}
+	return m, m.check()
+}
+
+// check returns an error if this package cannot have written the manifest.
+func (m *Manifest) check() error {
+	if m.Format < 1 || m.Number < 1 || m.Written.IsZero() {
+		return fmt.Errorf("it is no manifest: format %d, number %d, written at %v", m.Format, m.Number, m.Written)
+	}
+	for i, q := range m.Queues {
+		if q.Superstep < 1 || len(q.Blobs) == 0 || i > 0 && q.Name <= m.Queues[i-1].Name {
+			return fmt.Errorf("it is no manifest: queue %q, superstep %d, %d blobs", q.Name, q.Superstep, len(q.Blobs))
+		}
+		for _, b := range q.Blobs {
+			if _, ok := blobNumber(b.Name); !ok || b.Size < 0 || b.Bytes < 0 {
+				return fmt.Errorf("it is no manifest: queue %q has a blob %q of %d bytes", q.Name, b.Name, b.Size)
+			}
+		}
+	}
+	return nil
+}
+
+// manifestNames and blobNames match the names of blobs in a store. The first group is the number
+// of the checkpoint that the blob was written for.
+var (
+	manifestNames = regexp.MustCompile(`^checkpoint-(\d{8,18})$`)
+	blobNames     = regexp.MustCompile(`^state-(\d{8,18})-\d+-\d+$`)
+)
+
+func manifestName(number int) string { return fmt.Sprintf("checkpoint-%08d", number) }
+
+func blobName(number, queue, piece int) string {
+	return fmt.Sprintf("state-%08d-%d-%d", number, queue, piece)
+}
+
+func manifestNumber(name string) (int, bool) { return numberIn(manifestNames, name) }
+func blobNumber(name string) (int, bool)     { return numberIn(blobNames, name) }
+
+func numberIn(names *regexp.Regexp, name string) (int, bool) {
+	match := names.FindStringSubmatch(name)
+	if match == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(match[1])
+	return n, err == nil
+}

@@ -1,0 +1,149 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/filelock"
+	"github.com/superstep-ml/superstep/internal/wholefile"
+)
+
+// Store holds blobs by name. One run uses it at a time.
+type Store interface {
+	// Put stores a blob durably. A reader gets the whole blob or none. data is not kept.
+	Put(ctx context.Context, name string, data []byte) error
+	// Get returns a blob. It fails if the blob has more than most bytes. If there is no blob of
+	// that name, the error matches fs.ErrNotExist.
+	Get(ctx context.Context, name string, most int64) ([]byte, error)
+	// List returns the names of all blobs, in any order.
+	List(ctx context.Context) ([]string, error)
+	// Delete removes a blob. It does not fail if there is no blob of that name.
+	Delete(ctx context.Context, name string) error
+	// String returns the place of the store for messages, such as the path of a directory.
+	String() string
+	// Close ends the use of the store by this run.
+	Close() error
+}
+
+// dir is a Store whose blobs are files of a directory.
+type dir struct {
+	fs   disk.FS
+	path string
+	lock *os.File
+}
+
+// lockName is the name of the file that a run locks while it uses a directory.
+const lockName = ".superstep.checkpoint-lock"
+
+// partial is the end of the names of temporary files.
+const partial = ".partial"
+
+// OpenDir returns a Store in a directory, which it makes if it does not exist. The directory is
+// locked until the store is closed or the process ends.
+func OpenDir(fs disk.FS, path string) (Store, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return nil, err
+	}
+	lock, err := filelock.Make(filepath.Join(path, lockName))
+	if errors.Is(err, filelock.ErrHeld) {
+		return nil, fmt.Errorf("another run writes its checkpoints into %s: give each run a directory of its own", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := &dir{fs: fs, path: path, lock: lock}
+	if err := d.sweep(); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// sweep removes temporary files that a killed process has left.
+func (d *dir) sweep() error {
+	names, err := d.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, ".") && strings.HasSuffix(name, partial) {
+			if err := disk.RemoveIfThere(d.fs, filepath.Join(d.path, name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Put implements Store. It writes a temporary file and renames it.
+func (d *dir) Put(_ context.Context, name string, data []byte) error {
+	f, err := d.fs.CreateTemp(d.path, "."+name+".*"+partial)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = d.fs.Rename(f.Name(), filepath.Join(d.path, name))
+	}
+	if err != nil {
+		return errors.Join(err, disk.RemoveIfThere(d.fs, f.Name()))
+	}
+	return wholefile.SyncDir(d.path)
+}
+
+// Get implements Store.
+func (d *dir) Get(_ context.Context, name string, most int64) ([]byte, error) {
+	path := filepath.Join(d.path, name)
+	f, err := d.fs.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s has more than %d bytes", path, most)
+	}
+	return data, err
+}
+
+// List implements Store.
+func (d *dir) List(context.Context) ([]string, error) { return d.names() }
+
+func (d *dir) names() ([]string, error) {
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// Delete implements Store.
+func (d *dir) Delete(_ context.Context, name string) error {
+	return disk.RemoveIfThere(d.fs, filepath.Join(d.path, name))
+}
+
+func (d *dir) String() string { return d.path }
+
+// Close implements Store. It releases the lock.
+func (d *dir) Close() error { return filelock.Release(d.lock, os.Remove) }

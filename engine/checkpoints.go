@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/superstep-ml/superstep/engine/checkpoint"
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/programs"
+)
+
+// DefaultCheckpointEvery is the default time between two checkpoints.
+const DefaultCheckpointEvery = 30 * time.Second
+
+// checkpointConfig holds the settings of a run's checkpoints.
+type checkpointConfig struct {
+	dir       string
+	every     time.Duration
+	steps     int
+	failAfter time.Duration
+	resume    bool
+	say       func(line string) // tells the user where the run begins; nil means that nobody is told
+}
+
+// CheckpointDir makes the run save the states of its queues in a directory, again and again while
+// the supersteps go on. If the process ends early, another process with the option Resume
+// continues the run: it reads the inputs again, but does not repeat the supersteps that were
+// saved. The results are the same, bit for bit. The program, its arguments, its inputs, the seed
+// and the number of shards must be the same. Parallelism may differ, unless the plan says that a
+// queue depends on it.
+//
+// Each run needs a directory of its own, which is made if it does not exist. A run that succeeds
+// removes its checkpoints. A run that fails or is cancelled keeps them. A run without Resume
+// refuses a directory that has checkpoints.
+//
+// A checkpoint has everything under replicated and per-shard keys, and the snapshots of
+// instances added by AddNew. It is for jobs that run in this process as a whole.
+func CheckpointDir(dir string) Option { return func(c *config) { c.checkpoints.dir = dir } }
+
+// CheckpointEvery sets the time between two checkpoints; the default is DefaultCheckpointEvery.
+// It excludes CheckpointSupersteps.
+func CheckpointEvery(d time.Duration) Option {
+	return func(c *config) { c.checkpoints.every = d }
+}
+
+// CheckpointSupersteps saves the state of every queue after every n supersteps, instead of by
+// time. If supersteps take less time than writing, some of the states are not written.
+func CheckpointSupersteps(n int) Option { return func(c *config) { c.checkpoints.steps = n } }
+
+// CheckpointFailAfter makes the run fail if no checkpoint could be written for this long, for
+// example because the disk is full. By default, and for 0, failures are logged and the run goes
+// on.
+func CheckpointFailAfter(d time.Duration) Option {
+	return func(c *config) { c.checkpoints.failAfter = d }
+}
+
+// Resume makes the run continue from the newest checkpoint in CheckpointDir. If there is none, as
+// the earlier run ended before it wrote one, the run begins at superstep 1. A checkpoint that is
+// damaged is logged, and the one before it is used.
+func Resume(on bool) Option { return func(c *config) { c.checkpoints.resume = on } }
+
+// check returns an error for the first setting that cannot be used.
+func (c *checkpointConfig) check(together bool) error {
+	bad := func(format string, a ...any) error { return &optionError{fmt.Sprintf(format, a...)} }
+	switch {
+	case c.every < 0:
+		return bad("--checkpoint-every is %v: want a positive time or number of supersteps", c.every)
+	case c.steps < 0:
+		return bad("--checkpoint-every is %d supersteps: want at least 1", c.steps)
+	case c.every > 0 && c.steps > 0:
+		return bad("--checkpoint-every is both %v and %d supersteps: want one of them", c.every, c.steps)
+	case c.failAfter < 0:
+		return bad("--checkpoint-fail-after is %v: want a positive time", c.failAfter)
+	case c.dir == "" && c.resume:
+		return bad("--resume needs --checkpoint-dir, the directory with the checkpoints of the run to continue")
+	case c.dir == "" && (c.every > 0 || c.steps > 0 || c.failAfter > 0):
+		return bad("--checkpoint-every and --checkpoint-fail-after need --checkpoint-dir")
+	case c.dir != "" && !together:
+		return bad("--checkpoint-dir is for jobs that run in this process as a whole: leave out --cluster and the option Workers")
+	}
+	return nil
+}
+
+// open opens the run's checkpoints and begins to write them. It returns nil if the run has no
+// checkpoints. fail ends the run.
+func (c *config) openCheckpoints(ctx context.Context, g *plan.Graph, fail context.CancelCauseFunc) (*saver, error) {
+	settings := &c.checkpoints
+	if settings.dir == "" {
+		return nil, nil
+	}
+	if err := outsideOutputs(settings.dir, g); err != nil {
+		return nil, err
+	}
+	program, err := programs.Self()
+	if err != nil {
+		return nil, err
+	}
+	store, err := checkpoint.OpenDir(c.disk, settings.dir)
+	if err != nil {
+		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
+	}
+	run := checkpoint.Run{Job: g.Job, Program: program.Hash, Graph: g.Fingerprint(), Shards: c.shards, Seed: c.seed}
+	s, err := newSaver(ctx, store, run, settings, c.logger, fail)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return s, nil
+}
+
+// newSaver returns a saver of a run, which has begun to write.
+func newSaver(ctx context.Context, store checkpoint.Store, run checkpoint.Run, settings *checkpointConfig, log hclog.Logger, fail context.CancelCauseFunc) (*saver, error) {
+	s := &saver{
+		store: store, log: log, fail: fail, every: settings.every, steps: settings.steps, failAfter: settings.failAfter,
+		waiting: make(map[string]*task.Cut), saved: make(map[string]time.Time),
+	}
+	if s.every == 0 {
+		s.every = DefaultCheckpointEvery
+	}
+	var err error
+	if s.journal, err = checkpoint.Open(ctx, store, run); err != nil {
+		return nil, err
+	}
+	if err := s.begin(ctx, settings); err != nil {
+		return nil, err
+	}
+	s.start()
+	return s, nil
+}
+
+// begin finds the states from which the queues continue.
+func (s *saver) begin(ctx context.Context, settings *checkpointConfig) error {
+	say := settings.say
+	if say == nil {
+		say = func(string) {}
+	}
+	if !settings.resume {
+		if !s.journal.Empty() {
+			return fmt.Errorf("--checkpoint-dir: %s has checkpoints of an earlier run: continue that run with --resume, or remove its files", s.store)
+		}
+		return nil
+	}
+	found, refused, err := s.journal.Load(ctx)
+	if err != nil {
+		return fmt.Errorf("--resume: %w", err)
+	}
+	for _, r := range refused {
+		s.log.Warn("a checkpoint cannot be used; the one before it is", "error", r)
+	}
+	if found == nil {
+		say(fmt.Sprintf("there is no checkpoint in %s yet: the run begins at superstep 1", s.store))
+		return nil
+	}
+	s.from = make(map[string]*task.Cut, len(found.Queues))
+	var where []string
+	for i, q := range found.Queues {
+		cut, err := task.CutOfPieces(found.Pieces[i])
+		if err == nil && cut.Step != q.Superstep {
+			err = fmt.Errorf("its superstep is %d", cut.Step)
+		}
+		if err != nil {
+			return fmt.Errorf("--resume: checkpoint %d in %s: queue %q, superstep %d: %w", found.Number, s.store, q.Name, q.Superstep, err)
+		}
+		s.from[q.Name] = cut
+		at := fmt.Sprintf("queue %q continues after superstep %d", q.Name, q.Superstep)
+		if q.Ended {
+			at = fmt.Sprintf("queue %q has done all of its %d supersteps", q.Name, q.Superstep)
+		}
+		where = append(where, at)
+	}
+	say(fmt.Sprintf("checkpoint %d of %s: %s", found.Number, found.Written.Local().Format("2006-01-02 15:04:05"), strings.Join(where, ", ")))
+	return nil
+}
+
+// outsideOutputs returns an error if dir is an output of the graph, or inside one, as outputs
+// are replaced as a whole.
+func outsideOutputs(dir string, g *plan.Graph) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	for i := range g.Nodes {
+		for _, a := range g.Nodes[i].Attrs {
+			if !g.Nodes[i].Sink || a.Key != "path" {
+				continue
+			}
+			output, err := filepath.Abs(a.Value)
+			if err != nil {
+				return err
+			}
+			if inside, err := filepath.Rel(output, dir); err == nil && inside != ".." && !strings.HasPrefix(inside, ".."+string(filepath.Separator)) {
+				return &optionError{fmt.Sprintf("--checkpoint-dir %s is inside the output %s: take a directory outside of it", dir, a.Value)}
+			}
+		}
+	}
+	return nil
+}

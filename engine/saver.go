@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/superstep-ml/superstep/engine/checkpoint"
+	"github.com/superstep-ml/superstep/engine/task"
+)
+
+// Times of a saver.
+const (
+	firstRetry   = time.Second      // time before a failed checkpoint is tried again; doubled each time
+	longestRetry = time.Minute      // limit of that time
+	lastWrite    = 10 * time.Second // time for the last checkpoint of a run that failed
+)
+
+// saver writes the checkpoints of a run. It implements task.Checkpointer. The subtasks hand over
+// encoded states, and a goroutine of the saver writes the newest state of each queue. While it
+// writes, at most one more state of each queue is in memory.
+type saver struct {
+	store   checkpoint.Store
+	journal *checkpoint.Journal // used by the goroutine only, once it runs
+	log     hclog.Logger
+	fail    context.CancelCauseFunc
+	from    map[string]*task.Cut // states from which the queues continue
+
+	every     time.Duration
+	steps     int // number of supersteps between two checkpoints; 0 means that every decides
+	failAfter time.Duration
+
+	context context.Context // of the writes
+	cancel  context.CancelFunc
+	quit    chan struct{} // closed when the run has ended
+	ended   chan struct{} // closed when the goroutine has ended
+	wake    chan struct{} // has an element if the goroutine must look for something to write
+
+	mu      sync.Mutex
+	waiting map[string]*task.Cut // states to be written, by queue
+	writing map[string]*task.Cut // states that are being written; nil if none are
+	urgent  bool                 // the waiting states are to be written at once
+	last    time.Time            // when the last write began, or the run
+	saved   map[string]time.Time // when the last state of a queue was handed over
+	failing time.Time            // when the first of the failed writes began, if the last write failed
+	retry   time.Time            // when to try again
+	backoff time.Duration
+}
+
+// start begins to write.
+func (s *saver) start() {
+	s.context, s.cancel = context.WithCancel(context.Background())
+	s.quit, s.ended, s.wake = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	s.last = time.Now()
+	go func() {
+		defer close(s.ended)
+		s.main()
+	}()
+}
+
+// Due implements task.Checkpointer.
+func (s *saver) Due(queue string, step int) bool {
+	if s.steps > 0 {
+		return step%s.steps == 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, known := s.saved[queue]
+	if !known {
+		before = s.last // the run has begun, or another queue was written
+		s.saved[queue] = before
+	}
+	now := time.Now()
+	return s.writing == nil && now.Sub(before) >= s.every && !now.Before(s.retry)
+}
+
+// Save implements task.Checkpointer. The state of a queue that has ended waits until the time for
+// the next checkpoint, as there may be many short queues.
+func (s *saver) Save(queue string, c *task.Cut) {
+	s.mu.Lock()
+	s.waiting[queue], s.saved[queue] = c, time.Now()
+	s.urgent = s.urgent || !c.Last || s.steps > 0
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// main writes states until the run has ended.
+func (s *saver) main() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		states, wait := s.take(time.Now())
+		if len(states) > 0 {
+			s.write(states)
+			continue
+		}
+		if wait > 0 {
+			timer.Reset(wait)
+		} else {
+			timer.Stop()
+		}
+		select {
+		case <-s.quit:
+			return
+		case <-s.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// take returns the states to be written now. If there are none now, it returns how long to wait,
+// or 0 if nothing waits.
+func (s *saver) take(now time.Time) (states []checkpoint.State, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.waiting) == 0 {
+		return nil, 0
+	}
+	at := s.last.Add(s.every)
+	if s.urgent {
+		at = now
+	}
+	if at.Before(s.retry) {
+		at = s.retry
+	}
+	if now.Before(at) {
+		return nil, at.Sub(now)
+	}
+	return s.takeAll(now), 0
+}
+
+// takeAll moves the waiting states to writing, and returns them. mu is held.
+func (s *saver) takeAll(now time.Time) (states []checkpoint.State) {
+	for _, queue := range slices.Sorted(maps.Keys(s.waiting)) {
+		c := s.waiting[queue]
+		states = append(states, checkpoint.State{Queue: queue, Superstep: c.Step, Ended: c.Last, Pieces: c.Pieces()})
+	}
+	s.writing, s.waiting = s.waiting, make(map[string]*task.Cut)
+	s.urgent, s.last = false, now
+	return states
+}
+
+// write writes a checkpoint.
+func (s *saver) write(states []checkpoint.State) {
+	began := time.Now()
+	m, leftover, err := s.journal.Write(s.context, states)
+	if leftover != nil {
+		s.log.Warn("an old checkpoint could not be removed", "error", leftover)
+	}
+	if err == nil {
+		s.log.Info("wrote a checkpoint", "number", m.Number, "bytes", m.Size(), "time", time.Since(began))
+	}
+	s.wrote(began, err)
+}
+
+// wrote notes the result of a write. States that could not be written are written later, unless
+// there are newer ones.
+func (s *saver) wrote(began time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	states := s.writing
+	s.writing = nil
+	if err == nil {
+		s.failing, s.retry, s.backoff = time.Time{}, time.Time{}, 0
+		return
+	}
+	for queue, c := range states {
+		if s.waiting[queue] == nil {
+			s.waiting[queue] = c
+		}
+	}
+	if s.failing.IsZero() {
+		s.failing, s.backoff = began, firstRetry
+	}
+	now := time.Now()
+	s.urgent, s.retry = true, now.Add(s.backoff)
+	s.log.Warn("a checkpoint could not be written", "error", err, "again in", s.backoff)
+	s.backoff = min(2*s.backoff, longestRetry)
+	if lasted := now.Sub(s.failing); s.failAfter > 0 && lasted >= s.failAfter {
+		s.fail(fmt.Errorf("no checkpoint could be written for %v, and --checkpoint-fail-after is %v: %w", lasted.Round(time.Second), s.failAfter, err))
+	}
+}
+
+// close ends the writing and closes the store. After a success it removes the checkpoints. After
+// a failure it writes the states that wait.
+func (s *saver) close(succeeded bool) {
+	close(s.quit)
+	if succeeded {
+		s.cancel()
+	}
+	end := time.AfterFunc(lastWrite, s.cancel)
+	defer end.Stop()
+	<-s.ended
+	defer s.cancel()
+	if succeeded {
+		if err := s.journal.Remove(context.Background()); err != nil {
+			s.log.Warn("the checkpoints of the run could not be removed", "error", err)
+		}
+	} else if s.mu.Lock(); len(s.waiting) > 0 {
+		states := s.takeAll(time.Now())
+		s.mu.Unlock()
+		s.write(states)
+	} else {
+		s.mu.Unlock()
+	}
+	if err := s.store.Close(); err != nil {
+		s.log.Warn("the lock of the checkpoints could not be removed", "error", err)
+	}
+}

@@ -1,0 +1,268 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine/checkpoint"
+	"github.com/superstep-ml/superstep/engine/task"
+)
+
+// memoryStore is a checkpoint.Store whose writes take time and may fail.
+type memoryStore struct {
+	takes time.Duration // time of each Put
+
+	mu     sync.Mutex
+	blobs  map[string][]byte
+	fails  error
+	puts   int
+	closed bool
+}
+
+func (s *memoryStore) Put(ctx context.Context, name string, data []byte) error {
+	select {
+	case <-time.After(s.takes):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.puts++
+	if s.fails != nil {
+		return s.fails
+	}
+	s.blobs[name] = bytes.Clone(data)
+	return nil
+}
+
+func (s *memoryStore) Get(_ context.Context, name string, most int64) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if data, ok := s.blobs[name]; ok && int64(len(data)) <= most {
+		return data, nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func (s *memoryStore) List(context.Context) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.blobs)), nil
+}
+
+func (s *memoryStore) Delete(_ context.Context, name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.blobs, name)
+	return nil
+}
+
+func (s *memoryStore) String() string { return "memory" }
+func (s *memoryStore) Close() error   { s.closed = true; return nil }
+
+// setFailure makes all later writes fail with err, or succeed if err is nil.
+func (s *memoryStore) setFailure(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fails = err
+}
+
+// written returns the number of calls of Put that have ended without the end of the context.
+func (s *memoryStore) written() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.puts
+}
+
+// steps returns the superstep of each queue in the newest checkpoint.
+func (s *memoryStore) steps(t *testing.T) map[string]int {
+	t.Helper()
+	j, err := checkpoint.Open(t.Context(), s, checkpoint.Run{Job: "j"})
+	require.NoError(t, err)
+	c, refused, err := j.Load(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, refused)
+	if c == nil {
+		return nil
+	}
+	steps := make(map[string]int)
+	for i, q := range c.Queues {
+		cut, err := task.CutOfPieces(c.Pieces[i])
+		require.NoError(t, err)
+		require.Equal(t, []any{q.Superstep, q.Ended}, []any{cut.Step, cut.Last})
+		steps[q.Name] = q.Superstep
+	}
+	return steps
+}
+
+func cutAt(step int, last bool) *task.Cut {
+	return &task.Cut{Step: step, Last: last, Parts: []task.CutPart{{Own: []byte{byte(step)}}, {}}}
+}
+
+// saving runs f, with a saver over a store, in a synctest bubble.
+func saving(t *testing.T, settings checkpointConfig, f func(t *testing.T, s *saver, store *memoryStore)) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memoryStore{blobs: make(map[string][]byte)}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		s, err := newSaver(ctx, store, checkpoint.Run{Job: "j"}, &settings, hclog.NewNullLogger(), cancel)
+		require.NoError(t, err)
+		f(t, s, store)
+		require.True(t, store.closed)
+		if settings.failAfter > 0 {
+			require.ErrorContains(t, context.Cause(ctx), "--checkpoint-fail-after")
+		} else {
+			require.NoError(t, ctx.Err())
+		}
+	})
+}
+
+// TestSaverByTime requires that each queue is saved once in every interval, that the state of a
+// queue that has ended waits for the next checkpoint, and that nothing is due during a write.
+func TestSaverByTime(t *testing.T) {
+	saving(t, checkpointConfig{every: 10 * time.Second}, func(t *testing.T, s *saver, store *memoryStore) {
+		store.takes = 400 * time.Millisecond
+		for second := 1; second <= 25; second++ {
+			time.Sleep(time.Second)
+			for _, queue := range []string{"a", "b"} {
+				due := s.Due(queue, second)
+				require.Equal(t, (queue == "a" && (second == 10 || second == 20)) || (queue == "b" && (second == 12 || second == 22)), due, "queue %s, second %d", queue, second)
+				if due {
+					s.Save(queue, cutAt(second, false))
+					synctest.Wait()
+				}
+			}
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, map[string]int{"a": 20, "b": 22}, store.steps(t))
+		s.Save("a", cutAt(26, true))
+		synctest.Wait()
+		require.Equal(t, map[string]int{"a": 20, "b": 22}, store.steps(t), "the end of a queue must wait for the next checkpoint")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		require.Equal(t, map[string]int{"a": 26, "b": 22}, store.steps(t))
+		s.close(true)
+		require.Empty(t, store.blobs, "checkpoints of a run that succeeded must be removed")
+	})
+}
+
+// TestSaverBySupersteps requires that states are due after every n supersteps, and that only the
+// newest state is written if writing takes longer than the supersteps.
+func TestSaverBySupersteps(t *testing.T) {
+	saving(t, checkpointConfig{steps: 5}, func(t *testing.T, s *saver, store *memoryStore) {
+		store.takes = 3 * time.Second // a checkpoint has 4 blobs: 12 s
+		for step := 1; step <= 42; step++ {
+			if due := s.Due("a", step); due {
+				s.Save("a", cutAt(step, false))
+			}
+			require.Equal(t, step%5 == 0, s.Due("a", step))
+			time.Sleep(time.Second)
+		}
+		s.close(false)
+		require.Equal(t, map[string]int{"a": 40}, store.steps(t), "a run that failed must write its newest state")
+		require.Equal(t, 4*4, store.written(), "the states after supersteps 5, 15, 25 and 40 must be written")
+	})
+}
+
+// TestSaverFailures requires that writes that fail are tried again after growing times, that the
+// run goes on, and that the newest state is written in the end.
+func TestSaverFailures(t *testing.T) {
+	full := errors.New("no space left")
+	saving(t, checkpointConfig{every: time.Second}, func(t *testing.T, s *saver, store *memoryStore) {
+		store.setFailure(full)
+		time.Sleep(time.Second)
+		var tries []int
+		for second, before := 0, 0; second < 300; second++ {
+			if s.Due("a", second+1) {
+				s.Save("a", cutAt(second+1, false))
+			}
+			synctest.Wait()
+			if puts := store.written(); puts > before {
+				tries, before = append(tries, second), puts
+			}
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, []int{0, 1, 3, 7, 15, 31, 63, 123, 183, 243}, tries)
+		store.setFailure(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, map[string]int{"a": 244}, store.steps(t))
+		require.True(t, s.Due("a", 400))
+		s.close(false)
+	})
+	saving(t, checkpointConfig{every: time.Second, failAfter: time.Minute}, func(t *testing.T, s *saver, store *memoryStore) {
+		store.setFailure(full)
+		s.Save("a", cutAt(1, false))
+		time.Sleep(59 * time.Second)
+		require.Zero(t, s.store.(*memoryStore).steps(t))
+		time.Sleep(5 * time.Second)
+		s.close(false)
+	})
+}
+
+// TestSaverEnds requires that a write that does not end is given up after the end of the run: at
+// once after a success, and after a limit otherwise.
+func TestSaverEnds(t *testing.T) {
+	for _, succeeded := range []bool{true, false} {
+		saving(t, checkpointConfig{steps: 1}, func(t *testing.T, s *saver, store *memoryStore) {
+			store.takes = time.Hour
+			s.Save("a", cutAt(1, false))
+			synctest.Wait()
+			s.Save("a", cutAt(2, false))
+			began := time.Now()
+			s.close(succeeded)
+			if succeeded {
+				require.Zero(t, time.Since(began))
+			} else {
+				require.Equal(t, lastWrite, time.Since(began))
+			}
+			require.Empty(t, store.blobs)
+		})
+	}
+}
+
+// TestSaverResumes requires that queues continue from the newest states, that the user is told
+// where, and that a directory with checkpoints needs Resume.
+func TestSaverResumes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &memoryStore{blobs: make(map[string][]byte)}
+		open := func(job string, resume bool) (*saver, string, error) {
+			said := ""
+			settings := &checkpointConfig{steps: 1, resume: resume, say: func(line string) { said += line }}
+			s, err := newSaver(t.Context(), store, checkpoint.Run{Job: job}, settings, hclog.NewNullLogger(), nil)
+			return s, said, err
+		}
+		s, said, err := open("j", true)
+		require.NoError(t, err)
+		require.Equal(t, "there is no checkpoint in memory yet: the run begins at superstep 1", said)
+		require.Empty(t, s.from)
+		s.Save("a", cutAt(3, true))
+		synctest.Wait()
+		s.Save("b", cutAt(7, false))
+		synctest.Wait()
+		s.close(false)
+
+		_, _, err = open("j", false)
+		require.ErrorContains(t, err, "memory has checkpoints of an earlier run: continue that run with --resume, or remove its files")
+		_, _, err = open("k", true)
+		require.ErrorContains(t, err, `--resume: checkpoint checkpoint-00000002 in memory: this run cannot continue from it: it is of job "j", and this is job "k"`)
+		s, said, err = open("j", true)
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprintf(`checkpoint 2 of %s: queue "a" has done all of its 3 supersteps, queue "b" continues after superstep 7`, time.Now().Local().Format("2006-01-02 15:04:05")), said)
+		require.Equal(t, map[string]*task.Cut{"a": cutAt(3, true), "b": cutAt(7, false)}, s.from)
+		s.close(true)
+	})
+}
