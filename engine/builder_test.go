@@ -165,6 +165,13 @@ func TestOptionsThatCannotBeUsed(t *testing.T) {
 		"CheckResume at parallelism 0: want 1 to 128, the number of shards":                                                                 CheckResume(1, 0),
 		"CheckResume at parallelism 129: want 1 to 128, the number of shards":                                                               CheckResume(1, 129),
 		"CheckResume is for jobs that run in this process as a whole: leave out Workers and Cluster":                                        func(c *config) { Workers(2)(c); CheckResume(1, 2)(c) },
+		"--checkpoint-every is -1s: want a positive time or number of supersteps":                                                           CheckpointEvery(-time.Second),
+		"--checkpoint-every is -1 supersteps: want at least 1":                                                                              CheckpointSupersteps(-1),
+		"--checkpoint-every is both 1s and 2 supersteps: want one of them":                                                                  func(c *config) { CheckpointEvery(time.Second)(c); CheckpointSupersteps(2)(c) },
+		"--checkpoint-fail-after is -1s: want a positive time":                                                                              CheckpointFailAfter(-time.Second),
+		"--resume needs --checkpoint-dir, the directory with the checkpoints of the run to continue":                                        Resume(true),
+		"--checkpoint-every and --checkpoint-fail-after need --checkpoint-dir":                                                              CheckpointFailAfter(time.Second),
+		"--checkpoint-dir is for jobs that run in this process as a whole: leave out --cluster and the option Workers":                      func(c *config) { Workers(2)(c); CheckpointDir("x")(c) },
 	} {
 		_, err := Run(t.Context(), squares, squaresArgs{N: 3}, opt)
 		require.EqualError(t, err, want)

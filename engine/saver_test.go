@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -17,7 +19,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
+	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/disk"
 )
 
 // memoryStore is a checkpoint.Store whose writes take time and may fail.
@@ -265,4 +269,39 @@ func TestSaverResumes(t *testing.T) {
 		require.Equal(t, map[string]*task.Cut{"a": cutAt(3, true), "b": cutAt(7, false)}, s.from)
 		s.close(true)
 	})
+}
+
+// TestCheckpointDirs requires that directories that cannot hold the checkpoints of a run are
+// errors before anything runs, and that a directory that is used by a run is refused to another.
+func TestCheckpointDirs(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	run := func(path string, more ...Option) error {
+		result, err := Run(t.Context(), squares, squaresArgs{N: 3}, append(more, CheckpointDir(path))...)
+		if err == nil {
+			result.Release()
+		}
+		return err
+	}
+	require.ErrorContains(t, run(file), "--checkpoint-dir: ")
+	require.ErrorContains(t, run(file), file)
+	require.NoError(t, run(filepath.Join(dir, "made")))
+	left, err := os.ReadDir(filepath.Join(dir, "made"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	used, err := checkpoint.OpenDir(disk.OS(), filepath.Join(dir, "used"))
+	require.NoError(t, err)
+	require.ErrorContains(t, run(filepath.Join(dir, "used")), "another run writes its checkpoints into "+filepath.Join(dir, "used"))
+	require.NoError(t, used.Close())
+	require.NoError(t, run(filepath.Join(dir, "used"), Resume(true)))
+
+	output := filepath.Join(dir, "model")
+	graph := &plan.Graph{Nodes: []plan.Node{{Op: "Write", Sink: true, Attrs: []plan.Attr{{Key: "path", Value: output}}}}}
+	require.NoError(t, outsideOutputs(filepath.Join(dir, "models"), graph))
+	require.NoError(t, outsideOutputs(dir, graph))
+	for _, inside := range []string{output, filepath.Join(output, "checkpoints")} {
+		require.ErrorContains(t, outsideOutputs(inside, graph), "--checkpoint-dir "+inside+" is inside the output "+output)
+	}
 }
