@@ -2,13 +2,17 @@ package comqueue_test
 
 import (
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -322,3 +326,81 @@ func TestDatasetsOfAnotherBuild(t *testing.T) {
 
 // keptQueue is the queue that a job's function kept from an earlier build.
 var keptQueue *comqueue.IterativeComQueue
+
+// rowSchema returns the schema of a dataset of rows.
+func rowSchema(b *engine.Builder) engine.Schema { return operators.FromSlice(b, []row{{1}}).Schema() }
+
+// emitted ends a queue. give emits the rows of a shard, in every subtask or, if once is true, for
+// all shards on subtask 0.
+func emitted(b *engine.Builder, q *comqueue.IterativeComQueue, once bool, give func(ctx *comqueue.ComContext, shard int, emit func(engine.Batch) error) error) *engine.Dataset {
+	if !once {
+		return q.CloseWith(comqueue.ShardOutputBatches(rowSchema(b), give)).Exec()
+	}
+	return q.CloseOnNode0(comqueue.OutputBatches(rowSchema(b), func(ctx *comqueue.ComContext, emit func(engine.Batch) error) error {
+		return ctx.ForShards(func(shard int) error { return give(ctx, shard, emit) })
+	})).Exec()
+}
+
+// TestFirstFailureOfACloseStays requires that the failure of a later shard, which comes after
+// the run has ended, does not replace the first failure. Functions of further shards must not
+// be called.
+func TestFirstFailureOfACloseStays(t *testing.T) {
+	for _, budget := range []int64{0, 64 << 10} {
+		var late atomic.Int32
+		_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+			q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 1<<17, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
+			return q.CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]row, error) {
+				switch shard {
+				case 0:
+					return nil, errors.New("the first failure")
+				case 2:
+					<-ctx.Context().Done()
+					return nil, nil
+				}
+				late.Add(1)
+				return nil, fmt.Errorf("a later failure in shard %d", shard)
+			})).Exec()
+		}, engine.Parallelism(2), engine.Shards(4), engine.MemoryBudget(budget))
+		require.ErrorContains(t, err, "shard 0: the first failure")
+		require.Zero(t, late.Load())
+	}
+}
+
+// TestPanicAfterLostRows requires that the first error of emit is reported if the close function
+// ignores it and then panics.
+func TestPanicAfterLostRows(t *testing.T) {
+	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+		q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 16, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
+		return emitted(b, q, true, func(_ *comqueue.ComContext, _ int, emit func(engine.Batch) error) error {
+			_ = emit(engine.Batch{})
+			panic("later")
+		})
+	}, engine.Parallelism(1), engine.Shards(4))
+	require.ErrorContains(t, err, "the queue gives a zero Batch")
+	require.NotContains(t, err.Error(), "later")
+}
+
+// TestLostRowsFailTheJob requires that the job fails with the first error of emit, whatever the
+// close function returns, and however much of the rows is in files.
+func TestLostRowsFailTheJob(t *testing.T) {
+	boom := errors.New("boom")
+	for _, budget := range []int64{0, 64 << 10} {
+		for _, once := range []bool{false, true} {
+			for _, returned := range []error{nil, boom} {
+				_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {
+					q := comqueue.New(b, "first").InitWithPartitionedData(data, dataset(b, 1<<17, func(i int) float64 { return 1 })).Do(idle).SetMaxIter(1)
+					return emitted(b, q, once, func(ctx *comqueue.ComContext, shard int, emit func(engine.Batch) error) error {
+						first := emit(engine.Batch{})
+						assert.ErrorContains(t, first, "the queue gives a zero Batch")
+						assert.Equal(t, first, emit(data.Get(ctx, shard).Batch()))
+						return returned
+					})
+				}, engine.Parallelism(1), engine.Shards(4), engine.BatchRows(64), engine.MemoryBudget(budget))
+				require.ErrorContains(t, err, "the queue gives a zero Batch")
+				if returned != nil {
+					require.ErrorContains(t, err, "; the function failed with: boom")
+				}
+			}
+		}
+	}
+}

@@ -28,7 +28,10 @@ var turns sync.Map
 // myTurn reports whether a job of a test also runs on workers: the first job does, and then
 // every everyRun-th.
 func myTurn(t *testing.T) bool {
-	n, _ := turns.LoadOrStore(t.Name(), new(atomic.Int64))
+	n, known := turns.LoadOrStore(t.Name(), new(atomic.Int64))
+	if !known {
+		t.Cleanup(func() { turns.Delete(t.Name()) })
+	}
 	return n.(*atomic.Int64).Add(1)%everyRun == 1%everyRun
 }
 

@@ -116,10 +116,6 @@ func advised(t *testing.T, err error) int64 {
 func TestAdviceIsEnough(t *testing.T) {
 	const n, each = 1 << 17, 10
 	even := func(i, shards int) int { return i % shards }
-	unmapped := rowsFS{disk.OS(), func(dir, pattern string) (disk.File, error) {
-		f, err := disk.OS().CreateTemp(dir, pattern)
-		return struct{ disk.File }{f}, err
-	}}
 	for _, test := range []struct {
 		p, runs int // number of subtasks, and number of the run that must succeed at the latest
 		spread  func(i, shards int) int

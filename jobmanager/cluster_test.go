@@ -317,7 +317,6 @@ func follow(t testing.TB, c *wire.Client, req *wire.FollowRequest) (story []stri
 
 // eventually waits until the condition is holds. what names the condition in the message.
 func eventually(t testing.TB, what string, is func() bool) {
-	for deadline := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
-		require.True(t, time.Now().Before(deadline), "did not happen in time: "+what)
-	}
+	t.Helper()
+	require.Eventually(t, is, patience, 2*time.Millisecond, "did not happen in time: "+what)
 }

@@ -231,11 +231,11 @@ func TestStandstillIsNoAbsence(t *testing.T) {
 	spec.Attached = true
 	id := submit(t, c, spec)
 	ahead.Store(int64(time.Hour))
-	require.Eventually(t, func() bool { // by then the job manager has checked for absent clients
+	eventually(t, "the job manager has checked for absent clients", func() bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		return m.turns.Gap(m.clock(), time.Minute) == 0
-	}, 10*time.Second, time.Millisecond)
+	})
 	shown, err := c.Show(bounded(t), &wire.ShowRequest{Job: id})
 	require.NoError(t, err)
 	require.Equal(t, wire.JobWaiting, shown.State)
@@ -249,6 +249,9 @@ func TestSlowFollower(t *testing.T) {
 	c := dial(t, m, testToken, nil)
 	tm := join(t, c, registration("a", 1))
 	id := submit(t, c, specOf(t, 1))
+	m.mu.Lock()
+	j := m.jobs[id]
+	m.mu.Unlock()
 	d := tm.run()
 	slow, err := dial(t, m, testToken, nil).Follow(bounded(t), &wire.FollowRequest{Job: id})
 	require.NoError(t, err)
@@ -264,8 +267,12 @@ func TestSlowFollower(t *testing.T) {
 	tm.succeed(d.WorkerRef, "")
 	story, _ := follow(t, c, &wire.FollowRequest{Job: id})
 	require.Equal(t, "finished", story[len(story)-1])
-	for err == nil {
-		time.Sleep(1200 * time.Millisecond)
+	eventually(t, "the job manager has given up the slow client", func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return j.readers == 0
+	})
+	for err == nil { // the client still gets what was on its way
 		_, err = slow.Recv()
 	}
 	require.Equal(t, codes.DeadlineExceeded, wire.Code(err))

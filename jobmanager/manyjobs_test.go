@@ -1,13 +1,13 @@
 package jobmanager
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -90,10 +90,8 @@ func TestManyJobsAtOnce(t *testing.T) {
 				spec.Attached = true
 				id := submit(t, c, spec)
 				if draw.IntN(4) == 0 {
-					all.Go(func() {
-						time.Sleep(time.Duration(draw.IntN(3)) * time.Millisecond)
-						c.Cancel(bounded(t), &wire.CancelRequest{Job: id})
-					})
+					events := draw.IntN(20)
+					all.Go(func() { cancelAfter(t, c, id, events) })
 				}
 				story, last := follow(t, c, &wire.FollowRequest{Job: id, Attach: true})
 				again, _ := follow(t, c, &wire.FollowRequest{Job: id, From: 1})
@@ -114,6 +112,19 @@ func TestManyJobsAtOnce(t *testing.T) {
 	eventually(t, "all slots are free", func() bool { s := m.Stats(); return s.Free == managers*2 })
 	stats := m.Stats()
 	require.EqualValues(t, clients*each, stats.Ended[wire.JobFinished]+stats.Ended[wire.JobCancelled])
+}
+
+// cancelAfter cancels a job when it has had a number of events, or has ended.
+func cancelAfter(t *testing.T, c *wire.Client, id wire.JobID, events int) {
+	ctx, cancel := context.WithCancel(bounded(t))
+	defer cancel()
+	stream, err := c.Follow(ctx, &wire.FollowRequest{Job: id, From: 1})
+	for range events {
+		if err == nil {
+			_, err = stream.Recv()
+		}
+	}
+	c.Cancel(ctx, &wire.CancelRequest{Job: id})
 }
 
 func equal(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }

@@ -14,30 +14,14 @@ var joinSeeds = testsize.Raced(testsize.Of(150, 3000), 30)
 // on the combination, and the race detector makes each run slow.
 func asAWhole() (all []setting) {
 	if testsize.Few {
-		return []setting{{p: 1, rows: 7}, {p: 2, rows: 1024}, {p: 3, rows: 1}, {p: 8, rows: 7}}
+		return []setting{{P: 1, Rows: 7}, {P: 2, Rows: 1024}, {P: 3, Rows: 1}, {P: 8, Rows: 7}}
 	}
 	for _, p := range []int{1, 2, 3, 8} {
 		for _, rows := range []int{1, 7, 1024} {
-			all = append(all, setting{p: p, rows: rows})
+			all = append(all, setting{P: p, Rows: rows})
 		}
 	}
 	return all
-}
-
-// asWorkers returns settings with several workers, one of which has more subtasks than the
-// others. In a soak test it returns all settings with two or three workers.
-func asWorkers() (all []setting) {
-	if !testsize.Soak {
-		return []setting{{3, 1, 2}, {8, 7, 3}}
-	}
-	for _, p := range []int{1, 2, 3, 8} {
-		for _, rows := range []int{1, 7, 1024} {
-			for workers := 2; workers <= min(p, 3); workers++ {
-				all = append(all, setting{p, rows, workers})
-			}
-		}
-	}
-	return append(all, setting{1, 7, 1})
 }
 
 // onDisk has one setting with enough memory for all rows, and settings in which rows are

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // joinedPair is the row that the joins of the tests make from a pair.
@@ -180,7 +181,7 @@ func joinEverything(left []leftRow, right []rightRow, key, most int) func(b *eng
 // TestJoins compares all joining operators with the reference, at all settings, with enough
 // memory and with so little memory that rows are sorted on disk.
 func TestJoins(t *testing.T) {
-	settings := append(asAWhole(), asWorkers()...)
+	settings := append(asAWhole(), testsize.AsWorkers[setting]()...)
 	for seed := range joinSeeds {
 		r := rand.New(rand.NewPCG(uint64(seed), 1))
 		left, right := joinTables(r)

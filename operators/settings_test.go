@@ -16,6 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/testsize"
 )
 
 // testShards is the number of shards of jobs in tests. It is small, so that tests are fast, but
@@ -24,7 +25,7 @@ const testShards = 8
 
 // setting has the options of a run: the parallelism, the number of rows per batch, and the
 // number of workers, which is 0 for a run without workers.
-type setting struct{ p, rows, workers int }
+type setting struct{ P, Rows, Workers int }
 
 // diskSetting has the options of a run that may put rows on disk. A budget of 0 means no limit.
 type diskSetting struct {
@@ -33,14 +34,14 @@ type diskSetting struct {
 }
 
 func (s setting) String() string {
-	if s.workers == 0 {
-		return fmt.Sprintf("p=%d,rows=%d", s.p, s.rows)
+	if s.Workers == 0 {
+		return fmt.Sprintf("p=%d,rows=%d", s.P, s.Rows)
 	}
-	return fmt.Sprintf("p=%d,rows=%d,workers=%d", s.p, s.rows, s.workers)
+	return fmt.Sprintf("p=%d,rows=%d,workers=%d", s.P, s.Rows, s.Workers)
 }
 
 func (s setting) options() []engine.Option {
-	return []engine.Option{engine.Parallelism(s.p), engine.BatchRows(s.rows), engine.Workers(s.workers)}
+	return []engine.Option{engine.Parallelism(s.P), engine.BatchRows(s.Rows), engine.Workers(s.Workers)}
 }
 
 // forEachSetting calls run with the options of a job: at parallelism 1, 2, 3 and 8, with 1, 7
@@ -50,7 +51,7 @@ func (s setting) options() []engine.Option {
 func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option)) {
 	t.Helper()
 	spill := t.TempDir()
-	for _, s := range append(asAWhole(), asWorkers()...) {
+	for _, s := range append(asAWhole(), testsize.AsWorkers[setting]()...) {
 		t.Run(s.String(), func(t *testing.T) {
 			run(t, append(s.options(), engine.Shards(testShards),
 				engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(spill))...)

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"image/png"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -19,25 +17,12 @@ import (
 // TestMain lets the tests run the program in a process of its own, as users do.
 func TestMain(m *testing.M) { proctest.Main(m, main) }
 
-// run runs the program with args in the directory dir.
-func run(t *testing.T, dir string, args ...string) (code int, out, errOut string) {
-	t.Helper()
-	cmd := proctest.ProgramContext(t.Context(), append(args, "--progress", "off")...)
-	var stdout, stderr bytes.Buffer
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
-	err := cmd.Run()
-	if _, exited := err.(*exec.ExitError); !exited {
-		require.NoError(t, err)
-	}
-	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
-}
-
 // TestCollisions requires an area under the ROC curve of more than 0.82 on the 500 test rows.
 // With the same rule for stopping the training, XGBoost 3.2 reaches an area of 0.8305 and
 // LightGBM 4.7 an area of 0.8337. The standard error of the area is 0.018.
 func TestCollisions(t *testing.T) {
 	dir := t.TempDir()
-	code, out, errOut := run(t, dir, "--model", "model.json", "--plot", "curves.png")
+	code, out, errOut := proctest.RunProgram(t, dir, "--model", "model.json", "--plot", "curves.png")
 	require.Zero(t, code, errOut)
 	match := regexp.MustCompile(`area under the ROC curve of 500 test rows (0\.\d+), accuracy 0\.7`).FindStringSubmatch(out)
 	require.NotNil(t, match, out)
@@ -58,7 +43,7 @@ func TestCollisions(t *testing.T) {
 	require.Equal(t, 672, picture.Bounds().Dx())
 
 	// The output must be the same at another parallelism.
-	_, again, _ := run(t, t.TempDir(), "--parallelism", "5", "--model", "model.json", "--plot", "curves.png")
+	_, again, _ := proctest.RunProgram(t, t.TempDir(), "--parallelism", "5", "--model", "model.json", "--plot", "curves.png")
 	require.Equal(t, out, again)
 }
 
@@ -73,7 +58,7 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"--plot", "curves.gif"}, 2, "want a name that ends in .png"},
 		{[]string{"--input", "none.tsv", "--test", "none.tsv"}, 1, "none.tsv"},
 	} {
-		code, out, errOut := run(t, t.TempDir(), x.args...)
+		code, out, errOut := proctest.RunProgram(t, t.TempDir(), x.args...)
 		require.Equal(t, x.code, code, errOut)
 		require.Empty(t, out)
 		require.Contains(t, errOut, x.want)

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"encoding/csv"
 	"fmt"
 	"image/png"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -30,16 +28,10 @@ type outcome struct {
 }
 
 // run runs the program with args in the directory dir.
-func run(t *testing.T, dir string, args ...string) outcome {
+func run(t *testing.T, dir string, args ...string) (got outcome) {
 	t.Helper()
-	cmd := proctest.ProgramContext(t.Context(), args...)
-	var stdout, stderr bytes.Buffer
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
-	err := cmd.Run()
-	if _, exited := err.(*exec.ExitError); !exited {
-		require.NoError(t, err)
-	}
-	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	got.code, got.stdout, got.stderr = proctest.RunProgram(t, dir, args...)
+	return got
 }
 
 // flower is a row of the iris data set.

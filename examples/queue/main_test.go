@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"math"
 	"os"
 	"strconv"
@@ -81,15 +80,13 @@ func TestProgram(t *testing.T) {
 	want, _ := descend(readPatients(t), 30, 0.01)
 	first := ""
 	for _, p := range []string{"1", "2", "3", "5", "8", "16"} {
-		var stdout, stderr bytes.Buffer
-		cmd := proctest.ProgramContext(t.Context(), "--parallelism", p)
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		require.NoError(t, cmd.Run(), stderr.String())
-		require.Contains(t, stderr.String(), "descent: 30 supersteps, loss=92.8")
+		code, stdout, stderr := proctest.RunProgram(t, "", "--parallelism", p)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stderr, "descent: 30 supersteps, loss=92.8")
 		if first == "" {
-			first = stdout.String()
+			first = stdout
 		}
-		require.Equal(t, first, stdout.String(), "the output must not change at parallelism %s", p)
+		require.Equal(t, first, stdout, "the output must not change at parallelism %s", p)
 	}
 	lines := strings.Split(first, "\n")
 	for j, w := range want {
@@ -141,13 +138,10 @@ func TestBadArguments(t *testing.T) {
 		{"--rate=1e308", 1, "too long at --rate 1e+308"},
 		{"--rate=1e308 --steps=1", 1, "too long at --rate 1e+308"},
 	} {
-		cmd := proctest.ProgramContext(t.Context(), strings.Fields(c.flags)...)
-		var stdout, stderr bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		require.Error(t, cmd.Run(), c.flags)
-		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%s: %s", c.flags, stderr.String())
-		require.Empty(t, stdout.String(), c.flags)
-		require.Contains(t, stderr.String(), c.says, c.flags)
-		require.NotContains(t, stderr.String(), "goroutine ")
+		code, stdout, stderr := proctest.RunProgram(t, "", strings.Fields(c.flags)...)
+		require.Equal(t, c.code, code, "%s: %s", c.flags, stderr)
+		require.Empty(t, stdout, c.flags)
+		require.Contains(t, stderr, c.says, c.flags)
+		require.NotContains(t, stderr, "goroutine ")
 	}
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -17,25 +15,12 @@ import (
 // TestMain lets the tests run the program in a process of its own, as users do.
 func TestMain(m *testing.M) { proctest.Main(m, main) }
 
-// run runs the program with args in the directory dir.
-func run(t *testing.T, dir string, args ...string) (code int, out, errOut string) {
-	t.Helper()
-	cmd := proctest.ProgramContext(t.Context(), append(args, "--progress", "off")...)
-	var stdout, stderr bytes.Buffer
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
-	err := cmd.Run()
-	if _, exited := err.(*exec.ExitError); !exited {
-		require.NoError(t, err)
-	}
-	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
-}
-
 // TestQueries requires an NDCG@5 of more than 0.64 on the test queries. LightGBM 4.7 with trees
 // of 15 leaves reaches at most 0.64 before 30 rounds pass without an improvement. A random
 // order has about 0.45.
 func TestQueries(t *testing.T) {
 	dir := t.TempDir()
-	code, out, errOut := run(t, dir, "--model", "model.json")
+	code, out, errOut := proctest.RunProgram(t, dir, "--model", "model.json")
 	require.Zero(t, code, errOut)
 	match := regexp.MustCompile(`(?m)^test +ndcg@5 (0\.\d+) ndcg@1 0\.\d+ ndcg@3 0\.\d+ map@5 0\.\d+$`).FindStringSubmatch(out)
 	require.NotNil(t, match, out)
@@ -47,7 +32,7 @@ func TestQueries(t *testing.T) {
 	require.Equal(t, m.Summary.BestRound, m.Rounds())
 
 	// The output must be the same at another parallelism.
-	_, again, _ := run(t, t.TempDir(), "--parallelism", "5", "--model", "model.json")
+	_, again, _ := proctest.RunProgram(t, t.TempDir(), "--parallelism", "5", "--model", "model.json")
 	require.Equal(t, out, again)
 }
 
@@ -61,7 +46,7 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"--test", "x.libsvm"}, 2, "--input and --test go together"},
 		{[]string{"--input", "none.libsvm", "--test", "none.libsvm"}, 1, "none.libsvm"},
 	} {
-		code, out, errOut := run(t, t.TempDir(), x.args...)
+		code, out, errOut := proctest.RunProgram(t, t.TempDir(), x.args...)
 		require.Equal(t, x.code, code, errOut)
 		require.Empty(t, out)
 		require.Contains(t, errOut, x.want)

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"image/png"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -17,26 +15,13 @@ import (
 // TestMain lets the tests run the program in a process of its own, as users do.
 func TestMain(m *testing.M) { proctest.Main(m, main) }
 
-// run runs the program with args in the directory dir.
-func run(t *testing.T, dir string, args ...string) (code int, out, errOut string) {
-	t.Helper()
-	cmd := proctest.ProgramContext(t.Context(), append(args, "--progress", "off")...)
-	var stdout, stderr bytes.Buffer
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
-	err := cmd.Run()
-	if _, exited := err.(*exec.ExitError); !exited {
-		require.NoError(t, err)
-	}
-	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
-}
-
 // TestSurvival compares the output with the results of LogisticRegression(C=1/(668·0.01)) of
 // scikit-learn 1.9.1 on the same features, divided by their standard deviations. Its accuracies
 // on the two sets of passengers are 0.80240 and 0.81614, its areas under the ROC curve 0.85417
 // and 0.85950.
 func TestSurvival(t *testing.T) {
 	dir := t.TempDir()
-	code, out, errOut := run(t, dir, "--model", "model.json", "--plot", "roc.png")
+	code, out, errOut := proctest.RunProgram(t, dir, "--model", "model.json", "--plot", "roc.png")
 	require.Zero(t, code, errOut)
 	require.Equal(t, `age             -0.027
 fare            +0.003
@@ -67,7 +52,7 @@ plot written to roc.png
 	require.Equal(t, 480, picture.Bounds().Dy())
 
 	// The output must be the same at another parallelism.
-	_, again, _ := run(t, t.TempDir(), "--parallelism", "7", "--model", "model.json", "--plot", "roc.png")
+	_, again, _ := proctest.RunProgram(t, t.TempDir(), "--parallelism", "7", "--model", "model.json", "--plot", "roc.png")
 	require.Equal(t, out, again)
 }
 
@@ -85,7 +70,7 @@ func TestWrongUsage(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "other.csv"), []byte("aeg,fare\n1,2\n"), 0o600))
-		code, out, errOut := run(t, dir, x.args...)
+		code, out, errOut := proctest.RunProgram(t, dir, x.args...)
 		require.Equal(t, x.code, code, errOut)
 		require.Empty(t, out)
 		require.Contains(t, errOut, x.want)

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -127,13 +128,14 @@ func TestDialSomethingElse(t *testing.T) {
 				return
 			}
 			_, _ = conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+			_, _ = io.Copy(io.Discard, conn) // until the client has read the answer and closes the connection
 			_ = conn.Close()
 		}
 	}()
 	t.Cleanup(func() { _ = listener.Close(); <-done })
 	_, err = reach(t, listener.Addr().String(), func(o *Options) { o.DialTimeout = time.Second })
-	require.Error(t, err)
-	require.Contains(t, err.Error(), listener.Addr().String())
+	require.ErrorContains(t, err, "the job manager at "+listener.Addr().String())
+	require.ErrorContains(t, err, "an HTTP server answers there: give the port for programs")
 	require.NotContains(t, err.Error(), "rpc error")
 }
 

@@ -194,7 +194,8 @@ func TestNearTies(t *testing.T) {
 }
 
 // TestFilterSettlesOrdinaryRows requires that the scores decide for nearly all ordinary rows,
-// wherever the origin is. Otherwise the filter would be correct, but useless.
+// wherever the origin is. Otherwise the filter would be correct, but useless. The scores must not
+// decide for rows beyond the filter's range. Without AVX-512 there must be no filter.
 func TestFilterSettlesOrdinaryRows(t *testing.T) {
 	if !active.avx512 {
 		require.Nil(t, newAssigner[float64](active, 2, 2).filter)
@@ -224,10 +225,19 @@ func TestFilterSettlesOrdinaryRows(t *testing.T) {
 		}
 		require.Greater(t, settled, n*99/100)
 	}
+	f := newFilter[float64](2, 1)
+	f.set([]float64{-1, 1})
+	x := []float64{5, math.NaN(), math.Inf(1), 1e30, -1e300, 1e-300, 0, -5}
+	require.Equal(t, uint32(1<<0|1<<7), f.block(x, []int32{0, 1, 2, 3, 4, 5, 6, 7})&0xff)
+	require.Equal(t, []int32{1, 0}, []int32{f.near[0], f.near[7]})
+	// The squared distances of these rows are still finite in single precision; for rows
+	// slightly farther away they would overflow.
+	g := newFilter[float32](2, 1)
+	g.set([]float32{-1e18, 1e18})
+	require.Equal(t, uint32(1), g.block([]float32{4e18, 1.3e19}, []int32{0, 1})&3)
 }
 
-// TestFilterKnowsItsLimits requires that the filter does not decide for centres or rows beyond
-// its range.
+// TestFilterKnowsItsLimits requires that the filter is not used for centres beyond its range.
 func TestFilterKnowsItsLimits(t *testing.T) {
 	f := newFilter[float64](2, 1)
 	for _, c := range []float64{math.NaN(), math.Inf(1), 1e300, 0x1p62} {
@@ -236,18 +246,9 @@ func TestFilterKnowsItsLimits(t *testing.T) {
 	}
 	f.set([]float64{-1, 1})
 	require.True(t, f.usable)
-	if !active.avx512 {
-		return
-	}
-	x := []float64{5, math.NaN(), math.Inf(1), 1e30, -1e300, 1e-300, 0, -5}
-	require.Equal(t, uint32(1<<0|1<<7), f.block(x, []int32{0, 1, 2, 3, 4, 5, 6, 7})&0xff)
-	require.Equal(t, []int32{1, 0}, []int32{f.near[0], f.near[7]})
-	// The squared distances of these rows are still finite in single precision; for rows
-	// slightly farther away they would overflow.
 	g := newFilter[float32](2, 1)
 	g.set([]float32{-1e18, 1e18})
 	require.True(t, g.usable)
-	require.Equal(t, uint32(1), g.block([]float32{4e18, 1.3e19}, []int32{0, 1})&3)
 }
 
 func TestAssignerAllocatesNothing(t *testing.T) {

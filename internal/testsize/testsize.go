@@ -23,3 +23,20 @@ func Raced[T any](most, few T) T {
 	}
 	return most
 }
+
+// AsWorkers returns settings of a job with several workers, one of which has more subtasks than
+// the others: the parallelism, the number of rows per batch, and the number of workers. In a soak
+// test it returns all settings with two or three workers.
+func AsWorkers[Setting ~struct{ P, Rows, Workers int }]() (all []Setting) {
+	if !Soak {
+		return []Setting{{3, 1, 2}, {8, 7, 3}}
+	}
+	for _, p := range []int{1, 2, 3, 8} {
+		for _, rows := range []int{1, 7, 1024} {
+			for workers := 2; workers <= min(p, 3); workers++ {
+				all = append(all, Setting{p, rows, workers})
+			}
+		}
+	}
+	return append(all, Setting{1, 7, 1})
+}

@@ -29,6 +29,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/arrowbridge"
 )
@@ -69,10 +70,10 @@ func run(t require.TestingT, mem memory.Allocator, build func(b *engine.Builder)
 
 // setting has the options of a run: the parallelism, the rows per batch, and the number of
 // workers, or 0 for a job that runs without workers.
-type setting struct{ p, rows, workers int }
+type setting struct{ P, Rows, Workers int }
 
 func (s setting) options() []engine.Option {
-	return []engine.Option{engine.Parallelism(s.p), engine.BatchRows(s.rows), engine.Workers(s.workers)}
+	return []engine.Option{engine.Parallelism(s.P), engine.BatchRows(s.Rows), engine.Workers(s.Workers)}
 }
 
 // wholeSettings has all combinations of parallelism and rows per batch for a job that runs
@@ -138,7 +139,7 @@ func TestRoundTrip(t *testing.T) {
 		for _, n := range []int{0, 60} {
 			at := fewSettings
 			if k == 0 && n > 0 {
-				at = append(slices.Clone(wholeSettings), asWorkers()...)
+				at = append(slices.Clone(wholeSettings), testsize.AsWorkers[setting]()...)
 			}
 			rec := record(t, memory.NewGoAllocator(), n)
 			var first map[string]string

@@ -141,13 +141,17 @@ func TestSameBitsOnClusters(t *testing.T) {
 		some, parallelism = layouts, []int{6, 1, 2, 3, 5}
 	}
 	path := programs.Build(t, "./tests/samebits")
-	for _, w := range sweep.Workloads {
+	var clusters []*devCluster
+	for _, l := range some {
+		clusters = append(clusters, startDev(t, l.taskManagers, l.slots, "--placement", l.placement))
+	}
+	for _, w := range sweep.Workloads(t, path) {
 		if slices.Contains(ofTrees, w.Name) && !testsize.Soak {
 			continue // TestTreesOnThreeTaskManagers runs these workloads
 		}
 		local := sweep.Sweep{Build: "one process", Path: path, Shards: 128, Parallelism: parallelism, BatchRows: []int{1024}, Procs: []int{0}}
 		on, there := some, parallelism
-		if !testsize.Soak {
+		if !testsize.Soak && !w.DependsOnParallelism {
 			local.Parallelism = parallelism[:1] // tests/samebits compares the parallelisms within one process
 		}
 		if w.Size != sweep.Small && !testsize.Soak {
@@ -156,9 +160,8 @@ func TestSameBitsOnClusters(t *testing.T) {
 		out := t.TempDir()
 		digests := local.Run(t, w.Name, out)
 		for i, l := range on {
-			c := sharedDev(t, l.taskManagers, l.slots, l.placement)
-			s := local
-			s.Parallelism, s.Forget = there, i == 1
+			c, s := clusters[i], local
+			s.Parallelism, s.Forget = there, i == 1 && w.Queues > 0
 			s.Build, s.Environ = fmt.Sprintf("%d task managers of %d slots, %s", l.taskManagers, l.slots, l.placement), c.environ
 			s.Cluster = c.address
 			digests = append(digests, s.Run(t, w.Name, out)...)
@@ -195,25 +198,6 @@ func TestTreesOnThreeTaskManagers(t *testing.T) {
 		require.Empty(t, sweep.Differences(digests, false, out), workload)
 	}
 }
-
-// sharedDev returns a cluster of the given layout. It starts the cluster once per test.
-func sharedDev(t *testing.T, taskManagers, slots int, placement string) *devCluster {
-	t.Helper()
-	key := fmt.Sprintf("%s %d×%d %s", t.Name(), taskManagers, slots, placement)
-	started.mu.Lock()
-	defer started.mu.Unlock()
-	if c := started.clusters[key]; c != nil {
-		return c
-	}
-	c := startDev(t, taskManagers, slots, "--placement", placement)
-	started.clusters[key] = c
-	return c
-}
-
-var started = struct {
-	mu       sync.Mutex
-	clusters map[string]*devCluster
-}{clusters: map[string]*devCluster{}}
 
 // TestTheSameProgramOnACluster runs the program of the first example locally and on a cluster,
 // and compares the output.

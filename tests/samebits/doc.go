@@ -19,6 +19,11 @@
 // With --forget, queues forget between supersteps all objects except those that a checkpoint
 // would restore. Forgetting them must not change the results either.
 //
+// Without --workload, the program prints one line for each workload, with a JSON object of its
+// properties:
+//
+//	{"name":"sums","dependsOnParallelism":false,"queues":1,"size":"small"}
+//
 // The program also fails if a subtask that owns rows did nothing, because equal results prove
 // little if one subtask has done all the work.
 package main

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,7 +19,7 @@ import (
 
 // flags are the flags of the command line.
 type flags struct {
-	Workload    []string `required:"" help:"Workloads to run."`
+	Workload    []string `help:"Workloads to run. If none is given, all workloads are listed."`
 	Parallelism []int    `default:"1" help:"Numbers of subtasks."`
 	BatchRows   []int    `default:"1024" help:"Rows that sources aim at per batch."`
 	Shards      []int    `default:"128" help:"Numbers of shards."`
@@ -37,7 +38,11 @@ func main() {
 	engine.WorkerMain(job)
 	var f flags
 	kong.Parse(&f, kong.Description("Runs workloads at many settings and prints digests of their results."))
-	if err := run(&f, os.Stdout); err != nil {
+	do := run
+	if len(f.Workload) == 0 {
+		do = list
+	}
+	if err := do(&f, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "samebits:", err)
 		os.Exit(1)
 	}
@@ -82,14 +87,35 @@ type piece struct {
 	bytes []byte
 }
 
+// list prints the properties of all workloads.
+func list(f *flags, out io.Writer) error {
+	lines := json.NewEncoder(out)
+	for _, w := range workloads {
+		graph, err := engine.BuildGraph(job, env{Workload: w.name, Iris: f.Iris, Heart: f.Heart})
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		properties := struct {
+			Name                 string `json:"name"`
+			DependsOnParallelism bool   `json:"dependsOnParallelism"`
+			Queues               int    `json:"queues"`
+			Size                 size   `json:"size"`
+		}{w.name, w.ranks, len(graph.Queues), w.size}
+		if err := lines.Encode(properties); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // run runs every workload at every combination of the settings.
 func run(f *flags, out io.Writer) error {
 	lines := json.NewEncoder(out)
 	initial := runtime.GOMAXPROCS(0)
 	for _, s := range f.settings() {
-		w, ok := workloads[s.Workload]
-		if !ok {
-			return fmt.Errorf("no workload %q", s.Workload)
+		w, err := find(s.Workload)
+		if err != nil {
+			return err
 		}
 		if s.Procs > 0 {
 			runtime.GOMAXPROCS(s.Procs)
@@ -158,7 +184,10 @@ func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
 		engine.Parallelism(s.Parallelism), engine.Shards(s.Shards), engine.BatchRows(s.BatchRows),
 		engine.Seed(17), engine.SpillDir(spill), engine.CheckState(f.Forget),
 	}
-	if f.Cut && !w.ranks {
+	if f.Cut && w.ranks {
+		return nil, errors.New("the results depend on parallelism, so --cut would change them")
+	}
+	if f.Cut {
 		s.cuts = []int{min(3, s.Shards), 1, min(8, s.Shards)}
 	}
 	for i, p := range s.cuts {
@@ -175,6 +204,9 @@ func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
 		return nil, err
 	}
 	defer result.Release()
+	if (f.Forget || f.Cut) && len(result.Report.Queues) == 0 {
+		return nil, errors.New("--forget and --cut have no effect on a workload without queues")
+	}
 	if err := checkAllWorked(result, s); err != nil {
 		return nil, err
 	}

@@ -52,23 +52,17 @@ func upTo(shards int, parallelism ...int) []int {
 	return kept
 }
 
-// requireSameBits runs a workload in all sweeps. The first sweep begins with the reference.
-func requireSameBits(t *testing.T, workload string, dependsOnParallelism bool, sweeps []sweep.Sweep) {
-	t.Helper()
-	out := t.TempDir()
-	var digests []sweep.Digest
-	for _, s := range sweeps {
-		digests = append(digests, s.Run(t, workload, out)...)
-	}
-	require.Empty(t, sweep.Differences(digests, dependsOnParallelism, out))
-}
-
 func TestSameBits(t *testing.T) {
-	for _, w := range sweep.Workloads {
+	for _, w := range sweep.Workloads(t, programs.Build(t, "./tests/samebits")) {
 		for _, shards := range []int{8, 128} {
 			t.Run(fmt.Sprintf("%s/S=%d", w.Name, shards), func(t *testing.T) {
 				t.Parallel()
-				requireSameBits(t, w.Name, w.DependsOnParallelism, sweepsOf(t, shards, w.Size))
+				out := t.TempDir()
+				var digests []sweep.Digest
+				for _, s := range sweepsOf(t, shards, w) { // the first sweep begins with the reference
+					digests = append(digests, s.Run(t, w.Name, out)...)
+				}
+				require.Empty(t, sweep.Differences(digests, w.DependsOnParallelism, out))
 			})
 		}
 	}

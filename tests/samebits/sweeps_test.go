@@ -10,14 +10,28 @@ import (
 )
 
 // sweepsOf returns the settings of a workload.
-func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
+func sweepsOf(t testing.TB, shards int, w sweep.Workload) []sweep.Sweep {
 	switch {
 	case testsize.Soak:
-		return allSweeps(t, shards, size)
+		return allSweeps(t, shards, w)
 	case testsize.Race:
-		return racedSweeps(t, shards, size)
+		return racedSweeps(t, shards, w)
 	}
-	return normalSweeps(t, shards, size)
+	return normalSweeps(t, shards, w)
+}
+
+// interrupted returns copies of s that forget objects between supersteps or interrupt queues,
+// as far as this has an effect on the workload and must not change its results.
+func interrupted(s sweep.Sweep, w sweep.Workload) []sweep.Sweep {
+	if w.Queues == 0 {
+		return nil
+	}
+	forgetting, cut := s, s
+	forgetting.Forget, cut.Cut = true, true
+	if w.DependsOnParallelism {
+		return []sweep.Sweep{forgetting}
+	}
+	return []sweep.Sweep{forgetting, cut}
 }
 
 // normalSweeps returns sweeps that cover every value of every setting, and the pairs of values
@@ -25,7 +39,7 @@ func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 // and other builds with several subtasks. With 8 shards, some sweeps also make queues forget
 // objects, or interrupt them. Other builds run only with 128 shards, because the effect of a
 // build does not depend on the number of shards.
-func normalSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
+func normalSweeps(t testing.TB, shards int, w sweep.Workload) []sweep.Sweep {
 	exe := executables(t)
 	at := func(e sweep.Sweep, parallelism, batchRows, procs []int, rounds int) sweep.Sweep {
 		e.Shards, e.Parallelism, e.BatchRows, e.Procs, e.Rounds = shards, upTo(shards, parallelism...), batchRows, procs, rounds
@@ -36,7 +50,7 @@ func normalSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	if shards != 128 {
 		others = nil
 	}
-	switch size {
+	switch w.Size {
 	case sweep.Large:
 		all = []sweep.Sweep{
 			at(exe[0], []int{1, 3, 8, 16}, []int{1024}, []int{2}, 1),
@@ -59,11 +73,7 @@ func normalSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 		otherP = []int{1, 16}
 	}
 	if shards == 8 {
-		forgetting := at(exe[0], []int{2}, []int{1024}, []int{2}, 1)
-		forgetting.Forget = true
-		cut := at(exe[0], []int{2}, []int{1024}, []int{2}, 1)
-		cut.Cut = true
-		all = append(all, forgetting, cut)
+		all = append(all, interrupted(at(exe[0], []int{2}, []int{1024}, []int{2}, 1), w)...)
 	}
 	for _, e := range others {
 		all = append(all, at(e, otherP, []int{1024}, []int{2}, 1))
@@ -73,23 +83,30 @@ func normalSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 
 // racedSweeps returns a sweep of a few settings with enough subtasks for data races. The race
 // detector of the test binary finds no races in other processes. So samebits itself is built
-// with the race detector, which makes a program with a race fail.
-func racedSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
-	s := sweep.Sweep{
-		Build: "with the race detector", Path: programs.Build(t, "./tests/samebits", "GOFLAGS="+os.Getenv("GOFLAGS")+" -race"),
+// with the race detector, which makes a program with a race fail. The results are compared with
+// those of the plain build.
+func racedSweeps(t testing.TB, shards int, w sweep.Workload) []sweep.Sweep {
+	plain := sweep.Sweep{
+		Build: "plain", Path: programs.Build(t, "./tests/samebits"),
 		Shards: shards, Parallelism: []int{3}, BatchRows: []int{1024}, Procs: []int{2}, Rounds: 1,
 	}
-	if shards == 8 && size != sweep.Large {
-		s.Parallelism, s.BatchRows = []int{1, 3}, []int{7}
+	small := shards == 8 && w.Size != sweep.Large
+	if small {
+		plain.Parallelism = []int{1, 3}
 	}
-	return []sweep.Sweep{s}
+	raced := plain
+	raced.Build, raced.Path = "with the race detector", programs.Build(t, "./tests/samebits", "GOFLAGS="+os.Getenv("GOFLAGS")+" -race")
+	if small {
+		raced.BatchRows = []int{7}
+	}
+	return []sweep.Sweep{plain, raced}
 }
 
 // allSweeps returns sweeps over the full product of the settings, and sweeps with delays, with
 // forgotten objects and with interrupted queues.
-func allSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
+func allSweeps(t testing.TB, shards int, w sweep.Workload) []sweep.Sweep {
 	rounds := 2
-	if size == sweep.Small {
+	if w.Size == sweep.Small {
 		rounds = 10
 	}
 	var all []sweep.Sweep
@@ -98,11 +115,9 @@ func allSweeps(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 		e.BatchRows, e.Procs, e.Rounds = []int{1024, 7, 1}, []int{2, 1}, 1
 		delayed := e
 		delayed.BatchRows, delayed.Procs, delayed.Rounds = []int{1024}, []int{2}, rounds
-		forgetting := e
-		forgetting.Parallelism, forgetting.BatchRows, forgetting.Procs, forgetting.Forget = upTo(shards, 1, 3, 8), []int{1024}, []int{2}, true
-		cut := forgetting
-		cut.Forget, cut.Cut = false, true
-		all = append(all, e, delayed, forgetting, cut)
+		fewer := e
+		fewer.Parallelism, fewer.BatchRows, fewer.Procs = upTo(shards, 1, 3, 8), []int{1024}, []int{2}
+		all = append(append(all, e, delayed), interrupted(fewer, w)...)
 	}
 	return all
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"runtime"
+	"slices"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared/sharding"
@@ -11,6 +13,7 @@ import (
 
 // workload is a job whose results must have the same bits at every setting.
 type workload struct {
+	name string // its name in --workload
 	// build adds the job's operators.
 	build func(b *engine.Builder, e *env) error
 	// more, if not nil, returns further pieces of a result, which it gets by decoding the
@@ -19,40 +22,59 @@ type workload struct {
 	// memory is the memory budget of the run in bytes; 0 means the default. It can be so small
 	// that exchanges spill.
 	memory int64
-	// ranks says whether the results depend on parallelism. If it is true, queues are not
+	// ranks says whether the results depend on parallelism. If it is true, queues cannot be
 	// continued at other parallelisms.
 	ranks bool
+	size  size
 }
 
-// workloads has the workloads by their names in --workload. The results of all workloads but
-// "ranks" have the same bits at every parallelism. "ranks" folds whole buffers, one per
-// subtask, and its results have the same bits only at the same parallelism.
-var workloads = map[string]workload{
-	"iris":      {build: irisClusters, more: modelFiles},
-	"wide":      {build: wideClusters, more: modelFiles},
-	"files":     {build: files, more: modelFiles},
-	"operators": {build: operatorChain},
-	"sorting":   {build: sorting},
-	"grouping":  {build: grouping},
-	"joining":   {build: joining},
-	"spill":     {build: spilling, memory: 256 << 10},
-	"sums":      {build: shardSums},
-	"ranks":     {build: rankSums, ranks: true},
-	"draws":     {build: userDraws},
+// size says at how many settings tests run a workload without the build tag soak.
+type size string
 
-	"clusterings":     {build: clusterings, more: modelFiles},
-	"regressions":     {build: regressions, more: modelFiles},
-	"classifications": {build: classifications, more: modelFiles},
-	"margins":         {build: margins, more: modelFiles},
-	"networks":        {build: networks, more: modelFiles},
-	"factors":         {build: factors, more: modelFiles},
-	"bayes":           {build: bayes, more: modelFiles},
-	"mixtures":        {build: mixtures, more: modelFiles},
-	"preparations":    {build: preparations, more: modelFiles},
-	"evaluations":     {build: evaluations},
-	"selections":      {build: selections, more: modelFiles},
-	"boosted":         {build: boosted, more: modelFiles},
-	"forests":         {build: forests, more: modelFiles},
+const (
+	small  size = "small"  // for fast workloads: many parallelisms, all batch sizes, and delays
+	medium size = "medium" // for algorithms, whose operators and queues the small workloads test
+	large  size = "large"  // for slow workloads
+)
+
+// workloads has all workloads. The results of all but "ranks" have the same bits at every
+// parallelism. "ranks" folds whole buffers, one per subtask, and its results have the same bits
+// only at the same parallelism.
+var workloads = []workload{
+	{name: "iris", build: irisClusters, more: modelFiles, size: small},
+	{name: "files", build: files, more: modelFiles, size: large},
+	{name: "wide", build: wideClusters, more: modelFiles, size: large},
+	{name: "operators", build: operatorChain, size: small},
+	{name: "sorting", build: sorting, size: large},
+	{name: "grouping", build: grouping, size: small},
+	{name: "joining", build: joining, size: medium},
+	{name: "spill", build: spilling, memory: 256 << 10, size: large},
+	{name: "sums", build: shardSums, size: small},
+	{name: "ranks", build: rankSums, ranks: true, size: small},
+	{name: "draws", build: userDraws, size: medium},
+
+	{name: "clusterings", build: clusterings, more: modelFiles, size: medium},
+	{name: "regressions", build: regressions, more: modelFiles, size: medium},
+	{name: "classifications", build: classifications, more: modelFiles, size: medium},
+	{name: "margins", build: margins, more: modelFiles, size: medium},
+	{name: "networks", build: networks, more: modelFiles, size: medium},
+	{name: "factors", build: factors, more: modelFiles, size: medium},
+	{name: "bayes", build: bayes, more: modelFiles, size: medium},
+	{name: "mixtures", build: mixtures, more: modelFiles, size: medium},
+	{name: "preparations", build: preparations, more: modelFiles, size: medium},
+	{name: "evaluations", build: evaluations, size: medium},
+	{name: "selections", build: selections, more: modelFiles, size: medium},
+	{name: "boosted", build: boosted, more: modelFiles, size: large},
+	{name: "forests", build: forests, more: modelFiles, size: large},
+}
+
+// find returns the workload of a name.
+func find(name string) (workload, error) {
+	i := slices.IndexFunc(workloads, func(w workload) bool { return w.name == name })
+	if i < 0 {
+		return workload{}, fmt.Errorf("no workload %q", name)
+	}
+	return workloads[i], nil
 }
 
 // env has the arguments of the job. Workloads can read them.
@@ -66,7 +88,11 @@ type env struct {
 
 // job runs one workload.
 var job = engine.Define("samebits", func(b *engine.Builder, e env) error {
-	return workloads[e.Workload].build(b, &e)
+	w, err := find(e.Workload)
+	if err != nil {
+		return err
+	}
+	return w.build(b, &e)
 })
 
 // pause waits for a time that depends on Jitter, where and index. In some calls the time is so

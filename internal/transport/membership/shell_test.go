@@ -2,17 +2,11 @@ package membership
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"path/filepath"
 	"strings"
@@ -25,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/superstep-ml/superstep/internal/peerlink"
+	"github.com/superstep-ml/superstep/internal/tlstest"
 )
 
 // standings has the states of ranks, which a test sets.
@@ -415,31 +410,9 @@ func TestStaleAddressInTheStore(t *testing.T) {
 	run.Wait()
 }
 
-// selfSigned returns a TLS configuration for both sides, which trust its certificate for the
-// loopback address.
-func selfSigned(t *testing.T) *tls.Config {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "group"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(cert)
-	return &tls.Config{
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-		RootCAs:      pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
-	}
-}
-
 func TestTLS(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	secure := selfSigned(t)
+	secure := tlstest.NewConfig(t)
 	group := joinAllAt(t, 3, func(_ int, c *peerlink.Config) { c.TLS = secure }, nil)
 	cfg := Config{
 		Process: 1, Processes: 3, Ranks: []int{1}, Size: 3, Coordinator: group[0].cfg.Port.Address(), Group: t.Name(), Attempt: 1,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/overdue"
 	"github.com/superstep-ml/superstep/internal/peerlink"
+	"github.com/superstep-ml/superstep/internal/tlstest"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -316,7 +317,7 @@ func TestWithoutChecksumsPayloadsMayBeWrong(t *testing.T) {
 // TestFaultsUnderTLS requires that with TLS a plan changes the plaintext and not the encrypted
 // bytes.
 func TestFaultsUnderTLS(t *testing.T) {
-	config := certificates(t)
+	config := tlstest.NewConfig(t)
 	p := FaultPlan{Rules: []FaultRule{{Kind: Corrupt, Header: true, From: 0, To: 1, Channel: Any, Message: 3}}}
 	_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { c.TLS = config }, func(cfg *TCPConfig) {
 		require.NoError(t, p.OnWire(cfg))

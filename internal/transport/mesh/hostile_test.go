@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/peerlink"
+	"github.com/superstep-ml/superstep/internal/tlstest"
 	"github.com/superstep-ml/superstep/internal/transport/checksum"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
@@ -266,7 +267,7 @@ func TestDialerFindsAnotherServer(t *testing.T) {
 // TestPeersOfAnotherAuthority requires that a peer with a certificate of another authority is
 // refused.
 func TestPeersOfAnotherAuthority(t *testing.T) {
-	ours, theirs := certificates(t), certificates(t)
+	ours, theirs := tlstest.NewConfig(t), tlstest.NewConfig(t)
 	i := 0
 	_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) {
 		if c.TLS = ours; i == 0 {

@@ -8,12 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/peerlink"
+	"github.com/superstep-ml/superstep/internal/tlstest"
 )
 
 // TestSecret requires that processes with the same secret can connect, with and without TLS.
 func TestSecret(t *testing.T) {
 	for _, secure := range []bool{false, true} {
-		certs := certificates(t)
+		certs := tlstest.NewConfig(t)
 		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) {
 			c.Secret = []byte("known to both")
 			if secure {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -19,11 +18,12 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/testsize"
+	"github.com/superstep-ml/superstep/internal/tlstest"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
 func TestTCPCarriesAllTraffic(t *testing.T) {
-	secure := certificates(t)
+	secure := tlstest.NewConfig(t)
 	variants := map[string]struct {
 		hosting [][]int
 		secure  bool
@@ -66,7 +66,7 @@ func TestTCPCarriesAllTraffic(t *testing.T) {
 // TestTCPPostNeverWaits requires that both sides can post more than the sockets' buffers hold
 // before either side receives.
 func TestTCPPostNeverWaits(t *testing.T) {
-	for _, secure := range []*tls.Config{nil, certificates(t)} {
+	for _, secure := range []*tls.Config{nil, tlstest.NewConfig(t)} {
 		_, nodes := clusterAt(t, oneEach(2), func(c *peerlink.Config) { smallSockets(c); c.TLS = secure }, nil)
 		ca, cb := couple(t, nodes[0], nodes[1], 0)
 		const n, count = 64 << 10, 50
@@ -325,17 +325,15 @@ func TestTCPConfigIsChecked(t *testing.T) {
 	}
 }
 
-// descriptors returns the number of open files of this process.
+// descriptors returns the number of open files of this process, which Linux and macOS list in
+// /dev/fd.
 func descriptors(t *testing.T) int {
-	entries, err := os.ReadDir("/proc/self/fd")
+	entries, err := os.ReadDir("/dev/fd")
 	require.NoError(t, err)
 	return len(entries)
 }
 
 func TestTCPLeavesNothingBehind(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		return
-	}
 	before, routines := descriptors(t), goleak.IgnoreCurrent()
 	for _, fail := range []bool{false, true} {
 		meshes, nodes := cluster(t, [][]int{{0, 1}, {2, 3}}, nil)

@@ -1,13 +1,7 @@
 package remote
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"math/big"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -16,36 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/peerlink"
+	"github.com/superstep-ml/superstep/internal/tlstest"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
-
-// credential returns a TLS configuration for both sides, which trust its self-signed
-// certificate for the loopback address.
-func credential(t testing.TB) *tls.Config {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	pool := x509.NewCertPool()
-	pool.AddCert(cert)
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, RootCAs: pool,
-		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
-	}
-}
 
 // TestTLS sends messages in both directions over TLS, and requires that no network fails, even
 // when it is idle or closes.
 func TestTLS(t *testing.T) {
-	c := credential(t)
+	c := tlstest.NewConfig(t)
 	j := newJobAt(t, 2, func(_ int, cfg *peerlink.Config) { cfg.TLS = c }, func(_ int, cfg *Config) { cfg.Detection = 400 * time.Millisecond })
 	j.connect()
 	rows := j.rows(5000)
@@ -74,7 +46,7 @@ func TestTLS(t *testing.T) {
 // and that workers with different certificate authorities cannot connect. The dialer's error
 // must name the reason.
 func TestTLSDisagreement(t *testing.T) {
-	c, other := credential(t), credential(t)
+	c, other := tlstest.NewConfig(t), tlstest.NewConfig(t)
 	bare := c.Clone()
 	bare.Certificates = nil
 	for _, x := range []struct {

@@ -90,22 +90,18 @@ func (s Sweep) Run(t testing.TB, workload, out string) []Digest {
 	if s.Cut {
 		s.Build += ", cut"
 	}
-	got := programs.Execute(t, s.Environ, s.Path, s.args(workload, out)...)
-	require.Zero(t, got.Code, "samebits must succeed, %s: %s", s.Build, got.Stderr)
-	var digests []Digest
-	for lines := bufio.NewScanner(strings.NewReader(got.Stdout)); lines.Scan(); {
-		d := Digest{Build: s.Build}
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &d))
-		digests = append(digests, d)
+	digests := lines[Digest](t, programs.Execute(t, s.Environ, s.Path, s.args(workload, out)...))
+	for i := range digests {
+		digests[i].Build = s.Build
 	}
-	require.NotEmpty(t, digests)
 	return digests
 }
 
 // Differences returns a sentence for each piece of a result that differs from the same piece at
 // the first comparable setting. Settings are comparable if they have the same number of shards
 // and, if the workload depends on parallelism, the same parallelism. Missing and additional
-// pieces are differences too. Differences panics if two runs have the same text.
+// pieces are differences too. Differences panics if two runs have the same text, or if a run is
+// comparable with no other run.
 func Differences(digests []Digest, dependsOnParallelism bool, out string) []string {
 	type group struct{ shards, parallelism int }
 	type run struct {
@@ -139,8 +135,15 @@ func Differences(digests []Digest, dependsOnParallelism bool, out string) []stri
 		}
 		pieces[run{g, d.String()}]++
 	}
+	runs := map[group]int{}
+	for r := range pieces {
+		runs[r.group]++
+	}
 	var found []string
 	for _, d := range digests {
+		if runs[groupOf(d)] == 1 {
+			panic(d.String() + " is compared with no other run")
+		}
 		want, ok := reference[groupOf(d)][d.Piece]
 		switch {
 		case !ok:
@@ -174,44 +177,39 @@ func firstDifference(out, sum, other string) string {
 	return fmt.Sprintf("%d lines, the same as the beginning of the other", len(lines))
 }
 
-// Workloads has the workloads of samebits.
-var Workloads = []struct {
-	Name                 string
-	DependsOnParallelism bool
-	Size                 Size
-}{
-	{Name: "iris"},
-	{Name: "files", Size: Large},
-	{Name: "wide", Size: Large},
-	{Name: "operators"},
-	{Name: "sorting", Size: Large},
-	{Name: "grouping"},
-	{Name: "joining", Size: Medium},
-	{Name: "spill", Size: Large},
-	{Name: "sums"},
-	{Name: "ranks", DependsOnParallelism: true},
-	{Name: "draws", Size: Medium},
-
-	{Name: "clusterings", Size: Medium},
-	{Name: "regressions", Size: Medium},
-	{Name: "classifications", Size: Medium},
-	{Name: "margins", Size: Medium},
-	{Name: "networks", Size: Medium},
-	{Name: "factors", Size: Medium},
-	{Name: "bayes", Size: Medium},
-	{Name: "mixtures", Size: Medium},
-	{Name: "preparations", Size: Medium},
-	{Name: "evaluations", Size: Medium},
-	{Name: "selections", Size: Medium},
-	{Name: "boosted", Size: Large},
-	{Name: "forests", Size: Large},
+// Workload has the properties of a workload, which samebits prints.
+type Workload struct {
+	Name                 string `json:"name"`
+	DependsOnParallelism bool   `json:"dependsOnParallelism"`
+	Queues               int    `json:"queues"` // number of its queues
+	Size                 Size   `json:"size"`
 }
 
 // Size says at how many settings a workload runs without the build tag soak.
-type Size int
+type Size string
 
 const (
-	Small  Size = iota // for fast workloads: many parallelisms, all batch sizes, and delays
-	Medium             // for algorithms, whose operators and queues the small workloads test
-	Large              // for slow workloads
+	Small  Size = "small"  // many parallelisms, all batch sizes, and delays
+	Medium Size = "medium" // fewer
+	Large  Size = "large"
 )
+
+// Workloads returns the workloads of the program samebits at path.
+func Workloads(t testing.TB, path string) []Workload {
+	t.Helper()
+	return lines[Workload](t, programs.Execute(t, nil, path))
+}
+
+// lines decodes the lines of JSON that a program printed.
+func lines[T any](t testing.TB, got programs.Outcome) []T {
+	t.Helper()
+	require.Zero(t, got.Code, "samebits must succeed: %s", got.Stderr)
+	var all []T
+	for scan := bufio.NewScanner(strings.NewReader(got.Stdout)); scan.Scan(); {
+		var one T
+		require.NoError(t, json.Unmarshal(scan.Bytes(), &one))
+		all = append(all, one)
+	}
+	require.NotEmpty(t, all)
+	return all
+}
