@@ -11,10 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"sync/atomic"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/disk"
 )
 
 // flags are the flags of the command line.
@@ -28,6 +31,8 @@ type flags struct {
 	Jitter      bool     `help:"Delay the workload's functions, differently in each round."`
 	Forget      bool     `help:"Have queues forget between supersteps all but what their keys keep."`
 	Cut         bool     `help:"Have queues go on at other parallelisms after their first supersteps."`
+	Work        string   `help:"Directory to work in, with checkpoints after every superstep, from which the run continues; a temporary one without checkpoints if not given. For one setting."`
+	KillAfter   int      `help:"Number of checkpoints after which the process kills itself; 0 means never. Needs --work."`
 	Iris        string   `default:"examples/kmeans/data/iris.csv" help:"The CSV file with the iris."`
 	Heart       string   `default:"examples/queue/data/heart_scale.libsvm" help:"The LibSVM file with the heart disease data."`
 	Cluster     string   `help:"Job manager of the cluster to run on; this process alone if not given."`
@@ -57,7 +62,8 @@ type setting struct {
 	Procs       int    `json:"procs"`
 	Round       int    `json:"round"`
 
-	cuts []int // parallelisms at which queues continue after their first supersteps
+	cuts    []int // parallelisms at which queues continue after their first supersteps
+	resumed bool  // queues may continue from checkpoints of an earlier process
 }
 
 // calls returns how often a stage is called in the given number of supersteps, summed over all
@@ -165,18 +171,20 @@ func (f *flags) settings() []setting {
 
 // runOnce runs a workload once, in a new directory, and returns the pieces of its result.
 func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
-	dir, err := os.MkdirTemp("", "samebits")
-	if err != nil {
-		return nil, err
+	dir := f.Work
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "samebits"); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(dir)
 	}
-	defer os.RemoveAll(dir)
 	e := env{Workload: s.Workload, Out: filepath.Join(dir, "out"), Iris: f.Iris, Heart: f.Heart}
 	if f.Jitter {
 		e.Jitter = uint64(s.Round) + 1
 	}
 	spill := filepath.Join(dir, "spill")
 	for _, d := range []string{e.Out, spill} {
-		if err := os.Mkdir(d, 0o755); err != nil {
+		if err := os.MkdirAll(d, 0o755); err != nil {
 			return nil, err
 		}
 	}
@@ -192,6 +200,12 @@ func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
 	}
 	for i, p := range s.cuts {
 		options = append(options, engine.CheckResume(i+1, p))
+	}
+	if f.Work != "" {
+		options = append(options, engine.CheckpointDir(filepath.Join(dir, "checkpoints")), engine.CheckpointSupersteps(1),
+			engine.Resume(true), engine.Disk(&killingDisk{FS: disk.OS(), after: int64(f.KillAfter)}))
+		// An earlier process may have been killed when it had made its outputs visible.
+		options, s.resumed = append(options, engine.IfExists(engine.Replace)), true
 	}
 	if w.memory > 0 {
 		options = append(options, engine.MemoryBudget(w.memory))
@@ -223,6 +237,31 @@ func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
 		}
 		pieces = append(pieces, added...)
 	}
+	if s.resumed {
+		if left, err := os.ReadDir(filepath.Join(dir, "checkpoints")); err != nil || len(left) > 0 {
+			return nil, fmt.Errorf("%d files are left of the checkpoints: %v", len(left), err)
+		}
+	}
 	files, err := filePieces(e.Out)
 	return append(pieces, files...), err
+}
+
+// killingDisk is a file system that kills the process when a number of checkpoints were written.
+type killingDisk struct {
+	disk.FS
+	after   int64 // 0 means never
+	written atomic.Int64
+}
+
+// Rename renames a file. Checkpoints are complete when their manifest has been renamed.
+func (d *killingDisk) Rename(from, to string) error {
+	err := d.FS.Rename(from, to)
+	if err == nil && strings.HasPrefix(filepath.Base(to), "checkpoint-") && d.written.Add(1) == d.after {
+		self, err := os.FindProcess(os.Getpid())
+		if err == nil {
+			err = self.Kill()
+		}
+		return err
+	}
+	return err
 }

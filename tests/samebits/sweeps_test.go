@@ -20,18 +20,24 @@ func sweepsOf(t testing.TB, shards int, w sweep.Workload) []sweep.Sweep {
 	return normalSweeps(t, shards, w)
 }
 
-// interrupted returns copies of s that forget objects between supersteps or interrupt queues,
-// as far as this has an effect on the workload and must not change its results.
+// interrupted returns copies of s that forget objects between supersteps, interrupt queues, or
+// are killed and continue from checkpoints, as far as this has an effect on the workload and must
+// not change its results.
 func interrupted(s sweep.Sweep, w sweep.Workload) []sweep.Sweep {
 	if w.Queues == 0 {
 		return nil
 	}
-	forgetting, cut := s, s
+	forgetting, cut, killed := s, s, s
 	forgetting.Forget, cut.Cut = true, true
-	if w.DependsOnParallelism {
-		return []sweep.Sweep{forgetting}
+	killed.KillAfter = []int{2}
+	if w.Size != sweep.Large {
+		killed.KillAfter = []int{1, 6}
 	}
-	return []sweep.Sweep{forgetting, cut}
+	if w.DependsOnParallelism {
+		return []sweep.Sweep{forgetting, killed}
+	}
+	killed.Parallelism = upTo(s.Shards, 3, 1, 8)
+	return []sweep.Sweep{forgetting, cut, killed}
 }
 
 // normalSweeps returns sweeps that cover every value of every setting, and the pairs of values

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,10 +47,14 @@ type Sweep struct {
 	Parallelism []int
 	BatchRows   []int
 	Procs       []int
-	Rounds      int    // number of rounds; if it is more than one, samebits adds delays, which differ by round
-	Forget      bool   // whether queues forget between supersteps all objects that no checkpoint restores
-	Cut         bool   // whether queues are interrupted early and continue at other parallelisms
-	Cluster     string // address of the job manager; "" means one process
+	Rounds      int  // number of rounds; if it is more than one, samebits adds delays, which differ by round
+	Forget      bool // whether queues forget between supersteps all objects that no checkpoint restores
+	Cut         bool // whether queues are interrupted early and continue at other parallelisms
+	// KillAfter, if not nil, makes the first process kill itself after KillAfter[0] checkpoints,
+	// the next one after KillAfter[1] further checkpoints, and so on. Each process continues the
+	// run of the one before, at the next of Parallelism, and the last one ends it.
+	KillAfter []int
+	Cluster   string // address of the job manager; "" means one process
 }
 
 // args returns the command line that runs a workload.
@@ -81,6 +86,9 @@ func (s Sweep) args(workload, out string) []string {
 // Run runs a workload and returns its digests.
 func (s Sweep) Run(t testing.TB, workload, out string) []Digest {
 	t.Helper()
+	if s.KillAfter != nil {
+		return s.killed(t, workload, out)
+	}
 	if s.Rounds > 1 {
 		s.Build += ", delayed"
 	}
@@ -95,6 +103,28 @@ func (s Sweep) Run(t testing.TB, workload, out string) []Digest {
 		digests[i].Build = s.Build
 	}
 	return digests
+}
+
+// killed runs a workload in several processes, all but the last of which are killed.
+func (s Sweep) killed(t testing.TB, workload, out string) []Digest {
+	t.Helper()
+	work := t.TempDir()
+	for i, after := range append(slices.Clone(s.KillAfter), 0) {
+		one := s
+		one.Parallelism = s.Parallelism[i%len(s.Parallelism):][:1]
+		args := append(one.args(workload, out), "--work", work, "--kill-after", strconv.Itoa(after))
+		got := programs.Execute(t, s.Environ, s.Path, args...)
+		if after > 0 && got.Code == -1 {
+			continue
+		}
+		require.False(t, after > 0 && i == 0, "the first process must be killed, as it writes a checkpoint: %s", got.Stderr)
+		digests := lines[Digest](t, got)
+		for i := range digests {
+			digests[i].Build = s.Build + ", killed"
+		}
+		return digests
+	}
+	panic("the last process is not killed")
 }
 
 // Differences returns a sentence for each piece of a result that differs from the same piece at
