@@ -34,6 +34,10 @@ type gang struct {
 	alive    atomic.Int32   // number of bodies that have not been closed
 	cut      atomic.Int32   // number of bodies that have handed over their state
 
+	saving   sync.Mutex
+	replicas [][]shared.Fingerprint // of each subtask, when it is saved for the first time; under saving
+	savers   int                    // number of subtasks that have been saved; under saving
+
 	bodies []*body // of the subtasks in this process
 	damage damage  // result of verifying the files of the bodies
 
@@ -55,6 +59,7 @@ func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []e
 		g := &gang{
 			queue: q, layout: l, nodes: nodes, specs: stages, from: s.From, kept: s.RowsKept, subtasks: s.Subtasks, here: s.Here,
 			reports: newReports(q.b.Shards(), s.Subtasks), broadcasts: make([]broadcast, len(q.inputs)),
+			replicas: make([][]shared.Fingerprint, s.Here.Len()),
 		}
 		if err := g.enter(s); err != nil {
 			return nil, err
@@ -104,6 +109,8 @@ type body struct {
 	used           int                  // number of nodes bound so far
 	stages         []engine.Stage
 	reportExchange reportExchange // reports sent between processes
+
+	saved bool // the state has been saved
 
 	files      *mapped.Files
 	rowsOnDisk []*onDisk // rows of the subtask's shards that are in files

@@ -13,6 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/testsize"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 var errLost = errors.New("the machine is lost")
@@ -107,4 +108,46 @@ func TestResumeNeedsParallelism(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, result.Report.Queues[0].Supersteps)
 	require.EqualValues(t, 2, restored.Load(), "the snapshots of both subtasks must be restored")
+}
+
+// losingCodec is a codec that loses the last element of what it decodes, or decodes nothing.
+type losingCodec struct {
+	shared.Codec[[]float64]
+	fails bool
+}
+
+func (c losingCodec) Decode(src []byte) ([]float64, error) {
+	if c.fails {
+		return nil, errLost
+	}
+	return c.Codec.Decode(src[:len(src)-8])
+}
+
+// TestSaveRefuses requires that a run with checkpoints fails at the first one if the queue could
+// not continue from it: if a replicated object differs between subtasks, or if a codec does not
+// restore an object.
+func TestSaveRefuses(t *testing.T) {
+	losing := shared.PerShard("losing", losingCodec{Codec: shared.Float64s()})
+	failing := shared.Replicated("failing", losingCodec{Codec: shared.Float64s(), fails: true})
+	for want, put := range map[string]func(ctx *comqueue.ComContext){
+		`queue "q" cannot be saved: the replicated object "walked" differs between subtask 0 and subtask 1 at the beginning of superstep 3`: func(ctx *comqueue.ComContext) {
+			walked.Put(ctx, []float64{float64(ctx.TaskID())})
+		},
+		`the per-shard object "losing" of shard 0 cannot be restored: its codec encodes the restored object to other bytes (8, and 16 before)`: func(ctx *comqueue.ComContext) {
+			losing.Put(ctx, ctx.Shards().Lo, []float64{1, 2})
+		},
+		`the replicated object "failing" cannot be restored: its codec does not decode what it encoded: the machine is lost`: func(ctx *comqueue.ComContext) {
+			failing.Put(ctx, []float64{1})
+		},
+	} {
+		build := func(b *engine.Builder) *engine.Dataset {
+			return comqueue.New(b, "q").Add(do(put)).
+				CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) { return nil, nil })).SetMaxIter(4).Exec()
+		}
+		options := []engine.Option{engine.Parallelism(2), engine.Shards(4)}
+		_, _, err := runOnce(t, build, options...)
+		require.NoError(t, err, "without checkpoints the queue must work")
+		_, _, err = runOnce(t, build, append(options, engine.CheckpointDir(t.TempDir()), engine.CheckpointSupersteps(2))...)
+		require.ErrorContains(t, err, want)
+	}
 }

@@ -72,11 +72,44 @@ func (b *body) Save() (part engine.CutPart, err error) {
 	if b.subtask == 0 {
 		kinds = append(kinds, shared.KindReplicated)
 	}
-	if part.Objects, err = b.encoded(kinds...); err != nil || b.subtask != 0 {
+	if part.Objects, err = b.encoded(kinds...); err != nil {
 		return part, err
+	}
+	if !b.saved {
+		b.saved = true
+		if err := b.checkSaved(part.Objects); err != nil {
+			return part, fmt.Errorf("queue %q cannot be saved: %w", b.queue.name, err)
+		}
+	}
+	if b.subtask != 0 {
+		return part, nil
 	}
 	part.Objects, err = b.appendFolds(part.Objects) // only subtask 0 has folded reports
 	return part, err
+}
+
+// checkSaved checks, when the state of a subtask is saved for the first time, that the queue can
+// continue from it: codecs must restore what they encode, and the replicated objects, of which
+// only those of subtask 0 are saved, must be the same on all subtasks. The last subtask to save
+// compares them. The subtasks must be in one process.
+func (b *body) checkSaved(objects []shared.Encoded) error {
+	if err := b.context.objects.CheckCodecs(objects); err != nil {
+		return err
+	}
+	held, err := b.context.objects.Fingerprints(nil, b.queue.isInput)
+	if err != nil {
+		return err
+	}
+	b.gang.saving.Lock()
+	defer b.gang.saving.Unlock()
+	b.gang.replicas[b.subtask-b.here.Lo] = held
+	if b.gang.savers++; b.gang.savers < b.here.Len() {
+		return nil
+	}
+	if e := replicasDiffer(b.gang.replicas, b.context.step+1); e != nil {
+		return e
+	}
+	return nil
 }
 
 // appendFolds appends the names of the reported series that were folded over shards in the

@@ -18,6 +18,8 @@ type cell interface {
 	// overwrites buf with the bytes of each object in turn, and returns the buffer for further
 	// use. more is false if f returned false.
 	encode(buf []byte, f func(shard int, data []byte, err error) bool) (rest []byte, more bool)
+	// recode decodes an object that encode yielded, and returns the bytes of the decoded object.
+	recode(data []byte) ([]byte, error)
 	// move adds the objects to the given new subtasks, as Session.Regroup describes. It returns
 	// the objects that none of these subtasks takes.
 	move(to []*Objects) (left []any)
@@ -69,6 +71,8 @@ func (c *one[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, bo
 	buf, err := encodeValue(c.key, buf, c.value)
 	return buf, f(-1, buf, err)
 }
+
+func (c *one[T]) recode(data []byte) ([]byte, error) { return recodeValue(c.key, data) }
 
 // many is the cell of a ShardKey: it holds at most one object per shard. A nil *many has no
 // objects.
@@ -129,6 +133,19 @@ func (c *many[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, b
 		buf = data
 	}
 	return buf, true
+}
+
+func (c *many[T]) recode(data []byte) ([]byte, error) { return recodeValue(c.key, data) }
+
+// recodeValue decodes a value of k, encodes it again, and releases it.
+func recodeValue[T any](k *key[T], data []byte) ([]byte, error) {
+	v, err := k.codec.Decode(data)
+	if err != nil {
+		return nil, err
+	}
+	r := releaser{seen: make(map[identity]struct{}), name: k.name}
+	defer r.release(v)
+	return k.codec.Append(nil, v)
 }
 
 // encodeValue encodes v with the codec of k into the memory of buf, which it overwrites.

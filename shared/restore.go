@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,6 +22,33 @@ func (o *Objects) Forget(keep func(name string) bool) {
 		c.each(o.forgetLater)
 		delete(o.cells, name)
 	}
+}
+
+// CheckCodecs returns an error that names the first of the given objects, which Encode yielded,
+// that its codec does not decode, or decodes to an object that it encodes differently. Such an
+// object cannot be restored. Objects that are restored and not used yet are not checked.
+func (o *Objects) CheckCodecs(saved []Encoded) error {
+	if o.closed() {
+		return fmt.Errorf("shared: check codecs of session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed)
+	}
+	for _, e := range saved {
+		c := o.cells[e.Name]
+		if c == nil {
+			return fmt.Errorf("shared: check codecs of session %q, subtask %d: there is no object %q", o.session.Name(), o.subtask, e.Name)
+		}
+		again, err := c.recode(bytes.Clone(e.Data))
+		where := ""
+		if e.Kind == KindPerShard {
+			where = fmt.Sprintf(" of shard %d", e.Shard)
+		}
+		switch {
+		case err != nil:
+			return fmt.Errorf("the %v object %q%s cannot be restored: its codec does not decode what it encoded: %w", e.Kind, e.Name, where, err)
+		case !bytes.Equal(again, e.Data):
+			return fmt.Errorf("the %v object %q%s cannot be restored: its codec encodes the restored object to other bytes (%d, and %d before)", e.Kind, e.Name, where, len(again), len(e.Data))
+		}
+	}
+	return nil
 }
 
 // forgetLater makes the session release an object when it closes, if the object has a method
@@ -89,6 +117,8 @@ type pending struct {
 func (c *pending) declared() *declaration { return &c.declaration }
 func (c *pending) size() int              { return len(c.objects) }
 func (c *pending) each(func(v any))       {}
+
+func (c *pending) recode(data []byte) ([]byte, error) { return data, nil }
 
 func (c *pending) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, bool) {
 	for _, e := range c.objects {

@@ -166,3 +166,35 @@ func BenchmarkRestore(b *testing.B) {
 		})
 	}
 }
+
+// lossy is a codec that does not restore what it encodes.
+type lossy struct{ Codec[string] }
+
+func (lossy) Decode([]byte) (string, error) { return "other", nil }
+
+// TestCheckCodecs requires that objects whose codecs do not restore them are named.
+func TestCheckCodecs(t *testing.T) {
+	store := NewStore()
+	s, err := store.Open("", "q", 1)
+	require.NoError(t, err)
+	o := s.Subtask(0)
+	Replicated("fine", Float64s()).Put(o, []float64{1, 2})
+	fine := PerShard("fine per shard", Int())
+	fine.Put(o, 3, 4)
+	saved := func() (all []Encoded) {
+		for e, err := range o.Encode(nil) {
+			require.NoError(t, err)
+			e.Data = bytes.Clone(e.Data)
+			all = append(all, e)
+		}
+		return all
+	}
+	before := saved()
+	require.NoError(t, o.CheckCodecs(before))
+	require.Equal(t, before, saved(), "the check must change nothing")
+	Replicated("lossy", Codec[string](lossy{String()})).Put(o, "what was")
+	require.EqualError(t, o.CheckCodecs(saved()), `the replicated object "lossy" cannot be restored: its codec encodes the restored object to other bytes (5, and 8 before)`)
+	require.ErrorContains(t, o.CheckCodecs([]Encoded{{Name: "none"}}), `there is no object "none"`)
+	require.NoError(t, s.Close())
+	require.ErrorIs(t, o.CheckCodecs(nil), ErrClosed)
+}
