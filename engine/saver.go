@@ -75,8 +75,7 @@ func (s *saver) Due(queue string, step int) bool {
 		before = s.last // the run has begun, or another queue was written
 		s.saved[queue] = before
 	}
-	now := time.Now()
-	return s.writing == nil && now.Sub(before) >= s.every && !now.Before(s.retry)
+	return s.writing == nil && time.Since(before) >= s.every
 }
 
 // Save implements task.Checkpointer. The state of a queue that has ended waits until the time for
