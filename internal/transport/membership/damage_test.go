@@ -205,7 +205,7 @@ func TestDamageWhileTheGroupForms(t *testing.T) {
 		require.NoError(t, err)
 		limit := &limit{nc: near}
 		limit.set(t.Context())
-		_, err = admitted(t.Context(), t.Context(), &Config{}, link, limit)
+		_, err = awaitAnswer(t.Context(), t.Context(), &Config{}, link, limit)
 		require.ErrorIs(t, err, ErrDamaged)
 		require.ErrorContains(t, err, "process 0 sent a message that was damaged in transit: ")
 	})

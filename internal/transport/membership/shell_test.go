@@ -247,7 +247,7 @@ func TestNewAttemptWaitsForTheOldOneToGo(t *testing.T) {
 	next.Port = newPort(t, nil)
 	late, err := next.completed()
 	require.NoError(t, err)
-	_, err = tryAll(ctx, ctx, &late)
+	_, err = joinAtAny(ctx, ctx, &late)
 	require.ErrorContains(t, err, "this is still attempt 1")
 	require.False(t, peerlink.IsFinal(err), "the refusal must not be final")
 

@@ -180,7 +180,7 @@ func TestLeaveWhileConnecting(t *testing.T) {
 			n.mu.Unlock()
 			c.done.Wait()
 			require.False(t, c.lost)
-			require.True(t, c.parted, "the other side must answer the good-bye")
+			require.True(t, c.peerLeft, "the other side must answer the good-bye")
 			n.mu.Lock()
 			n.closed = false // so that the cleanup of the test closes the network
 			n.mu.Unlock()

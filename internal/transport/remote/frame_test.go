@@ -79,7 +79,7 @@ func TestDroppedFramesLeaveNoGap(t *testing.T) {
 	for range 3 {
 		c.post(grantFrame(at(0, 0, 1), 1, true))
 	}
-	c.leave(true)
+	c.queueGoodbye(true)
 	c.done.Go(c.write)
 	b := make([]byte, headBytes)
 	far.SetReadDeadline(time.Now().Add(time.Minute))

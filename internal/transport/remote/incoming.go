@@ -22,8 +22,8 @@ type inbox struct {
 
 // arrival is a message of another worker, with the state of that worker's credits.
 type arrival struct {
-	m    transport.Message
-	from *credits
+	m       transport.Message
+	credits *credits
 }
 
 // newInbox returns an inbox. Its queue has space for as many messages as there are credits, so
@@ -50,7 +50,7 @@ func (in *inbox) run() {
 		select {
 		case a := <-in.queue:
 			in.Receive(a.m)
-			a.from.back()
+			a.credits.taken()
 		case <-in.n.ctx.Done():
 			return
 		}
@@ -78,9 +78,9 @@ type credits struct {
 	step int          // number of credits that are granted again together
 }
 
-// back is called when the receiver has taken a message. It grants the credits of taken messages
+// taken is called when the receiver has taken a message. It grants the credits of taken messages
 // again when there are step of them.
-func (k *credits) back() {
+func (k *credits) taken() {
 	if k.owed++; k.owed < k.step {
 		return
 	}
