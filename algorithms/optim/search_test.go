@@ -119,7 +119,7 @@ func TestNoiseEndsASearch(t *testing.T) {
 	s.begin(1, -1, math.Inf(1), false) // the slope is wrong for the function
 	v, _, rounds = run(&s, func(x float64) (float64, float64) { return 1 + x, 1 }, 1, 1)
 	require.Equal(t, fails, v)
-	require.LessOrEqual(t, rounds, mostSteps)
+	require.LessOrEqual(t, rounds, maxSteps)
 }
 
 // TestBlocksAddTheSame requires that sums by block do not depend on which subtask adds which
