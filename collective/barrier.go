@@ -27,10 +27,10 @@ type barrier struct {
 	done atomic.Uint64 // completed phases
 	_    [56]byte
 
-	mu     sync.Mutex
-	cond   sync.Cond
-	parked int // number of ranks that are in park or settle
-	left   int // index of the first rank that has left, −1 if none
+	mu       sync.Mutex
+	cond     sync.Cond
+	parked   int // number of ranks that are in park or settle
+	leftRank int // index of the first rank that has left, −1 if none
 }
 
 // maxSpin and minSpin bound the number of tries before parking. A try takes about a nanosecond.
@@ -42,7 +42,7 @@ const (
 
 func (b *barrier) init(n int) {
 	b.n = int32(n)
-	b.left = -1
+	b.leftRank = -1
 	b.cond.L = &b.mu
 }
 
@@ -125,7 +125,7 @@ func (b *barrier) outcomeSoFar(phase uint64, failure *atomic.Pointer[cause]) out
 		return pending // the last rank to arrive still uses what this rank has posted
 	case failure.Load() != nil:
 		return failed
-	case b.left >= 0:
+	case b.leftRank >= 0:
 		return rankLeft
 	default:
 		return pending
@@ -155,8 +155,8 @@ func (b *barrier) wakeAll() {
 // leave records that a rank will not arrive any more. rank is its index in this process.
 func (b *barrier) leave(rank int) {
 	b.mu.Lock()
-	if b.left < 0 {
-		b.left = rank
+	if b.leftRank < 0 {
+		b.leftRank = rank
 	}
 	b.mu.Unlock()
 	b.cond.Broadcast()
@@ -165,5 +165,5 @@ func (b *barrier) leave(rank int) {
 func (b *barrier) whoLeft() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.left
+	return b.leftRank
 }

@@ -18,20 +18,20 @@ func (c *Comm) share(q *request) error {
 	s := &g.slots[c.index]
 	s.header, s.request = *q.header, q
 	start := g.now()
-	if err := c.meet(q.ctx, c.leading(leadSharing, q.ctx)); err != nil {
+	if err := c.meet(q.ctx, c.leadAs(leadSharing, q.ctx)); err != nil {
 		return err
 	}
-	c.by = ""
-	c.account(q.moved(c.index, g.n), g.now()-start)
+	c.algorithm = ""
+	c.account(q.bytesMoved(c.index, g.n), g.now()-start)
 	if g.agreed.complete {
 		return nil
 	}
 	var aside []byte
 	if q.coll == program.AllToAll && overlap(q.in[0], q.out) {
-		if cap(c.aside) < len(q.out) {
-			c.aside = make([]byte, len(q.out))
+		if cap(c.exchangeBuffer) < len(q.out) {
+			c.exchangeBuffer = make([]byte, len(q.out))
 		}
-		aside = c.aside[:len(q.out)]
+		aside = c.exchangeBuffer[:len(q.out)]
 	}
 	c.shareOwn(q, aside)
 	start = g.now()
@@ -43,9 +43,9 @@ func (c *Comm) share(q *request) error {
 	return g.Err()
 }
 
-// moved returns the number of bytes that leave rank r of p ranks through shared memory: the
+// bytesMoved returns the number of bytes that leave rank r of p ranks through shared memory: the
 // bytes of its input that other ranks read, and the bytes that it writes to their outputs.
-func (q *request) moved(r, p int) int64 {
+func (q *request) bytesMoved(r, p int) int64 {
 	others := int64(p - 1)
 	in := 0
 	if len(q.in) > 0 {

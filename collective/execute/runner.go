@@ -205,7 +205,7 @@ func (r *Runner) begin(op *Operation) error {
 		return err
 	}
 	if r.forest {
-		r.presence.begin(r)
+		r.presence.reset(r)
 	}
 	r.failed.Store(false)
 	r.cause = nil
