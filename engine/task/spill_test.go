@@ -165,7 +165,7 @@ func TestDiskFullIsToldAtOnce(t *testing.T) {
 			require.Len(t, errs, 1)
 			require.ErrorIs(t, errs[0], syscall.ENOSPC)
 			require.ErrorContains(t, errs[0], "spill rows beyond the memory budget to "+in.spill.path)
-			require.Zero(t, e.until(0), "the source shard must not be settled, as its rows are not stored")
+			require.Zero(t, e.firstUnsettled(0), "the source shard must not be settled, as its rows are not stored")
 			require.True(t, in.filed[0].empty())
 			require.NoError(t, in.close())
 		})
