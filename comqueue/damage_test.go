@@ -77,7 +77,7 @@ func TestDamageIsFoundOnce(t *testing.T) {
 	// are kept.
 	block[3] ^= 1
 	g := gangOf(t.Context())
-	g.bodies[2].rowsOnDisk, g.bodies[2].made.onDisk = nil, g.bodies[2].rowsOnDisk
+	g.bodies[2].rowsOnDisk, g.bodies[2].blocks.onDisk = nil, g.bodies[2].rowsOnDisk
 	var found *disk.DamagedError
 	err = fails(g.bodies[0])
 	require.ErrorAs(t, err, &found)

@@ -32,7 +32,7 @@ type inputReader struct {
 	ownRows  int64         // bytes of the reader's rows in memory that could move to files
 	inMemory []*inputShard // rows that may still move to disk
 	later    []int         // ports that are read after the current one, except those whose rows another queue makes
-	at       progress
+	progress progress
 }
 
 // progress records how far an inputReader has read a port. It is for errors that say how much memory
@@ -63,26 +63,26 @@ type onDisk struct {
 
 // rows makes the frame of a shard from its staged batches, and releases the batches. It
 // reserves memory for the state that stages keep for the rows.
-func (in *inputReader) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, of *staged) (*Frame, error) {
-	if err := of.end(); err != nil {
+func (in *inputReader) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, shardRows *staged) (*Frame, error) {
+	if err := shardRows.end(); err != nil {
 		return nil, err
 	}
-	batches := of.batches()
+	batches := shardRows.batches()
 	if len(batches) == 0 {
 		return newFrame(c.Allocator, schema, nil)
 	}
-	t := &inputShard{what: of.what, shard: shard, copied: of.releaseReserved()}
+	t := &inputShard{what: shardRows.what, shard: shard, copied: shardRows.releaseReserved()}
 	for _, rows := range batches {
 		t.bytes += batch.Size(rows)
 	}
-	in.at.bytes += t.bytes
-	if err := of.guard(func() error { return in.frame(c, t, schema, batches, len(of.pieces) > 0) }); err != nil {
+	in.progress.bytes += t.bytes
+	if err := shardRows.guard(func() error { return in.frame(c, t, schema, batches, len(shardRows.pieces) > 0) }); err != nil {
 		if t.frame != nil {
 			t.frame.Release()
 		}
 		return nil, err
 	}
-	of.release()
+	shardRows.release()
 	t.copied = 0
 	if t.frame.file == nil {
 		in.inMemory = append(in.inMemory, t)
@@ -127,18 +127,18 @@ func (d PartitionedData) stateOf(ctx *ComContext, rows *Frame) (n int64, err err
 	}()
 	n = d.state(ctx, rows)
 	returned = true
-	if n < 0 || n > mostState {
-		err = fmt.Errorf("the function of WithState says %d bytes for the state of a shard; it must say how many bytes are kept, from 0 to %d", n, int64(mostState))
+	if n < 0 || n > maxState {
+		err = fmt.Errorf("the function of WithState says %d bytes for the state of a shard; it must say how many bytes are kept, from 0 to %d", n, int64(maxState))
 	}
 	return n, err
 }
 
-const mostState = 1 << 50 // bytes of a shard's state, far more than any machine has
+const maxState = 1 << 50 // bytes of a shard's state, far more than any machine has
 
 // frame makes the frame of borrowed batches, in memory or in a file. If the frame is in memory
 // and the batches are in files, they are copied. The budget also counts the source of the copy
 // meanwhile, but this does not move other rows to disk.
-func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Schema, batches []arrow.Record, ofFiles bool) (err error) {
+func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Schema, batches []arrow.Record, fromFiles bool) (err error) {
 	full := c.Memory.Reserve(t.bytes)
 	if full != nil {
 		if err := in.toDisk(c, t, batches, full); !errors.Is(err, mapped.ErrUnsupported) {
@@ -150,15 +150,15 @@ func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Sch
 	} else {
 		c.Memory.HoldRows(t.bytes)
 	}
-	give := c.Memory.GiveUp
+	giveUp := c.Memory.GiveUp
 	if full == nil {
-		give = c.Memory.GiveUpRows
+		giveUp = c.Memory.GiveUpRows
 	}
-	if ofFiles || len(batches) > 1 {
+	if fromFiles || len(batches) > 1 {
 		c.Memory.Take(t.copied)
 		defer c.Memory.Release(t.copied)
 	}
-	if ofFiles && len(batches) == 1 {
+	if fromFiles && len(batches) == 1 {
 		var rows arrow.Record
 		if rows, err = batch.Concat(c.RowAllocator, batches); err == nil {
 			t.frame = frameOf(rows)
@@ -167,7 +167,7 @@ func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Sch
 		t.frame, err = newFrame(c.RowAllocator, schema, batches)
 	}
 	if err != nil {
-		give(t.bytes)
+		giveUp(t.bytes)
 		return err
 	}
 	t.frame.memory = c.Memory
@@ -314,10 +314,10 @@ func (in *inputReader) moveLast(c *engine.Context, full error) (bool, error) {
 
 // open begins a shard of a port. All shards of a port are read before the next port.
 func (in *inputReader) open(input engine.Input, port, shard int) {
-	if in.at.in == nil || port != in.at.port {
-		in.at = progress{in: input, port: port, bytes: in.at.bytes, others: in.at.bytes, state: in.state}
+	if in.progress.in == nil || port != in.progress.port {
+		in.progress = progress{in: input, port: port, bytes: in.progress.bytes, others: in.progress.bytes, state: in.state}
 	}
-	in.at.shard = shard
+	in.progress.shard = shard
 }
 
 // refuse returns the error for bytes that do not fit. The error advises how much memory would
@@ -328,12 +328,12 @@ func (in *inputReader) open(input engine.Input, port, shard int) {
 // rows does not determine them.
 func (in *inputReader) refuse(c *engine.Context, bytes int64, rows bool) error {
 	used := c.Memory.Used()
-	read, total, ofPort := in.at.bytes-in.at.others, in.state, in.state-in.at.state
+	read, total, ofPort := in.progress.bytes-in.progress.others, in.state, in.state-in.progress.state
 	if rows {
-		total, ofPort = total+in.at.bytes, ofPort+read
+		total, ofPort = total+in.progress.bytes, ofPort+read
 	}
 	if read > 0 {
-		total += int64(math.Ceil(float64(ofPort) / float64(read) * float64(in.at.rest(c))))
+		total += int64(math.Ceil(float64(ofPort) / float64(read) * float64(in.progress.rest(c))))
 	}
 	if rows {
 		total += in.bytesOfLaterPorts(c)
@@ -349,7 +349,7 @@ func (in *inputReader) refuse(c *engine.Context, bytes int64, rows bool) error {
 // meanwhile, it returns the bytes that it has read.
 func (in *inputReader) bytesOfLaterPorts(c *engine.Context) (bytes int64) {
 	for _, port := range in.later {
-		p := progress{in: in.at.in, port: port, shard: c.Range.Lo - 1}
+		p := progress{in: in.progress.in, port: port, shard: c.Range.Lo - 1}
 		bytes += p.rest(c)
 	}
 	return bytes
@@ -489,7 +489,7 @@ func (a *counted) Allocate(n int) []byte {
 // such as assembly that uses it as an index, must check the value at each use. what names the
 // block in errors. Call HoldBlock in Init.
 func (c *ComContext) HoldBlock(what string, pieces []int, fill func(piece int, b []byte) error) (block []byte, onDisk bool, err error) {
-	block, onDisk, err = c.made.block(c.task, what, pieces, fill)
+	block, onDisk, err = c.blocks.block(c.task, what, pieces, fill)
 	if err != nil {
 		return nil, false, fmt.Errorf("queue %q: %s: %w", c.session, what, err)
 	}

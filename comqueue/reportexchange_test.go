@@ -46,7 +46,7 @@ func TestMailHasOneNaN(t *testing.T) {
 	for _, f := range []fold{foldSum, foldMax} {
 		m := &reportExchange{arrived: []shardReport{{Step: 1, Name: "loss", Fold: f, Level: 1, Index: 0, Value: other}, {Step: 1, Name: "loss", Fold: f, Level: 1, Index: 1, Value: 1}}}
 		told := 0
-		require.NoError(t, m.open(newReports(4, 1), func(_ string, _ int, value float64) {
+		require.NoError(t, m.deliver(newReports(4, 1), func(_ string, _ int, value float64) {
 			told++
 			require.Equal(t, math.Float64bits(math.NaN()), math.Float64bits(value))
 		}))
@@ -101,7 +101,7 @@ func TestReportsAreThoseOfTheirShards(t *testing.T) {
 		}
 		m.arrived = m.waiting
 		slices.Reverse(m.arrived)
-		require.NoError(t, m.open(newReports(shards, subtasks), note(&mailed)))
+		require.NoError(t, m.deliver(newReports(shards, subtasks), note(&mailed)))
 		require.Equal(t, want, told)
 		require.Equal(t, want, mailed)
 	})

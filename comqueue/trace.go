@@ -74,9 +74,9 @@ type stageHash struct {
 	Hash  uint64
 }
 
-// of returns the fingerprints of the object under key after the stages of a superstep, in the
+// hashes returns the fingerprints of the object under key after the stages of a superstep, in the
 // order of stages.
-func (t *traces) of(subtask, step int, key string) []stageHash {
+func (t *traces) hashes(subtask, step int, key string) []stageHash {
 	var hashes []stageHash
 	for i, s := range t.held[subtask][step&1] {
 		if !s.ran {
@@ -133,19 +133,19 @@ func functionLine(f any) string {
 	if v.Kind() != reflect.Func || v.IsNil() {
 		return ""
 	}
-	of := runtime.FuncForPC(v.Pointer())
-	if of == nil {
+	fn := runtime.FuncForPC(v.Pointer())
+	if fn == nil {
 		return ""
 	}
-	file, line := of.FileLine(of.Entry())
+	file, line := fn.FileLine(fn.Entry())
 	if file == "" || strings.HasPrefix(file, "<") {
 		return ""
 	}
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line)
 }
 
-// hashesOf has the fingerprints of an object after the stages of one subtask.
-type hashesOf struct {
+// subtaskHashes has the fingerprints of an object after the stages of one subtask.
+type subtaskHashes struct {
 	Subtask int
 	Hashes  []stageHash
 }
@@ -154,13 +154,13 @@ type hashesOf struct {
 // subtask 0 and the given subtask, if the subtasks are in several processes. All subtasks call
 // it, after all have found this difference.
 func (b *body) compareTraces(step, subtask int, key string) (string, error) {
-	var mine []hashesOf
+	var mine []subtaskHashes
 	if b.subtask == 0 || b.subtask == subtask {
-		mine = []hashesOf{{b.subtask, b.checks.traces.of(b.subtask, step, key)}}
+		mine = []subtaskHashes{{b.subtask, b.checks.traces.hashes(b.subtask, step, key)}}
 	}
-	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]hashesOf]{
-		Name: "objects behind stages", Codec: shared.Msgpack[[]hashesOf](), Value: &mine, Context: b.context.Context(),
-		Merge: func(left, right []hashesOf) []hashesOf { return append(left, right...) },
+	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]subtaskHashes]{
+		Name: "objects behind stages", Codec: shared.Msgpack[[]subtaskHashes](), Value: &mine, Context: b.context.Context(),
+		Merge: func(left, right []subtaskHashes) []subtaskHashes { return append(left, right...) },
 	})
 	if err != nil {
 		return "", err
