@@ -267,11 +267,11 @@ func (a *AllReducer[T]) Sum() error {
 }
 
 // accountMessages adds an operation by messages to the statistics. The operation began at
-// start, sent the given number of bytes, and used the algorithm named by.
-func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, by string) {
+// start, sent the given number of bytes, and used the given algorithm.
+func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, algorithm string) {
 	d := Stats{Bytes: bytes, Recv: a.c.group.now() - start}
-	a.algorithm = by
-	a.c.algorithm = by
+	a.algorithm = algorithm
+	a.c.algorithm = algorithm
 	a.stats.Add(d)
 	a.c.stats.Add(d)
 }

@@ -24,8 +24,8 @@ type barrier struct {
 	first   atomic.Uint64 // signature of the first rank to arrive, 0 if none has arrived
 	_       [48]byte
 
-	done atomic.Uint64 // completed phases
-	_    [56]byte
+	completed atomic.Uint64 // completed phases
+	_         [56]byte
 
 	mu       sync.Mutex
 	cond     sync.Cond
@@ -67,7 +67,7 @@ func (b *barrier) release() {
 	b.mu.Lock()
 	b.first.Store(0)
 	b.arrived.Store(0)
-	b.done.Add(1)
+	b.completed.Add(1)
 	wake := b.parked > 0
 	b.mu.Unlock()
 	if wake {
@@ -87,7 +87,7 @@ func (b *barrier) discard() {
 // spin checks up to tries times whether phase is complete, and reports whether it is.
 func (b *barrier) spin(phase uint64, tries int) bool {
 	for ; tries > 0; tries-- {
-		if b.done.Load() >= phase {
+		if b.completed.Load() >= phase {
 			return true
 		}
 	}
@@ -119,7 +119,7 @@ func (b *barrier) park(phase uint64, failure *atomic.Pointer[cause]) outcome {
 // outcomeSoFar returns the outcome of phase so far. The caller holds mu.
 func (b *barrier) outcomeSoFar(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	switch {
-	case b.done.Load() >= phase:
+	case b.completed.Load() >= phase:
 		return met
 	case b.arrived.Load() == b.n:
 		return pending // the last rank to arrive still uses what this rank has posted
@@ -138,7 +138,7 @@ func (b *barrier) outcomeSoFar(phase uint64, failure *atomic.Pointer[cause]) out
 func (b *barrier) settle(phase uint64) {
 	b.mu.Lock()
 	b.parked++
-	for b.done.Load() < phase {
+	for b.completed.Load() < phase {
 		b.cond.Wait()
 	}
 	b.parked--

@@ -69,12 +69,12 @@ func (a *AllReducer[T]) forestTargets(k *calls, q *request, h *header) ([]shardi
 	if err != nil {
 		return nil, err
 	}
-	by, err := algorithm.Find(program.AllReduce, name)
+	alg, err := algorithm.Find(program.AllReduce, name)
 	if err != nil {
 		return nil, err
 	}
 	q.forest = a.covers
-	if by.Supports(k.params(q, dims)) == nil {
+	if alg.Supports(k.params(q, dims)) == nil {
 		return a.covers.nodes[a.c.Rank()], nil
 	}
 	q.forest = nil

@@ -160,7 +160,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 			}
 		}
 	}
-	taking := inputReader{context: &b.context, files: b.files}
+	reader := inputReader{context: &b.context, files: b.files}
 	var ports []int
 	for port, input := range b.queue.inputs {
 		if input.partitioned != nil {
@@ -169,10 +169,10 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 	}
 	for i, port := range ports {
 		input := b.queue.inputs[port]
-		taking.later = slices.DeleteFunc(slices.Clone(ports[i+1:]), func(port int) bool { return b.queue.inputs[port].data.AfterQueue() })
+		reader.later = slices.DeleteFunc(slices.Clone(ports[i+1:]), func(port int) bool { return b.queue.inputs[port].data.AfterQueue() })
 		b.context.data = append(b.context.data, *input.partitioned)
 		for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
-			if err := b.openShard(c, in, &taking, port, shard); err != nil {
+			if err := b.openShard(c, in, &reader, port, shard); err != nil {
 				return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
 			}
 		}
@@ -232,7 +232,7 @@ func holdJoined(c *engine.Context, port int) error {
 }
 
 // openShard puts the rows of a shard into one frame.
-func (b *body) openShard(c *engine.Context, in engine.Input, taking *inputReader, port, shard int) (err error) {
+func (b *body) openShard(c *engine.Context, in engine.Input, reader *inputReader, port, shard int) (err error) {
 	input := b.queue.inputs[port]
 	key := input.partitioned.key
 	if b.resumed != nil {
@@ -240,7 +240,7 @@ func (b *body) openShard(c *engine.Context, in engine.Input, taking *inputReader
 			return err
 		}
 	} else {
-		frame, err := readShard(c, in, taking, port, shard, input)
+		frame, err := readShard(c, in, reader, port, shard, input)
 		if err != nil {
 			return err
 		}
@@ -254,14 +254,14 @@ func (b *body) openShard(c *engine.Context, in engine.Input, taking *inputReader
 }
 
 // readShard joins the rows of a shard into one frame.
-func readShard(c *engine.Context, in engine.Input, taking *inputReader, port, shard int, input input) (*Frame, error) {
-	taking.open(in, port, shard)
+func readShard(c *engine.Context, in engine.Input, reader *inputReader, port, shard int, input input) (*Frame, error) {
+	reader.open(in, port, shard)
 	of := newStaged(c, fmt.Sprintf("rows of %q", input.name()))
 	defer of.release()
 	for {
 		rows, err := in.Next(port, shard)
 		if err == io.EOF { // not errors.Is: a wrapped io.EOF means truncated data
-			return taking.rows(c, *input.partitioned, shard, input.schema(), of)
+			return reader.rows(c, *input.partitioned, shard, input.schema(), of)
 		}
 		if err != nil {
 			return nil, err

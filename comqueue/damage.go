@@ -33,7 +33,7 @@ func (b *body) verify(all []*onDisk) error {
 // verify returns an error if the file does not hold what was written to it.
 func (d *onDisk) verify() error {
 	if err := d.region.Verify(); err != nil {
-		return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it had borrowed, which --check finds for rows in memory", d.what, err)
+		return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it had borrowed, which --check finds for rows in memory", d.title, err)
 	}
 	return nil
 }

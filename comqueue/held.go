@@ -46,7 +46,7 @@ type progress struct {
 
 // inputShard holds the rows of a shard that an inputReader has read.
 type inputShard struct {
-	what  string
+	title string
 	shard int
 	frame *Frame
 	bytes int64 // size of the rows
@@ -56,7 +56,7 @@ type inputShard struct {
 
 // onDisk is a file with the rows of a shard, or with a block.
 type onDisk struct {
-	what   string
+	title  string
 	shard  int // -1 if the file belongs to no shard
 	region *mapped.Region
 }
@@ -71,7 +71,7 @@ func (in *inputReader) rows(c *engine.Context, key PartitionedData, shard int, s
 	if len(batches) == 0 {
 		return newFrame(c.Allocator, schema, nil)
 	}
-	t := &inputShard{what: shardRows.what, shard: shard, copied: shardRows.releaseReserved()}
+	t := &inputShard{title: shardRows.title, shard: shard, copied: shardRows.releaseReserved()}
 	for _, rows := range batches {
 		t.bytes += batch.Size(rows)
 	}
@@ -139,9 +139,9 @@ const maxState = 1 << 50 // bytes of a shard's state, far more than any machine 
 // and the batches are in files, they are copied. The budget also counts the source of the copy
 // meanwhile, but this does not move other rows to disk.
 func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Schema, batches []arrow.Record, fromFiles bool) (err error) {
-	full := c.Memory.Reserve(t.bytes)
-	if full != nil {
-		if err := in.toDisk(c, t, batches, full); !errors.Is(err, mapped.ErrUnsupported) {
+	refusal := c.Memory.Reserve(t.bytes)
+	if refusal != nil {
+		if err := in.toDisk(c, t, batches, refusal); !errors.Is(err, mapped.ErrUnsupported) {
 			return err
 		}
 		if !in.keep(c, t.bytes) {
@@ -151,7 +151,7 @@ func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Sch
 		c.Memory.HoldRows(t.bytes)
 	}
 	giveUp := c.Memory.GiveUp
-	if full == nil {
+	if refusal == nil {
 		giveUp = c.Memory.GiveUpRows
 	}
 	if fromFiles || len(batches) > 1 {
@@ -171,7 +171,7 @@ func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Sch
 		return err
 	}
 	t.frame.memory = c.Memory
-	if full == nil {
+	if refusal == nil {
 		in.ownRows += t.bytes
 		t.frame.rowBytes = t.bytes
 	} else {
@@ -182,12 +182,12 @@ func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Sch
 }
 
 // toDisk copies borrowed batches of a shard to a file. The copy becomes the shard's frame and
-// replaces an existing frame. full is the error with which the budget refused to reserve memory
-// for the batches. If files cannot be mapped, toDisk changes nothing and returns
+// replaces an existing frame. refusal is the error with which the budget refused to reserve
+// memory for the batches. If files cannot be mapped, toDisk changes nothing and returns
 // mapped.ErrUnsupported. Offsets of text and vectors stay on the heap: they are used as indices
 // long before the file's checksum is verified, so a damaged offset could cause an access out of
 // bounds.
-func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.Record, full error) error {
+func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.Record, refusal error) error {
 	if in.noFiles {
 		return mapped.ErrUnsupported
 	}
@@ -202,7 +202,7 @@ func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.
 		return err
 	}
 	if err != nil {
-		return noRoomError(c, full, err)
+		return noRoomError(c, refusal, err)
 	}
 	if err := in.makeRoom(c, offsets.bytes); err != nil {
 		record.Release()
@@ -210,7 +210,7 @@ func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.
 	}
 	frame := frameOf(record)
 	frame.memory, frame.bytes = c.Memory, offsets.bytes
-	frame.file = &onDisk{what: t.what, shard: t.shard, region: region}
+	frame.file = &onDisk{title: t.title, shard: t.shard, region: region}
 	if t.frame == nil {
 		t.frame = frame
 	} else { // t.frame may already be in use, so the frame is replaced in place
@@ -226,7 +226,7 @@ func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.
 func (t *inputShard) toFile(c *engine.Context, files *mapped.Files, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
 	c.Memory.Take(t.copied)
 	defer c.Memory.Release(t.copied)
-	return holdRows(files, t.what, size, offsets, batches)
+	return holdRows(files, t.title, size, offsets, batches)
 }
 
 // holdRows copies batches of about size bytes to a file of the run's directory.
@@ -268,13 +268,13 @@ func (in *inputReader) keep(c *engine.Context, bytes int64) bool {
 func (in *inputReader) makeRoom(c *engine.Context, bytes int64) error {
 	in.state += bytes
 	for {
-		full := c.Memory.Reserve(bytes)
-		if full == nil {
+		refusal := c.Memory.Reserve(bytes)
+		if refusal == nil {
 			c.Memory.KeepReserved(bytes)
 			in.own += bytes
 			return nil
 		}
-		moved, err := in.moveLast(c, full)
+		moved, err := in.moveLast(c, refusal)
 		if err != nil {
 			return err
 		}
@@ -291,7 +291,7 @@ func (in *inputReader) makeRoom(c *engine.Context, bytes int64) error {
 
 // moveLast moves to disk the rows in memory that were read last. It reports false if there are
 // no such rows or files cannot be mapped.
-func (in *inputReader) moveLast(c *engine.Context, full error) (bool, error) {
+func (in *inputReader) moveLast(c *engine.Context, refusal error) (bool, error) {
 	if len(in.inMemory) == 0 || in.noFiles {
 		return false, nil
 	}
@@ -300,7 +300,7 @@ func (in *inputReader) moveLast(c *engine.Context, full error) (bool, error) {
 	c.Memory.GiveUpRows(last.bytes)
 	last.frame.rowBytes = 0
 	in.ownRows -= last.bytes
-	err := in.toDisk(c, last, []arrow.Record{last.frame.record}, full)
+	err := in.toDisk(c, last, []arrow.Record{last.frame.record}, refusal)
 	if errors.Is(err, mapped.ErrUnsupported) {
 		c.Memory.Take(last.bytes)
 		c.Memory.HoldRows(last.bytes)
@@ -403,8 +403,8 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 	for _, size := range pieces {
 		n += size
 	}
-	full := c.Memory.Reserve(int64(n))
-	if full == nil {
+	refusal := c.Memory.Reserve(int64(n))
+	if refusal == nil {
 		c.Memory.KeepReserved(int64(n))
 		h.reserved += int64(n)
 		b := c.RowAllocator.Allocate(n)
@@ -421,23 +421,23 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 	}
 	b, region, err := h.files.HoldBytes(pieces, fill)
 	if err != nil {
-		return nil, false, noRoomError(c, full, err)
+		return nil, false, noRoomError(c, refusal, err)
 	}
 	h.free = append(h.free, region.Release)
 	h.verifying.Lock()
-	h.onDisk = append(h.onDisk, &onDisk{what: what, shard: -1, region: region})
+	h.onDisk = append(h.onDisk, &onDisk{title: what, shard: -1, region: region})
 	h.verifying.Unlock()
 	prepareDiskRows(c)
 	return b, true, nil
 }
 
-// noRoomError returns the error to report if reserving memory has failed with full and writing
+// noRoomError returns the error to report if reserving memory has failed with refusal and writing
 // to a file has failed with err.
-func noRoomError(c *engine.Context, full, err error) error {
+func noRoomError(c *engine.Context, refusal, err error) error {
 	var room *mapped.RoomError
 	switch {
 	case errors.Is(err, mapped.ErrUnsupported):
-		return full
+		return refusal
 	case errors.Is(err, syscall.ENOMEM):
 		return fmt.Errorf("keep rows beyond the memory budget in %s: %w; let the process map more memory (ulimit -v, and vm.max_map_count of Linux) or raise the memory budget", c.SpillDir, err)
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):

@@ -22,13 +22,13 @@ import (
 // Subtask 0 measures the time and announces in each round when the next round is. The first and
 // the last superstep always have a round.
 type reportExchange struct {
-	waiting   []shardReport // reports of this subtask that are not yet sent
+	unsent    []shardReport // reports of this subtask that are not yet sent
 	nextRound int           // superstep of the next round
 	lastRound int           // superstep of the latest round
 
 	// Only subtask 0 uses the following fields.
 	lastRoundTime time.Time // time of the latest round
-	arrived       []shardReport
+	undelivered   []shardReport
 	entries       []sharding.Entry[float64]
 }
 
@@ -76,7 +76,7 @@ func (m *reportExchange) collect(r *reports, subtask, step int) {
 			continue
 		}
 		for _, e := range s.folder.Forest() {
-			m.waiting = append(m.waiting, shardReport{
+			m.unsent = append(m.unsent, shardReport{
 				Step: step, Name: s.name, Fold: s.fold, Level: e.Node.Level, Index: e.Node.Index, Value: e.Value,
 			})
 		}
@@ -85,7 +85,7 @@ func (m *reportExchange) collect(r *reports, subtask, step int) {
 
 // round sends the stored reports and agrees on the superstep of the next round.
 func (m *reportExchange) round(b *body, step int) error {
-	mine := reportRound{Reports: m.waiting}
+	mine := reportRound{Reports: m.unsent}
 	if b.subtask == 0 {
 		now := time.Now()
 		stepTime := max(now.Sub(m.lastRoundTime)/time.Duration(step-m.lastRound), 1)
@@ -98,9 +98,9 @@ func (m *reportExchange) round(b *body, step int) error {
 	if err != nil {
 		return err
 	}
-	m.waiting, m.lastRound, m.nextRound = m.waiting[:0], step, step+max(all.Next, 1)
+	m.unsent, m.lastRound, m.nextRound = m.unsent[:0], step, step+max(all.Next, 1)
 	if b.subtask == 0 {
-		m.arrived = append(m.arrived, all.Reports...)
+		m.undelivered = append(m.undelivered, all.Reports...)
 	}
 	return nil
 }
@@ -140,11 +140,11 @@ func mergeRounds(left, right reportRound) reportRound {
 // deliver folds the received values and calls report for each superstep and name, in that order.
 // It is called on subtask 0.
 func (m *reportExchange) deliver(r *reports, report func(name string, step int, value float64)) error {
-	slices.SortFunc(m.arrived, func(a, b shardReport) int {
+	slices.SortFunc(m.undelivered, func(a, b shardReport) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.node().Range().Lo, b.node().Range().Lo))
 	})
-	for rest := m.arrived; len(rest) > 0; {
+	for rest := m.undelivered; len(rest) > 0; {
 		first, n := rest[0], 1
 		for n < len(rest) && rest[n].Step == first.Step && rest[n].Name == first.Name {
 			n++
@@ -166,7 +166,7 @@ func (m *reportExchange) deliver(r *reports, report func(name string, step int, 
 		report(first.Name, first.Step, kernel.OneNaNOf(value))
 		rest = rest[n:]
 	}
-	m.arrived = m.arrived[:0]
+	m.undelivered = m.undelivered[:0]
 	r.settle(m.lastRound)
 	return nil
 }

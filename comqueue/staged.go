@@ -19,7 +19,7 @@ import (
 type staged struct {
 	task        *engine.Context
 	files       *mapped.Files // not shared, so that release frees the disk space
-	what        string        // for errors
+	title       string        // for errors
 	heapLimit   int64         // bytes on the heap that are always allowed
 	heapBatches []arrow.Record
 	heapBytes   int64   // bytes of heapBatches
@@ -40,7 +40,7 @@ const minStaged = 64 << 10 // bytes of a shard that may always be on the heap
 // newStaged returns a staged that may always use an eighth of the slot's memory, or minStaged
 // bytes if that is more.
 func newStaged(c *engine.Context, what string) *staged {
-	return &staged{task: c, files: mapped.NewFiles(c.Disk, c.SpillDir), what: what, heapLimit: max(c.Memory.Limit()/8, minStaged)}
+	return &staged{task: c, files: mapped.NewFiles(c.Disk, c.SpillDir), title: what, heapLimit: max(c.Memory.Limit()/8, minStaged)}
 }
 
 // add takes ownership of a batch.
@@ -56,27 +56,27 @@ func (s *staged) add(rows arrow.Record) error {
 	if s.heapBytes+n <= s.heapLimit || s.noFiles {
 		return nil
 	}
-	full := s.task.Memory.Reserve(n)
-	if reserved = full == nil; reserved {
+	refusal := s.task.Memory.Reserve(n)
+	if reserved = refusal == nil; reserved {
 		return nil
 	}
-	return s.toDisk(full)
+	return s.toDisk(refusal)
 }
 
-// toDisk copies the batches on the heap to a file. full is the error with which the budget
+// toDisk copies the batches on the heap to a file. refusal is the error with which the budget
 // refused to reserve memory.
-func (s *staged) toDisk(full error) error {
+func (s *staged) toDisk(refusal error) error {
 	if len(s.heapBatches) == 0 {
 		return nil
 	}
 	offsets := &counted{Allocator: s.task.Allocator}
-	record, region, err := holdRows(s.files, s.what, s.heapBytes, offsets, s.heapBatches)
+	record, region, err := holdRows(s.files, s.title, s.heapBytes, offsets, s.heapBatches)
 	if errors.Is(err, mapped.ErrUnsupported) {
 		s.noFiles = true // if memory does not suffice, making the frame will fail
 		return nil
 	}
 	if err != nil {
-		return noRoomError(s.task, full, err)
+		return noRoomError(s.task, refusal, err)
 	}
 	s.dropHeap()
 	s.task.Memory.Take(offsets.bytes)
@@ -94,9 +94,9 @@ func (s *staged) end() error {
 	if s.heapBytes <= s.heapLimit || len(s.heapBatches)+len(s.pieces) < 2 || s.noFiles {
 		return nil
 	}
-	full := s.task.Memory.Reserve(s.heapBytes)
-	if full != nil {
-		return s.toDisk(full)
+	refusal := s.task.Memory.Reserve(s.heapBytes)
+	if refusal != nil {
+		return s.toDisk(refusal)
 	}
 	s.task.Memory.Release(s.heapBytes)
 	return nil
@@ -133,7 +133,7 @@ func (s *staged) guard(f func() error) (err error) {
 				if !returned {
 					_ = recover()
 				}
-				err = fmt.Errorf("%s, kept beyond the memory budget: %w", s.what, damage)
+				err = fmt.Errorf("%s, kept beyond the memory budget: %w", s.title, damage)
 				return
 			}
 		}

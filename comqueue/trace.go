@@ -20,22 +20,22 @@ import (
 // A subtask stores only its own fingerprints, by the parity of the superstep. In check, subtask
 // 0 reads the fingerprints of the previous superstep while the other subtasks wait.
 type traces struct {
-	stages []engine.StageSpec // of the queue, as in the plan
-	held   [][2][]stagePrints // by subtask, parity and stage
+	stages   []engine.StageSpec       // of the queue, as in the plan
+	byParity [][2][]stageFingerprints // by subtask, parity and stage
 }
 
-// stagePrints are the fingerprints after a stage. For a stage in an inner loop they are the
+// stageFingerprints are the fingerprints after a stage. For a stage in an inner loop they are the
 // fingerprints after the last round.
-type stagePrints struct {
-	ran  bool
-	held []shared.Fingerprint
+type stageFingerprints struct {
+	ran     bool
+	objects []shared.Fingerprint
 }
 
 func newTraces(stages []engine.StageSpec, subtasks int) *traces {
-	t := &traces{stages: stages, held: make([][2][]stagePrints, subtasks)}
-	for i := range t.held {
-		for half := range t.held[i] {
-			t.held[i][half] = make([]stagePrints, len(stages))
+	t := &traces{stages: stages, byParity: make([][2][]stageFingerprints, subtasks)}
+	for i := range t.byParity {
+		for half := range t.byParity[i] {
+			t.byParity[i][half] = make([]stageFingerprints, len(stages))
 		}
 	}
 	return t
@@ -43,7 +43,7 @@ func newTraces(stages []engine.StageSpec, subtasks int) *traces {
 
 // begin drops the subtask's fingerprints of the superstep before the previous one, which has
 // the same parity.
-func (t *traces) begin(subtask, step int) { clear(t.held[subtask][step&1]) }
+func (t *traces) begin(subtask, step int) { clear(t.byParity[subtask][step&1]) }
 
 // follow makes the stages of a subtask take the fingerprints after each run.
 func (b *body) follow(stages []engine.Stage) {
@@ -61,7 +61,7 @@ func (b *body) follow(stages []engine.Stage) {
 				return err
 			}
 			held, err := b.context.objects.Fingerprints(nil, b.checks.isBroadcast)
-			b.checks.traces.held[b.subtask][b.context.step&1][at] = stagePrints{true, held}
+			b.checks.traces.byParity[b.subtask][b.context.step&1][at] = stageFingerprints{true, held}
 			return err
 		}
 	}
@@ -78,12 +78,12 @@ type stageHash struct {
 // order of stages.
 func (t *traces) hashes(subtask, step int, key string) []stageHash {
 	var hashes []stageHash
-	for i, s := range t.held[subtask][step&1] {
+	for i, s := range t.byParity[subtask][step&1] {
 		if !s.ran {
 			continue
 		}
 		h := stageHash{Stage: i}
-		for _, f := range s.held {
+		for _, f := range s.objects {
 			if f.Name == key {
 				h.There, h.Hash = true, f.Hash
 			}

@@ -68,9 +68,9 @@ const maxPackedDepth = 1000
 
 var errPackedShort = errors.New("the bytes end within a value")
 
-// head describes the head of a packed value. The head of an array or map is everything before
-// its elements. The head of any other value is the whole value.
-type head struct {
+// valueHead describes the head of a packed value. The head of an array or map is everything
+// before its elements. The head of any other value is the whole value.
+type valueHead struct {
 	size     int // bytes of the head
 	elements int // number of values that follow: n in an array of n, 2n in a map of n entries
 	isMap    bool
@@ -78,41 +78,41 @@ type head struct {
 
 // packedHead reads the head of the value at src[offset:] and checks that src has the bytes that
 // the head announces, with at least one byte for every element.
-func packedHead(src []byte, offset int) (head, error) {
+func packedHead(src []byte, offset int) (valueHead, error) {
 	rest := src[offset:]
 	if len(rest) == 0 {
-		return head{}, errPackedShort
+		return valueHead{}, errPackedShort
 	}
 	code := rest[0]
-	var h head
+	var h valueHead
 	switch {
 	case code <= 0x7f || code >= 0xe0: // small integers
 		h.size = 1
 	case code <= 0x8f:
-		h = head{1, 2 * int(code&0x0f), true}
+		h = valueHead{1, 2 * int(code&0x0f), true}
 	case code <= 0x9f:
-		h = head{1, int(code & 0x0f), false}
+		h = valueHead{1, int(code & 0x0f), false}
 	case code <= 0xbf: // short string
 		h.size = 1 + int(code&0x1f)
 	case code == 0xc1:
-		return head{}, fmt.Errorf("byte %d: 0xc1 begins no value", offset)
+		return valueHead{}, fmt.Errorf("byte %d: 0xc1 begins no value", offset)
 	default:
 		form := packedForms[code-0xc0]
 		if len(rest) < 1+form.width {
-			return head{}, errPackedShort
+			return valueHead{}, errPackedShort
 		}
 		n := lengthField(rest[1 : 1+form.width])
 		switch form.holds {
 		case holdsArray:
-			h = head{1 + form.width, n, false}
+			h = valueHead{1 + form.width, n, false}
 		case holdsMap:
-			h = head{1 + form.width, 2 * n, true}
+			h = valueHead{1 + form.width, 2 * n, true}
 		default:
 			h.size = 1 + form.width + form.fixed + n
 		}
 	}
 	if h.size > len(rest) || h.elements > len(rest)-h.size {
-		return head{}, fmt.Errorf("byte %d: a value of %d bytes and %d elements does not fit in the %d bytes left", offset, h.size, h.elements, len(rest))
+		return valueHead{}, fmt.Errorf("byte %d: a value of %d bytes and %d elements does not fit in the %d bytes left", offset, h.size, h.elements, len(rest))
 	}
 	return h, nil
 }

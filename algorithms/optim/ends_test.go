@@ -209,7 +209,7 @@ func ended(t *testing.T, o objective, s optim.Settings) *optim.Result {
 	return r
 }
 
-func TestTimes(t *testing.T) {
+func TestStepCosts(t *testing.T) {
 	o := smooth()
 	r := trial.Run(t, build(o.table, o, optim.Settings{L2: 0.01}), engine.Parallelism(2), engine.Workers(2))
 	result, times := decode(t, r), optim.StepCosts(r, "minimize")

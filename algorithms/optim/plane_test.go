@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPlaneIsLeast requires, for a quadratic function, that the mixture is the minimum over the
-// plane. There the gradient is orthogonal to every axis, including steps that depend linearly
-// on earlier axes.
-func TestPlaneIsLeast(t *testing.T) {
+// TestPlaneFindsTheMinimum requires, for a quadratic function, that the mixture is the minimum
+// over the plane. There the gradient is orthogonal to every axis, including steps that depend
+// linearly on earlier axes.
+func TestPlaneFindsTheMinimum(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n, steps := rapid.IntRange(4, 9).Draw(r, "n"), rapid.IntRange(0, LatestSteps).Draw(r, "steps")
 		twice := steps > 1 && rapid.Bool().Draw(r, "twice")

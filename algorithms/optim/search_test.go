@@ -81,8 +81,9 @@ func TestBacking(t *testing.T) {
 	})
 }
 
-// TestCliff requires that a step is found if the function is infinite or NaN beyond some step.
-func TestCliff(t *testing.T) {
+// TestSearchBesideInfiniteValues requires that a step is found if the function is infinite or
+// NaN beyond some step.
+func TestSearchBesideInfiniteValues(t *testing.T) {
 	for _, beyond := range []float64{math.Inf(1), math.NaN()} {
 		for _, edge := range []float64{0.3, 1e-6, 1e-20} {
 			for _, batch := range []int{1, 6} {

@@ -108,22 +108,22 @@ func (c *checker) advance(h *half) (moved bool, err error) {
 	l := &c.programs[h.rank].Lanes[h.lane]
 	switch {
 	case h.sends:
-		at := route{h.rank, l.SendPeer, l.Channel}
-		if peer := c.wants[at]; peer != nil {
-			delete(c.wants, at)
+		rt := route{h.rank, l.SendPeer, l.Channel}
+		if peer := c.wants[rt]; peer != nil {
+			delete(c.wants, rt)
 			c.ready = append(c.ready, peer)
-			return true, c.deliver(at, h, peer)
+			return true, c.deliver(rt, h, peer)
 		}
-		c.offers[at] = h
+		c.offers[rt] = h
 		return false, nil
 	case in.Op.Receives():
-		at := route{l.RecvPeer, h.rank, l.Channel}
-		if peer := c.offers[at]; peer != nil {
-			delete(c.offers, at)
+		rt := route{l.RecvPeer, h.rank, l.Channel}
+		if peer := c.offers[rt]; peer != nil {
+			delete(c.offers, rt)
 			c.ready = append(c.ready, peer)
-			return true, c.deliver(at, peer, h)
+			return true, c.deliver(rt, peer, h)
 		}
-		c.wants[at] = h
+		c.wants[rt] = h
 		return false, nil
 	default:
 		return true, c.local(h, in)

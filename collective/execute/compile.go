@@ -88,7 +88,7 @@ type lane struct {
 	index            int
 	sendTo, recvFrom int
 	send, recv       []mesh.Conn
-	lend             []mesh.Borrower // lend[i] is recv[i] as a Borrower, or nil if recv[i] is not a Borrower
+	borrowers        []mesh.Borrower // lend[i] is recv[i] as a Borrower, or nil if recv[i] is not a Borrower
 	steps            []step
 }
 
@@ -105,17 +105,17 @@ func (r *Runner) compile() error {
 	r.lanes = make([]lane, len(p.Lanes))
 	for i := range p.Lanes {
 		l := &r.lanes[i]
-		sends, takes := uint16(0), uint16(0)
+		sends, receives := uint16(0), uint16(0)
 		*l = lane{index: i, sendTo: p.Lanes[i].SendPeer, recvFrom: p.Lanes[i].RecvPeer, steps: make([]step, len(p.Lanes[i].Steps))}
 		for j := range l.steps {
 			s, in := &l.steps[j], &p.Lanes[i].Steps[j]
 			s.op, s.recvLeft, s.lane, s.index = in.Op, in.RecvLeft, l, int32(j)
-			s.sendIndex, s.recvIndex = sends, takes
+			s.sendIndex, s.recvIndex = sends, receives
 			if in.Op.Sends() {
 				sends++
 			}
 			if in.Op.Receives() {
-				takes++
+				receives++
 			}
 			if in.Op != program.DoSend {
 				s.dst = r.ready(in.Dst)
@@ -305,7 +305,7 @@ func (r *Runner) attach(routes []mesh.Route, conns []mesh.Conn) {
 		r.lanes[i].recv = stripes(l.RecvPeer, l.Channel)
 		for _, c := range r.lanes[i].recv {
 			lender, _ := c.(mesh.Borrower)
-			r.lanes[i].lend = append(r.lanes[i].lend, lender)
+			r.lanes[i].borrowers = append(r.lanes[i].borrowers, lender)
 		}
 	}
 }

@@ -193,7 +193,7 @@ func (h *executor) readFold(s *step, k int, dst, src []byte) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	if lender := s.lane.lend[k%len(s.lane.lend)]; lender != nil {
+	if lender := s.lane.borrowers[k%len(s.lane.borrowers)]; lender != nil {
 		received, err := lender.Borrow(len(dst))
 		if err != nil {
 			return err

@@ -307,16 +307,16 @@ func (h *executor) copyForest(s *step) (done bool, err error) {
 // returns true.
 func (h *executor) reduceForest(s *step, leaves [][]byte) (done bool, err error) {
 	r := h.r
-	alike, any := true, false
+	uniform, any := true, false
 	for i, f := range s.src {
-		there := r.presence.extentOf(f)
-		alike = alike && there != some
-		any = any || there != none
-		if leaves[i] = nil; there == all {
+		ext := r.presence.extentOf(f)
+		uniform = uniform && ext != some
+		any = any || ext != none
+		if leaves[i] = nil; ext == all {
 			leaves[i] = r.bytes(f)
 		}
 	}
-	if alike && any {
+	if uniform && any {
 		r.presence.set(s.dst, true)
 		return false, nil
 	}

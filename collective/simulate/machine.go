@@ -99,7 +99,7 @@ type machine struct {
 	transfers       []transfer
 	unused          []int32
 	finish          []float64
-	last            int32   // half that ended last
+	lastHalf        int32   // half that ended last
 	end             float64 // time at which that half ended
 	handled         int64
 }
@@ -118,7 +118,7 @@ func (s *server) serve(ready, duration float64) float64 {
 
 // newMachine returns a machine at time 0.
 func newMachine(pl *plan, net *Network) *machine {
-	m := &machine{plan: pl, net: net, window: int64(net.Window), last: -1}
+	m := &machine{plan: pl, net: net, window: int64(net.Window), lastHalf: -1}
 	ranks := len(pl.parts)
 	hosts := net.hosts(ranks)
 	if m.cores = net.Cores; m.cores > len(pl.ends) {
@@ -235,8 +235,8 @@ func (m *machine) begin(id int32, t float64) {
 	if h.step == h.hi {
 		h.state = ended
 		m.finish[h.rank] = max(m.finish[h.rank], t)
-		if m.last < 0 || t > m.end {
-			m.last, m.end = id, t
+		if m.lastHalf < 0 || t > m.end {
+			m.lastHalf, m.end = id, t
 		}
 		return
 	}

@@ -178,8 +178,8 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 		pr.Dims = r.Choice.Dims
 		// A rule is an explicit request, so it may name an algorithm that does not fold in the
 		// canonical tree.
-		if why := refusal(a, pr, q, true); why != "" {
-			return nil, fmt.Errorf("tuning rule %s: for %s: %s", r, q, why)
+		if reason := refusal(a, pr, q, true); reason != "" {
+			return nil, fmt.Errorf("tuning rule %s: for %s: %s", r, q, reason)
 		}
 		d.Choice, d.Rule = r.Choice, r
 		return d, nil
@@ -222,12 +222,12 @@ func (d *Decision) pick() {
 		if c.Refused != "" || c.Seconds > samePriceRatio*d.Candidates[0].Seconds {
 			break
 		}
-		at := slices.IndexFunc(all, func(a *algorithm.Algorithm) bool { return a.Name == c.Algorithm })
+		index := slices.IndexFunc(all, func(a *algorithm.Algorithm) bool { return a.Name == c.Algorithm })
 		pr := d.Query.Params
 		pr.Dims = c.Dims
-		steps := all[at].Cost(pr).Steps
-		if i == 0 || steps < fewest || steps == fewest && at < first {
-			d.Choice, fewest, first = c.Choice, steps, at
+		steps := all[index].Cost(pr).Steps
+		if i == 0 || steps < fewest || steps == fewest && index < first {
+			d.Choice, fewest, first = c.Choice, steps, index
 		}
 	}
 }

@@ -224,8 +224,8 @@ func TestSideBeyondBudget(t *testing.T) {
 	require.NoError(t, g.run(t, context.Background(), 2, Env{MemoryBudget: se.Enough}, hooks{}).err)
 }
 
-// TestSidesTogether requires an error if side inputs fit individually but not together.
-func TestSidesTogether(t *testing.T) {
+// TestSideInputsFitTogether requires an error if side inputs fit individually but not together.
+func TestSideInputsFitTogether(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=1000
 		b = source rows=1000

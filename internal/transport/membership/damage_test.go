@@ -148,10 +148,11 @@ func (n *notedAccepts) Accept() (net.Conn, error) {
 	return n.conn, nil
 }
 
-// TestDamagedSenderIsTold requires that the sender of a damaged message can read the resulting
-// error even if it has sent further bytes after the message. Process 0 must read those bytes
-// before it closes the connection: closing a socket with unread bytes resets the connection.
-func TestDamagedSenderIsTold(t *testing.T) {
+// TestSenderOfDamageLearnsTheError requires that the sender of a damaged message can read the
+// resulting error even if it has sent further bytes after the message. Process 0 must read
+// those bytes before it closes the connection: closing a socket with unread bytes resets the
+// connection.
+func TestSenderOfDamageLearnsTheError(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	accepts := &notedAccepts{}
 	group := joinAllAt(t, 2, func(p int, cfg *peerlink.Config) {

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLastWordsAreHeard requires that the last messages of a peer that has closed the
-// connection are received, even if a write to the peer has failed before.
-func TestLastWordsAreHeard(t *testing.T) {
+// TestMessagesBeforeACloseAreReceived requires that the last messages of a peer that has closed
+// the connection are received, even if a write to the peer has failed before.
+func TestMessagesBeforeACloseAreReceived(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("on other systems, received bytes are lost when the connection is reset")
 	}

@@ -106,7 +106,7 @@ func TestMismatchIsCompletedFromTheOtherSide(t *testing.T) {
 	}
 }
 
-func TestGroupThatStandsStillEnds(t *testing.T) {
+func TestStalledGroupEnds(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	group, at := joinStanding(t, 2, func(c *Config) {
 		c.Detection = 400 * time.Millisecond
@@ -120,7 +120,7 @@ func TestGroupThatStandsStillEnds(t *testing.T) {
 	require.ErrorContains(t, err, `ranks 0 and 1 are in AllReduce "gradient" (4096 float32, sum) #5`)
 }
 
-func TestWhoeverWaitsForOneThatLeftIsTold(t *testing.T) {
+func TestWaitingForARankThatLeftFails(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	group, at := joinStanding(t, 3, nil)
 	defer closeAll(group)
@@ -347,7 +347,7 @@ func TestCandidatesOfAPort(t *testing.T) {
 	require.Regexp(t, `^node7:70,.*127\.0\.0\.1:70`, got)
 }
 
-func TestConfigsThatCannotBe(t *testing.T) {
+func TestInvalidConfigs(t *testing.T) {
 	port := newPort(t, nil)
 	defer port.Close()
 	good := Config{Process: 1, Processes: 2, Ranks: []int{3, 1}, Size: 4, Coordinator: "x:1", Port: port}

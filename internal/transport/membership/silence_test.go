@@ -228,9 +228,9 @@ func TestStarvedCoordinatorSuspectsNobody(t *testing.T) {
 	t.Fatal("a process that stops sending must be declared dead")
 }
 
-// TestWordsThatNobodyHasReadAreNoSilence requires that a link reports unread bytes in its
+// TestUnreadBytesAreNoSilence requires that a link reports unread bytes in its
 // socket, and that a process whose bytes are unread is not declared dead.
-func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
+func TestUnreadBytesAreNoSilence(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
@@ -308,9 +308,9 @@ type muted struct {
 func (muted) send(message)   {}
 func (l muted) unread() bool { return l.words }
 
-// TestWordsThatWaitAreNoSilence requires that a process that got no answer does not declare the
+// TestUnreadMessagesAreNoSilence requires that a process that got no answer does not declare the
 // coordinator dead while messages from the coordinator are still unread.
-func TestWordsThatWaitAreNoSilence(t *testing.T) {
+func TestUnreadMessagesAreNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boom := errors.New("boom")
 		cfg := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2}

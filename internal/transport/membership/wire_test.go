@@ -188,9 +188,9 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-// TestSeedsAreWhole requires that the seeds of the fuzz test are the frames of the samples.
-// With UPDATE_SEEDS=1, it writes the seeds.
-func TestSeedsAreWhole(t *testing.T) {
+// TestFuzzSeedsAreComplete requires that the seeds of the fuzz test are the frames of the
+// samples. With UPDATE_SEEDS=1, it writes the seeds.
+func TestFuzzSeedsAreComplete(t *testing.T) {
 	dir := filepath.Join("testdata", "fuzz", "FuzzReadFrame")
 	for name, m := range samples() {
 		frame, err := appendFrame(nil, 0, m)

@@ -62,7 +62,7 @@ type tcpConn struct {
 	queue    fifo[*block]
 	draining bool
 	drain    func()                // drainQueue as a value, made once so that starting it allocates nothing
-	small    []byte                // a header and the beginning of its payload
+	smallBuf []byte                // a header and the beginning of its payload
 	header   [headerBytes]byte     // header of a long message
 	trailer  [trailerBytes]byte    // checksum that follows the payload of a long message
 	parts    [3][]byte             // buffers of one write
@@ -230,12 +230,12 @@ func (c *tcpConn) encode(b *[headerBytes]byte, h *Header, payload []byte) {
 
 // withHeader returns a buffer with the header and the first n bytes of the payload.
 func (c *tcpConn) withHeader(h *Header, payload []byte, n int) []byte {
-	if c.small == nil {
-		c.small = make([]byte, headerBytes+smallWrite)
+	if c.smallBuf == nil {
+		c.smallBuf = make([]byte, headerBytes+smallWrite)
 	}
-	c.encode((*[headerBytes]byte)(c.small), h, payload)
-	copy(c.small[headerBytes:], payload[:n])
-	return c.small[:headerBytes+n]
+	c.encode((*[headerBytes]byte)(c.smallBuf), h, payload)
+	copy(c.smallBuf[headerBytes:], payload[:n])
+	return c.smallBuf[:headerBytes+n]
 }
 
 // waitForQueue waits until all posted messages are written to the socket. It returns the

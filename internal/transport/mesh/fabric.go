@@ -232,13 +232,13 @@ func (n *node) checkRoute(r Route) error {
 // openMissing opens the connections that are nil in conns, and stores all connections in
 // n.conns.
 func (n *node) openMissing(ctx context.Context, routes []Route, conns []Conn) error {
-	var far []Route
-	var places []int
+	var remoteRoutes []Route
+	var indices []int
 	for i, r := range routes {
 		switch {
 		case conns[i] != nil:
 		case n.fabric.nodes[r.Peer] == nil:
-			far, places = append(far, r), append(places, i)
+			remoteRoutes, indices = append(remoteRoutes, r), append(indices, i)
 		default:
 			l, err := n.fabric.link(n.rank, r)
 			if err != nil {
@@ -247,12 +247,12 @@ func (n *node) openMissing(ctx context.Context, routes []Route, conns []Conn) er
 			conns[i] = newLocalConn(n, r, l)
 		}
 	}
-	if len(far) > 0 {
-		made := make([]Conn, len(far))
-		if err := n.fabric.remote(ctx, n, far, made); err != nil {
+	if len(remoteRoutes) > 0 {
+		made := make([]Conn, len(remoteRoutes))
+		if err := n.fabric.remote(ctx, n, remoteRoutes, made); err != nil {
 			return err
 		}
-		for k, i := range places {
+		for k, i := range indices {
 			conns[i] = made[k]
 		}
 	}

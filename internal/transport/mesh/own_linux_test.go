@@ -226,9 +226,9 @@ func TestOwnSocketsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestWhoLosesTheCoreKeepsIt requires that the next skippedYields calls of yieldCore do not yield
+// TestSlowYieldStopsYielding requires that the next skippedYields calls of yieldCore do not yield
 // if a yield has taken longer than longYield, which means that another program got the core.
-func TestWhoLosesTheCoreKeepsIt(t *testing.T) {
+func TestSlowYieldStopsYielding(t *testing.T) {
 	yields := 0
 	s := &ownSocket{oversubscribed: true, yield: func() {
 		yields++

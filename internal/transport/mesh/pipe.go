@@ -38,11 +38,11 @@ type pipe struct {
 	offerBytes []byte
 
 	// The following fields describe the message that is being received.
-	open   bool
-	taking bool   // the message that is being received is the offer
-	rest   []byte // unread bytes of the message
-	block  *block // the block with the message; nil for an offer
-	lent   bool   // the receiver uses rest without holding mu
+	open           bool
+	receivingOffer bool   // the message that is being received is the offer
+	rest           []byte // unread bytes of the message
+	block          *block // the block with the message; nil for an offer
+	lent           bool   // the receiver uses rest without holding mu
 }
 
 // queuedMessage is a message in the queue of a pipe.
@@ -163,7 +163,7 @@ func (p *pipe) next(h *Header) error {
 	case p.left != nil:
 		return p.left
 	default:
-		*h, p.rest, p.taking = p.offer, p.offerBytes, true
+		*h, p.rest, p.receivingOffer = p.offer, p.offerBytes, true
 	}
 	p.open = true
 	if len(p.rest) == 0 {
@@ -174,12 +174,12 @@ func (p *pipe) next(h *Header) error {
 
 // finish ends the message that is being received. The caller holds mu.
 func (p *pipe) finish() {
-	if p.taking {
+	if p.receivingOffer {
 		p.offered, p.offerBytes = false, nil
 		p.taken.Signal()
 	}
 	p.pool.put(p.block)
-	p.open, p.taking, p.rest, p.block = false, false, nil, nil
+	p.open, p.receivingOffer, p.rest, p.block = false, false, nil, nil
 }
 
 // read implements Conn.Read.
@@ -205,7 +205,7 @@ func (p *pipe) lend(n int) ([]byte, error) {
 		return nil, fmt.Errorf("mesh: Read of %d bytes where %d are left of the message", n, len(p.rest))
 	case n == 0:
 		return nil, nil
-	case p.taking && !p.offered:
+	case p.receivingOffer && !p.offered:
 		return nil, p.ended() // the sender has withdrawn the offer
 	case p.lent:
 		return nil, fmt.Errorf("mesh: Read while bytes of the message are borrowed")

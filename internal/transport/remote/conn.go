@@ -428,9 +428,9 @@ func (c *conn) finish() {
 	}
 }
 
-// settle waits until the connection's goroutines have ended. It returns an error if the
+// waitEnded waits until the connection's goroutines have ended. It returns an error if the
 // connection ended before all queued messages were written.
-func (c *conn) settle() error {
+func (c *conn) waitEnded() error {
 	c.done.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -299,7 +299,7 @@ func (n *Network) Close() error {
 	}
 	var errs []error
 	for _, c := range conns {
-		if err := c.settle(); err != nil && !failed {
+		if err := c.waitEnded(); err != nil && !failed {
 			errs = append(errs, err)
 		}
 	}

@@ -19,10 +19,10 @@ import (
 // peer is the dialer's end of the connection to another worker, with the gates at which its
 // senders wait.
 type peer struct {
-	n      *Network
-	worker int
-	fixed  [grantBytes]byte // buffer that the reading goroutine uses
-	over   chan struct{}    // closed when err is set
+	n        *Network
+	worker   int
+	grantBuf [grantBytes]byte // buffer that the reading goroutine uses
+	over     chan struct{}    // closed when err is set
 
 	mu             sync.Mutex
 	address        string
@@ -187,14 +187,14 @@ func (p *peer) finish() {}
 
 // granted handles a grant frame. It adds the credits to the gate of their inbox.
 func (p *peer) granted() error {
-	if _, err := io.ReadFull(&p.conn.body, p.fixed[:]); err != nil {
+	if _, err := io.ReadFull(&p.conn.body, p.grantBuf[:]); err != nil {
 		return err
 	}
 	le := binary.LittleEndian
 	addr := transport.Address{
-		Edge: int(int32(le.Uint32(p.fixed[0:]))), Inbox: int(int32(le.Uint32(p.fixed[4:]))), Worker: p.worker,
+		Edge: int(int32(le.Uint32(p.grantBuf[0:]))), Inbox: int(int32(le.Uint32(p.grantBuf[4:]))), Worker: p.worker,
 	}
-	n := le.Uint32(p.fixed[8:])
+	n := le.Uint32(p.grantBuf[8:])
 	p.mu.Lock()
 	boxes := len(p.gates)
 	p.mu.Unlock()
@@ -210,14 +210,14 @@ type sender struct {
 	p      *peer
 	addr   transport.Address
 	gate   *transport.Gate
-	w      *transport.Waiter
+	waiter *transport.Waiter
 	schema *arrow.Schema // schema of the last rows; codec is its codec
 	codec  *codec
 	out    frameWriter
 }
 
 func (p *peer) sender(addr transport.Address) *sender {
-	return &sender{p: p, addr: addr, gate: p.gate(addr), w: transport.NewWaiter()}
+	return &sender{p: p, addr: addr, gate: p.gate(addr), waiter: transport.NewWaiter()}
 }
 
 // Send waits for a credit for the inbox and for free bytes in the queue of the connection, and
@@ -232,13 +232,13 @@ func (s *sender) Send(ctx context.Context, m transport.Message) error {
 	if err != nil {
 		return s.failed(&m, err)
 	}
-	if err := s.gate.Enter(ctx, s.w, 1); err != nil {
+	if err := s.gate.Enter(ctx, s.waiter, 1); err != nil {
 		return s.reason(ctx, err)
 	}
 	s.p.mu.Lock()
 	c := s.p.conn // not nil, as the credit was granted on this connection
 	s.p.mu.Unlock()
-	if err := c.sendGate.Enter(ctx, s.w, size); err != nil {
+	if err := c.sendGate.Enter(ctx, s.waiter, size); err != nil {
 		s.gate.Leave(1)
 		return s.reason(ctx, err)
 	}
