@@ -38,9 +38,9 @@ func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 	}
 }
 
-// maxDirect is the largest number of bytes of a message that are sent with one header; longer
-// messages are sent in segments. maxAside bounds the bytes of messages from one peer that a
-// rank keeps while it waits for a message from that peer with another tag.
+// maxDirectBytes is the largest number of bytes of a message that are sent with one header;
+// longer messages are sent in segments. maxUnexpected bounds the bytes of messages from one peer
+// that a rank keeps while it waits for a message from that peer with another tag.
 const (
 	maxDirectBytes = 1 << 20
 	maxUnexpected  = 64 << 20

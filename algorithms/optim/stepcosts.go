@@ -12,9 +12,9 @@ type StepCost struct {
 	Bytes   int64 // bytes sent to other subtasks
 }
 
-// StepCosts returns the Time of each superstep of a queue in a finished run, or nil if the run
-// has no queue of that name. Element 0 belongs to the start, and element i to iteration i, or
-// for SGD to step i. StepCosts are not in an optim.Result, which is the same in every run.
+// StepCosts returns the StepCost of each superstep of a queue in a finished run, or nil if the
+// run has no queue of that name. Element 0 belongs to the start, and element i to iteration i,
+// or for SGD to step i. StepCosts are not in an optim.Result, which is the same in every run.
 func StepCosts(result *engine.Result, queue string) []StepCost {
 	report := result.Queue(queue)
 	if report == nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // TestTransit requires that the limits of bytes in transit together never exceed the budget,
-// however many exchanges, subtasks and workers there are, and that no limit is below leastShare.
+// however many exchanges, subtasks and workers there are, and that no limit is below minShare.
 func TestTransit(t *testing.T) {
 	const budget = 1 << 28
 	for _, exchanges := range []int{0, 1, 3, 20} {

@@ -79,7 +79,7 @@ var faults = []fault{
 	},
 	{
 		name: "rows are drawn anew where there are two subtasks", workload: "classifications", shards: 8, p: []int{1, 2},
-		edits: []edit{{"algorithms/optim/stochastic.go", `sharding.NewRandom(s.set.Seed, "rows of an epoch", shard, s.Epoch)`, "sharding.NewRandom(s.set.Seed, \"rows of an epoch\", shard, s.Epoch)\n\t\tif FAULT && ctx.NumTask() > 1 {\n\t\t\tr = sharding.NewRandom(s.set.Seed, \"others\", shard, s.Epoch)\n\t\t}"}},
+		edits: []edit{{"algorithms/optim/stochastic.go", `sharding.NewRandom(s.settings.Seed, "rows of an epoch", shard, s.Epoch)`, "sharding.NewRandom(s.settings.Seed, \"rows of an epoch\", shard, s.Epoch)\n\t\tif FAULT && ctx.NumTask() > 1 {\n\t\t\tr = sharding.NewRandom(s.settings.Seed, \"others\", shard, s.Epoch)\n\t\t}"}},
 	},
 	{
 		name: "reported values are summed as they come", workload: "sums", shards: 8, p: []int{1, 2},
