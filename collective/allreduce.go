@@ -156,15 +156,15 @@ type AllReducer[T Number] struct {
 	packed, whole int64
 
 	// The fields below are used only in reductions by messages.
-	request  request
-	combiner combiner
-	entries  []sharding.Node
-	values   [][]byte
-	arith    *typedOp[T]
-	covers   *memberForest
-	coversOf int
-	sent     int64 // bytes sent in the latest run
-	by       string
+	request   request
+	combiner  combiner
+	entries   []sharding.Node
+	values    [][]byte
+	arith     *typedOp[T]
+	covers    *memberForest
+	coversOf  int
+	sent      int64 // bytes sent in the latest run
+	algorithm string
 }
 
 // NewAllReduce returns an AllReducer for the rank of c.
@@ -233,7 +233,7 @@ func (a *AllReducer[T]) Sum() error {
 			return c.failed(err)
 		}
 		c.state = settled
-		a.accountMessages(start, a.sent, a.by)
+		a.accountMessages(start, a.sent, a.algorithm)
 		return nil
 	}
 	if err := c.meet(a.req.Context, a); err != nil {
@@ -248,7 +248,7 @@ func (a *AllReducer[T]) Sum() error {
 		if c.index == 0 {
 			bytes = g.agreed.bytes // bytes of the whole process, counted by its first rank
 		}
-		a.accountMessages(start, bytes, g.agreed.by)
+		a.accountMessages(start, bytes, g.agreed.algorithm)
 		if g.agreed.packed {
 			a.stats.Sparse++
 			c.stats.Sparse++
@@ -267,11 +267,11 @@ func (a *AllReducer[T]) Sum() error {
 }
 
 // accountMessages adds an operation by messages to the statistics. The operation began at
-// start, sent the given number of bytes, and used the algorithm named by.
-func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, by string) {
+// start, sent the given number of bytes, and used the given algorithm.
+func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, algorithm string) {
 	d := Stats{Bytes: bytes, Recv: a.c.group.now() - start}
-	a.by = by
-	a.c.by = by
+	a.algorithm = algorithm
+	a.c.algorithm = algorithm
 	a.stats.Add(d)
 	a.c.stats.Add(d)
 }

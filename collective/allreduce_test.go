@@ -180,7 +180,7 @@ func TestTheDataTellsOrdersApart(t *testing.T) {
 	}
 }
 
-func TestNobodyBringsAnything(t *testing.T) {
+func TestReductionWithoutContributions(t *testing.T) {
 	empty := func(op Op[float64]) float64 {
 		out := make([]float64, 3)
 		errs := onRanks(NewLocalGroup(3), func(c *Comm) error {

@@ -24,13 +24,13 @@ type barrier struct {
 	first   atomic.Uint64 // signature of the first rank to arrive, 0 if none has arrived
 	_       [48]byte
 
-	done atomic.Uint64 // completed phases
-	_    [56]byte
+	completed atomic.Uint64 // completed phases
+	_         [56]byte
 
-	mu     sync.Mutex
-	cond   sync.Cond
-	parked int // number of ranks that are in park or settle
-	left   int // index of the first rank that has left, −1 if none
+	mu       sync.Mutex
+	cond     sync.Cond
+	parked   int // number of ranks that are in park or settle
+	leftRank int // index of the first rank that has left, −1 if none
 }
 
 // maxSpin and minSpin bound the number of tries before parking. A try takes about a nanosecond.
@@ -42,7 +42,7 @@ const (
 
 func (b *barrier) init(n int) {
 	b.n = int32(n)
-	b.left = -1
+	b.leftRank = -1
 	b.cond.L = &b.mu
 }
 
@@ -67,7 +67,7 @@ func (b *barrier) release() {
 	b.mu.Lock()
 	b.first.Store(0)
 	b.arrived.Store(0)
-	b.done.Add(1)
+	b.completed.Add(1)
 	wake := b.parked > 0
 	b.mu.Unlock()
 	if wake {
@@ -87,7 +87,7 @@ func (b *barrier) discard() {
 // spin checks up to tries times whether phase is complete, and reports whether it is.
 func (b *barrier) spin(phase uint64, tries int) bool {
 	for ; tries > 0; tries-- {
-		if b.done.Load() >= phase {
+		if b.completed.Load() >= phase {
 			return true
 		}
 	}
@@ -119,13 +119,13 @@ func (b *barrier) park(phase uint64, failure *atomic.Pointer[cause]) outcome {
 // outcomeSoFar returns the outcome of phase so far. The caller holds mu.
 func (b *barrier) outcomeSoFar(phase uint64, failure *atomic.Pointer[cause]) outcome {
 	switch {
-	case b.done.Load() >= phase:
+	case b.completed.Load() >= phase:
 		return met
 	case b.arrived.Load() == b.n:
 		return pending // the last rank to arrive still uses what this rank has posted
 	case failure.Load() != nil:
 		return failed
-	case b.left >= 0:
+	case b.leftRank >= 0:
 		return rankLeft
 	default:
 		return pending
@@ -138,7 +138,7 @@ func (b *barrier) outcomeSoFar(phase uint64, failure *atomic.Pointer[cause]) out
 func (b *barrier) settle(phase uint64) {
 	b.mu.Lock()
 	b.parked++
-	for b.done.Load() < phase {
+	for b.completed.Load() < phase {
 		b.cond.Wait()
 	}
 	b.parked--
@@ -155,8 +155,8 @@ func (b *barrier) wakeAll() {
 // leave records that a rank will not arrive any more. rank is its index in this process.
 func (b *barrier) leave(rank int) {
 	b.mu.Lock()
-	if b.left < 0 {
-		b.left = rank
+	if b.leftRank < 0 {
+		b.leftRank = rank
 	}
 	b.mu.Unlock()
 	b.cond.Broadcast()
@@ -165,5 +165,5 @@ func (b *barrier) leave(rank int) {
 func (b *barrier) whoLeft() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.left
+	return b.leftRank
 }

@@ -131,8 +131,8 @@ func TestBytesOfBlocks(t *testing.T) {
 	closeAll(t, groups)
 }
 
-// TestBlocksThatCannotBe requires that errors about invalid blocks describe the problem.
-func TestBlocksThatCannotBe(t *testing.T) {
+// TestInvalidBlocks requires that errors about invalid blocks describe the problem.
+func TestInvalidBlocks(t *testing.T) {
 	for text, change := range map[string]func(rank int, r *Reduction[float64]){
 		`ReduceScatter "x" has 1 blocks for 2 ranks`:                             func(_ int, r *Reduction[float64]) { r.Blocks = []int{10} },
 		`ReduceScatter "x" has a block of -1 elements for rank 1, after 5`:       func(_ int, r *Reduction[float64]) { r.Blocks, r.Out = []int{5, -1}, r.Out[:5] },

@@ -14,7 +14,7 @@ func (c *Comm) Barrier(ctx context.Context) error {
 	}
 	c.stats.Barriers++
 	c.group.slots[c.index].header = header{kind: callBarrier, seq: c.seq}
-	return c.meet(ctx, c.leading(leadBarrier, ctx))
+	return c.meet(ctx, c.leadAs(leadBarrier, ctx))
 }
 
 // BroadcastBool returns the v of rank root on every rank and ignores the v of the other ranks.
@@ -46,7 +46,7 @@ func (c *Comm) broadcast(ctx context.Context, kind operation, root int, v int64)
 	s := &c.group.slots[c.index]
 	s.header = header{kind: kind, seq: c.seq, root: root}
 	s.value = v
-	if err := c.meet(ctx, c.leading(leadBroadcast, ctx)); err != nil {
+	if err := c.meet(ctx, c.leadAs(leadBroadcast, ctx)); err != nil {
 		return 0, err
 	}
 	return c.group.verdict, nil

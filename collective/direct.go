@@ -20,10 +20,10 @@ func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 		return err
 	}
 	defer c.watch.stop()
-	h := &conn.sends
+	h := &conn.sendHeader
 	*h = mesh.Header{Hash: uint64(tag), Seq: uint64(dtype)}
 	for data, off := bytesOf(buf), 0; ; {
-		n := min(len(data)-off, maxDirect)
+		n := min(len(data)-off, maxDirectBytes)
 		h.Offset, h.Length = uint64(off), uint32(n)
 		h.Segment = 0
 		if off+n < len(data) {
@@ -38,12 +38,12 @@ func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 	}
 }
 
-// maxDirect is the largest number of bytes of a message that are sent with one header; longer
-// messages are sent in segments. maxAside bounds the bytes of messages from one peer that a
-// rank keeps while it waits for a message from that peer with another tag.
+// maxDirectBytes is the largest number of bytes of a message that are sent with one header;
+// longer messages are sent in segments. maxUnexpected bounds the bytes of messages from one peer
+// that a rank keeps while it waits for a message from that peer with another tag.
 const (
-	maxDirect     = 1 << 20
-	maxUnexpected = 64 << 20
+	maxDirectBytes = 1 << 20
+	maxUnexpected  = 64 << 20
 )
 
 // Recv fills buf with the next message with the given tag from the rank with number from. See
@@ -68,7 +68,7 @@ type directConn struct {
 	unexpected []message // messages that have arrived but were not yet received, in order of arrival
 	size       int
 
-	sends, comes mesh.Header // headers of the current messages; they are fields so that no call allocates them
+	sendHeader, recvHeader mesh.Header // headers of the current messages; they are fields so that no call allocates them
 }
 
 // message is a message that has arrived and is kept for a later Recv.
@@ -130,7 +130,7 @@ func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
 		return nil
 	}
 	for {
-		h := &d.comes
+		h := &d.recvHeader
 		if err := d.conn.Next(h); err != nil {
 			return err
 		}

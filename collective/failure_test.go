@@ -275,10 +275,10 @@ func TestManyFailuresAtOnce(t *testing.T) {
 	})
 }
 
-// TestALateComerDoesNotTouchWhatWasGivenBack requires that rank 1 does not write to the Out of
+// TestLateRankDoesNotWriteToReturnedBuffers requires that rank 1 does not write to the Out of
 // rank 0 after the call of rank 0 has returned. Rank 1 posts its buffer, the group is aborted,
 // rank 0 returns with the cause, and then rank 1 calls Sum.
-func TestALateComerDoesNotTouchWhatWasGivenBack(t *testing.T) {
+func TestLateRankDoesNotWriteToReturnedBuffers(t *testing.T) {
 	for how, limit := range limits {
 		synctest.Test(t, func(t *testing.T) {
 			g := groupWithLimit(2, limit)

@@ -174,21 +174,21 @@ type Comm struct {
 	state commState
 	open  string // Name of the AllReduce under way; valid if state is not idle
 
-	watch   watcher
-	calls   calls // runs programs among ranks
-	request request
-	typed   [numTypes]arithmetic // typed[t] is the *typedOp of element type t
-	leaves  [][]byte
-	aside   []byte // buffer for the result of an AllToAll in place
-	by      string // algorithm of the latest AllReduce that sent messages
+	watch          watcher
+	calls          calls // runs programs among ranks
+	request        request
+	typed          [numTypes]arithmetic // typed[t] is the *typedOp of element type t
+	leaves         [][]byte
+	exchangeBuffer []byte // buffer for the result of an AllToAll in place
+	algorithm      string // algorithm of the latest AllReduce that sent messages
 
 	directs map[int]*directConn
-	leads   leading
+	leading leading
 
 	// node announces to the other processes which operation this rank is in, with the texts in
-	// standing. It is nil without other processes.
+	// announced. It is nil without other processes.
 	node          mesh.Node
-	standing      map[header]*mesh.Operation
+	announced     map[header]*mesh.Operation
 	history       history
 	requestHeader header
 	stats         Stats
@@ -238,7 +238,7 @@ func (c *Comm) Close(err error) {
 		n.mesh.Leave(c.Rank())
 	}
 	if net := c.group.net; net != nil && net.closed.Add(1) == int32(c.group.n) {
-		net.sayGoodbye()
+		net.sendGoodbye()
 	}
 	c.watch.end()
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/superstep-ml/superstep/collective/tune"
 )
 
-// TestMessagesForOneThatHasLeft requires that messages to and from rank 1 fail with ErrLeft if
+// TestMessagesToARankThatHasLeft requires that messages to and from rank 1 fail with ErrLeft if
 // rank 1 has left before any rank sent a message, when the ranks are not connected yet.
-func TestMessagesForOneThatHasLeft(t *testing.T) {
+func TestMessagesToARankThatHasLeft(t *testing.T) {
 	for name, call := range map[string]func(c *Comm) error{
 		"receiving": func(c *Comm) error { return Recv(c, 1, 0, make([]float64, 1)) },
 		"sending":   func(c *Comm) error { return Send(c, 1, 0, make([]float64, 1<<20)) },
@@ -47,9 +47,9 @@ func TestClosingAnEndOverTCP(t *testing.T) {
 	}
 }
 
-// TestEveryTagIsOne requires that two tags that differ only in the high 32 bits are different
+// TestTagsHave64Bits requires that two tags that differ only in the high 32 bits are different
 // tags.
-func TestEveryTagIsOne(t *testing.T) {
+func TestTagsHave64Bits(t *testing.T) {
 	tags := []int{0, 1 << 32, -1, 1<<32 - 1, -(1 << 32)}
 	executors(t, func(t *testing.T, of ends) {
 		for _, err := range callOn(t, of, func(c *Comm) error {
@@ -106,7 +106,7 @@ func TestAddressesWithoutAPortAreProcessesOfTheirOwn(t *testing.T) {
 	closeAll(t, groups)
 }
 
-func TestAddressesThatCannotBe(t *testing.T) {
+func TestInvalidAddresses(t *testing.T) {
 	for want, cfg := range map[string]TCPConfig{
 		`rank 0 at "127.0.0.1:0"`:      {Addresses: []string{"127.0.0.1:0", "127.0.0.1:7"}},
 		`rank 0 at ""`:                 {Addresses: []string{"", ""}},

@@ -23,7 +23,7 @@ func (c *Comm) meet(ctx context.Context, lead leader) error {
 		g.Abort(g.mismatch(first.rank(), c.index))
 	}
 	if !g.barrier.arrive() {
-		return c.wait(ctx)
+		return c.waitForMeeting(ctx)
 	}
 	if g.failure.Load() != nil {
 		g.barrier.discard()
@@ -43,7 +43,7 @@ type leader interface{ lead(c *Comm) error }
 // leading implements leader for operations other than AllReduce. Each rank has one leading and
 // reuses it.
 type leading struct {
-	what leadKind
+	kind leadKind
 	ctx  context.Context
 }
 
@@ -56,13 +56,13 @@ const (
 	leadPayloads
 )
 
-func (c *Comm) leading(what leadKind, ctx context.Context) leader {
-	c.leads = leading{what, ctx}
-	return &c.leads
+func (c *Comm) leadAs(kind leadKind, ctx context.Context) leader {
+	c.leading = leading{kind, ctx}
+	return &c.leading
 }
 
 func (l *leading) lead(c *Comm) error {
-	switch l.what {
+	switch l.kind {
 	case leadBroadcast:
 		return c.shareValue(l.ctx)
 	case leadSharing:
@@ -97,8 +97,8 @@ func (c *Comm) runLead(l leader) (err error) {
 	return err
 }
 
-// wait blocks until all ranks have arrived at this rank's meeting.
-func (c *Comm) wait(ctx context.Context) error {
+// waitForMeeting blocks until all ranks have arrived at this rank's meeting.
+func (c *Comm) waitForMeeting(ctx context.Context) error {
 	g := c.group
 	if c.spin > 0 {
 		if g.barrier.spin(c.phase, c.spin) {

@@ -18,34 +18,34 @@ func (c *Comm) share(q *request) error {
 	s := &g.slots[c.index]
 	s.header, s.request = *q.header, q
 	start := g.now()
-	if err := c.meet(q.ctx, c.leading(leadSharing, q.ctx)); err != nil {
+	if err := c.meet(q.ctx, c.leadAs(leadSharing, q.ctx)); err != nil {
 		return err
 	}
-	c.by = ""
-	c.account(q.moved(c.index, g.n), g.now()-start)
+	c.algorithm = ""
+	c.account(q.bytesMoved(c.index, g.n), g.now()-start)
 	if g.agreed.complete {
 		return nil
 	}
-	var aside []byte
+	var exchangeBuffer []byte
 	if q.coll == program.AllToAll && overlap(q.in[0], q.out) {
-		if cap(c.aside) < len(q.out) {
-			c.aside = make([]byte, len(q.out))
+		if cap(c.exchangeBuffer) < len(q.out) {
+			c.exchangeBuffer = make([]byte, len(q.out))
 		}
-		aside = c.aside[:len(q.out)]
+		exchangeBuffer = c.exchangeBuffer[:len(q.out)]
 	}
-	c.shareOwn(q, aside)
+	c.shareOwn(q, exchangeBuffer)
 	start = g.now()
 	if c.spin == 0 || !g.barrier.spin(c.phase, c.spin) {
 		g.barrier.settle(c.phase)
 	}
 	c.account(0, g.now()-start)
-	copy(q.out, aside)
+	copy(q.out, exchangeBuffer)
 	return g.Err()
 }
 
-// moved returns the number of bytes that leave rank r of p ranks through shared memory: the
+// bytesMoved returns the number of bytes that leave rank r of p ranks through shared memory: the
 // bytes of its input that other ranks read, and the bytes that it writes to their outputs.
-func (q *request) moved(r, p int) int64 {
+func (q *request) bytesMoved(r, p int) int64 {
 	others := int64(p - 1)
 	in := 0
 	if len(q.in) > 0 {
@@ -85,7 +85,7 @@ func overlap(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[
 
 // shareOwn does this rank's part and then arrives at the barrier. It arrives even if its part
 // fails or the goroutine ends, since the other ranks wait for it there.
-func (c *Comm) shareOwn(q *request, aside []byte) {
+func (c *Comm) shareOwn(q *request, exchangeBuffer []byte) {
 	g := c.group
 	finished := false
 	defer func() {
@@ -100,7 +100,7 @@ func (c *Comm) shareOwn(q *request, aside []byte) {
 			g.barrier.settle(c.phase)
 		}
 	}()
-	if err := c.part(q, c.index, aside); err != nil {
+	if err := c.part(q, c.index, exchangeBuffer); err != nil {
 		g.Abort(err)
 	}
 	finished = true
@@ -154,9 +154,9 @@ func (g *LocalGroup) exchangeFits() error {
 }
 
 // part does rank r's part of a collective after all requests are posted. own is the request of
-// the calling rank; part uses the operator of own. If aside is not nil, the result of an
+// the calling rank; part uses the operator of own. If exchangeBuffer is not nil, the result of an
 // AllToAll is written to it. A panic of the user's operator becomes an error.
-func (c *Comm) part(own *request, r int, aside []byte) (err error) {
+func (c *Comm) part(own *request, r int, exchangeBuffer []byte) (err error) {
 	if own.header.opk == opUser {
 		defer func() {
 			if v := recover(); v != nil {
@@ -183,8 +183,8 @@ func (c *Comm) part(own *request, r int, aside []byte) (err error) {
 		move(q.out, root.in[0][e.Lo:e.Hi])
 	case program.AllToAll:
 		out := q.out
-		if aside != nil {
-			out = aside
+		if exchangeBuffer != nil {
+			out = exchangeBuffer
 		}
 		at := 0
 		for i := range slots {

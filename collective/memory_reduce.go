@@ -205,7 +205,7 @@ func (a *AllReducer[T]) account(start, met, end time.Duration) {
 	if c.group.agreed.complete {
 		d.Whole = 1
 	}
-	c.by = ""
+	c.algorithm = ""
 	a.stats.Add(d)
 	c.stats.Add(d)
 }

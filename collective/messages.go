@@ -30,13 +30,13 @@ func (c *Comm) exchange(q *request) error {
 	if q.coll == program.Exscan && c.Rank() == 0 {
 		q.out = nil // there are no ranks before rank 0, so it has no result
 	}
-	q.before = c.history.digest
+	q.precedingDigest = c.history.digest
 	present, err := k.run(q)
 	finished = true
 	if err != nil {
 		return c.broken(err)
 	}
-	c.by = k.last.prog.Algorithm
+	c.algorithm = k.last.prog.Algorithm
 	if len(result) > 0 && q.arith != nil && (!present || q.out == nil) {
 		q.arith.fill(result)
 	}

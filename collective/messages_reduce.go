@@ -43,7 +43,7 @@ func (a *AllReducer[T]) sumByName() error {
 	defer c.watch.stop()
 	c.enter(h)
 	defer c.leave()
-	q.before = c.history.digest
+	q.precedingDigest = c.history.digest
 	err = a.reduceParts(q, targets, func() (bool, error) { return k.run(q) })
 	finished = true
 	if err != nil {
@@ -69,12 +69,12 @@ func (a *AllReducer[T]) forestTargets(k *calls, q *request, h *header) ([]shardi
 	if err != nil {
 		return nil, err
 	}
-	by, err := algorithm.Find(program.AllReduce, name)
+	alg, err := algorithm.Find(program.AllReduce, name)
 	if err != nil {
 		return nil, err
 	}
 	q.forest = a.covers
-	if by.Supports(k.params(q, dims)) == nil {
+	if alg.Supports(k.params(q, dims)) == nil {
 		return a.covers.nodes[a.c.Rank()], nil
 	}
 	q.forest = nil
@@ -147,5 +147,5 @@ func (a *AllReducer[T]) combine(q *request) (err error) {
 
 // noteRun records the bytes and the algorithm of the latest run.
 func (a *AllReducer[T]) noteRun(k *calls) {
-	a.sent, a.by = k.last.sent*int64(a.request.elem), k.last.prog.Algorithm
+	a.sent, a.algorithm = k.last.sent*int64(a.request.elem), k.last.prog.Algorithm
 }

@@ -17,14 +17,14 @@ import (
 // last rank to arrive runs one program with the other processes. All other collectives run
 // among ranks, and so do all collectives with a named algorithm.
 type network struct {
-	mesh  meshGroup
-	size  int
-	hosts [][]int // hosts[p]: ranks of process p, ascending
-	me    int     // number of this process
-	tuner *tune.Tuner
+	mesh    meshGroup
+	size    int
+	hosts   [][]int // hosts[p]: ranks of process p, ascending
+	process int     // number of this process
+	tuner   *tune.Tuner
 
-	closed     atomic.Int32 // number of ranks of this process that have closed their Comms
-	sayGoodbye func()       // notifies the other processes that this process leaves; does not wait
+	closed      atomic.Int32 // number of ranks of this process that have closed their Comms
+	sendGoodbye func()       // notifies the other processes that this process leaves; does not wait
 
 	// calls runs programs among processes. The rank that leads a meeting of this process uses
 	// calls and the fields below.
@@ -46,13 +46,13 @@ type meshGroup interface {
 	Close() error
 }
 
-func newNetwork(m meshGroup, size int, hosts [][]int, me int, t *tune.Tuner) *network {
-	n := &network{mesh: m, size: size, hosts: hosts, me: me, tuner: t, shards: map[int]*processNodes{}}
+func newNetwork(m meshGroup, size int, hosts [][]int, process int, t *tune.Tuner) *network {
+	n := &network{mesh: m, size: size, hosts: hosts, process: process, tuner: t, shards: map[int]*processNodes{}}
 	leaders := make([]int, len(hosts))
 	for h, ranks := range hosts {
 		leaders[h] = ranks[0]
 	}
-	node := processNode{Node: m.Node(leaders[me]), me: me, leaders: leaders, channels: processChannels}
+	node := processNode{Node: m.Node(leaders[process]), process: process, leaders: leaders, channels: processChannels}
 	aside := node
 	aside.channels = trialChannels
 	n.calls, n.trials = newCalls(&node, n), newCalls(&aside, n)
@@ -63,7 +63,7 @@ func (n *network) node(rank int) mesh.Node { return n.mesh.Node(rank) }
 
 // fail notifies all processes of err and returns the first cause. It calls the node of a rank
 // instead of a processNode, since err already identifies ranks and not processes.
-func (n *network) fail(err error) error { return n.node(n.hosts[n.me][0]).Fail(err) }
+func (n *network) fail(err error) error { return n.node(n.hosts[n.process][0]).Fail(err) }
 
 // enter announces that this rank is in the operation of h. From these announcements the
 // membership finds ranks that wait too long and ranks that wait in different operations.
@@ -73,17 +73,17 @@ func (c *Comm) enter(h *header) {
 		return
 	}
 	if c.node == nil {
-		c.node, c.standing = n.node(c.Rank()), map[header]*mesh.Operation{}
+		c.node, c.announced = n.node(c.Rank()), map[header]*mesh.Operation{}
 	}
 	kin := h.withoutNumber()
-	op := c.standing[kin]
+	op := c.announced[kin]
 	if op == nil {
-		if len(c.standing) >= maxKinds {
-			clear(c.standing)
+		if len(c.announced) >= maxOperations {
+			clear(c.announced)
 		}
 		text := kin.describe()
 		op = &mesh.Operation{Hash: xxh3.HashString(text), Text: text}
-		c.standing[kin] = op
+		c.announced[kin] = op
 	}
 	c.node.Begin(h.seq, op)
 	if h.seq > c.history.seq { // false at a second meeting of the same operation
@@ -107,12 +107,12 @@ func (c *Comm) leave() {
 // Messages to a process are sent to its lowest rank.
 type processNode struct {
 	mesh.Node
-	me       int
+	process  int
 	leaders  []int
 	channels int // the first channel of programs among processes
 }
 
-func (n *processNode) Rank() int { return n.me }
+func (n *processNode) Rank() int { return n.process }
 func (n *processNode) Size() int { return len(n.leaders) }
 
 func (n *processNode) Open(ctx context.Context, routes []mesh.Route) ([]mesh.Conn, error) {
@@ -191,17 +191,17 @@ func (n *network) makeWhole() *processNodes {
 	return p
 }
 
-func (n *network) makeProcessNodes(of func(rank int, dst []sharding.Node) []sharding.Node) *processNodes {
+func (n *network) makeProcessNodes(appendNodes func(rank int, dst []sharding.Node) []sharding.Node) *processNodes {
 	f := &memberForest{nodes: make([][]sharding.Node, len(n.hosts))}
 	for h, ranks := range n.hosts {
 		nodes := []sharding.Node{}
 		for _, r := range ranks {
-			nodes = of(r, nodes)
+			nodes = appendNodes(r, nodes)
 		}
 		f.nodes[h] = joinSiblings(nodes)
 	}
 	f.hash = hashForest(f.nodes)
-	return &processNodes{forest: f, nodes: f.nodes, mine: f.nodes[n.me]}
+	return &processNodes{forest: f, nodes: f.nodes, mine: f.nodes[n.process]}
 }
 
 // rankNode returns the node of a rank in an aligned tree with the shape of the canonical tree

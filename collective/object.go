@@ -35,8 +35,9 @@ type ObjectReduction[V any] struct {
 }
 
 // AllReduceObject merges the values of all ranks. Each rank gets its own copy of the result.
-// The result any reports whether at least one rank had a value. The given values are only read.
-func AllReduceObject[V any](c *Comm, r *ObjectReduction[V]) (result V, any bool, err error) {
+// The result present reports whether at least one rank had a value. The given values are only
+// read.
+func AllReduceObject[V any](c *Comm, r *ObjectReduction[V]) (result V, present bool, err error) {
 	o := Option{ctx: r.Context, name: r.Name}
 	finished := false
 	defer func() {
@@ -45,16 +46,16 @@ func AllReduceObject[V any](c *Comm, r *ObjectReduction[V]) (result V, any bool,
 			if v := recover(); v != nil {
 				cause = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 			}
-			any, err = false, c.failed(fmt.Errorf("AllReduce of objects %q: %w", r.Name, cause))
+			present, err = false, c.failed(fmt.Errorf("AllReduce of objects %q: %w", r.Name, cause))
 		}
 	}()
-	result, any, err = r.reduce(c, o)
+	result, present, err = r.reduce(c, o)
 	finished = true
-	return result, any, err
+	return result, present, err
 }
 
 // reduce gathers the values of all ranks and merges them.
-func (r *ObjectReduction[V]) reduce(c *Comm, o Option) (result V, any bool, err error) {
+func (r *ObjectReduction[V]) reduce(c *Comm, o Option) (result V, present bool, err error) {
 	payload, err := r.encode(c.Rank(), c.Size())
 	if err != nil {
 		return result, false, c.failed(fmt.Errorf("AllReduce of objects %q: %w", r.Name, err))
@@ -69,11 +70,11 @@ func (r *ObjectReduction[V]) reduce(c *Comm, o Option) (result V, any bool, err 
 			return result, false, c.failed(fmt.Errorf("AllReduce of objects %q: what rank %d sent: %w", r.Name, rank, err))
 		}
 	}
-	result, any, err = r.merge(entries, c.Size())
+	result, present, err = r.merge(entries, c.Size())
 	if err != nil {
 		return result, false, c.failed(fmt.Errorf("AllReduce of objects %q: %w", r.Name, err))
 	}
-	return result, any, nil
+	return result, present, nil
 }
 
 // encode returns the encoded values of a rank. Each value is preceded by its node and by its

@@ -205,7 +205,7 @@ func TestSparseSumsOfSpecialValues(t *testing.T) {
 	}
 }
 
-func TestSparseVectorsThatCannotBe(t *testing.T) {
+func TestInvalidSparseVectors(t *testing.T) {
 	for want, v := range map[string]SparseVector[float64]{
 		"indices ascend":              {4, []int32{2, 2}, []float64{1, 1}},
 		"index 4":                     {4, []int32{4}, []float64{1}},

@@ -102,12 +102,12 @@ func packWords[W word](dst []byte, x []W, k, size int) int {
 	}
 	words := min(k, maskWords(len(x)))
 	index := wordsOf[uint32](dst, words)
-	at, values := 0, wordsOf[W](dst[even(4*words):], k+1) // one more: the last loop also writes zeros
+	next, values := 0, wordsOf[W](dst[even(4*words):], k+1) // one more: the last loop also writes zeros
 	if words == k && k < maskWords(len(x)) {
 		for i, v := range x {
 			if v != 0 {
-				index[at], values[at] = uint32(i), v
-				at++
+				index[next], values[next] = uint32(i), v
+				next++
 			}
 		}
 		return total
@@ -115,10 +115,10 @@ func packWords[W word](dst []byte, x []W, k, size int) int {
 	for w := range index {
 		var mask uint32
 		for b, v := range x[32*w : min(32*w+32, len(x))] {
-			values[at] = v
+			values[next] = v
 			set := isSet(v)
 			mask |= uint32(set) << b
-			at += set
+			next += set
 		}
 		index[w] = mask
 	}

@@ -30,7 +30,7 @@ func (c *Comm) perform(q *request, n int) error {
 		q.arith.oneNaN(q.out)
 	}
 	if last := c.calls.last; err == nil && last != nil {
-		c.by = last.prog.Algorithm
+		c.algorithm = last.prog.Algorithm
 		c.account(last.sent*int64(q.elem), c.group.now()-start)
 	}
 	return err

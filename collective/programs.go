@@ -16,12 +16,12 @@ import (
 
 // request is one rank's part in a collective, with elements as bytes.
 type request struct {
-	header *header
-	before uint64 // digest of the collectives that this rank has begun before
-	ctx    context.Context
-	coll   program.Collective
-	root   int
-	elem   int // bytes of an element
+	header          *header
+	precedingDigest uint64 // digest of the collectives that this rank has begun before
+	ctx             context.Context
+	coll            program.Collective
+	root            int
+	elem            int // bytes of an element
 
 	in  [][]byte // one buffer, or one for each node of a forest; a nil buffer is absent
 	out []byte
@@ -73,16 +73,16 @@ type runnerKey struct {
 
 // prepared is a program with its runner, and with the layouts of its latest runs.
 type prepared struct {
-	prog    *program.Program
-	runner  *execute.Runner
-	op      execute.Operation
-	layouts []cachedLayout
-	evict   int // index of the next layout to replace
-	cost    program.Cost
-	sent    int64 // elements that this rank sent in the latest run
-	kinds   map[header]*mesh.Operation
-	hasKind *mesh.Operation // kinds[kind] of the latest run
-	kind    header
+	prog         *program.Program
+	runner       *execute.Runner
+	op           execute.Operation
+	layouts      []cachedLayout
+	evict        int // index of the next layout to replace
+	cost         program.Cost
+	sent         int64 // elements that this rank sent in the latest run
+	operations   map[header]*mesh.Operation
+	latestOp     *mesh.Operation // kinds[kind] of the latest run
+	latestHeader header
 }
 
 // choice is a way to carry out a collective.
@@ -140,7 +140,7 @@ func (k *calls) run(q *request) (present bool, err error) {
 	}
 	k.last = p
 	p.setLengths(q)
-	p.op.Seq, p.op.What, p.op.Before = q.header.seq, p.kindOf(q.header), q.before
+	p.op.Seq, p.op.What, p.op.Before = q.header.seq, p.operationOf(q.header), q.precedingDigest
 	p.op.Elem, p.op.In, p.op.Out = q.elem, q.in, q.out
 	p.op.Reducer = q.arith
 	present, err = p.runner.Run(&p.op)
@@ -148,27 +148,27 @@ func (k *calls) run(q *request) (present bool, err error) {
 	return present, err
 }
 
-// kindOf returns the operation for message headers. Two ranks get operations with equal hashes
-// if and only if they carry out the same kind of operation with the same program.
-func (p *prepared) kindOf(h *header) *mesh.Operation {
+// operationOf returns the operation for message headers. Two ranks get operations with equal
+// hashes if and only if they carry out the same kind of operation with the same program.
+func (p *prepared) operationOf(h *header) *mesh.Operation {
 	kin := h.withoutNumber()
-	if p.hasKind != nil && p.kind == kin {
-		return p.hasKind
+	if p.latestOp != nil && p.latestHeader == kin {
+		return p.latestOp
 	}
-	op := p.kinds[kin]
+	op := p.operations[kin]
 	if op == nil {
-		if len(p.kinds) >= maxKinds {
-			clear(p.kinds)
+		if len(p.operations) >= maxOperations {
+			clear(p.operations)
 		}
 		op = &mesh.Operation{Hash: operationHash(&kin, p.prog), Text: kin.describe()}
-		p.kinds[kin] = op
+		p.operations[kin] = op
 	}
-	p.kind, p.hasKind = kin, op
+	p.latestHeader, p.latestOp = kin, op
 	return op
 }
 
-// maxKinds bounds the number of operations that are kept for one program.
-const maxKinds = 256
+// maxOperations bounds the number of operations that are kept for one program.
+const maxOperations = 256
 
 func operationHash(kin *header, prog *program.Program) uint64 {
 	return xxh3.HashString(fmt.Sprintf("%s %x %d %x", kin.describe(), prog.GroupHash(), kin.opk, kin.counts))
@@ -198,7 +198,7 @@ func (k *calls) prepare(q *request, c *choice) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &prepared{prog: prog, runner: r, kinds: map[header]*mesh.Operation{}, cost: c.algorithm.Cost(k.params(q, c.dims))}
+	p := &prepared{prog: prog, runner: r, operations: map[header]*mesh.Operation{}, cost: c.algorithm.Cost(k.params(q, c.dims))}
 	k.runners[key] = p
 	return p, nil
 }

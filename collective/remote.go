@@ -13,7 +13,7 @@ import (
 // this process.
 func (c *Comm) runRemotely(q *request) (present bool, err error) {
 	net := c.group.net
-	q.before = c.history.digest
+	q.precedingDigest = c.history.digest
 	c.watch.start(c, q.ctx)
 	defer c.watch.stop()
 	return net.calls.run(q)
@@ -30,7 +30,7 @@ func (c *Comm) meetRemotely(ctx context.Context) error {
 	n.request = request{header: &n.header, ctx: ctx, coll: program.Barrier, elem: 1, in: append(n.request.in[:0], noBytes), out: noBytes}
 	_, err := c.runRemotely(&n.request)
 	if n.calls.last != nil {
-		c.by = n.calls.last.prog.Algorithm
+		c.algorithm = n.calls.last.prog.Algorithm
 	}
 	return err
 }
@@ -46,7 +46,7 @@ func (c *Comm) spreadRemotely(ctx context.Context, h *header, value int64) (int6
 		header: &n.header, ctx: ctx, coll: program.Broadcast, root: root,
 		elem: 8, n: 1, in: append(n.request.in[:0], noBytes), out: n.word[:],
 	}
-	if root == n.me {
+	if root == n.process {
 		n.request.in[0] = n.word[:]
 	}
 	_, err := c.runRemotely(&n.request)
@@ -80,7 +80,7 @@ func (a *AllReducer[T]) leadRemote(c *Comm) error {
 		}
 		if present, err = c.runRemotely(q); err == nil {
 			a.noteRun(&g.net.calls)
-			g.agreed.bytes, g.agreed.by = g.agreed.bytes+a.sent, a.by
+			g.agreed.bytes, g.agreed.algorithm = g.agreed.bytes+a.sent, a.algorithm
 		}
 		return present, err
 	}
@@ -114,7 +114,7 @@ func (c *Comm) runAmongProcesses(ctx context.Context, r request, in []byte) erro
 	n.request.out, n.request.counts, n.request.recv = nil, nil, nil
 	if last := n.calls.last; err == nil && last != nil {
 		g.agreed.bytes += last.sent * int64(r.elem)
-		g.agreed.by = last.prog.Algorithm
+		g.agreed.algorithm = last.prog.Algorithm
 	}
 	return err
 }
@@ -140,7 +140,7 @@ func (a *AllReducer[T]) scatterRemote(c *Comm, q *request, pt *processNodes) err
 	}
 	at := 0
 	for i := range p.cuts {
-		if p.cuts[i].owner != g.net.me {
+		if p.cuts[i].owner != g.net.process {
 			continue
 		}
 		folded, err := a.foldParts(c, q, pt, i)

@@ -11,19 +11,19 @@ import (
 // packing has the buffers of a reduction by packed messages among processes. A process has one
 // packing for each element type. The rank that leads a meeting uses it.
 type packing[T Number] struct {
-	cuts         []cut   // ranges of the elements that the processes fold
-	heads        []int64 // numbers of set elements of all parts, ordered by process, entry and cut
-	counts       []int
-	from         []int // from[p]: byte of recv at which the next part from process p begins
-	sizes, comes []int // number of words sent to each process, and number of words received from each process
-	send, recv   []uint64
-	parts        []T // unpacked parts
-	root         [1]sharding.Node
-	entries      []sharding.Node
-	values       [][]byte
-	combiner     combiner
-	results      []int64
-	arrived      []uint64
+	cuts                 []cut   // ranges of the elements that the processes fold
+	heads                []int64 // numbers of set elements of all parts, ordered by process, entry and cut
+	counts               []int
+	nextPart             []int // from[p]: byte of recv at which the next part from process p begins
+	sendWords, recvWords []int // number of words sent to each process, and number of words received from each process
+	send, recv           []uint64
+	parts                []T // unpacked parts
+	root                 [1]sharding.Node
+	entries              []sharding.Node
+	values               [][]byte
+	combiner             combiner
+	results              []int64
+	arrived              []uint64
 }
 
 // packingOf returns the packing of n for elements of type T.
@@ -106,7 +106,7 @@ func (a *AllReducer[T]) reducePacked(q *request, pt *processNodes) (done, presen
 	if err := a.exchangeParts(q, pt); err != nil {
 		return false, false, err
 	}
-	folded, err := a.foldParts(c, q, pt, n.me)
+	folded, err := a.foldParts(c, q, pt, n.process)
 	if err != nil || folded == nil { // if no process has an entry, the result is absent on all processes
 		return true, false, err
 	}
@@ -147,22 +147,23 @@ func (p *packing[T]) head(pt *processNodes, from, entry, cut int) int {
 }
 
 // exchangeHeads counts the set elements of each part of this process and sends the counts to
-// all processes. If look is false, it does not look for zeros and counts every element as set.
-func (a *AllReducer[T]) exchangeHeads(q *request, pt *processNodes, look bool) error {
+// all processes. If countZeros is false, it does not look for zeros and counts every element as
+// set.
+func (a *AllReducer[T]) exchangeHeads(q *request, pt *processNodes, countZeros bool) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
 	cuts := len(p.cuts)
 	p.counts = p.counts[:0]
 	first, total := 0, 0
 	for h, nodes := range pt.nodes {
-		if h == n.me {
+		if h == n.process {
 			first = total
 		}
 		p.counts = append(p.counts, len(nodes)*cuts)
 		total += len(nodes) * cuts
 	}
 	p.heads = kernel.Sized(p.heads, total)
-	mine := p.heads[first:][:p.counts[n.me]]
+	mine := p.heads[first:][:p.counts[n.process]]
 	for e, value := range q.in {
 		x := elementsOf[T](value)
 		for i := range p.cuts {
@@ -170,7 +171,7 @@ func (a *AllReducer[T]) exchangeHeads(q *request, pt *processNodes, look bool) e
 			switch own := &p.cuts[i]; {
 			case value == nil:
 				*to = absentPiece
-			case look:
+			case countZeros:
 				*to = int64(setOf(x[own.Lo:own.Hi]))
 			default:
 				*to = int64(own.Len())
@@ -188,29 +189,29 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *processNodes) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
 	hosts := len(n.hosts)
-	p.sizes, p.comes, p.from = kernel.Sized(p.sizes, hosts), kernel.Sized(p.comes, hosts), kernel.Sized(p.from, hosts)
-	clear(p.sizes)
-	clear(p.comes)
+	p.sendWords, p.recvWords, p.nextPart = kernel.Sized(p.sendWords, hosts), kernel.Sized(p.recvWords, hosts), kernel.Sized(p.nextPart, hosts)
+	clear(p.sendWords)
+	clear(p.recvWords)
 	out, in := 0, 0
 	for i := range p.cuts {
 		part := &p.cuts[i]
-		if h := part.owner; h != n.me {
-			for e := range pt.nodes[n.me] {
-				words := packedBytes(p.head(pt, n.me, e, i), part.Len(), q.elem) / 8
-				p.sizes[h], out = p.sizes[h]+words, out+words
+		if h := part.owner; h != n.process {
+			for e := range pt.nodes[n.process] {
+				words := packedBytes(p.head(pt, n.process, e, i), part.Len(), q.elem) / 8
+				p.sendWords[h], out = p.sendWords[h]+words, out+words
 			}
 			continue
 		}
 		for h, nodes := range pt.nodes {
-			for e := 0; e < len(nodes) && h != n.me; e++ {
+			for e := 0; e < len(nodes) && h != n.process; e++ {
 				words := packedBytes(p.head(pt, h, e, i), part.Len(), q.elem) / 8
-				p.comes[h], in = p.comes[h]+words, in+words
+				p.recvWords[h], in = p.recvWords[h]+words, in+words
 			}
 		}
 	}
 	at := 0
-	for h, words := range p.comes {
-		p.from[h] = 8 * at
+	for h, words := range p.recvWords {
+		p.nextPart[h] = 8 * at
 		at += words
 	}
 	p.send, p.recv = sizedUp(p.send, out+1), sizedUp(p.recv, in) // one more word, which packPiece needs
@@ -219,18 +220,18 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *processNodes) error {
 	for h := range hosts {
 		for i := range p.cuts {
 			part := &p.cuts[i]
-			if h == n.me || part.owner != h {
+			if h == n.process || part.owner != h {
 				continue
 			}
 			for e, value := range q.in {
 				if value != nil {
-					at += packPiece(bytes[at:], elementsOf[T](value)[part.Lo:part.Hi], p.head(pt, n.me, e, i))
+					at += packPiece(bytes[at:], elementsOf[T](value)[part.Lo:part.Hi], p.head(pt, n.process, e, i))
 				}
 			}
 		}
 	}
 	return a.c.runAmongProcesses(q.ctx, request{
-		coll: program.AllToAll, elem: 8, counts: p.sizes, recv: p.comes, out: wordBytes(p.recv),
+		coll: program.AllToAll, elem: 8, counts: p.sendWords, recv: p.recvWords, out: wordBytes(p.recv),
 	}, wordBytes(p.send[:out]))
 }
 
@@ -245,7 +246,7 @@ func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *processNodes, cut int
 	defer func() { clear(p.values) }()
 	room := 0
 	for h, nodes := range pt.nodes {
-		if h != n.me {
+		if h != n.process {
 			room += len(nodes) * own.Len()
 		}
 	}
@@ -258,17 +259,17 @@ func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *processNodes, cut int
 				continue
 			}
 			p.entries = append(p.entries, node)
-			if h == n.me {
+			if h == n.process {
 				p.values = append(p.values, q.in[e][own.Lo*q.elem:own.Hi*q.elem])
 				continue
 			}
 			to := parts[:own.Len()]
 			parts = parts[own.Len():]
 			size := packedBytes(k, own.Len(), q.elem)
-			if err := unpackPiece(to, recv[p.from[h]:][:size], k); err != nil {
+			if err := unpackPiece(to, recv[p.nextPart[h]:][:size], k); err != nil {
 				return nil, fmt.Errorf("%s: what the process of rank %d sent: %w", q.header.describe(), n.hosts[h][0], err)
 			}
-			p.from[h] += size
+			p.nextPart[h] += size
 			p.values = append(p.values, bytesOf(to))
 		}
 	}
@@ -300,8 +301,8 @@ func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 	hosts := len(n.hosts)
 	result := elementsOf[T](folded)
 	p.results = kernel.Sized(p.results, hosts)
-	p.results[n.me] = int64(setOf(result))
-	if err := a.c.runAmongProcesses(q.ctx, request{coll: program.AllGather, elem: 8, n: hosts, out: bytesOf(p.results)}, bytesOf(p.results[n.me:n.me+1])); err != nil {
+	p.results[n.process] = int64(setOf(result))
+	if err := a.c.runAmongProcesses(q.ctx, request{coll: program.AllGather, elem: 8, n: hosts, out: bytesOf(p.results)}, bytesOf(p.results[n.process:n.process+1])); err != nil {
 		return err
 	}
 	total := 0
@@ -310,22 +311,22 @@ func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
 		if k < 0 || int(k) > m {
 			return fmt.Errorf("%s: the process of rank %d gives %d elements of a part of %d", q.header.describe(), n.hosts[h][0], k, m)
 		}
-		p.sizes[h] = packedBytes(int(k), m, q.elem) / 8
-		total += p.sizes[h]
+		p.sendWords[h] = packedBytes(int(k), m, q.elem) / 8
+		total += p.sendWords[h]
 	}
-	own := sharding.Split(q.n, hosts, n.me)
-	p.send, p.arrived = sizedUp(p.send, p.sizes[n.me]+1), sizedUp(p.arrived, total)
-	packPiece(wordBytes(p.send), result, int(p.results[n.me]))
+	own := sharding.Split(q.n, hosts, n.process)
+	p.send, p.arrived = sizedUp(p.send, p.sendWords[n.process]+1), sizedUp(p.arrived, total)
+	packPiece(wordBytes(p.send), result, int(p.results[n.process]))
 	if err := a.c.runAmongProcesses(q.ctx, request{
-		coll: program.AllGather, elem: 8, n: total, counts: p.sizes, out: wordBytes(p.arrived),
-	}, wordBytes(p.send[:p.sizes[n.me]])); err != nil {
+		coll: program.AllGather, elem: 8, n: total, counts: p.sendWords, out: wordBytes(p.arrived),
+	}, wordBytes(p.send[:p.sendWords[n.process]])); err != nil {
 		return err
 	}
 	out, src := elementsOf[T](q.out), wordBytes(p.arrived)
 	for h, k := range p.results {
 		part := sharding.Split(q.n, hosts, h)
-		size := p.sizes[h] * 8
-		if h == n.me {
+		size := p.sendWords[h] * 8
+		if h == n.process {
 			move(bytesOf(out[own.Lo:own.Hi]), folded)
 		} else if err := unpackPiece(out[part.Lo:part.Hi], src[:size], int(k)); err != nil {
 			return fmt.Errorf("%s: the result of the process of rank %d: %w", q.header.describe(), n.hosts[h][0], err)

@@ -27,7 +27,7 @@ func gatherRemotely(c *Comm, mine []byte, shards int, o Option) ([][]byte, error
 	s := &g.slots[c.index]
 	s.header = header{kind: callObjects, seq: c.seq, name: o.name, shards: shards}
 	s.payload = mine
-	err := c.meet(o.ctx, c.leading(leadPayloads, o.ctx))
+	err := c.meet(o.ctx, c.leadAs(leadPayloads, o.ctx))
 	s.payload = nil
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func gatherRemotely(c *Comm, mine []byte, shards int, o Option) ([][]byte, error
 	if c.index == 0 {
 		bytes = g.agreed.bytes // bytes of the whole process, counted by its first rank
 	}
-	c.by = g.agreed.by
+	c.algorithm = g.agreed.algorithm
 	c.account(bytes, g.now()-start)
 	return parts, nil
 }
@@ -76,7 +76,7 @@ func (c *Comm) exchangePackets(ctx context.Context, packet []byte) ([][]byte, er
 	n := c.group.net
 	size := len(n.hosts)
 	heads := make([]byte, size*headBytes)
-	mine := heads[n.me*headBytes:][:headBytes]
+	mine := heads[n.process*headBytes:][:headBytes]
 	binary.LittleEndian.PutUint64(mine, uint64(len(packet)))
 	rest := packet[copy(mine[8:], packet):]
 	if err := c.gatherAmongProcesses(ctx, heads, mine, nil); err != nil {

@@ -33,8 +33,8 @@ type agreement struct {
 
 	// bytes and by are set in a reduction among processes: the bytes that this process sent,
 	// and the algorithm.
-	bytes int64
-	by    string
+	bytes     int64
+	algorithm string
 }
 
 // planCache keeps the schedules of a group, since a loop has the same structure of nodes in

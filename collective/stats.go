@@ -70,8 +70,8 @@ func (d Description) String() string {
 // algorithms, the result names the algorithm of the latest collective.
 func (c *Comm) Describe() Description {
 	d := Description{Algorithm: "direct", Executor: "shared memory", Ranks: c.Size()}
-	if c.by != "" {
-		d.Algorithm, d.Executor = c.by, "messages"
+	if c.algorithm != "" {
+		d.Algorithm, d.Executor = c.algorithm, "messages"
 	}
 	if c.group.net != nil {
 		d.Executor = "TCP"

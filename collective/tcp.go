@@ -132,14 +132,14 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 	if err != nil {
 		return nil, fmt.Errorf("collective: %w", err)
 	}
-	me := slices.IndexFunc(hosts, func(ranks []int) bool { return slices.Contains(ranks, rank) })
-	if me < 0 {
+	process := slices.IndexFunc(hosts, func(ranks []int) bool { return slices.Contains(ranks, rank) })
+	if process < 0 {
 		return nil, fmt.Errorf("collective: rank %d in a group of %d", rank, size)
 	}
-	g := &TCPGroup{local: newGroup(size, hosts[me]), ended: make(chan struct{}), stop: make(chan struct{}), left: make(chan error, 1)}
+	g := &TCPGroup{local: newGroup(size, hosts[process]), ended: make(chan struct{}), stop: make(chan struct{}), left: make(chan error, 1)}
 	if cfg.Port == nil {
 		g.port, err = peerlink.Listen(peerlink.Config{
-			Listen: cfg.listen(hosts, me), TLS: cfg.TLS, Secret: cfg.Secret, Logger: cfg.Logger,
+			Listen: cfg.listen(hosts, process), TLS: cfg.TLS, Secret: cfg.Secret, Logger: cfg.Logger,
 			Net: peerlink.TCP{SocketBuffer: cfg.SocketBuffer},
 		})
 		if err != nil {
@@ -148,11 +148,11 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 		cfg.Port = g.port
 	}
 	g.mesh, err = mesh.JoinTCP(ctx, mesh.TCPConfig{
-		Size: size, Ranks: hosts[me], Group: cfg.name(), Attempt: cfg.Attempt,
+		Size: size, Ranks: hosts[process], Group: cfg.name(), Attempt: cfg.Attempt,
 		Port: cfg.Port, NoChecksum: cfg.NoChecksum, ConnectTimeout: cfg.JoinTimeout,
 		Join: func(ctx context.Context, _ string, states func() []membership.State) (mesh.Group, []membership.Peer, error) {
 			var err error
-			g.home, err = membership.Join(ctx, cfg.membership(size, hosts, me, states))
+			g.home, err = membership.Join(ctx, cfg.membership(size, hosts, process, states))
 			if err != nil {
 				return nil, nil, err
 			}
@@ -175,8 +175,8 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 		t = &full
 	}
 	g.goodbyeContext, g.giveUp = context.WithCancel(context.Background())
-	g.local.net = newNetwork(g.mesh, size, hosts, me, t)
-	g.local.net.sayGoodbye = g.depart
+	g.local.net = newNetwork(g.mesh, size, hosts, process, t)
+	g.local.net.sendGoodbye = g.depart
 	go g.watch()
 	return g, nil
 }
@@ -200,17 +200,17 @@ func (cfg *TCPConfig) name() string {
 }
 
 // listen returns the address at which a process without a Port listens.
-func (cfg *TCPConfig) listen(hosts [][]int, me int) string {
+func (cfg *TCPConfig) listen(hosts [][]int, process int) string {
 	if len(cfg.Addresses) == 0 {
 		return cfg.Listen
 	}
-	return cfg.Addresses[hosts[me][0]]
+	return cfg.Addresses[hosts[process][0]]
 }
 
 // membership returns the configuration of this process's membership in the group.
-func (cfg *TCPConfig) membership(size int, hosts [][]int, me int, states func() []membership.State) membership.Config {
+func (cfg *TCPConfig) membership(size int, hosts [][]int, process int, states func() []membership.State) membership.Config {
 	m := membership.Config{
-		Process: me, Processes: len(hosts), Ranks: hosts[me], Size: size, Store: cfg.Store, Coordinator: cfg.Leader,
+		Process: process, Processes: len(hosts), Ranks: hosts[process], Size: size, Store: cfg.Store, Coordinator: cfg.Leader,
 		Port: cfg.Port, Group: cfg.name(), Attempt: cfg.Attempt,
 		Detection: cfg.Detection, StallTimeout: cfg.Stall, JoinTimeout: cfg.JoinTimeout, State: states, Logger: cfg.Logger,
 	}

@@ -76,7 +76,7 @@ func (k *calls) spread(q *request, payload []byte) error {
 	kin := q.header.withoutNumber()
 	text := kin.describe()
 	op := execute.Operation{
-		Seq: q.header.seq, What: &mesh.Operation{Hash: xxh3.HashString("the choice for " + text), Text: text}, Before: q.before,
+		Seq: q.header.seq, What: &mesh.Operation{Hash: xxh3.HashString("the choice for " + text), Text: text}, Before: q.precedingDigest,
 		Elem: 1, Layout: program.Even(len(payload), p.prog.Chunks), In: [][]byte{noBytes}, Out: payload,
 	}
 	if k.node.Rank() == 0 {

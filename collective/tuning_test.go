@@ -11,10 +11,10 @@ import (
 	"github.com/superstep-ml/superstep/collective/tune"
 )
 
-// TestCalibrationIsOfWhatIsChosen requires that a calibration measures exactly the algorithms
-// that accept the forests of the group's processes. The group has three ranks in two processes,
-// and algorithms run between the processes.
-func TestCalibrationIsOfWhatIsChosen(t *testing.T) {
+// TestCalibrationMeasuresUsableAlgorithms requires that a calibration measures exactly the
+// algorithms that accept the forests of the group's processes. The group has three ranks in two
+// processes, and algorithms run between the processes.
+func TestCalibrationMeasuresUsableAlgorithms(t *testing.T) {
 	groups := tcpGroups(t, 3, [][]int{{0, 1}, {2}})
 	defer closeAll(t, groups)
 	for _, err := range outcomesOf(groups, 3, func(c *Comm) error { return c.calibrate(t.Context(), []int{8, 4 << 10}) }) {

@@ -26,11 +26,11 @@ func Algorithm(name string) AlgorithmOption { return AlgorithmOption{name: name}
 // functions for objects and sparse vectors do not take it.
 type AlgorithmOption struct{ name string }
 
-func (a AlgorithmOption) applyReduce(c *reduceConfig) { c.by = &a }
-func (a AlgorithmOption) applyMove(c *moveConfig)     { c.by = &a }
+func (a AlgorithmOption) applyReduce(c *reduceConfig) { c.algorithm = &a }
+func (a AlgorithmOption) applyMove(c *moveConfig)     { c.algorithm = &a }
 
-// asked returns the name in the option, or "" if a is nil.
-func (a *AlgorithmOption) asked() string {
+// requestedName returns the name in the option, or "" if a is nil.
+func (a *AlgorithmOption) requestedName() string {
 	if a == nil {
 		return ""
 	}
@@ -47,12 +47,12 @@ func (a *AlgorithmOption) find(c program.Collective) (*algorithm.Algorithm, []in
 	if err != nil {
 		return nil, nil, err
 	}
-	by, err := algorithm.Find(c, name)
+	alg, err := algorithm.Find(c, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	if dims == nil {
-		return by, nil, nil
+		return alg, nil, nil
 	}
 	ranks := 1
 	for _, d := range dims {
@@ -61,27 +61,27 @@ func (a *AlgorithmOption) find(c program.Collective) (*algorithm.Algorithm, []in
 		}
 		ranks *= d
 	}
-	if err := by.Supports(algorithm.Params{P: ranks, Dims: dims}); err != nil {
+	if err := alg.Supports(algorithm.Params{P: ranks, Dims: dims}); err != nil {
 		return nil, nil, fmt.Errorf("algorithm %q: %w", a.name, err)
 	}
-	return by, dims, nil
+	return alg, dims, nil
 }
 
 // maxRanks is larger than the number of subtasks of any job, which is at most its number of
 // shards.
 const maxRanks = 1 << 20
 
-// serves returns an error if the requested algorithm cannot run on p subtasks.
-func (a *AlgorithmOption) serves(c program.Collective, p, root int, operator string, commutes bool) error {
-	by, dims, err := a.find(c)
-	if err != nil || by == nil {
+// checkSupports returns an error if the requested algorithm cannot run on p subtasks.
+func (a *AlgorithmOption) checkSupports(c program.Collective, p, root int, operator string, commutes bool) error {
+	alg, dims, err := a.find(c)
+	if err != nil || alg == nil {
 		return err
 	}
-	if err := by.Supports(algorithm.Params{P: p, Root: root, Dims: dims}); err != nil {
+	if err := alg.Supports(algorithm.Params{P: p, Root: root, Dims: dims}); err != nil {
 		return err
 	}
-	if !commutes && !keepsOrder(by, p) {
-		return fmt.Errorf("%s %s among %d subtasks does not keep their order, and operator %q does not commute", by.Name, c, p, operator)
+	if !commutes && !keepsOrder(alg, p) {
+		return fmt.Errorf("%s %s among %d subtasks does not keep their order, and operator %q does not commute", alg.Name, c, p, operator)
 	}
 	return nil
 }
@@ -89,36 +89,38 @@ func (a *AlgorithmOption) serves(c program.Collective, p, root int, operator str
 // needsEveryone reports whether the algorithm first folds, on each of p subtasks, the parts of
 // its shards into one whole buffer, so that every subtask must contribute such a buffer.
 func (a *AlgorithmOption) needsEveryone(c program.Collective, p, shards int) bool {
-	by, dims, err := a.find(c)
-	if err != nil || by == nil {
+	alg, dims, err := a.find(c)
+	if err != nil || alg == nil {
 		return false
 	}
 	forest := make([][]sharding.Node, p)
 	for r := range forest {
 		forest[r] = sharding.Cover(sharding.Split(shards, p, r))
 	}
-	return by.Supports(algorithm.Params{P: p, Dims: dims, Forest: forest}) != nil
+	return alg.Supports(algorithm.Params{P: p, Dims: dims, Forest: forest}) != nil
 }
 
 // keepsOrder reports whether an algorithm keeps the order of p subtasks.
-func keepsOrder(by *algorithm.Algorithm, p int) bool { return by.RankOrder != nil && by.RankOrder(p) }
+func keepsOrder(alg *algorithm.Algorithm, p int) bool {
+	return alg.RankOrder != nil && alg.RankOrder(p)
+}
 
-// misusedBy returns why an algorithm cannot be used with an operator, or nil if it can be used
-// for some number of subtasks above two. One and two subtasks do not count, as every algorithm
-// keeps their order, and the job should run with any number of subtasks.
-func misusedBy(by *algorithm.Algorithm, operator string, commutes bool) error {
-	if by == nil || commutes {
+// misuseOfAlgorithm returns why an algorithm cannot be used with an operator, or nil if it can
+// be used for some number of subtasks above two. One and two subtasks do not count, as every
+// algorithm keeps their order, and the job should run with any number of subtasks.
+func misuseOfAlgorithm(alg *algorithm.Algorithm, operator string, commutes bool) error {
+	if alg == nil || commutes {
 		return nil
 	}
 	for p := 3; p <= 64; p++ {
-		if keepsOrder(by, p) {
+		if keepsOrder(alg, p) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s %s does not keep the order of subtasks, and operator %q may not commute: make it with CommutativeOperator if it does, or name another algorithm", by.Name, by.Collective, operator)
+	return fmt.Errorf("%s %s does not keep the order of subtasks, and operator %q may not commute: make it with CommutativeOperator if it does, or name another algorithm", alg.Name, alg.Collective, operator)
 }
 
 // inShardTree reports whether an algorithm folds any forest up the tree over shards.
-func inShardTree(by *algorithm.Algorithm) bool {
-	return by == nil || by.Forests == algorithm.AnyForest && by.Canonical != nil && by.Canonical(3) && by.Canonical(8)
+func inShardTree(alg *algorithm.Algorithm) bool {
+	return alg == nil || alg.Forests == algorithm.AnyForest && alg.Canonical != nil && alg.Canonical(3) && alg.Canonical(8)
 }

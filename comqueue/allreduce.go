@@ -80,13 +80,13 @@ type lengthOption struct{ key shared.Key[int] }
 func (l lengthOption) applyReduce(c *reduceConfig) { c.length = &l.key }
 
 type reduceConfig struct {
-	op     Op
-	user   *userOperator
-	length *shared.Key[int]
-	blocks *shared.Key[[]int]
-	exact  bool
-	sparse bool
-	by     *AlgorithmOption
+	op        Op
+	user      *userOperator
+	length    *shared.Key[int]
+	blocks    *shared.Key[[]int]
+	exact     bool
+	sparse    bool
+	algorithm *AlgorithmOption
 }
 
 // newReduceConfig applies the options of a communicate function. The error names the function.
@@ -121,8 +121,8 @@ func (c reduceConfig) attrs() []engine.Attr {
 	if c.blocks != nil {
 		attrs = append(attrs, engine.Attr{Key: "blocks", Value: c.blocks.Name()})
 	}
-	if c.by != nil {
-		attrs = append(attrs, engine.Attr{Key: "algorithm", Value: c.by.name})
+	if c.algorithm != nil {
+		attrs = append(attrs, engine.Attr{Key: "algorithm", Value: c.algorithm.name})
 	}
 	if c.sparse {
 		attrs = append(attrs, engine.Attr{Key: "zeros", Value: "omitted while that is smaller"})
@@ -130,8 +130,8 @@ func (c reduceConfig) attrs() []engine.Attr {
 	return attrs
 }
 
-// misuseOf returns what is wrong with the options for the collective by on buffers of T.
-func misuseOf[T Number](c reduceConfig, by program.Collective) error {
+// misuseOf returns what is wrong with the options for the collective coll on buffers of T.
+func misuseOf[T Number](c reduceConfig, coll program.Collective) error {
 	if c.length != nil {
 		if err := c.length.Err(); err != nil {
 			return err
@@ -140,32 +140,32 @@ func misuseOf[T Number](c reduceConfig, by program.Collective) error {
 	if _, err := resolve[T](c); err != nil {
 		return err
 	}
-	if err := misuseOfBlocks[T](c, by == program.ReduceScatter); err != nil {
+	if err := misuseOfBlocks[T](c, coll == program.ReduceScatter); err != nil {
 		return err
 	}
 	if err := misuseOfZeros(c); err != nil {
 		return err
 	}
-	a, _, err := c.by.find(by)
+	alg, _, err := c.algorithm.find(coll)
 	if err != nil {
 		return err
 	}
-	return misusedBy(a, c.opName(), c.commutes())
+	return misuseOfAlgorithm(alg, c.opName(), c.commutes())
 }
 
 // orderOf returns the tree on which the bits of a reduction of T depend: the tree over shards
 // or the tree over subtasks. Built-in operators on integers give the same result in any order.
-func orderOf[T Number](c reduceConfig, by program.Collective, perShard bool) engine.Reduction {
+func orderOf[T Number](c reduceConfig, coll program.Collective, perShard bool) engine.Reduction {
 	if !perShard {
 		if c.exact {
 			return engine.ShardTree
 		}
 		return engine.RankTree
 	}
-	a, _, err := c.by.find(by)
+	alg, _, err := c.algorithm.find(coll)
 	var zero T
 	_, integers := any(zero).(int64)
-	if err == nil && (inShardTree(a) || integers && c.user == nil) {
+	if err == nil && (inShardTree(alg) || integers && c.user == nil) {
 		return engine.ShardTree
 	}
 	return engine.RankTree
@@ -291,13 +291,13 @@ type reduction[T Number] struct {
 	call    *collective.AllReducer[T]
 	request collective.Reduction[T]
 	forest  *forest[T] // nil if the buffer is whole
-	// everyone is set if the algorithm needs a buffer from each subtask. A subtask without rows
+	// needsAll is set if the algorithm needs a buffer from each subtask. A subtask without rows
 	// then contributes the operator's identity.
-	everyone bool
-	nothing  []T
-	alone    [1]sharding.Entry[[]T]
+	needsAll       bool
+	identityBuffer []T
+	identityForest [1]sharding.Entry[[]T]
 
-	ran                   collective.Description // description of the latest call
+	latest                collective.Description // description of the latest call
 	sumWaited, recvWaited time.Duration
 }
 
@@ -307,18 +307,18 @@ func newReduction[T Number](b *body, position int, key shared.Key[[]T], c reduce
 	if err != nil {
 		return nil, err
 	}
-	if err := c.by.serves(program.AllReduce, b.context.NumTask(), 0, c.opName(), c.commutes()); err != nil {
+	if err := c.algorithm.checkSupports(program.AllReduce, b.context.NumTask(), 0, c.opName(), c.commutes()); err != nil {
 		return nil, err
 	}
 	r := &reduction[T]{ctx: &b.context, comm: b.comm, key: key, config: c, call: collective.NewAllReduce[T](b.comm)}
 	if producer, ok := b.layout.forestOf[position]; ok {
 		r.forest = b.forests[producer].(*forest[T])
 		r.request.Shards = b.context.TotalShards()
-		r.everyone = c.by.needsEveryone(program.AllReduce, b.context.NumTask(), r.request.Shards)
+		r.needsAll = c.algorithm.needsEveryone(program.AllReduce, b.context.NumTask(), r.request.Shards)
 	}
 	r.request.Name = key.Name()
 	r.request.Op = op.op
-	r.request.Algorithm = c.by.asked()
+	r.request.Algorithm = c.algorithm.requestedName()
 	r.request.Sparse = c.sparse
 	r.request.Context = b.context.Context()
 	return r, nil
@@ -341,11 +341,11 @@ func (r *reduction[T]) send() error {
 		r.request.Whole = buffer[:n]
 	} else {
 		r.request.Forest = r.forest.entries(n)
-		if r.everyone && len(r.request.Forest) == 0 {
-			r.nothing = sized(r.nothing, n)
-			fill(r.nothing, r.request.Op.Identity())
-			r.alone[0] = sharding.Entry[[]T]{Node: sharding.Leaf(r.ctx.Shards().Lo), Value: r.nothing}
-			r.request.Forest = r.alone[:]
+		if r.needsAll && len(r.request.Forest) == 0 {
+			r.identityBuffer = sized(r.identityBuffer, n)
+			fill(r.identityBuffer, r.request.Op.Identity())
+			r.identityForest[0] = sharding.Entry[[]T]{Node: sharding.Leaf(r.ctx.Shards().Lo), Value: r.identityBuffer}
+			r.request.Forest = r.identityForest[:]
 		}
 	}
 	return r.call.Send(&r.request)
@@ -364,7 +364,7 @@ func (r *reduction[T]) recv() error {
 	before := r.call.Stats().Recv
 	err := r.call.Recv()
 	r.recvWaited += r.call.Stats().Recv - before
-	r.ran = r.comm.Describe()
+	r.latest = r.comm.Describe()
 	return err
 }
 
@@ -379,9 +379,9 @@ func (r *reduction[T]) program() string {
 	if s.Calls == 0 {
 		return ""
 	}
-	how := r.ran.String()
+	how := r.latest.String()
 	switch {
-	case r.config.by != nil || r.ran.Executor != "shared memory":
+	case r.config.algorithm != nil || r.latest.Executor != "shared memory":
 	case s.Whole == 0:
 		how += ", in parts"
 	case s.Whole == s.Calls:

@@ -25,14 +25,14 @@ type gang struct {
 	nodes   []engine.NodeID
 	specs   []engine.StageSpec // descriptions of the queue's nodes in the plan
 	session *shared.Session
-	from    *engine.Cut // state from which the queue continues; nil if it begins
+	resumed *engine.Cut // state from which the queue continues; nil if it begins
 	kept    bool        // the session has the rows
 
-	reports  *reports
-	subtasks int            // number of the queue's subtasks in all processes
-	here     sharding.Range // the queue's subtasks in this process
-	alive    atomic.Int32   // number of bodies that have not been closed
-	cut      atomic.Int32   // number of bodies that have handed over their state
+	reports    *reports
+	subtasks   int            // number of the queue's subtasks in all processes
+	here       sharding.Range // the queue's subtasks in this process
+	alive      atomic.Int32   // number of bodies that have not been closed
+	handedOver atomic.Int32   // number of bodies that have handed over their state
 
 	saving   sync.Mutex
 	replicas [][]shared.Fingerprint // of each subtask, when it is saved for the first time; under saving
@@ -47,21 +47,21 @@ type gang struct {
 
 // broadcast holds the only copy of a broadcast input in this process.
 type broadcast struct {
-	once  sync.Once
-	frame *Frame
-	print uint64 // the frame's fingerprint before the first superstep, for checks
-	err   error
+	once        sync.Once
+	frame       *Frame
+	fingerprint uint64 // the frame's fingerprint before the first superstep, for checks
+	err         error
 }
 
 // openGang returns an engine.OpenLoops that makes the gang of a queue and its bodies.
 func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []engine.StageSpec) engine.OpenLoops {
 	return func(s engine.GangSpec) ([]engine.Loop, error) {
 		g := &gang{
-			queue: q, layout: l, nodes: nodes, specs: stages, from: s.From, kept: s.RowsKept, subtasks: s.Subtasks, here: s.Here,
+			queue: q, layout: l, nodes: nodes, specs: stages, resumed: s.From, kept: s.RowsKept, subtasks: s.Subtasks, here: s.Here,
 			reports: newReports(q.b.Shards(), s.Subtasks), broadcasts: make([]broadcast, len(q.inputs)),
 			replicas: make([][]shared.Fingerprint, s.Here.Len()),
 		}
-		if err := g.enter(s); err != nil {
+		if err := g.openSession(s); err != nil {
 			return nil, err
 		}
 		g.alive.Store(int32(g.here.Len()))
@@ -73,11 +73,11 @@ func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []e
 		}
 		loops := make([]engine.Loop, g.here.Len())
 		for i := range loops {
-			b := &body{gang: g, subtask: g.here.Lo + i, first: 1, forests: map[int]bufferHolder{}, made: holdings{verifying: &g.damage.verifying}}
+			b := &body{gang: g, subtask: g.here.Lo + i, firstStep: 1, forests: map[int]bufferHolder{}, blocks: holdings{verifying: &g.damage.verifying}}
 			if s.From != nil {
-				b.first = s.From.Step + 1
+				b.firstStep = s.From.Step + 1
 			}
-			b.context.made = &b.made
+			b.context.blocks = &b.blocks
 			b.context.shard.Store(-1)
 			loops[i] = b
 			g.bodies = append(g.bodies, b)
@@ -86,8 +86,8 @@ func openGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, stages []e
 	}
 }
 
-// enter opens the session of the queue, and restores its objects if the queue continues.
-func (g *gang) enter(s engine.GangSpec) (err error) {
+// openSession opens the session of the queue, and restores its objects if the queue continues.
+func (g *gang) openSession(s engine.GangSpec) (err error) {
 	if s.From != nil {
 		return g.resume(s)
 	}
@@ -102,11 +102,11 @@ func (g *gang) acrossProcesses() bool { return g.here.Len() < g.subtasks }
 type body struct {
 	*gang
 	subtask        int
-	first          int // superstep that the gang begins with
+	firstStep      int // superstep that the gang begins with
 	context        ComContext
 	comm           *collective.Comm
 	forests        map[int]bufferHolder // for each ForEachShard stage, by its number in the queue: the buffers of its results, a *forest[T]
-	used           int                  // number of nodes bound so far
+	boundNodes     int                  // number of nodes bound so far
 	stages         []engine.Stage
 	reportExchange reportExchange // reports sent between processes
 
@@ -114,7 +114,7 @@ type body struct {
 
 	files      *mapped.Files
 	rowsOnDisk []*onDisk // rows of the subtask's shards that are in files
-	made       holdings  // blocks that stages have computed from rows
+	blocks     holdings  // blocks that stages have computed from rows
 
 	instances []*instance // instances of stages that are made for each subtask
 }
@@ -122,8 +122,8 @@ type body struct {
 // takeNode returns the plan's node of the next stage. Stages are bound in the order in which
 // they were described.
 func (b *body) takeNode() engine.NodeID {
-	b.used++
-	return b.nodes[b.used-1]
+	b.boundNodes++
+	return b.nodes[b.boundNodes-1]
 }
 
 // Open implements engine.Loop: it loads the inputs and binds the stages.
@@ -132,7 +132,7 @@ func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) e
 	b.context.task, b.context.session, b.context.reports = c, c.Node.Queue, b.reports
 	b.context.rounds.open(c.Seed, c.Node.Queue)
 	b.files = mapped.NewFiles(c.Disk, c.SpillDir)
-	b.made.files = b.files
+	b.blocks.files = b.files
 	b.context.objects = b.session.Subtask(b.subtask)
 	b.context.objects.Own(c.Range)
 	if err := b.openInputs(c, in); err != nil {
@@ -167,7 +167,7 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 			}
 		}
 	}
-	taking := inputReader{context: &b.context, files: b.files}
+	reader := inputReader{context: &b.context, files: b.files}
 	var ports []int
 	for port, input := range b.queue.inputs {
 		if input.partitioned != nil {
@@ -176,10 +176,10 @@ func (b *body) openInputs(c *engine.Context, in engine.Input) error {
 	}
 	for i, port := range ports {
 		input := b.queue.inputs[port]
-		taking.later = slices.DeleteFunc(slices.Clone(ports[i+1:]), func(port int) bool { return b.queue.inputs[port].data.AfterQueue() })
+		reader.later = slices.DeleteFunc(slices.Clone(ports[i+1:]), func(port int) bool { return b.queue.inputs[port].data.AfterQueue() })
 		b.context.data = append(b.context.data, *input.partitioned)
 		for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
-			if err := b.openShard(c, in, &taking, port, shard); err != nil {
+			if err := b.openShard(c, in, &reader, port, shard); err != nil {
 				return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
 			}
 		}
@@ -207,7 +207,7 @@ func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 	one := &b.broadcasts[port]
 	one.once.Do(func() {
 		if b.kept {
-			one.frame, one.err = moved(in.broadcast.key.Lookup(&b.context))
+			one.frame, one.err = requireFrame(in.broadcast.key.Lookup(&b.context))
 		} else if one.err = holdJoined(c, port); one.err == nil {
 			one.frame, one.err = newFrame(c.Allocator, in.schema(), arrowrows.Records(c.Side(port)))
 		}
@@ -215,7 +215,7 @@ func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 			one.err = in.columns().checkFrame(one.frame, nil)
 		}
 		if one.err == nil && b.checks != nil {
-			one.print, one.err = one.frame.fingerprint()
+			one.fingerprint, one.err = one.frame.fingerprint()
 		}
 	})
 	if one.err == nil {
@@ -239,15 +239,15 @@ func holdJoined(c *engine.Context, port int) error {
 }
 
 // openShard puts the rows of a shard into one frame.
-func (b *body) openShard(c *engine.Context, in engine.Input, taking *inputReader, port, shard int) (err error) {
+func (b *body) openShard(c *engine.Context, in engine.Input, reader *inputReader, port, shard int) (err error) {
 	input := b.queue.inputs[port]
 	key := input.partitioned.key
 	if b.kept {
-		if _, err = moved(key.Lookup(&b.context, shard)); err != nil {
+		if _, err = requireFrame(key.Lookup(&b.context, shard)); err != nil {
 			return err
 		}
 	} else {
-		frame, err := readShard(c, in, taking, port, shard, input)
+		frame, err := readShard(c, in, reader, port, shard, input)
 		if err != nil {
 			return err
 		}
@@ -261,14 +261,14 @@ func (b *body) openShard(c *engine.Context, in engine.Input, taking *inputReader
 }
 
 // readShard joins the rows of a shard into one frame.
-func readShard(c *engine.Context, in engine.Input, taking *inputReader, port, shard int, input input) (*Frame, error) {
-	taking.open(in, port, shard)
+func readShard(c *engine.Context, in engine.Input, reader *inputReader, port, shard int, input input) (*Frame, error) {
+	reader.open(in, port, shard)
 	of := newStaged(c, fmt.Sprintf("rows of %q", input.name()))
 	defer of.release()
 	for {
 		rows, err := in.Next(port, shard)
 		if err == io.EOF { // not errors.Is: a wrapped io.EOF means truncated data
-			return taking.rows(c, *input.partitioned, shard, input.schema(), of)
+			return reader.rows(c, *input.partitioned, shard, input.schema(), of)
 		}
 		if err != nil {
 			return nil, err
@@ -297,7 +297,7 @@ func (b *body) Begin(step int) error {
 	if b.checks != nil && b.checks.traces != nil {
 		b.checks.traces.begin(b.subtask, step)
 	}
-	if step == b.first {
+	if step == b.firstStep {
 		b.reportExchange.begin(step)
 	}
 	if b.checks == nil {
@@ -310,12 +310,12 @@ func (b *body) Begin(step int) error {
 // functions of Init and, unless the queue continues, those of Begin. With CheckState it drops
 // state that is not kept before each later superstep.
 func (b *body) beforeSuperstep(step int) error {
-	if step == b.first {
-		if err := b.guard(func() error { return b.open(b.from == nil) }); err != nil || step == 1 {
+	if step == b.firstStep {
+		if err := b.guard(func() error { return b.open(b.resumed == nil) }); err != nil || step == 1 {
 			return err
 		}
 	}
-	if err := b.observe(step - 1); err != nil || step == b.first || !b.queue.b.CheckState() {
+	if err := b.observe(step - 1); err != nil || step == b.firstStep || !b.queue.b.CheckState() {
 		return err
 	}
 	return b.guard(b.forget)
@@ -371,18 +371,18 @@ func (b *body) After(step int, last bool) error {
 	case b.subtask != 0:
 		return nil
 	case b.acrossProcesses():
-		return b.reportExchange.open(b.reports, b.context.task.Report)
+		return b.reportExchange.deliver(b.reports, b.context.task.Report)
 	}
 	return b.reports.flush(step, b.context.task.Report)
 }
 
 // Finish implements engine.Loop: it emits the queue's rows.
 func (b *body) Finish(c *engine.Context, out engine.Output) error {
-	if b.from != nil && b.from.Last { // no superstep was begun
+	if b.resumed != nil && b.resumed.Last { // no superstep was begun
 		if err := b.guard(func() error { return b.open(false) }); err != nil {
 			return err
 		}
-		b.context.step = b.from.Step
+		b.context.step = b.resumed.Step
 	}
 	if err := b.giveRows(c, out); err != nil || b.checks == nil {
 		return err
@@ -409,11 +409,11 @@ func (b *body) giveRows(c *engine.Context, out engine.Output) error {
 // another gang continues with it. Closing the session releases what all subtasks hold.
 func (b *body) Close() error {
 	if c := b.context.task; c != nil {
-		b.made.close(c)
+		b.blocks.close(c)
 		b.files.Close()
 	}
 	b.stages, b.forests, b.instances = nil, nil, nil // so that they are freed now, although the run keeps the body for its report
-	if b.alive.Add(-1) > 0 || int(b.cut.Load()) == b.here.Len() {
+	if b.alive.Add(-1) > 0 || int(b.handedOver.Load()) == b.here.Len() {
 		return nil
 	}
 	return b.session.Close()

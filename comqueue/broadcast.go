@@ -44,7 +44,7 @@ func (s *broadcastStage[T]) bind(b *body, _ int) ([]engine.Stage, error) {
 	if err := s.config.fits(program.Broadcast, c.NumTask()); err != nil {
 		return nil, fmt.Errorf("Broadcast(%q): %w", s.key.Name(), err)
 	}
-	ahead, options := b.options(s.key.Name(), nil), b.options(s.key.Name(), s.config.by)
+	ahead, options := b.options(s.key.Name(), nil), b.options(s.key.Name(), s.config.algorithm)
 	length := make([]int64, 1)
 	return b.communicate(func() error {
 		var buffer []T
@@ -111,7 +111,7 @@ func (s *broadcastObject[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 	if err := s.config.fits(program.Broadcast, c.NumTask()); err != nil {
 		return nil, fmt.Errorf("BroadcastObject(%q): %w", s.key.Name(), err)
 	}
-	ahead, options := b.options(s.key.Name(), nil), b.options(s.key.Name(), s.config.by)
+	ahead, options := b.options(s.key.Name(), nil), b.options(s.key.Name(), s.config.algorithm)
 	length := make([]int64, 1)
 	var encoded []byte
 	return b.communicate(func() error {

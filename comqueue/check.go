@@ -27,9 +27,9 @@ type checks struct {
 
 // watched is a frame that no function may modify.
 type watched struct {
-	name  string
-	frame *Frame
-	print uint64
+	name        string
+	frame       *Frame
+	fingerprint uint64
 }
 
 func newChecks(q *IterativeComQueue, subtasks int) *checks {
@@ -48,11 +48,11 @@ func newChecks(q *IterativeComQueue, subtasks int) *checks {
 
 // watch adds a frame of a subtask to the frames that are checked for modifications.
 func (c *checks) watch(subtask int, name string, frame *Frame) error {
-	print, err := frame.fingerprint()
+	fingerprint, err := frame.fingerprint()
 	if err != nil {
 		return err
 	}
-	c.watched[subtask] = append(c.watched[subtask], watched{name, frame, print})
+	c.watched[subtask] = append(c.watched[subtask], watched{name, frame, fingerprint})
 	return nil
 }
 
@@ -153,7 +153,7 @@ func (g *gang) checkBroadcasts(when string) error {
 		switch print, err := b.frame.fingerprint(); {
 		case err != nil:
 			return fmt.Errorf("broadcast data %q %s: %w", in.name(), when, err)
-		case print != b.print:
+		case print != b.fingerprint:
 			return modified("the broadcast object %q was modified %s; it is shared by all subtasks of the process: copy it before changing it", in.name(), when)
 		}
 	}
@@ -165,9 +165,9 @@ func checkFrames(frames []watched, when string) error {
 		switch print, err := w.frame.fingerprint(); {
 		case err != nil:
 			return fmt.Errorf("partitioned data %q %s: %w", w.name, when, err)
-		case print != w.print && w.frame.OnDisk():
+		case print != w.fingerprint && w.frame.OnDisk():
 			return modified("rows of %q were modified %s, or the disk that they are on has lost some; other operators may share them: copy them before changing them", w.name, when)
-		case print != w.print:
+		case print != w.fingerprint:
 			return modified("rows of %q were modified %s; other operators may share them: copy them before changing them", w.name, when)
 		}
 	}
@@ -186,7 +186,7 @@ func (c *checks) checkReplicas(step int) error {
 		return nil
 	}
 	if c.traces != nil {
-		e.Stage = c.traces.firstDifference(c.traces.of(0, step-1, e.Key), c.traces.of(e.Subtask, step-1, e.Key))
+		e.Stage = c.traces.firstDifference(c.traces.hashes(0, step-1, e.Key), c.traces.hashes(e.Subtask, step-1, e.Key))
 	}
 	return e
 }
@@ -243,8 +243,8 @@ type replicas struct {
 
 // difference is a replicated object that is not the same on two subtasks.
 type difference struct {
-	name            string
-	absent, absent0 bool // the object is absent from the subtask, or from subtask 0
+	name              string
+	absent, absentOn0 bool // the object is absent from the subtask, or from subtask 0
 }
 
 // describe returns how the subtask differs from subtask 0.
@@ -252,7 +252,7 @@ func (d difference) describe(subtask int) string {
 	switch {
 	case d.absent:
 		return fmt.Sprintf("the replicated object %q is on subtask 0 but not on subtask %d", d.name, subtask)
-	case d.absent0:
+	case d.absentOn0:
 		return fmt.Sprintf("the replicated object %q is on subtask %d but not on subtask 0", d.name, subtask)
 	}
 	return fmt.Sprintf("the replicated object %q differs between subtask 0 and subtask %d", d.name, subtask)
@@ -266,7 +266,7 @@ func firstDifference(first, other []shared.Fingerprint) (difference, bool) {
 		case i == len(other) || (i < len(first) && first[i].Name < other[i].Name):
 			return difference{name: first[i].Name, absent: true}, true
 		case i == len(first) || other[i].Name < first[i].Name:
-			return difference{name: other[i].Name, absent0: true}, true
+			return difference{name: other[i].Name, absentOn0: true}, true
 		case first[i].Hash != other[i].Hash:
 			return difference{name: first[i].Name}, true
 		}

@@ -113,22 +113,22 @@ func (o batchOutput) closer() (closer, error) {
 	}
 	start := func(*engine.Context) (func(*ComContext, int, func(arrow.Record) error) error, func()) {
 		emit := func(ctx *ComContext, shard int, out func(arrow.Record) error) (err error) {
-			var lost error // the first error of emit, which the function may ignore
+			var emitErr error // the first error of emit, which the function may ignore
 			returned := false
 			defer func() {
 				switch {
-				case lost == nil:
+				case emitErr == nil:
 				case returned:
-					err = because(lost, err)
+					err = withCause(emitErr, err)
 				default:
-					panic(lost) // replaces the current panic, which came later
+					panic(emitErr) // replaces the current panic, which came later
 				}
 			}()
 			err = o.rows(ctx, shard, func(given engine.Batch) error {
-				if lost == nil {
-					lost = o.emit(given, out)
+				if emitErr == nil {
+					emitErr = o.emit(given, out)
 				}
-				return lost
+				return emitErr
 			})
 			returned = true
 			return err

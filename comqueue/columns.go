@@ -23,7 +23,7 @@ type ShardColumn[V any] struct {
 // Get returns the values of a shard that the subtask owns. They are not copied, must not be
 // modified, and are valid until the queue ends.
 func (c ShardColumn[V]) Get(ctx *ComContext, shard int) V {
-	return c.column.of(c.data.Get(ctx, shard))
+	return c.column.viewIn(c.data.Get(ctx, shard))
 }
 
 // Nullable returns the same column with nulls allowed. The column must have numbers, bools or
@@ -40,7 +40,7 @@ type NullableShardColumn[V any] ShardColumn[V]
 // value of a null is undefined.
 func (c NullableShardColumn[V]) Get(ctx *ComContext, shard int) (V, Nulls) {
 	f := c.data.Get(ctx, shard)
-	return c.column.of(f), f.nulls(c.column.name)
+	return c.column.viewIn(f), f.nulls(c.column.name)
 }
 
 // BroadcastColumn identifies a column of broadcast data by name and type, as ShardColumn does
@@ -51,7 +51,7 @@ type BroadcastColumn[V any] struct {
 }
 
 // Get returns the values of all rows, as ShardColumn.Get does for a shard.
-func (c BroadcastColumn[V]) Get(ctx *ComContext) V { return c.column.of(c.data.Get(ctx)) }
+func (c BroadcastColumn[V]) Get(ctx *ComContext) V { return c.column.viewIn(c.data.Get(ctx)) }
 
 // Nullable returns the same column with nulls allowed, as ShardColumn.Nullable does.
 func (c BroadcastColumn[V]) Nullable() NullableBroadcastColumn[V] {
@@ -65,7 +65,7 @@ type NullableBroadcastColumn[V any] BroadcastColumn[V]
 // Get returns the values of all rows, as NullableShardColumn.Get does for a shard.
 func (c NullableBroadcastColumn[V]) Get(ctx *ComContext) (V, Nulls) {
 	f := c.data.Get(ctx)
-	return c.column.of(f), f.nulls(c.column.name)
+	return c.column.viewIn(f), f.nulls(c.column.name)
 }
 
 // Ints returns the int64 column of the given name.
@@ -145,24 +145,24 @@ func (d BroadcastData) Sparse(name string) BroadcastColumn[Sparse] {
 // columnOf finds a column in frames.
 type columnOf[V any] struct {
 	wanted
-	plain *declaration // declared without nulls
-	view  func(c *column) V
+	notNull *declaration // declared without nulls
+	view    func(c *column) V
 }
 
-func newColumn[V any](d *declared, name string, kind viewKind, view func(c *column) V) columnOf[V] {
+func newColumn[V any](d *declaredColumns, name string, kind viewKind, view func(c *column) V) columnOf[V] {
 	w := wanted{name: name, kind: kind}
 	return columnOf[V]{w, d.add(w), view}
 }
 
 // makeNullable replaces the declaration that the column has no nulls by a declaration that it
 // may have nulls.
-func (c *columnOf[V]) makeNullable(d *declared) {
-	d.withdraw(c.plain)
+func (c *columnOf[V]) makeNullable(d *declaredColumns) {
+	d.withdraw(c.notNull)
 	c.nullable = true
 	d.add(c.wanted)
 }
 
-func (c *columnOf[V]) of(f *Frame) V { return c.view(f.find(c.name, c.kind, c.nullable)) }
+func (c *columnOf[V]) viewIn(f *Frame) V { return c.view(f.find(c.name, c.kind, c.nullable)) }
 
 // wanted is a column that a queue requires of its data.
 type wanted struct {
@@ -171,9 +171,9 @@ type wanted struct {
 	nullable bool
 }
 
-// declared has the columns of a key in the order in which they were made, and the struct types
-// that its rows are read as.
-type declared struct {
+// declaredColumns has the columns of a key in the order in which they were made, and the struct
+// types that its rows are read as.
+type declaredColumns struct {
 	mu      sync.Mutex
 	columns []*declaration
 	rows    []rowsWanted
@@ -191,7 +191,7 @@ type rowsWanted struct {
 	check func(schema *arrow.Schema) error
 }
 
-func (d *declared) addRows(as reflect.Type, check func(schema *arrow.Schema) error) {
+func (d *declaredColumns) addRows(as reflect.Type, check func(schema *arrow.Schema) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !slices.ContainsFunc(d.rows, func(w rowsWanted) bool { return w.as == as }) {
@@ -199,7 +199,7 @@ func (d *declared) addRows(as reflect.Type, check func(schema *arrow.Schema) err
 	}
 }
 
-func (d *declared) add(w wanted) *declaration {
+func (d *declaredColumns) add(w wanted) *declaration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	made := &declaration{wanted: w}
@@ -207,33 +207,33 @@ func (d *declared) add(w wanted) *declaration {
 	return made
 }
 
-func (d *declared) withdraw(made *declaration) {
+func (d *declaredColumns) withdraw(made *declaration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	made.withdrawn = true
 }
 
-// all returns the required columns without duplicates.
-func (d *declared) all() (all []wanted) {
+// required returns the required columns without duplicates.
+func (d *declaredColumns) required() (columns []wanted) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.columns {
-		if !c.withdrawn && !slices.Contains(all, c.wanted) {
-			all = append(all, c.wanted)
+		if !c.withdrawn && !slices.Contains(columns, c.wanted) {
+			columns = append(columns, c.wanted)
 		}
 	}
-	return all
+	return columns
 }
 
 // check returns what is wrong with the columns of a dataset.
-func (d *declared) check(schema *arrow.Schema) error {
-	for _, w := range d.all() {
+func (d *declaredColumns) check(schema *arrow.Schema) error {
+	for _, w := range d.required() {
 		i, err := batch.FindColumn(schema, w.name)
 		if err != nil {
 			return err
 		}
 		has := schema.Field(i).Type
-		if even := w.kind == matrixView && viewOfType(has) == vectorsView; viewOfType(has) != w.kind && !even {
+		if fitsMatrix := w.kind == matrixView && viewOfType(has) == vectorsView; viewOfType(has) != w.kind && !fitsMatrix {
 			return fmt.Errorf("column %q is %s, where %v wants %s", w.name, batch.TypeName(has), w.kind, w.kind.wants())
 		}
 		if w.nullable && !w.kind.scalar() {
@@ -252,9 +252,9 @@ func (d *declared) check(schema *arrow.Schema) error {
 }
 
 // checkFrame returns an error if a row of the frame has a null in a column that was declared
-// without nulls. of identifies the shard of the rows; nil means several shards.
-func (d *declared) checkFrame(f *Frame, of *engine.RowsOf) error {
-	for _, w := range d.all() {
+// without nulls. shard identifies the shard of the rows; nil means several shards.
+func (d *declaredColumns) checkFrame(f *Frame, shard *engine.RowsOf) error {
+	for _, w := range d.required() {
 		if w.nullable {
 			continue
 		}
@@ -271,7 +271,7 @@ func (d *declared) checkFrame(f *Frame, of *engine.RowsOf) error {
 		}
 		for row := range arr.Len() {
 			if arr.IsNull(row) {
-				return &engine.RowError{Row: int64(row), Of: of, Err: fmt.Errorf("column %q is null, where %v has no room for nulls: %s", w.name, w.kind, w.kind.cure())}
+				return &engine.RowError{Row: int64(row), Of: shard, Err: fmt.Errorf("column %q is null, where %v has no room for nulls: %s", w.name, w.kind, w.kind.cure())}
 			}
 		}
 	}

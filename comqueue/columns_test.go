@@ -126,10 +126,10 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestColumnsThatAreNotThere requires that wrong columns are reported when the job is built,
+// TestWrongColumns requires that wrong columns are reported when the job is built,
 // with the line that adds the data to the queue, and that nulls are reported before any stage
 // runs, with their row.
-func TestColumnsThatAreNotThere(t *testing.T) {
+func TestWrongColumns(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		column    func(rows comqueue.PartitionedData, wide comqueue.BroadcastData)
@@ -202,9 +202,9 @@ func TestColumnsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestColumnsOfWhatCouldNotBeBuilt requires that, if a dataset could not be built, only this is
+// TestColumnsOfFailedDatasets requires that, if a dataset could not be built, only this is
 // reported, and not that the dataset lacks columns.
-func TestColumnsOfWhatCouldNotBeBuilt(t *testing.T) {
+func TestColumnsOfFailedDatasets(t *testing.T) {
 	rows := comqueue.PartitionedRows("rows")
 	rows.Ints("age")
 	_, _, err := runOnce(t, func(b *engine.Builder) *engine.Dataset {

@@ -30,9 +30,9 @@ func (r rootOption) applyMove(c *moveConfig) { c.root, c.rooted = int(r), true }
 
 // moveConfig has the options of a collective that moves data without a reduction.
 type moveConfig struct {
-	root   int
-	rooted bool // the option Root is given
-	by     *AlgorithmOption
+	root      int
+	rooted    bool // the option Root is given
+	algorithm *AlgorithmOption
 }
 
 // newMoveConfig applies options, or returns what is wrong with them. If uneven is true, the
@@ -51,7 +51,7 @@ func newMoveConfig(c program.Collective, uneven bool, options []MoveOption) (mov
 	if m.root < 0 {
 		return m, fmt.Errorf("the root is subtask %d; subtasks count from 0", m.root)
 	}
-	a, _, err := m.by.find(c)
+	a, _, err := m.algorithm.find(c)
 	if err == nil && a != nil && a.EvenOnly && uneven {
 		err = fmt.Errorf("%s %s takes buffers of one length only", a.Name, a.Collective)
 	}
@@ -63,8 +63,8 @@ func (m moveConfig) attrs() (attrs []engine.Attr) {
 	if m.rooted {
 		attrs = append(attrs, engine.Attr{Key: "root", Value: fmt.Sprint(m.root)})
 	}
-	if m.by != nil {
-		attrs = append(attrs, engine.Attr{Key: "algorithm", Value: m.by.name})
+	if m.algorithm != nil {
+		attrs = append(attrs, engine.Attr{Key: "algorithm", Value: m.algorithm.name})
 	}
 	return attrs
 }
@@ -74,7 +74,7 @@ func (m moveConfig) fits(c program.Collective, p int) error {
 	if m.root >= p {
 		return fmt.Errorf("the root is subtask %d, and there are %d", m.root, p)
 	}
-	return m.by.serves(c, p, m.root, "", true)
+	return m.algorithm.checkSupports(c, p, m.root, "", true)
 }
 
 // usable returns the first reason why keys are unusable, or nil.
@@ -124,7 +124,7 @@ type communication struct {
 	comm   *collective.Comm
 	bytes  int64
 	waited time.Duration
-	ran    collective.Description // description of the latest call
+	latest collective.Description // description of the latest call
 	runs   int64
 	dense  int64 // number of runs with a dense AllReduce
 }
@@ -140,7 +140,7 @@ func (c *communication) count(f func() error) error {
 	if after.Calls > before.Calls {
 		c.dense++
 	}
-	c.ran = c.comm.Describe()
+	c.latest = c.comm.Describe()
 	return err
 }
 
@@ -149,7 +149,7 @@ func (c *communication) program() string {
 	if c.runs == 0 {
 		return ""
 	}
-	return c.ran.String()
+	return c.latest.String()
 }
 
 // communicate returns a stage that calls collectives. program names their algorithm and
@@ -176,10 +176,10 @@ func (b *body) communicate(run func() error, program func(*communication) string
 }
 
 // options returns the options of every collective call on an object.
-func (b *body) options(name string, by *AlgorithmOption) []collective.Option {
+func (b *body) options(name string, algorithm *AlgorithmOption) []collective.Option {
 	options := []collective.Option{collective.WithContext(b.context.Context()), collective.WithName(name)}
-	if by != nil {
-		options = append(options, collective.WithAlgorithm(by.name))
+	if algorithm != nil {
+		options = append(options, collective.WithAlgorithm(algorithm.name))
 	}
 	return options
 }

@@ -18,7 +18,7 @@ type ComContext struct {
 	step    int
 	shard   atomic.Int32 // shard being worked on, -1 for none; atomic, as other goroutines read it for errors
 	data    []PartitionedData
-	made    *holdings
+	blocks  *holdings
 	reports *reports
 	misuse  error // misuse of reports since the stage began
 	rounds  rounds

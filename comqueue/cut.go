@@ -59,7 +59,7 @@ func (b *body) Cut(subtasks int) (part engine.CutPart, err error) {
 	if err := b.verifyRows(); err != nil {
 		return part, err
 	}
-	b.cut.Add(1)
+	b.handedOver.Add(1)
 	return part, nil
 }
 
@@ -213,15 +213,15 @@ func (g *gang) takeOver(from *engine.Cut) error {
 
 // rejoin restores the instances of the subtask from their snapshots.
 func (b *body) rejoin() error {
-	if b.from == nil || b.from.Subtasks() != b.subtasks || b.from.Parts[b.subtask].Own == nil {
+	if b.resumed == nil || b.resumed.Subtasks() != b.subtasks || b.resumed.Parts[b.subtask].Own == nil {
 		return nil
 	}
-	kept, err := statesCodec.Decode(b.from.Parts[b.subtask].Own)
+	kept, err := statesCodec.Decode(b.resumed.Parts[b.subtask].Own)
 	if err == nil && len(kept) != len(b.instances) {
 		err = fmt.Errorf("snapshots of %d stages, of %d", len(kept), len(b.instances))
 	}
 	if err != nil {
-		return fmt.Errorf("continue after superstep %d: %w", b.from.Step, err)
+		return fmt.Errorf("continue after superstep %d: %w", b.resumed.Step, err)
 	}
 	for i, instance := range b.instances {
 		if err := instance.restore(kept[i]); err != nil {
@@ -231,10 +231,10 @@ func (b *body) rejoin() error {
 	return nil
 }
 
-// moved returns frame, which the previous gang left in the session. If there is false, the
-// session does not have it, and moved returns an error.
-func moved(frame *Frame, there bool) (*Frame, error) {
-	if !there {
+// requireFrame returns frame, which the previous gang left in the session. If ok is false, the
+// session does not have it, and requireFrame returns an error.
+func requireFrame(frame *Frame, ok bool) (*Frame, error) {
+	if !ok {
 		return nil, errors.New("the rows that the queue continues with are not in this process")
 	}
 	return frame, nil

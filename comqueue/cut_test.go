@@ -376,9 +376,9 @@ func runHeld(t *testing.T, ctx context.Context, build buildPart, regroup func(qu
 	return got.rows, report, err
 }
 
-// TestTroubleAtACut requires that after any failure at a cut, or a cancellation, the run ends
+// TestFailuresAtACut requires that after any failure at a cut, or a cancellation, the run ends
 // with the cause, and that no session and no memory remains.
-func TestTroubleAtACut(t *testing.T) {
+func TestFailuresAtACut(t *testing.T) {
 	boom := errors.New("boom")
 	quiet := func() error { return nil }
 	for name, c := range map[string]struct {

@@ -16,7 +16,7 @@ func (b *body) verifyRows() error {
 	if err := b.verify(b.rowsOnDisk); err != nil {
 		return err
 	}
-	return b.verify(b.made.onDisk)
+	return b.verify(b.blocks.onDisk)
 }
 
 func (b *body) verify(all []*onDisk) error {
@@ -33,7 +33,7 @@ func (b *body) verify(all []*onDisk) error {
 // verify returns an error if the file does not hold what was written to it.
 func (d *onDisk) verify() error {
 	if err := d.region.Verify(); err != nil {
-		return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it had borrowed, which --check finds for rows in memory", d.what, err)
+		return fmt.Errorf("%s, kept beyond the memory budget: %w; or a function changed rows that it had borrowed, which --check finds for rows in memory", d.title, err)
 	}
 	return nil
 }
@@ -65,10 +65,10 @@ func (b *body) findDamage() error {
 // verifyAll verifies the files of all subtasks in this process until it finds a damaged file.
 // It returns done as false if the run ends first.
 func (b *body) verifyAll() (damaged error, done bool) {
-	all := slices.Concat(b.rowsOnDisk, b.made.onDisk)
+	all := slices.Concat(b.rowsOnDisk, b.blocks.onDisk)
 	for _, other := range b.bodies {
 		if other != b {
-			all = slices.Concat(all, other.rowsOnDisk, other.made.onDisk)
+			all = slices.Concat(all, other.rowsOnDisk, other.blocks.onDisk)
 		}
 	}
 	for i := range all {
@@ -104,16 +104,16 @@ func (b *body) guard(f func() error) (err error) {
 			b.context.shard.Store(shard)
 			return
 		}
-		err = because(damage, err)
+		err = withCause(damage, err)
 	}()
 	err = f()
 	returned = true
 	return err
 }
 
-// because returns the error of a function that failed, or should have failed, because of cause.
+// withCause returns the error of a function that failed, or should have failed, because of cause.
 // The text of the returned error contains the text of cause once.
-func because(cause, err error) error {
+func withCause(cause, err error) error {
 	if err == nil {
 		return cause
 	}

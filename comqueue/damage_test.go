@@ -33,7 +33,7 @@ func TestDamageIsFoundOnce(t *testing.T) {
 			b.context.task = &engine.Context{Context: ctx}
 			g.bodies = append(g.bodies, b)
 		}
-		g.bodies[2].rowsOnDisk = []*onDisk{{what: "rows", shard: 7, region: region}}
+		g.bodies[2].rowsOnDisk = []*onDisk{{title: "rows", shard: 7, region: region}}
 		return g
 	}
 	failure := errors.New("the loss is not a number")
@@ -56,7 +56,7 @@ func TestDamageIsFoundOnce(t *testing.T) {
 		block[3] ^= 1
 		told := b.guard(func() error {
 			b.context.shard.Store(3)
-			return fmt.Errorf(format, (&onDisk{what: "rows", region: region}).verify())
+			return fmt.Errorf(format, (&onDisk{title: "rows", region: region}).verify())
 		})
 		require.Equal(t, 1, strings.Count(told.Error(), "is damaged"), told)
 		block[3] ^= 1
@@ -77,7 +77,7 @@ func TestDamageIsFoundOnce(t *testing.T) {
 	// are kept.
 	block[3] ^= 1
 	g := gangOf(t.Context())
-	g.bodies[2].rowsOnDisk, g.bodies[2].made.onDisk = nil, g.bodies[2].rowsOnDisk
+	g.bodies[2].rowsOnDisk, g.bodies[2].blocks.onDisk = nil, g.bodies[2].rowsOnDisk
 	var found *disk.DamagedError
 	err = fails(g.bodies[0])
 	require.ErrorAs(t, err, &found)

@@ -80,11 +80,11 @@ func (b *body) forget() error {
 		}
 	}
 	// Blocks are verified before they are dropped. Init makes them again.
-	if err := b.verify(b.made.onDisk); err != nil {
+	if err := b.verify(b.blocks.onDisk); err != nil {
 		return err
 	}
 	b.context.objects.Forget(b.queue.isInput)
-	b.made.close(b.context.task)
+	b.blocks.close(b.context.task)
 	if err := b.context.objects.Restore(saved); err != nil {
 		return err
 	}

@@ -300,13 +300,13 @@ func (f *Frame) Release() {
 // shards that it owns.
 type PartitionedData struct {
 	key      shared.ShardKey[*Frame]
-	declared *declared
+	declared *declaredColumns
 	state    func(ctx *ComContext, rows *Frame) int64
 }
 
 // PartitionedRows makes the key of partitioned data.
 func PartitionedRows(name string) PartitionedData {
-	return PartitionedData{key: shared.PerShard[*Frame](name, frameCodec{}), declared: &declared{}}
+	return PartitionedData{key: shared.PerShard[*Frame](name, frameCodec{}), declared: &declaredColumns{}}
 }
 
 // WithState returns the key with a function that returns how many bytes the queue's stages keep
@@ -330,12 +330,12 @@ func (d PartitionedData) Name() string { return d.key.Name() }
 // is one copy per process, which must not be modified.
 type BroadcastData struct {
 	key      shared.Key[*Frame]
-	declared *declared
+	declared *declaredColumns
 }
 
 // BroadcastRows makes the key of broadcast data.
 func BroadcastRows(name string) BroadcastData {
-	return BroadcastData{shared.Replicated[*Frame](name, frameCodec{}), &declared{}}
+	return BroadcastData{shared.Replicated[*Frame](name, frameCodec{}), &declaredColumns{}}
 }
 
 // Get returns all rows.

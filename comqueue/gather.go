@@ -68,7 +68,7 @@ func (s *gathering[T]) bind(b *body, _ int) ([]engine.Stage, error) {
 	if err := s.config.fits(s.collective, p); err != nil {
 		return nil, fmt.Errorf("%s(%q, %q): %w", s.name, s.from.Name(), s.into.Name(), err)
 	}
-	ahead, options := b.options(s.from.Name(), nil), b.options(s.from.Name(), s.config.by)
+	ahead, options := b.options(s.from.Name(), nil), b.options(s.from.Name(), s.config.algorithm)
 	length, lengths, counts := make([]int64, 1), make([]int64, p), make([]int, p)
 	receives := s.collective == program.AllGather || c.TaskID() == s.config.root
 	return b.communicate(func() error {

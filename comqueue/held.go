@@ -32,7 +32,7 @@ type inputReader struct {
 	ownRows  int64         // bytes of the reader's rows in memory that could move to files
 	inMemory []*inputShard // rows that may still move to disk
 	later    []int         // ports that are read after the current one, except those whose rows another queue makes
-	at       progress
+	progress progress
 }
 
 // progress records how far an inputReader has read a port. It is for errors that say how much memory
@@ -46,7 +46,7 @@ type progress struct {
 
 // inputShard holds the rows of a shard that an inputReader has read.
 type inputShard struct {
-	what  string
+	title string
 	shard int
 	frame *Frame
 	bytes int64 // size of the rows
@@ -56,33 +56,33 @@ type inputShard struct {
 
 // onDisk is a file with the rows of a shard, or with a block.
 type onDisk struct {
-	what   string
+	title  string
 	shard  int // -1 if the file belongs to no shard
 	region *mapped.Region
 }
 
 // rows makes the frame of a shard from its staged batches, and releases the batches. It
 // reserves memory for the state that stages keep for the rows.
-func (in *inputReader) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, of *staged) (*Frame, error) {
-	if err := of.end(); err != nil {
+func (in *inputReader) rows(c *engine.Context, key PartitionedData, shard int, schema *arrow.Schema, shardRows *staged) (*Frame, error) {
+	if err := shardRows.end(); err != nil {
 		return nil, err
 	}
-	batches := of.batches()
+	batches := shardRows.batches()
 	if len(batches) == 0 {
 		return newFrame(c.Allocator, schema, nil)
 	}
-	t := &inputShard{what: of.what, shard: shard, copied: of.releaseReserved()}
+	t := &inputShard{title: shardRows.title, shard: shard, copied: shardRows.releaseReserved()}
 	for _, rows := range batches {
 		t.bytes += batch.Size(rows)
 	}
-	in.at.bytes += t.bytes
-	if err := of.guard(func() error { return in.frame(c, t, schema, batches, len(of.pieces) > 0) }); err != nil {
+	in.progress.bytes += t.bytes
+	if err := shardRows.guard(func() error { return in.frame(c, t, schema, batches, len(shardRows.pieces) > 0) }); err != nil {
 		if t.frame != nil {
 			t.frame.Release()
 		}
 		return nil, err
 	}
-	of.release()
+	shardRows.release()
 	t.copied = 0
 	if t.frame.file == nil {
 		in.inMemory = append(in.inMemory, t)
@@ -127,21 +127,21 @@ func (d PartitionedData) stateOf(ctx *ComContext, rows *Frame) (n int64, err err
 	}()
 	n = d.state(ctx, rows)
 	returned = true
-	if n < 0 || n > mostState {
-		err = fmt.Errorf("the function of WithState says %d bytes for the state of a shard; it must say how many bytes are kept, from 0 to %d", n, int64(mostState))
+	if n < 0 || n > maxState {
+		err = fmt.Errorf("the function of WithState says %d bytes for the state of a shard; it must say how many bytes are kept, from 0 to %d", n, int64(maxState))
 	}
 	return n, err
 }
 
-const mostState = 1 << 50 // bytes of a shard's state, far more than any machine has
+const maxState = 1 << 50 // bytes of a shard's state, far more than any machine has
 
 // frame makes the frame of borrowed batches, in memory or in a file. If the frame is in memory
 // and the batches are in files, they are copied. The budget also counts the source of the copy
 // meanwhile, but this does not move other rows to disk.
-func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Schema, batches []arrow.Record, ofFiles bool) (err error) {
-	full := c.Memory.Reserve(t.bytes)
-	if full != nil {
-		if err := in.toDisk(c, t, batches, full); !errors.Is(err, mapped.ErrUnsupported) {
+func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Schema, batches []arrow.Record, fromFiles bool) (err error) {
+	refusal := c.Memory.Reserve(t.bytes)
+	if refusal != nil {
+		if err := in.toDisk(c, t, batches, refusal); !errors.Is(err, mapped.ErrUnsupported) {
 			return err
 		}
 		if !in.keep(c, t.bytes) {
@@ -150,15 +150,15 @@ func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Sch
 	} else {
 		c.Memory.HoldRows(t.bytes)
 	}
-	give := c.Memory.GiveUp
-	if full == nil {
-		give = c.Memory.GiveUpRows
+	giveUp := c.Memory.GiveUp
+	if refusal == nil {
+		giveUp = c.Memory.GiveUpRows
 	}
-	if ofFiles || len(batches) > 1 {
+	if fromFiles || len(batches) > 1 {
 		c.Memory.Take(t.copied)
 		defer c.Memory.Release(t.copied)
 	}
-	if ofFiles && len(batches) == 1 {
+	if fromFiles && len(batches) == 1 {
 		var rows arrow.Record
 		if rows, err = batch.Concat(c.RowAllocator, batches); err == nil {
 			t.frame = frameOf(rows)
@@ -167,11 +167,11 @@ func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Sch
 		t.frame, err = newFrame(c.RowAllocator, schema, batches)
 	}
 	if err != nil {
-		give(t.bytes)
+		giveUp(t.bytes)
 		return err
 	}
 	t.frame.memory = c.Memory
-	if full == nil {
+	if refusal == nil {
 		in.ownRows += t.bytes
 		t.frame.rowBytes = t.bytes
 	} else {
@@ -182,12 +182,12 @@ func (in *inputReader) frame(c *engine.Context, t *inputShard, schema *arrow.Sch
 }
 
 // toDisk copies borrowed batches of a shard to a file. The copy becomes the shard's frame and
-// replaces an existing frame. full is the error with which the budget refused to reserve memory
-// for the batches. If files cannot be mapped, toDisk changes nothing and returns
+// replaces an existing frame. refusal is the error with which the budget refused to reserve
+// memory for the batches. If files cannot be mapped, toDisk changes nothing and returns
 // mapped.ErrUnsupported. Offsets of text and vectors stay on the heap: they are used as indices
 // long before the file's checksum is verified, so a damaged offset could cause an access out of
 // bounds.
-func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.Record, full error) error {
+func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.Record, refusal error) error {
 	if in.noFiles {
 		return mapped.ErrUnsupported
 	}
@@ -202,7 +202,7 @@ func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.
 		return err
 	}
 	if err != nil {
-		return noRoomError(c, full, err)
+		return noRoomError(c, refusal, err)
 	}
 	if err := in.makeRoom(c, offsets.bytes); err != nil {
 		record.Release()
@@ -210,7 +210,7 @@ func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.
 	}
 	frame := frameOf(record)
 	frame.memory, frame.bytes = c.Memory, offsets.bytes
-	frame.file = &onDisk{what: t.what, shard: t.shard, region: region}
+	frame.file = &onDisk{title: t.title, shard: t.shard, region: region}
 	if t.frame == nil {
 		t.frame = frame
 	} else { // t.frame may already be in use, so the frame is replaced in place
@@ -226,7 +226,7 @@ func (in *inputReader) toDisk(c *engine.Context, t *inputShard, batches []arrow.
 func (t *inputShard) toFile(c *engine.Context, files *mapped.Files, size int64, offsets memory.Allocator, batches []arrow.Record) (arrow.Record, *mapped.Region, error) {
 	c.Memory.Take(t.copied)
 	defer c.Memory.Release(t.copied)
-	return holdRows(files, t.what, size, offsets, batches)
+	return holdRows(files, t.title, size, offsets, batches)
 }
 
 // holdRows copies batches of about size bytes to a file of the run's directory.
@@ -268,13 +268,13 @@ func (in *inputReader) keep(c *engine.Context, bytes int64) bool {
 func (in *inputReader) makeRoom(c *engine.Context, bytes int64) error {
 	in.state += bytes
 	for {
-		full := c.Memory.Reserve(bytes)
-		if full == nil {
+		refusal := c.Memory.Reserve(bytes)
+		if refusal == nil {
 			c.Memory.KeepReserved(bytes)
 			in.own += bytes
 			return nil
 		}
-		moved, err := in.moveLast(c, full)
+		moved, err := in.moveLast(c, refusal)
 		if err != nil {
 			return err
 		}
@@ -291,7 +291,7 @@ func (in *inputReader) makeRoom(c *engine.Context, bytes int64) error {
 
 // moveLast moves to disk the rows in memory that were read last. It reports false if there are
 // no such rows or files cannot be mapped.
-func (in *inputReader) moveLast(c *engine.Context, full error) (bool, error) {
+func (in *inputReader) moveLast(c *engine.Context, refusal error) (bool, error) {
 	if len(in.inMemory) == 0 || in.noFiles {
 		return false, nil
 	}
@@ -300,7 +300,7 @@ func (in *inputReader) moveLast(c *engine.Context, full error) (bool, error) {
 	c.Memory.GiveUpRows(last.bytes)
 	last.frame.rowBytes = 0
 	in.ownRows -= last.bytes
-	err := in.toDisk(c, last, []arrow.Record{last.frame.record}, full)
+	err := in.toDisk(c, last, []arrow.Record{last.frame.record}, refusal)
 	if errors.Is(err, mapped.ErrUnsupported) {
 		c.Memory.Take(last.bytes)
 		c.Memory.HoldRows(last.bytes)
@@ -314,10 +314,10 @@ func (in *inputReader) moveLast(c *engine.Context, full error) (bool, error) {
 
 // open begins a shard of a port. All shards of a port are read before the next port.
 func (in *inputReader) open(input engine.Input, port, shard int) {
-	if in.at.in == nil || port != in.at.port {
-		in.at = progress{in: input, port: port, bytes: in.at.bytes, others: in.at.bytes, state: in.state}
+	if in.progress.in == nil || port != in.progress.port {
+		in.progress = progress{in: input, port: port, bytes: in.progress.bytes, others: in.progress.bytes, state: in.state}
 	}
-	in.at.shard = shard
+	in.progress.shard = shard
 }
 
 // refuse returns the error for bytes that do not fit. The error advises how much memory would
@@ -328,12 +328,12 @@ func (in *inputReader) open(input engine.Input, port, shard int) {
 // rows does not determine them.
 func (in *inputReader) refuse(c *engine.Context, bytes int64, rows bool) error {
 	used := c.Memory.Used()
-	read, total, ofPort := in.at.bytes-in.at.others, in.state, in.state-in.at.state
+	read, total, ofPort := in.progress.bytes-in.progress.others, in.state, in.state-in.progress.state
 	if rows {
-		total, ofPort = total+in.at.bytes, ofPort+read
+		total, ofPort = total+in.progress.bytes, ofPort+read
 	}
 	if read > 0 {
-		total += int64(math.Ceil(float64(ofPort) / float64(read) * float64(in.at.rest(c))))
+		total += int64(math.Ceil(float64(ofPort) / float64(read) * float64(in.progress.rest(c))))
 	}
 	if rows {
 		total += in.bytesOfLaterPorts(c)
@@ -349,7 +349,7 @@ func (in *inputReader) refuse(c *engine.Context, bytes int64, rows bool) error {
 // meanwhile, it returns the bytes that it has read.
 func (in *inputReader) bytesOfLaterPorts(c *engine.Context) (bytes int64) {
 	for _, port := range in.later {
-		p := progress{in: in.at.in, port: port, shard: c.Range.Lo - 1}
+		p := progress{in: in.progress.in, port: port, shard: c.Range.Lo - 1}
 		bytes += p.rest(c)
 	}
 	return bytes
@@ -403,8 +403,8 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 	for _, size := range pieces {
 		n += size
 	}
-	full := c.Memory.Reserve(int64(n))
-	if full == nil {
+	refusal := c.Memory.Reserve(int64(n))
+	if refusal == nil {
 		c.Memory.KeepReserved(int64(n))
 		h.reserved += int64(n)
 		b := c.RowAllocator.Allocate(n)
@@ -421,23 +421,23 @@ func (h *holdings) block(c *engine.Context, what string, pieces []int, fill func
 	}
 	b, region, err := h.files.HoldBytes(pieces, fill)
 	if err != nil {
-		return nil, false, noRoomError(c, full, err)
+		return nil, false, noRoomError(c, refusal, err)
 	}
 	h.free = append(h.free, region.Release)
 	h.verifying.Lock()
-	h.onDisk = append(h.onDisk, &onDisk{what: what, shard: -1, region: region})
+	h.onDisk = append(h.onDisk, &onDisk{title: what, shard: -1, region: region})
 	h.verifying.Unlock()
 	prepareDiskRows(c)
 	return b, true, nil
 }
 
-// noRoomError returns the error to report if reserving memory has failed with full and writing
+// noRoomError returns the error to report if reserving memory has failed with refusal and writing
 // to a file has failed with err.
-func noRoomError(c *engine.Context, full, err error) error {
+func noRoomError(c *engine.Context, refusal, err error) error {
 	var room *mapped.RoomError
 	switch {
 	case errors.Is(err, mapped.ErrUnsupported):
-		return full
+		return refusal
 	case errors.Is(err, syscall.ENOMEM):
 		return fmt.Errorf("keep rows beyond the memory budget in %s: %w; let the process map more memory (ulimit -v, and vm.max_map_count of Linux) or raise the memory budget", c.SpillDir, err)
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
@@ -489,7 +489,7 @@ func (a *counted) Allocate(n int) []byte {
 // such as assembly that uses it as an index, must check the value at each use. what names the
 // block in errors. Call HoldBlock in Init.
 func (c *ComContext) HoldBlock(what string, pieces []int, fill func(piece int, b []byte) error) (block []byte, onDisk bool, err error) {
-	block, onDisk, err = c.made.block(c.task, what, pieces, fill)
+	block, onDisk, err = c.blocks.block(c.task, what, pieces, fill)
 	if err != nil {
 		return nil, false, fmt.Errorf("queue %q: %s: %w", c.session, what, err)
 	}

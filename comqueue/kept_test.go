@@ -55,9 +55,9 @@ func requireGivenBack(t *testing.T, memory *task.Budget) {
 	require.Zero(t, memory.Kept(false))
 }
 
-// TestStateThatCannotBe requires that an impossible result of the function of WithState is
+// TestInvalidState requires that an impossible result of the function of WithState is
 // reported, and that all memory is then released.
-func TestStateThatCannotBe(t *testing.T) {
+func TestInvalidState(t *testing.T) {
 	for _, state := range []int64{-1, -1 << 40, math.MinInt64, 1 << 51, 1 << 62, math.MaxInt64, math.MaxInt64 - 1} {
 		var memory atomic.Pointer[task.Budget]
 		key := comqueue.PartitionedRows("rows").WithState(func(*comqueue.ComContext, *comqueue.Frame) int64 { return state })

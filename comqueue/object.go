@@ -54,9 +54,9 @@ func (s *reduceObject[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 		if v, ok := s.key.Lookup(c); ok {
 			request.Value = &v
 		}
-		result, any, err := collective.AllReduceObject(b.comm, &request)
+		result, present, err := collective.AllReduceObject(b.comm, &request)
 		request.Value = nil
-		if err == nil && any {
+		if err == nil && present {
 			replace(c, s.key, result)
 		}
 		return err
@@ -64,7 +64,7 @@ func (s *reduceObject[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 }
 
 // gathered names the algorithm and executor of a reduction of objects.
-func gathered(c *communication) string { return "all-gather and merge, " + c.ran.String() }
+func gathered(c *communication) string { return "all-gather and merge, " + c.latest.String() }
 
 // AllReduceShardObjects merges the objects that all shards have under from, up the tree over
 // shards, and gives every subtask a copy of the result under into. The result is the same at
@@ -128,12 +128,12 @@ func (s *reduceShardObjects[V]) bind(b *body, _ int) ([]engine.Stage, error) {
 			return err
 		}
 		request.Forest = folder.Forest()
-		result, any, err := collective.AllReduceObject(b.comm, &request)
+		result, present, err := collective.AllReduceObject(b.comm, &request)
 		request.Forest = nil
 		if err != nil {
 			return err
 		}
-		putOrRemove(c, s.into, result, any)
+		putOrRemove(c, s.into, result, present)
 		return nil
 	}, gathered), nil
 }
@@ -151,9 +151,9 @@ func (c *ComContext) eachShard(f func(shard int) error) error {
 	return nil
 }
 
-// putOrRemove puts result under into, or removes the previous result if any is false.
-func putOrRemove[V any](c *ComContext, into shared.Key[V], result V, any bool) {
-	if any {
+// putOrRemove puts result under into, or removes the previous result if present is false.
+func putOrRemove[V any](c *ComContext, into shared.Key[V], result V, present bool) {
+	if present {
 		replace(c, into, result)
 		return
 	}

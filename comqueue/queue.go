@@ -39,7 +39,7 @@ func (i input) name() string {
 }
 
 // columns returns the columns declared for the key of the input.
-func (i input) columns() *declared {
+func (i input) columns() *declaredColumns {
 	if i.partitioned != nil {
 		return i.partitioned.declared
 	}

@@ -77,14 +77,14 @@ func (s *reduceScatter[T]) describe(l *layout, position int) []engine.StageSpec 
 
 func (s *reduceScatter[T]) bind(b *body, position int) ([]engine.Stage, error) {
 	producer, perShard := b.layout.forestOf[position]
-	by, _, err := s.config.by.find(program.ReduceScatter)
+	algorithm, _, err := s.config.algorithm.find(program.ReduceScatter)
 	if err != nil {
 		return nil, s.located(err)
 	}
-	if perShard && s.config.by == nil {
+	if perShard && s.config.algorithm == nil {
 		return s.bindBlocks(b, position)
 	}
-	if perShard && inShardTree(by) {
+	if perShard && inShardTree(algorithm) {
 		return s.bindTree(b, position)
 	}
 	op, err := resolve[T](s.config)
@@ -92,7 +92,7 @@ func (s *reduceScatter[T]) bind(b *body, position int) ([]engine.Stage, error) {
 		err = fmt.Errorf("WithoutZeros is given for a buffer that ForEachShard does not fill")
 	}
 	if err == nil {
-		err = s.config.by.serves(program.ReduceScatter, b.context.NumTask(), 0, s.config.opName(), s.config.commutes())
+		err = s.config.algorithm.checkSupports(program.ReduceScatter, b.context.NumTask(), 0, s.config.opName(), s.config.commutes())
 	}
 	if err != nil {
 		return nil, s.located(err)
@@ -101,7 +101,7 @@ func (s *reduceScatter[T]) bind(b *body, position int) ([]engine.Stage, error) {
 	if perShard {
 		parts = b.forests[producer].(*forest[T])
 	}
-	c, options := &b.context, b.options(s.from.Name(), s.config.by)
+	c, options := &b.context, b.options(s.from.Name(), s.config.algorithm)
 	return b.communicate(func() error {
 		buffer := s.from.Get(c)
 		n, err := s.config.prefix(c, s.from.Name(), len(buffer))
@@ -156,7 +156,7 @@ func (s *reduceScatter[T]) block(c *ComContext, buffer []T, n int) []T {
 }
 
 // lends reports whether the forest may use the buffer under from for a shard's part.
-func (s *reduceScatter[T]) lends() bool { return s.config.by == nil }
+func (s *reduceScatter[T]) lends() bool { return s.config.algorithm == nil }
 
 // bindBlocks binds a stage that reduces up the tree over shards and sends each subtask only
 // what its block needs.

@@ -62,15 +62,15 @@ func (c reduceConfig) lengths(ctx *ComContext, name string, n int) ([]int, error
 	if len(lengths) != ctx.NumTask() {
 		return nil, fmt.Errorf("%q has the lengths of %d blocks, and there are %d subtasks", c.blocks.Name(), len(lengths), ctx.NumTask())
 	}
-	left := n
+	remaining := n
 	for r, l := range lengths {
-		if l < 0 || l > left {
-			return nil, fmt.Errorf("%q has a block of %d elements for subtask %d, where %d of the %d of buffer %q are left", c.blocks.Name(), l, r, left, n, name)
+		if l < 0 || l > remaining {
+			return nil, fmt.Errorf("%q has a block of %d elements for subtask %d, where %d of the %d of buffer %q are left", c.blocks.Name(), l, r, remaining, n, name)
 		}
-		left -= l
+		remaining -= l
 	}
-	if left != 0 {
-		return nil, fmt.Errorf("the blocks of %q have %d elements in all, buffer %q has %d", c.blocks.Name(), n-left, name, n)
+	if remaining != 0 {
+		return nil, fmt.Errorf("the blocks of %q have %d elements in all, buffer %q has %d", c.blocks.Name(), n-remaining, name, n)
 	}
 	return lengths, nil
 }

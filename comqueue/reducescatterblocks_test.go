@@ -73,9 +73,9 @@ func TestReduceScatterBlocks(t *testing.T) {
 	}
 }
 
-// TestReduceScatterBlocksThatCannotBe requires errors that name the mistake in the block
+// TestInvalidReduceScatterBlocks requires errors that name the mistake in the block
 // lengths.
-func TestReduceScatterBlocksThatCannotBe(t *testing.T) {
+func TestInvalidReduceScatterBlocks(t *testing.T) {
 	from, into := shared.Scratch[[]int64]("from"), shared.Scratch[[]int64]("into")
 	blocks := shared.Scratch[[]int]("blocks")
 	for text, lengths := range map[string][]int{
@@ -102,9 +102,9 @@ func TestReduceScatterBlocksThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestExactIsNotMarked requires that the plan marks a reduction of whole buffers as depending
-// on parallelism, unless the option Exact is given.
-func TestExactIsNotMarked(t *testing.T) {
+// TestExactReductionsAreNotMarked requires that the plan marks a reduction of whole buffers as
+// depending on parallelism, unless the option Exact is given.
+func TestExactReductionsAreNotMarked(t *testing.T) {
 	buffer := shared.Scratch[[]int64]("buffer")
 	for exact, marked := range map[bool]bool{false: true, true: false} {
 		var options []comqueue.ReduceOption

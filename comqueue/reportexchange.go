@@ -22,14 +22,14 @@ import (
 // Subtask 0 measures the time and announces in each round when the next round is. The first and
 // the last superstep always have a round.
 type reportExchange struct {
-	waiting []shardReport // reports of this subtask that are not yet sent
-	due     int           // superstep of the next round
-	last    int           // superstep of the latest round
+	unsent    []shardReport // reports of this subtask that are not yet sent
+	nextRound int           // superstep of the next round
+	lastRound int           // superstep of the latest round
 
 	// Only subtask 0 uses the following fields.
-	since   time.Time // time of the latest round
-	arrived []shardReport
-	entries []sharding.Entry[float64]
+	lastRoundTime time.Time // time of the latest round
+	undelivered   []shardReport
+	entries       []sharding.Entry[float64]
 }
 
 const (
@@ -54,14 +54,14 @@ type reportRound struct {
 
 // begin starts the measurement of time, before the gang's first superstep.
 func (m *reportExchange) begin(step int) {
-	m.due, m.last, m.since = step, step-1, time.Now()
+	m.nextRound, m.lastRound, m.lastRoundTime = step, step-1, time.Now()
 }
 
 // post sends the reports of a superstep to subtask 0, either at once or in a later round
 // together with those of other supersteps.
 func (b *body) post(step int, last bool) error {
 	b.reportExchange.collect(b.reports, b.subtask, step)
-	if step < b.reportExchange.due && !last {
+	if step < b.reportExchange.nextRound && !last {
 		return nil
 	}
 	return b.reportExchange.round(b, step)
@@ -76,7 +76,7 @@ func (m *reportExchange) collect(r *reports, subtask, step int) {
 			continue
 		}
 		for _, e := range s.folder.Forest() {
-			m.waiting = append(m.waiting, shardReport{
+			m.unsent = append(m.unsent, shardReport{
 				Step: step, Name: s.name, Fold: s.fold, Level: e.Node.Level, Index: e.Node.Index, Value: e.Value,
 			})
 		}
@@ -85,12 +85,12 @@ func (m *reportExchange) collect(r *reports, subtask, step int) {
 
 // round sends the stored reports and agrees on the superstep of the next round.
 func (m *reportExchange) round(b *body, step int) error {
-	mine := reportRound{Reports: m.waiting}
+	mine := reportRound{Reports: m.unsent}
 	if b.subtask == 0 {
 		now := time.Now()
-		each := max(now.Sub(m.since)/time.Duration(step-m.last), 1)
-		mine.Next = int(min(max(roundTime/each, 1), maxLag))
-		m.since = now
+		stepTime := max(now.Sub(m.lastRoundTime)/time.Duration(step-m.lastRound), 1)
+		mine.Next = int(min(max(roundTime/stepTime, 1), maxLag))
+		m.lastRoundTime = now
 	}
 	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[reportRound]{
 		Name: "reports of shards", Codec: roundCodec{reports: b.subtask == 0}, Value: &mine, Merge: mergeRounds, Context: b.context.Context(),
@@ -98,9 +98,9 @@ func (m *reportExchange) round(b *body, step int) error {
 	if err != nil {
 		return err
 	}
-	m.waiting, m.last, m.due = m.waiting[:0], step, step+max(all.Next, 1)
+	m.unsent, m.lastRound, m.nextRound = m.unsent[:0], step, step+max(all.Next, 1)
 	if b.subtask == 0 {
-		m.arrived = append(m.arrived, all.Reports...)
+		m.undelivered = append(m.undelivered, all.Reports...)
 	}
 	return nil
 }
@@ -137,14 +137,14 @@ func mergeRounds(left, right reportRound) reportRound {
 	return reportRound{Reports: append(left.Reports, right.Reports...), Next: max(left.Next, right.Next)}
 }
 
-// open folds the received values and calls report for each superstep and name, in that order.
+// deliver folds the received values and calls report for each superstep and name, in that order.
 // It is called on subtask 0.
-func (m *reportExchange) open(r *reports, report func(name string, step int, value float64)) error {
-	slices.SortFunc(m.arrived, func(a, b shardReport) int {
+func (m *reportExchange) deliver(r *reports, report func(name string, step int, value float64)) error {
+	slices.SortFunc(m.undelivered, func(a, b shardReport) int {
 		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Name, b.Name),
 			cmp.Compare(a.node().Range().Lo, b.node().Range().Lo))
 	})
-	for rest := m.arrived; len(rest) > 0; {
+	for rest := m.undelivered; len(rest) > 0; {
 		first, n := rest[0], 1
 		for n < len(rest) && rest[n].Step == first.Step && rest[n].Name == first.Name {
 			n++
@@ -166,8 +166,8 @@ func (m *reportExchange) open(r *reports, report func(name string, step int, val
 		report(first.Name, first.Step, kernel.OneNaNOf(value))
 		rest = rest[n:]
 	}
-	m.arrived = m.arrived[:0]
-	r.settle(m.last)
+	m.undelivered = m.undelivered[:0]
+	r.settle(m.lastRound)
 	return nil
 }
 

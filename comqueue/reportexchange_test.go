@@ -39,14 +39,14 @@ func FuzzLetters(f *testing.F) {
 	})
 }
 
-// TestMailHasOneNaN requires that a reported NaN has the same bits whether its subtask is in
-// the process of subtask 0 or not.
-func TestMailHasOneNaN(t *testing.T) {
+// TestReportedNaNsAreTheSame requires that a reported NaN has the same bits whether its subtask
+// is in the process of subtask 0 or not.
+func TestReportedNaNsAreTheSame(t *testing.T) {
 	other := math.Float64frombits(0xfff8000000000123)
 	for _, f := range []fold{foldSum, foldMax} {
-		m := &reportExchange{arrived: []shardReport{{Step: 1, Name: "loss", Fold: f, Level: 1, Index: 0, Value: other}, {Step: 1, Name: "loss", Fold: f, Level: 1, Index: 1, Value: 1}}}
+		m := &reportExchange{undelivered: []shardReport{{Step: 1, Name: "loss", Fold: f, Level: 1, Index: 0, Value: other}, {Step: 1, Name: "loss", Fold: f, Level: 1, Index: 1, Value: 1}}}
 		told := 0
-		require.NoError(t, m.open(newReports(4, 1), func(_ string, _ int, value float64) {
+		require.NoError(t, m.deliver(newReports(4, 1), func(_ string, _ int, value float64) {
 			told++
 			require.Equal(t, math.Float64bits(math.NaN()), math.Float64bits(value))
 		}))
@@ -99,9 +99,9 @@ func TestReportsAreThoseOfTheirShards(t *testing.T) {
 			}
 			require.NoError(t, r.flush(step, note(&told)))
 		}
-		m.arrived = m.waiting
-		slices.Reverse(m.arrived)
-		require.NoError(t, m.open(newReports(shards, subtasks), note(&mailed)))
+		m.undelivered = m.unsent
+		slices.Reverse(m.undelivered)
+		require.NoError(t, m.deliver(newReports(shards, subtasks), note(&mailed)))
 		require.Equal(t, want, told)
 		require.Equal(t, want, mailed)
 	})

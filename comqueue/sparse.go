@@ -93,7 +93,7 @@ func describeSparse(c *communication) string {
 	case c.runs:
 		how = "dense AllReduce, "
 	}
-	return how + c.ran.String()
+	return how + c.latest.String()
 }
 
 // checkLength returns an error for a negative length, as −1 means an absent vector.

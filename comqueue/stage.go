@@ -218,9 +218,9 @@ type layout struct {
 	feeds    map[int]int // position of a producer → position of its reducer
 }
 
-// open describes a ForEachShard whose reduction newLayout has not found yet, or a reduction
-// whose ForEachShard it looks for.
-type open struct {
+// pendingStage describes a ForEachShard whose reduction newLayout has not found yet, or a
+// reduction whose ForEachShard it looks for.
+type pendingStage struct {
 	position int
 	loop     *repeat // innermost loop around the stage, nil for none
 	key      shared.AnyKey
@@ -231,7 +231,7 @@ type open struct {
 // reduction that fits.
 func newLayout(stages []Stage) (*layout, error) {
 	l := &layout{forestOf: map[int]int{}, feeds: map[int]int{}}
-	pending := map[string]open{}
+	pending := map[string]pendingStage{}
 	var walk func(stages []Stage, loop *repeat) error
 	walk = func(stages []Stage, loop *repeat) error {
 		for _, s := range stages {
@@ -242,9 +242,9 @@ func newLayout(stages []Stage) (*layout, error) {
 			case *repeat:
 				err = walk(s.stages, s)
 			case producer:
-				err = begin(pending, open{position: position, loop: loop, key: s.fills()})
+				err = addPending(pending, pendingStage{position: position, loop: loop, key: s.fills()})
 			case reducer:
-				err = l.link(pending, open{position, loop, s.reduces(), s.function()})
+				err = l.link(pending, pendingStage{position, loop, s.reduces(), s.function()})
 			}
 			if err != nil {
 				return err
@@ -265,9 +265,9 @@ func newLayout(stages []Stage) (*layout, error) {
 	return l, nil
 }
 
-// begin adds a ForEachShard to pending.
-func begin(pending map[string]open, p open) error {
-	if _, twice := pending[p.key.Name()]; twice {
+// addPending adds a ForEachShard to pending.
+func addPending(pending map[string]pendingStage, p pendingStage) error {
+	if _, again := pending[p.key.Name()]; again {
 		return fmt.Errorf("ForEachShard(%q) comes twice before an AllReduce or ReduceScatter of that buffer: the second would overwrite the first", p.key.Name())
 	}
 	pending[p.key.Name()] = p
@@ -275,7 +275,7 @@ func begin(pending map[string]open, p open) error {
 }
 
 // link records which ForEachShard of pending feeds an AllReduce or ReduceScatter, if one does.
-func (l *layout) link(pending map[string]open, r open) error {
+func (l *layout) link(pending map[string]pendingStage, r pendingStage) error {
 	p, ok := pending[r.key.Name()]
 	switch {
 	case !ok:

@@ -12,21 +12,21 @@ import (
 )
 
 // staged holds the batches of a shard that is being read, before they become a frame. It
-// accounts for the batches, because the exchange stops doing so when they have been read. The
-// field most is the number of bytes that may be on the heap even if the budget has no room, so
-// small shards never go to a file here. Further batches are on the heap while the budget has
-// room. When it has none, the batches on the heap are copied to a file.
+// accounts for the batches, because the exchange stops doing so when they have been read. Up to
+// heapLimit bytes may be on the heap even if the budget has no room, so small shards never go to
+// a file here. Further batches are on the heap while the budget has room. When it has none, the
+// batches on the heap are copied to a file.
 type staged struct {
-	task   *engine.Context
-	files  *mapped.Files // not shared, so that release frees the disk space
-	what   string        // for errors
-	most   int64         // bytes on the heap that are always allowed
-	inHeap []arrow.Record
-	heap   int64   // bytes of inHeap
-	pieces []piece // rows in files, which precede the rows in inHeap
-	never  bool    // files cannot be mapped
+	task        *engine.Context
+	files       *mapped.Files // not shared, so that release frees the disk space
+	title       string        // for errors
+	heapLimit   int64         // bytes on the heap that are always allowed
+	heapBatches []arrow.Record
+	heapBytes   int64   // bytes of heapBatches
+	pieces      []piece // rows in files, which precede the rows in heapBatches
+	noFiles     bool    // files cannot be mapped
 
-	counted int64 // bytes that are taken from the slot's memory
+	taken int64 // bytes that are taken from the slot's memory
 }
 
 // piece is a part of a shard in a file. Its offsets are on the heap.
@@ -35,12 +35,12 @@ type piece struct {
 	region *mapped.Region
 }
 
-const leastStaged = 64 << 10 // bytes of a shard that may always be on the heap
+const minStaged = 64 << 10 // bytes of a shard that may always be on the heap
 
-// newStaged returns a staged that may always use an eighth of the slot's memory, or leastStaged
+// newStaged returns a staged that may always use an eighth of the slot's memory, or minStaged
 // bytes if that is more.
 func newStaged(c *engine.Context, what string) *staged {
-	return &staged{task: c, files: mapped.NewFiles(c.Disk, c.SpillDir), what: what, most: max(c.Memory.Limit()/8, leastStaged)}
+	return &staged{task: c, files: mapped.NewFiles(c.Disk, c.SpillDir), title: what, heapLimit: max(c.Memory.Limit()/8, minStaged)}
 }
 
 // add takes ownership of a batch.
@@ -50,39 +50,39 @@ func (s *staged) add(rows arrow.Record) error {
 		if !reserved {
 			s.task.Memory.Take(n)
 		}
-		s.inHeap = append(s.inHeap, rows)
-		s.heap, s.counted = s.heap+n, s.counted+n
+		s.heapBatches = append(s.heapBatches, rows)
+		s.heapBytes, s.taken = s.heapBytes+n, s.taken+n
 	}()
-	if s.heap+n <= s.most || s.never {
+	if s.heapBytes+n <= s.heapLimit || s.noFiles {
 		return nil
 	}
-	full := s.task.Memory.Reserve(n)
-	if reserved = full == nil; reserved {
+	refusal := s.task.Memory.Reserve(n)
+	if reserved = refusal == nil; reserved {
 		return nil
 	}
-	return s.toDisk(full)
+	return s.toDisk(refusal)
 }
 
-// toDisk copies the batches on the heap to a file. full is the error with which the budget
+// toDisk copies the batches on the heap to a file. refusal is the error with which the budget
 // refused to reserve memory.
-func (s *staged) toDisk(full error) error {
-	if len(s.inHeap) == 0 {
+func (s *staged) toDisk(refusal error) error {
+	if len(s.heapBatches) == 0 {
 		return nil
 	}
 	offsets := &counted{Allocator: s.task.Allocator}
-	record, region, err := holdRows(s.files, s.what, s.heap, offsets, s.inHeap)
+	record, region, err := holdRows(s.files, s.title, s.heapBytes, offsets, s.heapBatches)
 	if errors.Is(err, mapped.ErrUnsupported) {
-		s.never = true // if memory does not suffice, making the frame will fail
+		s.noFiles = true // if memory does not suffice, making the frame will fail
 		return nil
 	}
 	if err != nil {
-		return noRoomError(s.task, full, err)
+		return noRoomError(s.task, refusal, err)
 	}
 	s.dropHeap()
 	s.task.Memory.Take(offsets.bytes)
-	s.task.Memory.Release(s.heap)
-	s.counted += offsets.bytes - s.heap
-	s.heap = 0
+	s.task.Memory.Release(s.heapBytes)
+	s.taken += offsets.bytes - s.heapBytes
+	s.heapBytes = 0
 	s.pieces = append(s.pieces, piece{record, region})
 	prepareDiskRows(s.task)
 	return nil
@@ -91,34 +91,34 @@ func (s *staged) toDisk(full error) error {
 // end is called after the last batch. A frame will copy the batches. If the budget has no room
 // for that copy, end copies the batches on the heap to a file.
 func (s *staged) end() error {
-	if s.heap <= s.most || len(s.inHeap)+len(s.pieces) < 2 || s.never {
+	if s.heapBytes <= s.heapLimit || len(s.heapBatches)+len(s.pieces) < 2 || s.noFiles {
 		return nil
 	}
-	full := s.task.Memory.Reserve(s.heap)
-	if full != nil {
-		return s.toDisk(full)
+	refusal := s.task.Memory.Reserve(s.heapBytes)
+	if refusal != nil {
+		return s.toDisk(refusal)
 	}
-	s.task.Memory.Release(s.heap)
+	s.task.Memory.Release(s.heapBytes)
 	return nil
 }
 
 // batches returns all added batches in order. The caller borrows them.
 func (s *staged) batches() []arrow.Record {
 	if len(s.pieces) == 0 {
-		return s.inHeap
+		return s.heapBatches
 	}
-	all := make([]arrow.Record, 0, len(s.pieces)+len(s.inHeap))
+	all := make([]arrow.Record, 0, len(s.pieces)+len(s.heapBatches))
 	for _, p := range s.pieces {
 		all = append(all, p.rows)
 	}
-	return append(all, s.inHeap...)
+	return append(all, s.heapBatches...)
 }
 
 // releaseReserved releases the bytes that are taken from the slot's memory, and returns their number.
 func (s *staged) releaseReserved() int64 {
-	n := s.counted
+	n := s.taken
 	s.task.Memory.Release(n)
-	s.counted = 0
+	s.taken = 0
 	return n
 }
 
@@ -133,7 +133,7 @@ func (s *staged) guard(f func() error) (err error) {
 				if !returned {
 					_ = recover()
 				}
-				err = fmt.Errorf("%s, kept beyond the memory budget: %w", s.what, damage)
+				err = fmt.Errorf("%s, kept beyond the memory budget: %w", s.title, damage)
 				return
 			}
 		}
@@ -144,11 +144,11 @@ func (s *staged) guard(f func() error) (err error) {
 }
 
 func (s *staged) dropHeap() {
-	for _, rows := range s.inHeap {
+	for _, rows := range s.heapBatches {
 		rows.Release()
 	}
-	clear(s.inHeap)
-	s.inHeap = s.inHeap[:0]
+	clear(s.heapBatches)
+	s.heapBatches = s.heapBatches[:0]
 }
 
 // release releases everything.

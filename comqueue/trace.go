@@ -20,22 +20,22 @@ import (
 // A subtask stores only its own fingerprints, by the parity of the superstep. In check, subtask
 // 0 reads the fingerprints of the previous superstep while the other subtasks wait.
 type traces struct {
-	stages []engine.StageSpec // of the queue, as in the plan
-	held   [][2][]stagePrints // by subtask, parity and stage
+	stages   []engine.StageSpec       // of the queue, as in the plan
+	byParity [][2][]stageFingerprints // by subtask, parity and stage
 }
 
-// stagePrints are the fingerprints after a stage. For a stage in an inner loop they are the
+// stageFingerprints are the fingerprints after a stage. For a stage in an inner loop they are the
 // fingerprints after the last round.
-type stagePrints struct {
-	ran  bool
-	held []shared.Fingerprint
+type stageFingerprints struct {
+	ran     bool
+	objects []shared.Fingerprint
 }
 
 func newTraces(stages []engine.StageSpec, subtasks int) *traces {
-	t := &traces{stages: stages, held: make([][2][]stagePrints, subtasks)}
-	for i := range t.held {
-		for half := range t.held[i] {
-			t.held[i][half] = make([]stagePrints, len(stages))
+	t := &traces{stages: stages, byParity: make([][2][]stageFingerprints, subtasks)}
+	for i := range t.byParity {
+		for half := range t.byParity[i] {
+			t.byParity[i][half] = make([]stageFingerprints, len(stages))
 		}
 	}
 	return t
@@ -43,7 +43,7 @@ func newTraces(stages []engine.StageSpec, subtasks int) *traces {
 
 // begin drops the subtask's fingerprints of the superstep before the previous one, which has
 // the same parity.
-func (t *traces) begin(subtask, step int) { clear(t.held[subtask][step&1]) }
+func (t *traces) begin(subtask, step int) { clear(t.byParity[subtask][step&1]) }
 
 // follow makes the stages of a subtask take the fingerprints after each run.
 func (b *body) follow(stages []engine.Stage) {
@@ -61,7 +61,7 @@ func (b *body) follow(stages []engine.Stage) {
 				return err
 			}
 			held, err := b.context.objects.Fingerprints(nil, b.checks.isBroadcast)
-			b.checks.traces.held[b.subtask][b.context.step&1][at] = stagePrints{true, held}
+			b.checks.traces.byParity[b.subtask][b.context.step&1][at] = stageFingerprints{true, held}
 			return err
 		}
 	}
@@ -74,16 +74,16 @@ type stageHash struct {
 	Hash  uint64
 }
 
-// of returns the fingerprints of the object under key after the stages of a superstep, in the
+// hashes returns the fingerprints of the object under key after the stages of a superstep, in the
 // order of stages.
-func (t *traces) of(subtask, step int, key string) []stageHash {
+func (t *traces) hashes(subtask, step int, key string) []stageHash {
 	var hashes []stageHash
-	for i, s := range t.held[subtask][step&1] {
+	for i, s := range t.byParity[subtask][step&1] {
 		if !s.ran {
 			continue
 		}
 		h := stageHash{Stage: i}
-		for _, f := range s.held {
+		for _, f := range s.objects {
 			if f.Name == key {
 				h.There, h.Hash = true, f.Hash
 			}
@@ -133,19 +133,19 @@ func functionLine(f any) string {
 	if v.Kind() != reflect.Func || v.IsNil() {
 		return ""
 	}
-	of := runtime.FuncForPC(v.Pointer())
-	if of == nil {
+	fn := runtime.FuncForPC(v.Pointer())
+	if fn == nil {
 		return ""
 	}
-	file, line := of.FileLine(of.Entry())
+	file, line := fn.FileLine(fn.Entry())
 	if file == "" || strings.HasPrefix(file, "<") {
 		return ""
 	}
 	return fmt.Sprintf("%s:%d", filepath.Base(file), line)
 }
 
-// hashesOf has the fingerprints of an object after the stages of one subtask.
-type hashesOf struct {
+// subtaskHashes has the fingerprints of an object after the stages of one subtask.
+type subtaskHashes struct {
 	Subtask int
 	Hashes  []stageHash
 }
@@ -154,13 +154,13 @@ type hashesOf struct {
 // subtask 0 and the given subtask, if the subtasks are in several processes. All subtasks call
 // it, after all have found this difference.
 func (b *body) compareTraces(step, subtask int, key string) (string, error) {
-	var mine []hashesOf
+	var mine []subtaskHashes
 	if b.subtask == 0 || b.subtask == subtask {
-		mine = []hashesOf{{b.subtask, b.checks.traces.of(b.subtask, step, key)}}
+		mine = []subtaskHashes{{b.subtask, b.checks.traces.hashes(b.subtask, step, key)}}
 	}
-	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]hashesOf]{
-		Name: "objects behind stages", Codec: shared.Msgpack[[]hashesOf](), Value: &mine, Context: b.context.Context(),
-		Merge: func(left, right []hashesOf) []hashesOf { return append(left, right...) },
+	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]subtaskHashes]{
+		Name: "objects behind stages", Codec: shared.Msgpack[[]subtaskHashes](), Value: &mine, Context: b.context.Context(),
+		Merge: func(left, right []subtaskHashes) []subtaskHashes { return append(left, right...) },
 	})
 	if err != nil {
 		return "", err

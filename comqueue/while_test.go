@@ -60,9 +60,9 @@ func TestWhileAsksBeforeEachRound(t *testing.T) {
 	require.Contains(t, result.Plan.Text(), "while=")
 }
 
-// TestWhileThatCannotBe requires errors that name the mistake, and the subtasks that disagree
+// TestInvalidWhile requires errors that name the mistake, and the subtasks that disagree
 // about the condition.
-func TestWhileThatCannotBe(t *testing.T) {
+func TestInvalidWhile(t *testing.T) {
 	value := shared.Scratch[[]float64]("value")
 	put := do(func(ctx *comqueue.ComContext) { value.Put(ctx, []float64{1}) })
 	always := func(*comqueue.ComContext) (bool, error) { return true, nil }

@@ -18,8 +18,8 @@ func (withoutZeros) applyReduce(c *reduceConfig) { c.sparse = true }
 
 // misuseOfZeros returns what is wrong with the option WithoutZeros.
 func misuseOfZeros(c reduceConfig) error {
-	if c.sparse && c.by != nil {
-		return fmt.Errorf("WithoutZeros and an Algorithm, %s, are given: the messages of algorithms by name are whole", c.by.name)
+	if c.sparse && c.algorithm != nil {
+		return fmt.Errorf("WithoutZeros and an Algorithm, %s, are given: the messages of algorithms by name are whole", c.algorithm.name)
 	}
 	return nil
 }

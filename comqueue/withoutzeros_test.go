@@ -103,8 +103,8 @@ func TestWithoutZeros(t *testing.T) {
 	}
 }
 
-// TestWithoutZerosThatCannotBe requires errors that name the mistake.
-func TestWithoutZerosThatCannotBe(t *testing.T) {
+// TestInvalidWithoutZeros requires errors that name the mistake.
+func TestInvalidWithoutZeros(t *testing.T) {
 	from, into := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("into")
 	for text, stage := range map[string]comqueue.Stage{
 		"WithoutZeros and an Algorithm, ring, are given":                     comqueue.AllReduce(from, comqueue.WithoutZeros(), comqueue.Algorithm("ring")),

@@ -22,19 +22,19 @@ type cell interface {
 	recode(data []byte) ([]byte, error)
 	// move adds the objects to the given new subtasks, as Session.Regroup describes. It returns
 	// the objects that none of these subtasks takes.
-	move(to []*Objects) (left []any)
+	move(subtasks []*Objects) (left []any)
 }
 
-// one is the cell of a Key: it holds at most one object.
-type one[T any] struct {
+// singleCell is the cell of a Key: it holds at most one object.
+type singleCell[T any] struct {
 	key     *key[T]
 	value   T
 	present bool
 }
 
-func (c *one[T]) declared() *declaration { return &c.key.declaration }
+func (c *singleCell[T]) declared() *declaration { return &c.key.declaration }
 
-func (c *one[T]) size() int {
+func (c *singleCell[T]) size() int {
 	if c.present {
 		return 1
 	}
@@ -42,7 +42,7 @@ func (c *one[T]) size() int {
 }
 
 // set makes v the object of the cell.
-func (c *one[T]) set(o *Objects, v T) {
+func (c *singleCell[T]) set(o *Objects, v T) {
 	if !c.present {
 		o.live.Add(1)
 	}
@@ -50,7 +50,7 @@ func (c *one[T]) set(o *Objects, v T) {
 }
 
 // clear removes the object of the cell.
-func (c *one[T]) clear(o *Objects) {
+func (c *singleCell[T]) clear(o *Objects) {
 	if c.present {
 		o.live.Add(-1)
 	}
@@ -58,13 +58,13 @@ func (c *one[T]) clear(o *Objects) {
 	c.value, c.present = zero, false
 }
 
-func (c *one[T]) each(f func(v any)) {
+func (c *singleCell[T]) each(f func(v any)) {
 	if c.present {
 		f(c.value)
 	}
 }
 
-func (c *one[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, bool) {
+func (c *singleCell[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, bool) {
 	if !c.present {
 		return buf, true
 	}
@@ -72,20 +72,20 @@ func (c *one[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, bo
 	return buf, f(-1, buf, err)
 }
 
-func (c *one[T]) recode(data []byte) ([]byte, error) { return recodeValue(c.key, data) }
+func (c *singleCell[T]) recode(data []byte) ([]byte, error) { return recodeValue(c.key, data) }
 
-// many is the cell of a ShardKey: it holds at most one object per shard. A nil *many has no
-// objects.
-type many[T any] struct {
+// shardCell is the cell of a ShardKey: it holds at most one object per shard. A nil *shardCell
+// has no objects.
+type shardCell[T any] struct {
 	key    *key[T]
 	values map[int]T
 }
 
-func (c *many[T]) declared() *declaration { return &c.key.declaration }
+func (c *shardCell[T]) declared() *declaration { return &c.key.declaration }
 
-func (c *many[T]) size() int { return len(c.values) }
+func (c *shardCell[T]) size() int { return len(c.values) }
 
-func (c *many[T]) get(shard int) (T, bool) {
+func (c *shardCell[T]) get(shard int) (T, bool) {
 	if c == nil {
 		var zero T
 		return zero, false
@@ -94,7 +94,7 @@ func (c *many[T]) get(shard int) (T, bool) {
 	return v, ok
 }
 
-func (c *many[T]) set(o *Objects, shard int, v T) {
+func (c *shardCell[T]) set(o *Objects, shard int, v T) {
 	before := len(c.values)
 	c.values[shard] = v
 	if len(c.values) > before {
@@ -102,13 +102,13 @@ func (c *many[T]) set(o *Objects, shard int, v T) {
 	}
 }
 
-func (c *many[T]) clear(o *Objects, shard int) {
+func (c *shardCell[T]) clear(o *Objects, shard int) {
 	delete(c.values, shard)
 	o.live.Add(-1)
 }
 
 // present describes, for messages, which shards have objects.
-func (c *many[T]) present() string {
+func (c *shardCell[T]) present() string {
 	if c == nil || len(c.values) == 0 {
 		return ""
 	}
@@ -116,15 +116,15 @@ func (c *many[T]) present() string {
 	return fmt.Sprintf("%d shards between %d and %d have one", len(shards), shards[0], shards[len(shards)-1])
 }
 
-func (c *many[T]) shards() []int { return slices.Sorted(maps.Keys(c.values)) }
+func (c *shardCell[T]) shards() []int { return slices.Sorted(maps.Keys(c.values)) }
 
-func (c *many[T]) each(f func(v any)) {
+func (c *shardCell[T]) each(f func(v any)) {
 	for _, s := range c.shards() {
 		f(c.values[s])
 	}
 }
 
-func (c *many[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, bool) {
+func (c *shardCell[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, bool) {
 	for _, s := range c.shards() {
 		data, err := encodeValue(c.key, buf, c.values[s])
 		if !f(s, data, err) {
@@ -135,7 +135,7 @@ func (c *many[T]) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, b
 	return buf, true
 }
 
-func (c *many[T]) recode(data []byte) ([]byte, error) { return recodeValue(c.key, data) }
+func (c *shardCell[T]) recode(data []byte) ([]byte, error) { return recodeValue(c.key, data) }
 
 // recodeValue decodes a value of k, encodes it again, and releases it.
 func recodeValue[T any](k *key[T], data []byte) ([]byte, error) {

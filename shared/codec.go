@@ -128,17 +128,17 @@ func (int64s) Decode(src []byte) ([]int64, error) {
 	return v, nil
 }
 
-// scalar is the codec of a type T whose values are stored as one 8-byte word. The function in
-// field to converts a value to its word. The function in field from converts a word to its
-// value, and returns false if no value of T has that word.
+// scalar is the codec of a type T whose values are stored as one 8-byte word. toWord
+// converts a value to its word. fromWord converts a word to its value, and returns false if no
+// value of T has that word.
 type scalar[T any] struct {
-	name string
-	to   func(T) uint64
-	from func(uint64) (T, bool)
+	name     string
+	toWord   func(T) uint64
+	fromWord func(uint64) (T, bool)
 }
 
 func (c scalar[T]) Append(dst []byte, v T) ([]byte, error) {
-	return binary.LittleEndian.AppendUint64(dst, c.to(v)), nil
+	return binary.LittleEndian.AppendUint64(dst, c.toWord(v)), nil
 }
 
 func (c scalar[T]) Decode(src []byte) (T, error) {
@@ -147,16 +147,16 @@ func (c scalar[T]) Decode(src []byte) (T, error) {
 		return zero, fmt.Errorf("shared: decode %s: %d bytes, want 8", c.name, len(src))
 	}
 	w := binary.LittleEndian.Uint64(src)
-	v, ok := c.from(w)
+	v, ok := c.fromWord(w)
 	if !ok {
 		return zero, fmt.Errorf("shared: decode %s: %#x does not fit", c.name, w)
 	}
 	return v, nil
 }
 
-// always adapts a conversion that is defined for every word to the signature of scalar.from.
-func always[T any](from func(uint64) T) func(uint64) (T, bool) {
-	return func(w uint64) (T, bool) { return from(w), true }
+// always adapts a conversion that is defined for every word to the signature of scalar.fromWord.
+func always[T any](convert func(uint64) T) func(uint64) (T, bool) {
+	return func(w uint64) (T, bool) { return convert(w), true }
 }
 
 type boolean struct{}
@@ -191,9 +191,8 @@ func (text) Decode(src []byte) (string, error) {
 	return string(src), nil
 }
 
-// extend makes dst n bytes longer. It returns the longer slice as whole, and its n new bytes as
-// room.
-func extend(dst []byte, n int) (whole, room []byte) {
+// extend makes dst n bytes longer. It returns the longer slice, and its n new bytes as added.
+func extend(dst []byte, n int) (extended, added []byte) {
 	at := len(dst)
 	if cap(dst)-at < n {
 		grown := make([]byte, at, max(at+n, 2*cap(dst)))

@@ -188,7 +188,7 @@ var unmadeKey = declaration{err: errors.New("the key was not made by Replicated,
 
 // cell returns the key's cell in h. If there is no such cell yet, it makes one if create is
 // true, and otherwise returns nil.
-func (k Key[T]) cell(h Holder, op string, create bool) (*one[T], *AccessError) {
+func (k Key[T]) cell(h Holder, op string, create bool) (*singleCell[T], *AccessError) {
 	o, err := reach(h, k.declared(), op, -1)
 	if err != nil {
 		return nil, err
@@ -198,14 +198,14 @@ func (k Key[T]) cell(h Holder, op string, create bool) (*one[T], *AccessError) {
 		if !create {
 			return nil, nil
 		}
-		c := &one[T]{key: k.key}
+		c := &singleCell[T]{key: k.key}
 		o.cells[k.key.name] = c
 		return c, nil
 	}
-	c, ok := found.(*one[T])
+	c, ok := found.(*singleCell[T])
 	switch {
 	case !ok:
-		c = &one[T]{key: k.key}
+		c = &singleCell[T]{key: k.key}
 		if err := reachPending(o, k.key, op, -1, found, c, func(_ int, v T) { c.set(o, v) }); err != nil {
 			return nil, err
 		}
@@ -306,7 +306,7 @@ func (k ShardKey[T]) declared() *declaration {
 
 // cell returns the key's cell in h. If there is no such cell yet, it makes one if create is
 // true, and otherwise returns nil, which is a valid *many without objects.
-func (k ShardKey[T]) cell(h Holder, op string, shard int, create bool) (*many[T], *AccessError) {
+func (k ShardKey[T]) cell(h Holder, op string, shard int, create bool) (*shardCell[T], *AccessError) {
 	o, err := reach(h, k.declared(), op, shard)
 	if err != nil {
 		return nil, err
@@ -322,13 +322,13 @@ func (k ShardKey[T]) cell(h Holder, op string, shard int, create bool) (*many[T]
 		if !create {
 			return nil, nil
 		}
-		c := &many[T]{key: k.key, values: make(map[int]T)}
+		c := &shardCell[T]{key: k.key, values: make(map[int]T)}
 		o.cells[k.key.name] = c
 		return c, nil
 	}
-	c, ok := found.(*many[T])
+	c, ok := found.(*shardCell[T])
 	if !ok {
-		c = &many[T]{key: k.key, values: make(map[int]T)}
+		c = &shardCell[T]{key: k.key, values: make(map[int]T)}
 		if err := reachPending(o, k.key, op, shard, found, c, func(shard int, v T) { c.set(o, shard, v) }); err != nil {
 			return nil, err
 		}

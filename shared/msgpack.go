@@ -68,51 +68,51 @@ const maxPackedDepth = 1000
 
 var errPackedShort = errors.New("the bytes end within a value")
 
-// head describes the head of a packed value. The head of an array or map is everything before
-// its elements. The head of any other value is the whole value.
-type head struct {
+// valueHead describes the head of a packed value. The head of an array or map is everything
+// before its elements. The head of any other value is the whole value.
+type valueHead struct {
 	size     int // bytes of the head
 	elements int // number of values that follow: n in an array of n, 2n in a map of n entries
 	isMap    bool
 }
 
-// packedHead reads the head of the value at src[at:] and checks that src has the bytes that the
-// head announces, with at least one byte for every element.
-func packedHead(src []byte, at int) (head, error) {
-	rest := src[at:]
+// packedHead reads the head of the value at src[offset:] and checks that src has the bytes that
+// the head announces, with at least one byte for every element.
+func packedHead(src []byte, offset int) (valueHead, error) {
+	rest := src[offset:]
 	if len(rest) == 0 {
-		return head{}, errPackedShort
+		return valueHead{}, errPackedShort
 	}
 	code := rest[0]
-	var h head
+	var h valueHead
 	switch {
 	case code <= 0x7f || code >= 0xe0: // small integers
 		h.size = 1
 	case code <= 0x8f:
-		h = head{1, 2 * int(code&0x0f), true}
+		h = valueHead{1, 2 * int(code&0x0f), true}
 	case code <= 0x9f:
-		h = head{1, int(code & 0x0f), false}
+		h = valueHead{1, int(code & 0x0f), false}
 	case code <= 0xbf: // short string
 		h.size = 1 + int(code&0x1f)
 	case code == 0xc1:
-		return head{}, fmt.Errorf("byte %d: 0xc1 begins no value", at)
+		return valueHead{}, fmt.Errorf("byte %d: 0xc1 begins no value", offset)
 	default:
 		form := packedForms[code-0xc0]
 		if len(rest) < 1+form.width {
-			return head{}, errPackedShort
+			return valueHead{}, errPackedShort
 		}
 		n := lengthField(rest[1 : 1+form.width])
 		switch form.holds {
 		case holdsArray:
-			h = head{1 + form.width, n, false}
+			h = valueHead{1 + form.width, n, false}
 		case holdsMap:
-			h = head{1 + form.width, 2 * n, true}
+			h = valueHead{1 + form.width, 2 * n, true}
 		default:
 			h.size = 1 + form.width + form.fixed + n
 		}
 	}
 	if h.size > len(rest) || h.elements > len(rest)-h.size {
-		return head{}, fmt.Errorf("byte %d: a value of %d bytes and %d elements does not fit in the %d bytes left", at, h.size, h.elements, len(rest))
+		return valueHead{}, fmt.Errorf("byte %d: a value of %d bytes and %d elements does not fit in the %d bytes left", offset, h.size, h.elements, len(rest))
 	}
 	return h, nil
 }
@@ -155,22 +155,22 @@ func lengthField(b []byte) int {
 	return 0
 }
 
-// skipPacked returns the index in src at which the value that starts at src[at] ends.
-func skipPacked(src []byte, at, depth int) (int, error) {
+// skipPacked returns the index in src at which the value that starts at src[offset] ends.
+func skipPacked(src []byte, offset, depth int) (int, error) {
 	if depth > maxPackedDepth {
-		return 0, fmt.Errorf("byte %d: values are nested more than %d deep", at, maxPackedDepth)
+		return 0, fmt.Errorf("byte %d: values are nested more than %d deep", offset, maxPackedDepth)
 	}
-	h, err := packedHead(src, at)
+	h, err := packedHead(src, offset)
 	if err != nil {
 		return 0, err
 	}
-	at += h.size
+	offset += h.size
 	for range h.elements {
-		if at, err = skipPacked(src, at, depth+1); err != nil {
+		if offset, err = skipPacked(src, offset, depth+1); err != nil {
 			return 0, err
 		}
 	}
-	return at, nil
+	return offset, nil
 }
 
 // sortMaps appends the value in src to dst, with the entries of every map in the order of their
@@ -180,23 +180,23 @@ func sortMaps(dst, src []byte) ([]byte, error) {
 	return dst, err
 }
 
-// appendSorted appends the value at src[at:] to dst like sortMaps. It returns the extended dst
-// and the index in src at which the value ends.
-func appendSorted(dst, src []byte, at, depth int) ([]byte, int, error) {
+// appendSorted appends the value at src[offset:] to dst like sortMaps. It returns the extended
+// dst and the index in src at which the value ends.
+func appendSorted(dst, src []byte, offset, depth int) ([]byte, int, error) {
 	if depth > maxPackedDepth {
 		return dst, 0, fmt.Errorf("values are nested more than %d deep", maxPackedDepth)
 	}
-	h, err := packedHead(src, at)
+	h, err := packedHead(src, offset)
 	if err != nil {
 		return dst, 0, err
 	}
-	dst = append(dst, src[at:at+h.size]...)
-	at += h.size
+	dst = append(dst, src[offset:offset+h.size]...)
+	offset += h.size
 	begin := len(dst)
 	var entries []packedEntry
 	for i := range h.elements {
 		from := len(dst)
-		if dst, at, err = appendSorted(dst, src, at, depth+1); err != nil {
+		if dst, offset, err = appendSorted(dst, src, offset, depth+1); err != nil {
 			return dst, 0, err
 		}
 		if !h.isMap {
@@ -211,7 +211,7 @@ func appendSorted(dst, src []byte, at, depth int) ([]byte, int, error) {
 	if len(entries) > 1 {
 		reorder(dst[begin:], entries)
 	}
-	return dst, at, nil
+	return dst, offset, nil
 }
 
 // packedEntry has the positions of one map entry in the bytes: its key is at [from, value) and

@@ -27,7 +27,7 @@ func (s *Session) Regroup(owned []sharding.Range, keep func(name string) bool) e
 	}
 	for _, o := range s.subtasks {
 		for _, name := range o.names() {
-			if _, waits := o.cells[name].(*pending); waits && keep(name) {
+			if _, waits := o.cells[name].(*pendingCell); waits && keep(name) {
 				return fmt.Errorf("shared: regroup session %q: %q of subtask %d has restored objects that no key has decoded", s.Name(), name, o.subtask)
 			}
 		}
@@ -91,31 +91,31 @@ func ownerOf(subtasks []*Objects, shard int) *Objects {
 	return subtasks[i]
 }
 
-func (c *one[T]) move(to []*Objects) (left []any) {
+func (c *singleCell[T]) move(subtasks []*Objects) (left []any) {
 	if !c.present {
 		return nil
 	}
-	for _, o := range to {
+	for _, o := range subtasks {
 		if o.cells[c.key.name] != nil {
 			return []any{c.value} // a previous subtask had the same object
 		}
-		own := &one[T]{key: c.key}
+		own := &singleCell[T]{key: c.key}
 		own.set(o, c.value)
 		o.cells[c.key.name] = own
 	}
 	return nil
 }
 
-func (c *many[T]) move(to []*Objects) (left []any) {
+func (c *shardCell[T]) move(subtasks []*Objects) (left []any) {
 	for _, shard := range c.shards() {
-		o := ownerOf(to, shard)
+		o := ownerOf(subtasks, shard)
 		if o == nil {
 			left = append(left, c.values[shard])
 			continue
 		}
-		own, there := o.cells[c.key.name].(*many[T])
+		own, there := o.cells[c.key.name].(*shardCell[T])
 		if !there {
-			own = &many[T]{key: c.key, values: make(map[int]T)}
+			own = &shardCell[T]{key: c.key, values: make(map[int]T)}
 			o.cells[c.key.name] = own
 		}
 		own.set(o, shard, c.values[shard])
@@ -124,4 +124,4 @@ func (c *many[T]) move(to []*Objects) (left []any) {
 }
 
 // move is never called, because Regroup refuses to keep pending objects.
-func (c *pending) move([]*Objects) (left []any) { return nil }
+func (c *pendingCell) move([]*Objects) (left []any) { return nil }

@@ -68,7 +68,7 @@ func (o *Objects) Restore(saved []Encoded) error {
 	if o.closed() {
 		return fmt.Errorf("shared: restore session %q, subtask %d: %w", o.session.Name(), o.subtask, ErrClosed)
 	}
-	cells := make(map[string]*pending)
+	cells := make(map[string]*pendingCell)
 	type place struct {
 		name  string
 		shard int
@@ -95,7 +95,7 @@ func (o *Objects) Restore(saved []Encoded) error {
 			return fmt.Errorf("shared: restore %q in session %q, subtask %d: %w", e.Name, o.session.Name(), o.subtask, err)
 		}
 		if c == nil {
-			c = &pending{declaration: declaration{name: e.Name, kind: e.Kind}}
+			c = &pendingCell{declaration: declaration{name: e.Name, kind: e.Kind}}
 			cells[e.Name] = c
 		}
 		c.objects, taken[place{e.Name, e.Shard}] = append(c.objects, e), true
@@ -108,19 +108,19 @@ func (o *Objects) Restore(saved []Encoded) error {
 	return nil
 }
 
-// pending is the cell of restored objects that no key has decoded yet.
-type pending struct {
+// pendingCell is the cell of restored objects that no key has decoded yet.
+type pendingCell struct {
 	declaration
 	objects []Encoded // in shard order
 }
 
-func (c *pending) declared() *declaration { return &c.declaration }
-func (c *pending) size() int              { return len(c.objects) }
-func (c *pending) each(func(v any))       {}
+func (c *pendingCell) declared() *declaration { return &c.declaration }
+func (c *pendingCell) size() int              { return len(c.objects) }
+func (c *pendingCell) each(func(v any))       {}
 
-func (c *pending) recode(data []byte) ([]byte, error) { return data, nil }
+func (c *pendingCell) recode(data []byte) ([]byte, error) { return data, nil }
 
-func (c *pending) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, bool) {
+func (c *pendingCell) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, bool) {
 	for _, e := range c.objects {
 		buf = append(buf[:0], e.Data...)
 		if !f(e.Shard, buf, nil) {
@@ -134,8 +134,8 @@ func (c *pending) encode(buf []byte, f func(int, []byte, error) bool) ([]byte, b
 // otherwise returns an error. It calls put to add each object to the new cell, which is passed
 // as replaced. Then it stores the new cell instead of found.
 func reachPending[T any](o *Objects, k *key[T], op string, shard int, found, replaced cell, put func(shard int, v T)) *AccessError {
-	c, waits := found.(*pending)
-	if !waits || c.kind != k.kind {
+	c, isPending := found.(*pendingCell)
+	if !isPending || c.kind != k.kind {
 		return o.mismatch(&k.declaration, op, shard, found)
 	}
 	for _, e := range c.objects {

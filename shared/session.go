@@ -172,9 +172,9 @@ type Objects struct {
 	refusal   func(Kind) string
 }
 
-// Refuse makes later calls of Put fail for the kinds of keys for which why returns a reason,
+// Refuse makes later calls of Put fail for the kinds of keys for which reason returns a text,
 // which is any string but "". Refuse(nil) allows Put for all kinds again.
-func (o *Objects) Refuse(why func(Kind) string) { o.refusal = why }
+func (o *Objects) Refuse(reason func(Kind) string) { o.refusal = reason }
 
 // Own sets the shards that the subtask owns. Afterwards an access through a per-shard key to
 // another shard fails with ErrKey.
@@ -278,10 +278,10 @@ func (o *Objects) missing(d *declaration, shard int, detail string) *AccessError
 	return e
 }
 
-// mismatch returns the error of using a key with declaration d if the cell of its name, holds,
+// mismatch returns the error of using a key with declaration d if the cell of its name, found,
 // belongs to a key of another kind or type.
-func (o *Objects) mismatch(d *declaration, op string, shard int, holds cell) *AccessError {
-	other := holds.declared()
+func (o *Objects) mismatch(d *declaration, op string, shard int, found cell) *AccessError {
+	other := found.declared()
 	typ := "restored"
 	if other.typ != nil {
 		typ = other.typ.String()

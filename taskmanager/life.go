@@ -48,7 +48,7 @@ const (
 	states          = iota
 )
 
-var stateNames = [states]string{"fetching", "starting", "building", "idle", "preparing", "prepared", "running", "done", "committing", "committed", "cancelling", "concluding", "leaving", "killed", "gone"}
+var stateNames = [states]string{"fetching", "starting", "building", "idle", "preparing", "prepared", "running", "done", "committing", "committed", "cancelling", "finishing commit", "leaving", "killed", "gone"}
 
 // String returns the name of the state.
 func (s state) String() string {

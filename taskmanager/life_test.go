@@ -17,7 +17,7 @@ func printLife() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%-13s", "")
 	for s := range states {
-		fmt.Fprintf(&out, " %-23s", state(s))
+		fmt.Fprintf(&out, " %-24s", state(s))
 	}
 	for h := range triggers {
 		fmt.Fprintf(&out, "\n%-13s", trigger(h))
@@ -30,7 +30,7 @@ func printLife() string {
 			case m.do != none:
 				cell = "(" + m.do.String() + ")"
 			}
-			fmt.Fprintf(&out, " %-23s", cell)
+			fmt.Fprintf(&out, " %-24s", cell)
 		}
 	}
 	lines := strings.Split(out.String(), "\n")

@@ -141,10 +141,10 @@ func (r ClusteringReport) String() string {
 
 // clusteringState has the sums over the rows. Each operator sets only some of the fields.
 type clusteringState struct {
-	Geometry geometryState
-	Table    contingency
-	Scatter  scatterState
-	Problem  string // the first error of merging states, or empty
+	Geometry  geometryState
+	Table     contingency
+	Distances distanceState
+	Problem   string // the first error of merging states, or empty
 }
 
 func (s *clusteringState) merge(o *clusteringState) {
@@ -152,7 +152,7 @@ func (s *clusteringState) merge(o *clusteringState) {
 		s.Problem = err.Error()
 	}
 	s.Table.merge(&o.Table)
-	s.Scatter.merge(&o.Scatter)
+	s.Distances.merge(&o.Distances)
 }
 
 // clusteringInput has the positions of the columns in a cleaned batch.
@@ -213,7 +213,7 @@ func Clustering(rows *engine.Dataset, o ClusteringOptions) *engine.Dataset {
 	}.fold(rows)
 	states := []*engine.Dataset{sums}
 	if in.vector >= 0 {
-		states = append(states, o.scatter(rows, sums, in))
+		states = append(states, o.secondPass(rows, sums, in))
 	}
 	return reporting[clusteringState, ClusteringReport]{
 		op: "Clustering", merge: (*clusteringState).merge,
@@ -221,20 +221,20 @@ func Clustering(rows *engine.Dataset, o ClusteringOptions) *engine.Dataset {
 	}.finish(operators.Union(states[0], states[1:]...))
 }
 
-// scatter adds the second pass over the rows, which needs the centres of the clusters.
-func (o ClusteringOptions) scatter(rows, sums *engine.Dataset, in clusteringInput) *engine.Dataset {
+// secondPass adds the second pass over the rows, which needs the centres of the clusters.
+func (o ClusteringOptions) secondPass(rows, sums *engine.Dataset, in clusteringInput) *engine.Dataset {
 	f := foldSpec[clusteringState]{
-		op:    "ClusteringScatter",
+		op:    "ClusteringDistances",
 		in:    in.second(),
 		sides: []*engine.Dataset{sums},
-		open:  func(c *engine.Context, s *clusteringState) error { return o.openScatter(c, s, in) },
+		open:  func(c *engine.Context, s *clusteringState) error { return o.openSecondPass(c, s, in) },
 		add: func(s *clusteringState, rec arrow.Record) error {
 			x, w, err := in.of(rec)
 			if err != nil {
 				return err
 			}
-			s.Scatter.ids = s.Scatter.clusters.column(rec.Column(in.cluster), s.Scatter.ids)
-			s.Scatter.add(x, s.Scatter.ids, w)
+			s.Distances.ids = s.Distances.clusters.column(rec.Column(in.cluster), s.Distances.ids)
+			s.Distances.add(x, s.Distances.ids, w)
 			return nil
 		},
 	}
@@ -244,9 +244,9 @@ func (o ClusteringOptions) scatter(rows, sums *engine.Dataset, in clusteringInpu
 	return f.fold(rows)
 }
 
-// openScatter computes the centres from the sums of all rows. For exact silhouettes it also
+// openSecondPass computes the centres from the sums of all rows. For exact silhouettes it also
 // collects all rows.
-func (o ClusteringOptions) openScatter(c *engine.Context, s *clusteringState, in clusteringInput) error {
+func (o ClusteringOptions) openSecondPass(c *engine.Context, s *clusteringState, in clusteringInput) error {
 	var all clusteringState
 	for _, rec := range c.Side(1) {
 		if err := readStates(arrowrows.Record(rec), func(_ int, one *clusteringState) { all.merge(one) }); err != nil {
@@ -279,7 +279,7 @@ func (o ClusteringOptions) openScatter(c *engine.Context, s *clusteringState, in
 			}
 		}
 	}
-	s.Scatter.open(g, all.Geometry.Clusters, others)
+	s.Distances.open(g, all.Geometry.Clusters, others)
 	return nil
 }
 
@@ -349,8 +349,8 @@ func (o ClusteringOptions) measureVectors(s *clusteringState, x [][]float64, n i
 		others = newNeighbours(g)
 		others.take(g, sliceRows(x), ids, weight)
 	}
-	s.Scatter.open(g, s.Geometry.Clusters, others)
-	s.Scatter.add(sliceRows(x), ids, weight)
+	s.Distances.open(g, s.Geometry.Clusters, others)
+	s.Distances.add(sliceRows(x), ids, weight)
 	return nil
 }
 
@@ -383,7 +383,7 @@ func (o ClusteringOptions) report(s *clusteringState, byValue bool) (*Clustering
 	if o.VectorCol != "" {
 		g := s.Geometry.geometry(byValue)
 		if r.Weight = g.total; g.total > 0 {
-			o.measureGeometry(r, g, &s.Scatter, &u)
+			o.measureGeometry(r, g, &s.Distances, &u)
 		}
 	}
 	if r.Weight == 0 {
@@ -411,7 +411,7 @@ func (r *ClusteringReport) listClusters(c *counts) {
 
 // measureGeometry sets the measures that are computed from vectors. There is at least one
 // cluster.
-func (o ClusteringOptions) measureGeometry(r *ClusteringReport, g *geometry, s *scatterState, u *undefined) {
+func (o ClusteringOptions) measureGeometry(r *ClusteringReport, g *geometry, s *distanceState, u *undefined) {
 	k := len(g.names)
 	for c, name := range g.names {
 		r.Clusters = append(r.Clusters, ClusterReport{

@@ -160,8 +160,8 @@ func (s *geometryState) wide(id int, own []sum) float64 {
 	return max(v, 0)
 }
 
-// scatterState has the sums of the second pass over the rows, in which the centres are known.
-type scatterState struct {
+// distanceState has the sums of the second pass over the rows, in which the centres are known.
+type distanceState struct {
 	// Silhouette, Distance and Exact have, for each cluster of the geometry, the sums over its
 	// rows of the weight times the silhouette, the distance to the centre, and the exact
 	// silhouette.
@@ -175,14 +175,14 @@ type scatterState struct {
 }
 
 // open prepares the state for the rows.
-func (s *scatterState) open(g *geometry, clusters classes, others *neighbours) {
+func (s *distanceState) open(g *geometry, clusters classes, others *neighbours) {
 	k := len(g.names)
 	s.g, s.clusters, s.others = g, classes{Texts: clusters.Texts}, others
 	s.Silhouette, s.Distance, s.Exact = make([]sum, k), make([]sum, k), make([]sum, k)
 	s.squared = make([]float64, k)
 }
 
-func (s *scatterState) merge(o *scatterState) {
+func (s *distanceState) merge(o *distanceState) {
 	if s.Silhouette == nil {
 		s.Silhouette, s.Distance, s.Exact = o.Silhouette, o.Distance, o.Exact
 		return
@@ -197,7 +197,7 @@ func (s *scatterState) merge(o *scatterState) {
 // add adds rows. The mean squared distance of a row x to the rows of a cluster is |x-centre|² +
 // spread. If the row itself, of weight w, belongs to the cluster, of weight W, the mean over
 // the other rows is W/(W-w) times as large.
-func (s *scatterState) add(x vectorRows, ids []int32, w []float64) {
+func (s *distanceState) add(x vectorRows, ids []int32, w []float64) {
 	g := s.g
 	for i, id := range ids {
 		weight := weightOf(w, i)

@@ -27,7 +27,7 @@ func (Logistic) Refuses(float64) string { return "" }
 func (Logistic) At(b *Batch) {
 	n := b.N
 	t, label, margin, slope := b.Work[:n], b.Label[:n], b.Margin[:n], b.Slope[:n]
-	kernel.OpposedTo(t, label, margin)
+	kernel.SignByClass(t, label, margin)
 	if !b.SlopesOnly {
 		kernel.SoftplusTo(b.Loss[:n], t)
 	}
@@ -38,5 +38,5 @@ func (Logistic) At(b *Batch) {
 			curve[i] = p * (1 - p)
 		}
 	}
-	kernel.OpposedTo(slope, label, slope)
+	kernel.SignByClass(slope, label, slope)
 }

@@ -43,7 +43,7 @@ func (e *evaluator) direction(shard int, p []float64, step float64, out []float6
 func (e *evaluator) moved(s *shardRows, lo, n int, step float64) []float64 {
 	t := e.margin[:n*e.k]
 	m, q := s.m[lo*e.k:(lo+n)*e.k], s.q[lo*e.k:(lo+n)*e.k]
-	kernel.MovedTo(t, m, step, q)
+	kernel.AddScaledTo(t, m, step, q)
 	return t
 }
 

@@ -209,7 +209,7 @@ func (e *evaluator) probeSteps(part *shardRows, steps, out []float64) {
 	defer func() { e.batch.SlopesOnly = false }()
 	for i, step := range steps {
 		t := e.margin[:part.N*e.k]
-		kernel.MovedTo(t, w.m, step, w.q)
+		kernel.AddScaledTo(t, w.m, step, w.q)
 		e.lossAt(part, part.Block, 0, t)
 		_ = e.addLoss(part, 0, part.N, 0)
 		slope := out[i]

@@ -120,7 +120,7 @@ func BenchmarkCost(b *testing.B) {
 		require.NoError(b, err)
 		var took time.Duration
 		var reads float64
-		for _, t := range optim.Times(r, "minimize")[1:] {
+		for _, t := range optim.StepCosts(r, "minimize")[1:] {
 			took += t.Elapsed
 		}
 		for _, n := range r.Series("minimize", "reads")[1:] {

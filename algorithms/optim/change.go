@@ -15,29 +15,29 @@ const (
 	// newtonReads is roughly the number of times that Newton's method reads the rows. Each read
 	// computes second derivatives.
 	newtonReads = 4
-	// mostChanging is the largest number of parameters for which Auto changes to Newton's
+	// maxNewtonParameters is the largest number of parameters for which Auto changes to Newton's
 	// method. With more parameters, factoring the matrix takes long too.
-	mostChanging = 512
+	maxNewtonParameters = 512
 )
 
-// planChange decides after how many reads Auto changes from LBFGS to Newton. It checks the
+// planNewton decides after how many reads Auto changes from LBFGS to Newton. It checks the
 // memory that one subtask with all shards would need, so that the decision does not depend on
 // parallelism.
-func (c *descentState) planChange(ctx *comqueue.ComContext, p Problem, e *Evaluator) {
-	if e.HessianCost == 0 || p.Settings.GapTol > 0 || e.Dim > mostChanging || p.allowMatrix(ctx.TotalShards(), e.Dim) != nil {
+func (c *descentState) planNewton(ctx *comqueue.ComContext, p Problem, e *Evaluator) {
+	if e.HessianCost == 0 || p.Settings.GapTol > 0 || e.Dim > maxNewtonParameters || p.allowMatrix(ctx.TotalShards(), e.Dim) != nil {
 		return
 	}
 	c.ChangeFrom = max(newtonReads, min(newtonReads*e.HessianCost, float64(p.Settings.MaxIter)/2))
 }
 
-// changeDue reports whether Auto changes to Newton's method now.
-func (c *descentState) changeDue(s *state) bool {
+// newtonDue reports whether Auto changes to Newton's method now.
+func (c *descentState) newtonDue(s *state) bool {
 	return c.ChangeFrom > 0 && s.Method == LBFGS && !c.MatrixPending && s.Reads >= c.ChangeFrom
 }
 
-// change makes all further reads compute second derivatives. The next direction is still
+// startNewton makes all further reads compute second derivatives. The next direction is still
 // computed by LBFGS, because the second derivatives at the current point are not known yet.
-func (w *work) change(ctx *comqueue.ComContext) {
+func (w *work) startNewton(ctx *comqueue.ComContext) {
 	w.MatrixPending = true
 	w.readMatrices(ctx)
 }
@@ -58,9 +58,9 @@ func (w *work) readMatrices(ctx *comqueue.ComContext) {
 // newton reports whether directions are computed by Newton's method.
 func (w *work) newton() bool { return w.factor != nil && !w.MatrixPending }
 
-// changed completes the change to Newton's method once the matrix at the current point is
+// completeNewton completes the change to Newton's method once the matrix at the current point is
 // known. It drops the pairs of the history and the latest steps.
-func (w *work) changed(ctx *comqueue.ComContext) {
+func (w *work) completeNewton(ctx *comqueue.ComContext) {
 	if !w.MatrixPending {
 		return
 	}

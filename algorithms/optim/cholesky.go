@@ -19,9 +19,9 @@ type cholesky struct {
 	scale            []float64 // diagonal of D: the absolute values of H's diagonal, with zeros replaced
 	withoutInfluence []bool    // [i] is true if the loss does not depend on parameter i
 
-	panel   []float64 // columns of the factor, one after the other, each from the row of the first column's diagonal on
-	less    []float64 // factors by which earlier columns are multiplied when they are subtracted from a column
-	buffers []tileBuffers
+	panel          []float64 // columns of the factor, one after the other, each from the row of the first column's diagonal on
+	earlierFactors []float64 // factors by which earlier columns are multiplied when they are subtracted from a column
+	buffers        []tileBuffers
 }
 
 // tileBuffers is the memory that one goroutine needs to subtract a panel from a tile of the
@@ -44,7 +44,7 @@ func newCholesky(n, workers int, solves bool) *cholesky {
 		return c
 	}
 	c.factor, c.scale, c.withoutInfluence = make([]float64, triangle(n)), make([]float64, n), make([]bool, n)
-	c.panel, c.less = make([]float64, min(band, n)*n), make([]float64, band)
+	c.panel, c.earlierFactors = make([]float64, min(band, n)*n), make([]float64, band)
 	if n > band {
 		c.buffers = make([]tileBuffers, workers)
 	}
@@ -180,9 +180,9 @@ func (c *cholesky) finishColumns(lo, hi int, floor float64) bool {
 	for k := lo; k < hi; k++ {
 		own := column(k)
 		for m := range k - lo {
-			c.less[m] = -c.panel[m*width+k-lo]
+			c.earlierFactors[m] = -c.panel[m*width+k-lo]
 		}
-		kernel.AddScaledRows(c.panel, k-lo, width, c.less[:k-lo], own)
+		kernel.AddScaledRows(c.panel, k-lo, width, c.earlierFactors[:k-lo], own)
 		pivot := own[k-lo]
 		if !(pivot > floor*c.scale[k]) || math.IsInf(pivot, 0) {
 			return false
@@ -219,16 +219,16 @@ func (c *cholesky) reduce(lo, hi, worker int) {
 			for k := range depth {
 				copy(columns[k*(right-left):(k+1)*(right-left)], c.panel[k*width+left-lo:])
 			}
-			c.take(rows, left, right, tile)
+			c.copyOut(rows, left, right, tile)
 			kernel.AddOuterRows(columns, depth, right-left, coef, rows.Len(), tile)
-			c.put(rows, left, right, tile)
+			c.copyIn(rows, left, right, tile)
 		}
 	}
 }
 
-// take copies the elements of the factor in the given rows and the columns [left, right) to
+// copyOut copies the elements of the factor in the given rows and the columns [left, right) to
 // tile. Elements of tile above the diagonal are undefined.
-func (c *cholesky) take(rows sharding.Range, left, right int, tile []float64) {
+func (c *cholesky) copyOut(rows sharding.Range, left, right int, tile []float64) {
 	for a := range rows.Len() {
 		i := rows.Lo + a
 		if end := min(i+1, right); end > left {
@@ -237,8 +237,8 @@ func (c *cholesky) take(rows sharding.Range, left, right int, tile []float64) {
 	}
 }
 
-// put copies tile, which take has filled, back to the factor.
-func (c *cholesky) put(rows sharding.Range, left, right int, tile []float64) {
+// copyIn copies tile, which copyOut has filled, back to the factor.
+func (c *cholesky) copyIn(rows sharding.Range, left, right int, tile []float64) {
 	for a := range rows.Len() {
 		i := rows.Lo + a
 		if end := min(i+1, right); end > left {

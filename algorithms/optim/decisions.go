@@ -10,12 +10,12 @@ import (
 )
 
 // The decisions of an iteration depend on sums over all parameters, but a subtask may have only
-// some blocks of the parameters. So every decision has two steps. First, consider computes the
-// sums of the blocks that this subtask keeps. Then decide makes the decision from the sums of
-// all blocks. If the subtask has all parameters, consider calls decide at once. Otherwise
-// decide is called after the subtasks have exchanged their sums, some hundred bytes per block.
-// In both cases the sums of the blocks are folded up the aligned tree, so that the bits are the
-// same and every subtask makes the same decision.
+// some blocks of the parameters. So every decision has two steps. First, requestDecision
+// computes the sums of the blocks that this subtask keeps. Then decide makes the decision from
+// the sums of all blocks. If the subtask has all parameters, requestDecision calls decide at
+// once. Otherwise decide is called after the subtasks have exchanged their sums, some hundred
+// bytes per block. In both cases the sums of the blocks are folded up the aligned tree, so that
+// the bits are the same and every subtask makes the same decision.
 
 // decision is the kind of a pending decision.
 type decision int
@@ -43,8 +43,8 @@ const (
 	rowWidth  = rowSums + rowMaxima
 )
 
-// mostDecisions is the largest number of consecutive decisions between two reads of the rows.
-const mostDecisions = 8
+// maxDecisions is the largest number of consecutive decisions between two reads of the rows.
+const maxDecisions = 8
 
 // These objects are exchanged between subtasks if parameters are split.
 var (
@@ -62,30 +62,30 @@ type blockSums struct {
 // decisions returns the stage in which subtasks exchange their sums until no decision is
 // pending.
 func (d descent) decisions() comqueue.Stage {
-	return comqueue.While(mostDecisions, d.considers,
+	return comqueue.While(maxDecisions, d.decisionPending,
 		comqueue.AllGather(ownRows, allRows),
 		comqueue.Named("decide", comqueue.Do(d.decide)))
 }
 
-// considers reports whether a decision is pending that needs the sums of other subtasks.
-func (d descent) considers(ctx *comqueue.ComContext) (bool, error) {
-	return working.Get(ctx).pending.decision != noDecision, nil
+// decisionPending reports whether a decision is pending that needs the sums of other subtasks.
+func (d descent) decisionPending(ctx *comqueue.ComContext) (bool, error) {
+	return workOf.Get(ctx).pending.decision != noDecision, nil
 }
 
 // decide makes the pending decision.
 func (d descent) decide(ctx *comqueue.ComContext) error {
-	return wrap(ctx, working.Get(ctx).decide(allRows.Get(ctx)))
+	return wrap(ctx, workOf.Get(ctx).decide(allRows.Get(ctx)))
 }
 
-// consider makes asks the pending decision, and computes the sums of this subtask's blocks for
-// it. The caller must return after consider, because the decision may be made later. The
-// consequences of the decision are in work.decide.
-func (w *work) consider(asks decision) error {
-	w.pending.decision = asks
+// requestDecision makes d the pending decision, and computes the sums of this subtask's blocks
+// for it. The caller must return after requestDecision, because the decision may be made later.
+// The consequences of the decision are in work.decide.
+func (w *work) requestDecision(d decision) error {
+	w.pending.decision = d
 	for i := w.own.Lo; i < w.own.Hi; i++ {
 		row := w.pending.rows[(i-w.own.Lo)*rowWidth:][:rowWidth]
 		clear(row)
-		w.fill(i, w.local(i), row[:rowSums], row[rowSums:])
+		w.fillSums(i, w.local(i), row[:rowSums], row[rowSums:])
 	}
 	if w.split {
 		return nil
@@ -93,50 +93,50 @@ func (w *work) consider(asks decision) error {
 	return w.decide(w.pending.rows)
 }
 
-// fill writes the sums and the other values of block i for the pending decision. r is the range
-// of the block's parameters.
-func (w *work) fill(i int, r sharding.Range, sums, most []float64) {
+// fillSums writes the sums and the other values of block i for the pending decision. r is the
+// range of the block's parameters.
+func (w *work) fillSums(i int, r sharding.Range, sums, maxima []float64) {
 	dot := func(x, y []float64) float64 { return kernel.Dot(x[r.Lo:r.Hi], y[r.Lo:r.Hi]) }
 	p := &w.penalty
 	switch w.pending.decision {
 	case whetherAlignedDescends, whetherProjectedDescends, whetherDescends:
 		sums[0] = dot(w.pseudo, w.direction)
 		if w.Subspace.Hessian != nil {
-			p.squaresIn(r, sums[1:2], w.direction)
+			p.sumSquares(r, sums[1:2], w.direction)
 		}
 	case gradientLength:
 		sums[0] = dot(w.pseudo, w.pseudo)
 		if w.Subspace.Hessian != nil {
-			p.squaresIn(r, sums[1:2], w.direction)
+			p.sumSquares(r, sums[1:2], w.direction)
 		}
 	case searchStart:
 		sums[0] = dot(w.pseudo, w.direction)
-		p.squaresIn(r, sums[1:4], w.v, w.direction)
-		sums[4] = p.absoluteIn(r, w.v, nil)
-		sums[5] = p.absoluteIn(r, w.v, w.direction)
-		most[0] = w.crossing(r)
+		p.sumSquares(r, sums[1:4], w.v, w.direction)
+		sums[4] = p.sumAbsolutes(r, w.v, nil)
+		sums[5] = p.sumAbsolutes(r, w.v, w.direction)
+		maxima[0] = w.crossing(r)
 	case stepRead:
 		sums[0] = dot(w.next, w.direction)
-		most[0] = w.pending.loss
-		most[1], most[2] = w.firstNonFinite(r)
+		maxima[0] = w.pending.loss
+		maxima[1], maxima[2] = w.firstNonFinite(r)
 	case pointReached:
-		sums[0] = p.absoluteIn(r, w.v, nil)
-		p.squaresIn(r, sums[1:2], w.v)
+		sums[0] = p.sumAbsolutes(r, w.v, nil)
+		p.sumSquares(r, sums[1:2], w.v)
 		sums[2] = dot(w.pseudo, w.v)
-		most[0], most[1] = largest(w.pseudo[r.Lo:r.Hi]), largest(w.v[r.Lo:r.Hi])
-		most[2] = w.moves[i-w.own.Lo]
+		maxima[0], maxima[1] = maxAbs(w.pseudo[r.Lo:r.Hi]), maxAbs(w.v[r.Lo:r.Hi])
+		maxima[2] = w.moves[i-w.own.Lo]
 	case pathExamined:
 		sums[0] = dot(w.path[w.pathStart()].gradient, w.direction)
 		sums[1] = dot(w.gradient, w.direction)
-		most[0] = largest(w.direction[r.Lo:r.Hi])
+		maxima[0] = maxAbs(w.direction[r.Lo:r.Hi])
 	case readBeyondEnd:
 		sums[0] = dot(w.next, w.direction)
-		most[0] = w.pending.loss
+		maxima[0] = w.pending.loss
 	}
 }
 
-// largest returns the largest absolute value in x.
-func largest(x []float64) float64 {
+// maxAbs returns the largest absolute value in x.
+func maxAbs(x []float64) float64 {
 	var a, b, c, d float64 // four independent chains of maxima keep the processor busy
 	for ; len(x) >= 4; x = x[4:] {
 		a, b, c, d = max(a, math.Abs(x[0])), max(b, math.Abs(x[1])), max(c, math.Abs(x[2])), max(d, math.Abs(x[3]))
@@ -158,17 +158,17 @@ func (w *work) firstNonFinite(r sharding.Range) (number, value float64) {
 
 // decide makes the pending decision from the rows of all blocks. It overwrites the rows.
 func (w *work) decide(rows []float64) error {
-	asks := w.pending.decision
+	d := w.pending.decision
 	w.pending.decision = noDecision
-	if asks == stepRead {
+	if d == stepRead {
 		return w.judgeStep(rows)
 	}
-	first := w.pending.loss
+	loss := w.pending.loss
 	if len(rows) > 0 {
-		first = rows[rowSums]
+		loss = rows[rowSums]
 	}
-	sums, most := w.foldSums(rows)
-	switch asks {
+	sums, maxima := w.foldSums(rows)
+	switch d {
 	case whetherAlignedDescends:
 		return w.aligned(sums[0])
 	case whetherProjectedDescends:
@@ -181,27 +181,27 @@ func (w *work) decide(rows []float64) error {
 	case gradientLength:
 		return w.takeGradientLength(sums[0], sums[1])
 	case searchStart:
-		w.startSearch(sums, most[0])
+		w.startSearch(sums, maxima[0])
 	case pointReached:
-		w.recordIteration(sums, most)
+		w.recordIteration(sums, maxima)
 	case pathExamined:
-		w.judgePath(sums[0], sums[1], most[0])
+		w.judgePath(sums[0], sums[1], maxima[0])
 	case readBeyondEnd:
-		w.detectDivergence(first, sums[0])
+		w.detectDivergence(loss, sums[0])
 	}
 	return nil
 }
 
 // foldSums returns the sums over all blocks, and the maxima of the other values.
-func (w *work) foldSums(rows []float64) (sums [rowSums]float64, most [rowMaxima]float64) {
+func (w *work) foldSums(rows []float64) (sums [rowSums]float64, maxima [rowMaxima]float64) {
 	count := len(rows) / rowWidth
 	if count == 0 {
-		return sums, most
+		return sums, maxima
 	}
-	copy(most[:], rows[rowSums:rowWidth])
+	copy(maxima[:], rows[rowSums:rowWidth])
 	for i := 1; i < count; i++ {
 		for j, v := range rows[i*rowWidth+rowSums : (i+1)*rowWidth] {
-			most[j] = max(most[j], v)
+			maxima[j] = max(maxima[j], v)
 		}
 	}
 	for stride := 1; stride < count; stride *= 2 {
@@ -210,5 +210,5 @@ func (w *work) foldSums(rows []float64) (sums [rowSums]float64, most [rowMaxima]
 		}
 	}
 	copy(sums[:], rows)
-	return sums, most
+	return sums, maxima
 }

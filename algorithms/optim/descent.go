@@ -56,8 +56,8 @@ type descent struct {
 	splitFrom int
 }
 
-// mostReads is the largest number of reads in an iteration.
-const mostReads = mostSteps + 2
+// maxReads is the largest number of reads in an iteration.
+const maxReads = maxSteps + 2
 
 // supersteps returns the largest number of supersteps.
 func (d descent) supersteps() int { return d.problem.Settings.MaxIter + 1 + d.restarts() }
@@ -68,7 +68,7 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 	search = append(search,
 		comqueue.Named("accept step", comqueue.Do(d.takeRead)),
 		d.decisions(),
-		comqueue.Repeat(mostSteps, d.trialsDone,
+		comqueue.Repeat(maxSteps, d.trialsDone,
 			comqueue.Named("try steps", comqueue.ForEachShard(trials, d.trySteps)),
 			comqueue.AllReduce(trials),
 			comqueue.Named("choose step", comqueue.Do(d.chooseStep))))
@@ -76,23 +76,23 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Add(comqueue.Named("products", comqueue.Do(d.computeProducts))).
 		Add(comqueue.While(1, d.exchangesProducts, comqueue.AllGather(ownSums, allSums))).
 		Add(comqueue.Named("direction", comqueue.Do(d.computeDirection))).
-		Add(comqueue.While(1, d.solves, comqueue.AllGather(ownPart, whole))).
+		Add(comqueue.While(1, d.solvesSystem, comqueue.AllGather(ownPart, gathered))).
 		Add(comqueue.Named("slope", comqueue.Do(d.completeDirection))).
 		Add(d.decisions()).
 		Add(comqueue.Named("prepare probe", comqueue.Do(d.prepareProbe))).
 		Add(d.gatherIf(d.gathersReadVector, d.offerReadVector)).
-		Add(comqueue.Repeat(mostProbes, d.stepFound,
+		Add(comqueue.Repeat(maxProbes, d.stepFound,
 			comqueue.Named("probe", comqueue.ForEachShard(probes, d.probe)),
 			comqueue.AllReduce(probes),
 			comqueue.Named("first step", comqueue.Do(d.firstStep)))).
 		Add(d.decisions()).
-		Add(comqueue.Repeat(mostReads, d.searchDone, search...)).
+		Add(comqueue.Repeat(maxReads, d.searchDone, search...)).
 		Add(comqueue.Named("move", comqueue.Do(d.moveToAccepted))).
 		Add(d.decisions()).
 		Add(comqueue.Named("record", comqueue.Do(d.record)))
 	q = d.problem.addInformation(d.addRounds(d.addDivergenceCheck(q)))
 	return q.
-		Add(comqueue.While(1, d.ends, comqueue.Named("offer", comqueue.Do(d.offerParameters)), comqueue.Gather(ownPart, whole))).
+		Add(comqueue.While(1, d.endsSplit, comqueue.Named("offer", comqueue.Do(d.offerParameters)), comqueue.Gather(ownPart, gathered))).
 		Add(keepResult(d.isLast)).
 		SetCompareCriterionOfNode0(done).
 		SetMaxIter(d.supersteps()).
@@ -103,17 +103,17 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 // computeProducts opens the objective in the first superstep, and when a subtask joins later.
 // Then it computes the inner products for the direction, over the blocks of the subtask.
 func (d descent) computeProducts(ctx *comqueue.ComContext) error {
-	if !working.Has(ctx) {
+	if !workOf.Has(ctx) {
 		if err := d.prepare(ctx); err != nil {
 			return err
 		}
 	}
-	w := working.Get(ctx)
-	if !w.blocked && w.changeDue(w.state) {
-		w.change(ctx)
+	w := workOf.Get(ctx)
+	if !w.blocked && w.newtonDue(w.state) {
+		w.startNewton(ctx)
 	}
 	if w.usesHistory() {
-		ownSums.Put(ctx, w.history.products(w.pseudo, w.held))
+		ownSums.Put(ctx, w.history.products(w.pseudo, w.heldAtZero))
 	}
 	return nil
 }
@@ -123,14 +123,14 @@ func (w *work) usesHistory() bool { return w.history != nil && !w.Steepest && !w
 
 // exchangesProducts reports whether subtasks exchange the products.
 func (d descent) exchangesProducts(ctx *comqueue.ComContext) (bool, error) {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	return w.split && w.usesHistory(), nil
 }
 
 // computeDirection computes the subtask's blocks of the direction. For Newton's method, subtask
 // 0 computes the whole direction.
 func (d descent) computeDirection(ctx *comqueue.ComContext) error {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	switch {
 	case w.Starting || w.Steepest:
 	case w.newton():
@@ -147,30 +147,30 @@ func (d descent) computeDirection(ctx *comqueue.ComContext) error {
 		}
 		w.history.update(sums)
 		w.history.direction(w.pseudo, w.direction)
-		w.stale = true
+		w.vectorChanged = true
 	}
 	return nil
 }
 
-// solves reports whether subtask 0 has computed the direction for all subtasks.
-func (d descent) solves(ctx *comqueue.ComContext) (bool, error) {
-	w := working.Get(ctx)
+// solvesSystem reports whether subtask 0 has computed the direction for all subtasks.
+func (d descent) solvesSystem(ctx *comqueue.ComContext) (bool, error) {
+	w := workOf.Get(ctx)
 	return w.newton() && !w.Starting && !w.Steepest && ctx.NumTask() > 1, nil
 }
 
 // completeDirection computes the derivative along the direction, and requests the first step.
 func (d descent) completeDirection(ctx *comqueue.ComContext) error {
-	w := working.Get(ctx)
-	w.reads, w.trialsDue, w.final, w.failed, w.searchDone = 0, false, false, false, false
+	w := workOf.Get(ctx)
+	w.reads, w.trialsDue, w.accepted, w.failed, w.searchDone = 0, false, false, false, false
 	if w.Starting {
 		w.readKind = readStart
-		w.stale = ctx.StepNo() > 1 // in the first superstep, all subtasks have the whole vector
+		w.vectorChanged = ctx.StepNo() > 1 // in the first superstep, all subtasks have the whole vector
 		return nil
 	}
-	if found, err := d.solves(ctx); err != nil {
+	if found, err := d.solvesSystem(ctx); err != nil {
 		return err
 	} else if found {
-		copy(w.direction, whole.Get(ctx))
+		copy(w.direction, gathered.Get(ctx))
 	}
 	w.readKind = noRead
 	return wrap(ctx, w.completeDirection())
@@ -178,17 +178,17 @@ func (d descent) completeDirection(ctx *comqueue.ComContext) error {
 
 // prepareProbe allocates the buffer for a probe.
 func (d descent) prepareProbe(ctx *comqueue.ComContext) error {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	probes.Put(ctx, w.probes[:w.probing.length()])
 	return nil
 }
 
 // probe evaluates a few rows of a shard along the direction, if a probe is due.
 func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	switch p := &w.probing; p.kind {
 	case probeCurvature:
-		return wrap(ctx, w.Subspace.Hessian(shard, w.full(w.direction), p.past(), out))
+		return wrap(ctx, w.Subspace.Hessian(shard, w.full(w.direction), p.pastSteps(), out))
 	case probeSlopes:
 		return wrap(ctx, w.Subspace.Slopes(shard, p.mix[:p.dim], p.trials, out))
 	}
@@ -197,29 +197,29 @@ func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error
 
 // firstStep takes the result of a probe. It requests another probe, or the first step.
 func (d descent) firstStep(ctx *comqueue.ComContext) error {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	if w.probing.kind == noProbe {
 		return nil
 	}
-	err := w.firstStep(probes.Get(ctx))
+	err := w.takeProbe(probes.Get(ctx))
 	probes.Put(ctx, w.probes[:w.probing.length()])
 	return wrap(ctx, err)
 }
 
 // stepFound reports whether the probes of the superstep are done.
 func (d descent) stepFound(ctx *comqueue.ComContext) (bool, error) {
-	return working.Get(ctx).probing.kind == noProbe, nil
+	return workOf.Get(ctx).probing.kind == noProbe, nil
 }
 
 // readRows evaluates a shard in the way that work.readKind requests.
 func (d descent) readRows(ctx *comqueue.ComContext, shard int, out []float64) error {
-	return wrap(ctx, working.Get(ctx).readShard(shard, out))
+	return wrap(ctx, workOf.Get(ctx).readShard(shard, out))
 }
 
 // foldRows does what readRows does, for all shards of a node of the tree, if the evaluator
 // folds the results of shards itself.
 func (d descent) foldRows(ctx *comqueue.ComContext, shards sharding.Range, out []float64) (bool, error) {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	switch {
 	case w.readKind == noRead:
 		return true, nil
@@ -235,18 +235,18 @@ func (d descent) foldRows(ctx *comqueue.ComContext, shards sharding.Range, out [
 
 // takeRead takes the result of a read.
 func (d descent) takeRead(ctx *comqueue.ComContext) error {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	return wrap(ctx, w.takeRead(w.readResult(ctx)))
 }
 
 // searchDone reports whether the reads of the superstep are done.
 func (d descent) searchDone(ctx *comqueue.ComContext) (bool, error) {
-	return working.Get(ctx).searchDone, nil
+	return workOf.Get(ctx).searchDone, nil
 }
 
 // trySteps evaluates a shard at the steps to try, without a read.
 func (d descent) trySteps(ctx *comqueue.ComContext, shard int, out []float64) error {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	if !w.trialsDue {
 		return nil
 	}
@@ -255,20 +255,20 @@ func (d descent) trySteps(ctx *comqueue.ComContext, shard int, out []float64) er
 
 // chooseStep takes the results of the trials.
 func (d descent) chooseStep(ctx *comqueue.ComContext) error {
-	if w := working.Get(ctx); w.trialsDue {
-		return wrap(ctx, w.choose(trials.Get(ctx)))
+	if w := workOf.Get(ctx); w.trialsDue {
+		return wrap(ctx, w.chooseTrial(trials.Get(ctx)))
 	}
 	return nil
 }
 
 // trialsDone reports whether the trials between two reads are done.
 func (d descent) trialsDone(ctx *comqueue.ComContext) (bool, error) {
-	return !working.Get(ctx).trialsDue, nil
+	return !workOf.Get(ctx).trialsDue, nil
 }
 
 // moveToAccepted moves to the accepted point.
 func (d descent) moveToAccepted(ctx *comqueue.ComContext) error {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	if !w.Starting && !w.failed && w.keepsMargins() {
 		if err := ctx.ForShards(w.advance); err != nil {
 			return wrap(ctx, err)
@@ -279,7 +279,7 @@ func (d descent) moveToAccepted(ctx *comqueue.ComContext) error {
 
 // record records the result of the iteration, and tests whether training or a round ends.
 func (d descent) record(ctx *comqueue.ComContext) error {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	w.requestBound(ctx)
 	if !w.roundBegun {
 		w.report(ctx)

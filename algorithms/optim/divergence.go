@@ -24,23 +24,23 @@ import (
 // about the same length.
 
 const (
-	// leastReduction is the least factor by which the gradient must have fallen along the path
+	// minReduction is the least factor by which the gradient must have fallen along the path
 	// that is examined.
-	leastReduction = 30
+	minReduction = 30
 	// negligibleNorm is a fraction of the first gradient. Where the gradient is smaller, losses
 	// differ too little to be compared.
 	negligibleNorm = 1e-9
-	// leastPathLength is the least length of the path, relative to the largest parameter.
-	leastPathLength = 0.05
+	// minPathLength is the least length of the path, relative to the largest parameter.
+	minPathLength = 0.05
 	// quadraticFall is a fraction of the fall of a parabola with the same slopes. Near an
 	// optimum, the loss falls by at least this fraction.
 	quadraticFall = 0.9
 	// newtonReduction is the least factor by which the last step of Newton's method reduces the
 	// gradient near an optimum.
 	newtonReduction = 100
-	// mostExtraIterations bounds the iterations that are added if the last step reduced the
+	// maxExtraIterations bounds the iterations that are added if the last step reduced the
 	// gradient by less than newtonReduction.
-	mostExtraIterations = 6
+	maxExtraIterations = 6
 	// extrapolation is the distance at which the gradient is read, relative to the distance at
 	// which a parabola would have its minimum.
 	extrapolation = 10
@@ -62,7 +62,7 @@ type pathNorm struct{ Loss, Norm float64 }
 // second of them was stored.
 func (w *work) extendPath() {
 	s := w.state
-	if !w.examinesPath || w.failed || s.GradientNorm < negligibleNorm*s.FirstNorm || w.PathPoints > 0 && s.GradientNorm*leastReduction > w.PathNorms[w.LatestPoint].Norm {
+	if !w.examinesPath || w.failed || s.GradientNorm < negligibleNorm*s.FirstNorm || w.PathPoints > 0 && s.GradientNorm*minReduction > w.PathNorms[w.LatestPoint].Norm {
 		return
 	}
 	w.LatestPoint, w.PathPoints = 1-w.LatestPoint, min(w.PathPoints+1, len(w.PathNorms))
@@ -74,7 +74,7 @@ func (w *work) extendPath() {
 // pathStart returns the index of the latest stored point with a gradient much larger than the
 // current gradient. If there is none, it returns the index of the older point.
 func (w *work) pathStart() int {
-	if w.PathPoints == len(w.PathNorms) && w.PathNorms[w.LatestPoint].Norm < leastReduction*w.state.GradientNorm {
+	if w.PathPoints == len(w.PathNorms) && w.PathNorms[w.LatestPoint].Norm < minReduction*w.state.GradientNorm {
 		return 1 - w.LatestPoint
 	}
 	return w.LatestPoint
@@ -82,7 +82,7 @@ func (w *work) pathStart() int {
 
 // addDivergenceCheck adds the stages that read beyond the last point, if there is no penalty.
 func (d descent) addDivergenceCheck(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
-	if !d.problem.Settings.free() {
+	if !d.problem.Settings.unpenalised() {
 		return q
 	}
 	stages := append([]comqueue.Stage{d.gatherIf(d.gathersReadVector, d.offerReadVector)}, d.reads()...)
@@ -93,13 +93,13 @@ func (d descent) addDivergenceCheck(q *comqueue.IterativeComQueue) *comqueue.Ite
 		Add(comqueue.While(1, d.readsBeyondEnd, stages...))
 }
 
-// free reports whether there is no penalty on the parameters, nor a GapTol.
-func (s Settings) free() bool { return s.L1 == 0 && s.L2 == 0 && s.GapTol == 0 }
+// unpenalised reports whether there is no penalty on the parameters, nor a GapTol.
+func (s Settings) unpenalised() bool { return s.L1 == 0 && s.L2 == 0 && s.GapTol == 0 }
 
 // examinePath requests a read beyond the last point when training has ended, unless the path
 // looks like a path to an optimum.
 func (d descent) examinePath(ctx *comqueue.ComContext) error {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	s := w.state
 	if !w.examinesPath || !s.Done || s.Iteration == 0 || s.Reason == MaxIterations || s.Reason == Diverging {
 		return nil
@@ -108,23 +108,23 @@ func (d descent) examinePath(ctx *comqueue.ComContext) error {
 		w.extrapolate(extrapolation * w.step)
 		return nil
 	}
-	from := &w.path[w.pathStart()]
+	start := &w.path[w.pathStart()]
 	for i, v := range w.v {
-		w.direction[i] = v - from.v[i]
+		w.direction[i] = v - start.v[i]
 	}
-	return wrap(ctx, w.consider(pathExamined))
+	return wrap(ctx, w.requestDecision(pathExamined))
 }
 
 // judgePath takes the slopes at the first and the last point of the path, and its length. It
 // requests a read beyond the last point unless the path is short, or looks like a parabola.
-func (w *work) judgePath(before, after, length float64) {
-	s, from := w.state, &w.PathNorms[w.pathStart()]
-	turn := -after / (after - before)
-	if !(before < 0) || !finite(turn) || length < leastPathLength*s.Size || from.Loss-s.Loss >= -quadraticFall/2*(before+after) {
+func (w *work) judgePath(firstSlope, lastSlope, length float64) {
+	s, start := w.state, &w.PathNorms[w.pathStart()]
+	minimum := -lastSlope / (lastSlope - firstSlope)
+	if !(firstSlope < 0) || !finite(minimum) || length < minPathLength*s.Size || start.Loss-s.Loss >= -quadraticFall/2*(firstSlope+lastSlope) {
 		return
 	}
-	if turn > 0 {
-		w.extrapolate(extrapolation * turn)
+	if minimum > 0 {
+		w.extrapolate(extrapolation * minimum)
 	} else {
 		w.extrapolate(shortExtrapolation) // the last step went slightly too far, which explains a slope of 0 or more
 	}
@@ -135,14 +135,14 @@ func (w *work) judgePath(before, after, length float64) {
 func (w *work) reducedTooLittle() bool {
 	r := w.state.Record
 	last := len(r) - 1
-	return w.newton() && last > 0 && r[last].Step > 0 && w.latest > roundingChange && r[last-1].GradientNorm < newtonReduction*r[last].GradientNorm
+	return w.newton() && last > 0 && r[last].Step > 0 && w.latestChange > roundingChange && r[last-1].GradientNorm < newtonReduction*r[last].GradientNorm
 }
 
-// continueTraining continues training for up to mostExtraIterations if the last step reduced
+// continueTraining continues training for up to maxExtraIterations if the last step reduced
 // the gradient too little.
 func (w *work) continueTraining() {
 	s := w.state
-	if w.examinesPath && s.Done && s.Reason == GradientSmall && s.Iteration < w.set.MaxIter && w.ExtraIterations < mostExtraIterations && w.reducedTooLittle() {
+	if w.examinesPath && s.Done && s.Reason == GradientSmall && s.Iteration < w.settings.MaxIter && w.ExtraIterations < maxExtraIterations && w.reducedTooLittle() {
 		w.ExtraIterations++
 		s.Done, s.Reason = false, ""
 	}
@@ -155,20 +155,20 @@ func (w *work) extrapolate(step float64) {
 	for i, p := range w.direction {
 		w.point[i] = w.v[i] + float64(step*p)
 	}
-	w.readingBeyondEnd, w.readKind, w.stale = true, readPointBeyondEnd, true
+	w.readingBeyondEnd, w.readKind, w.vectorChanged = true, readPointBeyondEnd, true
 }
 
 // readsBeyondEnd reports whether the gradient is to be read beyond the last point.
 func (d descent) readsBeyondEnd(ctx *comqueue.ComContext) (bool, error) {
-	return working.Get(ctx).readingBeyondEnd, nil
+	return workOf.Get(ctx).readingBeyondEnd, nil
 }
 
 // checkDivergence takes the result of the read beyond the last point.
 func (d descent) checkDivergence(ctx *comqueue.ComContext) error {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	w.readingBeyondEnd = false
 	copy(w.next, w.readResult(ctx))
-	return wrap(ctx, w.consider(readBeyondEnd))
+	return wrap(ctx, w.requestDecision(readBeyondEnd))
 }
 
 // detectDivergence records that training diverges if the loss still falls beyond the last

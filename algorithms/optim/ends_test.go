@@ -209,10 +209,10 @@ func ended(t *testing.T, o objective, s optim.Settings) *optim.Result {
 	return r
 }
 
-func TestTimes(t *testing.T) {
+func TestStepCosts(t *testing.T) {
 	o := smooth()
 	r := trial.Run(t, build(o.table, o, optim.Settings{L2: 0.01}), engine.Parallelism(2), engine.Workers(2))
-	result, times := decode(t, r), optim.Times(r, "minimize")
+	result, times := decode(t, r), optim.StepCosts(r, "minimize")
 	require.Len(t, times, result.Iterations+1)
 	var elapsed time.Duration
 	var bytes int64
@@ -223,7 +223,7 @@ func TestTimes(t *testing.T) {
 	require.Positive(t, elapsed)
 	require.LessOrEqual(t, elapsed, r.Queue("minimize").Elapsed)
 	require.Positive(t, bytes)
-	require.Nil(t, optim.Times(r, "another"))
+	require.Nil(t, optim.StepCosts(r, "another"))
 	require.Len(t, r.Series("minimize", "loss"), result.Iterations+1)
 	for i, it := range result.Record {
 		require.Equal(t, it.Loss, r.Series("minimize", "loss")[i])

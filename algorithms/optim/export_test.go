@@ -18,9 +18,9 @@ func Complete(e Evaluator) error { return e.complete() }
 // Kept returns how many numbers a subtask stores in its blocks of split vectors, and how many
 // in whole vectors.
 func Kept(ctx *comqueue.ComContext) (blocks, wholes int) {
-	w := working.Get(ctx)
+	w := workOf.Get(ctx)
 	vectors := [][]float64{w.v, w.PenaltyFactors, w.gradient, w.next, w.direction, w.point}
-	if w.set.L1 > 0 {
+	if w.settings.L1 > 0 {
 		vectors = append(vectors, w.pseudo)
 	}
 	if w.history != nil {
@@ -32,7 +32,7 @@ func Kept(ctx *comqueue.ComContext) (blocks, wholes int) {
 	for _, x := range vectors {
 		blocks += len(x)
 	}
-	wholes = len(w.whole) + len(reading.Get(ctx))
+	wholes = len(w.gathered) + len(reading.Get(ctx))
 	for _, x := range w.probing.steps {
 		wholes += len(x)
 	}

@@ -27,9 +27,9 @@ var farSteps = func() (steps [42]float64) {
 	return steps
 }()
 
-// mostProbes is the largest number of probes for a direction: curvature, near steps and far
+// maxProbes is the largest number of probes for a direction: curvature, near steps and far
 // steps.
-const mostProbes = 3
+const maxProbes = 3
 
 // probeKind tells what a probe measures.
 type probeKind int
@@ -45,8 +45,8 @@ type probing struct {
 	plane
 	kind             probeKind
 	trials           []float64
-	scaled           [len(nearSteps)]float64
-	far              bool    // whether trials has the far steps
+	scaledTrials     [len(nearSteps)]float64
+	hasFarSteps      bool    // whether trials has the far steps
 	slope, curvature float64 // along the mixture: the first derivative of F, and the second derivative of the penalty
 }
 
@@ -61,44 +61,44 @@ func (p *probing) length() int {
 	return 0
 }
 
-// probe starts the probes along the direction with the probe of the curvature. slope is the
+// startProbes starts the probes along the direction with the probe of the curvature. slope is the
 // slope of F along the direction, and squares is Σ (f·direction)², from which the curvature of
 // the penalty is computed.
-func (w *work) probe(slope, squares float64) {
+func (w *work) startProbes(slope, squares float64) {
 	p := &w.probing
-	p.kind, p.far = probeCurvature, false
-	p.span(w, !w.Steepest, slope, float64(w.penalty.l2*squares))
+	p.kind, p.hasFarSteps = probeCurvature, false
+	p.setAxes(w, !w.Steepest, slope, float64(w.penalty.l2*squares))
 }
 
-// firstStep takes the sums of a probe. It requests another probe, or the first step.
-func (w *work) firstStep(sums []float64) error {
+// takeProbe takes the sums of a probe. It requests another probe, or the first step.
+func (w *work) takeProbe(sums []float64) error {
 	p := &w.probing
 	if p.kind == probeCurvature {
-		whole := p.solve(sums[:triangle(p.dim)], sums[triangle(p.dim)])
-		p.kind, p.trials, p.scaled = probeSlopes, p.scaled[:], nearSteps
+		solved := p.solve(sums[:triangle(p.dim)], sums[triangle(p.dim)])
+		p.kind, p.trials, p.scaledTrials = probeSlopes, p.scaledTrials[:], nearSteps
 		if w.Steepest {
 			// The direction is the negative gradient, whose length means nothing. The steps are
 			// therefore scaled by the step of Newton's method.
-			for i := range p.scaled {
-				p.scaled[i] *= p.mix[0]
+			for i := range p.scaledTrials {
+				p.scaledTrials[i] *= p.mix[0]
 			}
-			if !whole {
-				p.trials, p.far = farSteps[:], true
+			if !solved {
+				p.trials, p.hasFarSteps = farSteps[:], true
 			}
 			p.mix[0] = 1
 		}
-		p.slope, p.curvature = p.along()
+		p.slope, p.curvature = p.alongMix()
 		return nil
 	}
 	step := p.zeroOfSlope(sums)
-	if step == 0 && w.Steepest && !p.far {
-		p.trials, p.far = farSteps[:], true
+	if step == 0 && w.Steepest && !p.hasFarSteps {
+		p.trials, p.hasFarSteps = farSteps[:], true
 		return nil
 	}
 	p.kind = noProbe
 	switch {
 	case step == 0 && w.Steepest:
-		return w.guessStep(-p.slope)
+		return w.guessFirstStep(-p.slope)
 	case step == 0:
 		return w.beginSearch(1, math.Inf(1))
 	case w.Steepest:
@@ -106,7 +106,7 @@ func (w *work) firstStep(sums []float64) error {
 	}
 	p.applyMix(w.direction)
 	if w.split {
-		p.applyMix(w.whole) // the vector gathered last is the direction, and with split parameters no steps are mixed in
+		p.applyMix(w.gathered) // the vector gathered last is the direction, and with split parameters no steps are mixed in
 	}
 	return w.beginSearch(step, math.Inf(1))
 }

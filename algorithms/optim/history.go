@@ -44,10 +44,10 @@ type historyState struct {
 	SY, YY []float64 // s_i·y_j and y_i·y_j at i*slots+j
 }
 
-// cautious is ε of Li and Fukushima, On the global convergence of the BFGS method for nonconvex
-// unconstrained optimization problems, SIAM J. Optim. 11 (2001). A pair is admitted only if y·s
-// ≥ ε·|g|·|s|²; this is their rule with α = 1.
-const cautious = 1e-10
+// minCurvature is ε of Li and Fukushima, On the global convergence of the BFGS method for
+// nonconvex unconstrained optimization problems, SIAM J. Optim. 11 (2001). A pair is admitted
+// only if y·s ≥ ε·|g|·|s|²; this is their rule with α = 1.
+const minCurvature = 1e-10
 
 // newHistory returns a history of up to size pairs for the blocks own. It continues from the
 // kept state r. If holds is set, iterations may hold some parameters at 0, see products. The
@@ -82,15 +82,15 @@ func (h *history) width() int {
 	return w
 }
 
-// parts splits the products of a block, out, into the groups that width lists.
-func (h *history) parts(out []float64) (withG []float64, gg *float64, withS, withY, withEach []float64) {
+// splitProducts splits the products of a block, out, into the groups that width lists.
+func (h *history) splitProducts(out []float64) (withG []float64, gg *float64, withS, withY, withEach []float64) {
 	rows := 2 * h.slots
 	return out[:rows], &out[rows], out[rows+1 : 2*rows+1], out[2*rows+1 : 3*rows+1], out[3*rows+1:]
 }
 
-// place returns the range of block i in pairs. A block that is shorter than others occupies as
-// much memory as they do.
-func (h *history) place(i int) sharding.Range {
+// pairRange returns the range of block i in pairs. A block that is shorter than others occupies
+// as much memory as they do.
+func (h *history) pairRange(i int) sharding.Range {
 	stride := 2 * h.slots * h.space.length
 	return sharding.Range{Lo: (i - h.own.Lo) * stride, Hi: (i - h.own.Lo + 1) * stride}
 }
@@ -99,7 +99,7 @@ func (h *history) place(i int) sharding.Range {
 // the vectors passed to methods. The block must be kept on this subtask.
 func (h *history) block(i int) (rows []float64, r sharding.Range) {
 	r = h.space.at(i)
-	return h.pairs[h.place(i).Lo:][:2*h.slots*r.Len()], sharding.Range{Lo: r.Lo - h.first, Hi: r.Hi - h.first}
+	return h.pairs[h.pairRange(i).Lo:][:2*h.slots*r.Len()], sharding.Range{Lo: r.Lo - h.first, Hi: r.Hi - h.first}
 }
 
 // push stores the pair of a step as the newest pair: s = step·direction, y = next - previous.
@@ -145,19 +145,19 @@ func (h *history) rows() int {
 }
 
 // products returns the inner products of the blocks kept on this subtask, block after block. If
-// the history holds parameters, held reports whether parameter i is 0 and stays 0. The
+// the history holds parameters, heldAtZero reports whether parameter i is 0 and stays 0. The
 // direction is then computed from the other parameters alone, and the held parameters are left
 // out of the products of pairs (as in Byrd, Chin, Nocedal and Oztoprak, A family of
 // second-order methods for convex l1-regularized optimization, Math. Program. 159, 2016). g
 // must be 0 for held parameters.
-func (h *history) products(g []float64, held func(i int) bool) []float64 {
+func (h *history) products(g []float64, heldAtZero func(i int) bool) []float64 {
 	width, rows := h.width(), h.rows()
 	for i := h.own.Lo; i < h.own.Hi; i++ {
 		x, r := h.block(i)
 		n := r.Len()
 		out := h.partial[(i-h.own.Lo)*width : (i-h.own.Lo+1)*width]
 		clear(out)
-		withG, gg, withS, withY, withEach := h.parts(out)
+		withG, gg, withS, withY, withEach := h.splitProducts(out)
 		kernel.DotRows(x, rows, n, g[r.Lo:r.Hi], withG[:rows])
 		*gg = kernel.Dot(g[r.Lo:r.Hi], g[r.Lo:r.Hi])
 		if k := h.Newest; k >= 0 {
@@ -171,7 +171,7 @@ func (h *history) products(g []float64, held func(i int) bool) []float64 {
 			y, masked := x[(2*k+1)*n:(2*k+2)*n], h.masked[:n]
 			for j := range masked {
 				masked[j] = y[j]
-				if held(r.Lo + j) {
+				if heldAtZero(r.Lo + j) {
 					masked[j] = 0
 				}
 			}
@@ -185,7 +185,7 @@ func (h *history) products(g []float64, held func(i int) bool) []float64 {
 // and computes the coefficients of the direction.
 func (h *history) update(all []float64) {
 	foldRows(all, h.space.count, h.width())
-	withG, gg, withS, withY, withEach := h.parts(all[:h.width()])
+	withG, gg, withS, withY, withEach := h.splitProducts(all[:h.width()])
 	h.gg = *gg
 	if k := h.Newest; k >= 0 {
 		if h.admits(withS[2*k], withS[2*k+1], withY[2*k+1]) {
@@ -224,7 +224,7 @@ func (h *history) update(all []float64) {
 
 // admits reports whether a pair is suitable, that is, whether its curvature is safely positive.
 func (h *history) admits(ss, sy, yy float64) bool {
-	return sy >= cautious*math.Sqrt(h.gg)*ss && sy > 1e-14*math.Sqrt(ss)*math.Sqrt(yy) &&
+	return sy >= minCurvature*math.Sqrt(h.gg)*ss && sy > 1e-14*math.Sqrt(ss)*math.Sqrt(yy) &&
 		!math.IsInf(sy, 0) && !math.IsInf(yy, 0) && sy*sy/yy > 0
 }
 

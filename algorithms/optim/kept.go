@@ -28,23 +28,23 @@ import (
 // that does not find the struct. They are computed from the settings, the rows and the kept
 // objects.
 
-// vector has the keys of a vector that is kept either whole or in blocks.
-type vector struct {
+// keptVector has the keys of a vector that is kept either whole or in blocks.
+type keptVector struct {
 	whole  shared.Key[[]float64]
 	blocks shared.ShardKey[[]float64]
 }
 
-func newVector(name string) vector {
-	return vector{shared.Replicated("optim "+name, shared.Float64s()), shared.PerShard("optim block of "+name, shared.Float64s())}
+func newKeptVector(name string) keptVector {
+	return keptVector{shared.Replicated("optim "+name, shared.Float64s()), shared.PerShard("optim block of "+name, shared.Float64s())}
 }
 
 // Vectors that a descent keeps.
 var (
-	parameters     = newVector("parameters")
-	latestGradient = newVector("latest gradient")
-	pairVectors    = newVector("pairs")
-	pathVectors    = [2]vector{newVector("point passed"), newVector("other point passed")}
-	pathGradients  = [2]vector{newVector("gradient passed"), newVector("other gradient passed")}
+	parameters     = newKeptVector("parameters")
+	latestGradient = newKeptVector("latest gradient")
+	pairVectors    = newKeptVector("pairs")
+	pathVectors    = [2]keptVector{newKeptVector("point passed"), newKeptVector("other point passed")}
+	pathGradients  = [2]keptVector{newKeptVector("gradient passed"), newKeptVector("other gradient passed")}
 	latestSteps    = shared.Replicated("optim latest steps", shared.Float64s())
 	secondDerivs   = shared.Replicated("optim second derivatives", shared.Float64s())
 )
@@ -57,16 +57,16 @@ var (
 	meanOfPoints = shared.Replicated("optim mean of parameters", shared.Float64s())
 )
 
-// found is the result. It is kept between supersteps, because the subtasks that close the queue
-// may be other subtasks than those that trained.
-var found = shared.PerShard("optim result", shared.Msgpack[*Result]())
+// resultKey is the result. It is kept between supersteps, because the subtasks that close the
+// queue may be other subtasks than those that trained.
+var resultKey = shared.PerShard("optim result", shared.Msgpack[*Result]())
 
 // keepResult returns the last stage of a superstep. In the superstep for which last returns
 // true, the stage keeps the result.
 func keepResult(last func(ctx *comqueue.ComContext, t *training) bool) comqueue.Stage {
 	return comqueue.Named("keep result", comqueue.Do(func(ctx *comqueue.ComContext) error {
 		if t := trained.Get(ctx); ctx.TaskID() == 0 && last(ctx, t) {
-			found.Put(ctx, 0, t.result(ctx))
+			resultKey.Put(ctx, 0, t.result(ctx))
 		}
 		return nil
 	}))
@@ -83,43 +83,43 @@ func recall(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) []float6
 	return v
 }
 
-// share describes which blocks of the parameters a subtask keeps.
-type share struct {
+// ownBlocks describes which blocks of the parameters a subtask keeps.
+type ownBlocks struct {
 	own     sharding.Range // blocks kept on this subtask
 	lo, hi  int            // range of the parameters in these blocks
 	blocked bool           // whether vectors are kept in blocks, even if this subtask has all blocks
 }
 
-// recall returns the subtask's blocks of the kept vector x, with zeros for blocks that are not
-// kept yet. place returns the range of a block in the result.
-func (s *share) recall(ctx *comqueue.ComContext, x vector, place func(block int) sharding.Range) []float64 {
+// recall returns the subtask's blocks of the vector kept under key, with zeros for blocks that
+// are not kept yet. blockRange returns the range of a block in the result.
+func (s *ownBlocks) recall(ctx *comqueue.ComContext, key keptVector, blockRange func(block int) sharding.Range) []float64 {
 	n := 0
 	if s.own.Len() > 0 {
-		n = place(s.own.Hi - 1).Hi
+		n = blockRange(s.own.Hi - 1).Hi
 	}
 	if !s.blocked {
-		return recall(ctx, x.whole, n)
+		return recall(ctx, key.whole, n)
 	}
 	v := make([]float64, n)
 	for i := s.own.Lo; i < s.own.Hi; i++ {
-		if kept, ok := x.blocks.Lookup(ctx, i); ok {
-			r := place(i)
+		if kept, ok := key.blocks.Lookup(ctx, i); ok {
+			r := blockRange(i)
 			copy(v[r.Lo:r.Hi], kept)
 		}
 	}
-	s.keep(ctx, x, v, place)
+	s.keep(ctx, key, v, blockRange)
 	return v
 }
 
-// keep stores v as the kept vector x.
-func (s *share) keep(ctx *comqueue.ComContext, x vector, v []float64, place func(block int) sharding.Range) {
+// keep stores v under key.
+func (s *ownBlocks) keep(ctx *comqueue.ComContext, key keptVector, v []float64, blockRange func(block int) sharding.Range) {
 	if !s.blocked {
-		x.whole.Put(ctx, v)
+		key.whole.Put(ctx, v)
 		return
 	}
 	for i := s.own.Lo; i < s.own.Hi; i++ {
-		r := place(i)
-		x.blocks.Put(ctx, i, v[r.Lo:r.Hi:r.Hi])
+		r := blockRange(i)
+		key.blocks.Put(ctx, i, v[r.Lo:r.Hi:r.Hi])
 	}
 }
 

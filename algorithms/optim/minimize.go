@@ -37,8 +37,8 @@ var (
 	ownSums    = shared.Scratch[[]float64]("optim own products")
 	allSums    = shared.Scratch[[]float64]("optim products")
 	ownPart    = shared.Scratch[[]float64]("optim own direction")
-	whole      = shared.Scratch[[]float64]("optim direction")
-	working    = shared.Scratch[*work]("optim work")
+	gathered   = shared.Scratch[[]float64]("optim direction")
+	workOf     = shared.Scratch[*work]("optim work")
 	sgdOf      = shared.Scratch[*sgd]("optim steps")
 )
 
@@ -79,4 +79,4 @@ func (p Problem) validate() error {
 
 // ResultOf returns the result of a minimisation. It may be called only in the Closer of a
 // Problem. The caller owns the result.
-func ResultOf(ctx *comqueue.ComContext) *Result { return found.Get(ctx, 0).clone() }
+func ResultOf(ctx *comqueue.ComContext) *Result { return resultKey.Get(ctx, 0).clone() }

@@ -113,7 +113,7 @@ func (e *Evaluator) keepsMargins() bool { return e.Margins.Start != nil }
 // unit returns the values of state.Unit and state.Huge, which it computes from GradientUnit.
 func (e *Evaluator) unit() (unit, huge float64) {
 	if e.GradientUnit > 0 {
-		return e.GradientUnit, mostUnits * e.GradientUnit
+		return e.GradientUnit, maxUnits * e.GradientUnit
 	}
 	return 1, math.Inf(1)
 }

@@ -35,14 +35,14 @@ func (w *work) aligned(slope float64) error {
 		return w.alignAll()
 	}
 	w.project(1)
-	return w.consider(whetherProjectedDescends)
+	return w.requestDecision(whetherProjectedDescends)
 }
 
 // alignAll aligns the whole direction with the negative pseudo-gradient.
 func (w *work) alignAll() error {
 	w.align(true)
 	w.project(1)
-	return w.consider(whetherDescends)
+	return w.requestDecision(whetherDescends)
 }
 
 // align removes the components whose sign is not that of the negative pseudo-gradient. It does
@@ -58,10 +58,10 @@ func (w *work) align(all bool) {
 // project replaces the direction by the difference from v to the projected point of
 // step·direction.
 func (w *work) project(step float64) {
-	w.stale = true
+	w.vectorChanged = true
 	for i, p := range w.direction {
 		by := float64(step * p)
-		if w.moved(i, by) == 0 {
+		if w.movedParameter(i, by) == 0 {
 			by = -w.v[i]
 		}
 		w.direction[i] = by
@@ -72,7 +72,7 @@ func (w *work) project(step float64) {
 // changes its sign, or −Inf if none does.
 func (w *work) crossing(r sharding.Range) float64 {
 	most := math.Inf(-1)
-	for i := r.Lo; i < r.Hi && w.set.L1 > 0; i++ {
+	for i := r.Lo; i < r.Hi && w.settings.L1 > 0; i++ {
 		if p := w.direction[i]; w.penalised(i) && p*w.v[i] < 0 {
 			most = max(most, w.v[i]/p)
 		}

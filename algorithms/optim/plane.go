@@ -17,8 +17,8 @@ import "math"
 // information in optimization methods for machine learning, SIAM J. Optim. 21, 2011) take the
 // curvature from a sample of the rows.
 
-// mostPlane is the largest dimension of a plane: one direction and the latest steps.
-const mostPlane = 1 + LatestSteps
+// maxAxes is the largest dimension of a plane: one direction and the latest steps.
+const maxAxes = 1 + LatestSteps
 
 // plane is spanned by a direction and the latest steps. It has slopes and curvatures of F along
 // them.
@@ -27,12 +27,12 @@ type plane struct {
 	*ring
 
 	dim        int
-	axis       [mostPlane][]float64                     // the direction, then the steps, the most recent first
-	slopes     [mostPlane]float64                       // slope of F along each axis
-	curvatures [mostPlane * (mostPlane + 1) / 2]float64 // second derivatives of the penalty
-	squares    []float64                                // for each block, the products of pairs of axes that the penalty needs
-	factor     [mostPlane * (mostPlane + 1) / 2]float64
-	mix        [mostPlane]float64 // coefficients of the axes at the approximate minimum of F
+	axis       [maxAxes][]float64                   // the direction, then the steps, the most recent first
+	slopes     [maxAxes]float64                     // slope of F along each axis
+	curvatures [maxAxes * (maxAxes + 1) / 2]float64 // second derivatives of the penalty
+	squares    []float64                            // for each block, the products of pairs of axes that the penalty needs
+	factor     [maxAxes * (maxAxes + 1) / 2]float64
+	mix        [maxAxes]float64 // coefficients of the axes at the approximate minimum of F
 }
 
 // ring describes which elements of plane.steps are in use.
@@ -47,7 +47,7 @@ func (p *plane) prepare(space *blocks, steps []float64) {
 	for i := range p.steps {
 		p.steps[i] = steps[i*space.n : (i+1)*space.n]
 	}
-	p.squares = make([]float64, space.count*triangle(mostPlane))
+	p.squares = make([]float64, space.count*triangle(maxAxes))
 }
 
 // push stores step·direction as the most recent step.
@@ -72,21 +72,21 @@ func (p *plane) drop() {
 	p.steps = [LatestSteps][]float64{}
 }
 
-// past returns the number of latest steps among the axes of the plane.
-func (p *plane) past() int { return p.dim - 1 }
+// pastSteps returns the number of latest steps among the axes of the plane.
+func (p *plane) pastSteps() int { return p.dim - 1 }
 
-// span sets the axes: the direction, and the stored steps if steps is set. slope is the slope
-// of F along the direction, and bend is the second derivative of the penalty along the
-// direction.
-func (p *plane) span(w *work, steps bool, slope, bend float64) {
+// setAxes sets the axes: the direction, and the stored steps if withSteps is set. slope is the
+// slope of F along the direction, and curvature is the second derivative of the penalty along
+// the direction.
+func (p *plane) setAxes(w *work, withSteps bool, slope, curvature float64) {
 	p.axis[0], p.dim = w.direction, 1
-	if steps {
+	if withSteps {
 		p.dim += p.Count
 	}
 	for i := 1; i < p.dim; i++ {
 		p.axis[i] = p.steps[(p.Next-i+LatestSteps)%LatestSteps]
 	}
-	p.slopes[0], p.curvatures[0] = slope, bend
+	p.slopes[0], p.curvatures[0] = slope, curvature
 	if p.dim == 1 {
 		return
 	}
@@ -95,7 +95,7 @@ func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	}
 	width := triangle(p.dim)
 	for i := range w.space.count {
-		w.penalty.squaresIn(w.space.at(i), p.squares[i*width:(i+1)*width], p.axis[:p.dim]...)
+		w.penalty.sumSquares(w.space.at(i), p.squares[i*width:(i+1)*width], p.axis[:p.dim]...)
 	}
 	foldRows(p.squares, w.space.count, width)
 	for i, sum := range p.squares[1:width] {
@@ -103,9 +103,9 @@ func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	}
 }
 
-// leastPivot is the least fraction of the curvature along an axis that must remain after the
+// minPivot is the least fraction of the curvature along an axis that must remain after the
 // earlier axes are eliminated. If a smaller fraction remains, it is due to rounding.
-const leastPivot = 1e-8
+const minPivot = 1e-8
 
 // solve computes the mixture of the axes that minimises F, by Cholesky's method. sums has the
 // second derivatives of the losses over rows with the given total weight. An axis that depends
@@ -130,7 +130,7 @@ func (p *plane) solve(sums []float64, weight float64) bool {
 				l[j] /= other[j]
 			case j < i:
 				l[j] = 0
-			case l[j] > leastPivot*square && finite(l[j]):
+			case l[j] > minPivot*square && finite(l[j]):
 				l[j] = math.Sqrt(l[j])
 			default:
 				clear(l)
@@ -158,7 +158,7 @@ func (p *plane) solve(sums []float64, weight float64) bool {
 	for _, c := range p.mix[:p.dim] {
 		good = good && finite(c)
 	}
-	if slope, _ := p.along(); good && slope < 0 {
+	if slope, _ := p.alongMix(); good && slope < 0 {
 		return true
 	}
 	clear(p.mix[:])
@@ -166,22 +166,22 @@ func (p *plane) solve(sums []float64, weight float64) bool {
 	return false
 }
 
-// along returns the derivatives along the mixture: the first derivative of F, and the second
+// alongMix returns the derivatives along the mixture: the first derivative of F, and the second
 // derivative of the penalty.
-func (p *plane) along() (slope, bend float64) {
-	at := 0
+func (p *plane) alongMix() (slope, curvature float64) {
+	next := 0
 	for i, c := range p.mix[:p.dim] {
 		slope += float64(c * p.slopes[i])
 		for j, o := range p.mix[:i+1] {
-			both := float64(float64(c*o) * p.curvatures[at])
+			both := float64(float64(c*o) * p.curvatures[next])
 			if j < i {
 				both *= 2
 			}
-			bend += both
-			at++
+			curvature += both
+			next++
 		}
 	}
-	return slope, bend
+	return slope, curvature
 }
 
 // applyMix replaces the direction, which is the first axis, by the mixture.

@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPlaneIsLeast requires, for a quadratic function, that the mixture is the minimum over the
-// plane. There the gradient is orthogonal to every axis, including steps that depend linearly
-// on earlier axes.
-func TestPlaneIsLeast(t *testing.T) {
+// TestPlaneFindsTheMinimum requires, for a quadratic function, that the mixture is the minimum
+// over the plane. There the gradient is orthogonal to every axis, including steps that depend
+// linearly on earlier axes.
+func TestPlaneFindsTheMinimum(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n, steps := rapid.IntRange(4, 9).Draw(r, "n"), rapid.IntRange(0, LatestSteps).Draw(r, "steps")
 		twice := steps > 1 && rapid.Bool().Draw(r, "twice")
@@ -44,8 +44,8 @@ func TestPlaneIsLeast(t *testing.T) {
 			kept = append(kept, s)
 			p.push(2, s)
 		}
-		p.span(w, true, space.dot(g, w.direction), float64(l2*space.dot(w.direction, w.direction)))
-		require.Equal(t, steps, p.past())
+		p.setAxes(w, true, space.dot(g, w.direction), float64(l2*space.dot(w.direction, w.direction)))
+		require.Equal(t, steps, p.pastSteps())
 		axes := [][]float64{append([]float64(nil), w.direction...)}
 		for k := range kept {
 			s := append([]float64(nil), kept[len(kept)-1-k]...)
@@ -75,10 +75,10 @@ func TestPlaneIsLeast(t *testing.T) {
 			// The minimum over the plane lies where the coefficient of the direction is not
 			// positive.
 			require.Positive(t, steps, "without latest steps, solve must find a minimum")
-			require.Equal(t, [mostPlane]float64{1}, p.mix)
+			require.Equal(t, [maxAxes]float64{1}, p.mix)
 			return
 		}
-		slope, bend := p.along()
+		slope, bend := p.alongMix()
 		p.applyMix(w.direction)
 		var wantSlope, wantBend float64
 		for i, x := range w.direction {
@@ -108,16 +108,16 @@ func TestPlaneIsLeast(t *testing.T) {
 // curvature, or values that are not finite.
 func TestPlaneWithoutMinimum(t *testing.T) {
 	for _, bend := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		p := plane{dim: 2, slopes: [mostPlane]float64{-1, 0.5}}
+		p := plane{dim: 2, slopes: [maxAxes]float64{-1, 0.5}}
 		require.False(t, p.solve([]float64{bend, 0, 1}, 1), "%v", bend)
-		require.Equal(t, [mostPlane]float64{1}, p.mix)
+		require.Equal(t, [maxAxes]float64{1}, p.mix)
 	}
 	// If a step has no curvature, the mixture is the direction alone.
-	p := plane{dim: 2, slopes: [mostPlane]float64{-1, 0.5}}
+	p := plane{dim: 2, slopes: [maxAxes]float64{-1, 0.5}}
 	require.True(t, p.solve([]float64{4, 0, 0}, 1))
-	require.Equal(t, [mostPlane]float64{0.25}, p.mix)
+	require.Equal(t, [maxAxes]float64{0.25}, p.mix)
 	// A mixture that leads upwards is not used either. Here its coefficient of the direction is
 	// 0.
-	p = plane{dim: 2, slopes: [mostPlane]float64{1, 0}}
+	p = plane{dim: 2, slopes: [maxAxes]float64{1, 0}}
 	require.False(t, p.solve([]float64{1, 0, 1}, 1))
 }

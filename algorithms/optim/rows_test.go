@@ -108,9 +108,9 @@ func TestMinimizeRows(t *testing.T) {
 	}
 }
 
-// TestMinimizeRowsThatCannotBe requires that errors name the line of the call, and that they
+// TestMinimizeRowsRefuses requires that errors name the line of the call, and that they
 // are reported when the job is built if they can be detected then.
-func TestMinimizeRowsThatCannotBe(t *testing.T) {
+func TestMinimizeRowsRefuses(t *testing.T) {
 	type other struct{ Height float64 }
 	type null struct {
 		At    []float64 `column:"at,dim=2"`

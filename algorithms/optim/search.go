@@ -21,7 +21,7 @@ type search struct {
 	bracketed  bool    // the bracket is known
 	lo, hi     point   // ends of the bracket; φ is lower at lo. Without a bracket, lo is the latest point
 	before     point   // without a bracket, the point before lo
-	wide       float64 // width of the bracket two points ago
+	olderWidth float64 // width of the bracket two points ago
 	width      float64 // width of the bracket one point ago
 	tried      int
 	best       point // the lowest point that meets the first condition, at t > 0
@@ -34,7 +34,7 @@ const (
 	armijo    = 1e-4  // c1
 	curvature = 0.9   // c2
 	rounding  = 1e-13 // noise, relative to φ(0)
-	mostSteps = 40    // largest number of steps that one search evaluates
+	maxSteps  = 40    // largest number of steps that one search evaluates
 )
 
 // searchStatus is the result of evaluating a point.
@@ -47,11 +47,11 @@ const (
 )
 
 // begin starts a search along a direction with φ(0) = f0 and φ'(0) = d0 < 0. limit is the
-// largest step, and backs is the value of the field backtracks.
-func (s *search) begin(f0, d0, limit float64, backs bool) {
+// largest step, and backtracks is the value of the field of that name.
+func (s *search) begin(f0, d0, limit float64, backtracks bool) {
 	*s = search{
-		f0: f0, d0: d0, noise: rounding * math.Abs(f0), limit: limit, backtracks: backs,
-		lo: point{0, f0, d0}, before: point{0, f0, d0}, wide: math.Inf(1), width: math.Inf(1),
+		f0: f0, d0: d0, noise: rounding * math.Abs(f0), limit: limit, backtracks: backtracks,
+		lo: point{0, f0, d0}, before: point{0, f0, d0}, olderWidth: math.Inf(1), width: math.Inf(1),
 	}
 }
 
@@ -103,7 +103,7 @@ func (s *search) add(t, f, d float64) searchStatus {
 	default:
 		s.lo = p
 	}
-	if s.tried >= mostSteps || s.bracketed && s.exhausted() {
+	if s.tried >= maxSteps || s.bracketed && s.exhausted() {
 		return fails
 	}
 	return searching
@@ -121,7 +121,7 @@ func (s *search) exhausted() bool {
 // propose fills steps with the next steps to evaluate, in ascending order.
 func (s *search) propose(steps []float64) {
 	if s.bracketed {
-		s.within(steps)
+		s.proposeWithin(steps)
 		return
 	}
 	// Without a bracket, the next step is the minimum of the cubic, but at least 1.1 times and
@@ -137,13 +137,13 @@ func (s *search) propose(steps []float64) {
 	}
 }
 
-// within fills steps with steps inside the bracket.
-func (s *search) within(steps []float64) {
+// proposeWithin fills steps with steps inside the bracket.
+func (s *search) proposeWithin(steps []float64) {
 	lo, hi := s.lo.t, s.hi.t
 	w := hi - lo
 	if len(steps) == 1 {
-		steps[0] = s.cut()
-		s.wide, s.width = s.width, math.Abs(w)
+		steps[0] = s.nextInside()
+		s.olderWidth, s.width = s.width, math.Abs(w)
 		return
 	}
 	for i := range steps {
@@ -156,20 +156,20 @@ func (s *search) within(steps []float64) {
 		}
 		steps[i] = lo + float64(part*w)
 	}
-	if at := s.cut(); !math.IsInf(s.hi.f, 1) {
+	if step := s.nextInside(); !math.IsInf(s.hi.f, 1) {
 		nearest := 0
 		for i, t := range steps {
-			if math.Abs(t-at) < math.Abs(steps[nearest]-at) {
+			if math.Abs(t-step) < math.Abs(steps[nearest]-step) {
 				nearest = i
 			}
 		}
-		steps[nearest] = at
+		steps[nearest] = step
 	}
 }
 
-// cut returns the step inside the bracket that is evaluated next if one step is evaluated at a
-// time.
-func (s *search) cut() float64 {
+// nextInside returns the step inside the bracket that is evaluated next if one step is
+// evaluated at a time.
+func (s *search) nextInside() float64 {
 	lo, hi := s.lo.t, s.hi.t
 	w := hi - lo
 	if math.IsInf(s.hi.f, 1) {
@@ -179,7 +179,7 @@ func (s *search) cut() float64 {
 		return lo + float64(0.5*w)
 	}
 	t := cubic(s.lo, s.hi, s.noise)
-	if !finite(t) || math.Abs(w) > 0.66*s.wide {
+	if !finite(t) || math.Abs(w) > 0.66*s.olderWidth {
 		return lo + float64(0.5*w)
 	}
 	from, to := lo+float64(0.1*w), hi-float64(0.1*w)

@@ -81,8 +81,9 @@ func TestBacking(t *testing.T) {
 	})
 }
 
-// TestCliff requires that a step is found if the function is infinite or NaN beyond some step.
-func TestCliff(t *testing.T) {
+// TestSearchBesideInfiniteValues requires that a step is found if the function is infinite or
+// NaN beyond some step.
+func TestSearchBesideInfiniteValues(t *testing.T) {
 	for _, beyond := range []float64{math.Inf(1), math.NaN()} {
 		for _, edge := range []float64{0.3, 1e-6, 1e-20} {
 			for _, batch := range []int{1, 6} {
@@ -119,7 +120,7 @@ func TestNoiseEndsASearch(t *testing.T) {
 	s.begin(1, -1, math.Inf(1), false) // the slope is wrong for the function
 	v, _, rounds = run(&s, func(x float64) (float64, float64) { return 1 + x, 1 }, 1, 1)
 	require.Equal(t, fails, v)
-	require.LessOrEqual(t, rounds, mostSteps)
+	require.LessOrEqual(t, rounds, maxSteps)
 }
 
 // TestBlocksAddTheSame requires that sums by block do not depend on which subtask adds which

@@ -62,7 +62,7 @@ func (w *work) splitParameters(ctx *comqueue.ComContext, wide bool) {
 	w.lo, w.hi = w.space.at(w.own.Lo).Lo, w.space.at(w.own.Hi).Lo
 	first := w.v
 	switch {
-	case w.joins:
+	case w.joined:
 		w.v = w.recall(ctx, parameters, w.local)
 	case w.split:
 		w.v = slices.Clone(first[w.lo:w.hi])
@@ -75,15 +75,15 @@ func (w *work) splitParameters(ctx *comqueue.ComContext, wide bool) {
 	ownRows.Put(ctx, w.pending.rows)
 	allRows.Put(ctx, nil)
 	if !w.split {
-		whole.Put(ctx, nil)
+		gathered.Put(ctx, nil)
 		return
 	}
-	if w.whole = first; w.joins {
-		w.whole = make([]float64, w.Dim)
+	if w.gathered = first; w.joined {
+		w.gathered = make([]float64, w.Dim)
 	}
 	w.PenaltyFactors = slices.Clone(w.PenaltyFactors[w.lo:w.hi])
 	w.penalty.factors = w.PenaltyFactors
-	whole.Put(ctx, w.whole)
+	gathered.Put(ctx, w.gathered)
 	lengths := make([]int, ctx.NumTask())
 	for t := range lengths {
 		b := w.space.own(sharding.Split(ctx.TotalShards(), len(lengths), t))
@@ -104,27 +104,27 @@ func (w *work) local(i int) sharding.Range {
 // the vector that was gathered last.
 func (t *training) full(x []float64) []float64 {
 	if t.split {
-		return t.whole
+		return t.gathered
 	}
 	return x
 }
 
-// gatherIf returns a stage that gathers a vector on every subtask if when returns true. offer
-// puts the subtask's part of that vector.
-func (d descent) gatherIf(when func(*comqueue.ComContext) (bool, error), offer func(*comqueue.ComContext) error) comqueue.Stage {
-	return comqueue.While(1, when, comqueue.Named("offer", comqueue.Do(offer)), comqueue.AllGather(ownPart, whole))
+// gatherIf returns a stage that gathers a vector on every subtask if condition returns true.
+// offer puts the subtask's part of that vector.
+func (d descent) gatherIf(condition func(*comqueue.ComContext) (bool, error), offer func(*comqueue.ComContext) error) comqueue.Stage {
+	return comqueue.While(1, condition, comqueue.Named("offer", comqueue.Do(offer)), comqueue.AllGather(ownPart, gathered))
 }
 
 // gathersReadVector reports whether rows are to be read with a vector that is not yet gathered.
 func (d descent) gathersReadVector(ctx *comqueue.ComContext) (bool, error) {
-	w := working.Get(ctx)
-	return w.split && w.stale && (w.probing.kind != noProbe || w.readKind != readStep && w.readKind != noRead), nil
+	w := workOf.Get(ctx)
+	return w.split && w.vectorChanged && (w.probing.kind != noProbe || w.readKind != readStep && w.readKind != noRead), nil
 }
 
 // offerReadVector puts the subtask's part of the vector with which rows are to be read.
 func (d descent) offerReadVector(ctx *comqueue.ComContext) error {
-	w := working.Get(ctx)
-	w.stale = false
+	w := workOf.Get(ctx)
+	w.vectorChanged = false
 	switch {
 	case w.readKind == readStart:
 		ownPart.Put(ctx, w.v)
@@ -138,17 +138,17 @@ func (d descent) offerReadVector(ctx *comqueue.ComContext) error {
 
 // offerParameters puts the subtask's part of the parameters.
 func (d descent) offerParameters(ctx *comqueue.ComContext) error {
-	ownPart.Put(ctx, working.Get(ctx).v)
+	ownPart.Put(ctx, workOf.Get(ctx).v)
 	return nil
 }
 
 // isWhole and isSplit report whether parameters are whole or split.
-func (d descent) isWhole(ctx *comqueue.ComContext) (bool, error) { return !working.Get(ctx).split, nil }
-func (d descent) isSplit(ctx *comqueue.ComContext) (bool, error) { return working.Get(ctx).split, nil }
+func (d descent) isWhole(ctx *comqueue.ComContext) (bool, error) { return !workOf.Get(ctx).split, nil }
+func (d descent) isSplit(ctx *comqueue.ComContext) (bool, error) { return workOf.Get(ctx).split, nil }
 
-// ends reports whether the superstep is the last one and the parameters are split.
-func (d descent) ends(ctx *comqueue.ComContext) (bool, error) {
-	w := working.Get(ctx)
+// endsSplit reports whether the superstep is the last one and the parameters are split.
+func (d descent) endsSplit(ctx *comqueue.ComContext) (bool, error) {
+	w := workOf.Get(ctx)
 	return w.split && d.isLast(ctx, w.training), nil
 }
 

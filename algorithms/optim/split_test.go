@@ -112,9 +112,9 @@ func TestSplitParametersAreChecked(t *testing.T) {
 	require.NoError(t, engine.Check(t.Context(), job, struct{}{}, engine.Shards(8)))
 }
 
-// TestSplitParametersThatCannotBe requires that the error names the derivative that is not
+// TestSplitParametersThatAreNotFinite requires that the error names the derivative that is not
 // finite, whichever subtask has it, or the loss if that is not finite.
-func TestSplitParametersThatCannotBe(t *testing.T) {
+func TestSplitParametersThatAreNotFinite(t *testing.T) {
 	table := trial.Gaussian(3, 24, 200)
 	for i := range table.N {
 		table.Label = append(table.Label, float64(i%2))

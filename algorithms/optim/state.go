@@ -14,7 +14,7 @@ type state struct {
 	FirstNorm      float64
 	Reads          float64
 	Unit           float64 // size of a large gradient
-	Huge           float64 // limit of FirstNorm as the reference of Tol, see large
+	Huge           float64 // limit of FirstNorm as the reference of Tol, see referenceNorm
 	Done           bool
 	FarFromOptimum bool // whether training ended as Exhausted although the gradient was still large
 	Reason         Reason
@@ -29,100 +29,100 @@ type state struct {
 
 // Thresholds of the tests that end training, in addition to the tolerances in Settings.
 const (
-	mostStalled      = 5     // number of iterations without a new lowest loss or gradient after which training ends
+	maxStalled       = 5     // number of iterations without a new lowest loss or gradient after which training ends
 	growth           = 1.01  // least factor by which diverging parameters grow in an iteration
 	largestLossRatio = 0.9   // largest ratio of the loss after such an iteration to the loss before it
-	mostGrowing      = 3     // number of consecutive iterations with such growth
+	maxGrowing       = 3     // number of consecutive iterations with such growth
 	smallLoss        = 1e-3  // fraction of the first loss below which growing parameters are reported as diverging
 	vanishedLoss     = 1e-10 // fraction of the first loss below which training ends as diverging
 	farNorm          = 1e-4  // fraction of the first gradient; if the last gradient is larger, training has not converged
-	mostUnits        = 1e3   // limit of the first gradient as the reference of Tol, in units of GradientUnit
-	leastScalingFall = 1.0   // least value of -d log F / d log scale for parameters that diverge
+	maxUnits         = 1e3   // limit of the first gradient as the reference of Tol, in units of GradientUnit
+	minScalingFall   = 1.0   // least value of -d log F / d log scale for parameters that diverge
 )
 
 // iterationEnd has the values known at the end of an iteration.
 type iterationEnd struct {
 	loss, norm, step, reads float64
-	moved                   float64 // largest relative change of a parameter
+	change                  float64 // largest relative change of a parameter
 	size                    float64 // largest absolute value of a parameter
-	along                   float64 // derivative of F in the direction of the parameter vector
+	radialSlope             float64 // derivative of F in the direction of the parameter vector
 	failed                  bool    // no step was found, and there is no other direction to try
 }
 
 // endIteration records the start or the end of an iteration, and decides whether training ends.
-func (s *state) endIteration(a iterationEnd, set *Settings) {
+func (s *state) endIteration(end iterationEnd, set *Settings) {
 	first := len(s.Record) == 0
-	before := s.Loss
-	s.Loss, s.GradientNorm = a.loss, a.norm
-	s.Reads += a.reads
-	s.Record = append(s.Record, Iteration{Loss: a.loss, GradientNorm: a.norm, Step: a.step, Reads: a.reads})
+	previousLoss := s.Loss
+	s.Loss, s.GradientNorm = end.loss, end.norm
+	s.Reads += end.reads
+	s.Record = append(s.Record, Iteration{Loss: end.loss, GradientNorm: end.norm, Step: end.step, Reads: end.reads})
 	if first {
-		s.FirstLoss, s.FirstNorm = a.loss, a.norm
-		s.LowestLoss, s.LowestNorm, s.Size = a.loss, a.norm, a.size
+		s.FirstLoss, s.FirstNorm = end.loss, end.norm
+		s.LowestLoss, s.LowestNorm, s.Size = end.loss, end.norm, end.size
 	} else {
 		s.Iteration++
-		s.observe(a, before)
+		s.observe(end, previousLoss)
 	}
 	switch {
-	case set.Tol >= 0 && a.norm <= set.Tol*s.large():
+	case set.Tol >= 0 && end.norm <= set.Tol*s.referenceNorm():
 		s.end(GradientSmall)
-	case !first && a.step > 0 && set.LossTol > 0 && before-a.loss <= set.LossTol*max(math.Abs(before), math.Abs(a.loss)):
+	case !first && end.step > 0 && set.LossTol > 0 && previousLoss-end.loss <= set.LossTol*max(math.Abs(previousLoss), math.Abs(end.loss)):
 		s.end(LossSettled)
-	case !first && a.step > 0 && set.StepTol > 0 && a.moved <= set.StepTol:
+	case !first && end.step > 0 && set.StepTol > 0 && end.change <= set.StepTol:
 		s.end(StepSmall)
-	case a.failed || s.Stalled >= mostStalled:
+	case end.failed || s.Stalled >= maxStalled:
 		s.end(Exhausted)
-		s.FarFromOptimum = a.norm > farNorm*s.large()
+		s.FarFromOptimum = end.norm > farNorm*s.referenceNorm()
 	case s.Iteration >= set.MaxIter:
 		s.end(MaxIterations)
 	}
-	s.detectDivergence(a, set)
+	s.detectDivergence(end, set)
 }
 
 // beginRound records the start of another round.
-func (s *state) beginRound(a iterationEnd, set *Settings) {
-	s.Loss, s.GradientNorm = a.loss, a.norm
-	s.Reads += a.reads
-	s.Record[len(s.Record)-1].Reads += a.reads
-	s.LowestLoss, s.LowestNorm, s.Stalled, s.Growing = a.loss, a.norm, 0, 0
-	if set.Tol >= 0 && a.norm <= set.Tol*s.large() {
+func (s *state) beginRound(end iterationEnd, set *Settings) {
+	s.Loss, s.GradientNorm = end.loss, end.norm
+	s.Reads += end.reads
+	s.Record[len(s.Record)-1].Reads += end.reads
+	s.LowestLoss, s.LowestNorm, s.Stalled, s.Growing = end.loss, end.norm, 0, 0
+	if set.Tol >= 0 && end.norm <= set.Tol*s.referenceNorm() {
 		s.end(GradientSmall)
 	}
 }
 
-// large returns the reference for gradient norms: the first norm, or the objective's unit if
-// training began near an optimum. The first norm may exceed the unit by orders of magnitude, as
-// with exponential losses far from the optimum. It is therefore limited to Huge.
-func (s *state) large() float64 { return max(s.Unit, min(s.FirstNorm, s.Huge)) }
+// referenceNorm returns the reference for gradient norms: the first norm, or the objective's
+// unit if training began near an optimum. The first norm may exceed the unit by orders of
+// magnitude, as with exponential losses far from the optimum. It is therefore limited to Huge.
+func (s *state) referenceNorm() float64 { return max(s.Unit, min(s.FirstNorm, s.Huge)) }
 
 // end ends training for a reason.
 func (s *state) end(r Reason) { s.Done, s.Reason = true, r }
 
 // observe tracks loss, gradient and parameters over the iterations.
-func (s *state) observe(a iterationEnd, before float64) {
+func (s *state) observe(end iterationEnd, previousLoss float64) {
 	s.Stalled++
-	if a.loss < s.LowestLoss {
-		s.LowestLoss, s.Stalled = a.loss, 0
+	if end.loss < s.LowestLoss {
+		s.LowestLoss, s.Stalled = end.loss, 0
 	}
-	if a.norm < s.LowestNorm {
-		s.LowestNorm, s.Stalled = a.norm, 0
+	if end.norm < s.LowestNorm {
+		s.LowestNorm, s.Stalled = end.norm, 0
 	}
-	if a.size >= growth*s.Size && a.loss <= largestLossRatio*before {
+	if end.size >= growth*s.Size && end.loss <= largestLossRatio*previousLoss {
 		s.Growing++
 	} else {
 		s.Growing = 0
 	}
-	s.Size = a.size
+	s.Size = end.size
 }
 
 // detectDivergence tests whether parameters diverge. If classes are separable and there is no
 // penalty, the loss goes to 0 while parameters grow without bound, and scaling all parameters
 // up lowers the loss. Then there is no optimum, however small the gradient has become.
-func (s *state) detectDivergence(a iterationEnd, set *Settings) {
-	if set.L1 > 0 || set.L2 > 0 || s.Growing < mostGrowing || -a.along < leastScalingFall*a.loss {
+func (s *state) detectDivergence(end iterationEnd, set *Settings) {
+	if set.L1 > 0 || set.L2 > 0 || s.Growing < maxGrowing || -end.radialSlope < minScalingFall*end.loss {
 		return
 	}
-	if s.Done && a.loss <= smallLoss*s.FirstLoss || a.loss <= vanishedLoss*s.FirstLoss {
+	if s.Done && end.loss <= smallLoss*s.FirstLoss || end.loss <= vanishedLoss*s.FirstLoss {
 		s.end(Diverging)
 	}
 }

@@ -19,9 +19,9 @@ func (w *work) completeDirection() error {
 		return w.descend()
 	case w.state.Method == OWLQN:
 		w.align(false)
-		return w.consider(whetherAlignedDescends)
+		return w.requestDecision(whetherAlignedDescends)
 	}
-	return w.consider(whetherDescends)
+	return w.requestDecision(whetherDescends)
 }
 
 // takeSlope takes the slope along the direction, and squares = Σ (f·direction)² for the
@@ -32,7 +32,7 @@ func (w *work) takeSlope(slope, squares float64) error {
 		return w.descend()
 	}
 	if w.Subspace.Hessian != nil && w.state.Method == LBFGS {
-		w.probe(slope, squares)
+		w.startProbes(slope, squares)
 		return nil
 	}
 	limit := math.Inf(1)
@@ -47,8 +47,8 @@ func (w *work) descend() error {
 	for i, g := range w.pseudo {
 		w.direction[i] = -g
 	}
-	w.stale = true
-	return w.consider(gradientLength)
+	w.vectorChanged = true
+	return w.requestDecision(gradientLength)
 }
 
 // takeGradientLength takes square, the squared norm of the gradient, and squares = Σ
@@ -60,17 +60,17 @@ func (w *work) takeGradientLength(square, squares float64) error {
 		// iteration (Nocedal and Wright, equation 3.60).
 		return w.beginSearch(w.LastStep*(w.LastSlope/-square), math.Inf(1))
 	case w.Subspace.Hessian != nil && square > 0 && finite(square):
-		w.probe(-square, squares)
+		w.startProbes(-square, squares)
 		return nil
 	}
-	return w.guessStep(square)
+	return w.guessFirstStep(square)
 }
 
-// guessStep guesses the first step along the gradient and begins the search with it. square is
-// the squared norm of the gradient. The length of the step is at most 1, unless the loss is so
-// large that only a longer step could bring it to 0 at the present slope. That happens if the
-// magnitude of labels is far from 1.
-func (w *work) guessStep(square float64) error {
+// guessFirstStep guesses the first step along the gradient and begins the search with it.
+// square is the squared norm of the gradient. The length of the step is at most 1, unless the
+// loss is so large that only a longer step could bring it to 0 at the present slope. That
+// happens if the magnitude of labels is far from 1.
+func (w *work) guessFirstStep(square float64) error {
 	return w.stepAlongGradient(min(1, max(1/math.Sqrt(square), w.state.Loss/square)))
 }
 
@@ -90,7 +90,7 @@ const untilCrossing = -1
 // beginSearch begins the search along the direction, with the given first step and limit.
 func (w *work) beginSearch(step, limit float64) error {
 	w.step, w.limit = step, limit
-	return w.consider(searchStart)
+	return w.requestDecision(searchStart)
 }
 
 // startSearch begins the search. sums are the slope and the sums for the penalty. crossing is
@@ -105,7 +105,7 @@ func (w *work) startSearch(sums [rowSums]float64, crossing float64) {
 	if limit == untilCrossing {
 		limit = max(-crossing, 1)
 	}
-	w.line = w.penalty.along(sums[1:])
+	w.line = w.penalty.onLine(sums[1:])
 	w.search.begin(w.state.Loss, slope, limit, w.state.Method == OWLQN || w.state.Method == Newton)
 	w.requestRead(readDirection, w.step)
 }
@@ -122,23 +122,23 @@ func (w *work) useGradient() {
 // fail ends the search of the superstep without a step.
 func (w *work) fail() { w.failed, w.searchDone, w.readKind = true, true, noRead }
 
-// requestRead requests a read of the kind what at a step.
-func (w *work) requestRead(what readKind, step float64) {
-	w.readKind, w.step = what, step
+// requestRead requests a read of the given kind at a step.
+func (w *work) requestRead(kind readKind, step float64) {
+	w.readKind, w.step = kind, step
 	if w.keepsMargins() {
 		return
 	}
-	w.readKind, w.stale = readPoint, true
+	w.readKind, w.vectorChanged = readPoint, true
 	for i, p := range w.direction {
-		w.point[i] = w.moved(i, float64(step*p))
+		w.point[i] = w.movedParameter(i, float64(step*p))
 	}
 }
 
-// moved returns parameter i after a move by the given amount. With an L1 penalty, a parameter
-// that would change its sign becomes 0, because the pseudo-gradient is valid in one orthant
-// only.
-func (w *work) moved(i int, by float64) float64 {
-	to := w.v[i] + by
+// movedParameter returns parameter i after a move by the given amount. With an L1 penalty, a
+// parameter that would change its sign becomes 0, because the pseudo-gradient is valid in one
+// orthant only.
+func (w *work) movedParameter(i int, delta float64) float64 {
+	to := w.v[i] + delta
 	if w.penalised(i) && (w.v[i] > 0 && to < 0 || w.v[i] < 0 && to > 0) {
 		return 0
 	}
@@ -146,7 +146,7 @@ func (w *work) moved(i int, by float64) float64 {
 }
 
 // penalised reports whether the absolute value of parameter i is part of F.
-func (w *work) penalised(i int) bool { return w.set.L1 > 0 && w.PenaltyFactors[i] != 0 }
+func (w *work) penalised(i int) bool { return w.settings.L1 > 0 && w.PenaltyFactors[i] != 0 }
 
 // takeRead takes the summed derivatives of the losses at the requested step.
 func (w *work) takeRead(sums []float64) error {
@@ -159,7 +159,7 @@ func (w *work) takeRead(sums []float64) error {
 	} else {
 		w.penalty.gradient(sums, w.Weight, w.v, w.direction, w.step, w.next)
 	}
-	return w.consider(stepRead)
+	return w.requestDecision(stepRead)
 }
 
 // judgeStep judges the point that was read. rows has the numbers of all blocks for the decision
@@ -175,7 +175,7 @@ func (w *work) judgeStep(rows []float64) error {
 		w.searchDone = true
 		return w.requireFinite(rows, "at the start", "check features and offsets, or give other parameters to start from")
 	}
-	if w.final {
+	if w.accepted {
 		w.searchDone = true
 		return w.requireFinite(rows, fmt.Sprintf("at the step %v", w.step), "standardise the features, or add an L2 penalty")
 	}
@@ -197,8 +197,8 @@ func (w *work) judgeStep(rows []float64) error {
 	return nil
 }
 
-// choose takes the summed losses and derivatives at the steps that were tried.
-func (w *work) choose(sums []float64) error {
+// chooseTrial takes the summed losses and derivatives at the steps that were tried.
+func (w *work) chooseTrial(sums []float64) error {
 	for i, t := range w.steps {
 		f, slope := sums[2*i]/w.Weight+w.line.value(t), sums[2*i+1]/w.Weight+w.line.derivative(t)
 		switch w.search.add(t, f, slope) {
@@ -221,7 +221,7 @@ func (w *work) accept(step float64) {
 		w.searchDone = true
 		return
 	}
-	w.final = true
+	w.accepted = true
 	w.requestRead(readStep, step)
 }
 
@@ -266,49 +266,49 @@ func (w *work) moveToAccepted(ctx *comqueue.ComContext) error {
 		w.probing.push(w.step, w.direction)
 		w.gradient, w.next = w.next, w.gradient
 		w.LastStep, w.LastSlope = w.step, w.search.d0
-		w.changed(ctx)
+		w.completeNewton(ctx)
 	}
 	if !w.failed {
 		w.keep(ctx, latestGradient, w.gradient, w.local)
-		w.derive()
+		w.derivePseudo()
 	}
-	return w.consider(pointReached)
+	return w.requestDecision(pointReached)
 }
 
-// derive computes pseudo, the vector from which directions are computed.
-func (w *work) derive() {
-	if w.set.L1 > 0 {
-		w.penalty.pseudo(w.v, w.gradient, w.pseudo)
+// derivePseudo computes pseudo, the vector from which directions are computed.
+func (w *work) derivePseudo() {
+	if w.settings.L1 > 0 {
+		w.penalty.pseudoGradient(w.v, w.gradient, w.pseudo)
 	} else {
 		w.pseudo = w.gradient
 	}
 }
 
 // recordIteration records the end of the iteration. sums has the parts of the penalty, and the
-// derivative along the parameters. most has the largest derivative, the largest parameter and
+// derivative along the parameters. maxima has the largest derivative, the largest parameter and
 // the largest relative change of a parameter.
-func (w *work) recordIteration(sums [rowSums]float64, most [rowMaxima]float64) {
+func (w *work) recordIteration(sums [rowSums]float64, maxima [rowMaxima]float64) {
 	s := w.state
-	a := iterationEnd{reads: w.reads, loss: s.Loss, norm: most[0], size: most[1], moved: most[2], along: sums[2]}
+	end := iterationEnd{reads: w.reads, loss: s.Loss, norm: maxima[0], size: maxima[1], change: maxima[2], radialSlope: sums[2]}
 	switch {
 	case w.Starting:
 	case w.failed:
-		a.failed = w.Steepest
+		end.failed = w.Steepest
 		if !w.Steepest {
 			w.useGradient()
 		}
 	default:
-		a.step, w.latest = w.step, most[2]
+		end.step, w.latestChange = w.step, maxima[2]
 		w.Steepest = s.Method == GD
 	}
 	if !w.failed {
-		a.loss = w.losses + w.penalty.of(sums[0], sums[1])
+		end.loss = w.losses + w.penalty.combine(sums[0], sums[1])
 	}
 	w.roundBegun = w.Starting && len(s.Record) > 0
 	if w.roundBegun {
-		s.beginRound(a, &w.set)
+		s.beginRound(end, &w.settings)
 	} else {
-		s.endIteration(a, &w.set)
+		s.endIteration(end, &w.settings)
 		w.continueTraining()
 	}
 	w.Starting = false
@@ -320,9 +320,9 @@ func (w *work) move() {
 	for k := range w.moves {
 		r := w.local(w.own.Lo + k)
 		v, p := w.v[r.Lo:r.Hi], w.direction[r.Lo:r.Hi]
-		if w.set.L1 > 0 {
+		if w.settings.L1 > 0 {
 			for i := range v {
-				v[i] = w.moved(r.Lo+i, float64(w.step*p[i]))
+				v[i] = w.movedParameter(r.Lo+i, float64(w.step*p[i]))
 			}
 		} else {
 			kernel.Axpy(w.step, p, v)
@@ -336,14 +336,14 @@ func (w *work) move() {
 func largestChange(v, p []float64, step float64) float64 {
 	var a, b, c, d float64 // four independent chains of maxima keep the processor busy
 	for ; len(v) >= 4 && len(p) >= 4; v, p = v[4:], p[4:] {
-		a, b = max(a, relative(step*p[0], v[0])), max(b, relative(step*p[1], v[1]))
-		c, d = max(c, relative(step*p[2], v[2])), max(d, relative(step*p[3], v[3]))
+		a, b = max(a, relativeChange(step*p[0], v[0])), max(b, relativeChange(step*p[1], v[1]))
+		c, d = max(c, relativeChange(step*p[2], v[2])), max(d, relativeChange(step*p[3], v[3]))
 	}
 	for i := range v {
-		a = max(a, relative(step*p[i], v[i]))
+		a = max(a, relativeChange(step*p[i], v[i]))
 	}
 	return max(a, b, c, d)
 }
 
-// relative returns |by| / max(1, |to|), the size of a change by relative to the new value to.
-func relative(by, to float64) float64 { return math.Abs(by) / max(1, math.Abs(to)) }
+// relativeChange returns |delta| / max(1, |value|), where value is the value after the change.
+func relativeChange(delta, value float64) float64 { return math.Abs(delta) / max(1, math.Abs(value)) }

@@ -35,9 +35,9 @@ type sgd struct {
 	stepShards []int     // numbers of the shards that have rows for the step
 	stepRows   [][]int32 // the rows of each of these shards
 
-	gradient []float64
-	before   []float64 // parameters at the end of the last epoch, if StepTol needs them
-	mean     []float64 // mean of the parameters, if Average is set
+	gradient    []float64
+	epochBefore []float64 // parameters at the end of the last epoch, if StepTol needs them
+	mean        []float64 // mean of the parameters, if Average is set
 }
 
 // sgdState is the progress of SGD. It is the same on every subtask.
@@ -84,17 +84,17 @@ func (d stochastic) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 // Offsets of further sums in the buffer of a superstep, counted from the end of loss and
 // gradient.
 const (
-	weightAt = iota // weight of the rows read
-	countAt         // number of the rows read
-	shardsAt        // number of shards that have rows
-	tail
+	weightOffset = iota // weight of the rows read
+	countOffset         // number of the rows read
+	shardsOffset        // number of shards that have rows
+	numOffsets
 )
 
 // draw opens the objective in the first superstep, and when a subtask joins later. It shuffles
 // the rows at the beginning of an epoch, and determines the rows that the step takes.
 func (d stochastic) draw(ctx *comqueue.ComContext) error {
-	joins := !sgdOf.Has(ctx)
-	if joins {
+	joined := !sgdOf.Has(ctx)
+	if joined {
 		if err := d.prepare(ctx); err != nil {
 			return err
 		}
@@ -103,11 +103,11 @@ func (d stochastic) draw(ctx *comqueue.ComContext) error {
 	if s.Phase != inSteps {
 		return nil
 	}
-	if s.Done == 0 || joins {
+	if s.Done == 0 || joined {
 		s.setSpans(ctx.TotalShards())
 	}
 	s.advance()
-	if s.Done > 0 && !joins {
+	if s.Done > 0 && !joined {
 		return nil
 	}
 	return ctx.ForShards(func(shard int) error {
@@ -115,7 +115,7 @@ func (d stochastic) draw(ctx *comqueue.ComContext) error {
 		for i := range order {
 			order[i] = int32(i)
 		}
-		r := sharding.NewRandom(s.set.Seed, "rows of an epoch", shard, s.Epoch)
+		r := sharding.NewRandom(s.settings.Seed, "rows of an epoch", shard, s.Epoch)
 		sharding.Shuffle(&r, order)
 		return nil
 	})
@@ -131,22 +131,22 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 	}
 	s := &sgd{training: base, first: ctx.Shards().Lo, order: make([][]int32, ctx.Shards().Len()), gradient: make([]float64, base.Dim)}
 	s.spans = make([]span, len(s.order))
-	if s.joins {
+	if s.joined {
 		s.v = recall(ctx, parameters.whole, s.Dim)
 		s.sgdState = sgdKey.Get(ctx)
-		s.set.Stochastic.Rate = s.First
+		s.settings.Stochastic.Rate = s.First
 	} else {
 		parameters.whole.Put(ctx, s.v)
-		s.sgdState = &sgdState{First: s.set.Stochastic.Rate, Scalars: updateScalars{Decay1: 1, Decay2: 1, Factor: 1}}
+		s.sgdState = &sgdState{First: s.settings.Stochastic.Rate, Scalars: updateScalars{Decay1: 1, Decay2: 1, Factor: 1}}
 		sgdKey.Put(ctx, s.sgdState)
 	}
-	s.update = newUpdate(ctx, &s.set, s.Dim, &s.Scalars)
-	if s.set.StepTol > 0 {
-		if s.before = recall(ctx, epochBefore, s.Dim); !s.joins {
-			copy(s.before, s.v)
+	s.update = newUpdate(ctx, &s.settings, s.Dim, &s.Scalars)
+	if s.settings.StepTol > 0 {
+		if s.epochBefore = recall(ctx, epochBefore, s.Dim); !s.joined {
+			copy(s.epochBefore, s.v)
 		}
 	}
-	if s.set.Stochastic.Average {
+	if s.settings.Stochastic.Average {
 		s.mean = recall(ctx, meanOfPoints, s.Dim)
 	}
 	if err := ctx.ForShards(func(shard int) error {
@@ -156,7 +156,7 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 		return err
 	}
 	sgdOf.Put(ctx, s)
-	reading.Put(ctx, make([]float64, 1+base.Dim+tail))
+	reading.Put(ctx, make([]float64, 1+base.Dim+numOffsets))
 	return nil
 }
 
@@ -167,23 +167,23 @@ func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64)
 	order := s.order[shard-s.first]
 	sums, rest := out[:1+s.Dim], out[1+s.Dim:]
 	if s.Phase != inSteps {
-		rest[countAt], rest[shardsAt] = float64(len(order)), 1
+		rest[countOffset], rest[shardsOffset] = float64(len(order)), 1
 		return wrap(ctx, s.Evaluate(shard, s.v, sums))
 	}
-	rows := s.taken(shard)
+	rows := s.stepRowsOf(shard)
 	if len(rows) == 0 {
 		return nil
 	}
-	rest[countAt] = float64(len(rows))
-	return wrap(ctx, s.Minibatch.Evaluate(shard, rows, s.v, out[:1+s.Dim+countAt]))
+	rest[countOffset] = float64(len(rows))
+	return wrap(ctx, s.Minibatch.Evaluate(shard, rows, s.v, out[:1+s.Dim+countOffset]))
 }
 
 // span is the part of a shard's order that one step takes.
 type span struct {
-	lo, hi int32
-	rest   int // numerator of the fraction of a row that is carried to the next step; the denominator is Steps
-	whole  int // number of rows that every step takes
-	part   int // number of further rows in an epoch, which are distributed over the steps of the epoch
+	lo, hi    int32
+	remainder int // numerator of the fraction of a row that is carried to the next step; the denominator is Steps
+	perStep   int // number of rows that every step takes
+	extra     int // number of further rows in an epoch, which are distributed over the steps of the epoch
 }
 
 // setSpans sets the span of each shard according to the number of completed steps of the epoch.
@@ -196,8 +196,8 @@ func (s *sgd) setSpans(shards int) {
 		offset := int64(s.first+i) * steps / int64(shards) // less than steps
 		given := int64(s.Done)*int64(len(order)) + offset
 		s.spans[i] = span{
-			hi: int32(given / steps), rest: int(given % steps),
-			whole: len(order) / s.Steps, part: len(order) % s.Steps,
+			hi: int32(given / steps), remainder: int(given % steps),
+			perStep: len(order) / s.Steps, extra: len(order) % s.Steps,
 		}
 	}
 }
@@ -205,20 +205,20 @@ func (s *sgd) setSpans(shards int) {
 // advance moves the span of each shard to the rows that the next step takes.
 func (s *sgd) advance() {
 	for i := range s.spans {
-		at := &s.spans[i]
-		give := at.whole
-		if at.rest += at.part; at.rest >= s.Steps {
-			at.rest -= s.Steps
-			give++
+		sp := &s.spans[i]
+		n := sp.perStep
+		if sp.remainder += sp.extra; sp.remainder >= s.Steps {
+			sp.remainder -= s.Steps
+			n++
 		}
-		at.lo, at.hi = at.hi, at.hi+int32(give)
+		sp.lo, sp.hi = sp.hi, sp.hi+int32(n)
 	}
 }
 
-// taken returns the rows of a shard that the step takes.
-func (s *sgd) taken(shard int) []int32 {
-	at := s.spans[shard-s.first]
-	return s.order[shard-s.first][at.lo:at.hi]
+// stepRowsOf returns the rows of a shard that the step takes.
+func (s *sgd) stepRowsOf(shard int) []int32 {
+	sp := s.spans[shard-s.first]
+	return s.order[shard-s.first][sp.lo:sp.hi]
 }
 
 // foldRows does what readRows does, for all shards of a node of the tree, if the evaluator
@@ -231,14 +231,14 @@ func (d stochastic) foldRows(ctx *comqueue.ComContext, shards sharding.Range, ou
 	s.stepShards, s.stepRows = s.stepShards[:0], s.stepRows[:0]
 	count := 0
 	for shard := shards.Lo; shard < shards.Hi; shard++ {
-		if rows := s.taken(shard); len(rows) > 0 {
+		if rows := s.stepRowsOf(shard); len(rows) > 0 {
 			s.stepShards, s.stepRows = append(s.stepShards, shard), append(s.stepRows, rows)
 			count += len(rows)
 		}
 	}
-	done, err := s.Minibatch.Fold(s.stepShards, s.stepRows, s.v, out[:1+s.Dim+countAt])
+	done, err := s.Minibatch.Fold(s.stepShards, s.stepRows, s.v, out[:1+s.Dim+countOffset])
 	if done {
-		out[1+s.Dim+countAt] = float64(count)
+		out[1+s.Dim+countOffset] = float64(count)
 	}
 	return done, wrap(ctx, err)
 }
@@ -248,41 +248,41 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 	s, sums := sgdOf.Get(ctx), reading.Get(ctx)
 	switch s.Phase {
 	case atStart:
-		rest := sums[1+s.Dim:]
-		s.Rows = int(rest[countAt])
-		batch := s.set.Stochastic.Batch
+		counts := sums[1+s.Dim:]
+		s.Rows = int(counts[countOffset])
+		batch := s.settings.Stochastic.Batch
 		if batch == 0 {
-			batch = int(rest[shardsAt])
+			batch = int(counts[shardsOffset])
 		}
 		s.Steps = max(1, (s.Rows+batch-1)/max(batch, 1))
-		if s.set.Stochastic.Rate == 0 {
-			s.First = s.set.Stochastic.rate(batch)
-			s.set.Stochastic.Rate = s.First
+		if s.settings.Stochastic.Rate == 0 {
+			s.First = s.settings.Stochastic.rate(batch)
+			s.settings.Stochastic.Rate = s.First
 		}
 		s.Phase = inSteps
-		a, err := s.exact(sums, "at the start: check features and offsets, or give other parameters to start from")
+		end, err := s.evaluateAll(sums, "at the start: check features and offsets, or give other parameters to start from")
 		if err != nil {
 			return wrap(ctx, err)
 		}
-		s.state.endIteration(a, &s.set)
+		s.state.endIteration(end, &s.settings)
 	case inSteps:
 		if err := s.takeStep(sums); err != nil {
 			return wrap(ctx, err)
 		}
-		ctx.Report("loss", float64(s.Losses/max(s.Seen, 1)*(float64(s.Rows)/s.Weight))+s.penalty.at(s.v))
+		ctx.Report("loss", float64(s.Losses/max(s.Seen, 1)*(float64(s.Rows)/s.Weight))+s.penalty.value(s.v))
 		ctx.Report("gradient norm", s.Norm)
 		ctx.Report("step", s.Rate)
-		ctx.Report("reads", sums[1+s.Dim+countAt]/float64(s.Rows))
+		ctx.Report("reads", sums[1+s.Dim+countOffset]/float64(s.Rows))
 		if s.Done == s.Steps {
 			s.endEpoch()
 		}
 		return nil
 	case atEnd:
-		a, err := s.exact(sums, "at the end: "+s.rateAdvice())
+		end, err := s.evaluateAll(sums, "at the end: "+s.rateAdvice())
 		if err != nil {
 			return wrap(ctx, err)
 		}
-		s.finish(a)
+		s.finish(end)
 	}
 	s.report(ctx)
 	return nil
@@ -292,7 +292,7 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 // weight of all rows, and not by the mean weight of the step's rows, so that it is unbiased for
 // any weights.
 func (s *sgd) takeStep(sums []float64) error {
-	count := sums[1+s.Dim+countAt]
+	count := sums[1+s.Dim+countOffset]
 	s.Done++
 	s.Total++
 	if count > 0 {
@@ -306,8 +306,8 @@ func (s *sgd) takeStep(sums []float64) error {
 		for _, g := range s.gradient {
 			s.Norm = max(s.Norm, math.Abs(g))
 		}
-		s.move(&s.set, s.Total-1, s.Epoch, s.gradient, s.v, &s.penalty)
-		if !finite(s.Norm) || !finite(largest(s.v)) {
+		s.move(&s.settings, s.Total-1, s.Epoch, s.gradient, s.v, &s.penalty)
+		if !finite(s.Norm) || !finite(maxAbs(s.v)) {
 			return fmt.Errorf("epoch %d, step %d: parameters are no longer finite numbers: %s", s.Epoch+1, s.Done, s.rateAdvice())
 		}
 	}
@@ -325,22 +325,22 @@ func (s *sgd) takeStep(sums []float64) error {
 // or very different spreads.
 func (s *sgd) rateAdvice() string {
 	other := ""
-	if s.set.Stochastic.Update != Adam {
+	if s.settings.Stochastic.Update != Adam {
 		other = "; the adam update bounds the length of steps, but does not make up for features of very different spreads"
 	}
 	return fmt.Sprintf("steps with the learning rate %.3g are too long: standardise the features, or lower the rate%s", s.Rate, other)
 }
 
 // averaging reports whether training is in the last half of its steps.
-func (s *sgd) averaging() bool { return 2*s.Total > s.Steps*s.set.MaxIter }
+func (s *sgd) averaging() bool { return 2*s.Total > s.Steps*s.settings.MaxIter }
 
 // endEpoch records an epoch and decides whether it is the last one. The recorded loss is the
 // mean over the steps of the epoch, each computed at the parameters of its step. The loss of
 // all rows at the same parameters would need another read.
 func (s *sgd) endEpoch() {
-	last := s.state.Loss
+	previousLoss := s.state.Loss
 	it := Iteration{
-		Loss:         float64(s.Losses/s.Weight*(float64(s.Rows)/max(s.Seen, 1))) + s.penalty.at(s.v),
+		Loss:         float64(s.Losses/s.Weight*(float64(s.Rows)/max(s.Seen, 1))) + s.penalty.value(s.v),
 		GradientNorm: s.Norm, Step: s.Rate, Reads: s.Seen / float64(s.Rows),
 	}
 	s.state.Loss, s.state.GradientNorm = it.Loss, it.GradientNorm
@@ -350,17 +350,17 @@ func (s *sgd) endEpoch() {
 	s.state.Iteration = s.Epoch
 	s.Losses, s.Seen, s.Done = 0, 0, 0
 	var moved float64
-	for i := range s.before {
-		moved = max(moved, math.Abs(s.v[i]-s.before[i])/max(1, math.Abs(s.v[i])))
+	for i := range s.epochBefore {
+		moved = max(moved, math.Abs(s.v[i]-s.epochBefore[i])/max(1, math.Abs(s.v[i])))
 	}
-	copy(s.before, s.v)
+	copy(s.epochBefore, s.v)
 	mayEnd := s.mean == nil || s.averaging()
 	switch {
-	case mayEnd && s.set.LossTol > 0 && math.Abs(last-it.Loss) <= s.set.LossTol*max(math.Abs(last), math.Abs(it.Loss)):
+	case mayEnd && s.settings.LossTol > 0 && math.Abs(previousLoss-it.Loss) <= s.settings.LossTol*max(math.Abs(previousLoss), math.Abs(it.Loss)):
 		s.state.Reason = LossSettled
-	case mayEnd && s.before != nil && moved <= s.set.StepTol:
+	case mayEnd && s.epochBefore != nil && moved <= s.settings.StepTol:
 		s.state.Reason = StepSmall
-	case s.Epoch >= s.set.MaxIter:
+	case s.Epoch >= s.settings.MaxIter:
 		s.state.Reason = MaxIterations
 	default:
 		return
@@ -371,38 +371,38 @@ func (s *sgd) endEpoch() {
 	}
 }
 
-// exact takes the sums of loss and gradient over all rows, and returns the values for the
-// record. what is the end of the text of errors: it names the point and gives advice.
-func (s *sgd) exact(sums []float64, what string) (iterationEnd, error) {
-	a := iterationEnd{loss: sums[0]/s.Weight + s.penalty.at(s.v), reads: 1}
+// evaluateAll takes the sums of loss and gradient over all rows, and returns the values for the
+// record. where is the end of the text of errors: it names the point and gives advice.
+func (s *sgd) evaluateAll(sums []float64, where string) (iterationEnd, error) {
+	end := iterationEnd{loss: sums[0]/s.Weight + s.penalty.value(s.v), reads: 1}
 	s.penalty.gradient(sums[1:1+s.Dim], s.Weight, s.v, nil, 0, s.gradient)
-	if s.set.L1 > 0 {
-		s.penalty.pseudo(s.v, s.gradient, s.gradient)
+	if s.settings.L1 > 0 {
+		s.penalty.pseudoGradient(s.v, s.gradient, s.gradient)
 	}
-	bad := !finite(a.loss)
+	bad := !finite(end.loss)
 	for i, g := range s.gradient {
-		a.norm, a.size = max(a.norm, math.Abs(g)), max(a.size, math.Abs(s.v[i]))
+		end.norm, end.size = max(end.norm, math.Abs(g)), max(end.size, math.Abs(s.v[i]))
 		bad = bad || !finite(g)
 	}
 	if bad {
-		return a, fmt.Errorf("the loss is %v and the largest derivative %v %s", a.loss, a.norm, what)
+		return end, fmt.Errorf("the loss is %v and the largest derivative %v %s", end.loss, end.norm, where)
 	}
-	a.along = s.space.dot(s.gradient, s.v)
-	return a, nil
+	end.radialSlope = s.space.dot(s.gradient, s.v)
+	return end, nil
 }
 
 // finish ends training. In the record of the last epoch, it replaces the mean loss of the steps
 // by the objective over all rows.
-func (s *sgd) finish(a iterationEnd) {
+func (s *sgd) finish(end iterationEnd) {
 	last := &s.state.Record[len(s.state.Record)-1]
-	last.Loss, last.GradientNorm = a.loss, a.norm
+	last.Loss, last.GradientNorm = end.loss, end.norm
 	last.Reads++
 	s.state.Reads++
-	s.state.Loss, s.state.GradientNorm = a.loss, a.norm
+	s.state.Loss, s.state.GradientNorm = end.loss, end.norm
 	switch first := s.state.FirstLoss; {
-	case s.set.Tol >= 0 && a.norm <= s.set.Tol*s.state.large():
+	case s.settings.Tol >= 0 && end.norm <= s.settings.Tol*s.state.referenceNorm():
 		s.state.Reason = GradientSmall
-	case first > 0 && a.loss > overshoot*first: // if the first loss was 0, it can only rise
+	case first > 0 && end.loss > overshoot*first: // if the first loss was 0, it can only rise
 		s.state.Reason = Overshooting
 	}
 	s.state.Done = true

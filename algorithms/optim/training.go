@@ -10,14 +10,14 @@ import (
 // on every subtask, except for the rows of the evaluator and split parameters.
 type training struct {
 	Evaluator
-	set         Settings
+	settings    Settings
 	penalty     penalty
 	space       blocks
 	state       *state
 	v           []float64 // parameters; if they are split, only the parameters of the blocks kept on this subtask
-	joins       bool      // whether the subtask joined a minimisation that had begun before
+	joined      bool      // whether the subtask joined a minimisation that had begun before
 	split       bool
-	whole       []float64 // if parameters are split, the vector that was gathered last
+	gathered    []float64 // if parameters are split, the vector that was gathered last
 	information []float64 // buffer for second derivatives, if Settings.Information is set
 }
 
@@ -29,8 +29,8 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &training{Evaluator: ev, set: p.Settings, space: newBlocks(ev.Dim, ctx.TotalShards())}
-	if t.state, t.joins = progress.Lookup(ctx); !t.joins {
+	t := &training{Evaluator: ev, settings: p.Settings, space: newBlocks(ev.Dim, ctx.TotalShards())}
+	if t.state, t.joined = progress.Lookup(ctx); !t.joined {
 		unit, huge := ev.unit()
 		t.state = &state{Method: p.Settings.Method, Unit: unit, Huge: huge}
 		t.v = make([]float64, t.Dim)
@@ -84,7 +84,7 @@ func (t *training) report(ctx *comqueue.ComContext) {
 	ctx.Report("gradient norm", last.GradientNorm)
 	ctx.Report("step", last.Step)
 	ctx.Report("reads", last.Reads)
-	if t.state.Done && t.set.Information {
+	if t.state.Done && t.settings.Information {
 		curvatures.Put(ctx, t.information)
 	}
 }
@@ -115,7 +115,7 @@ func done(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).stat
 // result returns the result. It shares the memory of t.
 func (t *training) result(ctx *comqueue.ComContext) *Result {
 	r := t.state.result(t.full(t.v))
-	if t.set.Information {
+	if t.settings.Information {
 		r.Information = make([]float64, triangle(t.Dim))
 		for i, h := range curvatures.Get(ctx)[1+t.Dim:] {
 			r.Information[i] = h / t.Weight

@@ -14,7 +14,7 @@ import (
 type work struct {
 	*training
 	*descentState
-	share
+	ownBlocks
 
 	gradient []float64 // gradient of the smooth part of F, at v
 	path     [2]pathPoint
@@ -25,25 +25,25 @@ type work struct {
 	direction []float64
 	point     []float64 // parameters of the point to read, if margins are not cached
 
-	stale   bool // whether the vector with which rows are read has changed since it was gathered
-	pending blockSums
-	moves   []float64 // for each block of the subtask, the largest relative change of a parameter
-	limit   float64   // largest step along the direction
+	vectorChanged bool // whether the vector with which rows are read has changed since it was gathered
+	pending       blockSums
+	moves         []float64 // for each block of the subtask, the largest relative change of a parameter
+	limit         float64   // largest step along the direction
 
 	factor           *cholesky
 	boundDue         bool    // whether a round has ended in this superstep
 	examinesPath     bool    // whether the path is examined when training ends
-	latest           float64 // the largest relative change of a parameter in the last step
+	latestChange     float64 // the largest relative change of a parameter in the last step
 	readingBeyondEnd bool    // whether the gradient is read beyond the last point
 	roundBegun       bool    // whether the superstep began another round
-	ended            Reason
+	endReason        Reason
 	readKind         readKind
 	step             float64 // the step that is requested or accepted
 	line             line
 	search           search
 	steps            []float64 // steps to be tried next
 	trialsDue        bool      // whether steps are to be tried without a read
-	final            bool      // whether the point that is being read has already been accepted
+	accepted         bool      // whether the point that is being read has already been accepted
 	searchDone       bool
 	failed           bool    // whether no step was found
 	losses           float64 // mean loss at the last point read
@@ -52,10 +52,10 @@ type work struct {
 	probing probing
 	probes  []float64 // buffer for probes
 
-	sums     []float64 // sums of the bound over all shards
-	advance  func(shard int) error
-	keepPart func(shard int) error // makes an evaluator that has Fold store the sums of a shard
-	held     func(i int) bool      // reports whether parameter i is 0 and stays 0 in this iteration
+	sums       []float64 // sums of the bound over all shards
+	advance    func(shard int) error
+	keepPart   func(shard int) error // makes an evaluator that has Fold store the sums of a shard
+	heldAtZero func(i int) bool      // reports whether parameter i is 0 and stays 0 in this iteration
 }
 
 // readKind is what the next read of the rows computes.
@@ -78,12 +78,12 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		return err
 	}
 	n := base.Dim
-	w := &work{training: base, steps: make([]float64, p.Settings.Trials), examinesPath: p.Settings.free()}
-	if w.joins {
+	w := &work{training: base, steps: make([]float64, p.Settings.Trials), examinesPath: p.Settings.unpenalised()}
+	if w.joined {
 		w.descentState = descentKey.Get(ctx)
-		w.set.Tol = w.Tol
+		w.settings.Tol = w.Tol
 	} else {
-		w.descentState = &descentState{Starting: true, Gap: math.Inf(1), Tol: w.set.Tol}
+		w.descentState = &descentState{Starting: true, Gap: math.Inf(1), Tol: w.settings.Tol}
 		descentKey.Put(ctx, w.descentState)
 		if w.state.Method == Auto {
 			w.chooseMethod(ctx, p)
@@ -104,7 +104,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	if p.Settings.L1 > 0 {
 		w.pseudo = make([]float64, kept)
 	}
-	w.derive()
+	w.derivePseudo()
 	for i := range w.path {
 		if w.examinesPath {
 			w.path[i] = pathPoint{w.recall(ctx, pathVectors[i], w.local), w.recall(ctx, pathGradients[i], w.local)}
@@ -115,7 +115,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	}
 	w.advance = func(shard int) error { return w.Margins.Advance(shard, w.step) }
 	w.keepPart = func(shard int) error { return w.readShard(shard, nil) }
-	w.held = func(i int) bool { return w.penalised(i) && w.v[i] == 0 && w.pseudo[i] == 0 }
+	w.heldAtZero = func(i int) bool { return w.penalised(i) && w.v[i] == 0 && w.pseudo[i] == 0 }
 	w.probing.ring = &w.Steps
 	reading.Put(ctx, make([]float64, 1+n))
 	switch w.state.Method {
@@ -132,7 +132,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		}
 	case LBFGS, OWLQN:
 		w.history = newHistory(&w.space, w.own, p.Settings.History, w.state.Method == OWLQN, &w.Pairs)
-		w.history.pairs = w.recall(ctx, pairVectors, w.history.place)
+		w.history.pairs = w.recall(ctx, pairVectors, w.history.pairRange)
 		if w.MatrixPending {
 			w.readMatrices(ctx)
 		}
@@ -140,7 +140,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	if !w.keepsMargins() {
 		w.point = make([]float64, kept)
 	}
-	working.Put(ctx, w)
+	workOf.Put(ctx, w)
 	if p.Settings.GapTol > 0 {
 		bounds.Put(ctx, nil)
 		w.sums = make([]float64, w.Smoothing.BoundLen)
@@ -177,7 +177,7 @@ func (w *work) chooseMethod(ctx *comqueue.ComContext, p Problem) {
 	case w.Dim <= upTo:
 		w.state.Method = Newton
 	default:
-		w.planChange(ctx, p, &w.Evaluator)
+		w.planNewton(ctx, p, &w.Evaluator)
 	}
 }
 

@@ -84,7 +84,7 @@ func (t task) run() (outcome, error) {
 		return outcome{}, err
 	}
 	survey := result.Queue("logistic.Train facts")
-	times := optim.Times(result, "logistic")
+	times := optim.StepCosts(result, "logistic")
 	if survey == nil || len(times) < len(m.Summary.Record) {
 		return outcome{}, fmt.Errorf("the run has no times of its supersteps")
 	}

@@ -90,7 +90,7 @@ func newLoop(raw rawRows, l2 float64) (*loop, error) {
 // of the rows, see block.minus.
 func (l *loop) slopes(minus, m, q []float64, t float64) []float64 {
 	work, low := l.work[:len(minus)], l.low[:len(minus)]
-	kernel.MovedTo(work, m, t, q)
+	kernel.AddScaledTo(work, m, t, q)
 	kernel.ProdTo(work, minus)
 	kernel.SigmoidTo(low, work)
 	kernel.ProdTo(low, minus)

@@ -42,21 +42,21 @@ func circular(lo, n, p int) []sharding.Range {
 	return []sharding.Range{{Lo: lo, Hi: p}, {Lo: 0, Hi: lo + n - p}}
 }
 
-// held is a range of output chunks and the instruction that filled it.
-type held struct {
+// arrival is a range of output chunks and the instruction that filled it.
+type arrival struct {
 	chunks sharding.Range
-	by     program.Dep
+	dep    program.Dep
 }
 
-// fillers returns the instructions that filled the chunks in r.
-func fillers(have []held, r sharding.Range) []program.Dep {
-	var by []program.Dep
-	for _, h := range have {
+// writers returns the instructions that filled the chunks in r.
+func writers(arrivals []arrival, r sharding.Range) []program.Dep {
+	var deps []program.Dep
+	for _, h := range arrivals {
 		if !h.chunks.Intersect(r).Empty() {
-			by = append(by, h.by)
+			deps = append(deps, h.dep)
 		}
 	}
-	return by
+	return deps
 }
 
 func generateAllGatherBruck(pr Params, rank int) *program.Program {
@@ -67,21 +67,21 @@ func generateAllGatherBruck(pr Params, rank int) *program.Program {
 		p.copy(p.local(), place, own)
 		return p.Program
 	}
-	var have []held
+	var have []arrival
 	for d := 1; d < pr.P; d *= 2 {
 		n := min(d, pr.P-d)
 		from := (rank + d) % pr.P
 		lane := p.lane((rank-d+pr.P)%pr.P, from)
 		if d == 1 {
 			sent := p.send(lane, own)
-			have = append(have, held{chunk(rank), p.copy(p.local(), place, own, sent)})
+			have = append(have, arrival{chunk(rank), p.copy(p.local(), place, own, sent)})
 		} else {
 			for _, r := range circular(rank, n, pr.P) {
-				p.send(lane, spanOf(program.Out, 0, r), fillers(have, r)...)
+				p.send(lane, spanOf(program.Out, 0, r), writers(have, r)...)
 			}
 		}
 		for _, r := range circular(from, n, pr.P) {
-			have = append(have, held{r, p.recv(lane, spanOf(program.Out, 0, r))})
+			have = append(have, arrival{r, p.recv(lane, spanOf(program.Out, 0, r))})
 		}
 	}
 	return p.Program

@@ -39,39 +39,39 @@ func generateAllGatherReduce(pr Params, rank int) *program.Program {
 	if len(leaves) == 1 {
 		fold.Op = program.DoCopy
 	}
-	from := leavesByRank(leaves, pr.P)
-	for j, i := range from[rank] {
+	leavesOf := leavesByRank(leaves, pr.P)
+	for j, i := range leavesOf[rank] {
 		fold.Src[i] = program.Chunk(program.In, j, 0)
 	}
-	folds := part.local()
+	foldLane := part.local()
 	for k := 1; k < pr.P; k++ {
 		peer := (rank + k) % pr.P
-		ends := [2]int{program.NoPeer, program.NoPeer}
-		if len(from[rank]) > 0 {
-			ends[0] = peer
+		peers := [2]int{program.NoPeer, program.NoPeer}
+		if len(leavesOf[rank]) > 0 {
+			peers[0] = peer
 		}
-		if len(from[peer]) > 0 {
-			ends[1] = peer
+		if len(leavesOf[peer]) > 0 {
+			peers[1] = peer
 		}
-		if ends == [2]int{program.NoPeer, program.NoPeer} {
+		if peers == [2]int{program.NoPeer, program.NoPeer} {
 			continue
 		}
-		lane := part.lane(ends[0], ends[1])
-		for j := range from[rank] {
+		lane := part.lane(peers[0], peers[1])
+		for j := range leavesOf[rank] {
 			sent := part.send(lane, program.Chunk(program.In, j, 0))
 			if j == 0 {
 				fold.After = append(fold.After, sent) // the output may be the same memory as the input
 			}
 		}
-		for n, i := range from[peer] {
-			fold.Src[i] = program.Chunk(program.Scratch, part.room(chunk(0)), 0)
-			come := part.recv(lane, fold.Src[i])
-			if n == len(from[peer])-1 {
-				fold.After = append(fold.After, come)
+		for n, i := range leavesOf[peer] {
+			fold.Src[i] = program.Chunk(program.Scratch, part.newSlot(chunk(0)), 0)
+			received := part.recv(lane, fold.Src[i])
+			if n == len(leavesOf[peer])-1 {
+				fold.After = append(fold.After, received)
 			}
 		}
 	}
-	part.add(folds, fold, fold.After)
+	part.add(foldLane, fold, fold.After)
 	return part.Program
 }
 
@@ -79,7 +79,7 @@ func allGatherReduceCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}
 	}
-	return program.Cost{Steps: mostNodes(pr, 0), Sent: func(rank int, l program.Layout) int {
+	return program.Cost{Steps: maxNodes(pr, 0), Sent: func(rank int, l program.Layout) int {
 		return contributions(pr, rank) * (pr.P - 1) * l.Out[1]
 	}}
 }

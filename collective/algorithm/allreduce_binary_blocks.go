@@ -96,17 +96,17 @@ func generateBinaryBlocks(pr Params, rank int) *program.Program {
 		return b.alone()
 	}
 	i := blockOf(blocks, rank)
-	mine := blocks[i]
-	g := &grid{rank: func(member int) int { return mine.first + member }, chunks: mine.chunks}
-	levels := levelsOf(rank-mine.first, twos(mine.levels))
+	ownBlock := blocks[i]
+	g := &grid{rank: func(member int) int { return ownBlock.first + member }, chunks: ownBlock.chunks}
+	levels := levelsOf(rank-ownBlock.first, twos(ownBlock.levels))
 	// The lanes to other blocks come first, so that their messages are received before the
 	// results of the own block: see openDirect.
-	own := mine.owned(rank)
+	own := ownBlock.owned(rank)
 	if i+1 < len(blocks) {
-		b.with(blocks[i+1].owner(own.Lo))
+		b.exchangeLane(blocks[i+1].owner(own.Lo))
 	}
 	for c := own.Lo; i > 0 && c < own.Hi; c += blocks[i-1].width {
-		b.with(blocks[i-1].owner(c))
+		b.exchangeLane(blocks[i-1].owner(c))
 	}
 	b.openDirect(g, levels)
 	from := program.Ref{Buffer: program.In}
@@ -118,17 +118,17 @@ func generateBinaryBlocks(pr Params, rank int) *program.Program {
 	result := spanOf(program.Out, 0, own)
 	smaller := -1
 	if i+1 < len(blocks) {
-		smaller = b.with(blocks[i+1].owner(own.Lo))
+		smaller = b.exchangeLane(blocks[i+1].owner(own.Lo))
 		b.recvReduce(smaller, result, spanOf(from.Buffer, 0, own), false)
 		from = to
 	}
 	if i > 0 {
 		larger := blocks[i-1]
 		for c := own.Lo; c < own.Hi; c += larger.width {
-			b.send(b.with(larger.owner(c)), program.Span(from.Buffer, 0, c, c+larger.width))
+			b.send(b.exchangeLane(larger.owner(c)), program.Span(from.Buffer, 0, c, c+larger.width))
 		}
 		for c := own.Lo; c < own.Hi; c += larger.width {
-			b.recv(b.with(larger.owner(c)), program.Span(program.Out, 0, c, c+larger.width))
+			b.recv(b.exchangeLane(larger.owner(c)), program.Span(program.Out, 0, c, c+larger.width))
 		}
 	}
 	if smaller >= 0 {

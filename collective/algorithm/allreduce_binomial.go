@@ -47,20 +47,20 @@ func generateBinomialAllReduce(pr Params, rank int) *program.Program {
 	}
 	// Lanes begin with the largest subtree, which should get the result first.
 	for i := children - 1; i >= 0; i-- {
-		b.with(rank + 1<<i)
+		b.exchangeLane(rank + 1<<i)
 	}
-	has := in
+	present := in
 	for i := range children {
-		b.recvReduce(b.with(rank+1<<i), out, has, false)
-		has = out
+		b.recvReduce(b.exchangeLane(rank+1<<i), out, present, false)
+		present = out
 	}
 	if rank > 0 {
-		parent := b.with(rank & (rank - 1))
-		b.send(parent, has)
+		parent := b.exchangeLane(rank & (rank - 1))
+		b.send(parent, present)
 		b.recv(parent, out)
 	}
 	for i := children - 1; i >= 0; i-- {
-		b.send(b.with(rank+1<<i), out)
+		b.send(b.exchangeLane(rank+1<<i), out)
 	}
 	return b.finish()
 }

@@ -117,17 +117,17 @@ func generateDoubleTree(pr Params, rank int) *program.Program {
 	for tree, n := range [2]binaryNode{inOrderTree(pr.P, rank), secondTree(pr.P, rank)} {
 		lane := func(peer int) int { return b.lane(peer, peer, tree) }
 		out := program.Chunk(program.Out, 0, tree)
-		has := program.Chunk(program.In, 0, tree)
+		present := program.Chunk(program.In, 0, tree)
 		if n.left >= 0 {
-			b.recvReduce(lane(n.left), out, has, true)
-			has = out
+			b.recvReduce(lane(n.left), out, present, true)
+			present = out
 		}
 		if n.right >= 0 {
-			b.recvReduce(lane(n.right), out, has, false)
-			has = out
+			b.recvReduce(lane(n.right), out, present, false)
+			present = out
 		}
 		if n.parent >= 0 {
-			b.send(lane(n.parent), has)
+			b.send(lane(n.parent), present)
 			b.recv(lane(n.parent), out)
 		}
 		if n.left >= 0 {

@@ -70,9 +70,9 @@ func generateHalvingDoubling(pr Params, rank int) *program.Program {
 		b.gatherDirect(g, levels[i])
 	}
 	if f.paired(me) {
-		lane := b.with(rank + 1)
+		lane := b.exchangeLane(rank + 1)
 		for _, piece := range resultPieces(levels) {
-			b.send(lane, g.at(program.Out, 0, piece))
+			b.send(lane, g.refOf(program.Out, 0, piece))
 		}
 	}
 	return b.finish()
@@ -84,19 +84,19 @@ func windowsAreChunks(windows sharding.Range) sharding.Range { return windows }
 // a pair, in the two parts of the first level. The part that is sent on is folded first.
 func (b *builder) foldFollower(g *grid, first level, to program.Ref, follower int) {
 	for _, i := range [2]int{1 - first.digit, first.digit} {
-		part := g.at(to.Buffer, to.Slot, first.part(i))
-		b.recvReduce(b.with(follower), part, spanOf(program.In, 0, part.Chunks), false)
+		part := g.refOf(to.Buffer, to.Slot, first.part(i))
+		b.recvReduce(b.exchangeLane(follower), part, spanOf(program.In, 0, part.Chunks), false)
 	}
 }
 
 // followMember adds all instructions of the second rank of a pair, whose first rank is leader.
 func (b *builder) followMember(g *grid, levels []level, leader int) {
-	lane := b.with(leader)
+	lane := b.exchangeLane(leader)
 	for _, i := range [2]int{1 - levels[0].digit, levels[0].digit} {
-		b.send(lane, g.at(program.In, 0, levels[0].part(i)))
+		b.send(lane, g.refOf(program.In, 0, levels[0].part(i)))
 	}
 	for _, piece := range resultPieces(levels) {
-		b.recv(lane, g.at(program.Out, 0, piece))
+		b.recv(lane, g.refOf(program.Out, 0, piece))
 	}
 }
 

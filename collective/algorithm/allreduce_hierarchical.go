@@ -83,10 +83,10 @@ func generateHierarchical(pr Params, rank int) *program.Program {
 	}
 	master := rank - rank%g.size
 	size := min(g.size, g.p-master)
-	in := ring{size: size, at: rank - master, part: func(i int) sharding.Range { return sharding.Split(g.chunks, size, i) }}
+	in := ring{size: size, index: rank - master, part: func(i int) sharding.Range { return sharding.Split(g.chunks, size, i) }}
 	from := program.Ref{Buffer: program.In}
 	if size > 1 {
-		in.lane = b.lane(master+(in.at+1)%size, master+(in.at+size-1)%size, 0)
+		in.lane = b.lane(master+(in.index+1)%size, master+(in.index+size-1)%size, 0)
 		b.scatterRing(in, from)
 		from = program.Ref{Buffer: program.Out}
 	}
@@ -101,8 +101,8 @@ func generateHierarchical(pr Params, rank int) *program.Program {
 			b.send(deal(i), part(i))
 		}
 	} else {
-		b.send(deal(0), part(in.at))
-		b.recv(deal(0), part(in.at))
+		b.send(deal(0), part(in.index))
+		b.recv(deal(0), part(in.index))
 	}
 	if size > 1 {
 		b.gatherOpen(in)
@@ -117,7 +117,7 @@ func (b *builder) amongMasters(g groups, from program.Ref) {
 	}
 	at := b.Rank / g.size
 	master := func(i int) int { return (i + g.count) % g.count * g.size }
-	r := ring{size: g.count, at: at, lane: b.lane(master(at+1), master(at-1), 0),
+	r := ring{size: g.count, index: at, lane: b.lane(master(at+1), master(at-1), 0),
 		part: func(i int) sharding.Range { return sharding.Split(g.chunks, g.count, i) }}
 	b.scatterRing(r, from)
 	b.gatherRing(r)
@@ -126,7 +126,7 @@ func (b *builder) amongMasters(g groups, from program.Ref) {
 // gatherOpen is gatherRing without the link to member 0, which already has all parts.
 func (b *builder) gatherOpen(r ring) {
 	part := func(places int) program.Ref { return spanOf(program.Out, 0, r.back(places)) }
-	switch r.at {
+	switch r.index {
 	case 0:
 		for places := range r.size - 1 {
 			b.send(r.lane, part(places))

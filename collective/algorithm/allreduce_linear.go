@@ -34,7 +34,7 @@ func generateLinearAllReduce(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "linear", pr, rank, 1)
 	b.claim(true, true)
 	if rank > 0 {
-		lane := b.with(0)
+		lane := b.exchangeLane(0)
 		for j := range contributions(pr, rank) {
 			b.send(lane, program.Chunk(program.In, j, 0))
 		}
@@ -44,14 +44,14 @@ func generateLinearAllReduce(pr Params, rank int) *program.Program {
 	leaves, steps, _ := reducePartials(pr) // the error is nil: Check has called reducePartials
 	b.foldIncoming(leaves, steps)
 	for peer := 1; peer < pr.P; peer++ {
-		b.send(b.with(peer), whole(program.Out))
+		b.send(b.exchangeLane(peer), whole(program.Out))
 	}
 	return b.finish()
 }
 
-// incoming adds the instructions that fold a tree whose leaves are contributions of this rank
+// foldTree adds the instructions that fold a tree whose leaves are contributions of this rank
 // and of other ranks. The leaves of other ranks are received from left to right.
-type incoming struct {
+type foldTree struct {
 	*builder
 	leaves []partial
 	pairs  [][2]int // pairs[i] has the two nodes that node len(leaves) + i of the tree joins
@@ -60,7 +60,7 @@ type incoming struct {
 
 // foldIncoming adds instructions that fold leaves in the order of the steps into the output.
 func (b *builder) foldIncoming(leaves []partial, steps []sharding.FoldStep) {
-	t := incoming{builder: b, leaves: leaves}
+	t := foldTree{builder: b, leaves: leaves}
 	node := make([]int, len(leaves)) // node[s] is the node whose value is in slot s of the steps
 	for i := range node {
 		node[i] = i
@@ -70,58 +70,58 @@ func (b *builder) foldIncoming(leaves []partial, steps []sharding.FoldStep) {
 		node[s.Left] = len(leaves) + i
 	}
 	out := whole(program.Out)
-	if top := node[0]; t.comes(top) {
-		b.recv(b.with(leaves[top].rank), out)
+	if top := node[0]; t.isRemote(top) {
+		b.recv(b.exchangeLane(leaves[top].rank), out)
 	} else if ref := t.fold(top, &out); ref != out {
 		b.copy(out, ref)
 	}
 }
 
-// comes reports whether a node is a leaf that is received from another rank.
-func (t *incoming) comes(node int) bool {
+// isRemote reports whether a node is a leaf that is received from another rank.
+func (t *foldTree) isRemote(node int) bool {
 	return node < len(t.leaves) && t.leaves[node].rank != t.Rank
 }
 
-// from returns the lane on which a leaf is received.
-func (t *incoming) from(leaf int) int { return t.with(t.leaves[leaf].rank) }
+// laneOf returns the lane on which a leaf is received.
+func (t *foldTree) laneOf(leaf int) int { return t.exchangeLane(t.leaves[leaf].rank) }
 
 // fold adds instructions that compute a node that is not received from another rank. It returns
 // a reference to the value. The value is in the input if the node is a leaf, and otherwise in
 // *to or, if to is nil, in a scratch slot.
-func (t *incoming) fold(node int, to *program.Ref) program.Ref {
+func (t *foldTree) fold(node int, to *program.Ref) program.Ref {
 	if node < len(t.leaves) {
 		return program.Chunk(program.In, t.leaves[node].node, 0)
 	}
 	a, b := t.pairs[node-len(t.leaves)][0], t.pairs[node-len(t.leaves)][1]
 	var left, right program.Ref
-	leftComes, rightComes := t.comes(a), t.comes(b)
-	if leftComes && b >= len(t.leaves) { // receive a before the messages for the nodes below b
-		left, leftComes = t.block(), false
-		t.recv(t.from(a), left)
-	} else if !leftComes {
+	leftRemote, rightRemote := t.isRemote(a), t.isRemote(b)
+	if leftRemote && b >= len(t.leaves) { // receive a before the messages for the nodes below b
+		left, leftRemote = t.freeSlot(), false
+		t.recv(t.laneOf(a), left)
+	} else if !leftRemote {
 		left = t.fold(a, nil)
 	}
-	if !rightComes {
+	if !rightRemote {
 		right = t.fold(b, nil)
 	}
 	dst := left
 	switch {
 	case to != nil:
 		dst = *to
-	case !leftComes && left.Buffer == program.Scratch:
-	case !rightComes && right.Buffer == program.Scratch:
+	case !leftRemote && left.Buffer == program.Scratch:
+	case !rightRemote && right.Buffer == program.Scratch:
 		dst = right
 	default:
-		dst = t.block()
+		dst = t.freeSlot()
 	}
 	switch {
-	case leftComes && rightComes:
-		t.recv(t.from(a), dst)
-		t.recvReduce(t.from(b), dst, dst, false)
-	case leftComes:
-		t.recvReduce(t.from(a), dst, right, true)
-	case rightComes:
-		t.recvReduce(t.from(b), dst, left, false)
+	case leftRemote && rightRemote:
+		t.recv(t.laneOf(a), dst)
+		t.recvReduce(t.laneOf(b), dst, dst, false)
+	case leftRemote:
+		t.recvReduce(t.laneOf(a), dst, right, true)
+	case rightRemote:
+		t.recvReduce(t.laneOf(b), dst, left, false)
 	default:
 		t.reduce(dst, []program.Ref{left, right}, oneFold)
 	}
@@ -133,11 +133,11 @@ func (t *incoming) fold(node int, to *program.Ref) program.Ref {
 	return dst
 }
 
-// block returns a free scratch slot.
-func (t *incoming) block() program.Ref {
+// freeSlot returns a free scratch slot.
+func (t *foldTree) freeSlot() program.Ref {
 	n := len(t.free)
 	if n == 0 {
-		return program.Chunk(program.Scratch, t.room(chunk(0)), 0)
+		return program.Chunk(program.Scratch, t.newSlot(chunk(0)), 0)
 	}
 	slot := t.free[n-1]
 	t.free = t.free[:n-1]
@@ -148,7 +148,7 @@ func linearAllReduceCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}
 	}
-	return program.Cost{Steps: mostNodes(pr, 1) + 1, Sent: func(rank int, l program.Layout) int {
+	return program.Cost{Steps: maxNodes(pr, 1) + 1, Sent: func(rank int, l program.Layout) int {
 		if rank == 0 {
 			return (pr.P - 1) * l.Out[1]
 		}

@@ -45,24 +45,24 @@ func generateRecursiveDoubling(pr Params, rank int) *program.Program {
 	f := foldRanks(pr.P)
 	me, acts := f.member(rank)
 	if !acts {
-		lane := b.with(rank - 1)
+		lane := b.exchangeLane(rank - 1)
 		b.send(lane, in)
 		b.recv(lane, out)
 		return b.finish()
 	}
-	aside := program.Chunk(program.Scratch, b.room(chunk(0)), 0)
+	aside := program.Chunk(program.Scratch, b.newSlot(chunk(0)), 0)
 	other := map[bool]program.Ref{false: aside, true: out}
 
-	has, toOut := in, f.levels%2 == 1 // toOut: the level's result goes to the output
+	present, toOut := in, f.levels%2 == 1 // toOut: the level's result goes to the output
 	if f.paired(me) {
-		has = other[!toOut]
-		b.recvReduce(b.with(rank+1), has, in, false)
+		present = other[!toOut]
+		b.recvReduce(b.exchangeLane(rank+1), present, in, false)
 	}
 	for level := range f.levels {
 		partner := me ^ 1<<level
-		lane := b.with(f.rank(partner))
-		b.send(lane, has)
-		if has == in && toOut {
+		lane := b.exchangeLane(f.rank(partner))
+		b.send(lane, present)
+		if present == in && toOut {
 			b.recv(lane, aside)
 			operands := []program.Ref{in, aside}
 			if partner < me {
@@ -70,12 +70,12 @@ func generateRecursiveDoubling(pr Params, rank int) *program.Program {
 			}
 			b.reduce(out, operands, oneFold)
 		} else {
-			b.recvReduce(lane, other[toOut], has, partner < me)
+			b.recvReduce(lane, other[toOut], present, partner < me)
 		}
-		has, toOut = other[toOut], !toOut
+		present, toOut = other[toOut], !toOut
 	}
 	if f.paired(me) {
-		b.send(b.with(rank+1), out)
+		b.send(b.exchangeLane(rank+1), out)
 	}
 	return b.finish()
 }

@@ -54,31 +54,31 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 		return p.Program
 	}
 	rounds := bits.Len(uint(pr.P - 1))
-	most := 0
+	maxSlots := 0
 	for k := range rounds {
-		most = max(most, withBit(pr.P, k))
+		maxSlots = max(maxSlots, withBit(pr.P, k))
 	}
-	p.room(sharding.Range{Lo: 0, Hi: most})
+	p.newSlot(sharding.Range{Lo: 0, Hi: maxSlots})
 	pack := p.local()
 	var before []program.Dep // the send and the receive of the previous round
 	for k := range rounds {
 		packed := p.packBruck(pack, k, before)
 		lane := p.lane((rank+1<<k)%pr.P, (rank-1<<k+pr.P)%pr.P)
 		n := withBit(pr.P, k)
-		slot := p.room(sharding.Range{Lo: 0, Hi: n})
+		slot := p.newSlot(sharding.Range{Lo: 0, Hi: n})
 		sent := p.send(lane, program.Span(program.Scratch, bruckMessage, 0, n), packed)
-		come := p.recv(lane, program.Span(program.Scratch, slot, 0, n))
-		before = []program.Dep{sent, come}
+		received := p.recv(lane, program.Span(program.Scratch, slot, 0, n))
+		before = []program.Dep{sent, received}
 	}
 	// Blocks i with 2^k ≤ i < 2^(k+1) arrived at their destination in round k. Block i came
 	// from rank rank − i, modulo p. The lane pack has read the whole input by now, so the
 	// output may be the memory of the input.
 	for k := range rounds {
 		hi := min(2<<k, pr.P) - 1
-		at := bruckPlace(pr.P, k, hi)
+		slotIndex := bruckPlace(pr.P, k, hi)
 		for _, r := range circular((rank-hi+pr.P)%pr.P, hi+1-1<<k, pr.P) {
-			p.copy(pack, spanOf(program.Out, 0, r), program.Span(program.Scratch, bruckCome+k, at, at+r.Len()), before...)
-			at += r.Len()
+			p.copy(pack, spanOf(program.Out, 0, r), program.Span(program.Scratch, bruckReceive+k, slotIndex, slotIndex+r.Len()), before...)
+			slotIndex += r.Len()
 		}
 	}
 	return p.Program
@@ -87,7 +87,7 @@ func generateAllToAllBruck(pr Params, rank int) *program.Program {
 // These are the scratch slots: one for the message to send, and one for each received message.
 const (
 	bruckMessage = 0
-	bruckCome    = 1 // slot of the message received in round 0; round k has slot bruckCome + k
+	bruckReceive = 1 // slot of the message received in round 0; round k has slot bruckReceive + k
 )
 
 // packBruck packs the message of round k and returns its last instruction.
@@ -101,7 +101,7 @@ func (p partOf) packBruck(lane, k int, before []program.Dep) (last program.Dep) 
 			if n := hi - lo; n > 0 {
 				to, from := bruckPlace(p.P, k, hi-1), bruckPlace(p.P, j, hi-1)
 				p.copy(lane, program.Span(program.Scratch, bruckMessage, to, to+n),
-					program.Span(program.Scratch, bruckCome+j, from, from+n), before...)
+					program.Span(program.Scratch, bruckReceive+j, from, from+n), before...)
 				before = nil // later instructions of this lane need no dependency, since a lane runs in order
 			}
 		}

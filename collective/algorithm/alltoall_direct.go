@@ -47,7 +47,7 @@ func generateAllToAllDirect(pr Params, rank int) *program.Program {
 		sent := p.send(lane, program.Chunk(program.In, 0, peer))
 		out := program.Chunk(program.Out, 0, peer)
 		if 2*k < pr.P || 2*k == pr.P && rank < peer {
-			staged := program.Chunk(program.Scratch, p.room(chunk(peer)), peer)
+			staged := program.Chunk(program.Scratch, p.newSlot(chunk(peer)), peer)
 			p.recv(lane, staged)
 			p.copy(lane, out, staged, sent)
 		} else {

@@ -39,12 +39,12 @@ func generateAllToAllPairwise(pr Params, rank int) *program.Program {
 		sent[k] = p.send(lane, program.Chunk(program.In, 0, to), before...)
 		dst := program.Chunk(program.Out, 0, from)
 		if 2*k <= pr.P {
-			slot := p.room(chunk(from))
+			slot := p.newSlot(chunk(from))
 			staged = append(staged, slot)
 			dst = program.Chunk(program.Scratch, slot, from)
 		}
-		come := p.recv(lane, dst, before...)
-		before = []program.Dep{sent[k], come}
+		received := p.recv(lane, dst, before...)
+		before = []program.Dep{sent[k], received}
 	}
 	for i, slot := range staged {
 		k := i + 1

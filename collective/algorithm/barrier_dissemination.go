@@ -33,7 +33,7 @@ func generateBarrierDissemination(pr Params, rank int) *program.Program {
 	p := newPart(program.Barrier, "dissemination", pr, rank, 1)
 	var before, sent []program.Dep
 	if pr.P > 1 {
-		p.room(chunk(0))
+		p.newSlot(chunk(0))
 	}
 	for d := 1; d < pr.P; d *= 2 {
 		lane := p.lane((rank+d)%pr.P, (rank-d+pr.P)%pr.P)

@@ -30,11 +30,11 @@ func generateBarrierLinear(pr Params, rank int) *program.Program {
 	if rank > 0 {
 		up := p.lane(0, 0)
 		told := p.send(up, whole(program.In))
-		room := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
+		room := program.Chunk(program.Scratch, p.newSlot(chunk(0)), 0)
 		last = []program.Dep{told, p.recv(up, room)}
 	} else {
 		for r := 1; r < pr.P; r++ {
-			room := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
+			room := program.Chunk(program.Scratch, p.newSlot(chunk(0)), 0)
 			last = append(last, p.recv(p.lane(r, r), room))
 		}
 		come := last

@@ -32,13 +32,13 @@ func generateBarrierTree(pr Params, rank int) *program.Program {
 	var come []program.Dep
 	for i := len(at.children) - 1; i >= 0; i-- { // the smallest half arrives first
 		c := at.children[i]
-		room := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
+		room := program.Chunk(program.Scratch, p.newSlot(chunk(0)), 0)
 		come = append(come, p.recv(p.lane(c.rank, c.rank), room))
 	}
 	if rank != 0 {
 		up := p.lane(at.parent, at.parent)
 		told := p.send(up, whole(program.In), come...)
-		room := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
+		room := program.Chunk(program.Scratch, p.newSlot(chunk(0)), 0)
 		come = []program.Dep{told, p.recv(up, room)}
 	}
 	sent := come

@@ -20,22 +20,22 @@ import (
 // search in the list of ranges with different histories, and a part of that list may be moved.
 type builder struct {
 	*program.Program
-	lanes  map[ends]int
-	ledger map[memory][]chunkRange // the ranges of a memory, sorted by chunk and without gaps
-	need   []access                // dependencies of the instruction being added
+	lanes    map[lanePeers]int
+	accesses map[memory][]chunkRange // the ranges of a memory, sorted by chunk and without gaps
+	needed   []access                // dependencies of the instruction being added
 }
 
-// ends identifies a lane by its peers and its channel.
-type ends struct{ send, recv, channel int }
+// lanePeers identifies a lane by its peers and its channel.
+type lanePeers struct{ send, recv, channel int }
 
 // memory is the number of a scratch slot, or −1 for the first input and the output together.
 type memory int
 
-const data memory = -1
+const userData memory = -1
 
 // access is an access to memory by an instruction, in one half of its lane.
 type access struct {
-	at    program.Dep
+	step  program.Dep
 	sends bool
 }
 
@@ -52,7 +52,7 @@ type chunkRange struct {
 func build(c program.Collective, name string, pr Params, rank, chunks int) *builder {
 	return &builder{
 		Program: newPart(c, name, pr, rank, chunks).Program,
-		lanes:   map[ends]int{}, ledger: map[memory][]chunkRange{},
+		lanes:   map[lanePeers]int{}, accesses: map[memory][]chunkRange{},
 	}
 }
 
@@ -63,7 +63,7 @@ func (b *builder) claim(canonical, order bool) { b.CanonicalTree, b.RankOrder = 
 // recv on a channel. Each peer is a rank or NoPeer. The first call with the same arguments adds
 // the lane.
 func (b *builder) lane(send, recv, channel int) int {
-	key := ends{send, recv, channel}
+	key := lanePeers{send, recv, channel}
 	i, ok := b.lanes[key]
 	if !ok {
 		i = len(b.Lanes)
@@ -73,14 +73,14 @@ func (b *builder) lane(send, recv, channel int) int {
 	return i
 }
 
-// with returns the lane that sends to a peer and receives from it, on channel 0.
-func (b *builder) with(peer int) int { return b.lane(peer, peer, 0) }
+// exchangeLane returns the lane that sends to a peer and receives from it, on channel 0.
+func (b *builder) exchangeLane(peer int) int { return b.lane(peer, peer, 0) }
 
 // local returns the lane for work without messages.
 func (b *builder) local() int { return b.lane(program.NoPeer, program.NoPeer, 0) }
 
-// room adds a scratch slot for chunks and returns its number.
-func (b *builder) room(chunks sharding.Range) int {
+// newSlot adds a scratch slot for chunks and returns its number.
+func (b *builder) newSlot(chunks sharding.Range) int {
 	b.Scratch = append(b.Scratch, chunks)
 	return len(b.Scratch) - 1
 }
@@ -93,13 +93,13 @@ func (b *builder) recv(lane int, dst program.Ref) {
 	b.add(lane, program.Instruction{Op: program.DoRecv, Dst: dst})
 }
 
-// recvOnce adds a receive that starts only after the chunks of the reference named there are
+// recvAfter adds a receive that starts only after the chunks of the reference written are
 // written, although the receive does not use these chunks.
-func (b *builder) recvOnce(there program.Ref, lane int, dst program.Ref) {
-	list, lo, hi := b.history(there)
+func (b *builder) recvAfter(written program.Ref, lane int, dst program.Ref) {
+	list, lo, hi := b.history(written)
 	for _, s := range list[lo:hi] {
 		if s.written {
-			b.need = append(b.need, s.writer)
+			b.needed = append(b.needed, s.writer)
 		}
 	}
 	b.recv(lane, dst)
@@ -139,22 +139,22 @@ func (b *builder) add(lane int, in program.Instruction) {
 	l := &b.Lanes[lane]
 	now := access{program.Dep{Lane: lane, Step: len(l.Steps)}, in.Op == program.DoSend}
 	for _, src := range in.Src {
-		b.reads(src, now)
+		b.noteRead(src, now)
 	}
 	if in.Op != program.DoSend {
-		b.writes(in.Dst, now)
+		b.noteWrite(in.Dst, now)
 		if in.Op.Sends() {
-			b.reads(in.Dst, access{now.at, true})
+			b.noteRead(in.Dst, access{now.step, true})
 		}
 	}
-	in.After = b.after(now)
-	b.need = b.need[:0]
+	in.After = b.takeNeeded(now)
+	b.needed = b.needed[:0]
 	l.Steps = append(l.Steps, in)
 }
 
-// reads records now as an access that reads r, and adds the last write of r to the needed
+// noteRead records now as an access that reads r, and adds the last write of r to the needed
 // dependencies.
-func (b *builder) reads(r program.Ref, now access) {
+func (b *builder) noteRead(r program.Ref, now access) {
 	if r.Buffer == program.In && r.Slot > 0 {
 		return // never written
 	}
@@ -162,38 +162,38 @@ func (b *builder) reads(r program.Ref, now access) {
 	for i := lo; i < hi; i++ {
 		s := &list[i]
 		if s.written {
-			b.need = append(b.need, s.writer)
+			b.needed = append(b.needed, s.writer)
 		}
 		s.readers = append(s.readers, now)
 	}
 }
 
-// writes records now as an access that writes r. It adds to the needed dependencies all reads
+// noteWrite records now as an access that writes r. It adds to the needed dependencies all reads
 // since the last write of r or, if there are none, that write.
-func (b *builder) writes(r program.Ref, now access) {
+func (b *builder) noteWrite(r program.Ref, now access) {
 	list, lo, hi := b.history(r)
 	for i := lo; i < hi; i++ {
 		s := &list[i]
-		b.need = append(b.need, s.readers...)
+		b.needed = append(b.needed, s.readers...)
 		if s.written && len(s.readers) == 0 {
-			b.need = append(b.need, s.writer)
+			b.needed = append(b.needed, s.writer)
 		}
 	}
 	list[lo] = chunkRange{chunks: r.Chunks, written: true, writer: now, readers: list[lo].readers[:0]}
-	b.ledger[memoryOf(r)] = slices.Delete(list, lo+1, hi)
+	b.accesses[memoryOf(r)] = slices.Delete(list, lo+1, hi)
 }
 
-// after returns the dependencies that the instruction being added needs: for each half of a
+// takeNeeded returns the dependencies that the instruction being added needs: for each half of a
 // lane, only the last one.
-func (b *builder) after(now access) []program.Dep {
-	b.need = slices.DeleteFunc(b.need, func(t access) bool {
-		return t.at == now.at || t.at.Lane == now.at.Lane && t.sends == now.sends
+func (b *builder) takeNeeded(now access) []program.Dep {
+	b.needed = slices.DeleteFunc(b.needed, func(t access) bool {
+		return t.step == now.step || t.step.Lane == now.step.Lane && t.sends == now.sends
 	})
-	if len(b.need) == 0 {
+	if len(b.needed) == 0 {
 		return nil
 	}
-	slices.SortFunc(b.need, func(x, y access) int {
-		if d := cmp.Compare(x.at.Lane, y.at.Lane); d != 0 {
+	slices.SortFunc(b.needed, func(x, y access) int {
+		if d := cmp.Compare(x.step.Lane, y.step.Lane); d != 0 {
 			return d
 		}
 		if x.sends != y.sends {
@@ -202,15 +202,15 @@ func (b *builder) after(now access) []program.Dep {
 			}
 			return 1
 		}
-		return cmp.Compare(y.at.Step, x.at.Step)
+		return cmp.Compare(y.step.Step, x.step.Step)
 	})
-	b.need = slices.CompactFunc(b.need, func(x, y access) bool {
-		return x.at.Lane == y.at.Lane && x.sends == y.sends
+	b.needed = slices.CompactFunc(b.needed, func(x, y access) bool {
+		return x.step.Lane == y.step.Lane && x.sends == y.sends
 	})
-	deps := make([]program.Dep, 0, len(b.need))
-	for _, t := range b.need {
-		if n := len(deps); n == 0 || deps[n-1] != t.at {
-			deps = append(deps, t.at)
+	deps := make([]program.Dep, 0, len(b.needed))
+	for _, t := range b.needed {
+		if n := len(deps); n == 0 || deps[n-1] != t.step {
+			deps = append(deps, t.step)
 		}
 	}
 	return deps
@@ -220,34 +220,34 @@ func memoryOf(r program.Ref) memory {
 	if r.Buffer == program.Scratch {
 		return memory(r.Slot)
 	}
-	return data
+	return userData
 }
 
 // history splits the ranges in the ledger of the memory of r so that list[lo:hi] covers exactly
 // the chunks of r.
 func (b *builder) history(r program.Ref) (list []chunkRange, lo, hi int) {
 	m := memoryOf(r)
-	list = b.ledger[m]
+	list = b.accesses[m]
 	if list == nil {
 		list = []chunkRange{{chunks: sharding.Range{Lo: 0, Hi: b.Chunks}}}
 	}
-	list, lo = cut(list, r.Chunks.Lo)
-	list, hi = cut(list, r.Chunks.Hi)
-	b.ledger[m] = list
+	list, lo = splitAt(list, r.Chunks.Lo)
+	list, hi = splitAt(list, r.Chunks.Hi)
+	b.accesses[m] = list
 	return list, lo, hi
 }
 
-// cut returns list with a range that begins at the chunk numbered at, and the index of that
+// splitAt returns list with a range that begins at the given chunk, and the index of that
 // range. If necessary it splits a range.
-func cut(list []chunkRange, at int) ([]chunkRange, int) {
-	i, found := slices.BinarySearchFunc(list, at, func(s chunkRange, at int) int { return cmp.Compare(s.chunks.Lo, at) })
-	if found || at >= list[i-1].chunks.Hi {
+func splitAt(list []chunkRange, chunk int) ([]chunkRange, int) {
+	i, found := slices.BinarySearchFunc(list, chunk, func(s chunkRange, chunk int) int { return cmp.Compare(s.chunks.Lo, chunk) })
+	if found || chunk >= list[i-1].chunks.Hi {
 		return list, i
 	}
 	s := &list[i-1]
 	right := *s
-	right.chunks.Lo, right.readers = at, slices.Clone(s.readers)
-	s.chunks.Hi = at
+	right.chunks.Lo, right.readers = chunk, slices.Clone(s.readers)
+	s.chunks.Hi = chunk
 	return slices.Insert(list, i, right), i
 }
 

@@ -74,33 +74,33 @@ func (p partOf) foldOwned(pr Params) {
 			fold.Src[i] = program.Chunk(program.In, l.node, rank)
 		}
 	}
-	of := leavesByRank(leaves, pr.P)
-	brings := len(of[rank])
+	leavesOf := leavesByRank(leaves, pr.P)
+	contributed := len(leavesOf[rank])
 	p.Lanes = make([]program.Lane, pr.P)
 	// Allocate the instructions and references of all lanes together: there may be thousands of
 	// them.
-	slab := make([]program.Instruction, 0, len(leaves)+(pr.P-1)*(brings+2))
-	sources := make([]program.Ref, 0, (pr.P-1)*brings)
-	p.Scratch = make([]sharding.Range, 0, len(leaves)-brings)
+	slab := make([]program.Instruction, 0, len(leaves)+(pr.P-1)*(contributed+2))
+	sources := make([]program.Ref, 0, (pr.P-1)*contributed)
+	p.Scratch = make([]sharding.Range, 0, len(leaves)-contributed)
 	for k := 1; k < pr.P; k++ {
 		peer := (rank + k) % pr.P
 		l := &p.Lanes[k]
 		*l = program.Lane{SendPeer: peer, RecvPeer: peer}
-		at := len(slab)
-		for j := range brings {
+		start := len(slab)
+		for j := range contributed {
 			sources = append(sources, program.Chunk(program.In, j, peer))
 			n := len(sources)
 			slab = append(slab, program.Instruction{Op: program.DoSend, Src: sources[n-1 : n : n]})
 		}
-		for _, i := range of[peer] {
-			fold.Src[i] = program.Chunk(program.Scratch, p.room(own), rank)
+		for _, i := range leavesOf[peer] {
+			fold.Src[i] = program.Chunk(program.Scratch, p.newSlot(own), rank)
 			slab = append(slab, program.Instruction{Op: program.DoRecv, Dst: fold.Src[i]})
 		}
-		if len(of[peer]) > 0 {
-			fold.After = append(fold.After, program.Dep{Lane: k, Step: len(slab) - 1 - at})
+		if len(leavesOf[peer]) > 0 {
+			fold.After = append(fold.After, program.Dep{Lane: k, Step: len(slab) - 1 - start})
 		}
 		end := len(slab) + 2 // for the two instructions that exchange results
-		l.Steps = slab[at:len(slab):end]
+		l.Steps = slab[start:len(slab):end]
 		slab = slab[:end]
 	}
 	if len(leaves) == 1 {
@@ -119,14 +119,14 @@ func leavesByRank(leaves []partial, p int) [][]int {
 		begins[r+1] += begins[r]
 	}
 	all := make([]int, len(leaves))
-	of := make([][]int, p)
-	for r := range of {
-		of[r] = all[begins[r]:begins[r]:begins[r+1]]
+	byRank := make([][]int, p)
+	for r := range byRank {
+		byRank[r] = all[begins[r]:begins[r]:begins[r+1]]
 	}
 	for i, l := range leaves {
-		of[l.rank] = append(of[l.rank], i)
+		byRank[l.rank] = append(byRank[l.rank], i)
 	}
-	return of
+	return byRank
 }
 
 // directCost returns the cost of the direct AllReduce. The owner of a chunk of c elements sends
@@ -135,7 +135,7 @@ func directCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}
 	}
-	return program.Cost{Steps: mostNodes(pr, 0) + 1, Sent: func(rank int, l program.Layout) int {
+	return program.Cost{Steps: maxNodes(pr, 0) + 1, Sent: func(rank int, l program.Layout) int {
 		c := length(l, chunk(rank))
 		return contributions(pr, rank)*(l.Out[pr.P]-c) + (pr.P-1)*c
 	}}
@@ -149,11 +149,11 @@ func contributions(pr Params, rank int) int {
 	return len(pr.Forest[rank])
 }
 
-// mostNodes returns the largest number of buffers that any rank ≥ first contributes.
-func mostNodes(pr Params, first int) int {
-	most := 0
+// maxNodes returns the largest number of buffers that any rank ≥ first contributes.
+func maxNodes(pr Params, first int) int {
+	n := 0
 	for r := first; r < pr.P; r++ {
-		most = max(most, contributions(pr, r))
+		n = max(n, contributions(pr, r))
 	}
-	return most
+	return n
 }

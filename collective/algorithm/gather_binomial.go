@@ -41,7 +41,7 @@ func generateGatherBinomial(pr Params, rank int) *program.Program {
 	buffer := program.Out
 	if rank != pr.Root {
 		buffer = program.Scratch
-		p.room(at.span)
+		p.newSlot(at.span)
 	}
 	var have []program.Dep
 	for _, c := range at.children {

@@ -44,9 +44,9 @@ func placeStart(v, r int) int { return v + min(v, r) }
 func treeOf(p, root, rank int) treePlace {
 	q := 1 << (bits.Len(uint(p)) - 1)
 	r := p - q
-	at := treePlace{parent: -1, span: sharding.Range{Lo: 0, Hi: p}}
+	place := treePlace{parent: -1, span: sharding.Range{Lo: 0, Hi: p}}
 	lo, size, top := 0, q, root // the subtree with root top has the places [lo, lo+size)
-	for s := at.span; s.Len() > 1; {
+	for s := place.span; s.Len() > 1; {
 		mid := s.Lo + 1 // where a place of two ranks is halved
 		size /= 2
 		if size > 0 {
@@ -58,11 +58,11 @@ func treeOf(p, root, rank int) treePlace {
 		}
 		switch {
 		case rank == top:
-			at.children = append(at.children, treeChild{other.Lo, other})
+			place.children = append(place.children, treeChild{other.Lo, other})
 			s = kept
 		case other.Contains(rank):
 			if rank == other.Lo {
-				at.parent, at.span = top, other
+				place.parent, place.span = top, other
 			}
 			s, top = other, other.Lo
 		default:
@@ -72,7 +72,7 @@ func treeOf(p, root, rank int) treePlace {
 			lo += size
 		}
 	}
-	return at
+	return place
 }
 
 // treeSteps returns the number of edges of the longest path from the root to a leaf. A path

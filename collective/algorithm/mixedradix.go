@@ -69,8 +69,8 @@ func twos(levels int) []int {
 	return dims
 }
 
-// at returns the reference to a range of windows in a slot of a buffer.
-func (g *grid) at(buffer program.Buffer, slot int, windows sharding.Range) program.Ref {
+// refOf returns the reference to a range of windows in a slot of a buffer.
+func (g *grid) refOf(buffer program.Buffer, slot int, windows sharding.Range) program.Ref {
 	return spanOf(buffer, slot, g.chunks(windows))
 }
 
@@ -81,7 +81,7 @@ func (b *builder) openDirect(g *grid, levels []level) {
 	for n := len(levels) - 1; n >= 0; n-- {
 		l := levels[n]
 		for k := 1; k < l.size; k++ {
-			b.with(g.rank(l.member((l.digit + k) % l.size)))
+			b.exchangeLane(g.rank(l.member((l.digit + k) % l.size)))
 		}
 	}
 }
@@ -96,24 +96,24 @@ func (b *builder) openDirect(g *grid, levels []level) {
 // a rank must not wait for these parts while other ranks need its messages of the previous
 // level, so it receives them only after its own part of the previous level is complete.
 func (b *builder) scatterDirect(g *grid, l level, from, to program.Ref) {
-	part := func(i int) program.Ref { return g.at(from.Buffer, from.Slot, l.part(i)) }
+	part := func(i int) program.Ref { return g.refOf(from.Buffer, from.Slot, l.part(i)) }
 	own := part(l.digit)
-	result := g.at(to.Buffer, to.Slot, l.own())
+	result := g.refOf(to.Buffer, to.Slot, l.own())
 	for k := 1; k < l.size; k++ {
 		i := (l.digit + k) % l.size
-		b.send(b.with(g.rank(l.member(i))), part(i))
+		b.send(b.exchangeLane(g.rank(l.member(i))), part(i))
 	}
 	if l.size == 2 {
 		i := 1 - l.digit
-		b.recvReduce(b.with(g.rank(l.member(i))), result, own, i < l.digit)
+		b.recvReduce(b.exchangeLane(g.rank(l.member(i))), result, own, i < l.digit)
 		return
 	}
 	operands := make([]program.Ref, l.size)
 	operands[l.digit] = own
 	for k := 1; k < l.size; k++ {
 		i := (l.digit + k) % l.size
-		operands[i] = spanOf(program.Scratch, b.room(own.Chunks), own.Chunks)
-		b.recvOnce(own, b.with(g.rank(l.member(i))), operands[i])
+		operands[i] = spanOf(program.Scratch, b.newSlot(own.Chunks), own.Chunks)
+		b.recvAfter(own, b.exchangeLane(g.rank(l.member(i))), operands[i])
 	}
 	b.reduce(result, operands, sharding.RankSchedule(l.size, nil))
 }
@@ -122,11 +122,11 @@ func (b *builder) scatterDirect(g *grid, l level, from, to program.Ref) {
 func (b *builder) gatherDirect(g *grid, l level) {
 	for k := 1; k < l.size; k++ {
 		i := (l.digit + k) % l.size
-		b.send(b.with(g.rank(l.member(i))), g.at(program.Out, 0, l.own()))
+		b.send(b.exchangeLane(g.rank(l.member(i))), g.refOf(program.Out, 0, l.own()))
 	}
 	for k := 1; k < l.size; k++ {
 		i := (l.digit + k) % l.size
-		b.recv(b.with(g.rank(l.member(i))), g.at(program.Out, 0, l.part(i)))
+		b.recv(b.exchangeLane(g.rank(l.member(i))), g.refOf(program.Out, 0, l.part(i)))
 	}
 }
 
@@ -142,6 +142,6 @@ func (b *builder) ringLane(g *grid, l level) int {
 // inRing returns the ring of level l, which consists of the members that differ only in the
 // digit of l.
 func (b *builder) inRing(g *grid, l level) ring {
-	return ring{size: l.size, at: l.digit, lane: b.ringLane(g, l),
+	return ring{size: l.size, index: l.digit, lane: b.ringLane(g, l),
 		part: func(i int) sharding.Range { return g.chunks(l.part(i)) }}
 }

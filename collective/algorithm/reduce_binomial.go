@@ -35,7 +35,7 @@ func generateReduceBinomial(pr Params, rank int) *program.Program {
 	if rank != pr.Root {
 		p.Out.Hi = 0
 		if len(at.children) > 0 {
-			sum = program.Chunk(program.Scratch, p.room(chunk(0)), 0)
+			sum = program.Chunk(program.Scratch, p.newSlot(chunk(0)), 0)
 		}
 	}
 	var done []program.Dep

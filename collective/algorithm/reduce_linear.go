@@ -72,7 +72,7 @@ func checkReduceLinear(pr Params) error {
 func generateReduceLinear(pr Params, rank int) *program.Program {
 	p := newPart(program.Reduce, "linear", pr, rank, 1)
 	p.CanonicalTree, p.RankOrder = true, true
-	brings := func(r int) int {
+	contributed := func(r int) int {
 		if pr.Forest == nil {
 			return 1
 		}
@@ -80,39 +80,39 @@ func generateReduceLinear(pr Params, rank int) *program.Program {
 	}
 	if rank != pr.Root {
 		p.Out.Hi = 0
-		if brings(rank) > 0 {
+		if contributed(rank) > 0 {
 			lane := p.lane(pr.Root, program.NoPeer)
-			for e := range brings(rank) {
+			for e := range contributed(rank) {
 				p.send(lane, program.Chunk(program.In, e, 0))
 			}
 		}
 		return p.Program
 	}
 	refs := map[partial]program.Ref{}
-	var come []program.Dep
-	for e := range brings(rank) {
+	var received []program.Dep
+	for e := range contributed(rank) {
 		refs[partial{rank, e}] = program.Chunk(program.In, e, 0)
 	}
 	for k := 1; k < pr.P; k++ {
 		peer := (rank + k) % pr.P
-		if brings(peer) == 0 {
+		if contributed(peer) == 0 {
 			continue
 		}
 		lane := p.lane(program.NoPeer, peer)
 		var last program.Dep
-		for e := range brings(peer) {
-			room := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
+		for e := range contributed(peer) {
+			room := program.Chunk(program.Scratch, p.newSlot(chunk(0)), 0)
 			refs[partial{peer, e}] = room
 			last = p.recv(lane, room)
 		}
-		come = append(come, last)
+		received = append(received, last)
 	}
 	leaves, steps, _ := reducePartials(pr) // the error is nil: Check has called reducePartials
 	fold := program.Instruction{Op: program.DoReduce, Dst: whole(program.Out), Fold: steps}
 	for _, l := range leaves {
 		fold.Src = append(fold.Src, refs[l])
 	}
-	p.add(p.local(), fold, come)
+	p.add(p.local(), fold, received)
 	return p.Program
 }
 

@@ -49,25 +49,25 @@ func generateReduceScatterGather(pr Params, rank int) *program.Program {
 	}
 	p.Out = sharding.Range{}
 	own := ownedChunk(pr, rank)
-	result := program.Chunk(program.Scratch, p.room(chunk(own)), own)
+	result := program.Chunk(program.Scratch, p.newSlot(chunk(own)), own)
 	fold := program.Instruction{Op: program.DoReduce, Dst: result,
 		Src: make([]program.Ref, pr.P), Fold: sharding.RankSchedule(pr.P, nil)}
 	fold.Src[rank] = program.Chunk(program.In, 0, own)
-	var come []program.Dep
+	var received []program.Dep
 	toRoot := -1
 	for k := 1; k < pr.P; k++ {
 		peer := (rank + k) % pr.P
-		fold.Src[peer] = program.Chunk(program.Scratch, p.room(chunk(own)), own)
+		fold.Src[peer] = program.Chunk(program.Scratch, p.newSlot(chunk(own)), own)
 		if peer == pr.Root {
 			toRoot = p.lane(peer, peer)
-			come = append(come, p.recv(toRoot, fold.Src[peer]))
+			received = append(received, p.recv(toRoot, fold.Src[peer]))
 			continue
 		}
 		lane := p.lane(peer, peer)
 		p.send(lane, program.Chunk(program.In, 0, ownedChunk(pr, peer)))
-		come = append(come, p.recv(lane, fold.Src[peer]))
+		received = append(received, p.recv(lane, fold.Src[peer]))
 	}
-	folded := p.add(p.local(), fold, come)
+	folded := p.add(p.local(), fold, received)
 	p.send(toRoot, result, folded)
 	return p.Program
 }

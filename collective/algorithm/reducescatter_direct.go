@@ -47,7 +47,7 @@ func directReduceScatterCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}
 	}
-	return program.Cost{Steps: mostNodes(pr, 0), Sent: func(rank int, l program.Layout) int {
+	return program.Cost{Steps: maxNodes(pr, 0), Sent: func(rank int, l program.Layout) int {
 		return contributions(pr, rank) * (l.Out[pr.P] - length(l, chunk(rank)))
 	}}
 }

@@ -58,9 +58,9 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 	levels := levelsOf(me, twos(f.levels))
 	if !acts {
 		for _, i := range [2]int{1 - levels[0].digit, levels[0].digit} {
-			b.send(b.with(rank-1), g.at(program.In, 0, levels[0].part(i)))
+			b.send(b.exchangeLane(rank-1), g.refOf(program.In, 0, levels[0].part(i)))
 		}
-		b.recv(b.with(holder), out)
+		b.recv(b.exchangeLane(holder), out)
 		return b.finish()
 	}
 
@@ -72,7 +72,7 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 	}
 	own := sharding.Range{Lo: me, Hi: me + 1}
 	if levels[0].own() != own || f.paired(me) {
-		b.room(g.chunks(room))
+		b.newSlot(g.chunks(room))
 	}
 	if f.paired(me) {
 		b.foldFollower(g, levels[0], partial, rank+1)
@@ -89,7 +89,7 @@ func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
 	b.distribute(g, f, me, partial)
 	switch {
 	case holder != rank:
-		b.recv(b.with(holder), out)
+		b.recv(b.exchangeLane(holder), out)
 	case f.paired(me):
 		b.copy(out, spanOf(program.Scratch, 0, out.Chunks))
 	}
@@ -101,7 +101,7 @@ func (b *builder) distribute(g *grid, f foldedRanks, me int, partial program.Ref
 	w := reversed(me, f.levels)
 	for _, owner := range []int{f.rank(w), f.rank(w) + 1} {
 		if f.ranks(sharding.Range{Lo: w, Hi: w + 1}).Contains(owner) && owner != b.Rank {
-			b.send(b.with(owner), spanOf(partial.Buffer, partial.Slot, chunk(owner)))
+			b.send(b.exchangeLane(owner), spanOf(partial.Buffer, partial.Slot, chunk(owner)))
 		}
 	}
 }

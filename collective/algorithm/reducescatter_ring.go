@@ -39,7 +39,7 @@ func generateRingReduceScatter(pr Params, rank int) *program.Program {
 	}
 	partial := 0
 	if p > 2 {
-		partial = b.room(sharding.Range{Lo: 0, Hi: p})
+		partial = b.newSlot(sharding.Range{Lo: 0, Hi: p})
 	}
 	steps := make([]program.Instruction, p)
 	own := make([]program.Ref, p) // operands, allocated together

@@ -90,8 +90,8 @@ func (p partOf) lane(sendPeer, recvPeer int) int {
 // local adds a lane without peers.
 func (p partOf) local() int { return p.lane(program.NoPeer, program.NoPeer) }
 
-// room adds a scratch slot for chunks and returns its number.
-func (p partOf) room(chunks sharding.Range) int {
+// newSlot adds a scratch slot for chunks and returns its number.
+func (p partOf) newSlot(chunks sharding.Range) int {
 	p.Scratch = append(p.Scratch, chunks)
 	return len(p.Scratch) - 1
 }

@@ -5,17 +5,17 @@ import (
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
-// ring describes a ring from the view of one member. The field at is the index of that member,
-// and the field size is the number of members. Each member of the ring owns a part of the data.
+// ring describes a ring of size members from the view of the member with the given index. Each
+// member of the ring owns a part of the data.
 type ring struct {
-	size, at int
-	lane     int                        // sends to the next member, receives from the previous one
-	part     func(i int) sharding.Range // the chunks of member i's part
+	size, index int
+	lane        int                        // sends to the next member, receives from the previous one
+	part        func(i int) sharding.Range // the chunks of member i's part
 }
 
 // back returns the part of the member that comes the given number of places before this member
 // in the ring.
-func (r *ring) back(places int) sharding.Range { return r.part((r.at + r.size - places) % r.size) }
+func (r *ring) back(places int) sharding.Range { return r.part((r.index + r.size - places) % r.size) }
 
 // scatterRing adds a reduce-scatter: part i starts at member i + 1 and travels around the ring
 // to member i, and each member folds its own contribution into the part. Contributions are read
@@ -30,10 +30,10 @@ func (b *builder) scatterRing(r ring, from program.Ref) {
 	b.send(r.lane, src)
 	for places := 2; places < r.size; places++ {
 		dst, src := refs(places)
-		b.recvReduceSend(r.lane, dst, src, r.at > 0)
+		b.recvReduceSend(r.lane, dst, src, r.index > 0)
 	}
 	dst, src := refs(r.size)
-	b.recvReduce(r.lane, dst, src, r.at > 0)
+	b.recvReduce(r.lane, dst, src, r.index > 0)
 }
 
 // gatherRing adds an all-gather: every part travels from its owner to the member before it.

@@ -64,8 +64,8 @@ func generateExscanChain(pr Params, rank int) *program.Program {
 	case last:
 		p.recv(p.lane(program.NoPeer, rank-1), out)
 	default:
-		before := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
-		upTo := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
+		before := program.Chunk(program.Scratch, p.newSlot(chunk(0)), 0)
+		upTo := program.Chunk(program.Scratch, p.newSlot(chunk(0)), 0)
 		// The fold has its own lane. In the lane of the receive, the fold would wait for the
 		// last segment of the receive, and the first segment could be passed on only after
 		// that.

@@ -35,7 +35,7 @@ func generateScanDirect(c program.Collective, pr Params, rank int) *program.Prog
 	var operands []program.Ref
 	var before []program.Dep // dependencies of the fold; they include the sends, because the fold may overwrite the input
 	for peer := range rank {
-		room := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
+		room := program.Chunk(program.Scratch, p.newSlot(chunk(0)), 0)
 		operands = append(operands, room)
 		before = append(before, p.recv(p.lane(program.NoPeer, peer), room))
 	}

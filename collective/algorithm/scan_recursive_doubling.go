@@ -81,7 +81,7 @@ func generateScanDoubling(c program.Collective, pr Params, rank int) *program.Pr
 	switch {
 	case rank > 0: // the rank was the upper rank in an earlier round, which has written its prefix
 	case c == program.Scan:
-		s.copy(s.local(), whole(program.Out), in.ref, in.read...)
+		s.copy(s.local(), whole(program.Out), in.ref, in.readers...)
 	default:
 		s.Out.Hi = 0
 	}
@@ -93,24 +93,24 @@ func generateScanDoubling(c program.Collective, pr Params, rank int) *program.Pr
 // the computation of the prefix.
 type scanState struct {
 	partOf
-	input  *scanValue
-	total  *scanValue // total after the rounds so far: the input or an element of totals
-	totals []*scanValue
-	came   scanValue // the total that this rank has received as upper rank; without chunks until it has received one
-	prefix scanValue // the prefix; in an Exscan without chunks until the first total is received
+	input    *scanValue
+	total    *scanValue // total after the rounds so far: the input or an element of totals
+	totals   []*scanValue
+	received scanValue // the total that this rank has received as upper rank; without chunks until it has received one
+	prefix   scanValue // the prefix; in an Exscan without chunks until the first total is received
 }
 
 // scanValue is a value in memory, with the instruction that wrote it and the instructions that
 // have read it.
 type scanValue struct {
-	ref        program.Ref
-	made, read []program.Dep
+	ref              program.Ref
+	writers, readers []program.Dep
 }
 
 // nextTotal returns the scanValue for the next total. It alternates between two scratch slots.
 func (s *scanState) nextTotal() *scanValue {
 	if len(s.totals) < 2 {
-		s.totals = append(s.totals, &scanValue{ref: program.Chunk(program.Scratch, s.room(chunk(0)), 0)})
+		s.totals = append(s.totals, &scanValue{ref: program.Chunk(program.Scratch, s.newSlot(chunk(0)), 0)})
 		return s.totals[len(s.totals)-1]
 	}
 	if s.total == s.totals[0] {
@@ -119,9 +119,9 @@ func (s *scanState) nextTotal() *scanValue {
 	return s.totals[0]
 }
 
-// madeBy records that instruction d has written a new value to v, which no instruction has read
-// yet.
-func (v *scanValue) madeBy(d program.Dep) { v.made, v.read = []program.Dep{d}, nil }
+// setWriter records that instruction d has written a new value to v, which no instruction has
+// read yet.
+func (v *scanValue) setWriter(d program.Dep) { v.writers, v.readers = []program.Dep{d}, nil }
 
 // round appends the instructions of round r.
 func (s *scanState) round(r scanRound) {
@@ -129,13 +129,13 @@ func (s *scanState) round(r scanRound) {
 	total := s.total
 	if r.send {
 		s.Lanes[lane].SendPeer = r.peer
-		total.read = append(total.read, s.send(lane, total.ref, total.made...))
+		total.readers = append(total.readers, s.send(lane, total.ref, total.writers...))
 	}
 	if r.recv {
 		s.Lanes[lane].RecvPeer = r.peer
 	}
 	if r.upper && !r.keep {
-		s.toPrefix(func(after []program.Dep) program.Dep {
+		s.writePrefix(func(after []program.Dep) program.Dep {
 			if s.prefix.ref.Chunks.Empty() {
 				return s.recv(lane, whole(program.Out), after...)
 			}
@@ -146,44 +146,44 @@ func (s *scanState) round(r scanRound) {
 		return
 	}
 	next := s.nextTotal()
-	after := slices.Concat(total.made, next.read)
-	var made program.Dep
+	after := slices.Concat(total.writers, next.readers)
+	var written program.Dep
 	if r.upper {
-		if s.came.ref.Chunks.Empty() {
-			s.came.ref = program.Chunk(program.Scratch, s.room(chunk(0)), 0)
+		if s.received.ref.Chunks.Empty() {
+			s.received.ref = program.Chunk(program.Scratch, s.newSlot(chunk(0)), 0)
 		}
-		s.recv(lane, s.came.ref, s.came.read...)
-		made = s.join(lane, next.ref, s.came.ref, total.ref, after...)
+		s.recv(lane, s.received.ref, s.received.readers...)
+		written = s.join(lane, next.ref, s.received.ref, total.ref, after...)
 	} else {
-		made = s.recvReduce(lane, next.ref, total.ref, false, after)
+		written = s.recvReduce(lane, next.ref, total.ref, false, after)
 	}
-	total.read = append(total.read, made)
-	next.madeBy(made)
+	total.readers = append(total.readers, written)
+	next.setWriter(written)
 	s.total = next
 	if r.upper {
-		s.toPrefix(func(after []program.Dep) program.Dep {
+		s.writePrefix(func(after []program.Dep) program.Dep {
 			done := program.Dep{}
 			if s.prefix.ref.Chunks.Empty() {
-				done = s.copy(lane, whole(program.Out), s.came.ref, after...)
+				done = s.copy(lane, whole(program.Out), s.received.ref, after...)
 			} else {
-				done = s.join(lane, whole(program.Out), s.came.ref, s.prefix.ref, after...)
+				done = s.join(lane, whole(program.Out), s.received.ref, s.prefix.ref, after...)
 			}
-			s.came.read = []program.Dep{done}
+			s.received.readers = []program.Dep{done}
 			return done
 		})
 	}
 }
 
-// toPrefix calls write, which adds the instruction that writes the prefix to the output, with
+// writePrefix calls write, which adds the instruction that writes the prefix to the output, with
 // the dependencies of that instruction. These are the instruction that wrote the previous
 // prefix or, if there is none, all reads of the input, because the output may be the memory of
 // the input.
-func (s *scanState) toPrefix(write func(after []program.Dep) program.Dep) {
-	after := s.prefix.made
+func (s *scanState) writePrefix(write func(after []program.Dep) program.Dep) {
+	after := s.prefix.writers
 	if after == nil {
-		after = s.input.read
+		after = s.input.readers
 	}
-	s.prefix.madeBy(write(after))
+	s.prefix.setWriter(write(after))
 	s.prefix.ref = whole(program.Out)
 }
 

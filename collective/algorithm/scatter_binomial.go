@@ -42,7 +42,7 @@ func generateScatterBinomial(pr Params, rank int) *program.Program {
 			return p.Program
 		}
 		buffer = program.Scratch
-		p.room(at.span)
+		p.newSlot(at.span)
 		have = append(have, p.recv(lane, spanOf(buffer, 0, at.span)))
 	}
 	for _, c := range at.children {

@@ -11,8 +11,8 @@ import (
 // each rank, which is needed for an AllToAll of blocks of different lengths.
 type Layouts []program.Layout
 
-// of returns the layout of a rank.
-func (l Layouts) of(rank int) program.Layout {
+// forRank returns the layout of a rank.
+func (l Layouts) forRank(rank int) program.Layout {
 	if len(l) == 1 {
 		return l[0]
 	}
@@ -222,7 +222,7 @@ func (c *checker) cost() error {
 	}
 	for _, layouts := range c.layouts {
 		for r := range c.ranks {
-			l := layouts.of(r)
+			l := layouts.forRank(r)
 			sent, declared := 0, 0
 			for _, ref := range c.ranks[r].sent {
 				sent += l.Len(ref)

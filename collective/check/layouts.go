@@ -69,9 +69,9 @@ func UnevenLayouts(p *program.Program) []Layouts {
 }
 
 // exchange returns the layouts of an AllToAll with pseudo-random block lengths. A block is
-// empty with probability 3/most.
-func exchange(p, most int) Layouts {
-	length := func(from, to int) int { return max(0, scatter(from, to, most)-2) }
+// empty with probability 3/maxElements.
+func exchange(p, maxElements int) Layouts {
+	length := func(from, to int) int { return max(0, scatter(from, to, maxElements)-2) }
 	all := make(Layouts, p)
 	for r := range all {
 		send, recv := make([]int, p), make([]int, p)
@@ -83,12 +83,12 @@ func exchange(p, most int) Layouts {
 	return all
 }
 
-// scatter returns a pseudo-random number below most that depends on i and j.
-func scatter(i, j, most int) int {
+// scatter returns a pseudo-random number below maxElements that depends on i and j.
+func scatter(i, j, maxElements int) int {
 	x := uint64(i)<<32 ^ uint64(j) + 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return int((x ^ x>>31) % uint64(most))
+	return int((x ^ x>>31) % uint64(maxElements))
 }
 
 // checkLayouts returns an error unless the layouts of all ranks are consistent with each other.
@@ -108,7 +108,7 @@ func (c *checker) checkLayouts(l Layouts) error {
 	if c.collective == program.AllToAll {
 		for from := range p {
 			for to := range p {
-				sent, got := l.of(from).Len(program.Chunk(program.In, 0, to)), l.of(to).Len(program.Chunk(program.Out, 0, from))
+				sent, got := l.forRank(from).Len(program.Chunk(program.In, 0, to)), l.forRank(to).Len(program.Chunk(program.Out, 0, from))
 				if sent != got {
 					return fmt.Errorf("rank %d has %d elements for rank %d, which expects %d", from, sent, to, got)
 				}
@@ -128,7 +128,7 @@ func (c *checker) sameLengths(rankA int, a program.Ref, rankB int, b program.Ref
 		return true // all ranks have the same layout
 	}
 	for _, layouts := range c.layouts {
-		la, lb := layouts.of(rankA), layouts.of(rankB)
+		la, lb := layouts.forRank(rankA), layouts.forRank(rankB)
 		for i := range a.Chunks.Len() {
 			if la.Len(program.Chunk(a.Buffer, a.Slot, a.Chunks.Lo+i)) != lb.Len(program.Chunk(b.Buffer, b.Slot, b.Chunks.Lo+i)) {
 				return false

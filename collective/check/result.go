@@ -235,13 +235,13 @@ func (c *checker) folds(report *Report) error {
 			if err != nil {
 				return err
 			}
-			of := folded{got, m, chunk}
-			ordered, ok := inOrder[of]
+			f := folded{got, m, chunk}
+			ordered, ok := inOrder[f]
 			if !ok {
-				if ordered, err = c.onceEach(of); err != nil {
+				if ordered, err = c.onceEach(f); err != nil {
 					return fmt.Errorf("rank %d: out[%d]: %w", r, chunk, err)
 				}
-				inOrder[of] = ordered
+				inOrder[f] = ordered
 			}
 			if c.collective == program.AllReduce && got != c.ranks[0].out[chunk].term {
 				return fmt.Errorf("out[%d] is %s on rank %d but %s on rank 0", chunk, c.text(got), r, c.text(c.ranks[0].out[chunk].term))

@@ -11,14 +11,14 @@ import (
 // half is the state of one half of a lane, which is a sequential process, during an abstract
 // run.
 type half struct {
-	rank, lane int
-	index      int // index among the rank's halves
-	sends      bool
-	step       int   // index of the instruction whose part is next; the number of instructions if the half has ended
-	after      int   // number of dependencies of that instruction known to be complete
-	clock      clock // parts of other halves known to be complete before that instruction
-	chain      int   // length of the longest chain of messages before that instruction, including messages of this half
-	known      ranks // in a barrier: ranks that are known to have begun
+	rank, lane   int
+	index        int // index among the rank's halves
+	sends        bool
+	step         int   // index of the instruction whose part is next; the number of instructions if the half has ended
+	completeDeps int   // number of dependencies of that instruction known to be complete
+	clock        clock // parts of other halves known to be complete before that instruction
+	chain        int   // length of the longest chain of messages before that instruction, including messages of this half
+	known        ranks // in a barrier: ranks that are known to have begun
 }
 
 // completion is the state of an instruction that the instructions depending on it need.
@@ -33,7 +33,7 @@ type completion struct {
 
 // next moves the half to the next instruction in which it has a part.
 func (h *half) next(steps []program.Instruction) {
-	h.after = 0
+	h.completeDeps = 0
 	for h.step++; h.step < len(steps); h.step++ {
 		if op := steps[h.step].Op; h.sends && op.Sends() || !h.sends && op != program.DoSend {
 			return
@@ -68,8 +68,8 @@ func (c *checker) current(h *half) (*program.Instruction, bool) {
 		return nil, false
 	}
 	in := &steps[h.step]
-	for ; h.after < len(in.After); h.after++ {
-		d := &k.done[in.After[h.after].Lane][in.After[h.after].Step]
+	for ; h.completeDeps < len(in.After); h.completeDeps++ {
+		d := &k.done[in.After[h.completeDeps].Lane][in.After[h.completeDeps].Step]
 		if d.parts > 0 {
 			d.waiting = append(d.waiting, h)
 			return nil, false
@@ -108,22 +108,22 @@ func (c *checker) advance(h *half) (moved bool, err error) {
 	l := &c.programs[h.rank].Lanes[h.lane]
 	switch {
 	case h.sends:
-		at := route{h.rank, l.SendPeer, l.Channel}
-		if peer := c.wants[at]; peer != nil {
-			delete(c.wants, at)
+		rt := route{h.rank, l.SendPeer, l.Channel}
+		if peer := c.wants[rt]; peer != nil {
+			delete(c.wants, rt)
 			c.ready = append(c.ready, peer)
-			return true, c.deliver(at, h, peer)
+			return true, c.deliver(rt, h, peer)
 		}
-		c.offers[at] = h
+		c.offers[rt] = h
 		return false, nil
 	case in.Op.Receives():
-		at := route{l.RecvPeer, h.rank, l.Channel}
-		if peer := c.offers[at]; peer != nil {
-			delete(c.offers, at)
+		rt := route{l.RecvPeer, h.rank, l.Channel}
+		if peer := c.offers[rt]; peer != nil {
+			delete(c.offers, rt)
 			c.ready = append(c.ready, peer)
-			return true, c.deliver(at, peer, h)
+			return true, c.deliver(rt, peer, h)
 		}
-		c.wants[at] = h
+		c.wants[rt] = h
 		return false, nil
 	default:
 		return true, c.local(h, in)
@@ -131,14 +131,14 @@ func (c *checker) advance(h *half) (moved bool, err error) {
 }
 
 // deliver transfers a message between two halves, and completes the current parts of both.
-func (c *checker) deliver(at route, from, to *half) error {
+func (c *checker) deliver(rt route, from, to *half) error {
 	out, in := c.instruction(from), c.instruction(to)
 	src := out.Dst
 	if out.Op == program.DoSend {
 		src = out.Src[0]
 	}
-	if c.collective != program.AllToAll && src.Chunks != in.Dst.Chunks || !c.sameLengths(at.from, src, at.to, in.Dst) {
-		return fmt.Errorf("rank %d sends %s (%s) where rank %d receives %s (%s)", at.from, src, c.where(from), at.to, in.Dst, c.where(to))
+	if c.collective != program.AllToAll && src.Chunks != in.Dst.Chunks || !c.sameLengths(rt.from, src, rt.to, in.Dst) {
+		return fmt.Errorf("rank %d sends %s (%s) where rank %d receives %s (%s)", rt.from, src, c.where(from), rt.to, in.Dst, c.where(to))
 	}
 	values, err := c.read(from, src, c.room(0))
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *checker) deliver(at route, from, to *half) error {
 	if err := c.write(to, in.Dst, values); err != nil {
 		return err
 	}
-	c.ranks[at.from].sent = append(c.ranks[at.from].sent, src)
+	c.ranks[rt.from].sent = append(c.ranks[rt.from].sent, src)
 	c.messages++
 	chain := from.chain + 1
 	c.steps = max(c.steps, chain)
@@ -265,8 +265,8 @@ func (c *checker) stuck() error {
 func (c *checker) missing(h *half) string {
 	in, l := c.instruction(h), &c.programs[h.rank].Lanes[h.lane]
 	switch {
-	case h.after < len(in.After):
-		return fmt.Sprintf("step %d.%d", in.After[h.after].Lane, in.After[h.after].Step)
+	case h.completeDeps < len(in.After):
+		return fmt.Sprintf("step %d.%d", in.After[h.completeDeps].Lane, in.After[h.completeDeps].Step)
 	case h.sends && in.Op != program.DoSend && c.ranks[h.rank].done[h.lane][h.step].parts > 1:
 		return "what it passes on"
 	case h.sends:

@@ -83,13 +83,13 @@ func (t *terms) leaves(id int, f func(source, chunk int) bool) {
 
 // text returns a term as nested pairs of leaves, shortened if it is long.
 func (c *checker) text(id int) string {
-	const most = 400
+	const maxLeaves = 400
 	var b strings.Builder
 	var write func(id int)
 	write = func(id int) {
 		x := c.terms.nodes[id]
 		switch {
-		case b.Len() > most:
+		case b.Len() > maxLeaves:
 		case x.left < 0:
 			fmt.Fprintf(&b, "%s[%d]", c.sources[-1-x.left], x.right)
 		default:
@@ -101,8 +101,8 @@ func (c *checker) text(id int) string {
 		}
 	}
 	write(id)
-	if b.Len() > most {
-		return b.String()[:most] + "…"
+	if b.Len() > maxLeaves {
+		return b.String()[:maxLeaves] + "…"
 	}
 	return b.String()
 }

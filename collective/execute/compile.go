@@ -31,35 +31,35 @@ const whole = math.MaxUint32
 
 // step is a compiled instruction, with its progress in the current run.
 type step struct {
-	op       program.OpCode
-	recvLeft bool
-	lane     *lane
-	index    int32
-	sending  uint16 // index among the sending steps of its lane
-	taking   uint16 // index among the receiving steps of its lane; equals the field sending of the peer's step
-	dst      ref
-	src      []ref
-	plan     *program.FoldPlan
+	op        program.OpCode
+	recvLeft  bool
+	lane      *lane
+	index     int32
+	sendIndex uint16 // index among the sending steps of its lane
+	recvIndex uint16 // index among the receiving steps of its lane; equals sendIndex of the peer's step
+	dst       ref
+	src       []ref
+	plan      *program.FoldPlan
 
-	after []dep   // dependencies, except those that the order of steps in a half implies
-	wake  []*half // halves that may wait for this step
+	deps  []dep   // dependencies, except those that the order of steps in a half implies
+	wakes []*half // halves that may wait for this step
 
 	received, sent atomic.Uint32 // number of segments that are received or computed locally, and number of segments that are sent
 }
 
-// dep is a dependency of a step on another step, which is in the field on. If the field each is
-// set, segment k of the dependent step waits only for segment k of the other step. Otherwise
-// every segment waits for the whole other step.
+// dep is a dependency on another step. If segmentwise is set, segment k of the dependent step
+// waits only for segment k of the other step. Otherwise every segment waits for the whole other
+// step.
 type dep struct {
-	on   *step
-	each bool
+	step        *step
+	segmentwise bool
 }
 
 func (d dep) met(k int) bool {
-	if d.each {
-		return int(d.on.received.Load()) > k && int(d.on.sent.Load()) > k
+	if d.segmentwise {
+		return int(d.step.received.Load()) > k && int(d.step.sent.Load()) > k
 	}
-	return d.on.received.Load() == whole && d.on.sent.Load() == whole
+	return d.step.received.Load() == whole && d.step.sent.Load() == whole
 }
 
 // source returns the reference that the sending part of the step sends.
@@ -88,7 +88,7 @@ type lane struct {
 	index            int
 	sendTo, recvFrom int
 	send, recv       []mesh.Conn
-	lend             []mesh.Borrower // lend[i] is recv[i] as a Borrower, or nil if recv[i] is not a Borrower
+	borrowers        []mesh.Borrower // lend[i] is recv[i] as a Borrower, or nil if recv[i] is not a Borrower
 	steps            []step
 }
 
@@ -105,17 +105,17 @@ func (r *Runner) compile() error {
 	r.lanes = make([]lane, len(p.Lanes))
 	for i := range p.Lanes {
 		l := &r.lanes[i]
-		sends, takes := uint16(0), uint16(0)
+		sends, receives := uint16(0), uint16(0)
 		*l = lane{index: i, sendTo: p.Lanes[i].SendPeer, recvFrom: p.Lanes[i].RecvPeer, steps: make([]step, len(p.Lanes[i].Steps))}
 		for j := range l.steps {
 			s, in := &l.steps[j], &p.Lanes[i].Steps[j]
 			s.op, s.recvLeft, s.lane, s.index = in.Op, in.RecvLeft, l, int32(j)
-			s.sending, s.taking = sends, takes
+			s.sendIndex, s.recvIndex = sends, receives
 			if in.Op.Sends() {
 				sends++
 			}
 			if in.Op.Receives() {
-				takes++
+				receives++
 			}
 			if in.Op != program.DoSend {
 				s.dst = r.ready(in.Dst)
@@ -210,13 +210,13 @@ func (r *Runner) connect(l *lane, from *program.Lane) {
 			s.addWake(r.byLane[l.index][1])
 		}
 		for _, d := range from.Steps[j].After {
-			on := &r.lanes[d.Lane].steps[d.Step]
-			if d.Lane == l.index && on.op.Sends() == (s.op == program.DoSend) {
+			other := &r.lanes[d.Lane].steps[d.Step]
+			if d.Lane == l.index && other.op.Sends() == (s.op == program.DoSend) {
 				continue // the same half completes that step before this step
 			}
-			each := r.prog.Collective != program.AllToAll && on.sameChunks(s)
-			s.after = append(s.after, dep{on, each})
-			on.addWake(first)
+			segmentwise := r.prog.Collective != program.AllToAll && other.sameChunks(s)
+			s.deps = append(s.deps, dep{other, segmentwise})
+			other.addWake(first)
 		}
 	}
 }
@@ -237,12 +237,12 @@ func (s *step) touched() ref {
 
 // addWake adds h to the halves that the step wakes, unless h is already among them.
 func (s *step) addWake(h *half) {
-	for _, w := range s.wake {
+	for _, w := range s.wakes {
 		if w == h {
 			return
 		}
 	}
-	s.wake = append(s.wake, h)
+	s.wakes = append(s.wakes, h)
 }
 
 // routes returns the routes of the connections that the program needs. It returns an error if
@@ -261,20 +261,20 @@ func (r *Runner) routes() ([]mesh.Route, error) {
 			sends = sends || l.Steps[j].Op.Sends()
 			receives = receives || l.Steps[j].Op.Receives()
 		}
-		for k, at := range [2]way{{l.SendPeer, l.Channel, true}, {l.RecvPeer, l.Channel, false}} {
+		for k, w := range [2]way{{l.SendPeer, l.Channel, true}, {l.RecvPeer, l.Channel, false}} {
 			if needed := [2]bool{sends, receives}[k]; !needed {
 				continue // needs no connection, and the peer may not have the lane
 			}
-			if other, taken := used[at]; taken {
+			if other, taken := used[w]; taken {
 				return nil, fmt.Errorf("program of rank %d: lanes %d and %d both use channel %d of rank %d",
-					r.prog.Rank, other, i, at.channel, at.peer)
+					r.prog.Rank, other, i, w.channel, w.peer)
 			}
-			used[at] = i
-			if _, both := used[way{at.peer, at.channel, !at.sends}]; both {
+			used[w] = i
+			if _, both := used[way{w.peer, w.channel, !w.sends}]; both {
 				continue
 			}
 			for k := range r.opt.Channels {
-				routes = append(routes, mesh.Route{Peer: at.peer, Channel: at.channel + k*program.MaxChannels})
+				routes = append(routes, mesh.Route{Peer: w.peer, Channel: w.channel + k*program.MaxChannels})
 			}
 		}
 	}
@@ -305,7 +305,7 @@ func (r *Runner) attach(routes []mesh.Route, conns []mesh.Conn) {
 		r.lanes[i].recv = stripes(l.RecvPeer, l.Channel)
 		for _, c := range r.lanes[i].recv {
 			lender, _ := c.(mesh.Borrower)
-			r.lanes[i].lend = append(r.lanes[i].lend, lender)
+			r.lanes[i].borrowers = append(r.lanes[i].borrowers, lender)
 		}
 	}
 }

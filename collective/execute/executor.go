@@ -81,7 +81,7 @@ func (h *executor) send(s *step) error {
 	}
 	r, from := h.r, s.source()
 	if r.forest {
-		if p := r.presence.of(from); p != all {
+		if p := r.presence.extentOf(from); p != all {
 			return h.sendForest(s, from, p)
 		}
 	}
@@ -108,7 +108,7 @@ func (h *executor) sendSegment(s *step, k int, number uint32, offset int, data [
 	r := h.r
 	h.out = mesh.Header{
 		Seq: r.op.Seq, Hash: r.hash,
-		Lane: uint16(s.lane.index), Step: s.sending,
+		Lane: uint16(s.lane.index), Step: s.sendIndex,
 		Segment: number, Offset: uint64(offset), Length: uint32(len(data)), Absent: absent,
 	}
 	conn := s.lane.send[k%len(s.lane.send)]
@@ -193,7 +193,7 @@ func (h *executor) readFold(s *step, k int, dst, src []byte) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	if lender := s.lane.lend[k%len(s.lane.lend)]; lender != nil {
+	if lender := s.lane.borrowers[k%len(s.lane.borrowers)]; lender != nil {
 		received, err := lender.Borrow(len(dst))
 		if err != nil {
 			return err
@@ -272,7 +272,7 @@ func (h *executor) copy(s *step) error {
 // length and absent flag. It is called before the data is used.
 func (h *executor) expect(s *step, number uint32, offset, length int, absent bool) error {
 	in, op := &h.in, h.r.op
-	if in.Seq == op.Seq && in.Hash == h.r.hash && in.Step == s.taking && in.Segment == number &&
+	if in.Seq == op.Seq && in.Hash == h.r.hash && in.Step == s.recvIndex && in.Segment == number &&
 		in.Offset == uint64(offset) && in.Length == uint32(length) && in.Absent == absent {
 		return nil
 	}
@@ -288,7 +288,7 @@ func (h *executor) mismatch(s *step, number uint32, offset, length int) error {
 	}
 	e.OtherDoing = fmt.Sprintf("%s, of which it sends %s", e.Doing, describe(in.Step, in.Segment, in.Offset, uint64(in.Length), in.Absent))
 	e.Doing += fmt.Sprintf(", of which it expects %s in lane %d step %d",
-		describe(s.taking, number, uint64(offset), uint64(length), false), s.lane.index, s.index)
+		describe(s.recvIndex, number, uint64(offset), uint64(length), false), s.lane.index, s.index)
 	return e
 }
 

@@ -28,11 +28,11 @@ const (
 
 // presence records for each chunk of each memory whether the chunk is present.
 type presence struct {
-	held  []bool
-	first []int // first[m] is the index in held of chunk 0 of memory m
+	present []bool
+	first   []int // first[m] is the index in present of chunk 0 of memory m
 }
 
-// prepare allocates held and first for the memories of prog.
+// prepare allocates present and first for the memories of prog.
 func (p *presence) prepare(prog *program.Program) {
 	if prog.Nodes == nil && prog.Forest == 0 {
 		return
@@ -49,22 +49,22 @@ func (p *presence) prepare(prog *program.Program) {
 	for _, c := range prog.Scratch {
 		add(c.Lo, c.Hi)
 	}
-	p.held = make([]bool, n)
+	p.present = make([]bool, n)
 }
 
-// begin marks the chunks of each contribution as present or absent, and all other chunks as
+// reset marks the chunks of each contribution as present or absent, and all other chunks as
 // absent.
-func (p *presence) begin(r *Runner) {
-	clear(p.held)
+func (p *presence) reset(r *Runner) {
+	clear(p.present)
 	for k, in := range r.op.In {
 		for c := r.prog.In.Lo; c < r.prog.In.Hi; c++ {
-			p.held[p.first[k]+c] = in != nil
+			p.present[p.first[k]+c] = in != nil
 		}
 	}
 }
 
-// of returns whether none, some or all chunks of a reference are present.
-func (p *presence) of(f ref) extent {
+// extentOf returns whether none, some or all chunks of a reference are present.
+func (p *presence) extentOf(f ref) extent {
 	n := int32(0)
 	for _, held := range p.chunks(f) {
 		if held {
@@ -81,16 +81,16 @@ func (p *presence) of(f ref) extent {
 	}
 }
 
-// chunks returns the part of held that belongs to the chunks of f.
+// chunks returns the part of present that belongs to the chunks of f.
 func (p *presence) chunks(f ref) []bool {
-	at := p.first[f.mem]
-	return p.held[at+int(f.lo) : at+int(f.hi)]
+	first := p.first[f.mem]
+	return p.present[first+int(f.lo) : first+int(f.hi)]
 }
 
-func (p *presence) set(f ref, held bool) {
+func (p *presence) set(f ref, present bool) {
 	marks := p.chunks(f)
 	for i := range marks {
-		marks[i] = held
+		marks[i] = present
 	}
 }
 
@@ -101,19 +101,19 @@ func (p *presence) result(r *Runner) bool {
 	if out.Empty() {
 		return true
 	}
-	return p.of(ref{mem: int32(r.prog.Partials()), lo: int32(out.Lo), hi: int32(out.Hi)}) == all
+	return p.extentOf(ref{mem: int32(r.prog.Partials()), lo: int32(out.Lo), hi: int32(out.Hi)}) == all
 }
 
 // receiveBuffer is memory for a message that is received as a whole.
 type receiveBuffer struct {
-	spare []byte
-	came  []bool // came[c] is whether chunk c of the message is present
+	spare   []byte
+	present []bool // present[c] is whether chunk c of the message is present
 }
 
-// sendForest sends the value at the reference from, of which some or all chunks are absent. The
-// parameter there says which chunks are present: some or none.
-func (h *executor) sendForest(s *step, from ref, there extent) error {
-	if there == none {
+// sendForest sends the value at the reference from, of which some or all chunks are absent.
+// extent says which chunks are present: some or none.
+func (h *executor) sendForest(s *step, from ref, extent extent) error {
+	if extent == none {
 		if err := h.sendSegment(s, 0, 0, 0, nil, true); err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (h *executor) sendForest(s *step, from ref, there extent) error {
 // the message, in bytes.
 func (h *executor) sendChunk(s *step, chunk ref, c int32, offset int) error {
 	number := mixed | uint32(c)
-	if h.r.presence.of(chunk) == none {
+	if h.r.presence.extentOf(chunk) == none {
 		return h.sendSegment(s, 0, number, offset, nil, true)
 	}
 	data := h.r.bytes(chunk)
@@ -163,12 +163,12 @@ func (h *executor) sendChunk(s *step, chunk ref, c int32, offset int) error {
 // instead of folding it.
 func (h *executor) receiveForest(s *step) (done, copies bool, err error) {
 	r := h.r
-	if h.in.Seq != r.op.Seq || h.in.Hash != r.hash || h.in.Step != s.taking {
+	if h.in.Seq != r.op.Seq || h.in.Hash != r.hash || h.in.Step != s.recvIndex {
 		return true, false, h.mismatch(s, 0, 0, 0)
 	}
 	mine := none
 	if s.op.Reduces() {
-		mine = r.presence.of(s.src[0])
+		mine = r.presence.extentOf(s.src[0])
 	}
 	if mine != some && !h.in.Absent && h.in.Segment < mixed {
 		r.presence.set(s.dst, true)
@@ -181,8 +181,8 @@ func (h *executor) receiveForest(s *step) (done, copies bool, err error) {
 	if n > len(h.spare) {
 		h.spare = aligned(n)
 	}
-	if chunks := int(s.dst.chunks()); chunks > len(h.came) {
-		h.came = make([]bool, chunks)
+	if chunks := int(s.dst.chunks()); chunks > len(h.present) {
+		h.present = make([]bool, chunks)
 	}
 	if err := h.receiveWhole(s, h.spare[:n]); err != nil {
 		return true, false, err
@@ -190,22 +190,22 @@ func (h *executor) receiveForest(s *step) (done, copies bool, err error) {
 	at := 0
 	for c := range s.dst.chunks() {
 		size := r.size(s.dst.chunk(c))
-		h.combine(s, c, h.spare[at:at+size], h.came[c])
+		h.combine(s, c, h.spare[at:at+size], h.present[c])
 		at += size
 	}
 	h.publish(s, 0, 1)
 	return true, false, nil
 }
 
-// receiveWhole receives a message whose first header was read, and records in h.came which
-// chunks are present.
+// receiveWhole receives a message whose first header was read, and records in h.receiveBuffer
+// which chunks are present.
 func (h *executor) receiveWhole(s *step, dst []byte) error {
 	r := h.r
 	if h.in.Segment >= mixed {
 		return h.receiveChunks(s, dst)
 	}
 	for c := range s.dst.chunks() {
-		h.came[c] = !h.in.Absent
+		h.present[c] = !h.in.Absent
 	}
 	if h.in.Absent {
 		return h.expect(s, 0, 0, 0, true)
@@ -230,23 +230,23 @@ func (h *executor) receiveWhole(s *step, dst []byte) error {
 
 // receiveChunks receives a value that is sent chunk by chunk, after its first header was read.
 func (h *executor) receiveChunks(s *step, dst []byte) error {
-	r, at := h.r, 0
+	r, offset := h.r, 0
 	for c := range s.dst.chunks() {
-		number, end := mixed|uint32(c), at+r.size(s.dst.chunk(c))
-		for k := range r.segments(end - at) {
+		number, end := mixed|uint32(c), offset+r.size(s.dst.chunk(c))
+		for k := range r.segments(end - offset) {
 			if c > 0 || k > 0 {
 				if err := h.next(s, 0); err != nil {
 					return err
 				}
 			}
-			h.came[c] = !h.in.Absent
+			h.present[c] = !h.in.Absent
 			if k == 0 && h.in.Absent {
-				if err := h.expect(s, number, at, 0, true); err != nil {
+				if err := h.expect(s, number, offset, 0, true); err != nil {
 					return err
 				}
 				break
 			}
-			lo := at + k*r.segment
+			lo := offset + k*r.segment
 			hi := min(lo+r.segment, end)
 			if err := h.expect(s, number, lo, hi-lo, false); err != nil {
 				return err
@@ -255,23 +255,23 @@ func (h *executor) receiveChunks(s *step, dst []byte) error {
 				return err
 			}
 		}
-		at = end
+		offset = end
 	}
 	return nil
 }
 
 // combine computes chunk c of the destination from the received chunk and the same chunk of the
-// source. It uses the received chunk only if came is set, and the source only if the step
+// source. It uses the received chunk only if present is set, and the source only if the step
 // reduces.
-func (h *executor) combine(s *step, c int32, received []byte, came bool) {
+func (h *executor) combine(s *step, c int32, received []byte, present bool) {
 	r := h.r
 	to := s.dst.chunk(c)
-	mine := s.op.Reduces() && r.presence.of(s.src[0].chunk(c)) == all
-	r.presence.set(to, came || mine)
+	mine := s.op.Reduces() && r.presence.extentOf(s.src[0].chunk(c)) == all
+	r.presence.set(to, present || mine)
 	switch {
-	case came && mine:
+	case present && mine:
 		h.pair(s, r.bytes(to), r.bytes(s.src[0].chunk(c)), received)
-	case came:
+	case present:
 		copy(r.bytes(to), received)
 	case mine:
 		copyUnlessSame(r.bytes(to), r.bytes(s.src[0].chunk(c)))
@@ -282,7 +282,7 @@ func (h *executor) combine(s *step, c int32, received []byte, came bool) {
 // returns false if all chunks are present; the caller must then copy the value.
 func (h *executor) copyForest(s *step) (done bool, err error) {
 	r, src := h.r, s.src[0]
-	there := r.presence.of(src)
+	there := r.presence.extentOf(src)
 	if there == all {
 		r.presence.set(s.dst, true)
 		return false, nil
@@ -292,7 +292,7 @@ func (h *executor) copyForest(s *step) (done bool, err error) {
 	}
 	for c := range s.dst.chunks() {
 		from, to := src.chunk(c), s.dst.chunk(c)
-		held := r.presence.of(from) == all
+		held := r.presence.extentOf(from) == all
 		r.presence.set(to, held)
 		if held {
 			copyUnlessSame(r.bytes(to), r.bytes(from))
@@ -307,16 +307,16 @@ func (h *executor) copyForest(s *step) (done bool, err error) {
 // returns true.
 func (h *executor) reduceForest(s *step, leaves [][]byte) (done bool, err error) {
 	r := h.r
-	alike, any := true, false
+	uniform, any := true, false
 	for i, f := range s.src {
-		there := r.presence.of(f)
-		alike = alike && there != some
-		any = any || there != none
-		if leaves[i] = nil; there == all {
+		ext := r.presence.extentOf(f)
+		uniform = uniform && ext != some
+		any = any || ext != none
+		if leaves[i] = nil; ext == all {
 			leaves[i] = r.bytes(f)
 		}
 	}
-	if alike && any {
+	if uniform && any {
 		r.presence.set(s.dst, true)
 		return false, nil
 	}
@@ -326,7 +326,7 @@ func (h *executor) reduceForest(s *step, leaves [][]byte) (done bool, err error)
 	for c := range s.dst.chunks() {
 		to, any := s.dst.chunk(c), false
 		for i, f := range s.src {
-			if leaves[i] = nil; r.presence.of(f.chunk(c)) == all {
+			if leaves[i] = nil; r.presence.extentOf(f.chunk(c)) == all {
 				leaves[i], any = r.bytes(f.chunk(c)), true
 			}
 		}

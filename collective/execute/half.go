@@ -37,9 +37,9 @@ func (h *half) run() {
 	}
 }
 
-// broke makes the run fail because of a panic with value v or, if v is nil, because an operator
-// ended the goroutine. It reports whether the goroutine continues.
-func (h *half) broke(v any) (alive bool) {
+// recoverPanic makes the run fail because of a panic with value v or, if v is nil, because an
+// operator ended the goroutine. It reports whether the goroutine continues.
+func (h *half) recoverPanic(v any) (alive bool) {
 	h.giveBack()
 	h.r.fail(h.r.broken(v))
 	return v != nil
@@ -70,7 +70,7 @@ func (h *half) await(s *step, k int) error {
 		}
 		return nil
 	}
-	for _, d := range s.after {
+	for _, d := range s.deps {
 		for !d.met(k) {
 			h.parked.Store(true)
 			if !d.met(k) && !h.r.failed.Load() {
@@ -93,7 +93,7 @@ func (h *half) publish(s *step, n uint32) {
 	} else {
 		s.received.Store(n)
 	}
-	for _, w := range s.wake {
+	for _, w := range s.wakes {
 		if w.parked.Load() {
 			w.signal()
 		}

@@ -60,7 +60,7 @@ func (w *worker) do(h *half) {
 	defer func() {
 		alive := returned
 		if !returned {
-			alive = h.broke(recover())
+			alive = h.recoverPanic(recover())
 		}
 		if alive {
 			// Add the worker to the pool before the end of the half is reported, so that the

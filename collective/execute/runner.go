@@ -36,19 +36,19 @@ const (
 // Runner runs one rank's part of a program, any number of times, with layouts of any lengths.
 // Only one goroutine at a time may use a Runner.
 type Runner struct {
-	prog   *program.Program
-	node   mesh.Node
-	opt    Options
-	forest bool // contributions may be absent
-	owned  *Pool
-	closed bool
+	prog    *program.Program
+	node    mesh.Node
+	opt     Options
+	forest  bool // contributions may be absent
+	ownPool *Pool
+	closed  bool
 
-	lanes         []lane
-	halves        []*half
-	byLane        [][2]*half // byLane[l] has the receiving and the sending half of lane l; nil for a half without parts
-	order         []serialPart
-	serialWaiters []mesh.SerialWaiter // connections that are notified whether a run is serial
-	own           executor            // runs the parts in serial runs
+	lanes          []lane
+	halves         []*half
+	byLane         [][2]*half // byLane[l] has the receiving and the sending half of lane l; nil for a half without parts
+	order          []serialPart
+	serialWaiters  []mesh.SerialWaiter // connections that are notified whether a run is serial
+	serialExecutor executor            // runs the parts in serial runs
 
 	// The fields below describe the current run.
 	op       *Operation
@@ -90,7 +90,7 @@ func New(ctx context.Context, prog *program.Program, node mesh.Node, opt Options
 		forest:   prog.Nodes != nil || prog.Forest != 0,
 		finished: make(chan struct{}, 1),
 	}
-	r.own.r = r
+	r.serialExecutor.r = r
 	r.mem = make([][]byte, r.memories())
 	if err := r.compile(); err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func New(ctx context.Context, prog *program.Program, node mesh.Node, opt Options
 	r.attach(routes, conns)
 	r.presence.prepare(prog)
 	if r.opt.Workers == nil {
-		r.owned = NewPool()
-		r.opt.Workers = r.owned
+		r.ownPool = NewPool()
+		r.opt.Workers = r.ownPool
 	}
 	return r, nil
 }
@@ -116,13 +116,13 @@ func New(ctx context.Context, prog *program.Program, node mesh.Node, opt Options
 // large as the data. It does not end the goroutines of a shared pool or close the connections
 // of the node. Run must not be called after Close. Further calls of Close have no effect.
 func (r *Runner) Close() {
-	if r.owned != nil {
-		r.owned.Close()
+	if r.ownPool != nil {
+		r.ownPool.Close()
 	}
 	r.closed = true
 	r.arena.Free()
 	clear(r.mem)
-	r.own.release()
+	r.serialExecutor.release()
 	for _, h := range r.halves {
 		h.release()
 	}
@@ -205,7 +205,7 @@ func (r *Runner) begin(op *Operation) error {
 		return err
 	}
 	if r.forest {
-		r.presence.begin(r)
+		r.presence.reset(r)
 	}
 	r.failed.Store(false)
 	r.cause = nil
@@ -335,14 +335,14 @@ func (r *Runner) runSerial() (err error) {
 			return
 		}
 		v := recover()
-		r.own.giveBack()
+		r.serialExecutor.giveBack()
 		err = r.fail(r.broken(v))
 		if v == nil {
 			r.end() // an operator has ended the goroutine, so Run does not return
 		}
 	}()
 	for i := range r.order {
-		if err := r.own.do(r.order[i].s, r.order[i].sends); err != nil {
+		if err := r.serialExecutor.do(r.order[i].s, r.order[i].sends); err != nil {
 			returned = true
 			return r.fail(err)
 		}

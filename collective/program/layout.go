@@ -43,14 +43,14 @@ func offsets(counts []int) []int {
 
 // Len returns the number of elements of the chunks of r.
 func (l Layout) Len(r Ref) int {
-	off := l.of(r.Buffer)
+	off := l.offsetsOf(r.Buffer)
 	return off[r.Chunks.Hi] - off[r.Chunks.Lo]
 }
 
 // Elements returns the range of the elements of r within its buffer. room is the range of
 // chunks that the buffer holds.
 func (l Layout) Elements(r Ref, room sharding.Range) sharding.Range {
-	off := l.of(r.Buffer)
+	off := l.offsetsOf(r.Buffer)
 	base := off[room.Lo]
 	return sharding.Range{Lo: off[r.Chunks.Lo] - base, Hi: off[r.Chunks.Hi] - base}
 }
@@ -60,11 +60,11 @@ func (l Layout) Size(b Buffer, room sharding.Range) int {
 	if room.Empty() {
 		return 0
 	}
-	off := l.of(b)
+	off := l.offsetsOf(b)
 	return off[room.Hi] - off[room.Lo]
 }
 
-func (l Layout) of(b Buffer) []int {
+func (l Layout) offsetsOf(b Buffer) []int {
 	if b == In {
 		return l.In
 	}

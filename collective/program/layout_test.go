@@ -61,7 +61,7 @@ func TestBrokenLayoutsAreRefused(t *testing.T) {
 	require.ErrorContains(t, Exchange([]int{1}, []int{-2}).Check(1), "chunk 0 has -2 elements")
 }
 
-func TestRooms(t *testing.T) {
+func TestRoom(t *testing.T) {
 	p := direct(3, 1)
 	p.In.Lo = 1
 	require.Equal(t, sharding.Range{Lo: 1, Hi: 3}, p.Room(Chunk(In, 0, 2)))

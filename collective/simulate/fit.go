@@ -248,13 +248,13 @@ func (f *fitting) tryAll(step float64, pairs bool) (moved bool, err error) {
 	return moved, nil
 }
 
-// try multiplies cost i by the factor by and, if j differs from i, divides cost j by the same
+// try multiplies cost i by factor and, if j differs from i, divides cost j by the same
 // factor. It keeps the change and returns true if the misfit is smaller.
-func (f *fitting) try(i, j int, by float64) (better bool, err error) {
+func (f *fitting) try(i, j int, factor float64) (better bool, err error) {
 	before := *f.net
-	f.scales[i](by)
+	f.scales[i](factor)
 	if j != i {
-		f.scales[j](1 / by)
+		f.scales[j](1 / factor)
 	}
 	misfit, err := f.measure()
 	if err != nil {

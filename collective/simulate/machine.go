@@ -26,30 +26,30 @@ type plan struct {
 // half is the state of one half of a lane. The halves of a rank are consecutive: number 2·lane
 // is the receiving half of a lane, and number 2·lane + 1 is its sending half.
 type half struct {
-	shape  *shape
-	order  uint64 // part of event.order: the rank within its unit, the lane and the side
-	at, hi int32  // indices in shape.steps of the current step and of the end of the lane
-	seg    int32  // current segment of the current step
-	rank   int32
-	peer   int32 // half at the other end of the channel
-	base   int32 // first half of the rank
-	met    int32 // number of dependencies of the current segment that are known to be met
-	state  uint8
-	class  uint8 // class of the link, for a sending half
-	track  bool  // the lane sends more bytes than the window, so underway must be counted
-	woken  bool  // the half was waiting when the current segment arrived
+	shape    *shape
+	order    uint64 // part of event.order: the rank within its unit, the lane and the side
+	step, hi int32  // indices in shape.steps of the current step and of the end of the lane
+	seg      int32  // current segment of the current step
+	rank     int32
+	peer     int32 // half at the other end of the channel
+	base     int32 // first half of the rank
+	depsMet  int32 // number of dependencies of the current segment that are known to be met
+	state    uint8
+	class    uint8 // class of the link, for a sending half
+	track    bool  // the lane sends more bytes than the window, so underway must be counted
+	woken    bool  // the half was waiting when the current segment arrived
 
-	// needAt, needSeg and next are used if state is waitHalf: this half waits until another
-	// half has completed segment needSeg of step needAt, and next is the next half in the list
+	// needStep, needSeg and next are used if state is waitHalf: this half waits until another
+	// half has completed segment needSeg of step needStep, and next is the next half in the list
 	// of halves that wait for the same half, or −1.
-	needAt, needSeg, next int32
-	waiting               int32 // first of the list of halves that wait for this half, or −1
+	needStep, needSeg, next int32
+	waiting                 int32 // first of the list of halves that wait for this half, or −1
 
-	arrived  int32 // number of segments that have arrived but are not received yet
-	drawn    uint32
-	underway int64   // number of bytes that are sent but not received yet
-	head     float64 // time at which the head of the last sent segment arrived at the next stage
-	chain    Chain
+	arrived   int32 // number of segments that have arrived but are not received yet
+	drawn     uint32
+	inTransit int64   // number of bytes that are sent but not received yet
+	head      float64 // time at which the head of the last sent segment arrived at the next stage
+	chain     Chain
 }
 
 // These are the states of a half.
@@ -80,16 +80,16 @@ type transfer struct {
 // machine runs a plan on a network.
 type machine struct {
 	*plan
-	net    *Network
-	window int64
-	halves []half
-	slow   []float64 // slow[r] is the factor by which rank r is slower
-	host   []int32   // host[r] is the host of rank r
-	rack   []int32   // rack[h] is the rack of host h
-	cores  int       // number of cores of a host; 0 means unlimited
-	free   []float64 // time from which a core is free; ordered by host, then core
-	alone  []bool    // alone[r]: rank r uses one core at a time
-	until  []float64 // until[r] is the time until which rank r uses a core
+	net        *Network
+	window     int64
+	halves     []half
+	slowFactor []float64 // slow[r] is the factor by which rank r is slower
+	host       []int32   // host[r] is the host of rank r
+	rack       []int32   // rack[h] is the rack of host h
+	cores      int       // number of cores of a host; 0 means unlimited
+	free       []float64 // time from which a core is free; ordered by host, then core
+	ownsCore   []bool    // alone[r]: rank r uses one core at a time
+	busyUntil  []float64 // until[r] is the time until which rank r uses a core
 
 	out, in, memory []server // NIC in both directions, and memory, of each host
 	up, down        []server // uplink and downlink of each rack
@@ -99,7 +99,7 @@ type machine struct {
 	transfers       []transfer
 	unused          []int32
 	finish          []float64
-	last            int32   // half that ended last
+	lastHalf        int32   // half that ended last
 	end             float64 // time at which that half ended
 	handled         int64
 }
@@ -107,18 +107,18 @@ type machine struct {
 // server is a first-come-first-served resource.
 type server struct{ free, busy float64 }
 
-// take adds work, a duration, to the server. The work is ready at time from. take returns the
-// time at which the server begins the work.
-func (s *server) take(from, work float64) float64 {
-	begin := max(from, s.free)
-	s.free = begin + work
-	s.busy += work
+// serve adds work of the given duration to the server. The work is ready at time ready. serve
+// returns the time at which the server begins the work.
+func (s *server) serve(ready, duration float64) float64 {
+	begin := max(ready, s.free)
+	s.free = begin + duration
+	s.busy += duration
 	return begin
 }
 
 // newMachine returns a machine at time 0.
 func newMachine(pl *plan, net *Network) *machine {
-	m := &machine{plan: pl, net: net, window: int64(net.Window), last: -1}
+	m := &machine{plan: pl, net: net, window: int64(net.Window), lastHalf: -1}
 	ranks := len(pl.parts)
 	hosts := net.hosts(ranks)
 	if m.cores = net.Cores; m.cores > len(pl.ends) {
@@ -136,12 +136,12 @@ func newMachine(pl *plan, net *Network) *machine {
 	servers = make([]server, 2*racks)
 	m.up, m.down = servers[:racks], servers[racks:]
 	m.uplink = net.uplink()
-	m.slow, m.host = make([]float64, ranks), make([]int32, ranks)
-	m.finish, m.until, m.alone = make([]float64, ranks), make([]float64, ranks), make([]bool, ranks)
+	m.slowFactor, m.host = make([]float64, ranks), make([]int32, ranks)
+	m.finish, m.busyUntil, m.ownsCore = make([]float64, ranks), make([]float64, ranks), make([]bool, ranks)
 	m.halves = make([]half, len(pl.ends))
 	for r, part := range pl.parts {
-		m.slow[r], m.host[r] = net.factor(r), int32(net.hostOf(r))
-		m.alone[r] = part.shape.message <= pl.serial
+		m.slowFactor[r], m.host[r] = net.factor(r), int32(net.hostOf(r))
+		m.ownsCore[r] = part.shape.message <= pl.serial
 		for l := range len(part.shape.lanes) - 1 {
 			for side := range int32(2) {
 				m.setUp(int32(r), int32(l), side, part)
@@ -157,7 +157,7 @@ func (m *machine) setUp(rank, lane, side int32, part *part) {
 	id := m.bases[rank] + 2*lane + side
 	h := &m.halves[id]
 	*h = half{
-		shape: s, at: s.lanes[lane] - 1, hi: s.lanes[lane+1], rank: rank,
+		shape: s, step: s.lanes[lane] - 1, hi: s.lanes[lane+1], rank: rank,
 		order: uint64(int(rank)%m.unit)<<34 | uint64(2*lane+side),
 		peer:  m.ends[id], base: m.bases[rank], next: -1, waiting: -1,
 	}
@@ -187,9 +187,9 @@ func (m *machine) setUp(rank, lane, side int32, part *part) {
 
 // advance moves to the next step in which the half takes part.
 func (h *half) advance(side int32) {
-	h.seg, h.met = 0, 0
-	for h.at++; h.at < h.hi; h.at++ {
-		op := h.shape.steps[h.at].op
+	h.seg, h.depsMet = 0, 0
+	for h.step++; h.step < h.hi; h.step++ {
+		op := h.shape.steps[h.step].op
 		if side == 1 && op.Sends() || side == 0 && op != program.DoSend {
 			return
 		}
@@ -226,35 +226,35 @@ func (m *machine) stuck(id int32) error {
 	h := &m.halves[id]
 	lane := (id - h.base) / 2
 	return fmt.Errorf("simulate: rank %d waits for ever in lane %d step %d (%s): the programs of the ranks do not fit together",
-		h.rank, lane, h.at-h.shape.lanes[lane], h.shape.steps[h.at].op)
+		h.rank, lane, h.step-h.shape.lanes[lane], h.shape.steps[h.step].op)
 }
 
 // begin starts the current segment of a half, or records what it waits for.
 func (m *machine) begin(id int32, t float64) {
 	h := &m.halves[id]
-	if h.at == h.hi {
+	if h.step == h.hi {
 		h.state = ended
 		m.finish[h.rank] = max(m.finish[h.rank], t)
-		if m.last < 0 || t > m.end {
-			m.last, m.end = id, t
+		if m.lastHalf < 0 || t > m.end {
+			m.lastHalf, m.end = id, t
 		}
 		return
 	}
 	if !m.ready(id, h) {
 		return
 	}
-	st := &h.shape.steps[h.at]
+	st := &h.shape.steps[h.step]
 	bytes := float64(m.segmentBytes(h, st))
 	sending := (id-h.base)&1 == 1
 	var overhead, moving, folding float64
 	switch {
 	case sending:
 		if h.track {
-			if h.underway > 0 && h.underway+int64(bytes) > m.window {
+			if h.inTransit > 0 && h.inTransit+int64(bytes) > m.window {
 				h.state = waitWindow
 				return
 			}
-			h.underway += int64(bytes)
+			h.inTransit += int64(bytes)
 		}
 		overhead, moving = m.net.SendOverhead, m.net.SendCopy*bytes
 	case st.op.Receives():
@@ -273,12 +273,12 @@ func (m *machine) begin(id int32, t float64) {
 	}
 	if h.woken {
 		h.woken = false
-		if t >= m.until[h.rank] {
+		if t >= m.busyUntil[h.rank] {
 			overhead += m.net.WakeUp
 		}
 	}
 	h.state = working
-	slow := m.slow[h.rank] * m.jitter(id, h)
+	slow := m.slowFactor[h.rank] * m.jitter(id, h)
 	overhead, moving, folding = float64(overhead*slow), float64(moving*slow), float64(folding*slow)
 	start := m.core(h.rank, t, overhead+moving+folding)
 	h.chain.Queue += start - t
@@ -296,9 +296,9 @@ func (m *machine) begin(id int32, t float64) {
 // If not, ready adds h to the list of halves that wait for the half on which the segment
 // depends. id is the number of h.
 func (m *machine) ready(id int32, h *half) bool {
-	deps := h.shape.depsOf(h.at)
-	for ; int(h.met) < len(deps); h.met++ {
-		d := &deps[h.met]
+	deps := h.shape.depsOf(h.step)
+	for ; int(h.depsMet) < len(deps); h.depsMet++ {
+		d := &deps[h.depsMet]
 		seg := int32(math.MaxInt32)
 		if d.segmented {
 			seg = h.seg
@@ -312,20 +312,20 @@ func (m *machine) ready(id int32, h *half) bool {
 	}
 	// The sending half of a fused instruction sends segments that the receiving half has
 	// received.
-	fused := (id-h.base)&1 == 1 && h.shape.steps[h.at].op != program.DoSend
-	return !fused || !m.wait(id, id-1, h.at, h.seg)
+	fused := (id-h.base)&1 == 1 && h.shape.steps[h.step].op != program.DoSend
+	return !fused || !m.wait(id, id-1, h.step, h.seg)
 }
 
-// wait makes half id wait until half on has completed segment seg of step at. It adds half id
-// to the list of halves that wait for half on, and returns true. If half on has already
-// completed that segment, wait returns false.
-func (m *machine) wait(id, on, at, seg int32) bool {
-	o := &m.halves[on]
-	if o.at > at || o.at == at && o.seg > seg {
+// wait makes half id wait until the half other has completed segment seg of step. It adds half
+// id to the list of halves that wait for other, and returns true. If other has already completed
+// that segment, wait returns false.
+func (m *machine) wait(id, other, step, seg int32) bool {
+	o := &m.halves[other]
+	if o.step > step || o.step == step && o.seg > seg {
 		return false
 	}
 	h := &m.halves[id]
-	h.state, h.needAt, h.needSeg = waitHalf, at, seg
+	h.state, h.needStep, h.needSeg = waitHalf, step, seg
 	h.next, o.waiting = o.waiting, id
 	return true
 }
@@ -335,8 +335,8 @@ func (m *machine) wait(id, on, at, seg int32) bool {
 func (m *machine) done(id int32, t float64) {
 	h := &m.halves[id]
 	h.seg++
-	h.met = 0
-	if h.seg == h.shape.steps[h.at].segments {
+	h.depsMet = 0
+	if h.seg == h.shape.steps[h.step].segments {
 		h.advance((id - h.base) & 1)
 	}
 	list := h.waiting
@@ -344,7 +344,7 @@ func (m *machine) done(id int32, t float64) {
 	for list >= 0 {
 		w := &m.halves[list]
 		next := w.next
-		if h.at > w.needAt || h.at == w.needAt && h.seg > w.needSeg {
+		if h.step > w.needStep || h.step == w.needStep && h.seg > w.needSeg {
 			w.chain = h.chain
 			m.begin(list, t)
 		} else {
@@ -371,8 +371,8 @@ func (m *machine) segmentBytes(h *half, st *step) int64 {
 func (m *machine) core(rank int32, t, work float64) float64 {
 	host := m.host[rank]
 	m.busy[host] += work
-	if m.alone[rank] {
-		t = max(t, m.until[rank])
+	if m.ownsCore[rank] {
+		t = max(t, m.busyUntil[rank])
 	}
 	begin := t
 	if m.cores > 0 {
@@ -387,7 +387,7 @@ func (m *machine) core(rank int32, t, work float64) float64 {
 		begin = max(t, free[best])
 		free[best] = begin + work
 	}
-	m.until[rank] = max(m.until[rank], begin+work)
+	m.busyUntil[rank] = max(m.busyUntil[rank], begin+work)
 	return begin
 }
 

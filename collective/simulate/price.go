@@ -180,8 +180,8 @@ func (pl *plan) price(ctx context.Context, net *Network) (*Result, error) {
 		r.Messages += int(messages) * (pl.p / len(pl.parts))
 		r.Bytes += int(bytes) * (pl.p / len(pl.parts))
 	}
-	if m.last >= 0 {
-		r.Chain = m.halves[m.last].chain
+	if m.lastHalf >= 0 {
+		r.Chain = m.halves[m.lastHalf].chain
 	}
 	if r.Time > 0 {
 		r.NIC = max(busiest(m.out), busiest(m.in)) / r.Time

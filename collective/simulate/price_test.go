@@ -247,10 +247,10 @@ func TestJitterIsReproducible(t *testing.T) {
 	}
 }
 
-// TestMonotone requires that no AllReduce becomes faster with more data, slower links or higher
-// costs of messages. An algorithm may become up to 3 per cent faster, since a delay may by
-// chance let a queue serve a more important segment first (Graham's anomalies).
-func TestMonotone(t *testing.T) {
+// TestTimesAreMonotone requires that no AllReduce becomes faster with more data, slower links
+// or higher costs of messages. An algorithm may become up to 3 per cent faster, since a delay
+// may by chance let a queue serve a more important segment first (Graham's anomalies).
+func TestTimesAreMonotone(t *testing.T) {
 	worse := map[string]func(*Network){
 		"latency":   func(n *Network) { n.Rack.Latency *= 2 },
 		"bandwidth": func(n *Network) { n.Rack.Bandwidth /= 2 },
@@ -283,9 +283,9 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
-// TestConservation requires that ranks send as many elements as their generators declare, and
-// that NICs are busy for at least the transmission time of these elements.
-func TestConservation(t *testing.T) {
+// TestSentElementsAreConserved requires that ranks send as many elements as their generators
+// declare, and that NICs are busy for at least the transmission time of these elements.
+func TestSentElementsAreConserved(t *testing.T) {
 	const elements = 5000
 	for c := range program.NumCollectives {
 		for _, a := range algorithm.For(c) {

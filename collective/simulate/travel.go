@@ -19,7 +19,7 @@ func (m *machine) handle(e *event) {
 		m.travel(evIn, e.half, e.transfer, begin, 0)
 	case evIn:
 		c, to := &m.transfers[e.transfer], m.receiver(h)
-		begin := m.pass(&m.in[m.host[to]], c, e.time, m.net.Rack.Bandwidth, m.slow[to])
+		begin := m.pass(&m.in[m.host[to]], c, e.time, m.net.Rack.Bandwidth, m.slowFactor[to])
 		m.deliver(h.peer, e.transfer, begin, c.tail)
 	case evDelivered:
 		if h.arrived++; h.state == waitData {
@@ -30,7 +30,7 @@ func (m *machine) handle(e *event) {
 		m.unused = append(m.unused, e.transfer)
 	case evCredit:
 		c := &m.transfers[e.transfer]
-		h.underway -= c.bytes
+		h.inTransit -= c.bytes
 		switch h.state {
 		case waitAck:
 			h.chain = c.chain
@@ -49,7 +49,7 @@ func (m *machine) receiver(h *half) int32 { return m.halves[h.peer].rank }
 // depart sends a segment to its next stage after the sender's core has processed it.
 func (m *machine) depart(id int32, t float64) {
 	h := &m.halves[id]
-	bytes := m.segmentBytes(h, &h.shape.steps[h.at])
+	bytes := m.segmentBytes(h, &h.shape.steps[h.step])
 	transfer := m.load(bytes, &h.chain)
 	c := &m.transfers[transfer]
 	c.tail = t
@@ -63,10 +63,10 @@ func (m *machine) depart(id int32, t float64) {
 		c.chain.Latency += delay
 		m.events.push(event{m.inOrder(h, c.tail+delay, &c.chain), evDelivered<<kindShift | m.halves[h.peer].order, h.peer, transfer})
 	case inRack:
-		begin := m.pass(&m.out[host], c, t, m.net.Rack.Bandwidth, m.slow[h.rank])
+		begin := m.pass(&m.out[host], c, t, m.net.Rack.Bandwidth, m.slowFactor[h.rank])
 		m.travel(evIn, id, transfer, begin, m.latency(id))
 	default:
-		begin := m.pass(&m.out[host], c, t, m.net.Rack.Bandwidth, m.slow[h.rank])
+		begin := m.pass(&m.out[host], c, t, m.net.Rack.Bandwidth, m.slowFactor[h.rank])
 		m.travel(evUp, id, transfer, begin, 0)
 	}
 	if m.window == 0 {
@@ -84,7 +84,7 @@ func (m *machine) pass(s *server, c *transfer, t, bandwidth, slow float64) float
 	if bandwidth > 0 {
 		work = float64(c.bytes) / bandwidth * slow
 	}
-	begin := s.take(t, work)
+	begin := s.serve(t, work)
 	c.chain.Queue += begin - t
 	c.tail = max(c.tail, begin+work)
 	return begin
@@ -148,7 +148,7 @@ func (m *machine) credit(h *half, t float64) {
 	if h.peer < 0 || !m.halves[h.peer].track {
 		return
 	}
-	st := &h.shape.steps[h.at]
+	st := &h.shape.steps[h.step]
 	if !st.op.Receives() {
 		return
 	}

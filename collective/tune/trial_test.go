@@ -89,10 +89,10 @@ func (g *fakeRank) With(a *algorithm.Algorithm, call func() error) error {
 	return call()
 }
 
-// TestTrialsAreOfWhatCompetes requires that algorithms that do not fold in the canonical tree
-// are measured only if rank 0 sets AnyTree. It also requires that all ranks have the same times
-// and eliminate the same algorithms.
-func TestTrialsAreOfWhatCompetes(t *testing.T) {
+// TestTrialsMeasureCompetingAlgorithms requires that algorithms that do not fold in the
+// canonical tree are measured only if rank 0 sets AnyTree. It also requires that all ranks have
+// the same times and eliminate the same algorithms.
+func TestTrialsMeasureCompetingAlgorithms(t *testing.T) {
 	for _, anyTree := range []bool{false, true} {
 		const ranks = 3
 		m := &meeting{ranks: ranks}
@@ -136,8 +136,8 @@ func TestTrialsAreOfWhatCompetes(t *testing.T) {
 	}
 }
 
-// TestChoicesTravel requires that a choice is the same after encoding and decoding.
-func TestChoicesTravel(t *testing.T) {
+// TestChoicesRoundTrip requires that a choice is the same after encoding and decoding.
+func TestChoicesRoundTrip(t *testing.T) {
 	message := new([MessageBytes]byte)
 	sent := Choice{Algorithm: "torus", Dims: []int{2, 3}, Segment: 1 << 20, Channels: 2}
 	require.NoError(t, sent.Encode(message))

@@ -178,8 +178,8 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 		pr.Dims = r.Choice.Dims
 		// A rule is an explicit request, so it may name an algorithm that does not fold in the
 		// canonical tree.
-		if why := refusal(a, pr, q, true); why != "" {
-			return nil, fmt.Errorf("tuning rule %s: for %s: %s", r, q, why)
+		if reason := refusal(a, pr, q, true); reason != "" {
+			return nil, fmt.Errorf("tuning rule %s: for %s: %s", r, q, reason)
 		}
 		d.Choice, d.Rule = r.Choice, r
 		return d, nil
@@ -207,9 +207,9 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 	return d, nil
 }
 
-// alike is the ratio up to which two prices count as equal. The times of two runs of the same
-// program differ by more than this ratio.
-const alike = 1.03
+// samePriceRatio is the ratio up to which two prices count as equal. The times of two runs of
+// the same program differ by more than this ratio.
+const samePriceRatio = 1.03
 
 // pick chooses among the candidates whose prices count as equal to the least price. It chooses
 // the candidate with the fewest steps, because in each step a rank may have to wait for a late
@@ -219,15 +219,15 @@ func (d *Decision) pick() {
 	fewest, first := 0, 0
 	all := algorithm.For(d.Query.Collective)
 	for i, c := range d.Candidates {
-		if c.Refused != "" || c.Seconds > alike*d.Candidates[0].Seconds {
+		if c.Refused != "" || c.Seconds > samePriceRatio*d.Candidates[0].Seconds {
 			break
 		}
-		at := slices.IndexFunc(all, func(a *algorithm.Algorithm) bool { return a.Name == c.Algorithm })
+		index := slices.IndexFunc(all, func(a *algorithm.Algorithm) bool { return a.Name == c.Algorithm })
 		pr := d.Query.Params
 		pr.Dims = c.Dims
-		steps := all[at].Cost(pr).Steps
-		if i == 0 || steps < fewest || steps == fewest && at < first {
-			d.Choice, fewest, first = c.Choice, steps, at
+		steps := all[index].Cost(pr).Steps
+		if i == 0 || steps < fewest || steps == fewest && index < first {
+			d.Choice, fewest, first = c.Choice, steps, index
 		}
 	}
 }
@@ -237,10 +237,10 @@ func (d *Decision) pick() {
 // be in the cache at the sender's next step.
 const longerSegment = 1 << 20
 
-// gain is the largest ratio, of the price with longer segments to the price with the usual
+// minGain is the largest ratio, of the price with longer segments to the price with the usual
 // segments, for which longer segments are chosen. The margin is needed because pipelines
 // overlap less evenly than the model predicts, and because the model has no caches.
-const gain = 0.99
+const minGain = 0.99
 
 // price sets the price of candidate c, which is the least price over the lengths of segments
 // that it tries, and the length of segments with that price.
@@ -254,7 +254,7 @@ func (t *Tuner) price(ctx context.Context, c *Candidate, a *algorithm.Algorithm,
 		if err != nil {
 			return err
 		}
-		if seconds := r.Time * correction; i == 0 || seconds < c.Seconds*gain {
+		if seconds := r.Time * correction; i == 0 || seconds < c.Seconds*minGain {
 			c.Seconds, c.Segment = seconds, segment
 		}
 	}
@@ -274,16 +274,16 @@ const MaxChannels = 16
 // Shorter messages have only one segment, which uses one connection. Groups of many ranks have
 // many connections in any case, so each of their lanes has only one.
 func Channels(bytes, ranks int) int {
-	if ranks > mostStriped || bytes/max(ranks, 1) < leastStriped {
+	if ranks > maxStripedRanks || bytes/max(ranks, 1) < minStripedBytes {
 		return 1
 	}
 	return stripes
 }
 
 const (
-	stripes      = 4
-	mostStriped  = 16        // largest number of ranks for which a lane has several connections
-	leastStriped = 128 << 10 // least number of bytes of a block for which a lane has several connections
+	stripes         = 4
+	maxStripedRanks = 16        // largest number of ranks for which a lane has several connections
+	minStripedBytes = 128 << 10 // least number of bytes of a block for which a lane has several connections
 )
 
 // maxSegments bounds the number of segments for which one candidate is simulated. The usual

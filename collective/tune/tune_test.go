@@ -179,7 +179,7 @@ func TestRulesComeFirst(t *testing.T) {
 	require.Nil(t, d.Rule)
 }
 
-func TestRulesThatCannotBe(t *testing.T) {
+func TestInvalidRules(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"rules": [{"collective": "allreduce", "algorithm": "rign"}]}`:                                 `tuning rule 1: no algorithm "rign"`,
 		`{"rules": [{"collective": "reduceall", "algorithm": "ring"}]}`:                                 `tuning rule 1: no collective "reduceall"`,

@@ -15,7 +15,7 @@ import (
 
 // Given holds the rows or the objects that stages find under one key.
 type Given struct {
-	to func(b *engine.Builder, q *comqueue.IterativeComQueue) error
+	addTo func(b *engine.Builder, q *comqueue.IterativeComQueue) error
 }
 
 // Rows returns a Given with the rows of partitioned data. The fields of T are columns. The rows
@@ -101,23 +101,23 @@ func ShardObject[T any](key shared.ShardKey[T], make func(shard int) T) Given {
 	}}
 }
 
-// dataset adds a source to the job. The function of returns the rows of a shard.
-func dataset[T any](b *engine.Builder, of func(shard int) []T) (*engine.Dataset, error) {
+// dataset adds a source to the job. rowsOf returns the rows of a shard.
+func dataset[T any](b *engine.Builder, rowsOf func(shard int) []T) (*engine.Dataset, error) {
 	codec, err := batch.NewCodec[T]()
 	if err != nil {
 		return nil, err
 	}
 	return b.Add(engine.Spec{
 		Op: "Given", Schema: arrowrows.Schema(codec.Schema()),
-		Source: func() engine.Source { return &source[T]{of: of, codec: codec} },
+		Source: func() engine.Source { return &source[T]{rowsOf: rowsOf, codec: codec} },
 	}), nil
 }
 
-// source emits the rows that the function of returns for a shard.
+// source emits the rows that rowsOf returns for a shard.
 type source[T any] struct {
 	engine.BaseOperator
-	of    func(shard int) []T
-	codec *batch.Codec[T]
+	rowsOf func(shard int) []T
+	codec  *batch.Codec[T]
 }
 
 func (s *source[T]) ReadShard(c *engine.Context, shard int, out engine.Output) error {
@@ -128,7 +128,7 @@ func (s *source[T]) ReadShard(c *engine.Context, shard int, out engine.Output) e
 		defer rows.Release()
 		return out.Emit(shard, arrowrows.Batch(rows))
 	}
-	rows := s.of(shard)
+	rows := s.rowsOf(shard)
 	for i := range rows {
 		if err := app.AppendFrom(&rows[i]); err != nil {
 			return fmt.Errorf("row %d of shard %d that is given: %w", i, shard, err)

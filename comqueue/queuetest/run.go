@@ -108,10 +108,10 @@ func (r *run) inspect(f func(ctx *comqueue.ComContext)) {
 func (r *run) build(b *engine.Builder, _ struct{}) error {
 	q := comqueue.New(b, queueName)
 	for i, g := range r.Given {
-		if g.to == nil {
+		if g.addTo == nil {
 			return fmt.Errorf("number %d of Given is the zero value: make it by Rows, ShardRows, BroadcastRows, Object or ShardObject", i)
 		}
-		if err := g.to(b, q); err != nil {
+		if err := g.addTo(b, q); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 // listen makes, for all edges, the receiving ends that belong to this process.
 func (r *run) listen() error {
-	r.ends.init(r)
+	r.receivers.init(r)
 	for i := range r.plan.Edges {
 		if carriesRows(r.plan, &r.plan.Edges[i]) {
 			if err := r.receive(i); err != nil {
@@ -105,28 +105,28 @@ func (r *run) receive(i int) error {
 		s := newSideInput(name, r.plan.Shards, here.Len(), &r.sideMemory, func(err error) {
 			r.record(r.edgeError(e, here.Lo, -1, fmt.Errorf("side input %d, the rows of %s: %w", e.Port, name, err)))
 		})
-		r.ends.sides[i] = s
+		r.receivers.sides[i] = s
 		r.sides = append(r.sides, s)
 		return r.network.Listen(transport.Address{Edge: i, Worker: worker}, s)
 	}
 	aligned := e.Partitioner == plan.Forward
 	ends := newEnds(sharding.Range{Lo: 0, Hi: r.plan.Shards}, aligned, func(err error) { r.record(r.edgeError(e, here.Lo, -1, err)) })
-	r.ends.inboxes[i] = make(map[int]*inbox, here.Len())
+	r.receivers.inboxes[i] = make(map[int]*inbox, here.Len())
 	for t := here.Lo; t < here.Hi; t++ {
 		in := newInbox(to.Ranges[t], ends)
-		in.batchRows, in.joinBytes = r.env.BatchRows, r.transit.join
-		in.mem, in.budget = r.env.Allocator, r.runs[t-r.subtaskRange.Lo]
+		in.batchRows, in.joinBytes = r.env.BatchRows, r.transit.joinBytes
+		in.mem, in.budget = r.env.Allocator, r.exchangeBudgets[t-r.subtaskRange.Lo]
 		in.fail = func(shard int, err error) { r.record(r.edgeError(e, t, shard, err)) }
 		in.spill = &spillFile{
 			path: filepath.Join(r.scratch.dir, fmt.Sprintf("edge%d-subtask%d.arrow", i, t)),
 			disk: r.env.Disk, mem: r.env.Allocator, total: &r.spilled, logger: r.env.Logger,
 		}
-		r.ends.inboxes[i][t] = in
+		r.receivers.inboxes[i][t] = in
 		r.inboxes = append(r.inboxes, in)
 	}
 	// All inboxes share the ends, so all must exist before the first message.
 	for t := here.Lo; t < here.Hi; t++ {
-		if err := r.network.Listen(transport.Address{Edge: i, Inbox: t, Worker: worker}, r.ends.inboxes[i][t]); err != nil {
+		if err := r.network.Listen(transport.Address{Edge: i, Inbox: t, Worker: worker}, r.receivers.inboxes[i][t]); err != nil {
 			return err
 		}
 	}
@@ -195,16 +195,16 @@ func (b *builder) instantiate(l *link) error {
 func (b *builder) link(t *subtask, id plan.NodeID) *link {
 	r, n := b.run, &b.run.plan.Nodes[id]
 	l := &link{task: t, node: n, context: b.context(t, n)}
-	for _, i := range b.run.ends.in[id] {
-		if s := r.ends.sides[i]; s != nil {
+	for _, i := range b.run.receivers.in[id] {
+		if s := r.receivers.sides[i]; s != nil {
 			port := r.plan.Edges[i].Port
 			l.sides = append(l.sides, side{port: port, input: s})
 			l.context.inputs[port] = s
 		}
 	}
-	for _, i := range b.run.ends.out[id] {
+	for _, i := range b.run.receivers.out[id] {
 		to := &link{task: t, node: &r.plan.Nodes[r.plan.Edges[i].ToNode]}
-		l.outs = append(l.outs, chainOutput{output: b.send(i), to: to})
+		l.outs = append(l.outs, chainOutput{output: b.send(i), receiver: to})
 	}
 	return l
 }
@@ -224,9 +224,9 @@ func (b *builder) context(t *subtask, n *plan.Node) *Context {
 // ports returns the data inputs of the head of a chain.
 func (b *builder) ports(head *link) []port {
 	var ports []port
-	for _, i := range b.run.ends.in[head.node.ID] {
-		if b.run.ends.inboxes[i] != nil {
-			ports = append(ports, port{number: b.run.plan.Edges[i].Port, inbox: b.run.ends.inboxes[i][head.task.index]})
+	for _, i := range b.run.receivers.in[head.node.ID] {
+		if b.run.receivers.inboxes[i] != nil {
+			ports = append(ports, port{number: b.run.plan.Edges[i].Port, inbox: b.run.receivers.inboxes[i][head.task.index]})
 		}
 	}
 	return ports
@@ -236,17 +236,17 @@ func (b *builder) ports(head *link) []port {
 func (b *builder) send(i int) output {
 	r, e := b.run, &b.run.plan.Edges[i]
 	to := &r.plan.Vertices[e.To]
-	senders := newLines(i, r.network, r.transit.gate)
+	senders := newSenders(i, r.network, r.transit.gate)
 	switch {
 	case e.Role == plan.Side:
-		return &directOutput{lines: senders, workers: r.workersOf(to)}
+		return &directOutput{senders: senders, workers: r.workersOf(to)}
 	case e.Partitioner == plan.Forward:
-		return &directOutput{lines: senders, ranges: to.Ranges, hosts: r.hosts, mem: r.env.Allocator, messageBytes: r.transit.message}
+		return &directOutput{senders: senders, ranges: to.Ranges, hosts: r.hosts, mem: r.env.Allocator, messageBytes: r.transit.messageBytes}
 	}
 	return &splitOutput{
-		lines: senders, ranges: to.Ranges, hosts: r.hosts, sent: make([]sent, r.workersOf(to)), shards: r.plan.Shards,
+		senders: senders, ranges: to.Ranges, hosts: r.hosts, sent: make([]sent, r.workersOf(to)), shards: r.plan.Shards,
 		place: placementOf(r.plan, e, r.bind, r.env.CheckRows), mem: r.env.Allocator,
-		batchRows: r.env.BatchRows, messageBytes: r.transit.message, keepBytes: r.transit.keep,
+		batchRows: r.env.BatchRows, messageBytes: r.transit.messageBytes, keepBytes: r.transit.keepBytes,
 	}
 }
 
@@ -264,10 +264,10 @@ func (r *run) joinQueues() error {
 		if here.Empty() {
 			continue
 		}
-		g := &gang{run: r, queue: q, here: here, spread: r.workersOf(v) > 1, from: r.env.From[q.Name]}
+		g := &gang{run: r, queue: q, here: here, multiProcess: r.workersOf(v) > 1, resumed: r.env.From[q.Name]}
 		g.begin()
 		r.gangs = append(r.gangs, g)
-		if !g.spread {
+		if !g.multiProcess {
 			g.group = localGroup{collective.NewLocalGroup(v.Parallelism)}
 			continue
 		}
@@ -331,7 +331,7 @@ func (b *builder) gang(name string) error {
 func (b *builder) open(g *gang, v *plan.Vertex, parts queueParts) error {
 	r, name := b.run, g.queue.Name
 	g.vertex, g.parts = v, parts
-	spec := GangSpec{Job: r.plan.Job, Queue: name, Sessions: r.env.Sessions, Subtasks: v.Parallelism, Here: g.here, From: g.from, RowsKept: g.generation > 0}
+	spec := GangSpec{Job: r.plan.Job, Queue: name, Sessions: r.env.Sessions, Subtasks: v.Parallelism, Here: g.here, From: g.resumed, RowsKept: g.generation > 0}
 	var loops []Loop
 	err := guard(func() (err error) {
 		loops, err = r.bind.Loops[name](spec)
@@ -363,8 +363,8 @@ func (b *builder) member(g *gang, index int, body Loop) {
 	t.generation = g.generation
 	m := &member{subtask: t, gang: g, body: body, comm: g.group.Rank(index)}
 	m.head, m.tail = b.link(t, parts.head), b.link(t, parts.tail)
-	m.between = &link{task: t, node: m.head.node, shardOf: noShard}
-	m.criterion = m.between
+	m.betweenStages = &link{task: t, node: m.head.node, shardOf: noShard}
+	m.criterion = m.betweenStages
 	if parts.criterion >= 0 {
 		m.criterion = &link{task: t, node: &b.run.plan.Nodes[parts.criterion], shardOf: noShard}
 	}
@@ -373,7 +373,7 @@ func (b *builder) member(g *gang, index int, body Loop) {
 	if g.generation == 0 { // the first gang of a process reads all of the inputs
 		t.ports = b.ports(m.head)
 	}
-	t.after = m.leave
+	t.atEnd = m.leave
 	m.head.shardOf, m.tail.shardOf = m.body.Shard, m.body.Shard
 	g.members = append(g.members, m)
 }

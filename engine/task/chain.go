@@ -31,9 +31,9 @@ type link struct {
 
 	borrowed borrowed // rows of the current shard, if rows are checked
 
-	schema *arrow.Schema // schema of the last rows; it equals the schema that the node declares
-	whole  []int         // columns of schema that must not have nulls
-	given  arrow.Record  // last batch that the operator got in this shard; its schema has been checked
+	schema       *arrow.Schema // schema of the last rows; it equals the schema that the node declares
+	nonNull      []int         // columns of schema that must not have nulls
+	checkedBatch arrow.Record  // last batch that the operator got in this shard; its schema has been checked
 
 	rowsIn, rowsOut int64
 }
@@ -48,7 +48,7 @@ type side struct {
 // chainOutput is an output with the link to which failures to place rows are attributed.
 type chainOutput struct {
 	output
-	to *link // represents the receiving node in this subtask
+	receiver *link // represents the receiving node in this subtask
 }
 
 var _ Output = (*link)(nil)
@@ -63,12 +63,12 @@ func (l *link) Emit(shard int, emitted columnar.Batch) error {
 	case rows == nil:
 		return t.failAt(l, fmt.Errorf("emit under shard %d: there is no batch", shard))
 	case int32(shard) != t.shard.Load() || shard < 0:
-		return t.failAt(l, t.misplaced(shard))
+		return t.failAt(l, t.shardError(shard))
 	case batch.Released(rows):
 		return t.failAt(l, errors.New("the batch emitted was released already: whoever keeps a batch calls Retain on it"))
-	case rows == l.given && rows.Schema() == l.schema:
+	case rows == l.checkedBatch && rows.Schema() == l.schema:
 	case rows.NumRows() > 0:
-		if err := l.declared(rows); err != nil {
+		if err := l.checkDeclared(rows); err != nil {
 			return t.failAt(l, err)
 		}
 	}
@@ -92,16 +92,16 @@ func (l *link) Emit(shard int, emitted columnar.Batch) error {
 		}
 	}
 	for i := range l.outs {
-		if err := t.call(l.outs[i].to, func() error { return t.send(&l.outs[i], shard, rows) }); err != nil {
+		if err := t.call(l.outs[i].receiver, func() error { return t.send(&l.outs[i], shard, rows) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// declared returns an error if the columns of rows differ from those that the operator's node
-// declares, or if there are nulls in a column that is declared without nulls.
-func (l *link) declared(rows arrow.Record) error {
+// checkDeclared returns an error if the columns of rows differ from those that the operator's
+// node declares, or if there are nulls in a column that is declared without nulls.
+func (l *link) checkDeclared(rows arrow.Record) error {
 	if schema := rows.Schema(); schema != l.schema && (l.schema == nil || !schema.Equal(l.schema)) {
 		has, wants := batch.Columns(schema), l.node.Schema
 		for i := range min(len(has), len(wants)) {
@@ -112,14 +112,14 @@ func (l *link) declared(rows arrow.Record) error {
 		if len(has) != len(wants) {
 			return fmt.Errorf("the batch emitted has other columns than declared: there are %d columns instead of %d", len(has), len(wants))
 		}
-		l.schema, l.whole = schema, l.whole[:0]
+		l.schema, l.nonNull = schema, l.nonNull[:0]
 		for i := range has {
 			if !has[i].Nullable {
-				l.whole = append(l.whole, i)
+				l.nonNull = append(l.nonNull, i)
 			}
 		}
 	}
-	for _, i := range l.whole {
+	for _, i := range l.nonNull {
 		if rows.Column(i).NullN() > 0 {
 			return fmt.Errorf("the batch emitted has a null in column %q, which is declared without", rows.ColumnName(i))
 		}
@@ -129,16 +129,16 @@ func (l *link) declared(rows arrow.Record) error {
 
 // send passes rows to an outgoing edge. If rows are checked, it passes a copy, so that changes
 // by one vertex are not visible in another.
-func (t *subtask) send(to *chainOutput, shard int, rows arrow.Record) error {
+func (t *subtask) send(out *chainOutput, shard int, rows arrow.Record) error {
 	if !t.run.env.CheckRows {
-		return to.emit(t.context, shard, rows)
+		return out.emit(t.context, shard, rows)
 	}
 	own, err := batch.Concat(t.run.env.Allocator, []arrow.Record{rows})
 	if err != nil {
 		return err
 	}
 	defer own.Release()
-	return to.emit(t.context, shard, own)
+	return out.emit(t.context, shard, own)
 }
 
 // process gives n rows to the link's operator. It turns a panic into an error, so that the
@@ -146,12 +146,12 @@ func (t *subtask) send(to *chainOutput, shard int, rows arrow.Record) error {
 func (l *link) process(port, shard int, rows arrow.Record, n int64) (err error) {
 	l.rowsIn += n
 	t := l.task
-	before, returned := t.at.Swap(l), false
+	before, returned := t.current.Swap(l), false
 	defer t.afterCall(before, &returned, &err)
 	if t.run.env.CheckRows {
 		rows = l.borrowed.lend(rows)
 	}
-	l.given = rows
+	l.checkedBatch = rows
 	if err = l.operator.Process(l.context, port, shard, arrowrows.Batch(rows), l); err == nil && t.run.env.CheckRows {
 		err = l.borrowed.unchanged(len(l.borrowed.rows) - 1)
 	}
@@ -167,7 +167,7 @@ func (l *link) process(port, shard int, rows arrow.Record, n int64) (err error) 
 // under this shard, it is called before the shard ends for the edges and for those operators.
 func (l *link) endShard(shard int, last bool) error {
 	t := l.task
-	l.given = nil
+	l.checkedBatch = nil
 	if t.context.Err() != nil {
 		return t.failAt(l, errStopped)
 	}
@@ -189,7 +189,7 @@ func (l *link) endShard(shard int, last bool) error {
 		return t.failAt(l, err)
 	}
 	for i := range l.outs {
-		if err := t.call(l.outs[i].to, func() error { return l.outs[i].endShard(t.context, shard) }); err != nil {
+		if err := t.call(l.outs[i].receiver, func() error { return l.outs[i].endShard(t.context, shard) }); err != nil {
 			return err
 		}
 	}
@@ -234,8 +234,8 @@ func (l *link) finish() error {
 	return nil
 }
 
-// at returns the shard that the link works on, or -1. Other goroutines may call it.
-func (l *link) at() int {
+// currentShard returns the shard that the link works on, or -1. Other goroutines may call it.
+func (l *link) currentShard() int {
 	if l.shardOf != nil {
 		return l.shardOf()
 	}

@@ -46,17 +46,17 @@ type saving struct {
 // save saves the state of the member after a superstep. The last member to do so passes the
 // state of the queue to Env.Checkpoints.
 func (m *member) save(step int, last, stopped bool) error {
-	m.at.Store(m.between)
+	m.current.Store(m.betweenStages)
 	return m.turn(func() error {
-		return m.call(m.between, func() (err error) {
+		return m.call(m.betweenStages, func() (err error) {
 			g := m.gang
 			s := &g.saving
 			if s.parts[m.index-g.here.Lo], err = m.body.Save(); err != nil {
 				return err
 			}
 			if m.index == 0 {
-				s.cut = g.cut(step, last, stopped)
-				s.cut.Elapsed += m.now
+				s.cut = g.cutAfter(step, last, stopped)
+				s.cut.Elapsed += m.stageEnd
 			}
 			if int(s.done.Add(1)) < g.here.Len() {
 				return nil

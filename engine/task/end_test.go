@@ -17,9 +17,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 )
 
-// TestNothingBegins requires that, after the run has ended, only Close is called on operators,
-// whatever the subtasks were doing at that time.
-func TestNothingBegins(t *testing.T) {
+// TestNoCallsAfterTheEnd requires that, after the run has ended, only Close is called on
+// operators, whatever the subtasks were doing at that time.
+func TestNoCallsAfterTheEnd(t *testing.T) {
 	for name, test := range map[string]func(end func()) (funcOperator, string){
 		"open": func(end func()) (funcOperator, string) {
 			return funcOperator{open: func(*Context) error { end(); return nil }}, "a = source rows=40\nb = user a"
@@ -57,9 +57,9 @@ func TestNothingBegins(t *testing.T) {
 	}
 }
 
-// TestNothingBeginsInQueues requires the same of queues, if the run ends in a stage, in a round
-// of an inner loop, in the criterion or while rows are emitted.
-func TestNothingBeginsInQueues(t *testing.T) {
+// TestNoCallsInQueuesAfterTheEnd requires the same of queues, if the run ends in a stage, in a
+// round of an inner loop, in the criterion or while rows are emitted.
+func TestNoCallsInQueuesAfterTheEnd(t *testing.T) {
 	for _, where := range []string{"stage", "round", "criterion", "finish"} {
 		t.Run(where, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())

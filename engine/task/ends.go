@@ -51,13 +51,13 @@ func (e *ends) Receive(m transport.Message) {
 		e.fail(fmt.Errorf("received rows of source shard %d where ends of %v are taken", m.Shard, e.src))
 		return
 	}
-	if err := e.note(&m); err != nil {
+	if err := e.count(&m); err != nil {
 		e.fail(err)
 	}
 }
 
-// note counts a message that ends its source shard or whose rows are stored.
-func (e *ends) note(m *transport.Message) error {
+// count counts a message that ends its source shard or whose rows are stored.
+func (e *ends) count(m *transport.Message) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := &e.sources[m.Shard-e.src.Lo]
@@ -87,37 +87,37 @@ func (e *ends) note(m *transport.Message) error {
 // mu is held.
 func (e *ends) settle(source int) {
 	if !e.aligned {
-		at := int(e.settled.Load())
-		if source != at {
+		first := int(e.settled.Load())
+		if source != first {
 			return
 		}
-		for at < e.src.Hi && e.sources[at-e.src.Lo].settled() {
-			at++
+		for first < e.src.Hi && e.sources[first-e.src.Lo].settled() {
+			first++
 		}
-		e.settled.Store(int64(at))
+		e.settled.Store(int64(first))
 	}
 	for _, in := range e.inboxes {
-		if e.below(in.shard) >= in.need {
+		if e.firstUnsettledLocked(in.shard) >= in.need {
 			in.need = math.MaxInt
-			in.tell()
+			in.wakeReader()
 		}
 	}
 }
 
-// until returns the first source shard that sends to a destination shard and is not settled.
-// The rows of this source shard are the next to be passed on: no rows that arrive later belong
-// before them.
-func (e *ends) until(shard int) int {
+// firstUnsettled returns the first source shard that sends to a destination shard and is not
+// settled. The rows of this source shard are the next to be passed on: no rows that arrive
+// later belong before them.
+func (e *ends) firstUnsettled(shard int) int {
 	if !e.aligned {
 		return int(e.settled.Load())
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.below(shard)
+	return e.firstUnsettledLocked(shard)
 }
 
-// below is like until, but mu is held.
-func (e *ends) below(shard int) int {
+// firstUnsettledLocked is like firstUnsettled, but mu is held.
+func (e *ends) firstUnsettledLocked(shard int) int {
 	switch {
 	case !e.aligned:
 		return int(e.settled.Load())
@@ -127,20 +127,21 @@ func (e *ends) below(shard int) int {
 	return shard
 }
 
-// last returns the exclusive end of the range of source shards that send to a destination shard.
-func (e *ends) last(shard int) int {
+// sourcesEnd returns the exclusive end of the range of source shards that send to a destination
+// shard.
+func (e *ends) sourcesEnd(shard int) int {
 	if e.aligned {
 		return shard + 1
 	}
 	return e.src.Hi
 }
 
-// await arranges that the reader of in is woken when until(in.shard) has reached need. It
-// returns false if until(in.shard) has already reached need.
-func (e *ends) await(in *inbox, need int) bool {
+// wakeAt arranges that the reader of in is woken when firstUnsettled(in.shard) has reached need.
+// It returns false if firstUnsettled(in.shard) has already reached need.
+func (e *ends) wakeAt(in *inbox, need int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.below(in.shard) >= need {
+	if e.firstUnsettledLocked(in.shard) >= need {
 		return false
 	}
 	in.need = need

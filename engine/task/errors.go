@@ -47,7 +47,7 @@ func (e *TaskError) Error() string {
 		fmt.Fprintf(&b, ", shard %d", e.Shard)
 	}
 	if e.row != nil { // errors that wrap the RowError add no information
-		fmt.Fprintf(&b, ": %s", e.row.at(e.place))
+		fmt.Fprintf(&b, ": %s", e.row.message(e.place))
 	} else {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}

@@ -232,15 +232,15 @@ func TestEndsAreChecked(t *testing.T) {
 			e := newEnds(sharding.Range{Lo: 3, Hi: 4}, false, nil)
 			var got error
 			for _, m := range c.messages {
-				require.True(t, c.says != "" || e.until(0) == 3, "the source shard must not be settled before its last message has arrived")
-				got = cmp.Or(got, e.note(&m))
+				require.True(t, c.says != "" || e.firstUnsettled(0) == 3, "the source shard must not be settled before its last message has arrived")
+				got = cmp.Or(got, e.count(&m))
 			}
 			if c.says != "" {
 				require.ErrorContains(t, got, c.says)
 				return
 			}
 			require.NoError(t, got)
-			require.Equal(t, 4, e.until(0))
+			require.Equal(t, 4, e.firstUnsettled(0))
 		})
 	}
 }

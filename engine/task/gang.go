@@ -17,27 +17,27 @@ import (
 // Each subtask, called a member, runs the stages on a goroutine of its own. The members of all
 // processes communicate by collectives, and agree on when to stop.
 type gang struct {
-	run    *run
-	queue  *plan.Queue
-	here   sharding.Range // the subtasks in this process
-	spread bool           // other processes have subtasks too
-	group  Group
+	run          *run
+	queue        *plan.Queue
+	here         sharding.Range // the subtasks in this process
+	multiProcess bool           // other processes have subtasks too
+	group        Group
 
 	vertex  *plan.Vertex // first vertex of the queue, at the gang's parallelism
 	parts   queueParts
 	members []*member
 
-	from       *Cut // the cut from which the gang continues; nil if the queue begins
+	resumed    *Cut // the cut from which the gang continues; nil if the queue begins
 	generation int  // number of gangs that the queue had before this one
 	first      int  // number of the gang's first superstep
 	next       *gang
 
-	// handed is the state that each member hands over if the queue is cut. cuts counts the
-	// members that have handed over their state. left counts the members that have ended. to is
-	// the parallelism of the next gang, which member 0 sets.
-	handed     []CutPart
-	cuts, left atomic.Int32
-	to         int
+	// cutParts is the state that each member hands over if the queue is cut. cutMembers counts
+	// the members that have handed over their state. endedMembers counts the members that have
+	// ended. Member 0 sets nextParallelism, the parallelism of the next gang.
+	cutParts                 []CutPart
+	cutMembers, endedMembers atomic.Int32
+	nextParallelism          int
 
 	saving saving
 
@@ -48,18 +48,18 @@ type gang struct {
 	stopped     bool
 	elapsed     time.Duration
 	stepReports []StepReport   // cost of each superstep
-	ended       StepReport     // sums over this gang's supersteps
-	names       map[string]int // index in series of each name
+	totals      StepReport     // sums over this gang's supersteps
+	seriesIndex map[string]int // index in series of each name
 	series      []Series
-	firstOf     []int   // superstep of each series' first value
+	firstSteps  []int   // superstep of each series' first value
 	values      []Value // reported in the current superstep
 }
 
 // begin initialises the gang. If the gang continues from a Cut, it takes its state from there.
 func (g *gang) begin() {
-	g.first, g.names, g.handed = 1, make(map[string]int), make([]CutPart, g.here.Len())
+	g.first, g.seriesIndex, g.cutParts = 1, make(map[string]int), make([]CutPart, g.here.Len())
 	g.saving.parts = make([]CutPart, g.here.Len())
-	from := g.from
+	from := g.resumed
 	if from == nil {
 		return
 	}
@@ -67,8 +67,8 @@ func (g *gang) begin() {
 	g.elapsed, g.stepReports = from.Elapsed, append(g.roomForSteps(), from.Steps...)
 	for i, s := range from.Series {
 		s.Values = append(g.roomForValues(), s.Values...)
-		g.series, g.firstOf = append(g.series, s), append(g.firstOf, from.First[i])
-		g.names[s.Name] = i
+		g.series, g.firstSteps = append(g.series, s), append(g.firstSteps, from.First[i])
+		g.seriesIndex[s.Name] = i
 	}
 }
 
@@ -83,7 +83,7 @@ func (g *gang) record(name string, step int, value float64) {
 	if step < 1 {
 		return
 	}
-	i, known := g.names[name]
+	i, known := g.seriesIndex[name]
 	if !known {
 		i = g.addSeries(name, step)
 	}
@@ -105,37 +105,37 @@ func (g *gang) record(name string, step int, value float64) {
 // Series are ordered by the superstep of their first value. If the queue is in several
 // processes, values of shards may arrive some supersteps late, which must not change the order.
 func (g *gang) addSeries(name string, step int) int {
-	i := len(g.firstOf)
-	for i > 0 && g.firstOf[i-1] > step {
+	i := len(g.firstSteps)
+	for i > 0 && g.firstSteps[i-1] > step {
 		i--
 	}
 	g.series = slices.Insert(g.series, i, Series{Name: name, Values: g.roomForValues()})
-	g.firstOf = slices.Insert(g.firstOf, i, step)
+	g.firstSteps = slices.Insert(g.firstSteps, i, step)
 	for k := i; k < len(g.series); k++ {
-		g.names[g.series[k].Name] = k
+		g.seriesIndex[g.series[k].Name] = k
 	}
 	return i
 }
 
-// take records the cost of a superstep. sofar is the total cost of member 0 since the gang
-// began.
-func (g *gang) take(sofar StepReport) {
+// recordStep records the cost of a superstep. totals is the total cost of member 0 since the
+// gang began.
+func (g *gang) recordStep(totals StepReport) {
 	if g.stepReports == nil {
 		g.stepReports = g.roomForSteps()
 	}
-	g.stepReports = append(g.stepReports, StepReport{Elapsed: sofar.Elapsed - g.ended.Elapsed, Bytes: sofar.Bytes - g.ended.Bytes})
-	g.ended = sofar
+	g.stepReports = append(g.stepReports, StepReport{Elapsed: totals.Elapsed - g.totals.Elapsed, Bytes: totals.Bytes - g.totals.Bytes})
+	g.totals = totals
 }
 
-// moved returns the number of bytes that stages, including those of inner loops, have moved so
-// far.
-func moved(stages []*boundStage) int64 {
+// bytesMoved returns the number of bytes that stages, including those of inner loops, have
+// moved so far.
+func bytesMoved(stages []*boundStage) int64 {
 	var sum int64
 	for _, s := range stages {
 		if s.Bytes != nil {
 			sum += s.Bytes()
 		}
-		sum += moved(s.inner)
+		sum += bytesMoved(s.inner)
 	}
 	return sum
 }
@@ -154,8 +154,8 @@ func (g *gang) publish(step int) {
 // of member 0, or after that goroutine has ended.
 func (g *gang) timeSpent() (compute, communicate time.Duration) {
 	compute, communicate = spentIn(g.members[0].stages)
-	if g.from != nil {
-		compute, communicate = compute+g.from.Compute, communicate+g.from.Communicate
+	if g.resumed != nil {
+		compute, communicate = compute+g.resumed.Compute, communicate+g.resumed.Communicate
 	}
 	return compute, communicate
 }

@@ -56,7 +56,7 @@ type inbox struct {
 	sorted pieceQueue // pieces of shard
 
 	shard int // destination shard being read, -1 before the first; changes under both mutexes
-	need  int // the reader waits until ends.until has reached this value; under the mutex of ends
+	need  int // the reader waits until ends.firstUnsettled has reached this value; under the mutex of ends
 
 	// Only the reader's goroutine uses the following fields.
 	pieces []*piece
@@ -65,20 +65,20 @@ type inbox struct {
 
 // piece is the part of a message that goes to one destination shard.
 type piece struct {
-	of     *held // the message, nil if the rows are in the file
-	source int   // source shard
-	number int64 // counts the pieces of the inbox in the order of arrival
-	size   int64 // bytes of its rows
-	lo, hi int   // range of rows in the message; in the file lo is 0
-	at     disk.Block
-	next   *piece
+	message *heldMessage // the message, nil if the rows are in the file
+	source  int          // source shard
+	number  int64        // counts the pieces of the inbox in the order of arrival
+	size    int64        // bytes of its rows
+	lo, hi  int          // range of rows in the message; in the file lo is 0
+	block   disk.Block
+	next    *piece
 }
 
-// held is a message in memory whose pieces are not all read yet.
-type held struct {
-	rows arrow.Record
-	size int64 // bytes reserved for the message
-	left int   // number of pieces not read; only the reader uses it once the pieces are in lists
+// heldMessage is a message in memory whose pieces are not all read yet.
+type heldMessage struct {
+	rows   arrow.Record
+	size   int64 // bytes reserved for the message
+	unread int   // number of pieces not read; only the reader uses it once the pieces are in lists
 }
 
 // pieceList holds the pieces of one destination shard: a linked list of the pieces in memory,
@@ -90,7 +90,7 @@ type pieceList struct {
 
 // spilledPiece is the location of a piece in the file.
 type spilledPiece struct {
-	at           disk.Block
+	block        disk.Block
 	number       int64
 	source, rows int32
 }
@@ -98,13 +98,13 @@ type spilledPiece struct {
 // add appends a piece.
 func (l *pieceList) add(p *piece) {
 	switch {
-	case p.of == nil:
+	case p.message == nil:
 		last := len(l.spilled) - 1
 		if last < 0 || len(l.spilled[last]) == cap(l.spilled[last]) {
 			last++
 			l.spilled = append(l.spilled, make([]spilledPiece, 0, 8<<min(last, 5)))
 		}
-		l.spilled[last] = append(l.spilled[last], spilledPiece{p.at, p.number, int32(p.source), int32(p.hi)})
+		l.spilled[last] = append(l.spilled[last], spilledPiece{p.block, p.number, int32(p.source), int32(p.hi)})
 	case l.tail == nil:
 		l.head, l.tail = p, p
 	default:
@@ -112,17 +112,17 @@ func (l *pieceList) add(p *piece) {
 	}
 }
 
-// take moves all pieces to a queue.
-func (l *pieceList) take(q *pieceQueue) {
+// moveTo moves all pieces to a queue.
+func (l *pieceList) moveTo(q *pieceQueue) {
 	for p := l.head; p != nil; {
-		after := p.next
+		next := p.next
 		p.next = nil
 		q.push(p)
-		p = after
+		p = next
 	}
-	for _, some := range l.spilled {
-		for _, s := range some {
-			q.push(&piece{source: int(s.source), number: s.number, size: int64(s.at.Length), hi: int(s.rows), at: s.at})
+	for _, pieces := range l.spilled {
+		for _, s := range pieces {
+			q.push(&piece{source: int(s.source), number: s.number, size: int64(s.block.Length), hi: int(s.rows), block: s.block})
 		}
 	}
 	*l = pieceList{}
@@ -158,8 +158,8 @@ func (in *inbox) Receive(m transport.Message) {
 		in.fail(partAt(&m, 0).Shard, err)
 		return
 	}
-	in.file(&m, pieces)
-	if err := in.ends.note(&m); err != nil {
+	in.addToLists(&m, pieces)
+	if err := in.ends.count(&m); err != nil {
 		in.fail(-1, err)
 	}
 }
@@ -242,19 +242,19 @@ func (in *inbox) store(m *transport.Message) (pieces []piece, err error) {
 			pieces, err = nil, recovered(v)
 		}
 	}()
-	h := &held{size: m.Cost, left: partsOf(m)}
+	h := &heldMessage{size: m.Cost, unread: partsOf(m)}
 	if m.Gate == nil { // the message is from another process, and its cost is not counted yet
 		h.size = footprint(m, batch.Size(m.Rows))
 	}
 	if !in.budget.TryReserve(h.size) {
 		return in.spillAll(m)
 	}
-	pieces = make([]piece, h.left)
+	pieces = make([]piece, h.unread)
 	perRow := float64(h.size) / float64(m.Rows.NumRows())
 	lo := 0
 	for i := range pieces {
 		hi := partAt(m, i).End
-		pieces[i] = piece{of: h, source: m.Shard, number: in.number, size: int64(float64(hi-lo) * perRow), lo: lo, hi: hi}
+		pieces[i] = piece{message: h, source: m.Shard, number: in.number, size: int64(float64(hi-lo) * perRow), lo: lo, hi: hi}
 		in.number++
 		lo = hi
 	}
@@ -274,16 +274,16 @@ func (in *inbox) spillAll(m *transport.Message) ([]piece, error) {
 		if err != nil {
 			return nil, err
 		}
-		in.scratch = append(in.scratch, piece{source: m.Shard, number: in.number, hi: hi - lo, at: at})
+		in.scratch = append(in.scratch, piece{source: m.Shard, number: in.number, hi: hi - lo, block: at})
 		in.number++
 		lo = hi
 	}
 	return in.scratch, in.spill.flush()
 }
 
-// file appends the pieces of a message to the lists of their shards, and wakes a reader that
-// waits for them.
-func (in *inbox) file(m *transport.Message, pieces []piece) {
+// addToLists appends the pieces of a message to the lists of their shards, and wakes a reader
+// that waits for them.
+func (in *inbox) addToLists(m *transport.Message, pieces []piece) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for i := range pieces {
@@ -295,13 +295,13 @@ func (in *inbox) file(m *transport.Message, pieces []piece) {
 		in.filed[shard-in.dst.Lo].add(p)
 		if in.waiting && shard == in.shard {
 			in.waiting = false
-			in.tell()
+			in.wakeReader()
 		}
 	}
 }
 
-// tell wakes the reader, so that it checks for rows again.
-func (in *inbox) tell() {
+// wakeReader wakes the reader, so that it checks for rows again.
+func (in *inbox) wakeReader() {
 	select {
 	case in.wake <- struct{}{}:
 	default: // it has a token already
@@ -310,14 +310,14 @@ func (in *inbox) tell() {
 
 // discard drops a piece. After the last piece of a message in memory it releases the message.
 func (in *inbox) discard(p *piece) {
-	if p.of == nil {
+	if p.message == nil {
 		return
 	}
-	p.of.left--
-	if p.of.left == 0 {
-		p.of.rows.Release()
-		p.of.rows = nil
-		in.budget.Release(p.of.size)
+	p.message.unread--
+	if p.message.unread == 0 {
+		p.message.rows.Release()
+		p.message.rows = nil
+		in.budget.Release(p.message.size)
 	}
 }
 
@@ -336,17 +336,17 @@ func (in *inbox) next(ctx context.Context, shard int, waited *time.Duration) (ar
 		if ctx.Err() != nil {
 			return nil, errStopped
 		}
-		// until must be read before the pieces are gathered. As the rows of a source shard are
+		// limit must be read before the pieces are gathered. As the rows of a source shard are
 		// filed before the shard is settled, gather then finds all rows of settled shards.
-		until := in.ends.until(shard)
-		need := in.gather(until)
+		limit := in.ends.firstUnsettled(shard)
+		need := in.gather(limit)
 		if len(in.pieces) > 0 {
-			return in.open()
+			return in.joinPieces()
 		}
-		if until >= need {
+		if limit >= need {
 			return nil, io.EOF
 		}
-		if !in.ends.await(in, need) || !in.await() {
+		if !in.ends.wakeAt(in, need) || !in.wakeAtPiece() {
 			continue
 		}
 		began := time.Now()
@@ -373,9 +373,9 @@ func (in *inbox) begin(shard int) {
 	in.sorted = in.sorted[:0]
 }
 
-// await arranges that the reader is woken at the next piece of its shard. It returns false if
-// there is a piece already.
-func (in *inbox) await() bool {
+// wakeAtPiece arranges that the reader is woken at the next piece of its shard. It returns
+// false if there is a piece already.
+func (in *inbox) wakeAtPiece() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.waiting = in.filed[in.shard-in.dst.Lo].empty()
@@ -383,16 +383,16 @@ func (in *inbox) await() bool {
 }
 
 // gather appends to in.pieces the pieces to return next: pieces of source shards not above
-// until, as many as fit in a batch. It returns the value that until must reach before more
+// limit, as many as fit in a batch. It returns the value that limit must reach before more
 // pieces can be returned. This is the lowest source shard of the remaining pieces or, if no
 // piece remains, the end of the range of source shards.
-func (in *inbox) gather(until int) (need int) {
+func (in *inbox) gather(limit int) (need int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.waiting = false
-	in.filed[in.shard-in.dst.Lo].take(&in.sorted)
+	in.filed[in.shard-in.dst.Lo].moveTo(&in.sorted)
 	rows, bytes := 0, int64(0)
-	for len(in.sorted) > 0 && in.sorted[0].source <= until {
+	for len(in.sorted) > 0 && in.sorted[0].source <= limit {
 		n, size := in.sorted[0].hi-in.sorted[0].lo, in.sorted[0].size
 		if rows > 0 && (rows+n > in.batchRows || bytes+size > in.joinBytes) {
 			break
@@ -406,11 +406,11 @@ func (in *inbox) gather(until int) (need int) {
 	if len(in.sorted) > 0 {
 		return in.sorted[0].source
 	}
-	return in.ends.last(in.shard)
+	return in.ends.sourcesEnd(in.shard)
 }
 
-// open turns the gathered pieces into one batch.
-func (in *inbox) open() (rec arrow.Record, err error) {
+// joinPieces turns the gathered pieces into one batch.
+func (in *inbox) joinPieces() (rec arrow.Record, err error) {
 	defer func() {
 		for i, r := range in.rows {
 			r.Release()
@@ -438,10 +438,10 @@ func (in *inbox) open() (rec arrow.Record, err error) {
 
 // load returns the rows of a piece, owned by the caller.
 func (in *inbox) load(p *piece) (arrow.Record, error) {
-	h := p.of
+	h := p.message
 	switch {
 	case h == nil:
-		return in.spill.read(p.at, p.hi)
+		return in.spill.read(p.block, p.hi)
 	case p.lo == 0 && p.hi == int(h.rows.NumRows()):
 		h.rows.Retain()
 		return h.rows, nil

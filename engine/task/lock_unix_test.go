@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHoldVanished requires that tryLock fails for a file that was removed, as by a sweep.
-func TestHoldVanished(t *testing.T) {
+// TestLockRemovedFile requires that tryLock fails for a file that was removed, as by a sweep.
+func TestLockRemovedFile(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "lock")
 	require.NoError(t, err)
 	defer f.Close()

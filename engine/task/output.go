@@ -27,38 +27,39 @@ type output interface {
 	release()
 }
 
-// lines holds the senders of one subtask to the inboxes of an edge. A sender is made
+// senders holds the senders of one subtask to the inboxes of an edge. A sender is made
 // when it is first used, as there may be many inboxes that get nothing.
-type lines struct {
-	edge    int
-	network transport.Network
-	gate    *transport.Gate // limits the bytes in flight
-	waiter  *transport.Waiter
-	lines   map[destination]*line
-	last    *line // the line that was used last
+type senders struct {
+	edge          int
+	network       transport.Network
+	gate          *transport.Gate // limits the bytes in flight
+	waiter        *transport.Waiter
+	byDestination map[destination]*shardSender
+	last          *shardSender // the line that was used last
 }
 
 // destination is an inbox of an edge on a worker.
 type destination struct{ inbox, worker int }
 
-// line is a sender, with the number of messages that it has sent for the current source shard.
-type line struct {
+// shardSender is a sender, with the number of messages that it has sent for the current source
+// shard.
+type shardSender struct {
 	transport.Sender
 	to    destination
 	shard int
 	seq   int64
 }
 
-func newLines(edge int, network transport.Network, gate *transport.Gate) lines {
-	return lines{edge: edge, network: network, gate: gate, waiter: transport.NewWaiter(), lines: make(map[destination]*line)}
+func newSenders(edge int, network transport.Network, gate *transport.Gate) senders {
+	return senders{edge: edge, network: network, gate: gate, waiter: transport.NewWaiter(), byDestination: make(map[destination]*shardSender)}
 }
 
 // send sends m, the next message of its source shard, to an inbox. size is the number of bytes
 // of its rows. send waits until these bytes fit in the limit of bytes in flight.
-func (s *lines) send(ctx context.Context, to destination, m transport.Message, size int64) error {
+func (s *senders) send(ctx context.Context, to destination, m transport.Message, size int64) error {
 	l := s.last
 	if l == nil || l.to != to {
-		l = s.lines[to]
+		l = s.byDestination[to]
 	}
 	if l == nil {
 		sender, err := s.network.Dial(transport.Address{Edge: s.edge, Inbox: to.inbox, Worker: to.worker})
@@ -66,8 +67,8 @@ func (s *lines) send(ctx context.Context, to destination, m transport.Message, s
 			m.Release()
 			return err
 		}
-		l = &line{Sender: sender, to: to, shard: -1}
-		s.lines[to] = l
+		l = &shardSender{Sender: sender, to: to, shard: -1}
+		s.byDestination[to] = l
 	}
 	s.last = l
 	if l.shard != m.Shard {
@@ -90,7 +91,7 @@ func (s *lines) send(ctx context.Context, to destination, m transport.Message, s
 // they are not too long. On a forward edge they go to the owner of the shard. On a broadcast edge
 // they go to the receiver of the side input on each worker that has readers.
 type directOutput struct {
-	lines
+	senders
 	ranges  []sharding.Range // shards of each receiving subtask; nil for a broadcast edge
 	hosts   []int            // worker of each receiving subtask
 	target  int              // the receiving subtask that owns the current shard
@@ -104,16 +105,16 @@ type directOutput struct {
 
 func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) error {
 	o.rows += rows.NumRows()
-	n, most, size := int(rows.NumRows()), math.MaxInt, batch.Size(rows)
+	n, maxRows, size := int(rows.NumRows()), math.MaxInt, batch.Size(rows)
 	if o.ranges != nil {
-		most = rowsOfSize(o.messageBytes, size, n)
+		maxRows = rowsOfSize(o.messageBytes, size, n)
 	}
-	if n <= most {
+	if n <= maxRows {
 		o.sent++
 		return o.send(ctx, transport.Message{Shard: shard, Rows: rows}, size)
 	}
-	for lo := 0; lo < n; lo += most {
-		part, err := cut(o.mem, rows, lo, min(lo+most, n))
+	for lo := 0; lo < n; lo += maxRows {
+		part, err := cut(o.mem, rows, lo, min(lo+maxRows, n))
 		if err != nil {
 			return err
 		}
@@ -176,7 +177,7 @@ func (o *directOutput) sendTo(ctx context.Context, to destination, m transport.M
 	if m.Rows != nil {
 		m.Rows.Retain()
 	}
-	return o.lines.send(ctx, to, m, size)
+	return o.senders.send(ctx, to, m, size)
 }
 
 func (o *directOutput) release() {}
@@ -190,7 +191,7 @@ type placement func(rows arrow.Record, shard int, first int64, dst []int32) erro
 // at most batchRows rows and messageBytes bytes. The rows that receivers pass on do not depend
 // on where messages are cut. The work grows with the number of rows, not of shards.
 type splitOutput struct {
-	lines
+	senders
 	ranges    []sharding.Range // shards of each receiving subtask, contiguous
 	hosts     []int            // worker of each receiving subtask
 	shards    int
@@ -312,16 +313,16 @@ func (o *splitOutput) sortMany() {
 // sendSorted sends the rows kept back, in the sorted order. Each message goes to one
 // receiving subtask.
 func (o *splitOutput) sendSorted(ctx context.Context, shard int) error {
-	at := func(i int) int { return int(o.dst[o.order[i]]) }
+	next := func(i int) int { return int(o.dst[o.order[i]]) }
 	rows := min(o.batchRows, rowsOfSize(o.messageBytes, o.bytes, len(o.dst)))
 	for lo := 0; lo < len(o.order); {
-		t := sharding.Owner(o.shards, len(o.ranges), at(lo))
+		t := sharding.Owner(o.shards, len(o.ranges), next(lo))
 		end := o.ranges[t].Hi
 		o.parts = o.parts[:0]
 		hi := lo
-		for most := min(lo+rows, len(o.order)); hi < most && at(hi) < end; {
-			part := transport.Part{Shard: at(hi)}
-			for hi < most && at(hi) == part.Shard {
+		for maxRows := min(lo+rows, len(o.order)); hi < maxRows && next(hi) < end; {
+			part := transport.Part{Shard: next(hi)}
+			for hi < maxRows && next(hi) == part.Shard {
 				hi++
 			}
 			part.End = hi - lo
@@ -335,7 +336,7 @@ func (o *splitOutput) sendSorted(ctx context.Context, shard int) error {
 		count := &o.sent[o.hosts[t]]
 		count.messages++
 		count.rows += int64(hi - lo)
-		if err := o.lines.send(ctx, destination{inbox: t, worker: o.hosts[t]}, m, batch.Size(taken)); err != nil {
+		if err := o.senders.send(ctx, destination{inbox: t, worker: o.hosts[t]}, m, batch.Size(taken)); err != nil {
 			return err
 		}
 		lo = hi
@@ -383,7 +384,7 @@ func (o *splitOutput) endShard(ctx context.Context, shard int) error {
 	for worker, count := range o.sent {
 		o.sent[worker] = sent{}
 		m := transport.Message{Shard: shard, Last: true, Sent: count.messages, SentRows: count.rows}
-		if err := o.lines.send(ctx, destination{inbox: transport.Ends, worker: worker}, m, 0); err != nil {
+		if err := o.senders.send(ctx, destination{inbox: transport.Ends, worker: worker}, m, 0); err != nil {
 			return err
 		}
 	}

@@ -64,7 +64,7 @@ func (m *member) reportInto(rows [][]SubtaskReport) {
 	busy := make(map[plan.NodeID]time.Duration)
 	waiting := make(map[plan.NodeID]time.Duration)
 	inStages := m.deciding
-	if m.criterion != m.between {
+	if m.criterion != m.betweenStages {
 		busy[m.criterion.node.ID] = m.deciding
 	}
 	eachStage(m.stages, func(s *boundStage) {
@@ -101,8 +101,8 @@ func (m *member) reportInto(rows [][]SubtaskReport) {
 		}
 		// The plan does not have this subtask. Its report is added to the report of the plan's
 		// subtask that owns its first shard.
-		at := sharding.Owner(m.run.plan.Shards, v.Parallelism, m.vertex.Ranges[m.index].Lo)
-		rows[v.ID][at].add(s)
+		row := sharding.Owner(m.run.plan.Shards, v.Parallelism, m.vertex.Ranges[m.index].Lo)
+		rows[v.ID][row].add(s)
 	}
 }
 
@@ -143,7 +143,7 @@ func (r *run) sums() []sumPart {
 
 // place describes what a subtask is working on. Other goroutines may call it.
 func (t *subtask) place() string {
-	l := t.at.Load()
+	l := t.current.Load()
 	if l == nil {
 		l = t.links[0]
 	}
@@ -156,7 +156,7 @@ func (t *subtask) place() string {
 		fmt.Fprintf(&b, " (%s)", l.node.Site)
 	}
 	fmt.Fprintf(&b, ", subtask %d of %d", t.index, t.vertex.Parallelism)
-	if shard := l.at(); shard >= 0 {
+	if shard := l.currentShard(); shard >= 0 {
 		fmt.Fprintf(&b, ", shard %d", shard)
 	}
 	return b.String()

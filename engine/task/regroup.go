@@ -22,38 +22,39 @@ import (
 // regroup calls Env.Regroup, and returns the parallelism at which the queue continues after a
 // superstep, or 0 if it does not change.
 func (g *gang) regroup(step int) (int, error) {
-	ask := g.run.env.Regroup
-	if ask == nil {
+	choose := g.run.env.Regroup
+	if choose == nil {
 		return 0, nil
 	}
-	switch to := ask(g.queue.Name, step); {
-	case to < 0 || to > g.run.plan.Shards:
-		return 0, fmt.Errorf("queue %q is to continue with %d subtasks after superstep %d: want 1 to %d, the number of shards", g.queue.Name, to, step, g.run.plan.Shards)
-	case to > 0 && g.spread:
-		return 0, fmt.Errorf("queue %q is to continue with %d subtasks after superstep %d, and those that it has are in several processes: that is done within one process", g.queue.Name, to, step)
+	switch parallelism := choose(g.queue.Name, step); {
+	case parallelism < 0 || parallelism > g.run.plan.Shards:
+		return 0, fmt.Errorf("queue %q is to continue with %d subtasks after superstep %d: want 1 to %d, the number of shards", g.queue.Name, parallelism, step, g.run.plan.Shards)
+	case parallelism > 0 && g.multiProcess:
+		return 0, fmt.Errorf("queue %q is to continue with %d subtasks after superstep %d, and those that it has are in several processes: that is done within one process", g.queue.Name, parallelism, step)
 	default:
-		return to, nil
+		return parallelism, nil
 	}
 }
 
-// handOver hands over the state of a member, whose queue is cut, to a next gang of `to` subtasks.
-func (m *member) handOver(to int) error {
+// handOver hands over the state of a member, whose queue is cut, to a next gang of the given
+// parallelism.
+func (m *member) handOver(parallelism int) error {
 	if m.context.Err() != nil {
-		return m.failAt(m.between, errStopped)
+		return m.failAt(m.betweenStages, errStopped)
 	}
 	return m.turn(func() error {
-		return m.call(m.between, func() (err error) {
+		return m.call(m.betweenStages, func() (err error) {
 			g := m.gang
-			if g.handed[m.index-g.here.Lo], err = m.body.Cut(to); err != nil {
+			if g.cutParts[m.index-g.here.Lo], err = m.body.Cut(parallelism); err != nil {
 				return err
 			}
 			if m.index == g.here.Lo {
 				for i := range m.head.sides {
 					m.head.sides[i].input.readers.Add(1) // keeps the side input for the next gang
 				}
-				g.to = to
+				g.nextParallelism = parallelism
 			}
-			m.cut = true
+			m.handedOver = true
 			eachStage(m.stages, func(s *boundStage) { s.Stage = Stage{Node: s.Node} }) // drops the stages' functions
 			return nil
 		})
@@ -69,37 +70,37 @@ func (m *member) leave() error {
 	}
 	m.comm.Close(cause)
 	g := m.gang
-	if m.cut && m.err == nil {
-		g.cuts.Add(1)
+	if m.handedOver && m.err == nil {
+		g.cutMembers.Add(1)
 	}
-	if g.left.Add(1) < int32(g.here.Len()) || int(g.cuts.Load()) < g.here.Len() || m.context.Err() != nil {
+	if g.endedMembers.Add(1) < int32(g.here.Len()) || int(g.cutMembers.Load()) < g.here.Len() || m.context.Err() != nil {
 		return nil
 	}
-	m.at.Store(m.between)
-	return m.call(m.between, g.goOn)
+	m.current.Store(m.betweenStages)
+	return m.call(m.betweenStages, g.startNext)
 }
 
-// goOn makes and starts the next gang of a queue that was cut.
-func (g *gang) goOn() error {
-	cut := g.cut(g.steps, g.done, g.stopped)
-	cut.Parts = g.handed
-	data, err := cut.Encode()
+// startNext makes and starts the next gang of a queue that was cut.
+func (g *gang) startNext() error {
+	made := g.cutAfter(g.steps, g.done, g.stopped)
+	made.Parts = g.cutParts
+	data, err := made.Encode()
 	if err != nil {
 		return err
 	}
-	g.handed = nil
-	from, err := DecodeCut(data)
+	g.cutParts = nil
+	cut, err := DecodeCut(data)
 	if err != nil {
 		return err
 	}
 	r := g.run
 	next := &gang{
-		run: r, queue: g.queue, here: sharding.Range{Lo: 0, Hi: g.to}, generation: g.generation + 1,
-		group: localGroup{collective.NewLocalGroup(g.to)}, from: from,
+		run: r, queue: g.queue, here: sharding.Range{Lo: 0, Hi: g.nextParallelism}, generation: g.generation + 1,
+		group: localGroup{collective.NewLocalGroup(g.nextParallelism)}, resumed: cut,
 	}
 	next.begin()
 	b := builder{run: r}
-	if err := b.open(next, atParallelism(g.vertex, g.to, r.plan.Shards), g.parts); err != nil {
+	if err := b.open(next, atParallelism(g.vertex, g.nextParallelism, r.plan.Shards), g.parts); err != nil {
 		return err
 	}
 	for _, s := range g.members[0].head.sides {
@@ -110,13 +111,13 @@ func (g *gang) goOn() error {
 	return nil
 }
 
-// cut returns the Cut after superstep step without its parts. It shares no memory with the gang,
+// cutAfter returns the Cut after superstep step without its parts. It shares no memory with the gang,
 // which may go on. It must be called on the goroutine of member 0, or after that goroutine has
 // ended.
-func (g *gang) cut(step int, last, stopped bool) *Cut {
+func (g *gang) cutAfter(step int, last, stopped bool) *Cut {
 	c := &Cut{
 		Step: step, Last: last, Stopped: stopped,
-		Series: slices.Clone(g.series), First: slices.Clone(g.firstOf), Steps: slices.Clone(g.stepReports), Elapsed: g.elapsed,
+		Series: slices.Clone(g.series), First: slices.Clone(g.firstSteps), Steps: slices.Clone(g.stepReports), Elapsed: g.elapsed,
 	}
 	for i := range c.Series {
 		c.Series[i].Values = slices.Clone(c.Series[i].Values)
@@ -140,7 +141,7 @@ func (r *run) start(before, next *gang) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before.next = next
-	r.watched = append(r.watched, next.abortOn(r.context))
+	r.abortStops = append(r.abortStops, next.abortOn(r.context))
 	for _, m := range next.members {
 		r.subtasks = append(r.subtasks, m.subtask)
 		r.running.Go(func() { m.subtask.main(m.main) })
@@ -150,7 +151,7 @@ func (r *run) start(before, next *gang) {
 // endWatches calls the stop functions of abortOn. When it returns, no group is being aborted.
 func (r *run) endWatches() {
 	r.mu.Lock()
-	watched := slices.Clone(r.watched)
+	watched := slices.Clone(r.abortStops)
 	r.mu.Unlock()
 	for _, stop := range watched {
 		stop()

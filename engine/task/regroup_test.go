@@ -215,9 +215,9 @@ func TestRegroupCancelled(t *testing.T) {
 	}
 }
 
-// TestRegroupOfSpreadQueues requires that the run fails if a queue whose subtasks are in several
-// processes is to be regrouped.
-func TestRegroupOfSpreadQueues(t *testing.T) {
+// TestRegroupOfMultiProcessQueues requires that the run fails if a queue whose subtasks are in
+// several processes is to be regrouped.
+func TestRegroupOfMultiProcessQueues(t *testing.T) {
 	for _, criterion := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			g := queueGraph(8, 5, criterion, plan.Compute)

@@ -224,8 +224,8 @@ func TestSideBeyondBudget(t *testing.T) {
 	require.NoError(t, g.run(t, context.Background(), 2, Env{MemoryBudget: se.Enough}, hooks{}).err)
 }
 
-// TestSidesTogether requires an error if side inputs fit individually but not together.
-func TestSidesTogether(t *testing.T) {
+// TestSideInputsFitTogether requires an error if side inputs fit individually but not together.
+func TestSideInputsFitTogether(t *testing.T) {
 	g := parseGraph(8, `
 		a = source rows=1000
 		b = source rows=1000
@@ -268,8 +268,8 @@ func TestSideMemory(t *testing.T) {
 	require.False(t, m.take(small, 1))
 	require.Equal(t, int64(60), budget.Used(), "nothing must be held of an input that does not fit")
 	require.False(t, m.take(small, 1), "later rows of an input that did not fit must not be kept")
-	require.NoError(t, m.whole(large))
-	err := m.whole(small)
+	require.NoError(t, m.checkFits(large))
+	err := m.checkFits(small)
 	require.Equal(t, &SideError{Size: 42, Together: 102, Limit: limit, Largest: "large", LargestSize: 60, Enough: 408}, err)
 	require.EqualError(t, err, "out of memory: it takes 42 B in this process, and all side inputs together 102 B (60 B of them the rows of large), "+
 		"beyond the budget of 100 B; side inputs stay in memory whole: broadcast fewer rows, or give the job at least --memory 1KiB")
@@ -277,7 +277,7 @@ func TestSideMemory(t *testing.T) {
 	require.NoError(t, m.hold(large, 40))
 	large.leave()
 	require.Zero(t, budget.Used())
-	require.Equal(t, &SideError{Size: 42, Together: 142, Limit: limit, Largest: "large", LargestSize: 100, Enough: 568}, m.whole(small),
+	require.Equal(t, &SideError{Size: 42, Together: 142, Limit: limit, Largest: "large", LargestSize: 100, Enough: 568}, m.checkFits(small),
 		"the size of large, which was released meanwhile, must be included")
 	small.leave()
 	require.Zero(t, m.held)

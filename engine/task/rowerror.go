@@ -46,14 +46,14 @@ const (
 )
 
 // Error returns the message, which gives the row's number.
-func (e *RowError) Error() string { return e.at("") }
+func (e *RowError) Error() string { return e.message("") }
 
 // Unwrap returns what is wrong.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// at returns the message about the row. place says where the row is in its file, or is "" if
+// message returns the message about the row. place says where the row is in its file, or is "" if
 // that is unknown.
-func (e *RowError) at(place string) string {
+func (e *RowError) message(place string) string {
 	switch {
 	case place != "":
 	case e.Of != nil:
@@ -135,17 +135,17 @@ func (r *run) locate(ctx context.Context, te *TaskError, row *RowError) (string,
 
 // origin returns the source whose rows reach an input of a node one by one and in order, if
 // there is one. input is the number of the input, −1 for the only one.
-func (r *run) origin(at plan.NodeID, input int) (plan.NodeID, bool) {
-	if queue := r.plan.Nodes[at].Queue; queue != "" { // a queue's rows come in at its first node
+func (r *run) origin(node plan.NodeID, input int) (plan.NodeID, bool) {
+	if queue := r.plan.Nodes[node].Queue; queue != "" { // a queue's rows come in at its first node
 		for i := range r.plan.Nodes {
 			if n := &r.plan.Nodes[i]; n.Queue == queue && n.Stage == plan.QueueInit {
-				at = n.ID
+				node = n.ID
 			}
 		}
 	}
 	for ; ; input = -1 {
 		var rows []plan.Input
-		for _, in := range r.plan.Nodes[at].Inputs {
+		for _, in := range r.plan.Nodes[node].Inputs {
 			if in.Role == plan.Data {
 				rows = append(rows, in)
 			}
@@ -156,11 +156,11 @@ func (r *run) origin(at plan.NodeID, input int) (plan.NodeID, bool) {
 		if input < 0 || input >= len(rows) || rows[input].Partitioner != plan.Forward {
 			return 0, false
 		}
-		at = rows[input].From
-		if r.bind.Sources[at] != nil {
-			return at, true
+		node = rows[input].From
+		if r.bind.Sources[node] != nil {
+			return node, true
 		}
-		if !r.bind.RowByRow[at] {
+		if !r.bind.RowByRow[node] {
 			return 0, false
 		}
 	}

@@ -46,7 +46,7 @@ func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env En
 		err = w.run.teardown()
 	}
 	if err != nil {
-		return nil, also(err, w.Abort())
+		return nil, joinError(err, w.Abort())
 	}
 	if err := w.commit([]*outcome{o}, false); err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env En
 	return report, nil
 }
 
-// also joins more, a later error, to err. It returns err unchanged if more is nil.
-func also(err, more error) error {
+// joinError joins more, a later error, to err. It returns err unchanged if more is nil.
+func joinError(err, more error) error {
 	if more == nil {
 		return err
 	}
@@ -79,11 +79,11 @@ type run struct {
 	network      transport.Network
 	began        time.Time
 
-	budget  *Budget   // of the run
-	slots   []*Budget // the share of budget of each subtask index in subtaskRange
-	runs    []*Budget // the part of each slot's budget that exchanges may hold
-	transit transit
-	spilled atomic.Int64
+	budget          *Budget   // of the run
+	slots           []*Budget // the share of budget of each subtask index in subtaskRange
+	exchangeBudgets []*Budget // the part of each slot's budget that exchanges may hold
+	transit         transit
+	spilled         atomic.Int64
 
 	context context.Context // of the subtasks; set under mu
 	cancel  context.CancelCauseFunc
@@ -94,9 +94,9 @@ type run struct {
 	bodies     []func() error
 	gangs      []*gang // the first gang of each queue
 	running    sync.WaitGroup
-	watched    []func() // stop functions of abortOn; under mu
+	abortStops []func() // stop functions of abortOn; under mu
 	inboxes    []*inbox
-	ends       receiving
+	receivers  receiving
 	sides      []*sideInput
 	sideMemory sideMemory // memory of the side inputs
 	progress   []vertexProgress
@@ -179,7 +179,7 @@ func (r *run) execute(ctx context.Context) error {
 	}
 	r.started = true
 	for _, g := range r.gangs {
-		r.watched = append(r.watched, g.abortOn(r.context))
+		r.abortStops = append(r.abortStops, g.abortOn(r.context))
 	}
 	defer r.endWatches()
 	for i, t := range slices.Clone(r.subtasks) { // later gangs may be appended meanwhile
@@ -204,7 +204,7 @@ func (r *run) makeBudgets() {
 		slot := NewBudget(fmt.Sprintf("slot %d", i), r.env.MemoryBudget/int64(r.subtaskRange.Len()), r.budget)
 		slot.share = 1 / slots
 		r.slots = append(r.slots, slot)
-		r.runs = append(r.runs, NewBudget(fmt.Sprintf("the exchanges of slot %d", i), slot.Limit()/2, slot))
+		r.exchangeBudgets = append(r.exchangeBudgets, NewBudget(fmt.Sprintf("the exchanges of slot %d", i), slot.Limit()/2, slot))
 	}
 	r.transit = newTransit(r.plan, r.env.MemoryBudget, r.subtaskRange.Len(), len(r.part.Slots), r.env.Credits)
 }
@@ -229,7 +229,7 @@ func (r *run) wait() (abandoned []string) {
 		return nil
 	case <-timer.C:
 	}
-	for _, t := range r.all() {
+	for _, t := range r.allSubtasks() {
 		if !t.finished.Load() {
 			abandoned = append(abandoned, t.place())
 		}
@@ -237,8 +237,8 @@ func (r *run) wait() (abandoned []string) {
 	return abandoned
 }
 
-// all returns the subtasks that exist so far.
-func (r *run) all() []*subtask {
+// allSubtasks returns the subtasks that exist so far.
+func (r *run) allSubtasks() []*subtask {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.subtasks)
@@ -283,7 +283,7 @@ func (r *run) teardown() error {
 
 // abandoned reports whether a subtask is still running. It is called after wait.
 func (r *run) abandoned() bool {
-	return r.started && slices.ContainsFunc(r.all(), func(t *subtask) bool { return !t.finished.Load() })
+	return r.started && slices.ContainsFunc(r.allSubtasks(), func(t *subtask) bool { return !t.finished.Load() })
 }
 
 // closeGroups ends the goroutines of the groups of queues. The members have ended and their

@@ -53,7 +53,7 @@ func (t *partsRun) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 	}
 	if err := t.run(ctx); err != nil {
 		for _, w := range slices.Backward(t.parts) { // worker 0 is last, as it removes what all workers have written
-			err = also(err, w.Abort())
+			err = joinError(err, w.Abort())
 		}
 		return nil, err
 	}

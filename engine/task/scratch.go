@@ -13,9 +13,9 @@ import (
 // file that the run keeps locked. The operating system drops the lock when the process ends, so
 // later runs can see that the directory is left over.
 type scratch struct {
-	dir  string
-	lock *os.File
-	made []string // directories above dir that were made for it, innermost first
+	dir     string
+	lock    *os.File
+	created []string // directories above dir that were made for it, innermost first
 }
 
 const (
@@ -77,12 +77,12 @@ func (s *scratch) make(parent string) error {
 
 // makeParent makes parent with the directories above it, and records which of them it made.
 func (s *scratch) makeParent(parent string) error {
-	s.made = nil
+	s.created = nil
 	for dir := filepath.Clean(parent); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); err == nil || errors.Is(err, fs.ErrPermission) {
 			break // it exists, or it is unknown whether it does
 		}
-		s.made = append(s.made, dir)
+		s.created = append(s.created, dir)
 	}
 	return os.MkdirAll(parent, 0o755)
 }
@@ -96,7 +96,7 @@ func (s *scratch) remove() error {
 }
 
 func (s *scratch) removeMade() {
-	for _, dir := range s.made {
+	for _, dir := range s.created {
 		_ = os.Remove(dir) // fails if the directory has other contents
 	}
 }

@@ -23,17 +23,17 @@ type sideInput struct {
 	done    chan struct{}  // closed when every source shard has ended
 	records []arrow.Record // in (source shard, sequence) order; set before done is closed
 
-	mu      sync.Mutex
-	byShard [][]arrow.Record
-	came    []sent // messages and rows received, by source shard
-	ended   []bool // by source shard
-	open    int    // number of source shards that have not ended
-	dropped bool
+	mu         sync.Mutex
+	byShard    [][]arrow.Record
+	received   []sent // messages and rows received, by source shard
+	ended      []bool // by source shard
+	openShards int    // number of source shards that have not ended
+	dropped    bool
 
 	// Only the methods of memory use the following fields, under its mutex.
-	held  int64 // bytes held
-	over  int64 // bytes of all rows received so far if they did not fit and none are kept, else 0
-	freed int64 // bytes that were held when the input was released, if another input had failed to fit before
+	heldBytes  int64 // bytes held
+	unfitBytes int64 // bytes of all rows received so far if they did not fit and none are kept, else 0
+	freedBytes int64 // bytes that were held when the input was released, if another input had failed to fit before
 }
 
 var _ transport.Receiver = (*sideInput)(nil)
@@ -42,7 +42,7 @@ func newSideInput(name string, shards int, readers int, memory *sideMemory, fail
 	s := &sideInput{
 		name: name, memory: memory, fail: fail,
 		done:    make(chan struct{}),
-		byShard: make([][]arrow.Record, shards), came: make([]sent, shards), ended: make([]bool, shards), open: shards,
+		byShard: make([][]arrow.Record, shards), received: make([]sent, shards), ended: make([]bool, shards), openShards: shards,
 	}
 	memory.add(s)
 	s.readers.Store(int32(readers))
@@ -64,12 +64,12 @@ func (s *sideInput) store(m *transport.Message) error {
 		return nil
 	}
 	// All messages of a source shard except the last carry one batch.
-	if m.Shard < 0 || m.Shard >= len(s.ended) || s.ended[m.Shard] || m.Seq != s.came[m.Shard].messages {
+	if m.Shard < 0 || m.Shard >= len(s.ended) || s.ended[m.Shard] || m.Seq != s.received[m.Shard].messages {
 		return fmt.Errorf("received message %d of source shard %d out of order: the transport lost or reordered messages", m.Seq, m.Shard)
 	}
 	if m.Rows != nil {
-		s.came[m.Shard].messages++
-		s.came[m.Shard].rows += m.Rows.NumRows()
+		s.received[m.Shard].messages++
+		s.received[m.Shard].rows += m.Rows.NumRows()
 		if s.memory.take(s, batch.Size(m.Rows)) {
 			m.Rows.Retain()
 			s.byShard[m.Shard] = append(s.byShard[m.Shard], m.Rows)
@@ -80,16 +80,16 @@ func (s *sideInput) store(m *transport.Message) error {
 	if !m.Last {
 		return nil
 	}
-	if came, want := s.came[m.Shard], (sent{m.Sent, m.SentRows}); came != want {
+	if received, want := s.received[m.Shard], (sent{m.Sent, m.SentRows}); received != want {
 		return fmt.Errorf("received %d rows in %d messages of source shard %d, which sent %d rows in %d: rows were lost or added in transit",
-			came.rows, came.messages, m.Shard, want.rows, want.messages)
+			received.rows, received.messages, m.Shard, want.rows, want.messages)
 	}
 	s.ended[m.Shard] = true
-	if s.open--; s.open > 0 {
+	if s.openShards--; s.openShards > 0 {
 		return nil
 	}
 	// If the input did not fit, done is not closed, and so readers do not see the input.
-	if err := s.memory.whole(s); err != nil {
+	if err := s.memory.checkFits(s); err != nil {
 		return err
 	}
 	for _, rows := range s.byShard {
@@ -156,15 +156,15 @@ func (m *sideMemory) add(s *sideInput) {
 func (m *sideMemory) take(s *sideInput, n int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s.over == 0 && n <= m.budget.Limit()-m.held {
+	if s.unfitBytes == 0 && n <= m.budget.Limit()-m.held {
 		m.held += n
-		s.held += n
+		s.heldBytes += n
 		m.budget.Take(n)
 		return true
 	}
-	m.budget.Release(s.held)
-	m.held -= s.held
-	s.held, s.over = 0, s.over+s.held+n
+	m.budget.Release(s.heldBytes)
+	m.held -= s.heldBytes
+	s.heldBytes, s.unfitBytes = 0, s.unfitBytes+s.heldBytes+n
 	return false
 }
 
@@ -176,16 +176,16 @@ func (m *sideMemory) hold(s *sideInput, n int64) error {
 		return m.failure(s, n)
 	}
 	m.held += n
-	s.held += n
+	s.heldBytes += n
 	m.budget.Take(n)
 	return nil
 }
 
-// whole returns an error if a complete input did not fit.
-func (m *sideMemory) whole(s *sideInput) error {
+// checkFits returns an error if a complete input did not fit.
+func (m *sideMemory) checkFits(s *sideInput) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s.over == 0 {
+	if s.unfitBytes == 0 {
 		return nil
 	}
 	return m.failure(s, 0)
@@ -193,7 +193,7 @@ func (m *sideMemory) whole(s *sideInput) error {
 
 // failure returns the error for an input that, with n more bytes, does not fit; mu is held.
 func (m *sideMemory) failure(s *sideInput, n int64) error {
-	e := &SideError{Size: s.held + s.over + n, Together: n, Limit: m.budget.Limit()}
+	e := &SideError{Size: s.heldBytes + s.unfitBytes + n, Together: n, Limit: m.budget.Limit()}
 	for _, other := range m.inputs {
 		e.Together += other.size()
 		if other != s && other.size() > max(e.Size, e.LargestSize) {
@@ -208,17 +208,17 @@ func (m *sideMemory) failure(s *sideInput, n int64) error {
 func (m *sideMemory) release(s *sideInput) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.budget.Release(s.held)
-	m.held -= s.held
-	held := s.held
-	s.held, s.over = 0, 0
-	if slices.ContainsFunc(m.inputs, func(other *sideInput) bool { return other.over > 0 }) {
-		s.freed = held
+	m.budget.Release(s.heldBytes)
+	m.held -= s.heldBytes
+	held := s.heldBytes
+	s.heldBytes, s.unfitBytes = 0, 0
+	if slices.ContainsFunc(m.inputs, func(other *sideInput) bool { return other.unfitBytes > 0 }) {
+		s.freedBytes = held
 	}
 }
 
 // size returns the size of an input for errors, in bytes; memory's mutex is held.
-func (s *sideInput) size() int64 { return s.held + s.over + s.freed }
+func (s *sideInput) size() int64 { return s.heldBytes + s.unfitBytes + s.freedBytes }
 
 // SideError says that a side input does not fit in memory together with the other side inputs.
 type SideError struct {

@@ -56,7 +56,7 @@ func (s *sinks) begin() error {
 	for i := range s.all {
 		b := &s.all[i]
 		if err := guard(b.Begin); err != nil {
-			return also(b.error("begin", err), s.abort())
+			return joinError(b.error("begin", err), s.abort())
 		}
 		b.held = true
 	}
@@ -72,7 +72,7 @@ func (s *sinks) join() error {
 			continue
 		}
 		if err := guard(b.joint.Join); err != nil {
-			return also(b.error("begin", err), s.abort())
+			return joinError(b.error("begin", err), s.abort())
 		}
 		b.held = true
 	}
@@ -103,7 +103,7 @@ func (s *sinks) written() ([]written, error) {
 func (s *sinks) commit(outcomes []*outcome, recorded bool) error {
 	if err := s.show(outcomes, Completion{Recorded: recorded}); err != nil {
 		failed := s.outputs()
-		failed.Err = also(err, s.abort())
+		failed.Err = joinError(err, s.abort())
 		return failed
 	}
 	return nil
@@ -136,7 +136,7 @@ func (s *sinks) resume(outcomes []*outcome) error {
 	if err != nil {
 		for i := range s.all {
 			if b := &s.all[i]; b.joint != nil {
-				err = also(err, guard(b.joint.Leave))
+				err = joinError(err, guard(b.joint.Leave))
 			}
 		}
 	}
@@ -159,7 +159,7 @@ func (s *sinks) show(outcomes []*outcome, c Completion) error {
 		for _, b := range touched {
 			if back := guard(b.joint.TakeBack); back != nil {
 				b.visibility = sinkUncertain
-				err = also(err, b.error("take back what was made visible", back))
+				err = joinError(err, b.error("take back what was made visible", back))
 			}
 		}
 		return err

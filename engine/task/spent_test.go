@@ -13,7 +13,7 @@ func TestTimeSpentByKindOfStage(t *testing.T) {
 	stage := func(kind plan.StageKind, busy, waiting time.Duration, inner ...*boundStage) *boundStage {
 		return &boundStage{link: &link{node: &plan.Node{Stage: kind}}, busy: busy, waiting: waiting, inner: inner}
 	}
-	g := &gang{from: &Cut{Compute: 512, Communicate: 1024}, members: []*member{{stages: []*boundStage{
+	g := &gang{resumed: &Cut{Compute: 512, Communicate: 1024}, members: []*member{{stages: []*boundStage{
 		stage(plan.Compute, 1, 0),
 		stage(plan.Send, 2, 0),
 		stage(plan.Sum, 4, 8),

@@ -81,9 +81,9 @@ func TestSpillCleansUp(t *testing.T) {
 	require.Equal(t, context.Canceled, got.err)
 }
 
-// TestSpillFilesThatAreGone requires that a run succeeds even if its open files were removed
+// TestRemovedSpillFiles requires that a run succeeds even if its open files were removed
 // before its end.
-func TestSpillFilesThatAreGone(t *testing.T) {
+func TestRemovedSpillFiles(t *testing.T) {
 	text := strings.Replace(shuffles, "union", "user", 1)
 	gone := 0
 	op := funcOperator{process: func(c *Context, _, s int, rows arrow.Record, out Output) error {
@@ -142,9 +142,10 @@ type fullFile struct{ disk.File }
 
 func (fullFile) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// TestDiskFullIsToldAtOnce requires that a full disk is reported when the first message arrives
-// whose rows cannot be written, even if it is the only message and its rows are never read.
-func TestDiskFullIsToldAtOnce(t *testing.T) {
+// TestFullDiskIsReportedAtOnce requires that a full disk is reported when the first message
+// arrives whose rows cannot be written, even if it is the only message and its rows are never
+// read.
+func TestFullDiskIsReportedAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		text  int // bytes of a row; a row larger than the file's buffer is written immediately
 		makes bool
@@ -165,7 +166,7 @@ func TestDiskFullIsToldAtOnce(t *testing.T) {
 			require.Len(t, errs, 1)
 			require.ErrorIs(t, errs[0], syscall.ENOSPC)
 			require.ErrorContains(t, errs[0], "spill rows beyond the memory budget to "+in.spill.path)
-			require.Zero(t, e.until(0), "the source shard must not be settled, as its rows are not stored")
+			require.Zero(t, e.firstUnsettled(0), "the source shard must not be settled, as its rows are not stored")
 			require.True(t, in.filed[0].empty())
 			require.NoError(t, in.close())
 		})

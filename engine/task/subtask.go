@@ -27,19 +27,19 @@ type subtask struct {
 	ports []port  // data inputs of the head, by increasing port
 
 	// What the subtask is working on, for errors and for the list of abandoned functions.
-	at    atomic.Pointer[link]
-	shard atomic.Int32 // -1 outside any shard
+	current atomic.Pointer[link]
+	shard   atomic.Int32 // -1 outside any shard
 
 	finished atomic.Bool
 
-	err      *TaskError   // the first failure; sticky
-	reported bool         // the run knows err
-	opened   int          // number of links that must be closed
-	after    func() error // called at the end, if set
-	rowsIn   int64
-	unshown  int64 // number of rows not yet counted in the progress
-	waiting  time.Duration
-	elapsed  time.Duration
+	err        *TaskError   // the first failure; sticky
+	reported   bool         // the run knows err
+	opened     int          // number of links that must be closed
+	atEnd      func() error // called at the end, if set
+	rowsIn     int64
+	unreported int64 // number of rows not yet counted in the progress
+	waiting    time.Duration
+	elapsed    time.Duration
 }
 
 // port is a data input.
@@ -59,8 +59,8 @@ func (t *subtask) main(body func() error) {
 		t.report()
 		t.finished.Store(true)
 	}()
-	if t.after != nil {
-		defer t.guarded(t.after)
+	if t.atEnd != nil {
+		defer t.guarded(t.atEnd)
 	}
 	defer t.close()
 	defer t.report()
@@ -79,11 +79,11 @@ func (t *subtask) report() {
 // the operator at work.
 func (t *subtask) guarded(f func() error) {
 	err, returned := error(nil), false
-	defer t.afterCall(t.at.Load(), &returned, &err)
+	defer t.afterCall(t.current.Load(), &returned, &err)
 	err = f()
 	returned = true
 	if err != nil {
-		_ = t.failAt(t.at.Load(), err)
+		_ = t.failAt(t.current.Load(), err)
 	}
 }
 
@@ -191,7 +191,7 @@ func (t *subtask) awaitSides() error {
 // call runs a step of an operator, and records a failure or a panic as a failure of the
 // operator.
 func (t *subtask) call(l *link, step func() error) (err error) {
-	before, returned := t.at.Swap(l), false
+	before, returned := t.current.Swap(l), false
 	defer t.afterCall(before, &returned, &err)
 	err = step()
 	returned = true
@@ -206,12 +206,12 @@ func (t *subtask) call(l *link, step func() error) (err error) {
 func (t *subtask) afterCall(before *link, returned *bool, err *error) {
 	if !*returned {
 		if v := recover(); v != nil {
-			*err = t.failAt(t.at.Load(), recovered(v))
+			*err = t.failAt(t.current.Load(), recovered(v))
 		} else {
-			_ = t.failAt(t.at.Load(), errGoexit)
+			_ = t.failAt(t.current.Load(), errGoexit)
 		}
 	}
-	t.at.Store(before)
+	t.current.Store(before)
 }
 
 // failAt records the first failure of the subtask, and returns it from then on. Operators call
@@ -232,12 +232,12 @@ func (t *subtask) taskError(l *link, err error) *TaskError {
 	return &TaskError{
 		Operator: operatorName(l.node), Node: l.node.ID, Site: l.node.Site, Within: l.node.Within,
 		Vertex: t.vertex.ID, Subtask: t.index, Parallelism: t.vertex.Parallelism,
-		Shard: l.at(), Err: err,
+		Shard: l.currentShard(), Err: err,
 	}
 }
 
-// misplaced returns the error for rows emitted under a shard other than the current shard.
-func (t *subtask) misplaced(shard int) error {
+// shardError returns the error for rows emitted under a shard other than the current shard.
+func (t *subtask) shardError(shard int) error {
 	at := t.shard.Load()
 	if at < 0 {
 		return fmt.Errorf("emit under shard %d: no shard has begun, or all have ended", shard)
@@ -268,23 +268,23 @@ const progressRows = 1 << 14
 
 // advance counts rows for the progress.
 func (t *subtask) advance(rows int64) {
-	if t.unshown += rows; t.unshown >= progressRows {
-		t.show(0)
+	if t.unreported += rows; t.unreported >= progressRows {
+		t.reportProgress(0)
 	}
 }
 
 // shardDone counts a shard for the progress.
-func (t *subtask) shardDone() { t.show(1) }
+func (t *subtask) shardDone() { t.reportProgress(1) }
 
-// show adds the new counts to the vertex's progress.
-func (t *subtask) show(shards int32) {
+// reportProgress adds the new counts to the vertex's progress.
+func (t *subtask) reportProgress(shards int32) {
 	v := &t.run.progress[t.vertex.ID]
 	e := Progress{
 		Vertex:     t.vertex.ID,
-		Rows:       v.rows.Add(t.unshown),
+		Rows:       v.rows.Add(t.unreported),
 		ShardsDone: int(v.shards.Add(shards)),
 	}
-	t.unshown = 0
+	t.unreported = 0
 	if f := t.run.env.Progress; f != nil {
 		f(e)
 	}

@@ -19,15 +19,15 @@ type member struct {
 	tail   *link // for queue-close, which emits
 	stages []*boundStage
 
-	// between and criterion are the links to which failures between stages are attributed. Such
-	// failures have no shard. criterion gets failures of the criterion, and between gets all
-	// other failures.
-	between, criterion *link
+	// betweenStages and criterion are the links to which failures between stages are
+	// attributed. Such failures have no shard. criterion gets failures of the criterion, and
+	// betweenStages gets all other failures.
+	betweenStages, criterion *link
 
-	cut bool // the member has handed over its state
+	handedOver bool // the member has handed over its state
 
 	began    time.Time     // when the gang's first superstep began
-	now      time.Duration // time from began to the end of the last stage
+	stageEnd time.Duration // time from began to the end of the last stage
 	deciding time.Duration // time spent in the criterion
 }
 
@@ -64,7 +64,7 @@ func (m *member) main() error {
 	if err != nil {
 		return err
 	}
-	m.at.Store(m.head)
+	m.current.Store(m.head)
 	if m.stages, err = m.bind(m.body.Stages(), true); err != nil {
 		return m.failAt(m.head, err)
 	}
@@ -123,7 +123,7 @@ func noShard() int { return -1 }
 // body is open.
 func (m *member) settle(stages []*boundStage) {
 	for _, s := range stages {
-		m.at.Store(s.link)
+		m.current.Store(s.link)
 		if s.Bytes != nil {
 			s.bytes = s.Bytes()
 		}
@@ -138,16 +138,16 @@ func (m *member) settle(stages []*boundStage) {
 // It allocates nothing, and reads the clock once per stage boundary. It synchronizes with the
 // other members once per superstep, to get the verdict; this fails if the run has ended. Members
 // in several processes synchronize only if they must; see verdict.
-func (m *member) loop() (to int, err error) {
+func (m *member) loop() (parallelism int, err error) {
 	g := m.gang
 	m.began = time.Now()
-	m.at.Store(m.between)
+	m.current.Store(m.betweenStages)
 	if g.done {
 		return 0, nil
 	}
-	most := g.queue.MaxSupersteps
-	if most == 0 {
-		most = math.MaxInt
+	maxSteps := g.queue.MaxSupersteps
+	if maxSteps == 0 {
+		maxSteps = math.MaxInt
 	}
 	begin := m.body.Begin
 	if m.run.env.Turns != nil { // Begin calls user functions, and no collectives
@@ -155,30 +155,30 @@ func (m *member) loop() (to int, err error) {
 	}
 	for step := g.first; ; step++ {
 		if err := begin(step); err != nil {
-			return 0, m.failAt(m.between, err)
+			return 0, m.failAt(m.betweenStages, err)
 		}
 		if err := m.runStages(m.stages); err != nil {
 			return 0, err
 		}
 		v, err := m.verdict(step)
-		last := v.stop || step == most
+		last := v.stop || step == maxSteps
 		if err == nil {
-			err = m.settleStep(step, last || v.to > 0)
+			err = m.settleStep(step, last || v.parallelism > 0)
 		}
 		if err != nil {
-			return 0, m.failAt(m.at.Load(), err)
+			return 0, m.failAt(m.current.Load(), err)
 		}
 		if v.save || last && m.run.env.Checkpoints != nil {
 			if err := m.save(step, last, v.stop); err != nil {
 				return 0, err
 			}
 		}
-		if last || v.to > 0 {
+		if last || v.parallelism > 0 {
 			if m.index == 0 {
 				g.steps, g.done, g.stopped = step, last, v.stop
-				g.elapsed += m.now
+				g.elapsed += m.stageEnd
 			}
-			return v.to, nil
+			return v.parallelism, nil
 		}
 	}
 }
@@ -190,7 +190,7 @@ func (m *member) runStages(stages []*boundStage) error {
 		if m.context.Err() != nil {
 			return m.failAt(s.link, errStopped)
 		}
-		m.at.Store(s.link)
+		m.current.Store(s.link)
 		s.calls++
 		if s.Repeat != nil {
 			if err := m.repeat(s); err != nil {
@@ -202,11 +202,11 @@ func (m *member) runStages(stages []*boundStage) error {
 			return m.failAt(s.link, err)
 		}
 		end := time.Since(m.began)
-		s.busy += end - m.now
+		s.busy += end - m.stageEnd
 		if s.Waited != nil {
-			s.settleWait(end - m.now)
+			s.settleWait(end - m.stageEnd)
 		}
-		m.now = end
+		m.stageEnd = end
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (m *member) repeat(s *boundStage) error {
 	for round := 1; ; round++ {
 		begin(round)
 		if holds := s.Repeat.While; holds != nil {
-			if on, err := holds(); err != nil || !on {
+			if again, err := holds(); err != nil || !again {
 				begin(0)
 				return m.leftLoop(s, err)
 			}
@@ -232,7 +232,7 @@ func (m *member) repeat(s *boundStage) error {
 		if m.context.Err() != nil { // also if there are no inner stages
 			return m.failAt(s.link, errStopped)
 		}
-		m.at.Store(s.link)
+		m.current.Store(s.link)
 		stop := false
 		if until := s.Repeat.Until; until != nil {
 			var err error
@@ -241,15 +241,15 @@ func (m *member) repeat(s *boundStage) error {
 					return m.failAt(s.link, err)
 				}
 				end := time.Since(m.began)
-				s.busy += end - m.now
-				m.now = end
+				s.busy += end - m.stageEnd
+				m.stageEnd = end
 			}
 			if stop, err = m.comm.BroadcastBool(m.context, 0, stop); err != nil {
 				return m.failAt(s.link, err)
 			}
 			end := time.Since(m.began)
-			s.waiting += end - m.now
-			m.now = end
+			s.waiting += end - m.stageEnd
+			m.stageEnd = end
 		}
 		if stop || round == s.Repeat.Max {
 			begin(0)
@@ -261,25 +261,25 @@ func (m *member) repeat(s *boundStage) error {
 // leftLoop ends an inner loop whose condition is false or failed.
 func (m *member) leftLoop(s *boundStage, err error) error {
 	if err != nil {
-		m.at.Store(s.link)
+		m.current.Store(s.link)
 		return m.failAt(s.link, err)
 	}
 	end := time.Since(m.began)
-	s.busy += end - m.now
-	m.now = end
+	s.busy += end - m.stageEnd
+	m.stageEnd = end
 	return nil
 }
 
 // verdict is the decision about a superstep that all members learn after its stages.
 type verdict struct {
-	stop bool // the criterion has ended the queue
-	save bool // the members save their state
-	to   int  // the parallelism of the next gang; 0 if the queue is not cut
+	stop        bool // the criterion has ended the queue
+	save        bool // the members save their state
+	parallelism int  // the parallelism of the next gang; 0 if the queue is not cut
 }
 
 // word encodes the verdict for the broadcast.
 func (v verdict) word() int64 {
-	w := int64(v.to) << 2
+	w := int64(v.parallelism) << 2
 	if v.save {
 		w |= 2
 	}
@@ -290,7 +290,7 @@ func (v verdict) word() int64 {
 }
 
 func verdictOf(word int64) verdict {
-	return verdict{stop: word&1 != 0, save: word&2 != 0, to: int(word >> 2)}
+	return verdict{stop: word&1 != 0, save: word&2 != 0, parallelism: int(word >> 2)}
 }
 
 // verdict ends a superstep. Subtask 0 evaluates the criterion, if there is one, decides whether
@@ -308,28 +308,28 @@ func verdictOf(word int64) verdict {
 // are independent. If queues may be cut, members always synchronize.
 func (m *member) verdict(step int) (v verdict, err error) {
 	g := m.gang
-	m.at.Store(m.between)
+	m.current.Store(m.betweenStages)
 	if m.index == 0 && g.queue.HasCriterion {
 		if m.context.Err() != nil {
 			return v, errStopped
 		}
-		m.at.Store(m.criterion)
+		m.current.Store(m.criterion)
 		if v.stop, err = m.body.Stop(step); err != nil {
 			return v, err
 		}
-		m.at.Store(m.between)
+		m.current.Store(m.betweenStages)
 		end := time.Since(m.began)
-		m.deciding += end - m.now
-		m.now = end
+		m.deciding += end - m.stageEnd
+		m.stageEnd = end
 	}
-	if g.spread && !g.queue.HasCriterion && m.run.env.Regroup == nil {
+	if g.multiProcess && !g.queue.HasCriterion && m.run.env.Regroup == nil {
 		if m.context.Err() != nil {
 			return v, errStopped
 		}
 		return v, nil
 	}
 	if m.index == 0 {
-		if v.to, err = g.regroup(step); err != nil {
+		if v.parallelism, err = g.regroup(step); err != nil {
 			return v, err
 		}
 		if c := m.run.env.Checkpoints; c != nil {
@@ -340,15 +340,15 @@ func (m *member) verdict(step int) (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
-	m.waited()
+	m.countWaiting()
 	return verdictOf(word), nil
 }
 
-// waited counts the time since the last stage as waiting for other members.
-func (m *member) waited() {
+// countWaiting counts the time since the last stage as waiting for other members.
+func (m *member) countWaiting() {
 	end := time.Since(m.began)
-	m.waiting += end - m.now
-	m.now = end
+	m.waiting += end - m.stageEnd
+	m.stageEnd = end
 }
 
 // settleStep calls After, once the verdict is known, and records the cost of the superstep.
@@ -357,17 +357,17 @@ func (m *member) settleStep(step int, last bool) error {
 	if err := m.body.After(step, last); err != nil {
 		return err
 	}
-	if g.spread {
+	if g.multiProcess {
 		if last {
 			// After this barrier no member calls a collective, so each may leave the group.
 			if err := m.comm.Barrier(m.context); err != nil {
 				return err
 			}
 		}
-		m.waited()
+		m.countWaiting()
 	}
 	if m.index == 0 {
-		g.take(StepReport{Elapsed: m.now, Bytes: moved(m.stages)})
+		g.recordStep(StepReport{Elapsed: m.stageEnd, Bytes: bytesMoved(m.stages)})
 		g.publish(step)
 	}
 	return nil

@@ -19,15 +19,15 @@ import (
 // Senders that wait at the gate wait for inboxes, which may wait for the disk but for nothing
 // else.
 type transit struct {
-	gate    *transport.Gate // limits the bytes of messages that are sent and not stored
-	keep    int64           // maximum bytes that one sender to an exchange keeps back
-	message int64           // maximum bytes of a message that has more than one row
-	join    int64           // maximum bytes that a reader joins
+	gate         *transport.Gate // limits the bytes of messages that are sent and not stored
+	keepBytes    int64           // maximum bytes that one sender to an exchange keeps back
+	messageBytes int64           // maximum bytes of a message that has more than one row
+	joinBytes    int64           // maximum bytes that a reader joins
 }
 
-// leastShare is the minimum of keep, message and join, in bytes. With less, most time would be
+// minShare is the minimum of keepBytes, messageBytes and joinBytes. With less, most time would be
 // spent on moving single rows.
-const leastShare = 2 << 10
+const minShare = 2 << 10
 
 // newTransit divides the budget of a process among the exchanges of a plan.
 func newTransit(p *plan.Plan, budget int64, slots, workers, credits int) transit {
@@ -46,15 +46,15 @@ func newTransit(p *plan.Plan, budget int64, slots, workers, credits int) transit
 	incoming := int64(max(credits, 2*(workers-1)))
 	slot := budget / int64(max(slots, 1))
 	t := transit{
-		gate:    transport.NewGate(max(budget/8, 1)),
-		keep:    slot / (2 * exchanges),
-		message: max(slot/(16*exchanges), leastShare),
-		join:    max(slot/(16*int64(max(len(p.Vertices), 1))), leastShare),
+		gate:         transport.NewGate(max(budget/8, 1)),
+		keepBytes:    slot / (2 * exchanges),
+		messageBytes: max(slot/(16*exchanges), minShare),
+		joinBytes:    max(slot/(16*int64(max(len(p.Vertices), 1))), minShare),
 	}
 	if workers > 1 {
-		t.keep /= 2
-		t.message = max(min(t.message, slot/(4*exchanges*incoming)), leastShare)
+		t.keepBytes /= 2
+		t.messageBytes = max(min(t.messageBytes, slot/(4*exchanges*incoming)), minShare)
 	}
-	t.keep = max(min(t.keep, keepBytes), leastShare)
+	t.keepBytes = max(min(t.keepBytes, keepBytes), minShare)
 	return t
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // TestTransit requires that the limits of bytes in transit together never exceed the budget,
-// however many exchanges, subtasks and workers there are, and that no limit is below leastShare.
+// however many exchanges, subtasks and workers there are, and that no limit is below minShare.
 func TestTransit(t *testing.T) {
 	const budget = 1 << 28
 	for _, exchanges := range []int{0, 1, 3, 20} {
@@ -38,17 +38,17 @@ func TestTransit(t *testing.T) {
 					if credits == 0 {
 						under = int64(max(transport.DefaultCredits, 2*(workers-1)))
 					}
-					held := x.keep*edges*subtasks + // rows held back
-						budget/8 + x.message + // rows sent, at least one message
-						2*x.message*edges*subtasks + // messages being sent or written to disk
-						3*x.join*int64(len(compiled.Vertices))*subtasks
+					held := x.keepBytes*edges*subtasks + // rows held back
+						budget/8 + x.messageBytes + // rows sent, at least one message
+						2*x.messageBytes*edges*subtasks + // messages being sent or written to disk
+						3*x.joinBytes*int64(len(compiled.Vertices))*subtasks
 					if workers > 1 {
-						held += under * x.message * edges * subtasks
+						held += under * x.messageBytes * edges * subtasks
 					}
 					require.LessOrEqual(t, held, int64(budget), "%d exchanges, parallelism %d, %d workers", exchanges, p, workers)
 					tiny := newTransit(compiled, 1, p, workers, credits)
-					require.EqualValues(t, leastShare, min(tiny.keep, tiny.message, tiny.join))
-					require.LessOrEqual(t, x.keep, int64(keepBytes))
+					require.EqualValues(t, minShare, min(tiny.keepBytes, tiny.messageBytes, tiny.joinBytes))
+					require.LessOrEqual(t, x.keepBytes, int64(keepBytes))
 				}
 			}
 		}
@@ -81,11 +81,11 @@ func TestMessagesHoldWhatTheyCount(t *testing.T) {
 	const message = 4 << 10
 	for name, made := range map[string]func(*keeper) output{
 		"forward": func(k *keeper) output {
-			return &directOutput{lines: newLines(0, k, transport.NewGate(1<<30)), ranges: []sharding.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, mem: mem, messageBytes: message}
+			return &directOutput{senders: newSenders(0, k, transport.NewGate(1<<30)), ranges: []sharding.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, mem: mem, messageBytes: message}
 		},
 		"one shard": func(k *keeper) output {
 			return &splitOutput{
-				lines: newLines(0, k, transport.NewGate(1<<30)), ranges: []sharding.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, sent: make([]sent, 1), shards: 1,
+				senders: newSenders(0, k, transport.NewGate(1<<30)), ranges: []sharding.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, sent: make([]sent, 1), shards: 1,
 				place: rebalancePlacement(1), mem: mem, batchRows: 1 << 20, messageBytes: message, keepBytes: 1,
 			}
 		},
@@ -122,7 +122,7 @@ func TestCheckedRowsAreSentAsCopies(t *testing.T) {
 	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
 	rows := array.NewRecord(schema, []arrow.Array{numbers.NewArray()}, 2)
 	var k keeper
-	to := &chainOutput{output: &directOutput{lines: newLines(0, &k, transport.NewGate(1<<20)), ranges: []sharding.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, mem: mem, messageBytes: 1 << 10}}
+	to := &chainOutput{output: &directOutput{senders: newSenders(0, &k, transport.NewGate(1<<20)), ranges: []sharding.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, mem: mem, messageBytes: 1 << 10}}
 	s := &subtask{run: &run{env: Env{CheckRows: true, Allocator: mem}}, context: t.Context()}
 	require.NoError(t, s.send(to, 0, rows))
 	rows.Column(0).(*array.Int64).Int64Values()[0] = 9

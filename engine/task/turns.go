@@ -65,10 +65,10 @@ func (t *Turns) begin(ctx context.Context, own place, subtasks int) error {
 	}
 	for {
 		t.mu.Lock()
-		come := t.taken[before] > t.taken[own]
+		entered := t.taken[before] > t.taken[own]
 		changed := t.changed
 		t.mu.Unlock()
-		if come {
+		if entered {
 			return nil
 		}
 		select {

@@ -45,7 +45,7 @@ const (
 func NewWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (*Worker, error) {
 	w, err := newWorker(p, g, bind, env, part)
 	if err != nil && env.Network != nil {
-		err = also(err, env.Network.Close())
+		err = joinError(err, env.Network.Close())
 	}
 	return w, err
 }
@@ -100,7 +100,7 @@ func whole(p *plan.Plan) Part {
 }
 
 // check returns an error if the part is not a valid part of the plan.
-func (p *Part) check(of *plan.Plan) error {
+func (p *Part) check(pl *plan.Plan) error {
 	if p.Worker < 0 || p.Worker >= len(p.Slots) {
 		return fmt.Errorf("worker %d of %d: want one of 0 to %d", p.Worker, len(p.Slots), len(p.Slots)-1)
 	}
@@ -111,11 +111,11 @@ func (p *Part) check(of *plan.Plan) error {
 		}
 		at = slots.Hi
 	}
-	if want := max(of.Slots, 1); at != want {
+	if want := max(pl.Slots, 1); at != want {
 		return fmt.Errorf("the workers have %d slots together, and the plan needs %d", at, want)
 	}
-	if len(p.Slots) > 1 && len(of.Queues) > 0 && p.Join == nil {
-		return fmt.Errorf("worker %d of %d cannot join the others in queue %q", p.Worker, len(p.Slots), of.Queues[0].Name)
+	if len(p.Slots) > 1 && len(pl.Queues) > 0 && p.Join == nil {
+		return fmt.Errorf("worker %d of %d cannot join the others in queue %q", p.Worker, len(p.Slots), pl.Queues[0].Name)
 	}
 	return nil
 }

@@ -124,10 +124,10 @@ func testMargins(t *testing.T, rng *rand.Rand, n, offset, style int) {
 	}
 	at := fmt.Sprintf("n=%d offset=%d style=%d", n, offset, style)
 	step := mixed[float64](rng, 1, 0, style)[0]
-	compare(t, out, "movedTo "+at, func(f dispatch, out []float64) { movedTo(f, out, x, step, y) })
-	compare(t, out, "movedTo itself "+at, func(f dispatch, out []float64) { movedTo(f, out, out, step, y) })
-	compare(t, out, "opposedTo "+at, func(f dispatch, out []float64) { opposedTo(f, out, class, x) })
-	compare(t, out, "opposedTo itself "+at, func(f dispatch, out []float64) { opposedTo(f, out, class, out) })
+	compare(t, out, "addScaledTo "+at, func(f dispatch, out []float64) { addScaledTo(f, out, x, step, y) })
+	compare(t, out, "addScaledTo itself "+at, func(f dispatch, out []float64) { addScaledTo(f, out, out, step, y) })
+	compare(t, out, "signByClass "+at, func(f dispatch, out []float64) { signByClass(f, out, class, x) })
+	compare(t, out, "signByClass itself "+at, func(f dispatch, out []float64) { signByClass(f, out, class, out) })
 	compare(t, out, "drain "+at, func(f dispatch, out []float64) {
 		from := clone(x)
 		drain(f, out, from, nil, y, false)
@@ -152,7 +152,7 @@ func testMargins(t *testing.T, rng *rand.Rand, n, offset, style int) {
 		same(t, both, out, "DrainPair and AddTo "+at, f)
 	})
 	got := clone(out)
-	opposedTo(active, got, class, x)
+	signByClass(active, got, class, x)
 	for i, c := range class {
 		want := x[i]
 		if c == 1 {

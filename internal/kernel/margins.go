@@ -2,16 +2,16 @@ package kernel
 
 import "unsafe"
 
-// MovedTo sets dst[i] = x[i] + a*y[i]. If x has the margins of rows, and y has their
+// AddScaledTo sets dst[i] = x[i] + a*y[i]. If x has the margins of rows, and y has their
 // derivatives along a direction, dst gets the margins after a step of length a along this
 // direction. dst may be x or y.
-func MovedTo(dst, x []float64, a float64, y []float64) { movedTo(active, dst, x, a, y) }
+func AddScaledTo(dst, x []float64, a float64, y []float64) { addScaledTo(active, dst, x, a, y) }
 
-func movedTo(k dispatch, dst, x []float64, a float64, y []float64) {
+func addScaledTo(k dispatch, dst, x []float64, a float64, y []float64) {
 	x, y = x[:len(dst)], y[:len(dst)]
 	for k.avx2 && len(dst) >= 8 {
 		n := min(len(dst), callSize)
-		movedTo64(a, unsafe.SliceData(x), unsafe.SliceData(y), unsafe.SliceData(dst), n)
+		addScaledTo64(a, unsafe.SliceData(x), unsafe.SliceData(y), unsafe.SliceData(dst), n)
 		dst, x, y = dst[n:], x[n:], y[n:]
 	}
 	for i := range dst {
@@ -19,15 +19,15 @@ func movedTo(k dispatch, dst, x []float64, a float64, y []float64) {
 	}
 }
 
-// OpposedTo sets dst[i] = (1 - 2*class[i])*x[i]: x[i] for rows of class 0, and -x[i] for rows
+// SignByClass sets dst[i] = (1 - 2*class[i])*x[i]: x[i] for rows of class 0, and -x[i] for rows
 // of class 1. dst may be x or class.
-func OpposedTo(dst, class, x []float64) { opposedTo(active, dst, class, x) }
+func SignByClass(dst, class, x []float64) { signByClass(active, dst, class, x) }
 
-func opposedTo(k dispatch, dst, class, x []float64) {
+func signByClass(k dispatch, dst, class, x []float64) {
 	class, x = class[:len(dst)], x[:len(dst)]
 	for k.avx2 && len(dst) >= 8 {
 		n := min(len(dst), callSize)
-		opposedTo64(1, unsafe.SliceData(class), unsafe.SliceData(x), unsafe.SliceData(dst), n)
+		signByClass64(1, unsafe.SliceData(class), unsafe.SliceData(x), unsafe.SliceData(dst), n)
 		dst, class, x = dst[n:], class[n:], x[n:]
 	}
 	for i := range dst {

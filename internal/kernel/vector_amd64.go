@@ -64,15 +64,15 @@ func nans32(x *float32, n int) uint32
 //go:noescape
 func sum32(dst *float32, x *float32, y *float32, n int) uint32
 
-// movedTo64 sets dst[i] = x[i] + a*y[i].
+// addScaledTo64 sets dst[i] = x[i] + a*y[i].
 //
 //go:noescape
-func movedTo64(a float64, x *float64, y *float64, dst *float64, n int)
+func addScaledTo64(a float64, x *float64, y *float64, dst *float64, n int)
 
-// opposedTo64 sets dst[i] = (1 - 2*class[i])*x[i].
+// signByClass64 sets dst[i] = (1 - 2*class[i])*x[i].
 //
 //go:noescape
-func opposedTo64(one float64, class *float64, x *float64, dst *float64, n int)
+func signByClass64(one float64, class *float64, x *float64, dst *float64, n int)
 
 // drain64 sets dst[i] = a[i]*scale[i] and a[i] = 0.
 //

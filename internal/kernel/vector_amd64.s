@@ -606,9 +606,9 @@ end1:
 	VZEROUPPER
 	RET
 
-// func movedTo64(a float64, x *float64, y *float64, dst *float64, n int)
+// func addScaledTo64(a float64, x *float64, y *float64, dst *float64, n int)
 // Requires: AVX
-TEXT ·movedTo64(SB), NOSPLIT, $0-40
+TEXT ·addScaledTo64(SB), NOSPLIT, $0-40
 	VBROADCASTSD a+0(FP), Y0
 	MOVQ         x+8(FP), AX
 	MOVQ         y+16(FP), CX
@@ -672,9 +672,9 @@ end3:
 	VZEROUPPER
 	RET
 
-// func opposedTo64(one float64, class *float64, x *float64, dst *float64, n int)
+// func signByClass64(one float64, class *float64, x *float64, dst *float64, n int)
 // Requires: AVX
-TEXT ·opposedTo64(SB), NOSPLIT, $0-40
+TEXT ·signByClass64(SB), NOSPLIT, $0-40
 	VBROADCASTSD one+0(FP), Y0
 	MOVQ         class+8(FP), AX
 	MOVQ         x+16(FP), CX

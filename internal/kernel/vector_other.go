@@ -28,9 +28,11 @@ func nans32(x *float32, n int) uint32 { panic("kernel: no assembly") }
 
 func sum32(dst *float32, x *float32, y *float32, n int) uint32 { panic("kernel: no assembly") }
 
-func movedTo64(a float64, x *float64, y *float64, dst *float64, n int) { panic("kernel: no assembly") }
+func addScaledTo64(a float64, x *float64, y *float64, dst *float64, n int) {
+	panic("kernel: no assembly")
+}
 
-func opposedTo64(one float64, class *float64, x *float64, dst *float64, n int) {
+func signByClass64(one float64, class *float64, x *float64, dst *float64, n int) {
 	panic("kernel: no assembly")
 }
 

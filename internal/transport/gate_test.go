@@ -90,9 +90,10 @@ func (c leavingContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// TestGateGivesBackWhatItTook requires that Enter adds its cost to the free amount again if the
-// caller is admitted while its context ends, and Enter returns the context's cause.
-func TestGateGivesBackWhatItTook(t *testing.T) {
+// TestGateReturnsTheCostOfCancelledCallers requires that Enter adds its cost to the free amount
+// again if the caller is admitted while its context ends, and Enter returns the context's
+// cause.
+func TestGateReturnsTheCostOfCancelledCallers(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	went := 0

@@ -20,15 +20,16 @@ type Folder[T any] struct {
 	merge func(left, right T) T
 	done  func(T)
 
-	within Range
-	cover  []Node // Cover(within)
-	at     int    // cover[at] is the node being filled
-	next   int    // the smallest shard that may still be pushed
+	within  Range
+	cover   []Node // Cover(within)
+	filling int    // cover[filling] is the node being filled
+	next    int    // the smallest shard that may still be pushed
 
-	// stack[:base] holds the finished entries, one per node of cover[:at] that has a value.
-	// stack[base:] holds subtrees of cover[at] that wait for their right neighbours. The number
-	// of these subtrees is bounded: each two neighbours on the stack have a lowest common
-	// ancestor, whose level decreases strictly towards the top of the stack.
+	// stack[:base] holds the finished entries, one per node of cover[:filling] that has a
+	// value. stack[base:] holds subtrees of cover[filling] that wait for their right
+	// neighbours. The number of these subtrees is bounded: each two neighbours on the stack
+	// have a lowest common ancestor, whose level decreases strictly towards the top of the
+	// stack.
 	stack []Entry[T]
 	base  int
 }
@@ -50,7 +51,7 @@ func (f *Folder[T]) Reset(r Range) {
 	f.stack = f.stack[:0]
 	f.within = Range{max(r.Lo, 0), r.Hi}
 	f.cover = AppendCover(f.cover[:0], f.within)
-	f.at, f.base, f.next = 0, 0, f.within.Lo
+	f.filling, f.base, f.next = 0, 0, f.within.Lo
 }
 
 // Push adds the value of one shard. Shards must be pushed in increasing order and lie within
@@ -60,7 +61,7 @@ func (f *Folder[T]) Push(shard int, v T) {
 		panic(fmt.Sprintf("sharding: Folder.Push(%d): want a shard in [%d,%d), in increasing order and before Forest", shard, f.next, f.within.Hi))
 	}
 	f.next = shard + 1
-	for f.cover[f.at].Range().Hi <= shard {
+	for f.cover[f.filling].Range().Hi <= shard {
 		f.finish()
 	}
 	f.settle(shard)
@@ -72,7 +73,7 @@ func (f *Folder[T]) Push(shard int, v T) {
 // left to right. The slice belongs to the Folder and is valid until Reset; the values belong to
 // the caller.
 func (f *Folder[T]) Forest() []Entry[T] {
-	for f.at < len(f.cover) {
+	for f.filling < len(f.cover) {
 		f.finish()
 	}
 	f.next = f.within.Hi
@@ -84,7 +85,7 @@ func (f *Folder[T]) Forest() []Entry[T] {
 func (f *Folder[T]) settle(limit int) {
 	for len(f.stack)-f.base >= 2 {
 		a, b := f.stack[len(f.stack)-2].Node.lo(), f.stack[len(f.stack)-1].Node.lo()
-		level := meet(a, b)
+		level := ancestorLevel(a, b)
 		if (a>>level+1)<<level > limit {
 			return
 		}
@@ -92,24 +93,24 @@ func (f *Folder[T]) settle(limit int) {
 	}
 }
 
-// finish completes cover[at]: it merges the values on the stack above base into the node's
+// finish completes cover[filling]: it merges the values on the stack above base into the node's
 // entry.
 func (f *Folder[T]) finish() {
 	for len(f.stack)-f.base >= 2 {
 		f.join()
 	}
 	if len(f.stack) > f.base {
-		f.stack[f.base].Node = f.cover[f.at]
+		f.stack[f.base].Node = f.cover[f.filling]
 		f.base++
 	}
-	f.at++
+	f.filling++
 }
 
 // join merges the two topmost subtrees of the stack.
 func (f *Folder[T]) join() {
 	top := len(f.stack) - 1
 	left, right := &f.stack[top-1], f.stack[top]
-	level := meet(left.Node.lo(), right.Node.lo())
+	level := ancestorLevel(left.Node.lo(), right.Node.lo())
 	left.Node = Node{level, left.Node.lo() >> level}
 	left.Value = f.merge(left.Value, right.Value)
 	f.stack[top] = Entry[T]{}
@@ -133,7 +134,7 @@ func MergeForests[T any](shards int, entries []Entry[T], merge func(left, right 
 	}
 	end := 0
 	for i := range entries {
-		if end, err = follows(entries[i].Node, end, i); err != nil {
+		if end, err = checkFollows(entries[i].Node, end, i); err != nil {
 			return result, false, err
 		}
 		if end > shards {
@@ -167,7 +168,7 @@ type FoldStep struct{ Left, Right int }
 func FoldSchedule(nodes []Node, dst []FoldStep) ([]FoldStep, error) {
 	end, err := 0, error(nil)
 	for i, n := range nodes {
-		if end, err = follows(n, end, i); err != nil {
+		if end, err = checkFollows(n, end, i); err != nil {
 			return dst, err
 		}
 	}
@@ -180,9 +181,9 @@ func FoldSchedule(nodes []Node, dst []FoldStep) ([]FoldStep, error) {
 	return dst, nil
 }
 
-// follows checks that n is a valid node that begins at or after shard end, and returns the
+// checkFollows checks that n is a valid node that begins at or after shard end, and returns the
 // shard at which n ends. i is the index of n in its list, for the error.
-func follows(n Node, end, i int) (int, error) {
+func checkFollows(n Node, end, i int) (int, error) {
 	if !n.valid() {
 		return end, fmt.Errorf("sharding: entry %d: %v is not a node of a tree over shards", i, n)
 	}
@@ -207,7 +208,7 @@ type schedule struct {
 // topmost two subtrees as long as their lowest common ancestor is below the lowest common
 // ancestor of the topmost and the new subtree.
 func (s *schedule) push(i, lo int, step func(left, right int)) {
-	for s.depth >= 2 && meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo) {
+	for s.depth >= 2 && ancestorLevel(s.lo[s.depth-2], s.lo[s.depth-1]) < ancestorLevel(s.lo[s.depth-1], lo) {
 		s.join(step)
 	}
 	s.slot[s.depth], s.lo[s.depth] = i, lo

@@ -66,9 +66,9 @@ func (n Node) valid() bool {
 // lo returns the first shard of n.
 func (n Node) lo() int { return n.Index << n.Level }
 
-// meet returns the level of the lowest common ancestor of two disjoint nodes that start at
-// shards a and b.
-func meet(a, b int) int { return bits.Len(uint(a ^ b)) }
+// ancestorLevel returns the level of the lowest common ancestor of two disjoint nodes that
+// start at shards a and b.
+func ancestorLevel(a, b int) int { return bits.Len(uint(a ^ b)) }
 
 // Cover returns the fewest aligned nodes that together cover exactly r, left to right: at most
 // 2·log2(r.Len()) nodes for r.Len() > 1. Negative shards are left out.

@@ -60,7 +60,7 @@ var faults = []fault{
 	},
 	{
 		name: "forests are merged from right to left", workload: "sums", shards: 8, p: []int{1, 3, 5},
-		edits: []edit{{"shared/sharding/fold.go", "meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo)", "!FAULT && meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo)"}},
+		edits: []edit{{"shared/sharding/fold.go", "ancestorLevel(s.lo[s.depth-2], s.lo[s.depth-1]) < ancestorLevel(s.lo[s.depth-1], lo)", "!FAULT && ancestorLevel(s.lo[s.depth-2], s.lo[s.depth-1]) < ancestorLevel(s.lo[s.depth-1], lo)"}},
 	},
 	{
 		name: "shards are summed one after the other into one buffer of the subtask", workload: "sums", shards: 8, p: []int{1, 2},
@@ -79,7 +79,7 @@ var faults = []fault{
 	},
 	{
 		name: "rows are drawn anew where there are two subtasks", workload: "classifications", shards: 8, p: []int{1, 2},
-		edits: []edit{{"algorithms/optim/stochastic.go", `sharding.NewRandom(s.set.Seed, "rows of an epoch", shard, s.Epoch)`, "sharding.NewRandom(s.set.Seed, \"rows of an epoch\", shard, s.Epoch)\n\t\tif FAULT && ctx.NumTask() > 1 {\n\t\t\tr = sharding.NewRandom(s.set.Seed, \"others\", shard, s.Epoch)\n\t\t}"}},
+		edits: []edit{{"algorithms/optim/stochastic.go", `sharding.NewRandom(s.settings.Seed, "rows of an epoch", shard, s.Epoch)`, "sharding.NewRandom(s.settings.Seed, \"rows of an epoch\", shard, s.Epoch)\n\t\tif FAULT && ctx.NumTask() > 1 {\n\t\t\tr = sharding.NewRandom(s.settings.Seed, \"others\", shard, s.Epoch)\n\t\t}"}},
 	},
 	{
 		name: "reported values are summed as they come", workload: "sums", shards: 8, p: []int{1, 2},
@@ -93,7 +93,7 @@ var faults = []fault{
 		name: "rows are handed on as they arrive", workload: "operators", shards: 8, p: []int{1, 3, 8}, rows: []int{7}, rounds: 3,
 		edits: []edit{
 			{"engine/task/inbox.go", "\tif q[i].source != q[j].source {\n", "\tif !FAULT && q[i].source != q[j].source {\n"},
-			{"engine/task/inbox.go", "len(in.sorted) > 0 && in.sorted[0].source <= until", "len(in.sorted) > 0 && (FAULT || in.sorted[0].source <= until)"},
+			{"engine/task/inbox.go", "len(in.sorted) > 0 && in.sorted[0].source <= limit", "len(in.sorted) > 0 && (FAULT || in.sorted[0].source <= limit)"},
 		},
 	},
 	{

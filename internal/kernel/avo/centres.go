@@ -15,7 +15,7 @@ func distancePanels(f float, panels int) {
 	x, d, panel := argument("x"), argument("d"), argument("panel")
 	s := copyOf(d)
 	a.SHLQ(op.Imm(uint64(shift(f.size)+3)), s)
-	g := group{f: f, p: []reg.GPVirtual{panel}, s: s, s3: triple(s)}
+	g := group{f: f, p: []reg.GPVirtual{panel}, stride: s, stride3: triple(s)}
 	if panels > 4 {
 		next := a.GP64()
 		a.LEAQ(atIndex(panel, s, 4, 0), next)

@@ -8,32 +8,32 @@ import (
 	op "github.com/mmcloughlin/avo/operand"
 )
 
-// elementaries writes the elementary functions for four arguments at a time. Each lane goes
+// avxElementaries writes the elementary functions for four arguments at a time. Each lane goes
 // through the operations of the scalar form in the same order. A group is left to the scalar
 // form if one of its arguments takes another branch of the scalar form.
-func elementaries() {
-	everyFunction("")
+func avxElementaries() {
+	writeElementary("")
 }
 
 // wideElementaries writes the elementary functions for eight arguments at a time.
 func wideElementaries() {
 	vectorLanes = 8
 	defer func() { vectorLanes = 4 }()
-	everyFunction("wide")
+	writeElementary("wide")
 }
 
-// named returns name with a prefix, in camel case.
-func named(prefix, name string) string {
+// withPrefix returns name with a prefix, in camel case.
+func withPrefix(prefix, name string) string {
 	if prefix == "" {
 		return name
 	}
 	return prefix + strings.ToUpper(name[:1]) + name[1:]
 }
 
-func everyFunction(prefix string) {
+func writeElementary(prefix string) {
 	constants = map[uint64]op.Mem{}
 	elementary := func(name, what string, bad func(x vec) mask, body func(f functions, x vec) vec) {
-		groupLoop(named(prefix, name), what, bad, body)
+		groupLoop(withPrefix(prefix, name), what, bad, body)
 	}
 	within := func(lo, hi float64) func(x vec) mask {
 		return func(x vec) mask {
@@ -54,13 +54,13 @@ func everyFunction(prefix string) {
 		return either(compare(notAtMost, x, num(math.MaxFloat64)), compare(less, x, num(0x1p-1022)))
 	}, func(f functions, x vec) vec {
 		m, k := split(x)
-		h, _ := f.logPair(m, nothing(), numbers(k))
+		h, _ := f.logPair(m, zeros(), toFloats(k))
 		return h
 	})
 	elementary("sigmoidGroups", "1/(1+e^-x)", within(0, 40), sigmoid)
 	elementary("tanhGroups", "tanh x", within(0x1p-28, 22), tanh)
 	elementary("softplusGroups", "log(1+e^x)", within(0, 45), softplus)
-	powGroups(named(prefix, "powGroups"))
+	powGroups(withPrefix(prefix, "powGroups"))
 }
 
 // functions has the tables that the elementary functions read.
@@ -68,8 +68,8 @@ type functions struct{ exp, log table }
 
 // groupLoop writes the loop over groups of arguments. bad returns the lanes whose arguments
 // must be left to the scalar form.
-func groupLoop(name, what string, bad func(x vec) mask, body func(f functions, x vec) vec) {
-	function(name, fmt.Sprintf("sets dst[i] to %s of src[i] in groups of %d until a group has an argument that is\n", what, vectorLanes)+
+func groupLoop(name, expression string, bad func(x vec) mask, body func(f functions, x vec) vec) {
+	function(name, fmt.Sprintf("sets dst[i] to %s of src[i] in groups of %d until a group has an argument that is\n", expression, vectorLanes)+
 		"for the scalar form, or less than a group is left. It returns the number left.",
 		"func(dst, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int")
 	dst, src, n := argument("dst"), argument("src"), argument("n")
@@ -107,7 +107,7 @@ type reduced struct{ s, sl, r, t, z vec }
 // reduceExp requires |x| ≤ 708, so that z is a normal power of two. After the addition of
 // roundShift, the low bits of the sum hold the quotient as an integer. Its last six bits are
 // the index in the table, and the other bits are the exponent.
-func (f functions) reduceExp(x vec) reduced { return f.reduceExpSum(x, nothing()) }
+func (f functions) reduceExp(x vec) reduced { return f.reduceExpSum(x, zeros()) }
 
 // reduceExpSum is reduceExp for the argument x + xl.
 func (f functions) reduceExpSum(x, xl vec) reduced {
@@ -118,7 +118,7 @@ func (f functions) reduceExpSum(x, xl vec) reduced {
 	r := add(rh, rl)
 	t := add(add(sub(rh, r), rl), expTail(r))
 	s, sl := f.exp.pairs(and(shifted, bitsOf(63)))
-	z := plus(shiftLeft(and(shifted, bitsOf(^uint64(63))), 46), bitsOf(1023<<52))
+	z := addInts(shiftLeft(and(shifted, bitsOf(^uint64(63))), 46), bitsOf(1023<<52))
 	return reduced{s, sl, r, t, z}
 }
 
@@ -152,23 +152,23 @@ func (f functions) expm1Pair(x vec) (h, l vec) {
 func split(x vec) (m, k vec) {
 	const sqrt2 = 0x6a09e667f3bcd // the fraction bits of √2
 	fraction := and(x, bitsOf(1<<52-1))
-	beyond := above(fraction, bitsOf(sqrt2)) // -1 in lanes where fraction exceeds the fraction of √2, else 0
-	m = plus(or(fraction, bitsOf(1023<<52)), shiftLeft(beyond, 52))
-	k = minus(minus(shiftRight(x, 52), bitsOf(1023)), beyond)
+	beyond := greaterInts(fraction, bitsOf(sqrt2)) // -1 in lanes where fraction exceeds the fraction of √2, else 0
+	m = addInts(or(fraction, bitsOf(1023<<52)), shiftLeft(beyond, 52))
+	k = subInts(subInts(shiftRight(x, 52), bitsOf(1023)), beyond)
 	return m, k
 }
 
-// numbers converts small integers to float64.
-func numbers(k vec) vec {
-	return sub(plus(k, num(roundShift)), num(roundShift))
+// toFloats converts small integers to float64.
+func toFloats(k vec) vec {
+	return sub(addInts(k, num(roundShift)), num(roundShift))
 }
 
 // logPair returns the logarithm of (m+ml)·2^kf as an unevaluated sum; kf holds integers as
 // float64.
 func (f functions) logPair(m, ml, kf vec) (h, l vec) {
-	whole := truncated(add(mul(m, num(128)), num(0.5)))
-	first, second := f.log.pairs(minus(add(whole, num(roundShift)), plus(load(num(roundShift)), bitsOf(90))))
-	c := mul(whole, num(1.0/128))
+	rounded := truncate(add(mul(m, num(128)), num(0.5)))
+	first, second := f.log.pairs(subInts(add(rounded, num(roundShift)), addInts(load(num(roundShift)), bitsOf(90))))
+	c := mul(rounded, num(1.0/128))
 	n := sub(m, c)
 	top := add(n, ml)
 	topLo := add(sub(n, top), ml)
@@ -199,8 +199,8 @@ func (f functions) logPair(m, ml, kf vec) (h, l vec) {
 // logPairSum returns the logarithm of s + c as an unevaluated sum.
 func (f functions) logPairSum(s, c vec) (h, l vec) {
 	m, k := split(s)
-	power := shiftLeft(minus(load(bitsOf(1023)), k), 52)
-	return f.logPair(m, mul(c, power), numbers(k))
+	power := shiftLeft(subInts(load(bitsOf(1023)), k), 52)
+	return f.logPair(m, mul(c, power), toFloats(k))
 }
 
 // scaledPair returns e^x as an unevaluated sum h + l, both multiplied by z, and the power of
@@ -217,7 +217,7 @@ func sigmoid(f functions, x vec) vec {
 	h, l, _ := f.scaledPair(or(x, bitsOf(signs)))
 	den := add(num(1), h)
 	denLo := add(sub(h, sub(den, num(1))), l)
-	positive := compare(atLeast, x, nothing())
+	positive := compare(atLeast, x, zeros())
 	q := div(choose(positive, num(1), h), den)
 	yes := sub(q, mul(mul(q, denLo), q))
 	no := add(q, mul(sub(l, mul(q, denLo)), sub(num(1), q)))
@@ -241,7 +241,7 @@ func softplus(f functions, x vec) vec {
 	series := add(h, sub(l, mul(mul(h, h), sub(num(0.5), mul(h, num(1.0/3))))))
 	one := add(num(1), h)
 	lh, ll := f.logPairSum(one, add(sub(h, sub(one, num(1))), l))
-	none := nothing()
+	none := zeros()
 	lh, ll = choose(tiny, series, lh), choose(tiny, none, ll)
 	sum, err := twoSum(abs(x), lh)
 	return choose(compare(atMost, x, none), lh, add(sum, add(err, ll)))
@@ -272,7 +272,7 @@ func powGroups(name string) {
 	a.VMOVUPD(at(from, 0), x)
 	ifAny(either(compare(notAtMost, x, num(math.MaxFloat64)), compare(less, x, num(0x1p-1022))), "end")
 	m, k := split(x)
-	h, l := f.logPair(m, nothing(), numbers(k))
+	h, l := f.logPair(m, zeros(), toFloats(k))
 	y := newVec()
 	a.VMOVUPD(at(power, 0), y)
 	ifAny(compare(notAtMost, abs(mul(y, h)), num(707)), "end")

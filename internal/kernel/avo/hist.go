@@ -19,7 +19,7 @@ func histograms() {
 	}
 	partition()
 	highestRow()
-	halves("foldPairs", "adds the halves of each of n packed sums, a multiple of four, to two integers of to.", false)
+	unpackPairs("foldPairs", "adds the halves of each of n packed sums, a multiple of four, to two integers of to.", false)
 	subtractIntegers()
 }
 

@@ -84,9 +84,9 @@ func div(x, y op.Op) vec { return binary(a.VDIVPD, x, y) }
 func and(x, y op.Op) vec { return commuting(a.VANDPD, x, y) }
 func or(x, y op.Op) vec  { return commuting(a.VORPD, x, y) }
 
-// plus and minus add and subtract 64-bit integers.
-func plus(x, y op.Op) vec  { return commuting(a.VPADDQ, x, y) }
-func minus(x, y op.Op) vec { return binary(a.VPSUBQ, x, y) }
+// addInts and subInts add and subtract 64-bit integers.
+func addInts(x, y op.Op) vec { return commuting(a.VPADDQ, x, y) }
+func subInts(x, y op.Op) vec { return binary(a.VPSUBQ, x, y) }
 
 func shiftLeft(x vec, bits int) vec {
 	v := newVec()
@@ -174,9 +174,9 @@ func ifAny(m mask, label string) {
 	a.JNZ(op.LabelRef(label))
 }
 
-// above returns -1 in the lanes where the integer x is greater than y, and 0 in the other
+// greaterInts returns -1 in the lanes where the integer x is greater than y, and 0 in the other
 // lanes.
-func above(x vec, y op.Op) vec {
+func greaterInts(x vec, y op.Op) vec {
 	v := newVec()
 	if vectorLanes == 8 {
 		m := a.K()
@@ -188,8 +188,8 @@ func above(x vec, y op.Op) vec {
 	return v
 }
 
-// truncated returns x converted to 64-bit integers, without the fractions.
-func truncated(x vec) vec {
+// truncate returns x converted to 64-bit integers, without the fractions.
+func truncate(x vec) vec {
 	v := newVec()
 	if vectorLanes == 8 {
 		a.VRNDSCALEPD(op.Imm(3), x, v)
@@ -199,8 +199,8 @@ func truncated(x vec) vec {
 	return v
 }
 
-// nothing returns zeros.
-func nothing() vec {
+// zeros returns zeros.
+func zeros() vec {
 	v := newVec()
 	if vectorLanes == 8 {
 		a.VPXORQ(v, v, v)

@@ -106,21 +106,21 @@ func foldLeaves(name string, centred bool) {
 	f := float64s()
 	// columns writes the sums for one register of columns, with the given instructions.
 	// register returns a new register, and the lanes of a register are the columns.
-	columns := func(register func() reg.VecVirtual, of func(vec) reg.Register, move, mul, sub, add func(ops ...op.Op)) {
-		middle, by := register(), register()
+	columns := func(register func() reg.VecVirtual, width func(vec) reg.Register, move, mul, sub, add func(ops ...op.Op)) {
+		middle, scaleLanes := register(), register()
 		if centred {
 			move(atIndex(mean, j, 8, 0), middle)
 		}
-		move(atIndex(scale, j, 8, 0), by)
+		move(atIndex(scale, j, 8, 0), scaleLanes)
 		part := func(i int) vec {
 			v := register()
-			mul(atIndex(p[i], j, 8, 0), of(scalars[i]), v)
+			mul(atIndex(p[i], j, 8, 0), width(scalars[i]), v)
 			if centred {
-				off := register()
-				mul(middle, of(scalars[i]), off)
-				sub(off, v, v)
+				shift := register()
+				mul(middle, width(scalars[i]), shift)
+				sub(shift, v, v)
 			}
-			mul(by, v, v)
+			mul(scaleLanes, v, v)
 			return v
 		}
 		// The sums are formed depth first, so that few partial sums occupy registers at a time.

@@ -47,7 +47,7 @@ func generate(dir string) error {
 		{"leaves", leaves, onlyAVX2},
 		{"csr", sparseRows, onlyAVX2},
 		{"tile", tiles, onlyAVX2},
-		{"elementary", elementaries, onlyAVX2},
+		{"elementary", avxElementaries, onlyAVX2},
 		{"nearest", searches, onlyAVX2},
 		{"hist", histograms, onlyAVX2},
 		{"slots", slots, onlyAVX2},
@@ -69,8 +69,8 @@ func generate(dir string) error {
 }
 
 // write compiles the functions in context and writes them to name_amd64.s, name_amd64.go and
-// name_other.go in dir. It returns the error of refuse for the assembly, if there is one.
-func write(context *build.Context, dir, name string, refuse func(assembly []byte) error) error {
+// name_other.go in dir. It returns the error of check for the assembly, if there is one.
+func write(context *build.Context, dir, name string, check func(assembly []byte) error) error {
 	file, err := context.Result()
 	if err != nil {
 		return err
@@ -83,14 +83,14 @@ func write(context *build.Context, dir, name string, refuse func(assembly []byte
 	if err != nil {
 		return err
 	}
-	if err := refuse(assembly); err != nil {
+	if err := check(assembly); err != nil {
 		return err
 	}
 	stubs, err := printer.NewStubs(config).Print(file)
 	if err != nil {
 		return err
 	}
-	other, err := elsewhere(config, file)
+	other, err := stubsElsewhere(config, file)
 	if err != nil {
 		return err
 	}
@@ -132,9 +132,9 @@ func notFused(assembly []byte) error {
 // result.
 func anyRounding([]byte) error { return nil }
 
-// elsewhere returns declarations of the functions for other architectures, where they are never
-// called.
-func elsewhere(config printer.Config, file *ir.File) ([]byte, error) {
+// stubsElsewhere returns declarations of the functions for other architectures, where they are
+// never called.
+func stubsElsewhere(config printer.Config, file *ir.File) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "// %s\n\n//go:build !amd64\n\npackage %s\n", config.GeneratedWarning(), config.Pkg)
 	for _, f := range file.Functions() {

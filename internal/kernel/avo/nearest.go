@@ -79,7 +79,7 @@ func nearestRows() {
 			})
 			centres := []vec{centre}
 			if width == 2 {
-				centres = append(centres, plus(centre, bitsOf(4)))
+				centres = append(centres, addInts(centre, bitsOf(4)))
 			}
 			for r := range rows {
 				b, p := load(part(best, r)), load(part(place, r))
@@ -131,7 +131,7 @@ func nearestRows() {
 func leastOf(values, places []vec) (value, place vec) {
 	value, place = values[0], places[0]
 	for l := 1; l < len(values); l++ {
-		lower := above(place, places[l])
+		lower := greaterInts(place, places[l])
 		better := either(compare(less, values[l], value), both(lower, compare(equal, values[l], value)))
 		value, place = choose(better, values[l], value), choose(better, places[l], place)
 	}

@@ -21,24 +21,24 @@ func rows() {
 // Rows are lanes. Four columns of a group, a quad, are loaded and transposed at a time. A group
 // of float64 has one pointer, to row 0; a group of float32 has two, to rows 0 and 4.
 type group struct {
-	f        float
-	p        []reg.GPVirtual // pointers to rows 0 and 4
-	s, s3    reg.GPVirtual   // s is the distance of rows in bytes, s3 is three times s
-	acc      reg.VecVirtual
-	withSelf bool // the second factor of the products is the row itself
+	f               float
+	p               []reg.GPVirtual // pointers to rows 0 and 4
+	stride, stride3 reg.GPVirtual   // distance of rows in bytes, and three times that distance
+	acc             reg.VecVirtual
+	withSelf        bool // the second factor of the products is the row itself
 }
 
-// oneNaN replaces every NaN among the sums by math.NaN().
-func (g *group) oneNaN() {
-	is := a.YMM()
+// normaliseNaNs replaces every NaN among the sums by math.NaN().
+func (g *group) normaliseNaNs() {
+	isNaN := a.YMM()
 	if g.f.size == 8 {
-		a.VCMPPD(op.Imm(unordered), g.acc, g.acc, is)
-		a.VBLENDVPD(is, num(math.NaN()), g.acc, g.acc)
+		a.VCMPPD(op.Imm(unordered), g.acc, g.acc, isNaN)
+		a.VBLENDVPD(isNaN, num(math.NaN()), g.acc, g.acc)
 		return
 	}
 	const nan = 0x7fc00000
-	a.VCMPPS(op.Imm(unordered), g.acc, g.acc, is)
-	a.VBLENDVPS(is, bitsOf(nan<<32|nan), g.acc, g.acc)
+	a.VCMPPS(op.Imm(unordered), g.acc, g.acc, isNaN)
+	a.VBLENDVPS(isNaN, bitsOf(nan<<32|nan), g.acc, g.acc)
 }
 
 // row returns the memory operand of row r of the group at an offset of bytes from the current
@@ -49,11 +49,11 @@ func (g *group) row(r, bytes int) op.Mem {
 	case 0:
 		return at(p, bytes)
 	case 1:
-		return atIndex(p, g.s, 1, bytes)
+		return atIndex(p, g.stride, 1, bytes)
 	case 2:
-		return atIndex(p, g.s, 2, bytes)
+		return atIndex(p, g.stride, 2, bytes)
 	default:
-		return atIndex(p, g.s3, 1, bytes)
+		return atIndex(p, g.stride3, 1, bytes)
 	}
 }
 
@@ -66,9 +66,9 @@ func (g *group) pair(r, q, bytes int) reg.VecVirtual {
 	return v
 }
 
-// times multiplies v, a pair, by the same columns w of the vector or, if withSelf is set, by
+// multiply multiplies v, a pair, by the same columns w of the vector or, if withSelf is set, by
 // itself.
-func (g *group) times(v reg.VecVirtual, w reg.VecVirtual) {
+func (g *group) multiply(v reg.VecVirtual, w reg.VecVirtual) {
 	if g.withSelf {
 		g.f.mul(v, v, v)
 	} else {
@@ -76,22 +76,22 @@ func (g *group) times(v reg.VecVirtual, w reg.VecVirtual) {
 	}
 }
 
-// four adds the products of four columns to the sums, one column after the other. Each register
-// in w holds sixteen bytes of the vector, in both halves.
-func (g *group) four(w []reg.VecVirtual) {
+// addColumns4 adds the products of four columns to the sums, one column after the other. Each
+// register in w holds sixteen bytes of the vector, in both halves.
+func (g *group) addColumns4(w []reg.VecVirtual) {
 	if g.f.lanes == 8 {
-		g.four32(w[0])
+		g.addColumns32(w[0])
 		return
 	}
 	for half, disp := range []int{0, 16} {
-		g.two64(w[half], disp)
+		g.addColumns64(w[half], disp)
 	}
 }
 
-func (g *group) two64(w reg.VecVirtual, disp int) {
+func (g *group) addColumns64(w reg.VecVirtual, disp int) {
 	even, odd := g.pair(0, 2, disp), g.pair(1, 3, disp)
-	g.times(even, w)
-	g.times(odd, w)
+	g.multiply(even, w)
+	g.multiply(odd, w)
 	first := a.YMM()
 	a.VUNPCKLPD(odd, even, first)
 	a.VUNPCKHPD(odd, even, odd)
@@ -99,11 +99,11 @@ func (g *group) two64(w reg.VecVirtual, disp int) {
 	a.VADDPD(odd, g.acc, g.acc)
 }
 
-func (g *group) four32(w reg.VecVirtual) {
+func (g *group) addColumns32(w reg.VecVirtual) {
 	var v [4]reg.VecVirtual
 	for r := range v {
 		v[r] = g.pair(r, r+4, 0)
-		g.times(v[r], w)
+		g.multiply(v[r], w)
 	}
 	lo01, lo23 := a.YMM(), a.YMM()
 	a.VUNPCKLPS(v[1], v[0], lo01) // r0c0 r1c0 r0c1 r1c1
@@ -121,8 +121,8 @@ func (g *group) four32(w reg.VecVirtual) {
 	a.VADDPS(v[0], g.acc, g.acc)
 }
 
-// one adds the products of one column to the sums.
-func (g *group) one(w reg.VecVirtual) {
+// addColumn adds the products of one column to the sums.
+func (g *group) addColumn(w reg.VecVirtual) {
 	v := a.YMM()
 	if g.f.lanes == 8 {
 		high := a.XMM()
@@ -141,7 +141,7 @@ func (g *group) one(w reg.VecVirtual) {
 		a.VMOVHPD(g.row(3, 0), high, high)
 		a.VINSERTF128(op.U8(1), high, v, v)
 	}
-	g.times(v, w)
+	g.multiply(v, w)
 	g.f.add(v, g.acc, g.acc)
 }
 
@@ -166,7 +166,7 @@ func dotRows(f float, name, doc string, vector bool) {
 		perGroup := f.lanes / 4 // number of pointers
 		var pointers []reg.GPVirtual
 		for i := range list {
-			list[i] = &group{f: f, s: s, s3: s3, acc: a.YMM(), withSelf: !vector}
+			list[i] = &group{f: f, stride: s, stride3: s3, acc: a.YMM(), withSelf: !vector}
 			zero(list[i].acc)
 			for range perGroup {
 				p := a.GP64()
@@ -204,7 +204,7 @@ func dotRows(f float, name, doc string, vector bool) {
 				parts = make([]reg.VecVirtual, 2)
 			}
 			for _, g := range list {
-				g.four(parts)
+				g.addColumns4(parts)
 			}
 		})
 		step(1, func() {
@@ -214,11 +214,11 @@ func dotRows(f float, name, doc string, vector bool) {
 				f.broadcast(at(w, 0), v)
 			}
 			for _, g := range list {
-				g.one(v)
+				g.addColumn(v)
 			}
 		})
 		for i, g := range list {
-			g.oneNaN()
+			g.normaliseNaNs()
 			f.move(g.acc, at(out, 32*i))
 		}
 	}
@@ -262,7 +262,7 @@ func addScaledRows(f float) {
 	a.LEAQ(atIndex(s, s, 2, 0), s3)
 	for _, count := range []int{8, 4, 1} {
 		while(n, count, func() {
-			g := &group{f: f, s: s, s3: s3}
+			g := &group{f: f, stride: s, stride3: s3}
 			scalars := ymms(count)
 			for r, v := range scalars {
 				f.broadcast(at(coef, r*f.size), v)

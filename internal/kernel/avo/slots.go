@@ -15,7 +15,7 @@ const (
 // slots writes the functions on packed pairs of sparse rows.
 func slots() {
 	addSlots()
-	halves("takePairs", "sets two integers of to to the halves of each of n packed sums, a multiple of four, which become 0.", true)
+	unpackPairs("takePairs", "sets two integers of to to the halves of each of n packed sums, a multiple of four, which become 0.", true)
 	sumOfPairs()
 }
 
@@ -59,10 +59,10 @@ func addSlots() {
 	done()
 }
 
-// halves writes the loop that unpacks packed sums into pairs of integers. If take is set, the
-// pairs are overwritten and the packed sums are set to 0; otherwise the halves are added to the
-// pairs.
-func halves(name, doc string, take bool) {
+// unpackPairs writes the loop that unpacks packed sums into pairs of integers. If clears is
+// set, the pairs are overwritten and the packed sums are set to 0; otherwise the halves are
+// added to the pairs.
+func unpackPairs(name, doc string, clears bool) {
 	function(name, doc, "func(to *int64, from *int64, n int)")
 	to, from, n := argument("to"), argument("from"), argument("n")
 	carry, zeros := a.YMM(), reg.VecVirtual(nil)
@@ -70,7 +70,7 @@ func halves(name, doc string, take bool) {
 	a.MOVQ(op.U64(1<<31), one)
 	a.VMOVQ(one, carry.AsX())
 	a.VPBROADCASTQ(carry.AsX(), carry)
-	if take {
+	if clears {
 		zeros = a.YMM()
 		a.VPXOR(zeros, zeros, zeros)
 	}
@@ -89,7 +89,7 @@ func halves(name, doc string, take bool) {
 		upper := a.XMM()
 		a.VEXTRACTI128(op.U8(1), g, upper)
 		a.VPMOVSXDQ(upper, high)
-		if take {
+		if clears {
 			a.VMOVDQU(zeros, at(from, 0))
 		} else {
 			a.VPADDQ(at(to, 0), low, low)

@@ -27,7 +27,7 @@ func tiles() {
 // quad returns the memory operand of row r, from 0 to 3, at an offset of bytes. Row 0 is at p,
 // and rows are s bytes apart; s3 is three times s.
 func quad(p, s, s3 reg.Register, r, bytes int) op.Mem {
-	g := group{p: []reg.GPVirtual{p.(reg.GPVirtual)}, s: s.(reg.GPVirtual), s3: s3.(reg.GPVirtual)}
+	g := group{p: []reg.GPVirtual{p.(reg.GPVirtual)}, stride: s.(reg.GPVirtual), stride3: s3.(reg.GPVirtual)}
 	return g.row(r, bytes)
 }
 

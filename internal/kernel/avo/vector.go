@@ -17,8 +17,8 @@ func vectors() {
 		nans(f)
 		sum(f)
 	}
-	movedTo(float64s())
-	opposedTo(float64s())
+	addScaledTo(float64s())
+	signByClass(float64s())
 	drain(float64s(), "drain", "sets dst[i] = a[i]*scale[i] and a[i] = 0.", false, false)
 	drain(float64s(), "drainPair", "sets dst[i] = a[i]*scale[i] + b[i]*scale[i] and a[i] = b[i] = 0.", true, false)
 	drain(float64s(), "addPair", "sets dst[i] = dst[i] + (a[i]*scale[i] + b[i]*scale[i]) and a[i] = b[i] = 0.", true, true)
@@ -120,19 +120,19 @@ func combine(f float, name, doc string, packed, single func(ops ...op.Op)) {
 type nanFinder struct {
 	float
 	compare, or func(ops ...op.Op)
-	mask        func(of, to op.Op)
+	signMask    func(src, dst op.Op)
 }
 
-// meet sets the lanes of dst in which the element of x or the element of y is NaN.
-func (f nanFinder) meet(x, y op.Op, dst op.Op) {
+// markNaN sets the lanes of dst in which the element of x or the element of y is NaN.
+func (f nanFinder) markNaN(x, y op.Op, dst op.Op) {
 	f.compare(op.Imm(unordered), x, y, dst)
 }
 
-// found writes the end of a function that has combined the results of meet in any. The function
-// returns 0 if no lane of any is set.
-func (f nanFinder) found(any reg.VecVirtual) {
+// returnIfAny writes the end of a function that has combined the results of markNaN in any. The
+// function returns 0 if no lane of any is set.
+func (f nanFinder) returnIfAny(any reg.VecVirtual) {
 	found := a.GP32()
-	f.mask(any, found)
+	f.signMask(any, found)
 	a.Store(found, a.ReturnIndex(0))
 	done()
 }
@@ -147,13 +147,13 @@ func nans(f nanFinder) {
 		v := ymms(2)
 		f.move(at(x, 0), v[0])
 		f.move(at(x, 64), v[1])
-		f.meet(at(x, 32), v[0], v[0])
-		f.meet(at(x, 96), v[1], v[1])
+		f.markNaN(at(x, 32), v[0], v[0])
+		f.markNaN(at(x, 96), v[1], v[1])
 		f.or(v[0], v[1], v[1])
 		f.or(v[1], any, any)
 		a.ADDQ(op.Imm(128), x)
 	})
-	f.found(any)
+	f.returnIfAny(any)
 }
 
 // sum writes the loop that adds two slices. It tests the sums for NaN while they are in
@@ -175,19 +175,19 @@ func sum(f nanFinder) {
 		for i := range v {
 			f.move(v[i], at(dst, 32*i))
 		}
-		f.meet(v[0], v[1], v[0])
-		f.meet(v[2], v[3], v[2])
+		f.markNaN(v[0], v[1], v[0])
+		f.markNaN(v[2], v[3], v[2])
 		f.or(v[0], any, any)
 		f.or(v[2], any, any)
 		for _, p := range []reg.GPVirtual{dst, x, y} {
 			a.ADDQ(op.Imm(128), p)
 		}
 	})
-	f.found(any)
+	f.returnIfAny(any)
 }
 
-func movedTo(f float) {
-	function("movedTo"+f.suffix, "sets dst[i] = x[i] + a*y[i].", "func(a "+f.elem+", x, y, dst *"+f.elem+", n int)")
+func addScaledTo(f float) {
+	function("addScaledTo"+f.suffix, "sets dst[i] = x[i] + a*y[i].", "func(a "+f.elem+", x, y, dst *"+f.elem+", n int)")
 	scalar := a.YMM()
 	f.broadcast(parameter("a"), scalar)
 	x, y, dst, n := argument("x"), argument("y"), argument("dst"), argument("n")
@@ -211,8 +211,8 @@ func movedTo(f float) {
 	})
 }
 
-func opposedTo(f float) {
-	function("opposedTo"+f.suffix, "sets dst[i] = (1 - 2*class[i])*x[i].", "func(one "+f.elem+", class, x, dst *"+f.elem+", n int)")
+func signByClass(f float) {
+	function("signByClass"+f.suffix, "sets dst[i] = (1 - 2*class[i])*x[i].", "func(one "+f.elem+", class, x, dst *"+f.elem+", n int)")
 	one := a.YMM()
 	f.broadcast(parameter("one"), one)
 	class, x, dst, n := argument("class"), argument("x"), argument("dst"), argument("n")
@@ -243,17 +243,17 @@ func opposedTo(f float) {
 	})
 }
 
-func drain(f float, name, doc string, pair, onto bool) {
-	from := "a"
-	if pair {
-		from = "a, b"
+func drain(f float, name, doc string, twoSources, accumulate bool) {
+	sourceNames := "a"
+	if twoSources {
+		sourceNames = "a, b"
 	}
-	function(name+f.suffix, doc, "func(scale, "+from+", dst *"+f.elem+", n int)")
-	none := ymms(1)[0]
-	zero(none)
+	function(name+f.suffix, doc, "func(scale, "+sourceNames+", dst *"+f.elem+", n int)")
+	zeros := ymms(1)[0]
+	zero(zeros)
 	scale, dst, n := argument("scale"), argument("dst"), argument("n")
 	sources := []reg.GPVirtual{argument("a")}
-	if pair {
+	if twoSources {
 		sources = append(sources, argument("b"))
 	}
 	elementwise(f, n, append([]reg.GPVirtual{scale, dst}, sources...), func(disps []int) {
@@ -262,12 +262,12 @@ func drain(f float, name, doc string, pair, onto bool) {
 			f.move(at(scale, disp), v[0])
 			for i, source := range sources {
 				f.mul(at(source, disp), v[0], v[1+i])
-				f.move(none, at(source, disp))
+				f.move(zeros, at(source, disp))
 			}
-			if pair {
+			if twoSources {
 				f.add(v[2], v[1], v[1])
 			}
-			if onto {
+			if accumulate {
 				f.add(at(dst, disp), v[1], v[1])
 			}
 			f.move(v[1], at(dst, disp))
@@ -277,12 +277,12 @@ func drain(f float, name, doc string, pair, onto bool) {
 		f.move1(at(scale, 0), v[0])
 		for i, source := range sources {
 			f.mul1(at(source, 0), v[0], v[1+i])
-			f.move1(none.AsX(), at(source, 0))
+			f.move1(zeros.AsX(), at(source, 0))
 		}
-		if pair {
+		if twoSources {
 			f.add1(v[2], v[1], v[1])
 		}
-		if onto {
+		if accumulate {
 			f.add1(at(dst, 0), v[1], v[1])
 		}
 		f.move1(v[1], at(dst, 0))

@@ -41,7 +41,7 @@ func wideAddProduct(value op.Mem, panel, acc reg.VecVirtual) {
 func rowsOf8(p, s reg.GPVirtual) group {
 	next := a.GP64()
 	a.LEAQ(atIndex(p, s, 4, 0), next)
-	return group{p: []reg.GPVirtual{p, next}, s: s, s3: triple(s)}
+	return group{p: []reg.GPVirtual{p, next}, stride: s, stride3: triple(s)}
 }
 
 func wideOuterTile() {

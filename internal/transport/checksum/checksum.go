@@ -65,12 +65,12 @@ type Stream struct {
 // Reset starts a new sum.
 func (s *Stream) Reset() { s.sum, s.carry = 0, s.carry[:0] }
 
-// Arrived adds the whole pieces in the first have bytes of b, which have arrived. rest is the
-// part of b that is not summed yet, and left is how many bytes of rest have arrived. When more
-// bytes have arrived, the caller passes rest to Arrived again. If the caller does not keep the
-// buffer until then, it passes rest[:left] to Leave.
-func (s *Stream) Arrived(b []byte, have int) (rest []byte, left int) {
-	for have >= PieceBytes-len(s.carry) {
+// Arrived adds the whole pieces in b[:arrived], the bytes of b that have arrived. rest is the
+// part of b that is not summed yet, and restArrived is how many bytes of rest have arrived. When
+// more bytes have arrived, the caller passes rest to Arrived again. If the caller does not keep
+// the buffer until then, it passes rest[:restArrived] to Leave.
+func (s *Stream) Arrived(b []byte, arrived int) (rest []byte, restArrived int) {
+	for arrived >= PieceBytes-len(s.carry) {
 		k := PieceBytes - len(s.carry)
 		if len(s.carry) > 0 {
 			s.carry = append(s.carry, b[:k]...)
@@ -78,9 +78,9 @@ func (s *Stream) Arrived(b []byte, have int) (rest []byte, left int) {
 		} else {
 			s.sum = s.sum.Add(b[:k])
 		}
-		b, have = b[k:], have-k
+		b, arrived = b[k:], arrived-k
 	}
-	return b, have
+	return b, arrived
 }
 
 // Leave keeps a copy of b, the arrived bytes that Arrived has not summed. The caller may then

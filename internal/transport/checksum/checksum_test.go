@@ -28,7 +28,7 @@ func take(s *Stream, data []byte, draw *rand.Rand) Sum {
 	}
 }
 
-func TestStreamIsOf(t *testing.T) {
+func TestStreamEqualsOf(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	data := make([]byte, 5*PieceBytes)
 	for i := range data {

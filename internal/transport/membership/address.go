@@ -59,7 +59,7 @@ func (c *core) addresses() error {
 		for b := range c.members {
 			if c.members[b].machine() != m.machine() {
 				return fmt.Errorf("process %d accepts data connections at %s, which process %d on another machine (%s) cannot reach: "+
-					"let it listen on an address of the network", a, m.hello.address, b, c.members[b].place(m))
+					"let it listen on an address of the network", a, m.hello.address, b, c.members[b].addressFor(m))
 			}
 		}
 	}
@@ -88,9 +88,9 @@ func (m *member) machine() netip.Addr {
 	return m.from
 }
 
-// place returns the address at which other, a process on another machine, can reach the machine
-// of m.
-func (m *member) place(other *member) string {
+// addressFor returns the address at which other, a process on another machine, can reach the
+// machine of m.
+func (m *member) addressFor(other *member) string {
 	if at := m.machine(); at.IsValid() {
 		return at.String()
 	}

@@ -10,12 +10,12 @@ import (
 // textError is a cause that was received from another process. It has the text of the cause,
 // and the wrapped error that errors.Is and errors.As find in it.
 type textError struct {
-	text string
-	of   error // a PeerError, a MismatchError or an element of kinds; nil if the cause wraps none of these
+	text    string
+	wrapped error // a PeerError, a MismatchError or an element of kinds; nil if the cause wraps none of these
 }
 
 func (e *textError) Error() string { return e.text }
-func (e *textError) Unwrap() error { return e.of }
+func (e *textError) Unwrap() error { return e.wrapped }
 
 // kinds has the errors that errors.Is still finds in a cause after the cause was sent. A cause
 // is sent with an index of kinds; index 0 means that the cause wraps none of these errors.
@@ -130,10 +130,10 @@ func (c *coder) mismatch(m *MismatchError) *MismatchError {
 	return &v
 }
 
-// received returns the error that other processes receive if err is sent. The coordinator
+// afterTransfer returns the error that other processes receive if err is sent. The coordinator
 // stores causes after this conversion, so that its own process has the same cause as the
 // others.
-func received(err error) error {
+func afterTransfer(err error) error {
 	var c coder
 	c.cause(err)
 	c.reading = true

@@ -19,11 +19,11 @@ func (g gone) PeerLost() bool { return bool(g) }
 // twice.
 func TestLostPeersStayConsequences(t *testing.T) {
 	var lost interface{ PeerLost() bool }
-	told := received(fmt.Errorf("rank 1 was cancelled: %w", gone(true)))
+	told := afterTransfer(fmt.Errorf("rank 1 was cancelled: %w", gone(true)))
 	require.EqualError(t, told, "rank 1 was cancelled: worker 2 was silent for 4s")
 	require.True(t, errors.As(told, &lost) && lost.PeerLost())
-	again := received(told)
+	again := afterTransfer(told)
 	require.True(t, errors.As(again, &lost) && lost.PeerLost(), "the error must still report a loss when a second process has sent it on")
-	require.False(t, errors.As(received(fmt.Errorf("rank 1: %w", gone(false))), &lost))
-	require.ErrorIs(t, received(fmt.Errorf("rank 1: %w", ErrTimeout)), ErrTimeout)
+	require.False(t, errors.As(afterTransfer(fmt.Errorf("rank 1: %w", gone(false))), &lost))
+	require.ErrorIs(t, afterTransfer(fmt.Errorf("rank 1: %w", ErrTimeout)), ErrTimeout)
 }

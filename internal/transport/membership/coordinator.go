@@ -16,22 +16,22 @@ import (
 // coordinator runs a core. It passes messages, the ends of connections and the passing of time
 // to the core as events, one at a time, and sends the messages that the core commands.
 type coordinator struct {
-	cfg   Config
-	start time.Time
-	local *localLink
-	stop  chan struct{}
-	run   sync.WaitGroup
+	cfg     Config
+	start   time.Time
+	local   *localLink
+	stop    chan struct{}
+	running sync.WaitGroup
 
 	// The following fields are guarded by mu. Sending a message never waits, so mu is never
 	// held for long.
-	mu       sync.Mutex
-	core     *core
-	endpoint *peerlink.Opened // nil if there are no other processes
-	conns    map[int]*conn
-	raw      map[net.Conn]struct{} // accepted connections that serve has not closed yet
-	look     func()                // reports the states of the local ranks to the core; nil until process 0 has its membership
-	next     int                   // number of the next connection
-	closed   bool
+	mu          sync.Mutex
+	core        *core
+	endpoint    *peerlink.Opened // nil if there are no other processes
+	conns       map[int]*conn
+	raw         map[net.Conn]struct{} // accepted connections that serve has not closed yet
+	reportLocal func()                // reports the states of the local ranks to the core; nil until process 0 has its membership
+	next        int                   // number of the next connection
+	closed      bool
 }
 
 // helloWait is the time within which the hello must arrive on a new connection.
@@ -60,16 +60,16 @@ func newCoordinator(ctx context.Context, cfg Config) (*coordinator, error) {
 	}
 	if cfg.Processes > 1 {
 		c.endpoint, err = cfg.Port.Open(peerlink.Endpoint{
-			Kind: peerlink.Control, Scope: cfg.Group, Epoch: cfg.Attempt, Serve: c.meet, Distrust: c.distrust, Replaced: c.replaced,
+			Kind: peerlink.Control, Scope: cfg.Group, Epoch: cfg.Attempt, Serve: c.accept, Distrust: c.distrust, Replaced: c.replaced,
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
 	c.step(func(now time.Duration) []command {
-		return c.core.arrive(now, local, cfg.hello(address), netip.Addr{}, netip.Addr{})
+		return c.core.handleHello(now, localConn, cfg.hello(address), netip.Addr{}, netip.Addr{})
 	})
-	c.run.Go(c.tick)
+	c.running.Go(c.tick)
 	return c, nil
 }
 
@@ -88,7 +88,7 @@ func (c *coordinator) step(event func(now time.Duration) []command) {
 
 // do carries out a command.
 func (c *coordinator) do(cmd command) {
-	if cmd.conn == local {
+	if cmd.conn == localConn {
 		c.local.deliver(cmd.message)
 		return
 	}
@@ -126,7 +126,7 @@ func (c *coordinator) giveUp(reason error) {
 	c.step(func(time.Duration) []command { return c.core.giveUp(reason) })
 }
 
-// tick calls pass in every watch.Period, until stop is closed.
+// tick calls tickCore in every watch.Period, until stop is closed.
 func (c *coordinator) tick() {
 	t := time.NewTicker(c.core.watch.Period)
 	defer t.Stop()
@@ -135,25 +135,25 @@ func (c *coordinator) tick() {
 		case <-c.stop:
 			return
 		case <-t.C:
-			c.step(c.pass)
+			c.step(c.tickCore)
 		}
 	}
 }
 
-// pass passes the time to the core. Before that, for the connections that have been silent for
-// some time, it reports to the core which of them have unread bytes.
-func (c *coordinator) pass(now time.Duration) []command {
+// tickCore passes the time to the core. Before that, for the connections that have been silent
+// for some time, it reports to the core which of them have unread bytes.
+func (c *coordinator) tickCore(now time.Duration) []command {
 	for _, id := range c.core.suspects() {
 		if link := c.conns[id]; link != nil && link.unread() {
-			c.core.unread(id)
+			c.core.noteUnread(id)
 		}
 	}
 	return c.core.tick(now)
 }
 
-// meet accepts a new connection and starts serve for it. It returns an error if the coordinator
+// accept accepts a new connection and starts serve for it. It returns an error if the coordinator
 // has been closed.
-func (c *coordinator) meet(caller *peerlink.Caller) error {
+func (c *coordinator) accept(caller *peerlink.Caller) error {
 	if err := caller.Welcome(); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (c *coordinator) meet(caller *peerlink.Caller) error {
 	}
 	nc := caller.Conn
 	c.raw[nc] = struct{}{}
-	c.run.Go(func() { c.serve(nc) })
+	c.running.Go(func() { c.serve(nc) })
 	return nil
 }
 
@@ -177,21 +177,21 @@ func (c *coordinator) serve(nc net.Conn) {
 		c.mu.Unlock()
 		nc.Close()
 	}()
-	h, ok := c.greet(nc)
+	h, ok := c.readHello(nc)
 	c.mu.Lock()
 	if !ok || c.closed {
 		c.mu.Unlock()
 		return
 	}
 	link := newConn(nc, c.cfg.Detection)
-	link.got = 1 // greet has read the hello
+	link.received = 1 // readHello has read the hello
 	c.next++
 	id := c.next
 	c.conns[id] = link
 	c.mu.Unlock()
 
 	c.step(func(now time.Duration) []command {
-		return c.core.arrive(now, id, h, ipOf(nc.RemoteAddr()), ipOf(nc.LocalAddr()))
+		return c.core.handleHello(now, id, h, ipOf(nc.RemoteAddr()), ipOf(nc.LocalAddr()))
 	})
 	for {
 		m, err := link.receive()
@@ -217,7 +217,7 @@ func (c *coordinator) serve(nc net.Conn) {
 // loss was noticed.
 func (c *coordinator) lose(id int, err error) {
 	c.mu.Lock()
-	look, closed, live := c.look, c.closed, c.core.phase == running
+	look, closed, live := c.reportLocal, c.closed, c.core.phase == running
 	c.mu.Unlock()
 	if closed {
 		return // the connection ended because the coordinator was closed
@@ -229,8 +229,8 @@ func (c *coordinator) lose(id int, err error) {
 	c.step(func(now time.Duration) []command { return c.core.lose(now, id, reason, kind) })
 }
 
-// greet reads the hello of a connection.
-func (c *coordinator) greet(nc net.Conn) (hello, bool) {
+// readHello reads the hello of a connection.
+func (c *coordinator) readHello(nc net.Conn) (hello, bool) {
 	nc.SetDeadline(time.Now().Add(helloWait))
 	var scratch []byte
 	m, err := readFrame(nc, 0, &scratch)
@@ -246,7 +246,7 @@ func (c *coordinator) greet(nc net.Conn) (hello, bool) {
 // distrust reports to the core that the other side of a connection did not prove that it knows
 // the secret. The core informs the processes that wait for the group to form.
 func (c *coordinator) distrust(from net.Addr, err error) {
-	c.step(func(time.Duration) []command { return c.core.distrust(from.String(), err) })
+	c.step(func(time.Duration) []command { return c.core.refuseWithoutSecret(from.String(), err) })
 }
 
 // replaced ends the group because a later attempt of it has begun.
@@ -293,7 +293,7 @@ func (c *coordinator) close() {
 	}
 	c.local.close()
 	done := make(chan struct{})
-	go func() { c.run.Wait(); close(done) }()
+	go func() { c.running.Wait(); close(done) }()
 	timer := time.NewTimer(closeWait)
 	defer timer.Stop()
 	select {

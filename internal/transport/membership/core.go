@@ -37,10 +37,10 @@ type core struct {
 	beatsSent         time.Duration // time at which heartbeats were last sent
 	lastWithoutSecret string        // describes the last connection that was refused because of the secret, with the reason
 
-	ranks  []standing             // indexed by rank; set when the phase running begins
-	recent [recentOps]observation // the latest operations that were reported; operation seq is at index seq modulo recentOps
-	moved  time.Duration          // time at which a rank last made progress
-	leaver int                    // the rank with the smallest seq among the ranks that have left; -1 if no rank has left
+	ranks        []rankView             // indexed by rank; set when the phase running begins
+	recent       [recentOps]observation // the latest operations that were reported; operation seq is at index seq modulo recentOps
+	lastProgress time.Duration          // time at which a rank last made progress
+	leaver       int                    // the rank with the smallest seq among the ranks that have left; -1 if no rank has left
 }
 
 // settings is the configuration of the coordinator.
@@ -82,9 +82,9 @@ type member struct {
 	conn         int
 	hello        hello
 	from, via    netip.Addr    // remote and local address of the process's connection; invalid for process 0
-	heard        time.Duration // time of the process's last message
+	lastHeard    time.Duration // time of the process's last message
 	liveness     silence.Peer  // state for silence.Watch
-	sampled      time.Duration // time of the process's last state message
+	lastState    time.Duration // time of the process's last state message
 	lastReported string        // text about missing processes that was last sent to the process
 	refused      string
 }
@@ -98,8 +98,8 @@ const (
 	left // the process has sent a good-bye
 )
 
-// standing is the state of a rank, as far as the coordinator knows it.
-type standing struct {
+// rankView is the state of a rank, as far as the coordinator knows it.
+type rankView struct {
 	process  int
 	seq      uint64 // number of the latest operation that the rank has begun
 	left     bool   // the rank or its whole process has left: the rank begins no more operations
@@ -111,34 +111,34 @@ type standing struct {
 	begun    [RecentOps]pastOp // operations that the rank has begun, without texts; operation seq is at index seq modulo RecentOps
 }
 
-// note records an operation that the rank has begun.
-func (r *standing) note(seq, hash uint64) { r.begun[seq%RecentOps] = pastOp{seq: seq, hash: hash} }
+// noteBegun records an operation that the rank has begun.
+func (r *rankView) noteBegun(seq, hash uint64) { r.begun[seq%RecentOps] = pastOp{seq: seq, hash: hash} }
 
-// did returns the text of operation seq, which the rank has begun, or "" if the text is not
+// begunText returns the text of operation seq, which the rank has begun, or "" if the text is not
 // known.
-func (r *standing) did(seq uint64) string {
+func (r *rankView) begunText(seq uint64) string {
 	b := &r.begun[seq%RecentOps]
 	if b.seq != seq {
 		return ""
 	}
-	text, _ := r.texts.of(b.hash)
+	text, _ := r.texts.lookup(b.hash)
 	return text
 }
 
-// heard returns the text of the operation with the given hash. text is the text in the state
-// message that is being handled; it is "" if an earlier state message had the text.
-func (r *standing) heard(hash uint64, text string) string {
+// resolveText returns the text of the operation with the given hash. text is the text in the
+// state message that is being handled; it is "" if an earlier state message had the text.
+func (r *rankView) resolveText(hash uint64, text string) string {
 	if text != "" {
 		r.texts.add(hash, text)
 		return text
 	}
-	text, _ = r.texts.of(hash)
+	text, _ = r.texts.lookup(hash)
 	return text
 }
 
 // local is the number of the connection of the coordinator's own process. This connection
 // cannot be lost, and silence on it is not measured.
-const local = 0
+const localConn = 0
 
 // command is an action that the coordinator carries out for the core: it sends message on conn,
 // and then, if end is set, ends conn.
@@ -166,8 +166,8 @@ func (c *core) enter(p phase) {
 	c.phase = p
 }
 
-// take returns the commands for the event that has been handled, and clears them.
-func (c *core) take() []command {
+// takeCommands returns the commands for the event that has been handled, and clears them.
+func (c *core) takeCommands() []command {
 	out := c.out
 	c.out = nil
 	return out
@@ -183,23 +183,23 @@ func (c *core) receive(now time.Duration, conn int, m message) []command {
 		return nil
 	}
 	from := &c.members[p]
-	from.heard = now
+	from.lastHeard = now
 	c.watch.Heard(&from.liveness)
 	switch m := m.(type) {
 	case state:
 		if c.phase == running || c.phase == deciding {
-			c.learn(now, p, m)
+			c.handleState(now, p, m)
 		}
 	case report:
 		if c.phase == running {
-			c.reported(now, p, m)
+			c.handleReport(now, p, m)
 		}
 	case goodbye:
 		if c.phase == running || c.phase == deciding {
-			c.leave(now, p, m.final)
+			c.handleGoodbye(now, p, m.final)
 		}
 	}
-	return c.take()
+	return c.takeCommands()
 }
 
 // lose handles the end of a connection. reason is a text that follows "rank 3 " in the error.
@@ -227,75 +227,75 @@ func (c *core) lose(now time.Duration, conn int, reason string, kind error) []co
 			c.decide()
 		}
 	}
-	return c.take()
+	return c.takeCommands()
 }
 
 // tick handles the passing of time. The coordinator calls it every watch.Period.
 func (c *core) tick(now time.Duration) []command {
 	passed := c.watch.Gap(now, 0)
-	counts := c.watch.Tick(now)
+	counted := c.watch.Tick(now)
 	if passed > c.watch.Beat {
-		c.moved = max(c.moved, now) // this process did not run, so the time until now does not count as lack of progress
+		c.lastProgress = max(c.lastProgress, now) // this process did not run, so the time until now does not count as lack of progress
 	} else {
-		c.moved += passed - counts // the part of a shorter gap that exceeds two periods does not count
+		c.lastProgress += passed - counted // the part of a shorter gap that exceeds two periods does not count
 	}
 	switch c.phase {
 	case forming:
-		c.wait(now)
+		c.tickForming(now)
 	case running:
-		c.beat(now)
-		c.listen(now)
+		c.sendHeartbeats(now)
+		c.checkSilence(now)
 		if c.phase == running {
-			c.progress(now)
+			c.checkStall(now)
 		}
 	case deciding:
-		c.beat(now)
+		c.sendHeartbeats(now)
 		if now >= c.asked.until {
 			c.decide()
 		}
 	}
-	return c.take()
+	return c.takeCommands()
 }
 
 // suspects returns the connections of processes that have been silent for some time.
 func (c *core) suspects() []int {
 	var conns []int
 	for i := range c.members {
-		if m := &c.members[i]; m.presence == present && m.conn != local && c.watch.Judge(&m.liveness) != silence.Alive {
+		if m := &c.members[i]; m.presence == present && m.conn != localConn && c.watch.Judge(&m.liveness) != silence.Alive {
 			conns = append(conns, m.conn)
 		}
 	}
 	return conns
 }
 
-// unread records that connection conn has unread bytes, so that its process does not count as
+// noteUnread records that connection conn has unread bytes, so that its process does not count as
 // silent.
-func (c *core) unread(conn int) {
+func (c *core) noteUnread(conn int) {
 	if p, ok := c.conns[conn]; ok {
 		c.watch.Heard(&c.members[p].liveness)
 	}
 }
 
-// beat sends a heartbeat to all other present processes if one is due.
-func (c *core) beat(now time.Duration) {
+// sendHeartbeats sends a heartbeat to all other present processes if one is due.
+func (c *core) sendHeartbeats(now time.Duration) {
 	if now-c.beatsSent < c.watch.Beat {
 		return
 	}
 	c.beatsSent = now
 	for i := range c.members {
-		if m := &c.members[i]; m.presence == present && m.conn != local {
+		if m := &c.members[i]; m.presence == present && m.conn != localConn {
 			c.send(m.conn, beat{})
 		}
 	}
 }
 
-// listen ends the group if a process has been silent for too long. If several processes have
-// been silent for too long, it declares the process with the lowest number dead.
-func (c *core) listen(now time.Duration) {
+// checkSilence ends the group if a process has been silent for too long. If several processes
+// have been silent for too long, it declares the process with the lowest number dead.
+func (c *core) checkSilence(now time.Duration) {
 	dead := -1
 	for p := range c.members {
 		m := &c.members[p]
-		if m.presence != present || m.conn == local {
+		if m.presence != present || m.conn == localConn {
 			continue
 		}
 		if dead < 0 && c.watch.Judge(&m.liveness) == silence.Dead {
@@ -304,7 +304,7 @@ func (c *core) listen(now time.Duration) {
 	}
 	if dead >= 0 {
 		m := &c.members[dead]
-		c.endByDeath(dead, wasSilent(now-m.heard), ErrTimeout)
+		c.endByDeath(dead, wasSilent(now-m.lastHeard), ErrTimeout)
 		delete(c.conns, m.conn)
 		c.out = append(c.out, command{conn: m.conn, end: true})
 	}
@@ -329,7 +329,7 @@ func (c *core) replaced(attempt uint32) []command {
 	case running, deciding:
 		c.abort(cause)
 	}
-	return c.take()
+	return c.takeCommands()
 }
 
 // endByDeath ends the group because process p died. The reporter in the error is a rank that is
@@ -353,17 +353,17 @@ func (c *core) endByDeath(p int, reason string, kind error) {
 // the coordinator's own process, which waits for the others even if it has left.
 func (c *core) abort(cause error) {
 	c.enter(failed)
-	c.cause = received(cause)
+	c.cause = afterTransfer(cause)
 	for i := range c.members {
-		if m := &c.members[i]; m.presence == present || m.conn == local {
+		if m := &c.members[i]; m.presence == present || m.conn == localConn {
 			c.send(m.conn, abort{c.cause})
 		}
 	}
 }
 
-// reported handles a report of a failure by process p. It is the first failure that is reported
-// in the group.
-func (c *core) reported(now time.Duration, p int, m report) {
+// handleReport handles a report of a failure by process p. It is the first failure that is
+// reported in the group.
+func (c *core) handleReport(now time.Duration, p int, m report) {
 	switch e := m.cause.(type) {
 	case *PeerError:
 		if e.Worker { // such an error has all facts: the process has more information than the coordinator
@@ -376,7 +376,7 @@ func (c *core) reported(now time.Duration, p int, m report) {
 			c.abort(e)
 			return
 		}
-		if !c.known(e.Other) {
+		if !c.validRank(e.Other) {
 			f := *e
 			f.OtherDoing = describe(m.seq, "")
 			c.abort(&f)
@@ -384,7 +384,7 @@ func (c *core) reported(now time.Duration, p int, m report) {
 		}
 		c.enter(deciding)
 		c.asked = question{*e, m.seq, c.ranks[e.Other].process, now + answerWait}
-		if c.knows() || c.members[c.asked.process].presence != present {
+		if c.knowsOther() || c.members[c.asked.process].presence != present {
 			c.decide()
 			return
 		}
@@ -394,14 +394,14 @@ func (c *core) reported(now time.Duration, p int, m report) {
 	}
 }
 
-// known reports whether the group has a rank with this number.
-func (c *core) known(rank int) bool { return rank >= 0 && rank < c.size }
+// validRank reports whether the group has a rank with this number.
+func (c *core) validRank(rank int) bool { return rank >= 0 && rank < c.size }
 
 // completed returns the error e, which process p has reported, with additional facts that the
 // coordinator knows.
 func (c *core) completed(p int, e *PeerError) *PeerError {
 	f := *e
-	if !c.known(f.Rank) {
+	if !c.validRank(f.Rank) {
 		return &f
 	}
 	host := &c.members[c.ranks[f.Rank].process]
@@ -409,7 +409,7 @@ func (c *core) completed(p int, e *PeerError) *PeerError {
 	if f.Address == "" {
 		f.Address = host.hello.address
 	}
-	if !c.known(f.Reporter) || c.ranks[f.Reporter].process != p {
+	if !c.validRank(f.Reporter) || c.ranks[f.Reporter].process != p {
 		f.Reporter = c.members[p].hello.ranks[0]
 	}
 	if r := &c.ranks[f.Reporter]; f.During == "" && r.inside {

@@ -214,7 +214,7 @@ func (s *script) join(a *args) {
 		from = netip.MustParseAddr(v)
 		via = netip.MustParseAddr(a.str("via", v))
 	}
-	s.do(func() []command { return s.c.arrive(s.now, a.num("conn", p), h, from, via) })
+	s.do(func() []command { return s.c.handleHello(s.now, a.num("conn", p), h, from, via) })
 }
 
 // wait lets time pass, with ticks. Processes that are not stopped send heartbeats and empty

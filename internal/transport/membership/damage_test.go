@@ -148,10 +148,11 @@ func (n *notedAccepts) Accept() (net.Conn, error) {
 	return n.conn, nil
 }
 
-// TestDamagedSenderIsTold requires that the sender of a damaged message can read the resulting
-// error even if it has sent further bytes after the message. Process 0 must read those bytes
-// before it closes the connection: closing a socket with unread bytes resets the connection.
-func TestDamagedSenderIsTold(t *testing.T) {
+// TestSenderOfDamageLearnsTheError requires that the sender of a damaged message can read the
+// resulting error even if it has sent further bytes after the message. Process 0 must read
+// those bytes before it closes the connection: closing a socket with unread bytes resets the
+// connection.
+func TestSenderOfDamageLearnsTheError(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	accepts := &notedAccepts{}
 	group := joinAllAt(t, 2, func(p int, cfg *peerlink.Config) {
@@ -205,7 +206,7 @@ func TestDamageWhileTheGroupForms(t *testing.T) {
 		require.NoError(t, err)
 		limit := &limit{nc: near}
 		limit.set(t.Context())
-		_, err = admitted(t.Context(), t.Context(), &Config{}, link, limit)
+		_, err = awaitAnswer(t.Context(), t.Context(), &Config{}, link, limit)
 		require.ErrorIs(t, err, ErrDamaged)
 		require.ErrorContains(t, err, "process 0 sent a message that was damaged in transit: ")
 	})

@@ -64,7 +64,7 @@
 //     another. The coordinator checks a process's hello, which has everything that the
 //     processes must agree about.
 //   - Membership (group.go, sample.go): the part of each process.
-//   - core (core.go, forming.go, standing.go): the decisions of the coordinator, as a function
+//   - core (core.go, forming.go, ranks.go): the decisions of the coordinator, as a function
 //     of events and times. The scripts under testdata/core specify them by examples.
 //   - coordinator and link (coordinator.go, link.go): the goroutines and sockets that the core
 //     and the membership use.

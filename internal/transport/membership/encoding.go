@@ -96,23 +96,23 @@ func (c *coder) text(v *string, limit int) {
 	}
 }
 
-// items writes or reads a list of at most most elements. things is the name of the elements in
+// items writes or reads a list of at most maxLen elements. name is the name of the elements in
 // errors. Each element takes at least one byte, so a list has at most as many elements as its
 // frame has bytes.
-func items[T any](c *coder, all *[]T, things string, most int, each func(v *T)) {
-	n, limit := len(*all), uint64(maxFrame)
+func items[T any](c *coder, elements *[]T, name string, maxLen int, each func(v *T)) {
+	n, limit := len(*elements), uint64(maxFrame)
 	if c.reading {
 		limit = uint64(len(c.buf))
 	}
-	if num(c, &n, limit); n > most && c.reading {
-		c.fail("%d %s are more than %d", n, things, most)
+	if num(c, &n, limit); n > maxLen && c.reading {
+		c.fail("%d %s are more than %d", n, name, maxLen)
 		return
 	}
 	for i := range n {
 		if c.reading {
-			*all = append(*all, *new(T))
+			*elements = append(*elements, *new(T))
 		}
-		if each(&(*all)[i]); c.err != nil {
+		if each(&(*elements)[i]); c.err != nil {
 			return
 		}
 	}
@@ -120,9 +120,9 @@ func items[T any](c *coder, all *[]T, things string, most int, each func(v *T)) 
 
 // ranks writes or reads an ascending list of ranks. The encoding has the differences between
 // consecutive ranks.
-func (c *coder) ranks(all *[]int) {
+func (c *coder) ranks(ranks *[]int) {
 	next := 0
-	items(c, all, "ranks", maxRanks, func(r *int) {
+	items(c, ranks, "ranks", maxRanks, func(r *int) {
 		gap := *r - next
 		num(c, &gap, maxRanks)
 		next += gap

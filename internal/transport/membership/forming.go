@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// arrive handles the hello h of a new connection. from is the remote address of the connection,
-// and via is its local address. Both are invalid for the local process, and on networks without
-// IP addresses.
-func (c *core) arrive(now time.Duration, conn int, h hello, from, via netip.Addr) []command {
-	if reason := c.check(h); reason != nil {
+// handleHello handles the hello h of a new connection. from is the remote address of the
+// connection, and via is its local address. Both are invalid for the local process, and on
+// networks without IP addresses.
+func (c *core) handleHello(now time.Duration, conn int, h hello, from, via netip.Addr) []command {
+	if reason := c.checkHello(h); reason != nil {
 		c.out = append(c.out, command{conn, refuse{reason}, true})
-		return c.take()
+		return c.takeCommands()
 	}
 	m := &c.members[h.process]
-	*m = member{presence: present, conn: conn, hello: h, from: from.Unmap(), via: via.Unmap(), heard: now}
+	*m = member{presence: present, conn: conn, hello: h, from: from.Unmap(), via: via.Unmap(), lastHeard: now}
 	c.conns[conn] = h.process
 	for i := range c.members {
 		if c.members[i].presence == absent {
 			c.inform(m, c.missing())
-			return c.take()
+			return c.takeCommands()
 		}
 	}
 	c.form(now)
-	return c.take()
+	return c.takeCommands()
 }
 
-// check returns an error if the process with hello h cannot join.
-func (c *core) check(h hello) error {
+// checkHello returns an error if the process with hello h cannot join.
+func (c *core) checkHello(h hello) error {
 	switch {
 	case c.phase == failed:
 		return fmt.Errorf("the group has failed: %w", c.cause)
@@ -40,25 +40,25 @@ func (c *core) check(h hello) error {
 	case c.phase != forming || c.members[h.process].presence != absent:
 		return fmt.Errorf("process %d has joined before", h.process)
 	}
-	if err := c.agree(h); err != nil {
+	if err := c.checkAgreement(h); err != nil {
 		c.members[h.process].refused = err.Error()
 		return err
 	}
 	return nil
 }
 
-// distrust handles a connection whose other side did not prove that it knows the secret. from
-// is the address of the other side.
-func (c *core) distrust(from string, reason error) []command {
+// refuseWithoutSecret handles a connection whose other side did not prove that it knows the
+// secret. from is the address of the other side.
+func (c *core) refuseWithoutSecret(from string, reason error) []command {
 	if c.phase == forming {
 		c.lastWithoutSecret = fmt.Sprintf("a process at %s: %v", from, reason)
 		c.tellMissing()
 	}
-	return c.take()
+	return c.takeCommands()
 }
 
-// agree returns an error if a process disagrees with the coordinator about the group.
-func (c *core) agree(h hello) error {
+// checkAgreement returns an error if a process disagrees with the coordinator about the group.
+func (c *core) checkAgreement(h hello) error {
 	switch {
 	case h.processes != c.processes:
 		return fmt.Errorf("process %d was started for %d processes, process 0 for %d", h.process, h.processes, c.processes)
@@ -88,9 +88,9 @@ func (c *core) host(rank int) (int, bool) {
 	return 0, false
 }
 
-// wait informs the joined processes about the missing processes. After the join timeout it
+// tickForming informs the joined processes about the missing processes. After the join timeout it
 // fails the group.
-func (c *core) wait(now time.Duration) {
+func (c *core) tickForming(now time.Duration) {
 	if now >= c.join {
 		c.refuseAll(&textError{fmt.Sprintf("the group is not complete after %v: %s", c.join, c.missing()), ErrTimeout})
 		return
@@ -142,17 +142,17 @@ func (c *core) missing() string {
 }
 
 // list returns a text such as "rank 3" or "ranks 3, 5 and 6". It shortens long lists.
-func list(one, many string, numbers []int) string {
+func list(singular, plural string, numbers []int) string {
 	if len(numbers) == 1 {
-		return one + " " + strconv.Itoa(numbers[0])
+		return singular + " " + strconv.Itoa(numbers[0])
 	}
-	const most = 8
+	const maxListed = 8
 	var b strings.Builder
-	b.WriteString(many)
+	b.WriteString(plural)
 	for i, n := range numbers {
 		switch {
-		case i == most:
-			fmt.Fprintf(&b, " and %d more", len(numbers)-most)
+		case i == maxListed:
+			fmt.Fprintf(&b, " and %d more", len(numbers)-maxListed)
 			return b.String()
 		case i == 0:
 			b.WriteByte(' ')
@@ -169,10 +169,10 @@ func list(one, many string, numbers []int) string {
 // refuseAll fails a group that has not formed, and sends the cause to all joined processes.
 func (c *core) refuseAll(cause error) {
 	c.enter(failed)
-	c.cause = received(cause)
+	c.cause = afterTransfer(cause)
 	for i := range c.members {
 		if m := &c.members[i]; m.presence == present {
-			c.out = append(c.out, command{m.conn, refuse{c.cause}, m.conn != local})
+			c.out = append(c.out, command{m.conn, refuse{c.cause}, m.conn != localConn})
 		}
 	}
 }
@@ -183,7 +183,7 @@ func (c *core) giveUp(reason error) []command {
 	if c.phase == forming {
 		c.refuseAll(fmt.Errorf("process 0 gave up (%w) %s", reason, c.missing()))
 	}
-	return c.take()
+	return c.takeCommands()
 }
 
 // form is called when all processes have joined. It forms the group, or fails it if ranks are
@@ -200,7 +200,7 @@ func (c *core) form(now time.Duration) {
 	w := welcome{make([]Peer, len(c.members)), int64(c.detection)}
 	for p := range c.members {
 		m := &c.members[p]
-		m.heard, m.sampled = now, now
+		m.lastHeard, m.lastState = now, now
 		c.watch.Heard(&m.liveness)
 		w.table[p] = Peer{Ranks: m.hello.ranks, Address: m.hello.address}
 	}
@@ -210,16 +210,16 @@ func (c *core) form(now time.Duration) {
 	}
 	c.enter(running)
 	c.ranks = ranks
-	c.moved, c.beatsSent = now, now
+	c.lastProgress, c.beatsSent = now, now
 	for p := range c.members {
 		c.send(c.members[p].conn, w)
 	}
 }
 
-// placement returns a standing for each rank, in which only the process that hosts the rank is
+// placement returns a rankView for each rank, in which only the process that hosts the rank is
 // set. It returns an error if a rank has no host.
-func (c *core) placement() ([]standing, error) {
-	ranks := make([]standing, c.size)
+func (c *core) placement() ([]rankView, error) {
+	ranks := make([]rankView, c.size)
 	for i := range ranks {
 		ranks[i].process = -1
 	}

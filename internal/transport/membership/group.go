@@ -14,53 +14,53 @@ import (
 // Membership represents the membership of one process in a group. Its methods may be called
 // from any goroutine.
 type Membership struct {
-	cfg   Config
-	table []Peer
-	hosts []int // rank -> number of the process that hosts it
-	link  link
-	lead  *coordinator // the coordinator; nil except in process 0
+	cfg         Config
+	table       []Peer
+	hosts       []int // rank -> number of the process that hosts it
+	link        link
+	coordinator *coordinator // the coordinator; nil except in process 0
 
-	start  time.Time
-	heard  atomic.Int64 // time of the coordinator's last message, measured from start
-	beats  silence.Watch
-	states *sampler
-	stop   chan struct{} // closed by Close
-	run    sync.WaitGroup
+	start     time.Time
+	lastHeard atomic.Int64 // time of the coordinator's last message, measured from start
+	watch     silence.Watch
+	sampler   *sampler
+	stop      chan struct{} // closed by Close
+	running   sync.WaitGroup
 
 	mu       sync.Mutex
 	err      error         // the group's cause
 	failed   chan struct{} // closed when err is set
 	reported []error       // errors that this process has reported
-	bye      chan struct{} // closed when the coordinator has confirmed that this process has left
+	left     chan struct{} // closed when the coordinator has confirmed that this process has left
 	closed   bool
 }
 
-func newMembership(cfg Config, w welcome, l link, lead *coordinator) *Membership {
+func newMembership(cfg Config, w welcome, l link, coord *coordinator) *Membership {
 	m := &Membership{
-		cfg: cfg, table: w.table, hosts: make([]int, cfg.Size), link: l, lead: lead,
+		cfg: cfg, table: w.table, hosts: make([]int, cfg.Size), link: l, coordinator: coord,
 		start:  time.Now(),
-		beats:  silence.NewWatch(time.Duration(w.detection), 0),
+		watch:  silence.NewWatch(time.Duration(w.detection), 0),
 		stop:   make(chan struct{}),
 		failed: make(chan struct{}),
-		bye:    make(chan struct{}),
+		left:   make(chan struct{}),
 	}
 	for p, peer := range w.table {
 		for _, r := range peer.Ranks {
 			m.hosts[r] = p
 		}
 	}
-	m.states = newSampler(cfg, l, m.beats.Beat)
-	if lead != nil {
-		lead.mu.Lock()
-		lead.look = func() { m.states.send(false) }
-		lead.mu.Unlock()
+	m.sampler = newSampler(cfg, l, m.watch.Beat)
+	if coord != nil {
+		coord.mu.Lock()
+		coord.reportLocal = func() { m.sampler.send(false) }
+		coord.mu.Unlock()
 	}
-	m.run.Go(m.listen)
-	if lead == nil {
-		m.run.Go(m.beat)
+	m.running.Go(m.listen)
+	if coord == nil {
+		m.running.Go(m.beat)
 	}
 	if cfg.State != nil {
-		m.run.Go(func() { m.states.watch(m.stop) })
+		m.running.Go(func() { m.sampler.watch(m.stop) })
 	}
 	return m
 }
@@ -115,22 +115,22 @@ func (m *Membership) Fail(err error) error {
 	seq := uint64(0)
 	if e, ok := err.(*MismatchError); ok && e.OtherDoing == "" {
 		seq = e.seq
-		m.states.send(true) // this also reports the latest operations of the rank
+		m.sampler.send(true) // this also reports the latest operations of the rank
 	}
 	m.link.send(report{err, seq})
 	timer := time.NewTimer(verdictWait)
 	defer timer.Stop()
 	select {
 	case <-m.failed:
-	case <-m.bye:
+	case <-m.left:
 		m.settle(err) // the coordinator ignores reports of a process that has left
 	case <-m.stop:
 		m.settle(err)
 	case <-timer.C:
 		m.settle(m.unanswered(err, seq))
 	}
-	if m.lead != nil {
-		m.lead.flush() // the other processes must get the cause even if the caller now ends its process
+	if m.coordinator != nil {
+		m.coordinator.flush() // the other processes must get the cause even if the caller now ends its process
 	}
 	return m.Err()
 }
@@ -147,7 +147,7 @@ func (m *Membership) completed(err error) error {
 		f.Address = m.table[host].Address
 	}
 	if f.During == "" && m.HostOf(f.Reporter) == m.cfg.Process {
-		f.During = m.states.during(f.Reporter)
+		f.During = m.sampler.during(f.Reporter)
 	}
 	return &f
 }
@@ -158,7 +158,7 @@ func (m *Membership) completed(err error) error {
 // closed its connection. But if messages from the coordinator are still unread, for example
 // because this process was stopped, the coordinator does not count as lost.
 func (m *Membership) unanswered(err error, seq uint64) error {
-	if silent := m.silent(); m.lead == nil && silent > 2*m.beats.Beat && !m.link.unread() {
+	if silent := m.silent(); m.coordinator == nil && silent > 2*m.watch.Beat && !m.link.unread() {
 		return m.coordinatorLost(wasSilent(silent), ErrTimeout)
 	}
 	if e, ok := err.(*MismatchError); ok && e.OtherDoing == "" {
@@ -173,7 +173,7 @@ func (m *Membership) unanswered(err error, seq uint64) error {
 
 // silent returns the time since the coordinator's last message.
 func (m *Membership) silent() time.Duration {
-	return time.Since(m.start) - time.Duration(m.heard.Load())
+	return time.Since(m.start) - time.Duration(m.lastHeard.Load())
 }
 
 // coordinatorLost returns the error by which this process reports the loss of process 0.
@@ -183,7 +183,7 @@ func (m *Membership) coordinatorLost(reason string, kind error) error {
 		Reporter: m.cfg.Ranks[0], Reason: reason, Kind: kind,
 	}
 	for _, r := range m.cfg.Ranks {
-		if during := m.states.during(r); during != "" {
+		if during := m.sampler.during(r); during != "" {
 			e.Reporter, e.During = r, during
 			break
 		}
@@ -207,7 +207,7 @@ func (m *Membership) settle(cause error) {
 	}
 	m.err = cause
 	close(m.failed)
-	if m.lead == nil {
+	if m.coordinator == nil {
 		m.cfg.Logger.Error("the group has failed", "group", m.cfg.Group, "cause", cause)
 	}
 }
@@ -217,7 +217,7 @@ func (m *Membership) listen() {
 	for {
 		msg, err := m.link.receive()
 		if err != nil {
-			if !m.over() {
+			if !m.ended() {
 				cause := m.coordinatorLost(lossReason(err))
 				if errors.Is(err, ErrDamaged) {
 					m.link.send(report{cause: cause}) // without the report, other processes would notice only that this connection has ended
@@ -230,26 +230,26 @@ func (m *Membership) listen() {
 			}
 			return
 		}
-		m.heard.Store(int64(time.Since(m.start)))
+		m.lastHeard.Store(int64(time.Since(m.start)))
 		switch msg := msg.(type) {
 		case abort:
 			m.settle(msg.cause)
 		case ask:
-			m.states.answer()
+			m.sampler.requestAll()
 		case bye:
 			select {
-			case <-m.bye:
+			case <-m.left:
 			default:
-				close(m.bye)
+				close(m.left)
 			}
 		}
 	}
 }
 
-// over reports whether this process has left the group or closed its membership.
-func (m *Membership) over() bool {
+// ended reports whether this process has left the group or closed its membership.
+func (m *Membership) ended() bool {
 	select {
-	case <-m.bye:
+	case <-m.left:
 		return true
 	case <-m.stop:
 		return true
@@ -261,10 +261,10 @@ func (m *Membership) over() bool {
 // beat sends heartbeats to the coordinator, and sets the cause if the coordinator is silent for
 // too long. It does nothing else, so that the heartbeats are never delayed.
 func (m *Membership) beat() {
-	t := time.NewTicker(m.beats.Period)
+	t := time.NewTicker(m.watch.Period)
 	defer t.Stop()
 	var sent time.Duration
-	var lead silence.Peer
+	var peer silence.Peer
 	var heard int64
 	for {
 		select {
@@ -272,23 +272,23 @@ func (m *Membership) beat() {
 			return
 		case <-m.failed:
 			return
-		case <-m.bye:
+		case <-m.left:
 			return
 		case <-t.C:
 		}
 		now := time.Since(m.start)
-		m.beats.Tick(now)
-		if now-sent >= m.beats.Beat {
+		m.watch.Tick(now)
+		if now-sent >= m.watch.Beat {
 			sent = now
 			m.link.send(beat{})
 		}
-		if last := m.heard.Load(); last != heard {
+		if last := m.lastHeard.Load(); last != heard {
 			heard = last
-			m.beats.Heard(&lead)
+			m.watch.Heard(&peer)
 		}
-		verdict := m.beats.Judge(&lead)
+		verdict := m.watch.Judge(&peer)
 		if verdict != silence.Alive && m.link.unread() {
-			m.beats.Heard(&lead)
+			m.watch.Heard(&peer)
 			continue
 		}
 		if verdict == silence.Dead {
@@ -314,13 +314,13 @@ func (m *Membership) Leave(ctx context.Context) error {
 	}
 	m.mu.Unlock()
 
-	m.states.send(false)
+	m.sampler.send(false)
 	m.link.send(goodbye{})
 	select {
-	case <-m.bye:
+	case <-m.left:
 		return nil
 	case <-m.failed:
-		if m.over() {
+		if m.ended() {
 			return nil // the group failed after the coordinator had confirmed the good-bye
 		}
 		return m.Err()
@@ -328,7 +328,7 @@ func (m *Membership) Leave(ctx context.Context) error {
 		return errors.New("membership: closed while leaving")
 	case <-ctx.Done():
 	}
-	if m.lead != nil {
+	if m.coordinator != nil {
 		m.link.send(goodbye{final: true})
 		return fmt.Errorf("membership: left while other processes are in the group: %w", context.Cause(ctx))
 	}
@@ -341,18 +341,18 @@ func (m *Membership) Close() {
 	m.mu.Lock()
 	if m.closed {
 		m.mu.Unlock()
-		m.run.Wait()
+		m.running.Wait()
 		return
 	}
 	m.closed = true
 	m.mu.Unlock()
 	close(m.stop)
-	if m.lead != nil {
-		m.lead.close()
+	if m.coordinator != nil {
+		m.coordinator.close()
 	}
 	m.link.end()
 	done := make(chan struct{})
-	go func() { m.run.Wait(); close(done) }()
+	go func() { m.running.Wait(); close(done) }()
 	timer := time.NewTimer(closeWait)
 	defer timer.Stop()
 	select {

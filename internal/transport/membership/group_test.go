@@ -112,7 +112,7 @@ func TestTableIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-func TestFirstFailureIsToldToAll(t *testing.T) {
+func TestFirstFailureReachesAll(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	for reporter := range 3 {
 		group := joinAll(t, 3, nil)

@@ -22,9 +22,9 @@ func Join(ctx context.Context, cfg Config) (*Membership, error) {
 	if err != nil {
 		return nil, fmt.Errorf("membership: %w", err)
 	}
-	join := follow
+	join := joinCoordinator
 	if cfg.Process == 0 {
-		join = lead
+		join = joinAsCoordinator
 	}
 	m, err := join(ctx, cfg)
 	if err != nil {
@@ -33,16 +33,16 @@ func Join(ctx context.Context, cfg Config) (*Membership, error) {
 	return m, nil
 }
 
-// lead starts the coordinator and joins the group as process 0.
-func lead(ctx context.Context, cfg Config) (*Membership, error) {
+// joinAsCoordinator starts the coordinator and joins the group as process 0.
+func joinAsCoordinator(ctx context.Context, cfg Config) (*Membership, error) {
 	c, err := newCoordinator(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	if c.endpoint != nil && cfg.Store != nil {
-		at, err := candidates(cfg.Port.Address(), cfg.Port.Bound())
+		addresses, err := candidates(cfg.Port.Address(), cfg.Port.Bound())
 		if err == nil {
-			err = cfg.Store.Set(ctx, cfg.key(), []byte(at))
+			err = cfg.Store.Set(ctx, cfg.key(), []byte(addresses))
 		}
 		if err != nil {
 			c.close()
@@ -105,19 +105,19 @@ func candidates(advertised string, bound net.Addr) (string, error) {
 	return strings.Join(append(all, loopback...), ","), nil
 }
 
-// oneTry bounds the time of one attempt to connect to the coordinator.
-const oneTry = 3 * time.Second
+// attemptTimeout bounds the time of one attempt to connect to the coordinator.
+const attemptTimeout = 3 * time.Second
 
-// follow joins as a process other than process 0. It repeats the attempt until it succeeds,
-// until it gets a final refusal, or until the join timeout ends.
-func follow(ctx context.Context, cfg Config) (*Membership, error) {
-	timed, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
+// joinCoordinator joins as a process other than process 0. It repeats the attempt until it
+// succeeds, until it gets a final refusal, or until the join timeout ends.
+func joinCoordinator(ctx context.Context, cfg Config) (*Membership, error) {
+	attemptCtx, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
 	defer cancel()
-	late, cancelLate := context.WithTimeout(ctx, cfg.JoinTimeout+verdictSlack)
-	defer cancelLate()
-	m, err := peerlink.Retry(timed, func(timed context.Context) (*Membership, error) { return tryAll(timed, late, &cfg) })
+	answerCtx, cancelAnswer := context.WithTimeout(ctx, cfg.JoinTimeout+verdictSlack)
+	defer cancelAnswer()
+	m, err := peerlink.Retry(attemptCtx, func(attemptCtx context.Context) (*Membership, error) { return joinAtAny(attemptCtx, answerCtx, &cfg) })
 	switch {
-	case err == nil || timed.Err() == nil || peerlink.IsFinal(err):
+	case err == nil || attemptCtx.Err() == nil || peerlink.IsFinal(err):
 		return m, err
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("%w (%w)", context.Cause(ctx), err)
@@ -125,20 +125,20 @@ func follow(ctx context.Context, cfg Config) (*Membership, error) {
 	return nil, fmt.Errorf("%w after %v: %w", ErrTimeout, cfg.JoinTimeout, err)
 }
 
-// tryAll tries to join at all addresses of the coordinator. It reads the store each time, as
+// joinAtAny tries to join at all addresses of the coordinator. It reads the store each time, as
 // the value that it read before may be the address of an earlier run.
-func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
+func joinAtAny(ctx, answerCtx context.Context, cfg *Config) (*Membership, error) {
 	addresses := []string{cfg.Coordinator}
 	if cfg.Store != nil {
-		at, err := cfg.Store.Get(ctx, cfg.key())
+		published, err := cfg.Store.Get(ctx, cfg.key())
 		if err != nil {
 			return nil, fmt.Errorf("process 0 has not published its address: has it started? (%w)", err)
 		}
-		addresses = strings.Split(string(at), ",")
+		addresses = strings.Split(string(published), ",")
 	}
 	var errs []error
 	for _, address := range addresses {
-		m, err := try(ctx, late, cfg, address)
+		m, err := joinAddress(ctx, answerCtx, cfg, address)
 		if m != nil {
 			return m, nil
 		}
@@ -156,10 +156,10 @@ func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
 // says which processes are missing.
 const verdictSlack = time.Second
 
-// try makes one attempt to join at one address of the coordinator. ctx bounds the wait for the
-// coordinator's first answer, and late bounds the wait for the final answer.
-func try(ctx, late context.Context, cfg *Config, address string) (*Membership, error) {
-	short, cancel := context.WithTimeout(ctx, oneTry)
+// joinAddress makes one attempt to join at one address of the coordinator. ctx bounds the wait
+// for the coordinator's first answer, and answerCtx bounds the wait for the final answer.
+func joinAddress(ctx, answerCtx context.Context, cfg *Config, address string) (*Membership, error) {
+	short, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	nc, err := cfg.Port.Dial(short, address, peerlink.Hello{
 		Kind: peerlink.Control, Scope: cfg.Group, Epoch: cfg.Attempt, From: uint32(cfg.Process), Size: uint32(cfg.Processes),
@@ -184,7 +184,7 @@ func try(ctx, late context.Context, cfg *Config, address string) (*Membership, e
 	}
 	link := newConn(nc, cfg.Detection)
 	link.send(cfg.hello(at))
-	w, err := admitted(ctx, late, cfg, link, &limit)
+	w, err := awaitAnswer(ctx, answerCtx, cfg, link, &limit)
 	if err == nil && !limit.lift() {
 		err = context.DeadlineExceeded
 	}
@@ -210,17 +210,17 @@ func (l *limit) set(ctx context.Context) {
 // not usable then.
 func (l *limit) lift() bool { return l.stop() }
 
-// admitted waits for the coordinator's answers to the hello: until ctx ends for the first
-// answer, and until late ends for the final answer.
-func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) (welcome, error) {
+// awaitAnswer waits for the coordinator's answers to the hello: until ctx ends for the first
+// answer, and until answerCtx ends for the final answer.
+func awaitAnswer(ctx, answerCtx context.Context, cfg *Config, link *conn, limit *limit) (welcome, error) {
 	missing := ""
 	for {
 		m, err := link.receive()
 		switch m := m.(type) {
 		case waiting:
 			if missing == "" && limit.lift() {
-				limit.set(late)
-				ctx = late
+				limit.set(answerCtx)
+				ctx = answerCtx
 			}
 			missing = m.missing
 		case welcome:

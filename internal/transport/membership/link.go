@@ -46,9 +46,9 @@ const maxQueue = 16 * maxFrame
 // waits for the peer.
 type conn struct {
 	nc       net.Conn
-	patience time.Duration // bounds the time of one write
+	timeout  time.Duration // bounds the time of one write
 	scratch  []byte        // buffer of receive
-	got      uint32        // number of messages that receive has read
+	received uint32        // number of messages that receive has read
 	wake     chan struct{} // buffer of one; wakes the writer if there are bytes to write or the link ends
 	written  chan struct{} // closed when the writer has ended
 
@@ -59,8 +59,8 @@ type conn struct {
 	idle  chan struct{} // closed when all queued bytes are written; nil if nothing is queued
 }
 
-func newConn(nc net.Conn, patience time.Duration) *conn {
-	c := &conn{nc: nc, patience: patience, wake: make(chan struct{}, 1), written: make(chan struct{})}
+func newConn(nc net.Conn, timeout time.Duration) *conn {
+	c := &conn{nc: nc, timeout: timeout, wake: make(chan struct{}, 1), written: make(chan struct{})}
 	go c.write()
 	return c
 }
@@ -85,8 +85,8 @@ func (c *conn) send(m message) {
 }
 
 // flush waits until all queued bytes are written to the socket, until the writer has ended, or
-// until it can receive from late.
-func (c *conn) flush(late <-chan time.Time) {
+// until timeout has a value.
+func (c *conn) flush(timeout <-chan time.Time) {
 	c.mu.Lock()
 	idle := c.idle
 	c.mu.Unlock()
@@ -96,7 +96,7 @@ func (c *conn) flush(late <-chan time.Time) {
 	select {
 	case <-idle:
 	case <-c.written:
-	case <-late:
+	case <-timeout:
 	}
 }
 
@@ -147,12 +147,12 @@ func (c *conn) write() {
 // passes, it writes once more: the peer was not late if this process was stopped, or got no
 // processor time, until the deadline.
 func (c *conn) put(b []byte) error {
-	c.nc.SetWriteDeadline(time.Now().Add(c.patience))
+	c.nc.SetWriteDeadline(time.Now().Add(c.timeout))
 	n, err := c.nc.Write(b)
 	if _, secure := c.nc.(*tls.Conn); secure || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err // a TLS connection cannot be written any more after a timeout
 	}
-	c.nc.SetWriteDeadline(time.Now().Add(c.patience))
+	c.nc.SetWriteDeadline(time.Now().Add(c.timeout))
 	_, err = c.nc.Write(b[n:])
 	return err
 }
@@ -165,8 +165,8 @@ func peerClosed(err error) bool {
 }
 
 func (c *conn) receive() (message, error) {
-	m, err := readFrame(c.nc, c.got, &c.scratch)
-	c.got++
+	m, err := readFrame(c.nc, c.received, &c.scratch)
+	c.received++
 	return m, err
 }
 
@@ -221,7 +221,7 @@ func newLocalLink(to *coordinator) *localLink {
 	return &localLink{to: to, wake: make(chan struct{}, 1)}
 }
 
-func (l *localLink) send(m message) { l.to.receive(local, m) }
+func (l *localLink) send(m message) { l.to.receive(localConn, m) }
 
 // deliver queues m, a message of the coordinator, for receive.
 func (l *localLink) deliver(m message) {

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLastWordsAreHeard requires that the last messages of a peer that has closed the
-// connection are received, even if a write to the peer has failed before.
-func TestLastWordsAreHeard(t *testing.T) {
+// TestMessagesBeforeACloseAreReceived requires that the last messages of a peer that has closed
+// the connection are received, even if a write to the peer has failed before.
+func TestMessagesBeforeACloseAreReceived(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("on other systems, received bytes are lost when the connection is reset")
 	}
@@ -58,7 +58,7 @@ type goodbyes struct {
 func (g *goodbyes) send(m message) {
 	if _, ok := m.(goodbye); ok {
 		g.got <- bye{}
-		<-g.m.bye
+		<-g.m.left
 		g.m.settle(&PeerError{Rank: 0, Reason: "closed its connection"})
 	}
 }
@@ -88,12 +88,12 @@ func TestLeavingIsNoFailure(t *testing.T) {
 		cfg, err := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: "127.0.0.1:1", Port: port}.completed()
 		require.NoError(t, port.Close())
 		require.NoError(t, err)
-		m := &Membership{cfg: cfg, link: g, start: time.Now(), stop: make(chan struct{}), failed: make(chan struct{}), bye: make(chan struct{})}
-		m.states = newSampler(cfg, g, time.Second)
+		m := &Membership{cfg: cfg, link: g, start: time.Now(), stop: make(chan struct{}), failed: make(chan struct{}), left: make(chan struct{})}
+		m.sampler = newSampler(cfg, g, time.Second)
 		g.m = m
-		m.run.Go(m.listen)
+		m.running.Go(m.listen)
 		require.NoError(t, m.Leave(t.Context()))
 		g.close()
-		m.run.Wait()
+		m.running.Wait()
 	}
 }

@@ -12,10 +12,10 @@ import (
 // operation at two consecutive samples. So ranks that proceed are reported rarely, and ranks
 // that wait, which may disagree, are reported soon.
 type sampler struct {
-	look  func() []State // returns the states; nil if they are not available
-	link  link
-	every time.Duration // time between regular state messages
-	asked chan struct{}
+	sample   func() []State // returns the states; nil if they are not available
+	link     link
+	period   time.Duration // time between regular state messages
+	requests chan struct{}
 
 	mu    sync.Mutex
 	ranks map[int]*track
@@ -23,7 +23,7 @@ type sampler struct {
 
 // track has the state of one rank that was last sampled, and what was reported about the rank.
 type track struct {
-	seen     State     // state in the last sample
+	latest   State     // state in the last sample
 	reported rankState // state last reported to the coordinator, without the begun operations
 	begun    uint64    // highest number of an operation that was reported as begun
 	texts    texts     // texts that were sent to the coordinator
@@ -41,7 +41,7 @@ type texts struct {
 
 // add adds the text of a hash, and reports whether the text has to be sent.
 func (t *texts) add(hash uint64, text string) bool {
-	if _, ok := t.of(hash); ok || hash == 0 {
+	if _, ok := t.lookup(hash); ok || hash == 0 {
 		return hash == 0 // the text of hash 0 is always sent
 	}
 	t.known[t.next].hash, t.known[t.next].text = hash, text
@@ -49,8 +49,8 @@ func (t *texts) add(hash uint64, text string) bool {
 	return true
 }
 
-// of returns the text of a hash, and whether there is one.
-func (t *texts) of(hash uint64) (text string, ok bool) {
+// lookup returns the text of a hash, and whether there is one.
+func (t *texts) lookup(hash uint64) (text string, ok bool) {
 	for i := range t.known {
 		if t.known[i].hash == hash && hash != 0 {
 			return t.known[i].text, true
@@ -59,52 +59,52 @@ func (t *texts) of(hash uint64) (text string, ok bool) {
 	return "", false
 }
 
-// lookPeriod is the time between two samples of the states. A rank that is in the same
+// samplePeriod is the time between two samples of the states. A rank that is in the same
 // operation in two consecutive samples is assumed to wait.
-const lookPeriod = 20 * time.Millisecond
+const samplePeriod = 20 * time.Millisecond
 
-func newSampler(cfg Config, l link, every time.Duration) *sampler {
-	s := &sampler{look: cfg.State, link: l, every: every, asked: make(chan struct{}, 1), ranks: make(map[int]*track)}
+func newSampler(cfg Config, l link, period time.Duration) *sampler {
+	s := &sampler{sample: cfg.State, link: l, period: period, requests: make(chan struct{}, 1), ranks: make(map[int]*track)}
 	for _, r := range cfg.Ranks {
-		s.ranks[r] = &track{seen: State{Rank: r}, reported: rankState{rank: r}}
+		s.ranks[r] = &track{latest: State{Rank: r}, reported: rankState{rank: r}}
 	}
 	return s
 }
 
 // watch samples the states and reports them, until stop is closed.
 func (s *sampler) watch(stop <-chan struct{}) {
-	t := time.NewTicker(min(lookPeriod, s.every))
+	t := time.NewTicker(min(samplePeriod, s.period))
 	defer t.Stop()
 	sent := time.Now()
 	for {
 		select {
 		case <-stop:
 			return
-		case <-s.asked:
+		case <-s.requests:
 			s.send(true)
 		case now := <-t.C:
-			if now.Sub(sent) >= s.every {
+			if now.Sub(sent) >= s.period {
 				sent = now
 				s.send(false)
-			} else if s.waits() {
+			} else if s.hasUnreported() {
 				s.send(false)
 			}
 		}
 	}
 }
 
-// answer makes watch send the complete states.
-func (s *sampler) answer() {
+// requestAll makes watch send the complete states.
+func (s *sampler) requestAll() {
 	select {
-	case s.asked <- struct{}{}:
+	case s.requests <- struct{}{}:
 	default:
 	}
 }
 
-// waits samples the states. It returns true if a rank has left, or waits in an operation, and
-// this has not been reported to the coordinator yet.
-func (s *sampler) waits() bool {
-	states := s.look()
+// hasUnreported samples the states. It returns true if a rank has left, or waits in an
+// operation, and this has not been reported to the coordinator yet.
+func (s *sampler) hasUnreported() bool {
+	states := s.sample()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := false
@@ -113,9 +113,9 @@ func (s *sampler) waits() bool {
 		if t == nil {
 			continue
 		}
-		found = found || now.Left && !t.reported.left || now.Op != nil && t.seen.Op != nil && now.Seq == t.seen.Seq &&
+		found = found || now.Left && !t.reported.left || now.Op != nil && t.latest.Op != nil && now.Seq == t.latest.Seq &&
 			(!t.reported.inside || t.reported.seq != now.Seq)
-		t.seen = now
+		t.latest = now
 	}
 	return found
 }
@@ -127,10 +127,10 @@ const maxStates = maxFrame / ((1 + RecentOps) * (maxDoing + 64))
 // send samples the states and reports changes to the coordinator. If answering is set, it
 // reports the states of all ranks.
 func (s *sampler) send(answering bool) {
-	if s.look == nil {
+	if s.sample == nil {
 		return
 	}
-	states := s.look()
+	states := s.sample()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var m state
@@ -139,7 +139,7 @@ func (s *sampler) send(answering bool) {
 		if t == nil {
 			continue
 		}
-		t.seen = now
+		t.latest = now
 		n := rankState{rank: now.Rank, seq: now.Seq, left: now.Left, inside: now.Op != nil, progress: now.Progress}
 		if n.inside {
 			n.hash = now.Op.Hash
@@ -148,7 +148,7 @@ func (s *sampler) send(answering bool) {
 			continue
 		}
 		t.reported = n
-		t.tell(&n, &now, answering)
+		t.addUnknown(&n, &now, answering)
 		if m.ranks = append(m.ranks, n); len(m.ranks) == maxStates {
 			s.link.send(m)
 			m.ranks = nil
@@ -158,9 +158,9 @@ func (s *sampler) send(answering bool) {
 	s.link.send(m)
 }
 
-// tell adds to n those begun operations and texts of the state now that the coordinator does
-// not know. If answering is set, it adds all begun operations and texts.
-func (t *track) tell(n *rankState, now *State, answering bool) {
+// addUnknown adds to n those begun operations and texts of the state now that the coordinator
+// does not know. If answering is set, it adds all begun operations and texts.
+func (t *track) addUnknown(n *rankState, now *State, answering bool) {
 	text := func(op *Operation) string {
 		if t.texts.add(op.Hash, op.Text) || answering {
 			return op.Text
@@ -188,10 +188,10 @@ func (t *track) tell(n *rankState, now *State, answering bool) {
 // during returns a text that describes the operation in which a rank is, or "" if the rank is
 // in no operation.
 func (s *sampler) during(rank int) string {
-	if s.look == nil {
+	if s.sample == nil {
 		return ""
 	}
-	for _, now := range s.look() {
+	for _, now := range s.sample() {
 		if now.Rank == rank && now.Op != nil {
 			return Describe(now.Seq, now.Op)
 		}

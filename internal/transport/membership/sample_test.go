@@ -27,7 +27,7 @@ func TestTheCoordinatorHearsOfEveryOperation(t *testing.T) {
 	now := State{Rank: 3}
 	l := &sentLink{}
 	s := newSampler(Config{Ranks: []int{3}, State: func() []State { return []State{now} }}, l, 1)
-	var r standing
+	var r rankView
 	heard := map[uint64]string{}
 	told := 0
 	for seq := uint64(1); seq < 1000; seq++ {
@@ -48,11 +48,11 @@ func TestTheCoordinatorHearsOfEveryOperation(t *testing.T) {
 				break
 			}
 			told += len(b.text)
-			heard[b.seq] = r.heard(b.hash, b.text)
+			heard[b.seq] = r.resolveText(b.hash, b.text)
 			require.Equal(t, op(b.seq).Hash, b.hash)
 		}
 		if n.inside {
-			heard[n.seq] = r.heard(n.hash, n.text)
+			heard[n.seq] = r.resolveText(n.hash, n.text)
 		}
 		for past := seq; past > 0 && past+RecentOps > seq; past-- {
 			require.Equal(t, op(past).Text, heard[past], "at %d", seq)

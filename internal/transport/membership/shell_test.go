@@ -101,7 +101,7 @@ func TestMismatchIsCompletedFromTheOtherSide(t *testing.T) {
 	}
 }
 
-func TestGroupThatStandsStillEnds(t *testing.T) {
+func TestStalledGroupEnds(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	group, at := joinStanding(t, 2, func(c *Config) {
 		c.Detection = 400 * time.Millisecond
@@ -115,7 +115,7 @@ func TestGroupThatStandsStillEnds(t *testing.T) {
 	require.ErrorContains(t, err, `ranks 0 and 1 are in AllReduce "gradient" (4096 float32, sum) #5`)
 }
 
-func TestWhoeverWaitsForOneThatLeftIsTold(t *testing.T) {
+func TestWaitingForARankThatLeftFails(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	group, at := joinStanding(t, 3, nil)
 	defer closeAll(group)
@@ -242,7 +242,7 @@ func TestNewAttemptWaitsForTheOldOneToGo(t *testing.T) {
 	next.Port = newPort(t, nil)
 	late, err := next.completed()
 	require.NoError(t, err)
-	_, err = tryAll(ctx, ctx, &late)
+	_, err = joinAtAny(ctx, ctx, &late)
 	require.ErrorContains(t, err, "this is still attempt 1")
 	require.False(t, peerlink.IsFinal(err), "the refusal must not be final")
 
@@ -342,7 +342,7 @@ func TestCandidatesOfAPort(t *testing.T) {
 	require.Regexp(t, `^node7:70,.*127\.0\.0\.1:70`, got)
 }
 
-func TestConfigsThatCannotBe(t *testing.T) {
+func TestInvalidConfigs(t *testing.T) {
 	port := newPort(t, nil)
 	defer port.Close()
 	good := Config{Process: 1, Processes: 2, Ranks: []int{3, 1}, Size: 4, Coordinator: "x:1", Port: port}

@@ -183,7 +183,7 @@ func TestRankThatWaitsIsSeenSoon(t *testing.T) {
 		at[1].set(State{Rank: 1, Seq: 4, Op: allReduce})
 		at[2].set(State{Rank: 2, Seq: 4, Op: barrier})
 		cause(t, group)
-		require.LessOrEqual(t, time.Since(start), 2*lookPeriod)
+		require.LessOrEqual(t, time.Since(start), 2*samplePeriod)
 	})
 }
 
@@ -204,7 +204,7 @@ func TestStarvedCoordinatorSuspectsNobody(t *testing.T) {
 	c := newCore(settings{processes: 3, size: 3, detection: defaultDetection, join: defaultJoin})
 	for p := range 3 {
 		h := hello{process: p, processes: 3, size: 3, ranks: []int{p}, address: "host:7"}
-		c.arrive(0, p, h, netip.Addr{}, netip.Addr{})
+		c.handleHello(0, p, h, netip.Addr{}, netip.Addr{})
 	}
 	require.Equal(t, running, c.phase)
 	now := time.Duration(0)
@@ -228,9 +228,9 @@ func TestStarvedCoordinatorSuspectsNobody(t *testing.T) {
 	t.Fatal("a process that stops sending must be declared dead")
 }
 
-// TestWordsThatNobodyHasReadAreNoSilence requires that a link reports unread bytes in its
+// TestUnreadBytesAreNoSilence requires that a link reports unread bytes in its
 // socket, and that a process whose bytes are unread is not declared dead.
-func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
+func TestUnreadBytesAreNoSilence(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
@@ -260,7 +260,7 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 	c := newCore(settings{processes: 2, size: 2, detection: defaultDetection, join: defaultJoin})
 	for p := range 2 {
 		h := hello{process: p, processes: 2, size: 2, ranks: []int{p}, address: "host:7"}
-		c.arrive(0, p, h, netip.Addr{}, netip.Addr{})
+		c.handleHello(0, p, h, netip.Addr{}, netip.Addr{})
 	}
 	var now time.Duration
 	for looked := 0; looked < 100; {
@@ -268,7 +268,7 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 		for _, conn := range c.suspects() {
 			looked++
 			require.Equal(t, 1, conn)
-			c.unread(conn)
+			c.noteUnread(conn)
 		}
 		c.tick(now)
 		require.Equal(t, running, c.phase)
@@ -282,7 +282,7 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 func TestStarvedProcessSeesNoStandstill(t *testing.T) {
 	c := newCore(settings{processes: 1, size: 1, detection: defaultDetection, stall: defaultStall, join: defaultJoin})
 	h := hello{processes: 1, size: 1, ranks: []int{0}, address: "host:7"}
-	c.arrive(0, local, h, netip.Addr{}, netip.Addr{})
+	c.handleHello(0, localConn, h, netip.Addr{}, netip.Addr{})
 	require.Equal(t, running, c.phase)
 	var now, moved time.Duration
 	for turn := 0; c.phase == running; turn++ {
@@ -290,7 +290,7 @@ func TestStarvedProcessSeesNoStandstill(t *testing.T) {
 		if turn%10 == 9 && turn < 100 {
 			moved = now
 		}
-		c.receive(now, local, state{ranks: []rankState{{rank: 0, seq: 1, inside: true, hash: 1, progress: uint64(moved)}}})
+		c.receive(now, localConn, state{ranks: []rankState{{rank: 0, seq: 1, inside: true, hash: 1, progress: uint64(moved)}}})
 		c.tick(now)
 	}
 	require.Equal(t, failed, c.phase)
@@ -308,18 +308,18 @@ type muted struct {
 func (muted) send(message)   {}
 func (l muted) unread() bool { return l.words }
 
-// TestWordsThatWaitAreNoSilence requires that a process that got no answer does not declare the
+// TestUnreadMessagesAreNoSilence requires that a process that got no answer does not declare the
 // coordinator dead while messages from the coordinator are still unread.
-func TestWordsThatWaitAreNoSilence(t *testing.T) {
+func TestUnreadMessagesAreNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		boom := errors.New("boom")
 		cfg := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2}
 		for _, words := range []bool{true, false} {
 			m := &Membership{
 				cfg: cfg, table: []Peer{{Ranks: []int{0}, Address: "10.0.0.1:1"}, {Ranks: []int{1}, Address: "10.0.0.2:1"}},
-				hosts: []int{0, 1}, link: muted{words: words}, start: time.Now(), beats: silence.NewWatch(400*time.Millisecond, 0),
+				hosts: []int{0, 1}, link: muted{words: words}, start: time.Now(), watch: silence.NewWatch(400*time.Millisecond, 0),
 			}
-			m.states = newSampler(cfg, m.link, m.beats.Beat)
+			m.sampler = newSampler(cfg, m.link, m.watch.Beat)
 			time.Sleep(time.Minute)
 			if err := m.unanswered(boom, 0); words {
 				require.Equal(t, boom, err)

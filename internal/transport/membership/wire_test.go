@@ -132,7 +132,7 @@ func TestCausesKeepWhatProgramsAskFor(t *testing.T) {
 		fmt.Errorf("waited: %w", ErrLeft), fmt.Errorf("waited: %w", context.DeadlineExceeded),
 		fmt.Errorf("stopped: %w", context.Canceled),
 	} {
-		got := received(err)
+		got := afterTransfer(err)
 		require.Equal(t, err.Error(), got.Error())
 		for _, kind := range kinds[1:] {
 			require.Equal(t, errors.Is(err, kind), errors.Is(got, kind), "%v: %v", err, kind)
@@ -143,9 +143,9 @@ func TestCausesKeepWhatProgramsAskFor(t *testing.T) {
 		var m, gotMismatch *MismatchError
 		require.Equal(t, errors.As(err, &m), errors.As(got, &gotMismatch))
 		require.Equal(t, m, gotMismatch)
-		require.Equal(t, got, received(got), "sending a received cause again must not change it")
+		require.Equal(t, got, afterTransfer(got), "sending a received cause again must not change it")
 	}
-	odd := received(&PeerError{Rank: -1, Reporter: math.MaxInt, Reason: strings.Repeat("é", maxText), Kind: io.EOF})
+	odd := afterTransfer(&PeerError{Rank: -1, Reporter: math.MaxInt, Reason: strings.Repeat("é", maxText), Kind: io.EOF})
 	var p *PeerError
 	require.ErrorAs(t, odd, &p)
 	require.Equal(t, 0, p.Rank)
@@ -188,9 +188,9 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-// TestSeedsAreWhole requires that the seeds of the fuzz test are the frames of the samples.
-// With UPDATE_SEEDS=1, it writes the seeds.
-func TestSeedsAreWhole(t *testing.T) {
+// TestFuzzSeedsAreComplete requires that the seeds of the fuzz test are the frames of the
+// samples. With UPDATE_SEEDS=1, it writes the seeds.
+func TestFuzzSeedsAreComplete(t *testing.T) {
 	dir := filepath.Join("testdata", "fuzz", "FuzzReadFrame")
 	for name, m := range samples() {
 		frame, err := appendFrame(nil, 0, m)

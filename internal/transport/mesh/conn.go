@@ -51,7 +51,7 @@ type tcpConn struct {
 	// own is the socket while it is taken out of the runtime's poller; sock, conn and raw are
 	// not used then. It changes only between runs, while mu is held.
 	own        *ownSocket
-	place      int // index of the rank among the ranks of this process
+	localIndex int // index of the rank among the ranks of this process
 	serialRuns int // number of consecutive runs with Alone(true)
 	returns    int // number of times that the socket has been returned to the poller
 
@@ -62,7 +62,7 @@ type tcpConn struct {
 	queue    fifo[*block]
 	draining bool
 	drain    func()                // drainQueue as a value, made once so that starting it allocates nothing
-	small    []byte                // a header and the beginning of its payload
+	smallBuf []byte                // a header and the beginning of its payload
 	header   [headerBytes]byte     // header of a long message
 	trailer  [trailerBytes]byte    // checksum that follows the payload of a long message
 	parts    [3][]byte             // buffers of one write
@@ -72,24 +72,24 @@ type tcpConn struct {
 	try      func(fd uintptr) bool // attempt.write as a value, made once so that it allocates nothing later
 
 	// The following fields are for receiving.
-	buf    []byte
-	lo, hi int    // range of the unread bytes in buf
-	window int    // number of bytes up to which Next fills buf
-	rest   int    // number of bytes of the message that have not been read yet
-	number uint64 // number of earlier messages; headers have its lower 32 bits
-	now    Header // header of the message
-	want   seal   // what the header says about the payload's checksum
-	sum    checksum.Stream
-	due    []byte // the part of the destination that is not in sum yet
-	have   int    // how many bytes of due have arrived
-	frame  [headerBytes]byte
+	buf      []byte
+	lo, hi   int        // range of the unread bytes in buf
+	window   int        // number of bytes up to which Next fills buf
+	unread   int        // number of bytes of the message that have not been read yet
+	number   uint64     // number of earlier messages; headers have its lower 32 bits
+	current  Header     // header of the message
+	want     payloadSum // what the header says about the payload's checksum
+	sum      checksum.Stream
+	unsummed []byte // the part of the destination that is not in sum yet
+	arrived  int    // how many bytes of unsummed have arrived
+	frame    [headerBytes]byte
 }
 
 func newTCPConn(t *TCP, n *node, r Route, sock, conn net.Conn) *tcpConn {
 	c := &tcpConn{t: t, node: n, peer: r.Peer, channel: r.Channel, sock: sock, conn: conn,
 		buf: make([]byte, t.cfg.ReadBuffer), window: t.cfg.ReadBuffer}
 	c.idle.L = &c.mu
-	c.place = slices.Index(t.cfg.Ranks, n.rank)
+	c.localIndex = slices.Index(t.cfg.Ranks, n.rank)
 	c.drain = c.drainQueue
 	c.try = c.attempt.write
 	if sc, ok := sock.(syscall.Conn); ok && conn == sock {
@@ -133,22 +133,22 @@ func (c *tcpConn) ended() error {
 	return nil
 }
 
-// failed ends the group because of err, an error of the connection. within says whether err
+// failed ends the group because of err, an error of the connection. midMessage says whether err
 // occurred in the middle of a message. failed returns the error that ended the group: the first
 // failure, which may not be err.
-func (c *tcpConn) failed(err error, within bool) error {
+func (c *tcpConn) failed(err error, midMessage bool) error {
 	if cause := c.ended(); cause != nil {
 		return cause
 	}
 	reason, kind := "", error(nil)
 	switch {
 	case errors.Is(err, membership.ErrDamaged):
-		return c.node.Fail(c.t.lost(c.node, c.peer, fmt.Sprintf("sent message %d of channel %d%s, which was %v", c.number, c.channel, c.whereabouts(), err), membership.ErrDamaged))
+		return c.node.Fail(c.t.lost(c.node, c.peer, fmt.Sprintf("sent message %d of channel %d%s, which was %v", c.number, c.channel, c.describeCurrent(), err), membership.ErrDamaged))
 	case errors.Is(err, ErrFrame), errors.Is(err, ErrFenced):
 		return c.node.Fail(fmt.Errorf("%w: %w", c.t.lost(c.node, c.peer, "sent what cannot be received", nil), err))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE):
 		reason, kind = "closed its connection", membership.ErrLeft
-		if within {
+		if midMessage {
 			reason, kind = "closed its connection in the middle of a message", nil
 		}
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNABORTED):
@@ -177,7 +177,7 @@ func (c *tcpConn) Send(h *Header, payload []byte) error {
 	if err != nil {
 		return c.failed(err, false)
 	}
-	c.node.standing.moved.Add(uint64(len(payload)))
+	c.node.tracker.payloadBytes.Add(uint64(len(payload)))
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (c *tcpConn) sendLong(h *Header, payload []byte) error {
 		c.encode(&c.header, h, payload)
 		return c.writeParts(c.header[:], payload, nil)
 	}
-	c.t.fence.encode(&c.header, h, c.sent, seal{trails: true})
+	c.t.fence.encode(&c.header, h, c.sent, payloadSum{inTrailer: true})
 	c.sent++
 	var sum checksum.Sum
 	head, tail := c.header[:], []byte(nil)
@@ -220,7 +220,7 @@ func (c *tcpConn) writeParts(head, body, tail []byte) error {
 
 // encode writes to b the header of the next message, with the checksum of the payload.
 func (c *tcpConn) encode(b *[headerBytes]byte, h *Header, payload []byte) {
-	var s seal
+	var s payloadSum
 	if c.t.fence.summed {
 		s.sum = checksum.Of(payload).Bits()
 	}
@@ -230,12 +230,12 @@ func (c *tcpConn) encode(b *[headerBytes]byte, h *Header, payload []byte) {
 
 // withHeader returns a buffer with the header and the first n bytes of the payload.
 func (c *tcpConn) withHeader(h *Header, payload []byte, n int) []byte {
-	if c.small == nil {
-		c.small = make([]byte, headerBytes+smallWrite)
+	if c.smallBuf == nil {
+		c.smallBuf = make([]byte, headerBytes+smallWrite)
 	}
-	c.encode((*[headerBytes]byte)(c.small), h, payload)
-	copy(c.small[headerBytes:], payload[:n])
-	return c.small[:headerBytes+n]
+	c.encode((*[headerBytes]byte)(c.smallBuf), h, payload)
+	copy(c.smallBuf[headerBytes:], payload[:n])
+	return c.smallBuf[:headerBytes+n]
 }
 
 // waitForQueue waits until all posted messages are written to the socket. It returns the
@@ -259,7 +259,7 @@ func (c *tcpConn) Post(h *Header, payload []byte) error {
 	if err := c.post(h, payload); err != nil {
 		return c.failed(err, false)
 	}
-	c.node.standing.moved.Add(uint64(len(payload)))
+	c.node.tracker.payloadBytes.Add(uint64(len(payload)))
 	return nil
 }
 

@@ -116,7 +116,7 @@ func (t *TCP) notOpened(ctx context.Context, n *node, r Route, s *slot) error {
 func (t *TCP) lost(n *node, peer int, reason string, kind error) error {
 	return &membership.PeerError{
 		Rank: peer, Address: t.peers[peer], Reporter: n.rank,
-		During: n.standing.during(), Reason: reason, Kind: kind,
+		During: n.tracker.during(), Reason: reason, Kind: kind,
 	}
 }
 

@@ -127,7 +127,7 @@ func (f *fabric) states() []membership.State {
 		if n == nil {
 			continue
 		}
-		now := n.standing.state(n.rank)
+		now := n.tracker.state(n.rank)
 		now.Left = n.left.Load()
 		all = append(all, now)
 	}
@@ -136,10 +136,10 @@ func (f *fabric) states() []membership.State {
 
 // node is a rank of this process.
 type node struct {
-	fabric   *fabric
-	rank     int
-	standing standing
-	left     atomic.Bool // the rank begins no more operations
+	fabric  *fabric
+	rank    int
+	tracker opTracker
+	left    atomic.Bool // the rank begins no more operations
 
 	mu    sync.RWMutex
 	conns map[Route]Conn
@@ -166,7 +166,7 @@ func (f *fabric) completed(err error) error {
 	}
 	full := *m
 	full.OtherDoing = "no operation"
-	now := f.nodes[m.Other].standing.state(m.Other)
+	now := f.nodes[m.Other].tracker.state(m.Other)
 	if now.Op != nil {
 		full.OtherDoing = membership.Describe(now.Seq, now.Op)
 	}
@@ -179,7 +179,7 @@ func (f *fabric) completed(err error) error {
 }
 
 func (n *node) Begin(seq uint64, op *Operation) {
-	n.standing.begin(seq, op)
+	n.tracker.begin(seq, op)
 	if n.fabric.ledger == nil {
 		return
 	}
@@ -188,7 +188,7 @@ func (n *node) Begin(seq uint64, op *Operation) {
 	}
 }
 
-func (n *node) End() { n.standing.end() }
+func (n *node) End() { n.tracker.end() }
 
 func (n *node) Open(ctx context.Context, routes []Route) ([]Conn, error) {
 	if err := n.Err(); err != nil {
@@ -232,13 +232,13 @@ func (n *node) checkRoute(r Route) error {
 // openMissing opens the connections that are nil in conns, and stores all connections in
 // n.conns.
 func (n *node) openMissing(ctx context.Context, routes []Route, conns []Conn) error {
-	var far []Route
-	var places []int
+	var remoteRoutes []Route
+	var indices []int
 	for i, r := range routes {
 		switch {
 		case conns[i] != nil:
 		case n.fabric.nodes[r.Peer] == nil:
-			far, places = append(far, r), append(places, i)
+			remoteRoutes, indices = append(remoteRoutes, r), append(indices, i)
 		default:
 			l, err := n.fabric.link(n.rank, r)
 			if err != nil {
@@ -247,12 +247,12 @@ func (n *node) openMissing(ctx context.Context, routes []Route, conns []Conn) er
 			conns[i] = newLocalConn(n, r, l)
 		}
 	}
-	if len(far) > 0 {
-		made := make([]Conn, len(far))
-		if err := n.fabric.remote(ctx, n, far, made); err != nil {
+	if len(remoteRoutes) > 0 {
+		made := make([]Conn, len(remoteRoutes))
+		if err := n.fabric.remote(ctx, n, remoteRoutes, made); err != nil {
 			return err
 		}
-		for k, i := range places {
+		for k, i := range indices {
 			conns[i] = made[k]
 		}
 	}

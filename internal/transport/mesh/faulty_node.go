@@ -24,20 +24,20 @@ func NewFaulty(inner Node, plan FaultPlan) Node {
 
 type faultyNode struct {
 	Node
-	plan     FaultPlan
-	standing standing // for the texts of errors
+	plan    FaultPlan
+	tracker opTracker // for the texts of errors
 
 	mu    sync.Mutex
 	conns map[Route]Conn // open connections; each of them numbers its messages
 }
 
 func (n *faultyNode) Begin(seq uint64, op *Operation) {
-	n.standing.begin(seq, op)
+	n.tracker.begin(seq, op)
 	n.Node.Begin(seq, op)
 }
 
 func (n *faultyNode) End() {
-	n.standing.end()
+	n.tracker.end()
 	n.Node.End()
 }
 
@@ -105,7 +105,7 @@ func (c *faultyConn) pass(h *Header, payload []byte, send func(*Header, []byte) 
 		return nil
 	case f.kind == Cut:
 		return c.node.Fail(&membership.PeerError{
-			Rank: c.peer, Reporter: c.node.Rank(), During: c.node.standing.during(),
+			Rank: c.peer, Reporter: c.node.Rank(), During: c.node.tracker.during(),
 			Reason: fmt.Sprintf("was cut off at message %d (fault plan: %s)", f.number, f.rule),
 		})
 	case f.kind == Truncate:

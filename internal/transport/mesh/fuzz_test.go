@@ -29,7 +29,7 @@ func FuzzHeader(f *testing.F) {
 	for _, from := range []fence{ours, bare, before, after, foreign} {
 		for i, h := range []Header{{}, {Absent: true, Seq: 1}, {Absent: true, Length: 1}, headerOf(3, 4, 5, 6, 1<<20), headerOf(1, 2, 3, 4, 1<<20+1), {Length: 1<<32 - 1}} {
 			var b [headerBytes]byte
-			from.encode(&b, &h, uint32(i)<<14, seal{uint32(i), i == 3})
+			from.encode(&b, &h, uint32(i)<<14, payloadSum{uint32(i), i == 3})
 			f.Add(b[:], false, uint32(i)<<14, from.summed)
 			for _, at := range []int{0, versionAt, flagsAt, 12, lengthAt, headerSumFrom} {
 				b[at] ^= 0x41
@@ -65,7 +65,7 @@ func TestDecodingAllocatesNothing(t *testing.T) {
 	h := headerOf(1, 2, 3, 4, 5)
 	got := new(Header)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		fence.encode(&b, &h, 7, seal{})
+		fence.encode(&b, &h, 7, payloadSum{})
 		_, _ = fence.decode(&b, got, 7)
 	}))
 	require.Equal(t, h, *got)

@@ -120,7 +120,7 @@ func TestHostileMessages(t *testing.T) {
 	good := &fence{attempt: 4, group: groupHash("test"), limit: 1 << 30, summed: true}
 	frame := func(f *fence, h Header, change func(b []byte), payload ...byte) []byte {
 		var b [headerBytes]byte
-		f.encode(&b, &h, 0, seal{sum: checksum.Of([]byte("good")).Bits()})
+		f.encode(&b, &h, 0, payloadSum{sum: checksum.Of([]byte("good")).Bits()})
 		if change != nil {
 			change(b[:])
 			binary.LittleEndian.PutUint32(b[headerSumFrom:], checksum.CRC32C(0, b[:headerSumFrom]))

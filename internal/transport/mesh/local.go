@@ -93,7 +93,7 @@ func (c *localConn) Send(h *Header, payload []byte) error {
 	if err := c.out.send(h, payload); err != nil {
 		return err
 	}
-	c.node.standing.moved.Add(uint64(len(payload)))
+	c.node.tracker.payloadBytes.Add(uint64(len(payload)))
 	return nil
 }
 
@@ -104,7 +104,7 @@ func (c *localConn) Post(h *Header, payload []byte) error {
 	if err := c.out.post(h, payload); err != nil {
 		return err
 	}
-	c.node.standing.moved.Add(uint64(len(payload)))
+	c.node.tracker.payloadBytes.Add(uint64(len(payload)))
 	return nil
 }
 
@@ -114,7 +114,7 @@ func (c *localConn) Read(dst []byte) error {
 	if err := c.in.read(dst); err != nil {
 		return err
 	}
-	c.node.standing.moved.Add(uint64(len(dst)))
+	c.node.tracker.payloadBytes.Add(uint64(len(dst)))
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (c *localConn) Return() {
 	if c.lent == 0 {
 		return
 	}
-	c.node.standing.moved.Add(uint64(c.lent))
+	c.node.tracker.payloadBytes.Add(uint64(c.lent))
 	c.in.giveBack(c.lent)
 	c.lent = 0
 }

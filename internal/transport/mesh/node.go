@@ -19,14 +19,14 @@ type Group interface {
 	Err() error
 }
 
-// standing records the current operation of a rank. It is a seqlock, so that the rank writes it
+// opTracker records the current operation of a rank. It is a seqlock, so that the rank writes it
 // without waiting for readers. The version is odd during a write; a reader that sees an odd or
 // a changed version reads again.
-type standing struct {
-	version atomic.Uint64
-	seq     atomic.Uint64
-	op      atomic.Pointer[Operation]
-	moved   atomic.Uint64 // number of payload bytes sent and received
+type opTracker struct {
+	version      atomic.Uint64
+	seq          atomic.Uint64
+	op           atomic.Pointer[Operation]
+	payloadBytes atomic.Uint64 // number of payload bytes sent and received
 
 	begun [membership.RecentOps]struct { // the latest operations; operation seq is at index seq modulo RecentOps
 		seq atomic.Uint64
@@ -35,7 +35,7 @@ type standing struct {
 	_ [64]byte // keeps the counters of different ranks in different cache lines
 }
 
-func (s *standing) begin(seq uint64, op *Operation) {
+func (s *opTracker) begin(seq uint64, op *Operation) {
 	s.version.Add(1)
 	s.seq.Store(seq)
 	s.op.Store(op)
@@ -45,7 +45,7 @@ func (s *standing) begin(seq uint64, op *Operation) {
 	s.version.Add(1)
 }
 
-func (s *standing) end() {
+func (s *opTracker) end() {
 	s.version.Add(1)
 	s.op.Store(nil)
 	s.version.Add(1)
@@ -53,7 +53,7 @@ func (s *standing) end() {
 
 // read returns the current operation and its sequence number. op is nil if the rank is in no
 // operation, or if 100 reads gave no consistent pair.
-func (s *standing) read() (seq uint64, op *Operation) {
+func (s *opTracker) read() (seq uint64, op *Operation) {
 	for range 100 {
 		v := s.version.Load()
 		seq, op = s.seq.Load(), s.op.Load()
@@ -66,9 +66,9 @@ func (s *standing) read() (seq uint64, op *Operation) {
 
 // state returns the state of a rank for the membership. Each element of Begun is consistent,
 // but may be an operation that is later than the operation in Op.
-func (s *standing) state(rank int) membership.State {
+func (s *opTracker) state(rank int) membership.State {
 	seq, op := s.read()
-	now := membership.State{Rank: rank, Seq: seq, Op: op, Progress: s.moved.Load()}
+	now := membership.State{Rank: rank, Seq: seq, Op: op, Progress: s.payloadBytes.Load()}
 	for i := range s.begun {
 		b := &s.begun[i]
 		for range 100 {
@@ -83,7 +83,7 @@ func (s *standing) state(rank int) membership.State {
 }
 
 // during returns a text that describes the current operation, or "" between operations.
-func (s *standing) during() string {
+func (s *opTracker) during() string {
 	seq, op := s.read()
 	if op == nil {
 		return ""

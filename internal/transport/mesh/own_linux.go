@@ -21,7 +21,7 @@ type ownSocket struct {
 	fd             int  // descriptor in blocking mode
 	oversubscribed bool // Read yields the core before it sleeps, as the host has more processes than cores
 	yield          func()
-	stays          int // number of next calls of yieldCore that do not yield
+	skipYields     int // number of next calls of yieldCore that do not yield
 	use            sync.RWMutex
 	closed         bool
 }
@@ -37,7 +37,7 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 	s.use.RLock()
 	defer s.use.RUnlock()
 	if s.oversubscribed && len(p) > 0 && !s.closed {
-		if n, err := s.look(p); n > 0 || err != nil {
+		if n, err := s.readAvailable(p); n > 0 || err != nil {
 			return n, err
 		}
 		s.yieldCore()
@@ -58,37 +58,37 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 }
 
 // yieldCore yields the core to another thread. If a yield takes longer than longYield, another
-// program got the core, and the next staysAfter calls do not yield. On Linux, a thread that
+// program got the core, and the next skippedYields calls do not yield. On Linux, a thread that
 // yields loses its whole time slice. If other programs compete for the core, a thread that
 // yields repeatedly may not run for seconds, and neither may the goroutines that are bound to
 // it.
 func (s *ownSocket) yieldCore() {
-	if s.stays > 0 {
-		s.stays--
+	if s.skipYields > 0 {
+		s.skipYields--
 		return
 	}
 	began := time.Now()
 	s.yield()
 	if time.Since(began) > longYield {
-		s.stays = staysAfter
+		s.skipYields = skippedYields
 	}
 }
 
 // longYield is longer than the time for which a rank uses the core. After a yield that takes
-// longer, yieldCore does not yield in the next staysAfter calls.
+// longer, yieldCore does not yield in the next skippedYields calls.
 const (
-	longYield  = time.Millisecond
-	staysAfter = 255
+	longYield     = time.Millisecond
+	skippedYields = 255
 )
 
 // schedYield yields the core. It uses syscall.Syscall, which notifies the runtime, since the
 // call may take a long time.
 func schedYield() { _, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// look reads available bytes into p without waiting. It must return an error such as a reset,
-// as the operating system reports a reset only once: a later read would return the end of the
-// stream.
-func (s *ownSocket) look(p []byte) (int, error) {
+// readAvailable reads available bytes into p without waiting. It must return an error such as a
+// reset, as the operating system reports a reset only once: a later read would return the end
+// of the stream.
+func (s *ownSocket) readAvailable(p []byte) (int, error) {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(s.fd),
 		uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), syscall.MSG_DONTWAIT, 0, 0)
 	switch errno {
@@ -143,29 +143,29 @@ func (s *ownSocket) Close() error {
 // memory.
 const aloneAfter = 8
 
-// mostReturns is the maximum number of doublings of aloneAfter.
-const mostReturns = 16
+// maxReturns is the maximum number of doublings of aloneAfter.
+const maxReturns = 16
 
-// looks is the number of runs between two calls of mayOwn for a socket that is out of the
+// mayOwnPeriod is the number of runs between two calls of mayOwn for a socket that is out of the
 // poller.
-const looks = 64
+const mayOwnPeriod = 64
 
 // Alone implements SerialWaiter.
 func (c *tcpConn) Alone(alone bool) {
 	c.serialRuns++
 	switch {
 	case alone && c.own != nil:
-		if c.serialRuns%looks == 0 && !c.mayOwn() {
-			c.move(c.giveBack)
+		if c.serialRuns%mayOwnPeriod == 0 && !c.mayOwn() {
+			c.changePoller(c.giveBack)
 		}
 	case alone:
 		if c.serialRuns > aloneAfter<<c.returns && c.raw != nil && c.mayOwn() {
-			c.move(c.takeOut)
+			c.changePoller(c.takeOut)
 		}
 	default:
 		c.serialRuns = 0
 		if c.own != nil {
-			c.move(c.giveBack)
+			c.changePoller(c.giveBack)
 		}
 	}
 }
@@ -173,15 +173,16 @@ func (c *tcpConn) Alone(alone bool) {
 // mayOwn reports whether this rank may block a thread in a system call. Such a thread holds a
 // processor (P) of the runtime until the runtime retakes the processor. So the number of ranks
 // that may block a thread is at most half the number of processors.
-func (c *tcpConn) mayOwn() bool { return c.place < runtime.GOMAXPROCS(0)/2 }
+func (c *tcpConn) mayOwn() bool { return c.localIndex < runtime.GOMAXPROCS(0)/2 }
 
-// move calls how, which is takeOut or giveBack. If how fails, or if posted messages are still
-// being written in the background, the socket is not moved, which affects only speed.
-func (c *tcpConn) move(how func() error) {
+// changePoller calls change, which is takeOut or giveBack. If change fails, or if posted
+// messages are still being written in the background, the socket stays where it is, which
+// affects only speed.
+func (c *tcpConn) changePoller(change func() error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.draining && c.ended() == nil {
-		_ = how()
+		_ = change()
 		c.serialRuns = 0
 	}
 }
@@ -227,7 +228,7 @@ func (c *tcpConn) giveBack() error {
 	}
 	c.sock, c.conn, c.raw = tcp, tcp, raw
 	_ = unix.Close(c.own.fd)
-	c.own, c.returns = nil, min(c.returns+1, mostReturns)
+	c.own, c.returns = nil, min(c.returns+1, maxReturns)
 	return nil
 }
 

@@ -21,7 +21,7 @@ import (
 func alone(t testing.TB, conns ...Conn) {
 	for _, c := range conns {
 		tc := c.(*tcpConn)
-		tc.place = -1
+		tc.localIndex = -1
 		for range aloneAfter<<tc.returns + 1 {
 			tc.Alone(true)
 		}
@@ -189,8 +189,8 @@ func TestOwnSocketsGoBackWhereProcessorsAreFew(t *testing.T) {
 	ca, _ := couple(t, nodes[0], nodes[1], 0)
 	alone(t, ca)
 	tc := ca.(*tcpConn)
-	tc.place = runtime.GOMAXPROCS(0)
-	for range looks {
+	tc.localIndex = runtime.GOMAXPROCS(0)
+	for range mayOwnPeriod {
 		tc.Alone(true)
 	}
 	require.Nil(t, tc.own)
@@ -226,16 +226,16 @@ func TestOwnSocketsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestWhoLosesTheCoreKeepsIt requires that the next staysAfter calls of yieldCore do not yield
+// TestSlowYieldStopsYielding requires that the next skippedYields calls of yieldCore do not yield
 // if a yield has taken longer than longYield, which means that another program got the core.
-func TestWhoLosesTheCoreKeepsIt(t *testing.T) {
+func TestSlowYieldStopsYielding(t *testing.T) {
 	yields := 0
 	s := &ownSocket{oversubscribed: true, yield: func() {
 		yields++
 		for began := time.Now(); time.Since(began) <= longYield; {
 		}
 	}}
-	for range 4 * (staysAfter + 1) {
+	for range 4 * (skippedYields + 1) {
 		s.yieldCore()
 	}
 	require.Equal(t, 4, yields)

@@ -23,9 +23,9 @@ const (
 type pipe struct {
 	pool *pool
 
-	mu    sync.Mutex
-	news  sync.Cond // wakes the receiver when there is a message or the pipe has ended
-	taken sync.Cond // wakes the sender when the offer has been taken or the pipe has ended
+	mu       sync.Mutex
+	received sync.Cond // wakes the receiver when there is a message or the pipe has ended
+	taken    sync.Cond // wakes the sender when the offer has been taken or the pipe has ended
 
 	err  error // the group's cause, set when the group has ended
 	left error // error of calls after the queued messages; set when one of the two ranks has left
@@ -33,16 +33,16 @@ type pipe struct {
 	queue   fifo[queuedMessage]
 	backlog int // number of bytes in the queue
 
-	offered bool
-	offer   Header
-	offerOf []byte
+	offered    bool
+	offer      Header
+	offerBytes []byte
 
 	// The following fields describe the message that is being received.
-	open   bool
-	taking bool   // the message that is being received is the offer
-	rest   []byte // unread bytes of the message
-	block  *block // the block with the message; nil for an offer
-	lent   bool   // the receiver uses rest without holding mu
+	open           bool
+	receivingOffer bool   // the message that is being received is the offer
+	rest           []byte // unread bytes of the message
+	block          *block // the block with the message; nil for an offer
+	lent           bool   // the receiver uses rest without holding mu
 }
 
 // queuedMessage is a message in the queue of a pipe.
@@ -53,7 +53,7 @@ type queuedMessage struct {
 
 func (p *pipe) init(pool *pool) {
 	p.pool = pool
-	p.news.L, p.taken.L = &p.mu, &p.mu
+	p.received.L, p.taken.L = &p.mu, &p.mu
 }
 
 // fail ends both sides of the pipe with err, the group's cause.
@@ -63,7 +63,7 @@ func (p *pipe) fail(err error) {
 	if p.err == nil {
 		p.err = err
 	}
-	p.news.Signal()
+	p.received.Signal()
 	p.taken.Signal()
 }
 
@@ -74,7 +74,7 @@ func (p *pipe) leave(err error) {
 	if p.left == nil {
 		p.left = err
 	}
-	p.news.Signal()
+	p.received.Signal()
 	p.taken.Signal()
 }
 
@@ -98,8 +98,8 @@ func (p *pipe) send(h *Header, payload []byte) error {
 		p.enqueue(h, p.copied(payload))
 		return nil
 	}
-	p.offer, p.offerOf, p.offered = *h, payload, true
-	p.news.Signal()
+	p.offer, p.offerBytes, p.offered = *h, payload, true
+	p.received.Signal()
 	// If the receiver is using the payload when the group ends, send returns only when the
 	// receiver has finished, as the caller may overwrite the payload after send has returned.
 	for p.offered && (p.ended() == nil || p.lent) {
@@ -108,7 +108,7 @@ func (p *pipe) send(h *Header, payload []byte) error {
 	if !p.offered {
 		return nil
 	}
-	p.offered, p.offerOf = false, nil
+	p.offered, p.offerBytes = false, nil
 	return p.ended()
 }
 
@@ -138,7 +138,7 @@ func (p *pipe) copied(payload []byte) *block {
 func (p *pipe) enqueue(h *Header, b *block) {
 	p.queue.push(queuedMessage{*h, b})
 	p.backlog += int(h.Length)
-	p.news.Signal()
+	p.received.Signal()
 }
 
 // next implements Conn.Next.
@@ -146,7 +146,7 @@ func (p *pipe) next(h *Header) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.err == nil && p.queue.n == 0 && !p.offered && p.left == nil && !p.open {
-		p.news.Wait()
+		p.received.Wait()
 	}
 	switch {
 	case p.err != nil:
@@ -163,7 +163,7 @@ func (p *pipe) next(h *Header) error {
 	case p.left != nil:
 		return p.left
 	default:
-		*h, p.rest, p.taking = p.offer, p.offerOf, true
+		*h, p.rest, p.receivingOffer = p.offer, p.offerBytes, true
 	}
 	p.open = true
 	if len(p.rest) == 0 {
@@ -174,12 +174,12 @@ func (p *pipe) next(h *Header) error {
 
 // finish ends the message that is being received. The caller holds mu.
 func (p *pipe) finish() {
-	if p.taking {
-		p.offered, p.offerOf = false, nil
+	if p.receivingOffer {
+		p.offered, p.offerBytes = false, nil
 		p.taken.Signal()
 	}
 	p.pool.put(p.block)
-	p.open, p.taking, p.rest, p.block = false, false, nil, nil
+	p.open, p.receivingOffer, p.rest, p.block = false, false, nil, nil
 }
 
 // read implements Conn.Read.
@@ -205,7 +205,7 @@ func (p *pipe) lend(n int) ([]byte, error) {
 		return nil, fmt.Errorf("mesh: Read of %d bytes where %d are left of the message", n, len(p.rest))
 	case n == 0:
 		return nil, nil
-	case p.taking && !p.offered:
+	case p.receivingOffer && !p.offered:
 		return nil, p.ended() // the sender has withdrawn the offer
 	case p.lent:
 		return nil, fmt.Errorf("mesh: Read while bytes of the message are borrowed")

@@ -12,27 +12,27 @@ func (c *tcpConn) Next(h *Header) error {
 	if err := c.ended(); err != nil {
 		return err
 	}
-	if c.rest != 0 {
-		return fmt.Errorf("mesh: Next was called while %d bytes of the previous message were unread", c.rest)
+	if c.unread != 0 {
+		return fmt.Errorf("mesh: Next was called while %d bytes of the previous message were unread", c.unread)
 	}
 	if err := c.fill(headerBytes, c.window); err != nil {
 		return c.failed(err, c.hi > c.lo)
 	}
 	var err error
 	copy(c.frame[:], c.buf[c.lo:])
-	c.now = Header{}
-	if c.want, err = c.t.fence.decode(&c.frame, &c.now, uint32(c.number)); err != nil {
+	c.current = Header{}
+	if c.want, err = c.t.fence.decode(&c.frame, &c.current, uint32(c.number)); err != nil {
 		return c.failed(err, true)
 	}
-	*h = c.now
+	*h = c.current
 	c.lo += headerBytes
-	c.rest, c.due, c.have = int(h.Length), nil, 0
+	c.unread, c.unsummed, c.arrived = int(h.Length), nil, 0
 	c.sum.Reset()
 	c.window = len(c.buf)
-	if c.rest >= longPayload {
+	if c.unread >= longPayload {
 		c.window = min(shortWindow, len(c.buf))
 	}
-	if c.rest == 0 {
+	if c.unread == 0 {
 		return c.finish()
 	}
 	return nil
@@ -42,8 +42,8 @@ func (c *tcpConn) Read(dst []byte) error {
 	if err := c.ended(); err != nil {
 		return err
 	}
-	if len(dst) > c.rest {
-		return fmt.Errorf("mesh: Read of %d bytes where %d are left of the message", len(dst), c.rest)
+	if len(dst) > c.unread {
+		return fmt.Errorf("mesh: Read of %d bytes where %d are left of the message", len(dst), c.unread)
 	}
 	if len(dst) == 0 {
 		return nil
@@ -51,20 +51,20 @@ func (c *tcpConn) Read(dst []byte) error {
 	if err := c.readFull(dst); err != nil {
 		return c.failed(err, true)
 	}
-	c.rest -= len(dst)
-	if c.rest == 0 {
+	c.unread -= len(dst)
+	if c.unread == 0 {
 		return c.finish()
 	}
-	c.sum.Leave(c.due[:c.have])
-	c.due, c.have = nil, 0
+	c.sum.Leave(c.unsummed[:c.arrived])
+	c.unsummed, c.arrived = nil, 0
 	return nil
 }
 
 // finish checks the checksum of the payload that was read.
 func (c *tcpConn) finish() error {
-	sum := c.sum.End(c.due[:c.have]).Bits()
-	c.due, c.have = nil, 0
-	if c.want.trails {
+	sum := c.sum.End(c.unsummed[:c.arrived]).Bits()
+	c.unsummed, c.arrived = nil, 0
+	if c.want.inTrailer {
 		if err := c.fill(trailerBytes, c.window); err != nil {
 			return c.failed(err, true)
 		}
@@ -78,21 +78,21 @@ func (c *tcpConn) finish() error {
 	return nil
 }
 
-// whereabouts returns a text for errors that describes the message that is being received.
-func (c *tcpConn) whereabouts() string {
-	h := &c.now
+// describeCurrent returns a text for errors that describes the message that is being received.
+func (c *tcpConn) describeCurrent() string {
+	h := &c.current
 	if h.Seq == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" (operation %d, lane %d, step %d, segment %d, offset %d, %d bytes)", h.Seq, h.Lane, h.Step, h.Segment, h.Offset, h.Length)
 }
 
-// came records that n bytes of a payload were read. It adds n to the rank's progress, and adds
-// the bytes to the checksum while they are in the cache.
-func (c *tcpConn) came(n int) {
-	c.node.standing.moved.Add(uint64(n))
+// noteReceived records that n bytes of a payload were read. It adds n to the rank's progress,
+// and adds the bytes to the checksum while they are in the cache.
+func (c *tcpConn) noteReceived(n int) {
+	c.node.tracker.payloadBytes.Add(uint64(n))
 	if c.t.fence.summed {
-		c.due, c.have = c.sum.Arrived(c.due, c.have+n)
+		c.unsummed, c.arrived = c.sum.Arrived(c.unsummed, c.arrived+n)
 	}
 }
 
@@ -101,12 +101,12 @@ func (c *tcpConn) came(n int) {
 // network.
 func (c *tcpConn) readFull(dst []byte) error {
 	if c.t.fence.summed {
-		c.due = dst
+		c.unsummed = dst
 	}
 	for {
 		n := copy(dst, c.buf[c.lo:c.hi])
 		c.lo += n
-		c.came(n)
+		c.noteReceived(n)
 		dst = dst[n:]
 		if len(dst) == 0 {
 			return nil
@@ -123,13 +123,13 @@ func (c *tcpConn) readFull(dst []byte) error {
 // readDirect fills dst from the connection. If payloads have checksums, it reads piece by
 // piece, so that most of a piece is still in the cache when it is summed.
 func (c *tcpConn) readDirect(dst []byte) error {
-	most := len(dst)
+	pieceLimit := len(dst)
 	if c.t.fence.summed {
-		most = checksum.PieceBytes
+		pieceLimit = checksum.PieceBytes
 	}
 	for len(dst) > 0 {
-		n, err := c.stream().Read(dst[:min(len(dst), most)])
-		c.came(n)
+		n, err := c.stream().Read(dst[:min(len(dst), pieceLimit)])
+		c.noteReceived(n)
 		dst = dst[n:]
 		if err != nil && len(dst) > 0 {
 			return err

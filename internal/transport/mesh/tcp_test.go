@@ -172,7 +172,7 @@ func TestTCPPeerDiesWithinMessage(t *testing.T) {
 			go func() { waiting <- cd.Next(new(Header)) }()
 			tc := ca.(*tcpConn)
 			var b [headerBytes]byte
-			tc.t.fence.encode(&b, &Header{Length: 1000}, 0, seal{})
+			tc.t.fence.encode(&b, &Header{Length: 1000}, 0, payloadSum{})
 			_, err := tc.sock.Write(append(b[:], 1, 2, 3))
 			require.NoError(t, err)
 			require.NoError(t, cb.Next(new(Header)))

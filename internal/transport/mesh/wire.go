@@ -52,12 +52,12 @@ const (
 // WireVersion is the version of the messages. A message of another version is refused.
 const WireVersion = 4
 
-// seal has what a header says about the checksum of the payload: sum is the value of the
-// checksum, or trails says that the checksum follows the payload. Both are zero if payloads
+// payloadSum has what a header says about the checksum of the payload: sum is the value of the
+// checksum, or inTrailer says that the checksum follows the payload. Both are zero if payloads
 // have no checksum.
-type seal struct {
-	sum    uint32
-	trails bool
+type payloadSum struct {
+	sum       uint32
+	inTrailer bool
 }
 
 // fence has the values that all messages of a group must have, and the limits of messages.
@@ -73,7 +73,7 @@ type fence struct {
 func groupHash(name string) uint64 { return xxh3.HashString(name) }
 
 // encode writes the header of the message with the given number to b.
-func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
+func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s payloadSum) {
 	var flags byte
 	if h.Absent {
 		flags |= flagAbsent
@@ -81,7 +81,7 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
 	if f.summed {
 		flags |= flagChecksum
 	}
-	if s.trails {
+	if s.inTrailer {
 		flags |= flagTrailer
 	}
 	le := binary.LittleEndian
@@ -105,34 +105,34 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint32, s seal) {
 // message number that the header must have. The payload is read, and memory is allocated for
 // it, only after the whole header has been checked. The header's checksum is checked first:
 // errors about other fields make sense only if the header is undamaged.
-func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint32) (s seal, err error) {
+func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint32) (s payloadSum, err error) {
 	le := binary.LittleEndian
 	if got, want := checksum.CRC32C(0, b[:headerSumFrom]), le.Uint32(b[headerSumFrom:]); got != want {
-		return seal{}, fmt.Errorf("%w: its header has the checksum %#08x and says %#08x", membership.ErrDamaged, got, want)
+		return payloadSum{}, fmt.Errorf("%w: its header has the checksum %#08x and says %#08x", membership.ErrDamaged, got, want)
 	}
 	if m := le.Uint16(b[0:]); m != headerMagic {
-		return seal{}, fmt.Errorf("%w: it begins with %#04x, not with %#04x: the peer speaks another protocol", ErrFrame, m, headerMagic)
+		return payloadSum{}, fmt.Errorf("%w: it begins with %#04x, not with %#04x: the peer speaks another protocol", ErrFrame, m, headerMagic)
 	}
 	if v := b[versionAt]; v != WireVersion {
-		return seal{}, fmt.Errorf("%w: version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, v, WireVersion)
+		return payloadSum{}, fmt.Errorf("%w: version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, v, WireVersion)
 	}
 	if err := f.admit(le.Uint32(b[8:]), le.Uint64(b[16:])); err != nil {
-		return seal{}, err
+		return payloadSum{}, err
 	}
 	if got := le.Uint32(b[12:]); got != number {
-		return seal{}, fmt.Errorf("%w: number %d came in its place: messages were lost, repeated or reordered", membership.ErrDamaged, got)
+		return payloadSum{}, fmt.Errorf("%w: number %d came in its place: messages were lost, repeated or reordered", membership.ErrDamaged, got)
 	}
 	flags, length := b[flagsAt], le.Uint32(b[lengthAt:])
-	s = seal{le.Uint32(b[56:]), flags&flagTrailer != 0}
+	s = payloadSum{le.Uint32(b[56:]), flags&flagTrailer != 0}
 	switch {
-	case flags&^flagsKnown != 0 || (flags&flagChecksum == 0 && s != seal{}) || s.trails && (s.sum != 0 || length == 0):
-		return seal{}, fmt.Errorf("%w: it has flags %#02x of no meaning", ErrFrame, flags)
+	case flags&^flagsKnown != 0 || (flags&flagChecksum == 0 && s != payloadSum{}) || s.inTrailer && (s.sum != 0 || length == 0):
+		return payloadSum{}, fmt.Errorf("%w: it has flags %#02x of no meaning", ErrFrame, flags)
 	case flags&flagChecksum != 0 != f.summed:
-		return seal{}, fmt.Errorf("%w: its payload has a checksum: %t, agreed was: %t", ErrFrame, !f.summed, f.summed)
+		return payloadSum{}, fmt.Errorf("%w: its payload has a checksum: %t, agreed was: %t", ErrFrame, !f.summed, f.summed)
 	case uint64(length) > uint64(f.limit):
-		return seal{}, fmt.Errorf("%w: it announces %d bytes, above the limit of %d", ErrFrame, length, f.limit)
+		return payloadSum{}, fmt.Errorf("%w: it announces %d bytes, above the limit of %d", ErrFrame, length, f.limit)
 	case flags&flagAbsent != 0 && length != 0:
-		return seal{}, fmt.Errorf("%w: an absent value comes with %d bytes", ErrFrame, length)
+		return payloadSum{}, fmt.Errorf("%w: an absent value comes with %d bytes", ErrFrame, length)
 	}
 	*h = Header{
 		Seq: le.Uint64(b[24:]), Hash: le.Uint64(b[32:]),

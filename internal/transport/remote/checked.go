@@ -63,14 +63,15 @@ func (w *frameWriter) end() []byte {
 	return w.b
 }
 
-// frame returns, in a new buffer, a frame of kind k whose body is the concatenation of follows.
-func frame(k kind, summed bool, follows ...[]byte) []byte {
+// frame returns, in a new buffer, a frame of kind k whose body is the concatenation of the
+// elements of body.
+func frame(k kind, summed bool, body ...[]byte) []byte {
 	n := 0
-	for _, p := range follows {
+	for _, p := range body {
 		n += len(p)
 	}
 	w := beginFrame(make([]byte, 0, headBytes+n+(n/pieceBytes+1)*sumBytes), k, summed)
-	for _, p := range follows {
+	for _, p := range body {
 		w.Write(p)
 	}
 	return w.end()
@@ -78,19 +79,19 @@ func frame(k kind, summed bool, follows ...[]byte) []byte {
 
 // frameReader reads and checks the body of a frame.
 type frameReader struct {
-	from    io.Reader
-	summed  bool
-	names   func(edge int) string // returns the name of an edge; may be nil
-	head    frameHead
-	at      int64  // number of bytes that were read and checked
-	ready   []byte // checked bytes that Read has not returned yet
-	sum     checksum.Sum
-	piece   []byte // buffer for a piece; used if the caller's buffer is too short
-	damaged error  // error about damage that was detected
+	source    io.Reader
+	summed    bool
+	edgeName  func(edge int) string // returns the name of an edge; may be nil
+	head      frameHead
+	checked   int64  // number of bytes that were read and checked
+	ready     []byte // checked bytes that Read has not returned yet
+	sum       checksum.Sum
+	piece     []byte // buffer for a piece; used if the caller's buffer is too short
+	damageErr error  // error about damage that was detected
 }
 
 // begin prepares the reader for the body of the next frame, which has the given head.
-func (r *frameReader) begin(head frameHead) { r.head, r.at, r.sum = head, 0, 0 }
+func (r *frameReader) begin(head frameHead) { r.head, r.checked, r.sum = head, 0, 0 }
 
 // title returns a text with the number of the frame, its kind and its edge.
 func (r *frameReader) title() string {
@@ -99,8 +100,8 @@ func (r *frameReader) title() string {
 		return title
 	}
 	title += fmt.Sprintf(" for edge %d", r.head.edge)
-	if r.names != nil {
-		if name := r.names(r.head.edge); name != "" {
+	if r.edgeName != nil {
+		if name := r.edgeName(r.head.edge); name != "" {
 			title += ", " + name
 		}
 	}
@@ -108,7 +109,7 @@ func (r *frameReader) title() string {
 }
 
 // rest returns the number of bytes of the body that Read has not returned yet.
-func (r *frameReader) rest() int64 { return r.head.length - r.at + int64(len(r.ready)) }
+func (r *frameReader) rest() int64 { return r.head.length - r.checked + int64(len(r.ready)) }
 
 // Read returns checked bytes of the body, and io.EOF at its end.
 func (r *frameReader) Read(p []byte) (int, error) {
@@ -118,15 +119,15 @@ func (r *frameReader) Read(p []byte) (int, error) {
 	case r.rest() == 0:
 		return 0, io.EOF
 	case !r.summed:
-		n, err := r.from.Read(p[:min(int64(len(p)), r.head.length-r.at)])
-		r.at += int64(n)
+		n, err := r.source.Read(p[:min(int64(len(p)), r.head.length-r.checked)])
+		r.checked += int64(n)
 		return n, err
 	case len(r.ready) > 0:
 		n := copy(p, r.ready)
 		r.ready = r.ready[n:]
 		return n, nil
 	}
-	n := int(min(pieceBytes, r.head.length-r.at))
+	n := int(min(pieceBytes, r.head.length-r.checked))
 	if len(p) >= n {
 		if err := r.check(p[:n]); err != nil {
 			return 0, err
@@ -146,24 +147,24 @@ func (r *frameReader) Read(p []byte) (int, error) {
 // check reads the next piece and its checksum, stores the piece in p, and checks it.
 func (r *frameReader) check(p []byte) error {
 	var sum [sumBytes]byte
-	if _, err := io.ReadFull(r.from, p); err != nil {
-		return within(err)
+	if _, err := io.ReadFull(r.source, p); err != nil {
+		return unexpectedEOF(err)
 	}
-	if _, err := io.ReadFull(r.from, sum[:]); err != nil {
-		return within(err)
+	if _, err := io.ReadFull(r.source, sum[:]); err != nil {
+		return unexpectedEOF(err)
 	}
 	r.sum = r.sum.Add(p)
 	if want := binary.LittleEndian.Uint32(sum[:]); r.sum.Bits() != want {
-		r.damaged = damage("%s: up to byte %d it has the checksum %#08x, and says %#08x", r.title(), r.at+int64(len(p)), r.sum.Bits(), want)
-		return r.damaged
+		r.damageErr = damage("%s: up to byte %d it has the checksum %#08x, and says %#08x", r.title(), r.checked+int64(len(p)), r.sum.Bits(), want)
+		return r.damageErr
 	}
-	r.at += int64(len(p))
+	r.checked += int64(len(p))
 	return nil
 }
 
-// within returns err, which occurred in the middle of a frame, with io.EOF replaced by
+// unexpectedEOF returns err, which occurred in the middle of a frame, with io.EOF replaced by
 // io.ErrUnexpectedEOF.
-func within(err error) error {
+func unexpectedEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
 	}

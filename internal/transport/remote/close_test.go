@@ -53,9 +53,9 @@ func TestCloseFlushes(t *testing.T) {
 	}
 }
 
-// TestSendToOneWhoLeft requires that Send to a worker that has left returns an error, and that
-// the sender's network does not fail.
-func TestSendToOneWhoLeft(t *testing.T) {
+// TestSendToAWorkerThatHasLeft requires that Send to a worker that has left returns an error,
+// and that the sender's network does not fail.
+func TestSendToAWorkerThatHasLeft(t *testing.T) {
 	j := connected(t, 3, nil)
 	k := newKeeper(2)
 	j.listen(at(0, 0, 1), k)
@@ -180,7 +180,7 @@ func TestLeaveWhileConnecting(t *testing.T) {
 			n.mu.Unlock()
 			c.done.Wait()
 			require.False(t, c.lost)
-			require.True(t, c.parted, "the other side must answer the good-bye")
+			require.True(t, c.peerLeft, "the other side must answer the good-bye")
 			n.mu.Lock()
 			n.closed = false // so that the cleanup of the test closes the network
 			n.mu.Unlock()

@@ -32,7 +32,7 @@ type codec struct {
 
 // encoder writes batches as Arrow IPC messages. One goroutine at a time uses it.
 type encoder struct {
-	to   *frameWriter
+	out  *frameWriter
 	skip int // number of bytes to drop: those of the schema, which is sent in a separate frame
 	w    *batch.StreamWriter
 }
@@ -41,7 +41,7 @@ type encoder struct {
 func (e *encoder) Write(p []byte) (int, error) {
 	k := min(e.skip, len(p))
 	e.skip -= k
-	e.to.Write(p[k:])
+	e.out.Write(p[k:])
 	return len(p), nil
 }
 
@@ -80,9 +80,9 @@ func (c *codec) append(to *frameWriter, rec arrow.Record) error {
 		e = &encoder{skip: len(c.head)}
 		e.w = batch.NewStreamWriter(e, c.schema, c.mem)
 	}
-	e.to = to
+	e.out = to
 	err := e.w.Write(rec)
-	e.to = nil
+	e.out = nil
 	if err != nil {
 		return err
 	}
@@ -99,8 +99,8 @@ type codecs struct {
 	list []*codec
 }
 
-// of returns the codec of a schema. Equal schemas have the same codec.
-func (s *codecs) of(schema *arrow.Schema) (*codec, error) {
+// find returns the codec of a schema. Equal schemas have the same codec.
+func (s *codecs) find(schema *arrow.Schema) (*codec, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.list {

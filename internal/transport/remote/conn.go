@@ -34,39 +34,39 @@ import (
 // side arrives: if it closed a socket with unread bytes, the connection would be reset, and
 // bytes that the other side has not read yet would be lost.
 type conn struct {
-	n       *Network
-	nc      net.Conn
-	worker  int // number of the worker at the other end
-	address string
-	in      *bufio.Reader
-	readErr error  // error of the last read of the socket; used only by the reading goroutine
-	frame   uint32 // number of the next frame to read
-	body    frameReader
-	side    side // set before the goroutines start
-	greeted bool // the other side made the connection; set before the goroutines start
+	n         *Network
+	nc        net.Conn
+	worker    int // number of the worker at the other end
+	address   string
+	reader    *bufio.Reader
+	readErr   error  // error of the last read of the socket; used only by the reading goroutine
+	nextFrame uint32 // number of the next frame to read
+	body      frameReader
+	side      side // set before the goroutines start
+	accepted  bool // the other side made the connection; set before the goroutines start
 
-	reads atomic.Uint64   // number of reads that returned bytes
-	wrote atomic.Bool     // bytes have been written since the last heartbeat was due
-	room  *transport.Gate // gate whose free amount is the number of bytes of messages that may still be queued
+	reads    atomic.Uint64   // number of reads that returned bytes
+	wrote    atomic.Bool     // bytes have been written since the last heartbeat was due
+	sendGate *transport.Gate // gate whose free amount is the number of bytes of messages that may still be queued
 
 	// The following fields are used only by Network.watch.
-	seen     uint64 // value of reads at the last tick
-	liveness silence.Peer
-	heard    time.Time // time of the last tick at which reads had changed
+	lastReads uint64 // value of reads at the last tick
+	liveness  silence.Peer
+	lastHeard time.Time // time of the last tick at which reads had changed
 
-	mu      sync.Mutex
-	queue   []*[]byte
-	number  uint32          // number of the next frame to queue
-	queued  uint32          // number of frames in the queue
-	tail    *[]byte         // the last buffer of the queue, if small frames may be added to it
-	counted int64           // number of bytes of messages that have not been written yet
-	backlog int64           // number of bytes of other frames in the queue
-	sent    map[*codec]bool // codecs whose schemas have been queued
-	leaving bool            // the good-bye has been queued
-	parted  bool            // the good-bye of the other side has been received
-	written bool            // the good-bye has been written
-	over    bool
-	lost    bool // the connection ended before all queued messages were written
+	mu         sync.Mutex
+	queue      []*[]byte
+	nextNumber uint32          // number of the next frame to queue
+	queued     uint32          // number of frames in the queue
+	tail       *[]byte         // the last buffer of the queue, if small frames may be added to it
+	unwritten  int64           // number of bytes of messages that have not been written yet
+	backlog    int64           // number of bytes of other frames in the queue
+	sent       map[*codec]bool // codecs whose schemas have been queued
+	leaving    bool            // the good-bye has been queued
+	peerLeft   bool            // the good-bye of the other side has been received
+	written    bool            // the good-bye has been written
+	over       bool
+	lost       bool // the connection ended before all queued messages were written
 
 	wake chan struct{}
 	quit chan struct{} // closed when over is set
@@ -91,11 +91,11 @@ const (
 func (n *Network) newConn(nc net.Conn, worker int, address string) *conn {
 	c := &conn{
 		n: n, nc: nc, worker: worker, address: address, sent: make(map[*codec]bool),
-		wake: make(chan struct{}, 1), quit: make(chan struct{}), heard: time.Now(),
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), lastHeard: time.Now(),
 	}
-	c.room = transport.NewGate(n.cfg.window)
-	c.in = bufio.NewReaderSize((*socket)(c), readBuffer)
-	c.body = frameReader{from: c.in, summed: n.summed(), names: n.cfg.EdgeName}
+	c.sendGate = transport.NewGate(n.cfg.window)
+	c.reader = bufio.NewReaderSize((*socket)(c), readBuffer)
+	c.body = frameReader{source: c.reader, summed: n.summed(), edgeName: n.cfg.EdgeName}
 	return c
 }
 
@@ -136,7 +136,7 @@ func (s *socket) Read(p []byte) (int, error) {
 func (c *conn) read() {
 	switch err := c.frames(); {
 	case err == nil:
-		c.answer()
+		c.answerGoodbye()
 	case errors.Is(err, ErrDamaged):
 		c.reportDamage(err)
 	default:
@@ -150,18 +150,18 @@ func (c *conn) read() {
 // an error occurs.
 func (c *conn) frames() error {
 	for {
-		head, err := c.in.Peek(headBytes)
+		head, err := c.reader.Peek(headBytes)
 		if err != nil {
 			return err
 		}
-		h, err := parseHead(head, c.frame, c.n.cfg.maxMessage)
+		h, err := parseHead(head, c.nextFrame, c.n.cfg.maxMessage)
 		if err != nil {
 			return err
 		}
-		c.in.Discard(headBytes)
+		c.reader.Discard(headBytes)
 		c.body.begin(h)
 		k, length := h.kind, h.length
-		c.frame++
+		c.nextFrame++
 		switch {
 		case k == kindBye:
 			return nil
@@ -179,8 +179,8 @@ func (c *conn) frames() error {
 		default:
 			if err := c.side.handle(k, int(length)); err != nil {
 				switch {
-				case c.body.damaged != nil: // damage takes precedence over other errors, as it may have caused them
-					return c.body.damaged
+				case c.body.damageErr != nil: // damage takes precedence over other errors, as it may have caused them
+					return c.body.damageErr
 				case c.readErr != nil:
 					return c.readErr
 				}
@@ -201,13 +201,13 @@ func (c *conn) ended() bool {
 	return c.leaving
 }
 
-// answer is called after the other side's good-bye. It sends a good-bye, and waits until the
-// good-bye is written and the connection has ended.
-func (c *conn) answer() {
+// answerGoodbye is called after the other side's good-bye. It sends a good-bye, and waits until
+// the good-bye is written and the connection has ended.
+func (c *conn) answerGoodbye() {
 	c.n.left(c)
-	c.leave(true)
+	c.queueGoodbye(true)
 	c.mu.Lock()
-	c.parted = true
+	c.peerLeft = true
 	written := c.written
 	c.mu.Unlock()
 	if written {
@@ -216,9 +216,9 @@ func (c *conn) answer() {
 	<-c.quit
 }
 
-// leave queues the good-bye. If drop is set, it first drops the queued frames.
-func (c *conn) leave(drop bool) {
-	c.room.Shut(ErrLeft)
+// queueGoodbye queues the good-bye. If drop is set, it first drops the queued frames.
+func (c *conn) queueGoodbye(drop bool) {
+	c.sendGate.Shut(ErrLeft)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.leaving || c.over {
@@ -226,22 +226,22 @@ func (c *conn) leave(drop bool) {
 	}
 	c.nc.SetDeadline(time.Now().Add(closeTimeout))
 	if drop {
-		c.drop()
+		c.dropQueue()
 	}
-	c.small(frame(kindBye, c.body.summed))
+	c.queueSmall(frame(kindBye, c.body.summed))
 	c.leaving = true
 	c.wakeWriter()
 }
 
-// drop drops the queued frames. It resets the number of the next frame, so that the frame
+// dropQueue drops the queued frames. It resets the number of the next frame, so that the frame
 // numbers that the other side receives have no gap. The caller holds mu.
-func (c *conn) drop() {
-	c.number -= c.queued
+func (c *conn) dropQueue() {
+	c.nextNumber -= c.queued
 	c.queued = 0
 	for _, b := range c.queue {
 		c.n.recycle(b)
 	}
-	c.queue, c.tail, c.counted = nil, nil, 0
+	c.queue, c.tail, c.unwritten = nil, nil, 0
 }
 
 // reportDamage ends the connection because of damaged bytes. It reports the damage to the other
@@ -250,14 +250,14 @@ func (c *conn) drop() {
 func (c *conn) reportDamage(err error) {
 	var theirs *damageReport
 	c.mu.Lock()
-	if c.leaving || c.parted || c.over || errors.As(err, &theirs) {
+	if c.leaving || c.peerLeft || c.over || errors.As(err, &theirs) {
 		c.mu.Unlock()
 		c.broken(err)
 		return
 	}
-	c.drop()
+	c.dropQueue()
 	text := err.Error()
-	c.small(frame(kindDamaged, c.body.summed, []byte(text[:min(len(text), maxReason)])))
+	c.queueSmall(frame(kindDamaged, c.body.summed, []byte(text[:min(len(text), maxReason)])))
 	c.leaving = true // no more frames are sent
 	c.wakeWriter()
 	c.mu.Unlock()
@@ -272,7 +272,7 @@ func (c *conn) reportDamage(err error) {
 // left while it was connecting; this is not a failure, as no message is lost.
 func (c *conn) broken(err error) {
 	c.mu.Lock()
-	quiet := c.leaving || c.parted || c.over || c.greeted && c.reads.Load() == 0 && peerlink.IsClosed(err)
+	quiet := c.leaving || c.peerLeft || c.over || c.accepted && c.reads.Load() == 0 && peerlink.IsClosed(err)
 	c.mu.Unlock()
 	if !quiet {
 		c.n.fail(c.n.lost(c.worker, c.address, c.n.reason(err), err))
@@ -282,15 +282,15 @@ func (c *conn) broken(err error) {
 
 // end closes the connection at once, and drops the queue.
 func (c *conn) end() {
-	c.room.Shut(ErrLeft)
+	c.sendGate.Shut(ErrLeft)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
 		return
 	}
 	c.over = true
-	c.lost = c.counted > 0
-	c.drop()
+	c.lost = c.unwritten > 0
+	c.dropQueue()
 	close(c.quit)
 	c.nc.Close()
 }
@@ -310,7 +310,7 @@ func (c *conn) post(frame []byte) {
 		c.mu.Unlock()
 		return
 	}
-	c.small(frame)
+	c.queueSmall(frame)
 	c.backlog += int64(len(frame))
 	full := c.backlog > maxBacklog
 	c.wakeWriter()
@@ -320,10 +320,10 @@ func (c *conn) post(frame []byte) {
 	}
 }
 
-// small adds a small frame to the queue. Several small frames share one buffer. The caller
+// queueSmall adds a small frame to the queue. Several small frames share one buffer. The caller
 // holds mu.
-func (c *conn) small(frame []byte) {
-	c.count(frame)
+func (c *conn) queueSmall(frame []byte) {
+	c.setNumber(frame)
 	if c.tail == nil || len(*c.tail)+len(frame) > smallBuffer {
 		c.tail = c.n.buffer(smallBuffer)
 		c.queue = append(c.queue, c.tail)
@@ -331,15 +331,15 @@ func (c *conn) small(frame []byte) {
 	*c.tail = append(*c.tail, frame...)
 }
 
-// count sets the number of a frame that is being queued. The caller holds mu.
-func (c *conn) count(frame []byte) {
-	stamp(frame, c.number)
-	c.number++
+// setNumber sets the number of a frame that is being queued. The caller holds mu.
+func (c *conn) setNumber(frame []byte) {
+	stamp(frame, c.nextNumber)
+	c.nextNumber++
 	c.queued++
 }
 
-// errParted is the error of push after the end of the connection.
-var errParted = errors.New("the connection is over")
+// errOver is the error of push after the end of the connection.
+var errOver = errors.New("the connection is over")
 
 // push queues a message. If the schema of rows has not been sent yet, push queues the schema
 // before the message. b has the frame of the message. After the call, the connection owns b,
@@ -349,20 +349,20 @@ func (c *conn) push(b *[]byte, rows *codec) error {
 	defer c.mu.Unlock()
 	if c.leaving || c.over {
 		c.n.recycle(b)
-		return errParted
+		return errOver
 	}
 	if rows != nil && !c.sent[rows] {
 		c.sent[rows] = true
 		frame := schemaFrame(rows, c.body.summed)
-		c.count(frame)
+		c.setNumber(frame)
 		c.queue, c.tail = append(c.queue, &frame), nil
 	}
-	c.counted += int64(len(*b))
+	c.unwritten += int64(len(*b))
 	if len(*b) <= smallFrame {
-		c.small(*b)
+		c.queueSmall(*b)
 		c.n.recycle(b)
 	} else {
-		c.count(*b)
+		c.setNumber(*b)
 		c.queue, c.tail = append(c.queue, b), nil
 	}
 	c.wakeWriter()
@@ -374,7 +374,7 @@ func (c *conn) write() {
 	var batch net.Buffers
 	for {
 		c.mu.Lock()
-		queue, counted, last := c.queue, c.counted, c.leaving
+		queue, counted, last := c.queue, c.unwritten, c.leaving
 		c.queue, c.tail, c.backlog, c.queued = nil, nil, 0, 0
 		c.mu.Unlock()
 		if len(queue) > 0 {
@@ -394,9 +394,9 @@ func (c *conn) write() {
 			}
 			c.wrote.Store(true)
 			c.mu.Lock()
-			c.counted -= min(counted, c.counted)
+			c.unwritten -= min(counted, c.unwritten)
 			c.mu.Unlock()
-			c.room.Leave(counted)
+			c.sendGate.Leave(counted)
 			if !last {
 				continue
 			}
@@ -421,16 +421,16 @@ func (c *conn) finish() {
 	}
 	c.mu.Lock()
 	c.written = true
-	parted := c.parted
+	parted := c.peerLeft
 	c.mu.Unlock()
 	if parted {
 		c.end()
 	}
 }
 
-// settle waits until the connection's goroutines have ended. It returns an error if the
+// waitEnded waits until the connection's goroutines have ended. It returns an error if the
 // connection ended before all queued messages were written.
-func (c *conn) settle() error {
+func (c *conn) waitEnded() error {
 	c.done.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -440,11 +440,11 @@ func (c *conn) settle() error {
 	return nil
 }
 
-// look is called at every tick of Network.watch. It returns whether the other side counts as
+// judge is called at every tick of Network.watch. It returns whether the other side counts as
 // silent.
-func (c *conn) look(w *silence.Watch, now time.Time) silence.Verdict {
-	if reads := c.reads.Load(); reads != c.seen {
-		c.seen, c.heard = reads, now
+func (c *conn) judge(w *silence.Watch, now time.Time) silence.Verdict {
+	if reads := c.reads.Load(); reads != c.lastReads {
+		c.lastReads, c.lastHeard = reads, now
 		w.Heard(&c.liveness)
 	}
 	verdict := w.Judge(&c.liveness)

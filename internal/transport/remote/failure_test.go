@@ -141,8 +141,9 @@ func TestSilence(t *testing.T) {
 	require.Equal(t, j.failure(0), err)
 }
 
-// TestNobodySilent requires that idle connections stay open for longer than the detection time.
-func TestNobodySilent(t *testing.T) {
+// TestIdleConnectionsStayOpen requires that idle connections stay open for longer than the
+// detection time.
+func TestIdleConnectionsStayOpen(t *testing.T) {
 	j := connected(t, 3, func(_ int, c *Config) { c.Detection = 200 * time.Millisecond })
 	k := newKeeper(1)
 	j.listen(at(0, 0, 2), k)

@@ -13,9 +13,9 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
-// TestFramesHoldWhatTheySay requires that frames with correct checksums but with an invalid
+// TestInvalidFrames requires that frames with correct checksums but with an invalid
 // head or body are refused.
-func TestFramesHoldWhatTheySay(t *testing.T) {
+func TestInvalidFrames(t *testing.T) {
 	mem := memory.NewGoAllocator()
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "id int64"), `[{"id": 1}, {"id": 2}]`)
 	defer rec.Release()
@@ -79,7 +79,7 @@ func TestDroppedFramesLeaveNoGap(t *testing.T) {
 	for range 3 {
 		c.post(grantFrame(at(0, 0, 1), 1, true))
 	}
-	c.leave(true)
+	c.queueGoodbye(true)
 	c.done.Go(c.write)
 	b := make([]byte, headBytes)
 	far.SetReadDeadline(time.Now().Add(time.Minute))

@@ -139,7 +139,7 @@ func hearFrom(t testing.TB, b []byte, worker int, number uint32) error {
 	near, far := net.Pipe()
 	defer far.Close()
 	c := n.newConn(near, 1-worker, "test")
-	c.frame = number
+	c.nextFrame = number
 	in := newIncoming(c)
 	c.side = in
 	box := n.newInbox(at(0, 0, worker), discard())
@@ -229,7 +229,7 @@ func TestPieces(t *testing.T) {
 		for _, step := range []int{5, 1000, pieceBytes, pieceBytes + 4, 1 << 20} {
 			for _, summed := range []bool{true, false} {
 				read := func(b []byte) (got []byte, err error) {
-					f := frameReader{from: bytes.NewReader(b), summed: summed}
+					f := frameReader{source: bytes.NewReader(b), summed: summed}
 					f.begin(frameHead{kind: kindMessage, number: 3, length: int64(n)})
 					buf := make([]byte, step)
 					for err == nil {

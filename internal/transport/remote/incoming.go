@@ -22,8 +22,8 @@ type inbox struct {
 
 // arrival is a message of another worker, with the state of that worker's credits.
 type arrival struct {
-	m    transport.Message
-	from *credits
+	m       transport.Message
+	credits *credits
 }
 
 // newInbox returns an inbox. Its queue has space for as many messages as there are credits, so
@@ -50,7 +50,7 @@ func (in *inbox) run() {
 		select {
 		case a := <-in.queue:
 			in.Receive(a.m)
-			a.from.back()
+			a.credits.taken()
 		case <-in.n.ctx.Done():
 			return
 		}
@@ -71,20 +71,20 @@ func (in *inbox) drain() {
 
 // credits has the state of the credits that another worker has for one inbox.
 type credits struct {
-	in   *inbox
-	c    *conn
-	open atomic.Int32 // number of messages that the worker may still send
-	owed int          // number of received messages whose credits have not been granted again yet; used only by the inbox's goroutine
-	step int          // number of credits that are granted again together
+	in        *inbox
+	c         *conn
+	available atomic.Int32 // number of messages that the worker may still send
+	owed      int          // number of received messages whose credits have not been granted again yet; used only by the inbox's goroutine
+	batch     int          // number of credits that are granted again together
 }
 
-// back is called when the receiver has taken a message. It grants the credits of taken messages
-// again when there are step of them.
-func (k *credits) back() {
-	if k.owed++; k.owed < k.step {
+// taken is called when the receiver has taken a message. It grants the credits of taken messages
+// again when a batch of them has been taken.
+func (k *credits) taken() {
+	if k.owed++; k.owed < k.batch {
 		return
 	}
-	k.open.Add(int32(k.owed))
+	k.available.Add(int32(k.owed))
 	k.c.post(grantFrame(k.in.addr, k.owed, k.c.body.summed))
 	k.owed = 0
 }
@@ -92,17 +92,17 @@ func (k *credits) back() {
 // incoming is the listener's end of a connection, on which the other worker sends messages.
 type incoming struct {
 	*conn
-	decoders map[uint32]*decoder
-	fixed    [messageBytes]byte
+	decoders   map[uint32]*decoder
+	messageBuf [messageBytes]byte
 
-	mu    sync.Mutex
-	lanes map[transport.Address]*credits
+	mu      sync.Mutex
+	credits map[transport.Address]*credits
 }
 
 func newIncoming(c *conn) *incoming {
 	return &incoming{
 		conn: c, decoders: make(map[uint32]*decoder),
-		lanes: make(map[transport.Address]*credits),
+		credits: make(map[transport.Address]*credits),
 	}
 }
 
@@ -111,13 +111,13 @@ func newIncoming(c *conn) *incoming {
 func (i *incoming) open(in *inbox) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.lanes[in.addr] != nil {
+	if i.credits[in.addr] != nil {
 		return
 	}
 	n := i.n.cfg.perPeer()
-	k := &credits{in: in, c: i.conn, step: max(1, n/2)}
-	k.open.Store(int32(n))
-	i.lanes[in.addr] = k
+	k := &credits{in: in, c: i.conn, batch: max(1, n/2)}
+	k.available.Store(int32(n))
+	i.credits[in.addr] = k
 	i.post(grantFrame(in.addr, n, i.body.summed))
 }
 
@@ -162,18 +162,18 @@ func (i *incoming) schema(length int) error {
 
 // message handles a message frame. It puts the message into the queue of the message's inbox.
 func (i *incoming) message(length int) error {
-	if _, err := io.ReadFull(&i.body, i.fixed[:]); err != nil {
+	if _, err := io.ReadFull(&i.body, i.messageBuf[:]); err != nil {
 		return err
 	}
 	var h messageHead
-	if err := h.parse(i.fixed[:]); err != nil {
+	if err := h.parse(i.messageBuf[:]); err != nil {
 		return err
 	}
 	addr := transport.Address{Edge: int(h.edge), Inbox: int(h.inbox), Worker: i.n.cfg.Worker}
 	i.mu.Lock()
-	from := i.lanes[addr]
+	from := i.credits[addr]
 	i.mu.Unlock()
-	if from == nil || from.open.Add(-1) < 0 {
+	if from == nil || from.available.Add(-1) < 0 {
 		return violation("a message to %v, without a credit", addr)
 	}
 	left := length - messageBytes - int(h.parts)*partBytes
@@ -209,7 +209,7 @@ func (i *incoming) parts(m *transport.Message, n int) error {
 	}
 	m.Parts = make([]transport.Part, 0, min(n, readBuffer/partBytes)) // the slice grows as parts arrive
 	for range n {
-		b := i.fixed[:partBytes]
+		b := i.messageBuf[:partBytes]
 		if _, err := io.ReadFull(&i.body, b); err != nil {
 			return err
 		}

@@ -194,7 +194,7 @@ func (n *Network) allPeers() []*peer {
 func (n *Network) adopt(c *conn, s side) {
 	c.start(s)
 	if n.closed {
-		c.leave(true)
+		c.queueGoodbye(true)
 		n.work.Go(c.done.Wait)
 		return
 	}
@@ -256,7 +256,7 @@ func (n *Network) watch() {
 			if due && !c.wrote.Swap(false) {
 				c.post(slices.Clone(beat)) // a copy for each connection, as each frame gets a number
 			}
-			if c.look(&w, now) == silence.Dead {
+			if c.judge(&w, now) == silence.Dead {
 				c.silent(now)
 			}
 		}
@@ -266,7 +266,7 @@ func (n *Network) watch() {
 // silent makes the network fail, because nothing has arrived on connection c for too long, and
 // ends the connection.
 func (c *conn) silent(now time.Time) {
-	d := now.Sub(c.heard).Truncate(time.Millisecond)
+	d := now.Sub(c.lastHeard).Truncate(time.Millisecond)
 	c.n.fail(c.n.lost(c.worker, c.address, fmt.Sprintf("was silent for %v", d), ErrSilent))
 	c.end()
 }
@@ -295,11 +295,11 @@ func (n *Network) Close() error {
 		p.shut(transport.ErrClosed)
 	}
 	for _, c := range conns {
-		c.leave(failed)
+		c.queueGoodbye(failed)
 	}
 	var errs []error
 	for _, c := range conns {
-		if err := c.settle(); err != nil && !failed {
+		if err := c.waitEnded(); err != nil && !failed {
 			errs = append(errs, err)
 		}
 	}
@@ -340,7 +340,7 @@ func (n *Network) serve(caller *peerlink.Caller) error {
 	}
 	worker := int(caller.Hello.From)
 	c := n.newConn(caller.Conn, worker, cmp.Or(n.Where(worker), caller.RemoteAddr().String()))
-	c.greeted = true
+	c.accepted = true
 	in := newIncoming(c)
 	n.mu.Lock()
 	taken := n.incoming[worker] != nil

@@ -32,7 +32,7 @@ func TestUnreadIsNoSilence(t *testing.T) {
 		for range 100 {
 			now += w.Period
 			w.Tick(now)
-			found = found || c.look(&w, time.Now()) == silence.Dead
+			found = found || c.judge(&w, time.Now()) == silence.Dead
 		}
 		return found
 	}

@@ -19,17 +19,17 @@ import (
 // peer is the dialer's end of the connection to another worker, with the gates at which its
 // senders wait.
 type peer struct {
-	n      *Network
-	worker int
-	fixed  [grantBytes]byte // buffer that the reading goroutine uses
-	over   chan struct{}    // closed when err is set
+	n        *Network
+	worker   int
+	grantBuf [grantBytes]byte // buffer that the reading goroutine uses
+	over     chan struct{}    // closed when err is set
 
-	mu      sync.Mutex
-	address string
-	conn    *conn
-	err     error // set when no message can be sent any more
-	unmet   bool  // the worker could not be reached; the network fails when a sender needs the worker
-	gates   map[transport.Address]*transport.Gate
+	mu             sync.Mutex
+	address        string
+	conn           *conn
+	err            error // set when no message can be sent any more
+	neverConnected bool  // the worker could not be reached; the network fails when a sender needs the worker
+	gates          map[transport.Address]*transport.Gate
 }
 
 func newPeer(n *Network, worker int) *peer {
@@ -69,7 +69,7 @@ func (p *peer) shut(err error) {
 		g.Shut(err)
 	}
 	if p.conn != nil {
-		p.conn.room.Shut(err)
+		p.conn.sendGate.Shut(err)
 	}
 }
 
@@ -77,7 +77,7 @@ func (p *peer) shut(err error) {
 // can be sent. If the worker could not be reached, it makes the network fail.
 func (p *peer) cause() error {
 	p.mu.Lock()
-	err, unmet := p.err, p.unmet
+	err, unmet := p.err, p.neverConnected
 	p.mu.Unlock()
 	if unmet {
 		p.n.fail(err)
@@ -121,7 +121,7 @@ func (p *peer) connect() {
 	case err == nil:
 		p.begin(nc, address)
 	case p.n.ctx.Err() == nil:
-		p.miss(p.n.lost(p.worker, address, missed(err), err))
+		p.neverReached(p.n.lost(p.worker, address, missed(err), err))
 	}
 }
 
@@ -160,17 +160,17 @@ func (p *peer) begin(nc net.Conn, address string) {
 	p.mu.Lock()
 	p.conn = c
 	if p.err != nil {
-		c.room.Shut(p.err)
+		c.sendGate.Shut(p.err)
 	}
 	p.mu.Unlock()
 	p.n.adopt(c, p)
 }
 
-// miss records that the worker cannot be reached. The network fails only when a sender needs
-// the worker.
-func (p *peer) miss(err error) {
+// neverReached records that the worker cannot be reached. The network fails only when a sender
+// needs the worker.
+func (p *peer) neverReached(err error) {
 	p.mu.Lock()
-	p.unmet = p.err == nil
+	p.neverConnected = p.err == nil
 	p.mu.Unlock()
 	p.shut(err)
 }
@@ -187,14 +187,14 @@ func (p *peer) finish() {}
 
 // granted handles a grant frame. It adds the credits to the gate of their inbox.
 func (p *peer) granted() error {
-	if _, err := io.ReadFull(&p.conn.body, p.fixed[:]); err != nil {
+	if _, err := io.ReadFull(&p.conn.body, p.grantBuf[:]); err != nil {
 		return err
 	}
 	le := binary.LittleEndian
 	addr := transport.Address{
-		Edge: int(int32(le.Uint32(p.fixed[0:]))), Inbox: int(int32(le.Uint32(p.fixed[4:]))), Worker: p.worker,
+		Edge: int(int32(le.Uint32(p.grantBuf[0:]))), Inbox: int(int32(le.Uint32(p.grantBuf[4:]))), Worker: p.worker,
 	}
-	n := le.Uint32(p.fixed[8:])
+	n := le.Uint32(p.grantBuf[8:])
 	p.mu.Lock()
 	boxes := len(p.gates)
 	p.mu.Unlock()
@@ -210,14 +210,14 @@ type sender struct {
 	p      *peer
 	addr   transport.Address
 	gate   *transport.Gate
-	w      *transport.Waiter
+	waiter *transport.Waiter
 	schema *arrow.Schema // schema of the last rows; codec is its codec
 	codec  *codec
 	out    frameWriter
 }
 
 func (p *peer) sender(addr transport.Address) *sender {
-	return &sender{p: p, addr: addr, gate: p.gate(addr), w: transport.NewWaiter()}
+	return &sender{p: p, addr: addr, gate: p.gate(addr), waiter: transport.NewWaiter()}
 }
 
 // Send waits for a credit for the inbox and for free bytes in the queue of the connection, and
@@ -232,23 +232,23 @@ func (s *sender) Send(ctx context.Context, m transport.Message) error {
 	if err != nil {
 		return s.failed(&m, err)
 	}
-	if err := s.gate.Enter(ctx, s.w, 1); err != nil {
+	if err := s.gate.Enter(ctx, s.waiter, 1); err != nil {
 		return s.reason(ctx, err)
 	}
 	s.p.mu.Lock()
 	c := s.p.conn // not nil, as the credit was granted on this connection
 	s.p.mu.Unlock()
-	if err := c.room.Enter(ctx, s.w, size); err != nil {
+	if err := c.sendGate.Enter(ctx, s.waiter, size); err != nil {
 		s.gate.Leave(1)
 		return s.reason(ctx, err)
 	}
 	b, err := s.encode(&head, &m, size)
 	if err != nil {
-		c.room.Leave(size)
+		c.sendGate.Leave(size)
 		s.gate.Leave(1)
 		return s.failed(&m, err)
 	}
-	c.room.Leave(size - int64(len(*b)))
+	c.sendGate.Leave(size - int64(len(*b)))
 	if err := c.push(b, s.codecOf(&m)); err != nil {
 		return s.reason(ctx, err)
 	}
@@ -284,7 +284,7 @@ func (s *sender) prepare(head *messageHead, m *transport.Message) (int64, error)
 		return size, nil
 	}
 	if schema := m.Rows.Schema(); schema != s.schema {
-		c, err := s.p.n.codecs.of(schema)
+		c, err := s.p.n.codecs.find(schema)
 		if err != nil {
 			return 0, err
 		}

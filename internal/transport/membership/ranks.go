@@ -31,38 +31,38 @@ type question struct {
 // answerWait bounds the wait for the answer to a question.
 const answerWait = 200 * time.Millisecond
 
-// learn handles a state message of process p. It looks for ranks that disagree and for ranks
-// that wait for a rank that has left.
-func (c *core) learn(now time.Duration, p int, s state) {
-	c.members[p].sampled = now
+// handleState handles a state message of process p. It looks for ranks that disagree and for
+// ranks that wait for a rank that has left.
+func (c *core) handleState(now time.Duration, p int, s state) {
+	c.members[p].lastState = now
 	for _, n := range s.ranks {
 		if n.rank >= c.size || c.ranks[n.rank].process != p {
 			continue // ignored: a correct process reports only its own ranks
 		}
 		r := &c.ranks[n.rank]
 		if n.seq != r.seq || n.progress != r.progress || n.inside != r.inside || n.left && !r.left {
-			c.moved = now
+			c.lastProgress = now
 		}
 		r.seq, r.progress, r.inside = n.seq, n.progress, n.inside
 		for _, b := range n.begun {
 			if b.seq == 0 {
 				break
 			}
-			r.note(b.seq, b.hash)
-			c.hold(observation{b.seq, b.hash, n.rank, r.heard(b.hash, b.text)})
+			r.noteBegun(b.seq, b.hash)
+			c.compareWithRecent(observation{b.seq, b.hash, n.rank, r.resolveText(b.hash, b.text)})
 		}
 		if n.inside {
-			r.note(n.seq, n.hash)
-			r.hash, r.text = n.hash, r.heard(n.hash, n.text)
+			r.noteBegun(n.seq, n.hash)
+			r.hash, r.text = n.hash, r.resolveText(n.hash, n.text)
 			if !r.left {
 				c.compare(n.rank)
 			}
 		}
 		if n.left && !r.left {
-			c.without([]int{n.rank})
+			c.markLeft([]int{n.rank})
 		}
 	}
-	if c.phase == deciding && p == c.asked.process && (s.answer || c.knows()) {
+	if c.phase == deciding && p == c.asked.process && (s.answer || c.knowsOther()) {
 		c.decide()
 	}
 }
@@ -76,15 +76,15 @@ func (c *core) compare(i int) {
 		return
 	}
 	if c.leaver >= 0 && r.seq > c.ranks[c.leaver].seq {
-		c.missed(i)
+		c.abortMissed(i)
 		return
 	}
-	c.hold(observation{r.seq, r.hash, i, r.text})
+	c.compareWithRecent(observation{r.seq, r.hash, i, r.text})
 }
 
-// hold compares a, a current or earlier operation of a rank, with the operation of the same
-// number that was reported first. If the hashes differ, it ends the group.
-func (c *core) hold(a observation) {
+// compareWithRecent compares a, a current or earlier operation of a rank, with the operation of
+// the same number that was reported first. If the hashes differ, it ends the group.
+func (c *core) compareWithRecent(a observation) {
 	b := &c.recent[a.seq%recentOps]
 	switch {
 	case c.phase != running:
@@ -102,9 +102,9 @@ func (c *core) hold(a observation) {
 	}
 }
 
-// missed ends the group because rank i is in an operation that rank c.leaver did not begin
+// abortMissed ends the group because rank i is in an operation that rank c.leaver did not begin
 // before it left.
-func (c *core) missed(i int) {
+func (c *core) abortMissed(i int) {
 	gone := &c.members[c.ranks[c.leaver].process]
 	c.abort(&PeerError{
 		Rank: c.leaver, Address: gone.hello.address,
@@ -113,9 +113,9 @@ func (c *core) missed(i int) {
 	})
 }
 
-// doing returns a text that describes the operation of the mismatch's other rank, or "" if that
-// operation is not known.
-func (c *core) doing() string {
+// otherOperation returns a text that describes the operation of the mismatch's other rank, or
+// "" if that operation is not known.
+func (c *core) otherOperation() string {
 	q := &c.asked
 	r := &c.ranks[q.mismatch.Other]
 	if q.seq == 0 {
@@ -124,7 +124,7 @@ func (c *core) doing() string {
 		}
 		return ""
 	}
-	text := r.did(q.seq)
+	text := r.begunText(q.seq)
 	if text == "" && r.inside && r.seq == q.seq {
 		text = r.text
 	}
@@ -134,16 +134,16 @@ func (c *core) doing() string {
 	return describe(q.seq, text)
 }
 
-// knows reports whether the coordinator knows the operation of the mismatch's other rank, and
-// whether this operation differs from that of the mismatch's first rank.
-func (c *core) knows() bool {
-	text := c.doing()
+// knowsOther reports whether the coordinator knows the operation of the mismatch's other rank,
+// and whether this operation differs from that of the mismatch's first rank.
+func (c *core) knowsOther() bool {
+	text := c.otherOperation()
 	return text != "" && text != c.asked.mismatch.Doing
 }
 
-// earlier is called for a mismatch of two ranks that are now in the same operation. It sets the
-// operations in m to the first pair of operations with the same number that differ.
-func (c *core) earlier(m *MismatchError) {
+// findFirstDifference is called for a mismatch of two ranks that are now in the same operation.
+// It sets the operations in m to the first pair of operations with the same number that differ.
+func (c *core) findFirstDifference(m *MismatchError) {
 	mine, other := &c.ranks[m.Rank], &c.ranks[m.Other]
 	first := uint64(math.MaxUint64)
 	for _, b := range mine.begun {
@@ -151,8 +151,8 @@ func (c *core) earlier(m *MismatchError) {
 		if b.seq != o.seq || b.hash == o.hash || b.seq >= first {
 			continue
 		}
-		if text := mine.did(b.seq); text != "" && other.did(b.seq) != "" {
-			first, m.Doing, m.OtherDoing = b.seq, describe(b.seq, text), describe(b.seq, other.did(b.seq))
+		if text := mine.begunText(b.seq); text != "" && other.begunText(b.seq) != "" {
+			first, m.Doing, m.OtherDoing = b.seq, describe(b.seq, text), describe(b.seq, other.begunText(b.seq))
 		}
 	}
 	if first == math.MaxUint64 {
@@ -164,7 +164,7 @@ func (c *core) earlier(m *MismatchError) {
 // known about the other rank's operation.
 func (c *core) decide() {
 	q := &c.asked
-	q.mismatch.OtherDoing = c.doing()
+	q.mismatch.OtherDoing = c.otherOperation()
 	switch seq := max(q.seq, c.ranks[q.mismatch.Other].seq); {
 	case q.mismatch.OtherDoing != "":
 	case q.seq != 0:
@@ -174,27 +174,27 @@ func (c *core) decide() {
 	default:
 		q.mismatch.OtherDoing = "no operation"
 	}
-	if q.mismatch.OtherDoing == q.mismatch.Doing && c.known(q.mismatch.Rank) {
-		c.earlier(&q.mismatch)
+	if q.mismatch.OtherDoing == q.mismatch.Doing && c.validRank(q.mismatch.Rank) {
+		c.findFirstDifference(&q.mismatch)
 	}
 	c.abort(&q.mismatch)
 }
 
-// progress ends the group if all ranks are in operations and no rank has made progress for the
+// checkStall ends the group if all ranks are in operations and no rank has made progress for the
 // stall timeout. If the last state of any process is not recent, the ranks of this process may
-// have made progress, so progress does nothing.
-func (c *core) progress(now time.Duration) {
-	if c.stall == 0 || now-c.moved < c.stall {
+// have made progress, so checkStall does nothing.
+func (c *core) checkStall(now time.Duration) {
+	if c.stall == 0 || now-c.lastProgress < c.stall {
 		return
 	}
 	for p := range c.members {
 		m := &c.members[p]
-		if m.presence == present && now-m.sampled > 3*c.watch.Beat {
+		if m.presence == present && now-m.lastState > 3*c.watch.Beat {
 			return
 		}
 	}
-	var texts []string       // texts of the operations; they are in the order of the lowest rank in each operation
-	in := map[string][]int{} // text of an operation -> the ranks in it
+	var texts []string            // texts of the operations; they are in the order of the lowest rank in each operation
+	ranksIn := map[string][]int{} // text of an operation -> the ranks in it
 	for i := range c.ranks {
 		r := &c.ranks[i]
 		switch {
@@ -204,19 +204,19 @@ func (c *core) progress(now time.Duration) {
 			return
 		}
 		what := describe(r.seq, r.text)
-		if in[what] == nil {
+		if ranksIn[what] == nil {
 			texts = append(texts, what)
 		}
-		in[what] = append(in[what], i)
+		ranksIn[what] = append(ranksIn[what], i)
 	}
 	if texts == nil {
 		return
 	}
-	c.abort(&textError{stalled(now-c.moved, texts, in), ErrTimeout})
+	c.abort(&textError{stalled(now-c.lastProgress, texts, ranksIn), ErrTimeout})
 }
 
 // stalled returns the error text, which says which ranks are in which operation.
-func stalled(d time.Duration, texts []string, in map[string][]int) string {
+func stalled(d time.Duration, texts []string, ranksIn map[string][]int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no rank has made progress for %v: ", d.Truncate(100*time.Millisecond))
 	for i, what := range texts {
@@ -228,25 +228,25 @@ func stalled(d time.Duration, texts []string, in map[string][]int) string {
 			b.WriteString(", ")
 		}
 		verb := "are"
-		if len(in[what]) == 1 {
+		if len(ranksIn[what]) == 1 {
 			verb = "is"
 		}
-		fmt.Fprintf(&b, "%s %s in %s", list("rank", "ranks", in[what]), verb, what)
+		fmt.Fprintf(&b, "%s %s in %s", list("rank", "ranks", ranksIn[what]), verb, what)
 	}
 	b.WriteString(" (a message was lost, or they wait for one another)")
 	return b.String()
 }
 
-// leave handles a good-bye of process p. The coordinator's own process gets no answer until all
-// other processes have left, unless its good-bye is final.
-func (c *core) leave(now time.Duration, p int, final bool) {
+// handleGoodbye handles a good-bye of process p. The coordinator's own process gets no answer
+// until all other processes have left, unless its good-bye is final.
+func (c *core) handleGoodbye(now time.Duration, p int, final bool) {
 	m := &c.members[p]
 	m.presence = left
 	for _, r := range m.hello.ranks {
 		c.ranks[r].left = true
 	}
 	if p == 0 {
-		if final && !c.alone() {
+		if final && !c.othersLeft() {
 			if c.phase == deciding {
 				c.decide()
 			} else {
@@ -255,7 +255,7 @@ func (c *core) leave(now time.Duration, p int, final bool) {
 					Reason: ErrLeft.Error() + " that it coordinates", Kind: ErrLeft,
 				})
 			}
-			c.send(local, bye{})
+			c.send(localConn, bye{})
 			return
 		}
 	} else {
@@ -268,19 +268,19 @@ func (c *core) leave(now time.Duration, p int, final bool) {
 		}
 		return
 	}
-	if c.alone() {
+	if c.othersLeft() {
 		if c.members[0].presence == left {
 			c.enter(ended)
-			c.send(local, bye{})
+			c.send(localConn, bye{})
 		}
 		return
 	}
-	c.moved = now // the group has changed, so the stall timeout begins again
-	c.without(m.hello.ranks)
+	c.lastProgress = now // the group has changed, so the stall timeout begins again
+	c.markLeft(m.hello.ranks)
 }
 
-// alone reports whether all processes except the coordinator's own have left.
-func (c *core) alone() bool {
+// othersLeft reports whether all processes except the coordinator's own have left.
+func (c *core) othersLeft() bool {
 	for i := range c.members[1:] {
 		if c.members[1+i].presence == present {
 			return false
@@ -289,8 +289,8 @@ func (c *core) alone() bool {
 	return true
 }
 
-// without records that ranks have left, and looks for ranks that wait for a rank that has left.
-func (c *core) without(ranks []int) {
+// markLeft records that ranks have left, and looks for ranks that wait for a rank that has left.
+func (c *core) markLeft(ranks []int) {
 	least := uint64(math.MaxUint64)
 	if c.leaver >= 0 {
 		least = c.ranks[c.leaver].seq
