@@ -201,11 +201,11 @@ func (m *Model) check() error {
 		return err
 	case len(m.Linear) != d || len(m.Factors) != d:
 		return fmt.Errorf("there are %d weights and factors of %d features, want %d", len(m.Linear), len(m.Factors), d)
-	case !finite(m.Intercept):
+	case !kernel.Finite(m.Intercept):
 		return fmt.Errorf("the intercept is %v", m.Intercept)
 	}
 	for j, w := range m.Linear {
-		if !finite(w) {
+		if !kernel.Finite(w) {
 			return fmt.Errorf("weight %d is %v", j, w)
 		}
 		if len(m.Factors[j]) != len(m.Factors[0]) {

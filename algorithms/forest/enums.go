@@ -2,7 +2,6 @@ package forest
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -141,5 +140,3 @@ func (p Params) tried(d int) (int, error) {
 	}
 	return max(1, min(n, d)), nil
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

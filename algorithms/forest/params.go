@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Params are the parameters of Train. The zero value of each field except LabelCol means its
@@ -153,7 +154,7 @@ func (p Params) checkTrees() error {
 	if p.MinSamplesSplit < 0 || p.MinSamplesSplit == 1 {
 		bad("MinSamplesSplit is %d: want 2 or more, or 0 for 2", p.MinSamplesSplit)
 	}
-	if !(p.MinSplitGain >= 0 && finite(p.MinSplitGain)) {
+	if !(p.MinSplitGain >= 0 && kernel.Finite(p.MinSplitGain)) {
 		bad("MinSplitGain is %v: want a number of 0 or more", p.MinSplitGain)
 	}
 	if _, err := p.tried(1 << 20); err != nil {

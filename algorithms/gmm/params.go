@@ -97,10 +97,10 @@ func (p Params) Validate() error {
 	if p.MaxIter < 0 || p.MaxIter > math.MaxInt32-2 {
 		bad("MaxIter is %d: want 1 to %d, or 0 for %d", p.MaxIter, math.MaxInt32-2, defaultMaxIter)
 	}
-	if !finite(p.Tol) {
+	if !kernel.Finite(p.Tol) {
 		bad("Tol is %v: want a number", p.Tol)
 	}
-	if !finite(p.Regularization) {
+	if !kernel.Finite(p.Regularization) {
 		bad("Regularization is %v: want a number", p.Regularization)
 	}
 	begins := 0
@@ -220,8 +220,6 @@ func (c Covariance) parameters(k, d int) int {
 	}
 	return k - 1 + k*d + shapes*c.size(d)
 }
-
-func finite(v float64) bool { return v-v == 0 }
 
 // triangle returns the size of the lower triangle of an n×n matrix. It is also the offset of
 // row n in a larger triangle that is stored row by row.

@@ -103,7 +103,7 @@ func (m *Model) check() error {
 		return fmt.Errorf("iterations is %d", m.Iterations)
 	case len(m.History) > m.Iterations+1:
 		return fmt.Errorf("there are %d entries in history for %d iterations: want at most one more than iterations", len(m.History), m.Iterations)
-	case !(m.Inertia >= 0) || !finite(m.Inertia):
+	case !(m.Inertia >= 0) || !kernel.Finite(m.Inertia):
 		return fmt.Errorf("inertia is %v", m.Inertia)
 	case clusterName(m.PredictionCol) == distanceName(m.DistanceCol):
 		return fmt.Errorf("the columns of clusters and distances are both %q", clusterName(m.PredictionCol))
@@ -115,12 +115,12 @@ func (m *Model) check() error {
 		if j := kernel.NonFinite(c); j >= 0 {
 			return fmt.Errorf("component %d of center %d is %v", j, a, c[j])
 		}
-		if !(m.Sizes[a] >= 0) || !finite(m.Sizes[a]) {
+		if !(m.Sizes[a] >= 0) || !kernel.Finite(m.Sizes[a]) {
 			return fmt.Errorf("size %d is %v", a, m.Sizes[a])
 		}
 	}
 	for i, h := range m.History {
-		if !(h.Inertia >= 0) || !finite(h.Inertia) || !(h.Movement >= 0) || !finite(h.Movement) {
+		if !(h.Inertia >= 0) || !kernel.Finite(h.Inertia) || !(h.Movement >= 0) || !kernel.Finite(h.Movement) {
 			return fmt.Errorf("entry %d of history is %v", i, h)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Params are the parameters of Train. The zero value of each field except VectorCol and K means
@@ -81,7 +82,7 @@ func (p Params) problems() []error {
 	if p.MaxIter < 0 || p.MaxIter >= math.MaxInt32 {
 		bad("MaxIter is %d: want 1 to %d, or 0 for %d", p.MaxIter, math.MaxInt32-1, defaultMaxIter)
 	}
-	if math.IsNaN(p.Tol) || math.IsInf(p.Tol, 0) {
+	if !kernel.Finite(p.Tol) {
 		bad("Tol is %v: want a number", p.Tol)
 	}
 	if p.InitSteps < 0 {
@@ -133,7 +134,7 @@ func (p Params) validateCenters(bad func(format string, a ...any)) {
 		}
 		zeros := true
 		for j, v := range c {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
+			if !kernel.Finite(v) {
 				bad("Centers[%d][%d] is %v: want a finite number", i, j, v)
 				return
 			}

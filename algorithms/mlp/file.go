@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // version is the version of the payload.
@@ -49,7 +50,7 @@ func (m *Model) check() error {
 		return fmt.Errorf("the last layer must have %d outputs", outputs)
 	}
 	for j, v := range m.Shift {
-		if !finite(v) || !finite(m.Scale[j]) || m.Columns != nil && v != 0 {
+		if !kernel.Finite(v) || !kernel.Finite(m.Scale[j]) || m.Columns != nil && v != 0 {
 			return fmt.Errorf("feature %d has shift %v and scale %v", j, v, m.Scale[j])
 		}
 	}
@@ -68,7 +69,7 @@ func (m *Model) checkLayers(inputs int) error {
 				return fmt.Errorf("layer %d: input %d has %d weights for %d units", l, i, len(row), units)
 			}
 			for _, v := range row {
-				if !finite(v) {
+				if !kernel.Finite(v) {
 					return fmt.Errorf("layer %d: a weight of input %d is %v", l, i, v)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Params are the parameters of Train. The zero value of a field means its default. Only
@@ -98,7 +99,7 @@ func (p Params) Validate() error {
 			bad("Hidden[%d] is %d: want 1 to %d units", i, units, maxUnits)
 		}
 	}
-	if !(p.L2 >= 0 && finite(p.L2)) {
+	if !(p.L2 >= 0 && kernel.Finite(p.L2)) {
 		bad("L2 is %v: want a number of 0 or more", p.L2)
 	}
 	return errors.Join(errs...)
@@ -180,5 +181,3 @@ func (a Activation) MarshalText() ([]byte, error) { return activations.Text(a) }
 
 // UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (a *Activation) UnmarshalText(text []byte) error { return activations.Parse(a, text) }
-
-func finite(v float64) bool { return v-v == 0 }

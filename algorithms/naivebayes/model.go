@@ -318,16 +318,16 @@ func (m *Model) check() error {
 		return errors.New("there are no classes")
 	case len(m.Priors) != k || len(m.Weights) != k:
 		return fmt.Errorf("there are %d priors and %d weights for %d classes", len(m.Priors), len(m.Weights), k)
-	case m.Family != Gaussian && !(m.Smoothing > 0 && finite(m.Smoothing)):
+	case m.Family != Gaussian && !(m.Smoothing > 0 && kernel.Finite(m.Smoothing)):
 		return fmt.Errorf("smoothing is %v", m.Smoothing)
-	case !finite(m.Binarize):
+	case !kernel.Finite(m.Binarize):
 		return fmt.Errorf("binarize is %v", m.Binarize)
 	}
 	if _, err := m.Classes.Cells(); err != nil {
 		return err
 	}
 	for c, p := range m.Priors {
-		if !(p > 0 && p <= 1) || !(m.Weights[c] > 0 && finite(m.Weights[c])) {
+		if !(p > 0 && p <= 1) || !(m.Weights[c] > 0 && kernel.Finite(m.Weights[c])) {
 			return fmt.Errorf("class %q has prior %v and weight %v", m.Classes.Values[c], p, m.Weights[c])
 		}
 	}
@@ -348,7 +348,7 @@ func (m *Model) checkMatrix(name string, rows [][]float64, d int, least float64)
 			return fmt.Errorf("there are %d %s of class %q, want %d", len(row), name, m.Classes.Values[c], d)
 		}
 		for j, v := range row {
-			if !finite(v) || v < least {
+			if !kernel.Finite(v) || v < least {
 				return fmt.Errorf("%s of class %q: number %d is %v", name, m.Classes.Values[c], j, v)
 			}
 		}

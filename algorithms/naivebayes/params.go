@@ -13,6 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Params are the parameters of Train. The zero value of a field means its default. Only
@@ -79,13 +80,13 @@ func (p Params) Validate() error {
 	errs := signature.CheckParams(p.LabelCol, p.VectorCol, p.FeatureCols, signature.Names{Prediction: p.PredictionCol, Probability: p.ProbabilityCol})
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	errs = append(errs, enum.Check(p.Family)...)
-	if !(p.Smoothing >= 0 && finite(p.Smoothing)) {
+	if !(p.Smoothing >= 0 && kernel.Finite(p.Smoothing)) {
 		bad("Smoothing is %v: want a number above 0, or 0 for %v", p.Smoothing, defaultSmoothing)
 	}
-	if !(p.VarSmoothing >= 0 && finite(p.VarSmoothing)) {
+	if !(p.VarSmoothing >= 0 && kernel.Finite(p.VarSmoothing)) {
 		bad("VarSmoothing is %v: want a number above 0, or 0 for %v", p.VarSmoothing, defaultVarSmoothing)
 	}
-	if !finite(p.Binarize) {
+	if !kernel.Finite(p.Binarize) {
 		bad("Binarize is %v: want a number", p.Binarize)
 	}
 	if p.Binarize != 0 && p.Family != Bernoulli {
@@ -182,5 +183,3 @@ func (f Family) MarshalText() ([]byte, error) { return families.Text(f) }
 
 // UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (f *Family) UnmarshalText(text []byte) error { return families.Parse(f, text) }
-
-func finite(v float64) bool { return v-v == 0 }

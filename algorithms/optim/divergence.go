@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Without a penalty on the parameters there may be no optimum. Classes may be separable by a
@@ -120,7 +121,7 @@ func (d descent) examinePath(ctx *comqueue.ComContext) error {
 func (w *work) judgePath(before, after, length float64) {
 	s, from := w.state, &w.PathNorms[w.pathStart()]
 	turn := -after / (after - before)
-	if !(before < 0) || !finite(turn) || length < leastPathLength*s.Size || from.Loss-s.Loss >= -quadraticFall/2*(before+after) {
+	if !(before < 0) || !kernel.Finite(turn) || length < leastPathLength*s.Size || from.Loss-s.Loss >= -quadraticFall/2*(before+after) {
 		return
 	}
 	if turn > 0 {

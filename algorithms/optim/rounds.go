@@ -2,6 +2,7 @@ package optim
 
 import (
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // mostRounds is the largest number of rounds over smooth approximations. If each approximation
@@ -78,7 +79,7 @@ func (d descent) refine(ctx *comqueue.ComContext) error {
 		s.end(GapClosed)
 	case w.ended == MaxIterations || w.ended == Diverging:
 		s.end(w.ended)
-	case w.Rounds >= mostRounds || !finite(s.Gap):
+	case w.Rounds >= mostRounds || !kernel.Finite(s.Gap):
 		s.end(Exhausted)
 		s.FarFromOptimum = !(s.Gap <= farNorm*max(objective, -objective))
 	}

@@ -222,7 +222,7 @@ func (p *applied) shift(first int, column arrow.Array, name string) error {
 			continue
 		}
 		o := rows.NumberAt(column, i)
-		if !finite(o) {
+		if !kernel.Finite(o) {
 			if !p.o.Skip {
 				return refuse(first+i, fmt.Sprintf("column %q", name), o)
 			}

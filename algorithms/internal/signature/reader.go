@@ -5,6 +5,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Reader reads points from the cells of rows. Any number of goroutines may use it, each with
@@ -88,7 +89,7 @@ func (r *Reader) Read(row []model.Cell) (p Point, ok bool, err error) {
 		return p, true, nil
 	}
 	for j, v := range p.Values {
-		if !finite(v) {
+		if !kernel.Finite(v) {
 			if p.Indices != nil {
 				j = int(p.Indices[j])
 			}
@@ -115,7 +116,7 @@ func (r *Reader) join(row []model.Cell) (p Point, ok bool, err error) {
 			return Point{}, false, fmt.Errorf("column %q is %s, not a number", r.names[q], c.Kind)
 		}
 		for _, v := range values {
-			if !finite(v) {
+			if !kernel.Finite(v) {
 				return Point{}, false, r.refuse("column %q is %v", r.names[q], v)
 			}
 			if at < r.dim {
@@ -141,5 +142,3 @@ func (r *Reader) refuse(format string, a ...any) error {
 	}
 	return &model.Refused{Err: fmt.Errorf(format, a...), Cure: engine.LeaveOut, Advice: "set Skip to give such rows null"}
 }
-
-func finite(v float64) bool { return v-v == 0 }
