@@ -43,11 +43,11 @@ type Model struct {
 	// Summary describes the training.
 	Summary Summary `json:"-"`
 
-	columns  signature.Inputs
-	override signature.Override // the column names given in PredictOptions
-	once     sync.Once
-	machine  machine
-	sums     sync.Pool // *[]float64 with two values for each factor
+	columns signature.Inputs
+	options model.PredictOptions // given to Predict
+	once    sync.Once
+	machine machine
+	sums    sync.Pool // *[]float64 with two values for each factor
 }
 
 // Summary describes a training.

@@ -29,8 +29,8 @@ type PredictOptions struct {
 }
 
 // common returns the options that all estimators of labels have.
-func (o PredictOptions) common() signature.PredictOptions {
-	return signature.PredictOptions{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, PredictionCol: o.PredictionCol, ProbabilityCol: o.ProbabilityCol, Replace: o.Replace}
+func (o PredictOptions) common() model.PredictOptions {
+	return model.PredictOptions{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, PredictionCol: o.PredictionCol, ProbabilityCol: o.ProbabilityCol, Replace: o.Replace}
 }
 
 // Predict adds a model's prediction to each row and, for classes, the probabilities of all
@@ -58,7 +58,7 @@ func (o PredictOptions) apply(caller, op string, d, made *engine.Dataset, open f
 // categories is read as −1.
 func (m *Model) reader(l *model.Layout, o PredictOptions) (*signature.Reader, error) {
 	m.prepare()
-	return m.inputs.BindCoded(l, o.common().Override(), m.Dim, &signature.Coded{Codes: signature.CodesOf(m.Trees.Categories), Unseen: -1, Strict: true})
+	return m.inputs.BindCoded(l, o.common(), m.Dim, &signature.Coded{Codes: signature.CodesOf(m.Trees.Categories), Unseen: -1, Strict: true})
 }
 
 // Bind implements model.Binder. It uses the column names that were set for training.

@@ -32,8 +32,8 @@ type PredictOptions struct {
 }
 
 // common returns the options that all estimators of labels have.
-func (o PredictOptions) common() signature.PredictOptions {
-	return signature.PredictOptions{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, PredictionCol: o.PredictionCol, ProbabilityCol: o.ProbabilityCol, Replace: o.Replace}
+func (o PredictOptions) common() model.PredictOptions {
+	return model.PredictOptions{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, PredictionCol: o.PredictionCol, ProbabilityCol: o.ProbabilityCol, Replace: o.Replace}
 }
 
 // Predict adds to each row the prediction of a model and, for classes, the probabilities of all

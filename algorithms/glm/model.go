@@ -114,25 +114,11 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 }
 
 // PredictOptions are options of Predict.
-type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol name the columns to read. Where a name is empty,
-	// Predict reads the columns that the model was trained on.
-	VectorCol   string
-	FeatureCols []string
-	OffsetCol   string
-	// PredictionCol names the new float64 column of means; empty means "prediction".
-	PredictionCol string
-	// Replace allows the new column to replace a column of the same name. Without Replace such
-	// a column is an error.
-	Replace bool
-	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
-	// an error. For rows that contain a null the prediction is null in either case.
-	Skip bool
-}
+type PredictOptions = model.LinearPredictOptions
 
 // Predict adds the predicted mean to each row, with the same bits as Model.Predict,
 // PredictSparse and Mean. made is the model as a dataset of one row, from Train or from
 // Model.Dataset. Rows are not moved between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return linearmodel.PredictNumber("glm.Predict", "GLMPredict", d, made, linearmodel.PredictOptions(o), Decode, (*Model).Mean)
+	return linearmodel.PredictNumber("glm.Predict", "GLMPredict", d, made, o, Decode, (*Model).Mean)
 }

@@ -43,7 +43,7 @@ type PredictOptions struct {
 // Rows are not moved between subtasks.
 func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "gmm.Predict"
-	if _, refused := model.Begin(op, points, o.features().Check()); refused != nil {
+	if _, refused := model.Begin(op, points, signature.CheckFeatures(o.VectorCol, o.FeatureCols)); refused != nil {
 		return refused
 	}
 	return model.ApplyRows(op, points, mixture, model.RowApplication{
@@ -68,8 +68,8 @@ func (o PredictOptions) component() string   { return componentName(o.ComponentC
 func (o PredictOptions) probability() string { return probabilityName(o.ProbabilityCol) }
 
 // features returns the columns to read.
-func (o PredictOptions) features() signature.Override {
-	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
+func (o PredictOptions) features() model.PredictOptions {
+	return model.PredictOptions{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
 }
 
 // outputs returns the columns that Predict adds.

@@ -169,26 +169,11 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 }
 
 // PredictOptions are options of Predict.
-type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol name the columns to read. If they are empty, Predict
-	// reads the columns that the model was trained on.
-	VectorCol   string
-	FeatureCols []string
-	OffsetCol   string
-	// PredictionCol names the new float64 column of predictions; empty means "prediction".
-	PredictionCol string
-	// Replace allows the new column to replace a column of the same name. Without Replace, an
-	// existing column of this name is an error.
-	Replace bool
-	// With Skip, the prediction is null for rows that contain a NaN or an infinity; without
-	// Skip such a row makes the run fail. For rows that contain a null the prediction is null
-	// with and without Skip.
-	Skip bool
-}
+type PredictOptions = model.LinearPredictOptions
 
 // Predict adds the prediction to each row, with the same bits as Model.Predict and
 // Model.PredictSparse. made is the model as a dataset of one row, from Train or from
 // Model.Dataset. Rows are not moved between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return linearmodel.PredictNumber("linear.Predict", "LinearPredict", d, made, linearmodel.PredictOptions(o), Decode, linearmodel.Same)
+	return linearmodel.PredictNumber("linear.Predict", "LinearPredict", d, made, o, Decode, linearmodel.Same)
 }

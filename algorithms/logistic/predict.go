@@ -35,7 +35,7 @@ type PredictOptions struct {
 // sparse rows. made is the model as a dataset of one row, from Train or from Model.Dataset.
 // Rows are not moved between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	named := linearmodel.PredictOptions{
+	named := model.LinearPredictOptions{
 		VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, PredictionCol: o.PredictionCol, Replace: o.Replace, Skip: o.Skip,
 	}
 	return linearmodel.PredictClass("logistic.Predict", "LogisticPredict", d, made, named, cmp.Or(o.ProbabilityCol, defaultProbability), Decode, (*Model).scores)

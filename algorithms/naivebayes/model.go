@@ -51,10 +51,10 @@ type Model struct {
 	// Rows is the number of rows that the model was trained on.
 	Rows int64 `json:"-"`
 
-	columns  signature.Inputs
-	override signature.Override // the names of columns in the options of Predict
-	once     sync.Once
-	scores   []scorer
+	columns signature.Inputs
+	options model.PredictOptions // given to Predict
+	once    sync.Once
+	scores  []scorer
 }
 
 // scorer computes the score of a class for a row. The score is the logarithm of the product of

@@ -42,8 +42,8 @@ func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 }
 
 // number returns the options of PredictSVR: all except DecisionCol.
-func (o PredictOptions) number() linearmodel.PredictOptions {
-	return linearmodel.PredictOptions{
+func (o PredictOptions) number() model.LinearPredictOptions {
+	return model.LinearPredictOptions{
 		VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, PredictionCol: o.PredictionCol, Replace: o.Replace, Skip: o.Skip,
 	}
 }

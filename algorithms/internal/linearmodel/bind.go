@@ -19,7 +19,7 @@ type binding struct {
 // bind finds the columns that the model reads in a layout.
 func (m *Model) bind(l *model.Layout) (*binding, error) {
 	m.prepare()
-	in, err := signature.Inputs(m.Reads).Bind(l, signature.Override{}, m.Dim)
+	in, err := signature.Inputs(m.Reads).Bind(l, model.PredictOptions{}, m.Dim)
 	if err != nil {
 		return nil, err
 	}

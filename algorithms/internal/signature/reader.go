@@ -20,9 +20,9 @@ type Reader struct {
 }
 
 // Bind returns a Reader that reads dim features from rows with the layout l. It reads the
-// columns that the override o names, or else the columns of the inputs. Check must have
+// columns that the options o name, or else the columns of the inputs. Check must have
 // returned no error for the inputs.
-func (in Inputs) Bind(l *model.Layout, o Override, dim int) (*Reader, error) {
+func (in Inputs) Bind(l *model.Layout, o model.PredictOptions, dim int) (*Reader, error) {
 	r := &Reader{names: o.FeatureCols, joined: -1, dim: dim, skip: o.Skip}
 	if o.VectorCol != "" {
 		r.names = []string{o.VectorCol}
