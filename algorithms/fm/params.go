@@ -17,16 +17,16 @@ import (
 // Params are the parameters of Train. The zero value of a field means its default. Only
 // LabelCol has no default. Params are a stage of pipelines.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
-	// number columns instead, which are joined in the given order. If both are empty, the
-	// features are the dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
+	// FeatureCols names number columns, which are joined in the given order. If both are empty,
+	// the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of the labels: numbers for Regression, two classes of any type
 	// for Classification. LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
-	// weighs 1.
+	// has the weight 1.
 	WeightCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and, for Classification, "probability".

@@ -86,21 +86,21 @@ func Decode(file []byte) (*Model, error) {
 	return model.Whole(p.Model, p.check())
 }
 
-// Save writes the model to a file. The file is replaced atomically: after a failure it is still
-// the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }
 
 // ModelOf returns the model that was collected under the given name. The collected dataset must
-// be the one that Train returned.
+// be the dataset that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that Train returns. With
-// it a saved model can be passed to Predict.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. So a
+// saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // Transform implements model.Model. It calls Predict with the columns of training.

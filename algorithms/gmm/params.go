@@ -16,12 +16,13 @@ import (
 // Params are the parameters of Train. The zero value of a field means its default. Only K has
 // no default. Params are a stage of pipelines.
 type Params struct {
-	// VectorCol names the column of the points, a dense vector. FeatureCols names number
-	// columns instead. If both are empty, the points are the dataset's only vector column.
+	// VectorCol names the column of the points, a dense vector. Alternatively, FeatureCols
+	// names number columns, which are joined in the given order. If both are empty, the points
+	// are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
-	// row weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// has the weight 1.
 	WeightCol string
 	// K is the number of components, at least 1. It is required, except with Means or Start,
 	// where 0 means the number of their components.
@@ -51,8 +52,8 @@ type Params struct {
 	Start *Model
 	// Seed is the seed of the random numbers of k-means; 0 means the seed of the job.
 	Seed uint64
-	// Skip leaves out rows that hold a null, a NaN or an infinity. Without Skip such a row is
-	// an error.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 }
 

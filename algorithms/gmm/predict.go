@@ -17,8 +17,8 @@ import (
 
 // PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol or FeatureCols name the columns to read. If both are empty, Predict reads the
-	// columns that the mixture was trained on.
+	// VectorCol or FeatureCols name the columns to read. If both are empty, the columns that
+	// the model was trained on are read.
 	VectorCol   string
 	FeatureCols []string
 	// ComponentCol names the new int64 column of the most probable component; empty means
@@ -29,11 +29,12 @@ type PredictOptions struct {
 	ProbabilityCol string
 	// DensityCol, if not empty, names a new float64 column with the logarithm of the density.
 	DensityCol string
-	// Replace allows the new columns to replace columns of the same names. Without Replace such
-	// columns are an error.
+	// Replace allows the new columns to replace columns of the same names. Without Replace,
+	// existing columns of these names are an error.
 	Replace bool
-	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
-	// an error. For rows that contain a null the prediction is null in either case.
+	// With Skip, the prediction is null for rows that contain a NaN or an infinity; without
+	// Skip such a row is an error. For rows that contain a null the prediction is null with and
+	// without Skip.
 	Skip bool
 }
 

@@ -155,9 +155,9 @@ func Decode(text []byte) (*Model, error) {
 	return model.Whole(m, m.check())
 }
 
-// Save writes the result of Encode and a newline to path. A file at path is replaced
-// atomically, by renaming a temporary file: after a failure, path still has the old contents.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
-// Load reads a model from a file that Save wrote.
+// Load reads a model that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }

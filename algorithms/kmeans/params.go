@@ -41,9 +41,9 @@ type Params struct {
 	Centers [][]float64
 	// Distance is the measure of distance; the zero value is Euclidean.
 	Distance Distance
-	// WeightCol names a column of row weights, numbers of 0 or more. If it is empty, every row
-	// has the weight 1. A row of weight 2 has the effect of two rows. A row of weight 0 gets a
-	// cluster but does not influence the centres.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// has the weight 1. A row of weight 2 counts as two rows. A row of weight 0 gets a cluster
+	// but does not influence the centres.
 	WeightCol string
 	// PredictionCol and DistanceCol name the columns that the model adds; empty means
 	// "cluster" and "distance".

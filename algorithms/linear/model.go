@@ -154,8 +154,8 @@ func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that Train returns. The
-// dataset of a saved model can be passed to Predict.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. So a
+// saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // Transform implements model.Model. It calls Predict with the columns of training.

@@ -10,8 +10,9 @@ import (
 
 // PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol name the columns to read. If they are empty, Predict
-	// reads the columns that the model was trained on.
+	// VectorCol or FeatureCols name the columns of the features, and OffsetCol names the column
+	// of the offsets. Where names are empty, the columns that the model was trained on are
+	// read.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
@@ -25,8 +26,8 @@ type PredictOptions struct {
 	// existing columns of these names are an error.
 	Replace bool
 	// With Skip, the prediction is null for rows that contain a NaN or an infinity; without
-	// Skip such a row makes the run fail. For rows that contain a null the prediction is null
-	// with and without Skip.
+	// Skip such a row is an error. For rows that contain a null the prediction is null with and
+	// without Skip.
 	Skip bool
 }
 

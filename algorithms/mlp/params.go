@@ -19,8 +19,8 @@ import (
 // LabelCol has no default. Params are a stage of pipelines.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
-	// FeatureCols names number columns, which are joined in the given order. If VectorCol and
-	// FeatureCols are empty, the features are the dataset's only vector column.
+	// FeatureCols names number columns, which are joined in the given order. If both are empty,
+	// the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of the labels: numbers for Regression, classes of any type for
@@ -33,8 +33,7 @@ type Params struct {
 	// "prediction" and, for Classification, "probability".
 	PredictionCol, ProbabilityCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without Skip such a row makes the run fail, with an error that names row and
-	// column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
 	// Task is what the network predicts; the zero value is Regression.

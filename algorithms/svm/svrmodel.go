@@ -71,21 +71,21 @@ func DecodeSVR(file []byte) (*SVRModel, error) {
 	return model.Whole(p.SVRModel, p.check())
 }
 
-// Save writes the model to a file. The file is replaced atomically: after a failure it is still
-// the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *SVRModel) Save(path string) error { return model.Save(path, m) }
 
 // LoadSVR reads a model that SVRModel.Save wrote.
 func LoadSVR(path string) (*SVRModel, error) { return model.Load(path, DecodeSVR) }
 
 // SVRModelOf returns the model that was collected under the given name. The collected dataset
-// must be the one that TrainSVR returned.
+// must be the dataset that TrainSVR returned.
 func SVRModelOf(result *engine.Result, name string) (*SVRModel, error) {
 	return model.Collected(result, name, DecodeSVR)
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that TrainSVR returns.
-// With it a saved model can be passed to PredictSVR.
+// Dataset returns the model as a dataset of the job, like the dataset that TrainSVR returns. So
+// a saved model can be passed to PredictSVR.
 func (m *SVRModel) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // Transform implements model.Model. It calls PredictSVR with the columns of training.
