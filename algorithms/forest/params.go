@@ -29,7 +29,7 @@ type Params struct {
 	CategoricalAt   []int
 	AbsentIsZero    bool
 	// LabelCol names the column of the labels: numbers for Regression, classes of any type for
-	// Classification. Required.
+	// Classification. LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// has the weight 1.

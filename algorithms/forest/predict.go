@@ -17,11 +17,11 @@ type PredictOptions struct {
 	// the model was trained on are read.
 	VectorCol   string
 	FeatureCols []string
-	// PredictionCol names the new column of predictions: numbers, or classes in the type of the
-	// labels. Empty means "prediction".
+	// PredictionCol names the new column of predictions: numbers, or classes of the type of the
+	// labels; empty means "prediction".
 	PredictionCol string
 	// ProbabilityCol names the new vector column of the probability of each class, in the order
-	// of Model.Classes; empty means "probability". A regression adds no such column.
+	// of Model.Classes; empty means "probability". A regression does not add this column.
 	ProbabilityCol string
 	// Replace allows the new columns to replace columns of the same names. Without Replace,
 	// existing columns of these names are an error.

@@ -18,7 +18,7 @@ type Params struct {
 	CategoricalCols []string
 	CategoricalAt   []int
 	// LabelCol names the column of the labels: numbers, or for Logistic and Softmax classes of
-	// any type. The classes are the distinct labels in ascending order. Required.
+	// any type. The classes are the distinct labels in ascending order. LabelCol is required.
 	LabelCol string
 	// LabelUpperCol names the column of the upper ends of the intervals of times, for AFT. Null
 	// and +Inf mean that only the lower end is known. If LabelUpperCol is empty, labels are

@@ -76,7 +76,7 @@ func (m *Model) check() error {
 	return m.Check()
 }
 
-// Decode decodes what Encode returned. It returns an error that names the cause if the input is
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
 // truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}

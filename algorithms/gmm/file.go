@@ -30,7 +30,8 @@ func (m *Model) Encode() ([]byte, error) {
 		summary{m.LogLikelihood, m.Rows, m.Weight, m.Iterations, m.Converged, m.Record}, m)
 }
 
-// Decode decodes what Encode returned.
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	var s summary
 	m := &Model{}

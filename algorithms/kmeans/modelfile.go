@@ -77,9 +77,8 @@ type modelPayload struct {
 	DistanceCol   string      `json:"distance_column,omitempty"`
 }
 
-// Encode returns the model as the bytes of a file. Equal models give equal bytes. Encode
-// returns an error if parts of the model contradict each other, or if it contains a NaN or an
-// infinity.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid, or contains a NaN or an infinity.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), modelKind, modelVersion, m.Inputs(),
 		modelSummary{m.Inertia, m.Iterations, m.Converged, historyColumns(m.History)},

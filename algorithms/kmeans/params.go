@@ -186,7 +186,7 @@ func (i Init) String() string { return inits.String(i) }
 // MarshalText implements encoding.TextMarshaler.
 func (i Init) MarshalText() ([]byte, error) { return inits.Text(i) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (i *Init) UnmarshalText(text []byte) error { return inits.Parse(i, text) }
 
 // Distance is a measure of distance.
@@ -212,7 +212,7 @@ func (d Distance) String() string { return distances.String(d) }
 // MarshalText implements encoding.TextMarshaler.
 func (d Distance) MarshalText() ([]byte, error) { return distances.Text(d) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (d *Distance) UnmarshalText(text []byte) error { return distances.Parse(d, text) }
 
 // Precision is the precision of rows and distances in training.
@@ -239,7 +239,7 @@ func (p Precision) String() string { return precisions.String(p) }
 // MarshalText implements encoding.TextMarshaler.
 func (p Precision) MarshalText() ([]byte, error) { return precisions.Text(p) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (p *Precision) UnmarshalText(text []byte) error { return precisions.Parse(p, text) }
 
 // arrowType returns the Arrow type of the components.
@@ -269,5 +269,5 @@ func (n NonFinite) String() string { return policies.String(n) }
 // MarshalText implements encoding.TextMarshaler.
 func (n NonFinite) MarshalText() ([]byte, error) { return policies.Text(n) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (n *NonFinite) UnmarshalText(text []byte) error { return policies.Parse(n, text) }

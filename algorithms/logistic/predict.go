@@ -19,8 +19,8 @@ type PredictOptions struct {
 	// PredictionCol names the new column of predicted classes, of the type of the labels;
 	// empty means "prediction".
 	PredictionCol string
-	// ProbabilityCol names the new column of vectors with the probability of each class, in
-	// the order of Model.Classes; empty means "probability".
+	// ProbabilityCol names the new vector column of the probability of each class, in the order
+	// of Model.Classes; empty means "probability".
 	ProbabilityCol string
 	// Replace allows the new columns to replace columns of the same names. Without Replace,
 	// existing columns of these names are an error.

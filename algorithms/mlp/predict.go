@@ -27,7 +27,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	return m.columns.BindScorer(l, m.options, m.Dim, names, m.Classes, m.score)
 }
 
-// Transform implements model.Model. It calls Predict with the columns of the training.
+// Transform implements model.Model. It calls Predict with the columns of training.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("mlp.Model", d)), PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }

@@ -285,13 +285,14 @@ type summary struct {
 	Rows int64 `json:"rows"`
 }
 
-// Encode returns the content of the model's file. It returns the same bytes for the same model,
-// and an error if the model is not valid.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns, summary{m.Rows}, payload{m.Family, m.Classes, m})
 }
 
-// Decode decodes the file of a model, which Encode returned.
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	var s summary
 	m := &Model{}

@@ -32,7 +32,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	})
 }
 
-// Transform implements model.Model. It calls Predict with the columns of the training.
+// Transform implements model.Model. It calls Predict with the columns of training.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("naivebayes.Model", d)), PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }

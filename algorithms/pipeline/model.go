@@ -93,7 +93,8 @@ func (m *Model) Kind() string { return Kind }
 // Inputs returns the columns that at least one stage reads and that no earlier stage computes.
 func (m *Model) Inputs() []model.Input { return slices.Clone(m.inputs) }
 
-// Encode returns the model's file. It returns the same bytes for the same model.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	var s summary
 	var p payload
@@ -124,9 +125,8 @@ func stageFiles(file []byte) ([][]byte, error) {
 	return files, nil
 }
 
-// Decode decodes a file that Encode returned. It returns an error that states the problem if
-// the file is truncated, altered, of a newer version or not a pipeline, or has a stage of an
-// unknown kind.
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
+// truncated, altered, of another kind or of a newer version, or has a stage of an unknown kind.
 func Decode(file []byte) (*Model, error) { return decode(file, 0) }
 
 func decode(file []byte, depth int) (*Model, error) {

@@ -21,9 +21,9 @@ type LinearSVC struct {
 	// the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of the labels, which may have any type. The classes are the
-	// distinct labels in ascending order: numbers by value, text by bytes, false before true.
-	// LabelCol is required.
+	// LabelCol names the column of the labels, of any type. The classes are the distinct labels
+	// in ascending order: numbers by value, text by bytes, false before true. LabelCol is
+	// required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// has the weight 1.

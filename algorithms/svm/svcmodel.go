@@ -113,8 +113,8 @@ func (m *SVCModel) check() error {
 	return m.Check()
 }
 
-// DecodeSVC decodes what SVCModel.Encode returned. It returns an error that tells the cause if
-// the input is truncated, altered, of another kind or of a newer version.
+// DecodeSVC decodes what SVCModel.Encode returned. It returns an error that names the cause if
+// the file is truncated, altered, of another kind or of a newer version.
 func DecodeSVC(file []byte) (*SVCModel, error) {
 	p := svcPayload{SVCModel: &SVCModel{}}
 	if err := linearmodel.Decode(file, kindSVC, svcVersion, &p, &p.Payload, &p.Model); err != nil {

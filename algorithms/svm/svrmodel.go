@@ -61,8 +61,8 @@ func (m *SVRModel) check() error {
 	return m.Check()
 }
 
-// DecodeSVR decodes what SVRModel.Encode returned. It returns an error that tells the cause if
-// the input is truncated, altered, of another kind or of a newer version.
+// DecodeSVR decodes what SVRModel.Encode returned. It returns an error that names the cause if
+// the file is truncated, altered, of another kind or of a newer version.
 func DecodeSVR(file []byte) (*SVRModel, error) {
 	p := svrPayload{SVRModel: &SVRModel{}}
 	if err := linearmodel.Decode(file, kindSVR, svrVersion, &p, &p.Payload, &p.Model); err != nil {
