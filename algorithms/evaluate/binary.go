@@ -24,8 +24,8 @@ type BinaryOptions struct {
 	// Component is the position of the score in a vector, counted from 1. 0 means the last
 	// component, which classifiers use for the class 1 or true.
 	Component int
-	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
-	// row weighs 1. A row of weight 2 counts as two rows.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// has the weight 1. A row of weight 2 counts as two rows.
 	WeightCol string
 	// Positive is the text of the positive label; all other labels are negative. If it is
 	// empty, the positive label is true in a bool column, and 1 in a number column whose only
@@ -40,8 +40,8 @@ type BinaryOptions struct {
 	Threshold float64
 	// CurvePoints bounds the number of points of the curve; 0 means 200.
 	CurvePoints int
-	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
-	// "rows skipped" in the run's report. Otherwise such a row is an error.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 }
 

@@ -225,7 +225,7 @@ func TestBinarySameBits(t *testing.T) {
 	table := trial.Wild(150, 1)
 	o := evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "offset", WeightCol: "weight", Margins: true}
 	table.Offset = table.X
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		report := evaluate.Binary(table.Dataset(b), o)
 		engine.Collect(report, "report")
 		engine.Collect(evaluate.Curve(report), "curve")

@@ -24,18 +24,18 @@ type ClusteringOptions struct {
 	// LabelCol names a column of true labels, of any scalar type. It is needed for the measures
 	// of how well the clusters agree with the labels.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more. If it is empty, every row
-	// has weight 1. A row of weight 2 counts as two rows, with one exception: the silhouette
-	// compares a row with the other rows only, and leaves out the whole weight of the row
-	// itself.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// has the weight 1. A row of weight 2 counts as two rows, with one exception: the
+	// silhouette compares a row with the other rows only, and leaves out the whole weight of
+	// the row itself.
 	WeightCol string
 	// Exact computes ExactSilhouette as well, from the distances of all pairs of rows.
 	Exact bool
 	// ExactRows is the largest number of rows for which Exact is permitted; 0 means 20,000.
 	// With more rows the run fails.
 	ExactRows int
-	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
-	// "rows skipped" in the run's report. Otherwise such a row is an error.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 }
 

@@ -197,7 +197,7 @@ func TestClusteringIsAFunctionOfTheRows(t *testing.T) {
 	rows := clusteredRows(x, c, truth, weight)
 	slices.Reverse(rows)
 	requireSame(t, want, measured[evaluate.ClusteringReport](t, rows, clustering(both), engine.Shards(128)))
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		engine.Collect(evaluate.Clustering(operators.FromSlice(b, rows), both), "report")
 	})
 }

@@ -29,13 +29,13 @@ type MulticlassOptions struct {
 	// Classes are the texts of the labels to which the probabilities belong, in the same order.
 	// A label that is not listed has probability 0.
 	Classes []string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
-	// row weighs 1. A row of weight 2 counts as two rows.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// has the weight 1. A row of weight 2 counts as two rows.
 	WeightCol string
 	// TopK is the k of TopKAccuracy; 0 means that TopKAccuracy is not computed.
 	TopK int
-	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
-	// "rows skipped" in the run's report. Otherwise such a row is an error.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 }
 

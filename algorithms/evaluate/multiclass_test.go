@@ -191,7 +191,7 @@ func TestMulticlassSameBits(t *testing.T) {
 		rows[i] = classified{multiTruth[draws.IntN(12)], multiPredicted[draws.IntN(12)], p[0], p[1], p[2], p, math.Abs(weights[i])}
 	}
 	o := evaluate.MulticlassOptions{LabelCol: "truth", PredictionCol: "predicted", ProbabilityCols: []string{"p"}, Classes: abc, WeightCol: "weight", TopK: 2}
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		report := evaluate.Multiclass(operators.FromSlice(b, rows), o)
 		engine.Collect(report, "report")
 		engine.Collect(evaluate.Confusion(report), "confusion")

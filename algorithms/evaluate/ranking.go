@@ -27,8 +27,8 @@ type RankingOptions struct {
 	// ScoreCol names the number column by which lists are ordered, with the largest score
 	// first.
 	ScoreCol string
-	// WeightCol names a column of weights of queries, numbers of 0 or more. All rows of a
-	// query have the same weight. Empty means that every query weighs 1.
+	// WeightCol names a column of weights of queries, numbers of 0 or more. All rows of a query
+	// have the same weight. Empty means that every query has the weight 1.
 	WeightCol string
 	// K is the number of rows at the top of the list that the measures consider; 0 means 10.
 	K int
@@ -37,8 +37,8 @@ type RankingOptions struct {
 	// Flat says how NDCG counts a query whose labels are all 0, for which all orders are
 	// equally good. The zero value leaves such queries out.
 	Flat FlatQueries
-	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
-	// "rows skipped" in the run's report. Otherwise such a row is an error.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 }
 

@@ -162,7 +162,7 @@ func TestRankingIsAFunctionOfTheRows(t *testing.T) {
 	for _, shards := range []int{1, 8, 128} {
 		requireSame(t, want, measured[evaluate.RankingReport](t, rows, ranking(rankingCols), engine.Shards(shards), engine.Parallelism(1)))
 	}
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		engine.Collect(evaluate.Ranking(operators.FromSlice(b, rows), rankingCols), "report")
 	})
 	require.Equal(t, int64(40), want.Queries)

@@ -17,8 +17,8 @@ type RegressionOptions struct {
 	// LabelCol and PredictionCol name number columns.
 	LabelCol      string
 	PredictionCol string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
-	// row weighs 1. A row of weight 2 counts as two rows.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// has the weight 1. A row of weight 2 counts as two rows.
 	WeightCol string
 	// Quantile is the parameter of the pinball loss, in (0, 1): the factor of the error where
 	// the label is above the prediction. 0 means 0.5.
@@ -30,8 +30,8 @@ type RegressionOptions struct {
 	Power float64
 	// NoMedian skips MedianAE, D2Absolute and D2Pinball, which saves sorting the rows twice.
 	NoMedian bool
-	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
-	// "rows skipped" in the run's report. Otherwise such a row is an error.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 }
 

@@ -200,7 +200,7 @@ func TestRegressionIsAFunctionOfTheRows(t *testing.T) {
 	for i := range rows {
 		rows[i].Label, rows[i].Prediction = math.Abs(rows[i].Label), float32(math.Abs(float64(rows[i].Prediction)))
 	}
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		engine.Collect(evaluate.Regression(operators.FromSlice(b, rows), o), "report")
 	})
 }

@@ -43,11 +43,11 @@ type Model struct {
 	// Summary describes the training.
 	Summary Summary `json:"-"`
 
-	columns  signature.Inputs
-	override signature.Override // the column names given in PredictOptions
-	once     sync.Once
-	machine  machine
-	sums     sync.Pool // *[]float64 with two values for each factor
+	columns signature.Inputs
+	options model.PredictOptions // given to Predict
+	once    sync.Once
+	machine machine
+	sums    sync.Pool // *[]float64 with two values for each factor
 }
 
 // Summary describes a training.
@@ -181,7 +181,8 @@ func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns, m.Summary, payload{m.Task, m.Classes, m})
 }
 
-// Decode decodes what Encode returned.
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	m := &Model{}
 	p := payload{Model: m}
@@ -201,11 +202,11 @@ func (m *Model) check() error {
 		return err
 	case len(m.Linear) != d || len(m.Factors) != d:
 		return fmt.Errorf("there are %d weights and factors of %d features, want %d", len(m.Linear), len(m.Factors), d)
-	case !finite(m.Intercept):
+	case !kernel.Finite(m.Intercept):
 		return fmt.Errorf("the intercept is %v", m.Intercept)
 	}
 	for j, w := range m.Linear {
-		if !finite(w) {
+		if !kernel.Finite(w) {
 			return fmt.Errorf("weight %d is %v", j, w)
 		}
 		if len(m.Factors[j]) != len(m.Factors[0]) {

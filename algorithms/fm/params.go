@@ -11,21 +11,22 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Params are the parameters of Train. The zero value of a field means its default. Only
 // LabelCol has no default. Params are a stage of pipelines.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
-	// number columns instead, which are joined in the given order. If both are empty, the
-	// features are the dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
+	// FeatureCols names number columns, which are joined in the given order. If both are empty,
+	// the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of the labels: numbers for Regression, two classes of any type
 	// for Classification. LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
-	// weighs 1.
+	// has the weight 1.
 	WeightCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and, for Classification, "probability".
@@ -98,7 +99,7 @@ func (p Params) Validate() error {
 		name  string
 		value float64
 	}{{"L2", p.L2}, {"L2Factors", p.L2Factors}, {"InitialSpread", p.InitialSpread}} {
-		if !(v.value >= 0 && finite(v.value)) {
+		if !(v.value >= 0 && kernel.Finite(v.value)) {
 			bad("%s is %v: want a number of 0 or more", v.name, v.value)
 		}
 	}
@@ -143,5 +144,3 @@ const (
 
 // spreadOf returns half the width of the uniform distribution with a given standard deviation.
 func spreadOf(deviation float64) float64 { return float64(deviation * math.Sqrt(3)) }
-
-func finite(v float64) bool { return v-v == 0 }

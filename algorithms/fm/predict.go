@@ -7,32 +7,15 @@ import (
 )
 
 // PredictOptions are options of Predict.
-type PredictOptions struct {
-	// VectorCol or FeatureCols name the columns to read. If both are empty, Predict reads the
-	// columns that the model was trained on.
-	VectorCol   string
-	FeatureCols []string
-	// PredictionCol names the new column of predictions: numbers, or classes of the type of
-	// the labels; empty means "prediction".
-	PredictionCol string
-	// ProbabilityCol names the new vector column of the probability of each class, in the order
-	// of Model.Classes; empty means "probability". A regression does not add this column.
-	ProbabilityCol string
-	// Replace allows the new columns to replace columns of the same names. Without Replace such
-	// columns are an error.
-	Replace bool
-	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
-	// an error. For rows that contain a null the prediction is null in either case.
-	Skip bool
-}
+type PredictOptions = model.PredictOptions
 
 // Predict adds the prediction to each row and, for a classification, the probabilities of both
 // classes. Predictions and probabilities equal those that the methods of Model return. made is
 // the model as a dataset of one row, from Train or from Model.Dataset. Rows are not moved
 // between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return signature.Predict("fm.Predict", "FMPredict", d, made, signature.PredictOptions(o), Decode, func(m *Model) (model.Binder, Classes) {
-		m.PredictionCol, m.ProbabilityCol, m.override = o.PredictionCol, o.ProbabilityCol, signature.PredictOptions(o).Override()
+	return signature.Predict("fm.Predict", "FMPredict", d, made, o, Decode, func(m *Model) (model.Binder, Classes) {
+		m.PredictionCol, m.ProbabilityCol, m.options = o.PredictionCol, o.ProbabilityCol, o
 		return m, m.Classes
 	})
 }
@@ -41,31 +24,32 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 // the names used in training.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	names := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
-	return m.columns.BindScorer(l, m.override, m.Dim, names, m.Classes, func(x signature.Point, probabilities []float64) float64 {
+	return m.columns.BindScorer(l, m.options, m.Dim, names, m.Classes, func(x signature.Point, probabilities []float64) float64 {
 		margin := m.margin(x)
 		m.probabilities(margin, probabilities)
 		return m.predicted(margin)
 	})
 }
 
-// Transform implements model.Model. It calls Predict with the columns of the training.
+// Transform implements model.Model. It calls Predict with the columns of training.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("fm.Model", d)), PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that Train returns.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. So a
+// saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	return signature.Dataset("fm.Model", b, m.Classes, m)
 }
 
 // ModelOf returns the model that was collected under the given name. The collected dataset must
-// be the one that Train returned.
+// be the dataset that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Save writes the model to a file. The file is replaced atomically: after a failure it is still
-// the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.

@@ -147,7 +147,7 @@ func TestSameBits(t *testing.T) {
 			{LabelCol: "label", WeightCol: "weight", Factors: 2, Task: fm.Classification, L2: 0.01, MaxIter: 6},
 			{LabelCol: "label", WeightCol: "weight", Factors: 2, MaxIter: 2, Method: optim.SGD},
 		} {
-			trial.SameBitsOfState(t, func(b *engine.Builder) {
+			trial.SameBits(t, func(b *engine.Builder) {
 				rows := table.Dataset(b)
 				m := fm.Train(rows, p)
 				engine.Collect(operators.Select(m, "model"), "model")
@@ -159,7 +159,7 @@ func TestSameBits(t *testing.T) {
 	for i := range wild.X {
 		wild.X[i] /= 1e10
 	}
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		m := fm.Train(wild.Dataset(b), fm.Params{LabelCol: "label", WeightCol: "weight", Task: fm.Classification, MaxIter: 5})
 		engine.Collect(operators.Select(m, "model"), "model")
 	}, "fm")

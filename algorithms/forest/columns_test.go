@@ -153,7 +153,7 @@ func TestSameBitsOfColumns(t *testing.T) {
 	p.Method, p.NumTrees, p.MaxDepth, p.OOBScore = forest.RandomForest, 6, 8, true
 	for _, memory := range []int64{0, 2000} {
 		p.Memory = memory
-		trial.SameBitsOfState(t, func(b *engine.Builder) {
+		trial.SameBits(t, func(b *engine.Builder) {
 			d := operators.FromSlice(b, rows)
 			made := forest.Train(d, p)
 			engine.Collect(made, "model")

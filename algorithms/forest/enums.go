@@ -2,7 +2,6 @@ package forest
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -46,7 +45,7 @@ func (m Method) String() string { return methods.String(m) }
 // MarshalText implements encoding.TextMarshaler.
 func (m Method) MarshalText() ([]byte, error) { return methods.Text(m) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (m *Method) UnmarshalText(text []byte) error { return methods.Parse(m, text) }
 
 // Criterion is the impurity that splits reduce.
@@ -74,7 +73,7 @@ func (c Criterion) String() string { return criteria.String(c) }
 // MarshalText implements encoding.TextMarshaler.
 func (c Criterion) MarshalText() ([]byte, error) { return criteria.Text(c) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (c *Criterion) UnmarshalText(text []byte) error { return criteria.Parse(c, text) }
 
 // Sampling says how the rows of a tree are drawn.
@@ -102,7 +101,7 @@ func (s Sampling) String() string { return samplings.String(s) }
 // MarshalText implements encoding.TextMarshaler.
 func (s Sampling) MarshalText() ([]byte, error) { return samplings.Text(s) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (s *Sampling) UnmarshalText(text []byte) error { return samplings.Parse(s, text) }
 
 // tried returns how many of d features are tried at a node.
@@ -141,5 +140,3 @@ func (p Params) tried(d int) (int, error) {
 	}
 	return max(1, min(n, d)), nil
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -27,8 +27,8 @@ type summary struct {
 	OutOfBag *OutOfBag `json:"out_of_bag,omitempty"`
 }
 
-// Encode returns the model as the bytes of a file. Equal models give equal bytes. Encode
-// returns an error if parts of the model contradict each other.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) { return m.encode(m.check(), m.Trees) }
 
 // encode returns the file of a model. The appender trees writes the list of trees.
@@ -37,7 +37,8 @@ func (m *Model) encode(problem error, trees model.Appender) ([]byte, error) {
 	return model.EncodeWhole(problem, Kind, version, m.inputs, summary{m.Summary, m.OutOfBag}, model.Apart{Value: p, Member: "trees", Writer: trees})
 }
 
-// Decode returns the model in a file that Encode wrote.
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	var s summary
 	var p payload

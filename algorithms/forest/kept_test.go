@@ -41,7 +41,7 @@ func TestForestsFromKeptStateHaveTheSameBits(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, memory %d", name, memory), func(t *testing.T) {
 				p := c.p
 				p.LabelCol, p.NumTrees, p.MaxDepth, p.Memory = "label", 52, 4, memory
-				trial.SameBitsOfState(t, func(b *engine.Builder) {
+				trial.SameBits(t, func(b *engine.Builder) {
 					engine.Collect(forest.Train(c.table.Dataset(b), p), "model")
 				}, forest.Kind)
 			})

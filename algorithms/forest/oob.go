@@ -135,7 +135,7 @@ func (b *bag) measure(shard int, mean float64, task Task, out []float64) {
 func outOfBag(task Task, sums []float64) *OutOfBag {
 	o := &OutOfBag{Rows: int64(sums[oobRows])}
 	w := sums[oobWeight]
-	if !(w > 0) || !finite(sums[oobError]) || !finite(sums[oobSquares]) {
+	if !(w > 0) || !kernel.Finite(sums[oobError]) || !kernel.Finite(sums[oobSquares]) {
 		return o
 	}
 	if task == Classification {

@@ -10,15 +10,17 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Params are the parameters of Train. The zero value of each field except LabelCol means its
 // default. Params can be used as a stage of a pipeline.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. Alternatively
+	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
 	// FeatureCols names several columns of numbers, bools, and text, which is categorical. If
-	// both are empty, the dataset's only vector column is read. Null and NaN are missing
-	// values. Features absent from a sparse vector are missing too, unless AbsentIsZero is set.
+	// both are empty, the features are the dataset's only vector column. Null and NaN are
+	// missing values. Features absent from a sparse vector are missing too, unless AbsentIsZero
+	// is set.
 	VectorCol   string
 	FeatureCols []string
 	// CategoricalCols names those of FeatureCols whose integers, 0 to 65,535, are categories.
@@ -27,17 +29,16 @@ type Params struct {
 	CategoricalAt   []int
 	AbsentIsZero    bool
 	// LabelCol names the column of the labels: numbers for Regression, classes of any type for
-	// Classification. Required.
+	// Classification. LabelCol is required.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more. If it is empty, every row
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// has the weight 1.
 	WeightCol string
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and, for Classification, "probability".
 	PredictionCol, ProbabilityCol string
-	// If Skip is true, rows whose label or weight is null or NaN are left out, and the counter
-	// "rows skipped" has their number. Otherwise such a row is an error that names row and
-	// column.
+	// Skip leaves out rows whose label or weight is null or NaN, and counts them as "rows
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
 	// Task is what the forest predicts; the zero value is Regression.
@@ -153,7 +154,7 @@ func (p Params) checkTrees() error {
 	if p.MinSamplesSplit < 0 || p.MinSamplesSplit == 1 {
 		bad("MinSamplesSplit is %d: want 2 or more, or 0 for 2", p.MinSamplesSplit)
 	}
-	if !(p.MinSplitGain >= 0 && finite(p.MinSplitGain)) {
+	if !(p.MinSplitGain >= 0 && kernel.Finite(p.MinSplitGain)) {
 		bad("MinSplitGain is %v: want a number of 0 or more", p.MinSplitGain)
 	}
 	if _, err := p.tried(1 << 20); err != nil {

@@ -13,24 +13,24 @@ import (
 
 // PredictOptions has options for the columns that Predict reads and writes.
 type PredictOptions struct {
-	// VectorCol or FeatureCols name the columns that are read instead of those that the model
-	// was trained on. If both are empty, the columns of the training are read.
+	// VectorCol or FeatureCols name the columns to read. If both are empty, the columns that
+	// the model was trained on are read.
 	VectorCol   string
 	FeatureCols []string
-	// PredictionCol names the new column of predictions: numbers, or classes in the type of the
-	// labels. Empty means "prediction".
+	// PredictionCol names the new column of predictions: numbers, or classes of the type of the
+	// labels; empty means "prediction".
 	PredictionCol string
 	// ProbabilityCol names the new vector column of the probability of each class, in the order
-	// of Model.Classes; empty means "probability". A regression adds no such column.
+	// of Model.Classes; empty means "probability". A regression does not add this column.
 	ProbabilityCol string
-	// If Replace is true, existing columns with the names of new ones are replaced. Otherwise
-	// they are an error.
+	// Replace allows the new columns to replace columns of the same names. Without Replace,
+	// existing columns of these names are an error.
 	Replace bool
 }
 
 // common returns the options that all estimators of labels have.
-func (o PredictOptions) common() signature.PredictOptions {
-	return signature.PredictOptions{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, PredictionCol: o.PredictionCol, ProbabilityCol: o.ProbabilityCol, Replace: o.Replace}
+func (o PredictOptions) common() model.PredictOptions {
+	return model.PredictOptions{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, PredictionCol: o.PredictionCol, ProbabilityCol: o.ProbabilityCol, Replace: o.Replace}
 }
 
 // Predict adds a model's prediction to each row and, for classes, the probabilities of all
@@ -58,7 +58,7 @@ func (o PredictOptions) apply(caller, op string, d, made *engine.Dataset, open f
 // categories is read as −1.
 func (m *Model) reader(l *model.Layout, o PredictOptions) (*signature.Reader, error) {
 	m.prepare()
-	return m.inputs.BindCoded(l, o.common().Override(), m.Dim, &signature.Coded{Codes: signature.CodesOf(m.Trees.Categories), Unseen: -1, Strict: true})
+	return m.inputs.BindCoded(l, o.common(), m.Dim, &signature.Coded{Codes: signature.CodesOf(m.Trees.Categories), Unseen: -1, Strict: true})
 }
 
 // Bind implements model.Binder. It uses the column names that were set for training.
@@ -91,20 +91,21 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("forest.Model", d)), m.options())
 }
 
-// Dataset returns the model as a dataset of the job, like the one that Train returns.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. So a
+// saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	return signature.Dataset("forest.Model", b, m.Classes, m)
 }
 
-// ModelOf returns the model that was collected under a name from the dataset that Train
-// returned.
+// ModelOf returns the model that was collected under the given name. The collected dataset must
+// be the dataset that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Save writes the model to a file. The file is replaced atomically: after a failure it is still
-// the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
-// Load reads a model from a file that Save wrote.
+// Load reads a model that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }

@@ -80,7 +80,7 @@ func TestSameBitsOfSparseRows(t *testing.T) {
 	table.Sparse = true
 	for _, memory := range []int64{0, 3000} {
 		p := forest.Params{LabelCol: "label", NumTrees: 3, AbsentIsZero: true, OOBScore: true, Memory: memory}
-		trial.SameBitsOfState(t, func(b *engine.Builder) {
+		trial.SameBits(t, func(b *engine.Builder) {
 			rows := table.Dataset(b)
 			made := forest.Train(rows, p)
 			engine.Collect(made, "model")

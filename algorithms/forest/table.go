@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // table has the rows on which trees are grown: all rows of the job, or those of a subtask.
@@ -78,7 +79,7 @@ const noExponent = 1 << 20
 func extentOf(label, weight, factors []float64, centre float64) extent {
 	e := extent{0, -noExponent, 0, -noExponent}
 	note := func(at int, v float64) {
-		if v = math.Abs(v); !finite(v) {
+		if v = math.Abs(v); !kernel.Finite(v) {
 			e[at] = math.Inf(1)
 		} else if v > 0 {
 			fraction, exponent := math.Frexp(v)
@@ -140,7 +141,7 @@ func scale(label, weight, factors []float64, centre float64, rows int64, e exten
 	if e[0] == 0 {
 		return scaled{}, errors.New("no row has a weight above 0")
 	}
-	if !finite(e[0] * mostDraws * float64(rows)) {
+	if !kernel.Finite(e[0] * mostDraws * float64(rows)) {
 		return scaled{}, errors.New("the weights are so large that sums of rows that are drawn more than once exceed float64: scale them down")
 	}
 	n := len(label)
@@ -178,7 +179,7 @@ func scale(label, weight, factors []float64, centre float64, rows int64, e exten
 func centreOf(lo, hi float64) float64 {
 	spread, middle := float64(hi/2)-float64(lo/2), float64(hi/2)+float64(lo/2)
 	switch {
-	case math.Abs(middle) <= 8*spread || !finite(middle):
+	case math.Abs(middle) <= 8*spread || !kernel.Finite(middle):
 		return 0
 	case spread == 0:
 		return lo

@@ -138,7 +138,7 @@ func TestSameBits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := c.p
 			p.LabelCol = "label"
-			trial.SameBitsOfState(t, func(b *engine.Builder) {
+			trial.SameBits(t, func(b *engine.Builder) {
 				rows := c.table.Dataset(b)
 				made := forest.Train(rows, p)
 				engine.Collect(made, "model")

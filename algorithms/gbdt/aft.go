@@ -32,11 +32,11 @@ func (*aft) base(mean float64) float64 { return mean }
 func (o *aft) target(r *Rows, i, _ int) float64 {
 	lower, upper := interval(r, i)
 	switch {
-	case lower > 0 && finite(upper):
+	case lower > 0 && kernel.Finite(upper):
 		return (kernel.Log(lower) + kernel.Log(upper)) / 2
 	case lower > 0:
 		return kernel.Log(lower)
-	case finite(upper):
+	case kernel.Finite(upper):
 		return kernel.Log(upper)
 	}
 	return 0

@@ -54,7 +54,7 @@ func TestSameBits(t *testing.T) {
 			continue
 		}
 		c.p.LabelCol, c.p.WeightCol, c.p.NumTrees, c.p.MaxDepth = "label", "weight", 3, 3
-		trial.SameBitsOfState(t, func(b *engine.Builder) {
+		trial.SameBits(t, func(b *engine.Builder) {
 			rows := c.table.Dataset(b)
 			m := gbdt.Train(rows, c.p, gbdt.Set{Name: "test", Rows: part(c.table, 20, 60).Dataset(b)})
 			engine.Collect(operators.Select(m, "model"), "model")
@@ -62,7 +62,7 @@ func TestSameBits(t *testing.T) {
 		}, "gbdt")
 	}
 	rows := queries(12)
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		d := operators.FromSlice(b, rows)
 		m := gbdt.Train(d, gbdt.Params{Objective: gbdt.LambdaMART, FeatureCols: []string{"a", "b"}, LabelCol: "label", GroupCol: "query", NumTrees: 2, MaxDepth: 3, Metrics: []string{"ndcg@3", "map"}})
 		engine.Collect(m, "model")
@@ -86,7 +86,7 @@ func TestSameBitsOfWildRows(t *testing.T) {
 			continue
 		}
 		c.p.LabelCol, c.p.WeightCol, c.p.NumTrees, c.p.MaxDepth = "label", "weight", 3, 3
-		trial.SameBitsOfState(t, func(b *engine.Builder) {
+		trial.SameBits(t, func(b *engine.Builder) {
 			engine.Collect(operators.Select(gbdt.Train(c.table.Dataset(b), c.p), "model"), "model")
 		})
 	}

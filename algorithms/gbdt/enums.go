@@ -47,7 +47,7 @@ func (o Objective) String() string { return objectives.String(o) }
 // MarshalText implements encoding.TextMarshaler.
 func (o Objective) MarshalText() ([]byte, error) { return objectives.Text(o) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (o *Objective) UnmarshalText(text []byte) error { return objectives.Parse(o, text) }
 
 // classes reports whether labels are classes.
@@ -71,7 +71,7 @@ func (g GrowPolicy) String() string { return policies.String(g) }
 // MarshalText implements encoding.TextMarshaler.
 func (g GrowPolicy) MarshalText() ([]byte, error) { return policies.Text(g) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (g *GrowPolicy) UnmarshalText(text []byte) error { return policies.Parse(g, text) }
 
 // Distribution is the distribution of the error of the logarithm of a time, for AFT.
@@ -95,7 +95,7 @@ func (d Distribution) String() string { return distributions.String(d) }
 // MarshalText implements encoding.TextMarshaler.
 func (d Distribution) MarshalText() ([]byte, error) { return distributions.Text(d) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (d *Distribution) UnmarshalText(text []byte) error { return distributions.Parse(d, text) }
 
 // Link is the function from margins to predictions. Margins are sums of trees.
@@ -121,5 +121,5 @@ func (l Link) String() string { return linkNames.String(l) }
 // MarshalText implements encoding.TextMarshaler.
 func (l Link) MarshalText() ([]byte, error) { return linkNames.Text(l) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (l *Link) UnmarshalText(text []byte) error { return linkNames.Parse(l, text) }

@@ -73,7 +73,7 @@ func featureName(j int) string { return "f" + strconv.Itoa(j) }
 // those of the training. Text that is not one of the categories is treated as missing.
 func (m *Model) reader(l *model.Layout, o PredictOptions) (*signature.Reader, error) {
 	m.prepare()
-	return m.inputs.BindCoded(l, o.common().Override(), m.Dim, &signature.Coded{Codes: m.codes, Unseen: math.NaN()})
+	return m.inputs.BindCoded(l, o.common(), m.Dim, &signature.Coded{Codes: m.codes, Unseen: math.NaN()})
 }
 
 // categories returns the names of the categories of each feature of a row.

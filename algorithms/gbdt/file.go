@@ -27,14 +27,15 @@ type payload struct {
 	Ensemble       *tree.Ensemble     `json:"ensemble"` // null here; model.Apart writes the ensemble
 }
 
-// Encode returns the model as the bytes of a file. Equal models give equal bytes. Encode
-// returns an error if the model is inconsistent.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	p := payload{m.Objective, m.Parameters, m.CustomName, m.Link, m.Classes, m.Dim, m.Columns, m.AbsentIsZero, m.PredictionCol, m.ProbabilityCol, nil}
 	return model.EncodeWhole(m.check(), Kind, version, m.inputs, m.Summary, model.Apart{Value: p, Member: "ensemble", Writer: m.Ensemble})
 }
 
-// Decode returns the model in a file that Encode wrote.
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	m, p := &Model{Ensemble: new(tree.Ensemble)}, payload{}
 	f, err := model.DecodeParts(file, Kind, version, &m.Summary, model.Apart{Value: &p, Member: "ensemble", Reader: m.Ensemble})

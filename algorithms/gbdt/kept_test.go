@@ -106,7 +106,7 @@ func TestTrainingsFromKeptStateHaveTheSameBits(t *testing.T) {
 				p.NumTrees = 4
 			}
 			p.MaxDepth = 3
-			trial.SameBitsOfState(t, func(b *engine.Builder) {
+			trial.SameBits(t, func(b *engine.Builder) {
 				d := rows(b)
 				var sets []gbdt.Set
 				if c.set {
@@ -155,7 +155,7 @@ func TestQuantilesOfSmallWeights(t *testing.T) {
 // empty record.
 func TestTrainingsFromKeptStateWithoutMetrics(t *testing.T) {
 	table := made(62, 60, 3)
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		p := gbdt.Params{LabelCol: "label", NumTrees: 3, MaxDepth: 2, NoTrainMetrics: true}
 		engine.Collect(gbdt.Train(table.Dataset(b), p), "model")
 	}, gbdt.Kind)

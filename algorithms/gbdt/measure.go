@@ -136,10 +136,10 @@ func (s *state) checkDivergence(sums []float64) error {
 		return nil
 	}
 	m, now := &s.metrics[0], float64(s.Log[len(s.Log)-1][0][0])
-	if m.ordered != nil || m.custom || !(sums[1] > 0) || finite(now) {
+	if m.ordered != nil || m.custom || !(sums[1] > 0) || kernel.Finite(now) {
 		return nil
 	}
-	if math.IsInf(now, 0) && s.loss.link() != Exponential && !finite(float64(s.Log[0][0][0])) {
+	if math.IsInf(now, 0) && s.loss.link() != Exponential && !kernel.Finite(float64(s.Log[0][0][0])) {
 		return nil
 	}
 	return fmt.Errorf("the metric %s of the training rows is %v, as the margins have diverged: %s", m.name, now, divergedAdvice)
@@ -180,7 +180,7 @@ type Value float64
 
 // MarshalJSON implements json.Marshaler.
 func (v Value) MarshalJSON() ([]byte, error) {
-	if !finite(float64(v)) {
+	if !kernel.Finite(float64(v)) {
 		return []byte("null"), nil
 	}
 	return json.Marshal(float64(v))

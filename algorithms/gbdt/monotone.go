@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Renewed leaves ignore the bounds within which trees are grown, because these bounds are in
@@ -20,7 +21,7 @@ type hull struct{ lo, hi, sum, cover float64 }
 // middle returns the mean of the leaf values, cut to the range from lo to hi.
 func (h hull) middle() float64 {
 	mean := h.sum / h.cover
-	if !finite(mean) { // cover is 0, or the sum has overflowed
+	if !kernel.Finite(mean) { // cover is 0, or the sum has overflowed
 		mean = float64(h.lo/2) + float64(h.hi/2)
 	}
 	return max(h.lo, min(h.hi, mean))

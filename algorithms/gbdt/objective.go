@@ -294,7 +294,7 @@ func (o *custom) gradients(r *Rows, grad, hess [][]float64) error {
 			return fmt.Errorf("custom objective %q: it has put slices of its own in the place of those of output %d: write the numbers of the %d rows to the ones that it is given", o.Name, k, r.N)
 		}
 		for i, g := range grad[k][:r.N] {
-			if h := hess[k][i]; !finite(g) || !(h >= 0 && finite(h)) {
+			if h := hess[k][i]; !kernel.Finite(g) || !(h >= 0 && kernel.Finite(h)) {
 				return &engine.RowError{Row: int64(i), Err: fmt.Errorf("custom objective %q: gradient %v and hessian %v of output %d: want numbers, hessians of 0 or more", o.Name, g, h, k)}
 			}
 		}

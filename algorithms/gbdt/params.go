@@ -4,10 +4,11 @@ package gbdt
 // LabelCol is required. Where 0 is a sensible value but not the default, a negative number
 // means 0. Params can be used as a stage of a pipeline.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. Alternatively
+	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
 	// FeatureCols names several columns of numbers, bools, and text, which is categorical. If
-	// both are empty, the dataset's only vector column is read. Nulls and NaNs are missing.
-	// Values absent from a sparse vector are missing too; with AbsentIsZero they are 0.
+	// both are empty, the features are the dataset's only vector column. Null and NaN are
+	// missing values. Features absent from a sparse vector are missing too, unless AbsentIsZero
+	// is set.
 	VectorCol    string
 	FeatureCols  []string
 	AbsentIsZero bool
@@ -17,13 +18,13 @@ type Params struct {
 	CategoricalCols []string
 	CategoricalAt   []int
 	// LabelCol names the column of the labels: numbers, or for Logistic and Softmax classes of
-	// any type. The classes are the distinct labels in ascending order. Required.
+	// any type. The classes are the distinct labels in ascending order. LabelCol is required.
 	LabelCol string
 	// LabelUpperCol names the column of the upper ends of the intervals of times, for AFT. Null
 	// and +Inf mean that only the lower end is known. If LabelUpperCol is empty, labels are
 	// known times.
 	LabelUpperCol string
-	// WeightCol names a column of row weights, numbers of 0 or more. If it is empty, every row
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// has the weight 1. With LambdaMART a query has the weight of its first row.
 	WeightCol string
 	// MarginCols names number columns, one for each output, with the margins that rows start
@@ -36,9 +37,8 @@ type Params struct {
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and, for Logistic and Softmax, "probability".
 	PredictionCol, ProbabilityCol string
-	// If Skip is true, rows whose label or weight is null or NaN are left out, and the counter
-	// "rows skipped" has their number. Otherwise such a row is an error that names row and
-	// column.
+	// Skip leaves out rows whose label or weight is null or NaN, and counts them as "rows
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
 	// Objective is the loss to minimise; the zero value is Squared.

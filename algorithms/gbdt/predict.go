@@ -12,28 +12,28 @@ import (
 
 // PredictOptions has options for the columns that Predict reads and writes.
 type PredictOptions struct {
-	// VectorCol or FeatureCols name the columns that are read in place of those of the
-	// training. If both are empty, the columns of the training are read.
+	// VectorCol or FeatureCols name the columns to read. If both are empty, the columns that
+	// the model was trained on are read.
 	VectorCol   string
 	FeatureCols []string
-	// PredictionCol names the new column of predictions: numbers, or classes with the type of
-	// the labels. Empty means "prediction".
+	// PredictionCol names the new column of predictions: numbers, or classes of the type of the
+	// labels; empty means "prediction".
 	PredictionCol string
 	// ProbabilityCol names the new vector column of the probability of each class, in the order
-	// of Model.Classes; empty means "probability". A regression adds no such column.
+	// of Model.Classes; empty means "probability". A regression does not add this column.
 	ProbabilityCol string
 	// MarginCol, LeafCol and ContributionCol name further vector columns; an empty name adds no
 	// column. MarginCol has the margin of each output. LeafCol has, for each tree, the number
 	// of the node in which the row ends. ContributionCol has the values of Model.Contribute.
 	MarginCol, LeafCol, ContributionCol string
-	// If Replace is true, existing columns with the names of new ones are replaced; otherwise
-	// they are an error.
+	// Replace allows the new columns to replace columns of the same names. Without Replace,
+	// existing columns of these names are an error.
 	Replace bool
 }
 
 // common returns the options that all estimators of labels have.
-func (o PredictOptions) common() signature.PredictOptions {
-	return signature.PredictOptions{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, PredictionCol: o.PredictionCol, ProbabilityCol: o.ProbabilityCol, Replace: o.Replace}
+func (o PredictOptions) common() model.PredictOptions {
+	return model.PredictOptions{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, PredictionCol: o.PredictionCol, ProbabilityCol: o.ProbabilityCol, Replace: o.Replace}
 }
 
 // Predict adds to each row the prediction of a model and, for classes, the probabilities of all
@@ -86,20 +86,21 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("gbdt.Model", d)), m.options())
 }
 
-// Dataset returns the model as a dataset of the job, like the one that Train returns.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. So a
+// saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	return signature.Dataset("gbdt.Model", b, m.Classes, m)
 }
 
-// ModelOf returns the model that was collected under a name from the dataset that Train
-// returned.
+// ModelOf returns the model that was collected under the given name. The collected dataset must
+// be the dataset that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Save writes the model to a file. The file is replaced atomically: after a failure it is still
-// the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
-// Load reads a model from a file that Save wrote.
+// Load reads a model that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }

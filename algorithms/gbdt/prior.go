@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -62,7 +63,7 @@ func (q *boosting) measureSums(ctx *comqueue.ComContext, shard int, out []int64)
 	}
 	scale := make([]float64, len(top))
 	for k, v := range top {
-		if !finite(v) {
+		if !kernel.Finite(v) {
 			return fmt.Errorf("column %q: the weighted labels are so large that they exceed float64: scale them down", s.params.LabelCol)
 		}
 		scale[k] = powerBelow(v, s.data.Facts.Rows)
@@ -221,7 +222,7 @@ func (s *state) basesOfMeans(top []float64, total []int64) error {
 	for k := range s.base {
 		mean := s.meanOf(k, top, total)
 		s.base[k] = s.loss.base(mean)
-		if finite(s.base[k]) {
+		if kernel.Finite(s.base[k]) {
 			continue
 		}
 		if s.params.Objective.classes() {

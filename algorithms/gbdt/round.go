@@ -13,7 +13,7 @@ import (
 func (q *boosting) begin(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	round := s.params.round(ctx.StepNo())
-	if rate := s.params.rate(round); !(rate > 0 && finite(rate)) {
+	if rate := s.params.rate(round); !(rate > 0 && kernel.Finite(rate)) {
 		return fmt.Errorf("round %d: the learning rate is %v: want a number above 0", round, rate)
 	}
 	g, ok := q.grower.Lookup(ctx)

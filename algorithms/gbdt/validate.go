@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // problems collects the errors of a check.
@@ -27,14 +28,14 @@ func (e *problems) share(name string, v float64) {
 
 // finite checks that v is neither NaN nor infinite.
 func (e *problems) finite(name string, v float64) {
-	if !finite(v) {
+	if !kernel.Finite(v) {
 		e.add("%s is %v: want a number", name, v)
 	}
 }
 
 // positive checks that v is finite and 0 or more.
 func (e *problems) positive(name string, v float64) {
-	if !(v >= 0 && finite(v)) {
+	if !(v >= 0 && kernel.Finite(v)) {
 		e.add("%s is %v: want a number of 0 or more", name, v)
 	}
 }
@@ -199,5 +200,3 @@ func (p *Params) checkMeasuring(e *problems) {
 		e.add("ValidationFraction draws rows, and LambdaMART needs whole queries: give an evaluation set")
 	}
 }
-
-func finite(v float64) bool { return v-v == 0 }

@@ -76,7 +76,7 @@ func (m *Model) check() error {
 	return m.Check()
 }
 
-// Decode decodes what Encode returned. It returns an error that names the cause if the input is
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
 // truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}
@@ -86,21 +86,21 @@ func Decode(file []byte) (*Model, error) {
 	return model.Whole(p.Model, p.check())
 }
 
-// Save writes the model to a file. The file is replaced atomically: after a failure it is still
-// the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }
 
 // ModelOf returns the model that was collected under the given name. The collected dataset must
-// be the one that Train returned.
+// be the dataset that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that Train returns. With
-// it a saved model can be passed to Predict.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. So a
+// saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // Transform implements model.Model. It calls Predict with the columns of training.
@@ -114,25 +114,11 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 }
 
 // PredictOptions are options of Predict.
-type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol name the columns to read. Where a name is empty,
-	// Predict reads the columns that the model was trained on.
-	VectorCol   string
-	FeatureCols []string
-	OffsetCol   string
-	// PredictionCol names the new float64 column of means; empty means "prediction".
-	PredictionCol string
-	// Replace allows the new column to replace a column of the same name. Without Replace such
-	// a column is an error.
-	Replace bool
-	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
-	// an error. For rows that contain a null the prediction is null in either case.
-	Skip bool
-}
+type PredictOptions = model.LinearPredictOptions
 
 // Predict adds the predicted mean to each row, with the same bits as Model.Predict,
 // PredictSparse and Mean. made is the model as a dataset of one row, from Train or from
 // Model.Dataset. Rows are not moved between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return linearmodel.PredictNumber("glm.Predict", "GLMPredict", d, made, linearmodel.PredictOptions(o), Decode, (*Model).Mean)
+	return linearmodel.PredictNumber("glm.Predict", "GLMPredict", d, made, o, Decode, (*Model).Mean)
 }

@@ -19,16 +19,16 @@ import (
 // Params are the parameters of Train. The zero value of a field means its default. Only
 // LabelCol has no default.
 type Params struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
-	// number columns instead, which are joined in the given order. If both are empty, the
-	// features are the dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
+	// FeatureCols names number columns, which are joined in the given order. If both are empty,
+	// the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of numbers whose mean is to be predicted. LabelCol is required.
 	LabelCol string
-	// WeightCol names a column of row weights, numbers of 0 or more. A weight is the number of
-	// observations of which the label is the mean, such as the exposure of a rate. Empty means
-	// that every row weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// has the weight 1. A weight is the number of observations of which the label is the mean,
+	// such as the exposure of a rate.
 	WeightCol string
 	// OffsetCol names a column of numbers that are added to the linked mean, such as the
 	// logarithm of an exposure with the link Log. They are added in training and wherever the

@@ -32,7 +32,7 @@ func TestSameBits(t *testing.T) {
 		"sgd":      {sparse, glm.Params{Family: glm.Gamma, Method: optim.SGD, MaxIter: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			trial.SameBitsOfState(t, func(b *engine.Builder) {
+			trial.SameBits(t, func(b *engine.Builder) {
 				rows := c.table.Dataset(b)
 				made := glm.Train(rows, columns(c.table, c.p))
 				engine.Collect(made, "model")

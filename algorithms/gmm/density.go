@@ -104,7 +104,7 @@ func (m *mixture) prepareMatrix(s int, cov []float64) (float64, error) {
 	for j := range m.d {
 		mean += cov[triangle(j)+j] / float64(m.d)
 	}
-	if !finite(mean) {
+	if !kernel.Finite(mean) {
 		return 0, errors.New("its variance exceeds the range of float64: scale the features down")
 	}
 	shift := 0.0
@@ -113,7 +113,7 @@ func (m *mixture) prepareMatrix(s int, cov []float64) (float64, error) {
 			return 0, errPoint
 		}
 		shift = max(10*shift, 1e-14*mean)
-		if !finite(shift) || shift > 1e-3*mean {
+		if !kernel.Finite(shift) || shift > 1e-3*mean {
 			return 0, errors.New("its covariance is not positive definite")
 		}
 	}
@@ -133,7 +133,7 @@ func (m *mixture) prepareScales(s int, cov []float64) (float64, error) {
 	for _, v := range cov {
 		largest = max(largest, v)
 	}
-	if !finite(largest) {
+	if !kernel.Finite(largest) {
 		return 0, errors.New("its variance exceeds the range of float64: scale the features down")
 	}
 	if largest <= 0 {

@@ -192,7 +192,7 @@ func (f *fit) expectRows(b *rows.Block, first int, out []float64) error {
 	f.mix.densities(b.Dense, b.N, f.work)
 	for i := range b.N {
 		log := posterior(f.work.log[i*k : (i+1)*k])
-		if !finite(log) {
+		if !kernel.Finite(log) {
 			return &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("its log-density is %v: it is too far from every component for float64: scale the features, or leave such rows out", log)}
 		}
 		if b.Weight != nil {
@@ -245,7 +245,7 @@ func (q em) maximise(ctx *comqueue.ComContext) error {
 		return q.update(f, sums, weight)
 	}
 	mean := sums[0] / weight
-	if !finite(mean) {
+	if !kernel.Finite(mean) {
 		return fmt.Errorf("the log-likelihood is %v: scale the features down", mean)
 	}
 	if n := len(s.Record); n > 0 {

@@ -30,7 +30,8 @@ func (m *Model) Encode() ([]byte, error) {
 		summary{m.LogLikelihood, m.Rows, m.Weight, m.Iterations, m.Converged, m.Record}, m)
 }
 
-// Decode decodes what Encode returned.
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	var s summary
 	m := &Model{}
@@ -101,8 +102,8 @@ func (m *Model) checkShapes() error {
 	return mix.prepare()
 }
 
-// Save writes the model to a file. The file is replaced atomically: after a failure it is still
-// the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.

@@ -195,11 +195,12 @@ func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
 	return Predict(rows, m.Dataset(model.BuilderOf("gmm.Model", rows)), PredictOptions{ComponentCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that Train returns.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. So a
+// saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // ModelOf returns the model that was collected under the given name. The collected dataset must
-// be the one that Train returned.
+// be the dataset that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }

@@ -16,12 +16,13 @@ import (
 // Params are the parameters of Train. The zero value of a field means its default. Only K has
 // no default. Params are a stage of pipelines.
 type Params struct {
-	// VectorCol names the column of the points, a dense vector. FeatureCols names number
-	// columns instead. If both are empty, the points are the dataset's only vector column.
+	// VectorCol names the column of the points, a dense vector. Alternatively, FeatureCols
+	// names number columns, which are joined in the given order. If both are empty, the points
+	// are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
-	// row weighs 1.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// has the weight 1.
 	WeightCol string
 	// K is the number of components, at least 1. It is required, except with Means or Start,
 	// where 0 means the number of their components.
@@ -51,8 +52,8 @@ type Params struct {
 	Start *Model
 	// Seed is the seed of the random numbers of k-means; 0 means the seed of the job.
 	Seed uint64
-	// Skip leaves out rows that hold a null, a NaN or an infinity. Without Skip such a row is
-	// an error.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 }
 
@@ -97,10 +98,10 @@ func (p Params) Validate() error {
 	if p.MaxIter < 0 || p.MaxIter > math.MaxInt32-2 {
 		bad("MaxIter is %d: want 1 to %d, or 0 for %d", p.MaxIter, math.MaxInt32-2, defaultMaxIter)
 	}
-	if !finite(p.Tol) {
+	if !kernel.Finite(p.Tol) {
 		bad("Tol is %v: want a number", p.Tol)
 	}
-	if !finite(p.Regularization) {
+	if !kernel.Finite(p.Regularization) {
 		bad("Regularization is %v: want a number", p.Regularization)
 	}
 	begins := 0
@@ -220,8 +221,6 @@ func (c Covariance) parameters(k, d int) int {
 	}
 	return k - 1 + k*d + shapes*c.size(d)
 }
-
-func finite(v float64) bool { return v-v == 0 }
 
 // triangle returns the size of the lower triangle of an n×n matrix. It is also the offset of
 // row n in a larger triangle that is stored row by row.

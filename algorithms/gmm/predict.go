@@ -17,8 +17,8 @@ import (
 
 // PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol or FeatureCols name the columns to read. If both are empty, Predict reads the
-	// columns that the mixture was trained on.
+	// VectorCol or FeatureCols name the columns to read. If both are empty, the columns that
+	// the model was trained on are read.
 	VectorCol   string
 	FeatureCols []string
 	// ComponentCol names the new int64 column of the most probable component; empty means
@@ -29,11 +29,12 @@ type PredictOptions struct {
 	ProbabilityCol string
 	// DensityCol, if not empty, names a new float64 column with the logarithm of the density.
 	DensityCol string
-	// Replace allows the new columns to replace columns of the same names. Without Replace such
-	// columns are an error.
+	// Replace allows the new columns to replace columns of the same names. Without Replace,
+	// existing columns of these names are an error.
 	Replace bool
-	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
-	// an error. For rows that contain a null the prediction is null in either case.
+	// With Skip, the prediction is null for rows that contain a NaN or an infinity; without
+	// Skip such a row is an error. For rows that contain a null the prediction is null with and
+	// without Skip.
 	Skip bool
 }
 
@@ -43,7 +44,7 @@ type PredictOptions struct {
 // Rows are not moved between subtasks.
 func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "gmm.Predict"
-	if _, refused := model.Begin(op, points, o.features().Check()); refused != nil {
+	if _, refused := model.Begin(op, points, signature.CheckFeatures(o.VectorCol, o.FeatureCols)); refused != nil {
 		return refused
 	}
 	return model.ApplyRows(op, points, mixture, model.RowApplication{
@@ -68,8 +69,8 @@ func (o PredictOptions) component() string   { return componentName(o.ComponentC
 func (o PredictOptions) probability() string { return probabilityName(o.ProbabilityCol) }
 
 // features returns the columns to read.
-func (o PredictOptions) features() signature.Override {
-	return signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
+func (o PredictOptions) features() model.PredictOptions {
+	return model.PredictOptions{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
 }
 
 // outputs returns the columns that Predict adds.

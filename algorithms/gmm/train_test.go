@@ -276,7 +276,7 @@ func TestSingularCovariances(t *testing.T) {
 func TestSameBits(t *testing.T) {
 	table := blobs(11, 120, 3, 3)
 	for _, shape := range shapes {
-		trial.SameBitsOfState(t, func(b *engine.Builder) {
+		trial.SameBits(t, func(b *engine.Builder) {
 			rows := table.Dataset(b)
 			m := gmm.Train(rows, gmm.Params{K: 3, Covariance: shape, MaxIter: 3, Restarts: 2})
 			engine.Collect(m, "model")
@@ -285,7 +285,7 @@ func TestSameBits(t *testing.T) {
 	}
 	wild := trial.Wild(100, 3)
 	for _, shape := range shapes {
-		trial.SameBitsOfState(t, func(b *engine.Builder) {
+		trial.SameBits(t, func(b *engine.Builder) {
 			p := gmm.Params{Covariance: shape, WeightCol: "weight", ComponentCol: "label", K: 2, MaxIter: 3}
 			engine.Collect(gmm.Train(wild.Dataset(b), p), "model")
 		}, "gmm")

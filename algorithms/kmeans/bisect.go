@@ -43,7 +43,7 @@ func (s Split) String() string { return splits.String(s) }
 // MarshalText implements encoding.TextMarshaler.
 func (s Split) MarshalText() ([]byte, error) { return splits.Text(s) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (s *Split) UnmarshalText(text []byte) error { return splits.Parse(s, text) }
 
 // Validate returns all errors about the parameters, joined.

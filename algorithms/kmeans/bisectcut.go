@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -84,7 +85,7 @@ func (t bisecting) update(ctx *comqueue.ComContext, w *bisectWork, state *bisect
 		}
 		own := sums[i*size : (i+1)*size]
 		trial.Inertia = own[size-1]
-		if !finite(trial.Inertia) {
+		if !kernel.Finite(trial.Inertia) {
 			return t.params.overflow()
 		}
 		var moved float64
@@ -92,7 +93,7 @@ func (t bisecting) update(ctx *comqueue.ComContext, w *bisectWork, state *bisect
 			old, next := trial.Centers[a*d:(a+1)*d], w.next[a*d:(a+1)*d]
 			train.center(own[a*(d+1):a*(d+1)+d], own[a*(d+1)+d], old, next)
 			step := math.Sqrt(squared(next, old))
-			if !finite(step) {
+			if !kernel.Finite(step) {
 				return t.params.overflow()
 			}
 			moved = max(moved, step)

@@ -182,7 +182,7 @@ func (t lloyd) findEmpty(ctx *comqueue.ComContext) error {
 		}
 		return t.params.noWeight()
 	}
-	if !finite(total) || !finite(state.Inertia) {
+	if !kernel.Finite(total) || !kernel.Finite(state.Inertia) {
 		return t.params.overflow()
 	}
 	state.History = append(state.History, Superstep{Inertia: state.Inertia})
@@ -216,7 +216,7 @@ func (t lloyd) updateCentroids(ctx *comqueue.ComContext) error {
 			return t.params.overflow()
 		}
 		step := math.Sqrt(kernel.SquaredDistance(next, old))
-		if !finite(step) {
+		if !kernel.Finite(step) {
 			return t.params.overflow()
 		}
 		moved = max(moved, step)
@@ -296,5 +296,3 @@ func resize(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) {
 		key.Put(ctx, make([]float64, n))
 	}
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

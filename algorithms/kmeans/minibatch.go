@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -204,7 +205,7 @@ func (t miniBatch) move(ctx *comqueue.ComContext) error {
 			train.center(all[:d], all[d], old, next)
 		}
 		step := math.Sqrt(squared(next, old))
-		if !finite(step) {
+		if !kernel.Finite(step) {
 			return t.params.overflow()
 		}
 		moved = max(moved, step)
@@ -212,7 +213,7 @@ func (t miniBatch) move(ctx *comqueue.ComContext) error {
 	copy(state.Centers, w.next)
 	w.search.set(state.Centers)
 	inertia := sums[len(sums)-1]
-	if !finite(inertia) || !finite(weight) {
+	if !kernel.Finite(inertia) || !kernel.Finite(weight) {
 		return t.params.overflow()
 	}
 	t.smooth(state, inertia, weight)

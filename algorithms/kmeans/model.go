@@ -162,8 +162,8 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 // saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
-// ModelOf returns a model from the result of a run. The dataset that Train returned must have
-// been collected under the given name.
+// ModelOf returns the model that was collected under the given name. The collected dataset must
+// be the dataset that Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }

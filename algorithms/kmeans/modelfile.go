@@ -77,9 +77,8 @@ type modelPayload struct {
 	DistanceCol   string      `json:"distance_column,omitempty"`
 }
 
-// Encode returns the model as the bytes of a file. Equal models give equal bytes. Encode
-// returns an error if parts of the model contradict each other, or if it contains a NaN or an
-// infinity.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid, or contains a NaN or an infinity.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), modelKind, modelVersion, m.Inputs(),
 		modelSummary{m.Inertia, m.Iterations, m.Converged, historyColumns(m.History)},
@@ -103,7 +102,7 @@ func (m *Model) check() error {
 		return fmt.Errorf("iterations is %d", m.Iterations)
 	case len(m.History) > m.Iterations+1:
 		return fmt.Errorf("there are %d entries in history for %d iterations: want at most one more than iterations", len(m.History), m.Iterations)
-	case !(m.Inertia >= 0) || !finite(m.Inertia):
+	case !(m.Inertia >= 0) || !kernel.Finite(m.Inertia):
 		return fmt.Errorf("inertia is %v", m.Inertia)
 	case clusterName(m.PredictionCol) == distanceName(m.DistanceCol):
 		return fmt.Errorf("the columns of clusters and distances are both %q", clusterName(m.PredictionCol))
@@ -115,12 +114,12 @@ func (m *Model) check() error {
 		if j := kernel.NonFinite(c); j >= 0 {
 			return fmt.Errorf("component %d of center %d is %v", j, a, c[j])
 		}
-		if !(m.Sizes[a] >= 0) || !finite(m.Sizes[a]) {
+		if !(m.Sizes[a] >= 0) || !kernel.Finite(m.Sizes[a]) {
 			return fmt.Errorf("size %d is %v", a, m.Sizes[a])
 		}
 	}
 	for i, h := range m.History {
-		if !(h.Inertia >= 0) || !finite(h.Inertia) || !(h.Movement >= 0) || !finite(h.Movement) {
+		if !(h.Inertia >= 0) || !kernel.Finite(h.Inertia) || !(h.Movement >= 0) || !kernel.Finite(h.Movement) {
 			return fmt.Errorf("entry %d of history is %v", i, h)
 		}
 	}
@@ -155,9 +154,9 @@ func Decode(text []byte) (*Model, error) {
 	return model.Whole(m, m.check())
 }
 
-// Save writes the result of Encode and a newline to path. A file at path is replaced
-// atomically, by renaming a temporary file: after a failure, path still has the old contents.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
-// Load reads a model from a file that Save wrote.
+// Load reads a model that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }

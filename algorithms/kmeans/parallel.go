@@ -5,6 +5,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -204,7 +205,7 @@ func (t parallelInit) checkEnough(ctx *comqueue.ComContext) error {
 	state.Cost = parallelCost.Get(ctx)[0]
 	found := len(state.Candidates) / state.Dim
 	switch {
-	case !finite(state.Cost):
+	case !kernel.Finite(state.Cost):
 		return t.params.overflow()
 	case state.Cost == 0 && found < t.params.K:
 		return t.params.tooFewPoints(found, t.in.cosine)

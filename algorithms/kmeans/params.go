@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Params are the parameters of Train. The zero value of each field except VectorCol and K means
@@ -40,9 +41,9 @@ type Params struct {
 	Centers [][]float64
 	// Distance is the measure of distance; the zero value is Euclidean.
 	Distance Distance
-	// WeightCol names a column of row weights, numbers of 0 or more. If it is empty, every row
-	// has the weight 1. A row of weight 2 has the effect of two rows. A row of weight 0 gets a
-	// cluster but does not influence the centres.
+	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
+	// has the weight 1. A row of weight 2 counts as two rows. A row of weight 0 gets a cluster
+	// but does not influence the centres.
 	WeightCol string
 	// PredictionCol and DistanceCol name the columns that the model adds; empty means
 	// "cluster" and "distance".
@@ -81,7 +82,7 @@ func (p Params) problems() []error {
 	if p.MaxIter < 0 || p.MaxIter >= math.MaxInt32 {
 		bad("MaxIter is %d: want 1 to %d, or 0 for %d", p.MaxIter, math.MaxInt32-1, defaultMaxIter)
 	}
-	if math.IsNaN(p.Tol) || math.IsInf(p.Tol, 0) {
+	if !kernel.Finite(p.Tol) {
 		bad("Tol is %v: want a number", p.Tol)
 	}
 	if p.InitSteps < 0 {
@@ -133,7 +134,7 @@ func (p Params) validateCenters(bad func(format string, a ...any)) {
 		}
 		zeros := true
 		for j, v := range c {
-			if math.IsNaN(v) || math.IsInf(v, 0) {
+			if !kernel.Finite(v) {
 				bad("Centers[%d][%d] is %v: want a finite number", i, j, v)
 				return
 			}
@@ -185,7 +186,7 @@ func (i Init) String() string { return inits.String(i) }
 // MarshalText implements encoding.TextMarshaler.
 func (i Init) MarshalText() ([]byte, error) { return inits.Text(i) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (i *Init) UnmarshalText(text []byte) error { return inits.Parse(i, text) }
 
 // Distance is a measure of distance.
@@ -211,7 +212,7 @@ func (d Distance) String() string { return distances.String(d) }
 // MarshalText implements encoding.TextMarshaler.
 func (d Distance) MarshalText() ([]byte, error) { return distances.Text(d) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (d *Distance) UnmarshalText(text []byte) error { return distances.Parse(d, text) }
 
 // Precision is the precision of rows and distances in training.
@@ -238,7 +239,7 @@ func (p Precision) String() string { return precisions.String(p) }
 // MarshalText implements encoding.TextMarshaler.
 func (p Precision) MarshalText() ([]byte, error) { return precisions.Text(p) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (p *Precision) UnmarshalText(text []byte) error { return precisions.Parse(p, text) }
 
 // arrowType returns the Arrow type of the components.
@@ -268,5 +269,5 @@ func (n NonFinite) String() string { return policies.String(n) }
 // MarshalText implements encoding.TextMarshaler.
 func (n NonFinite) MarshalText() ([]byte, error) { return policies.Text(n) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (n *NonFinite) UnmarshalText(text []byte) error { return policies.Parse(n, text) }

@@ -95,7 +95,7 @@ func (t plusPlus) draw(ctx *comqueue.ComContext) error {
 	w, state := plusScratch.Get(ctx), plusState.Get(ctx)
 	total, taken := sum(state.Shards), len(state.Centers)/state.Dim
 	switch {
-	case !finite(total):
+	case !kernel.Finite(total):
 		return t.params.overflow()
 	case total == 0:
 		return t.params.tooFewPoints(taken, t.in.cosine)

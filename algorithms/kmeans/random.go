@@ -7,6 +7,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -126,7 +127,7 @@ func (p Params) measured(slots []float64) (mass []float64, dim int, err error) {
 		return nil, 0, errNoComponents
 	case total == 0:
 		return nil, 0, p.noWeight()
-	case !finite(total):
+	case !kernel.Finite(total):
 		return nil, 0, p.overflow()
 	}
 	return mass, dim, nil

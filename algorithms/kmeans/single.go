@@ -1,5 +1,7 @@
 package kmeans
 
+import "github.com/superstep-ml/superstep/internal/kernel"
+
 // With Single precision, rows, centres and distances are float32, and sums are float64. A
 // squared distance is a sum of d rounded squares of rounded differences in increasing feature
 // order. So its relative error is at most (d+2)·2⁻²⁴. The inertia is computed in float64, from
@@ -11,7 +13,7 @@ func roundSingle(values []float64) bool {
 	ok := true
 	for i, v := range values {
 		values[i] = float64(float32(v))
-		ok = ok && finite(values[i])
+		ok = ok && kernel.Finite(values[i])
 	}
 	return ok
 }

@@ -114,8 +114,8 @@ const version = 1
 // Kind implements model.Model.
 func (m *Model) Kind() string { return kind }
 
-// Encode returns the content of the model's file. It returns the same bytes for the same model,
-// and an error if the model is not valid.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m})
 }
@@ -131,8 +131,8 @@ func (m *Model) check() error {
 	return m.Check()
 }
 
-// Decode decodes the file of a model, which Encode returned. It returns an error that says the
-// cause if file is truncated or altered, or has another kind or a newer version.
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}
 	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
@@ -154,8 +154,8 @@ func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that Train returns. The
-// dataset of a saved model can be passed to Predict.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. So a
+// saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // Transform implements model.Model. It calls Predict with the columns of training.
@@ -169,26 +169,11 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 }
 
 // PredictOptions are options of Predict.
-type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol name the columns to read. If they are empty, Predict
-	// reads the columns that the model was trained on.
-	VectorCol   string
-	FeatureCols []string
-	OffsetCol   string
-	// PredictionCol names the new float64 column of predictions; empty means "prediction".
-	PredictionCol string
-	// Replace allows the new column to replace a column of the same name. Without Replace, an
-	// existing column of this name is an error.
-	Replace bool
-	// With Skip, the prediction is null for rows that contain a NaN or an infinity; without
-	// Skip such a row makes the run fail. For rows that contain a null the prediction is null
-	// with and without Skip.
-	Skip bool
-}
+type PredictOptions = model.LinearPredictOptions
 
 // Predict adds the prediction to each row, with the same bits as Model.Predict and
 // Model.PredictSparse. made is the model as a dataset of one row, from Train or from
 // Model.Dataset. Rows are not moved between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	return linearmodel.PredictNumber("linear.Predict", "LinearPredict", d, made, linearmodel.PredictOptions(o), Decode, linearmodel.Same)
+	return linearmodel.PredictNumber("linear.Predict", "LinearPredict", d, made, o, Decode, linearmodel.Same)
 }

@@ -17,8 +17,8 @@ import (
 // Lasso and ElasticNet set the penalty.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
-	// FeatureCols names number columns, which are joined in the given order. If VectorCol and
-	// FeatureCols are empty, the features are the dataset's only vector column.
+	// FeatureCols names number columns, which are joined in the given order. If both are empty,
+	// the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of numbers to be predicted. LabelCol is required.
@@ -32,8 +32,7 @@ type Params struct {
 	// PredictionCol names the column of predictions; empty means "prediction".
 	PredictionCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without Skip such a row makes the run fail, with an error that names row and
-	// column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
 	// NoIntercept omits the intercept.

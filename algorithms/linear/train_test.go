@@ -388,7 +388,7 @@ func TestSameBits(t *testing.T) {
 		"huber":         {wild, linear.Params{Huber: 0.3, MaxIter: 5}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			trial.SameBitsOfState(t, func(b *engine.Builder) {
+			trial.SameBits(t, func(b *engine.Builder) {
 				rows := c.table.Dataset(b)
 				made := linear.Train(rows, columns(c.table, c.p))
 				engine.Collect(made, "model")

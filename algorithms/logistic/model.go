@@ -174,8 +174,8 @@ const version = 1
 // Kind implements model.Model.
 func (m *Model) Kind() string { return kind }
 
-// Encode returns the content of the model's file. It returns the same bytes for the same model,
-// and an error if the model is not valid.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return linearmodel.Encode(m.check(), kind, version, &m.Model, payload{m.Payload(), m.Classes, m})
 }
@@ -195,8 +195,8 @@ func (m *Model) check() error {
 	return m.Check()
 }
 
-// Decode decodes the file of a model, which Encode returned. It returns an error that says the
-// cause if file is truncated or altered, or has another kind or a newer version.
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	p := payload{Model: &Model{}}
 	if err := linearmodel.Decode(file, kind, version, &p, &p.Payload, &p.Model.Model); err != nil {
@@ -219,6 +219,6 @@ func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that Train returns. The
-// dataset of a saved model can be passed to Predict.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. So a
+// saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return m.Classes.Dataset(b, m) }

@@ -18,13 +18,13 @@ import (
 // LabelCol has no default.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
-	// FeatureCols names number columns, which are joined in the given order. If VectorCol and
-	// FeatureCols are empty, the features are the dataset's only vector column.
+	// FeatureCols names number columns, which are joined in the given order. If both are empty,
+	// the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of the labels, of any type. The classes are the distinct values
-	// of this column in ascending order: numbers by value, text by bytes, false before true.
-	// LabelCol is required.
+	// LabelCol names the column of the labels, of any type. The classes are the distinct labels
+	// in ascending order: numbers by value, text by bytes, false before true. LabelCol is
+	// required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// has the weight 1.
@@ -37,8 +37,7 @@ type Params struct {
 	// "prediction" and "probability".
 	PredictionCol, ProbabilityCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without Skip such a row makes the run fail, with an error that names row and
-	// column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
 	// Family is the model of the classes; the zero value selects the family by the number of

@@ -10,23 +10,24 @@ import (
 
 // PredictOptions are options of Predict.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and OffsetCol name the columns to read. If they are empty, Predict
-	// reads the columns that the model was trained on.
+	// VectorCol or FeatureCols name the columns of the features, and OffsetCol names the column
+	// of the offsets. Where names are empty, the columns that the model was trained on are
+	// read.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
 	// PredictionCol names the new column of predicted classes, of the type of the labels;
 	// empty means "prediction".
 	PredictionCol string
-	// ProbabilityCol names the new column of vectors with the probability of each class, in
-	// the order of Model.Classes; empty means "probability".
+	// ProbabilityCol names the new vector column of the probability of each class, in the order
+	// of Model.Classes; empty means "probability".
 	ProbabilityCol string
 	// Replace allows the new columns to replace columns of the same names. Without Replace,
 	// existing columns of these names are an error.
 	Replace bool
 	// With Skip, the prediction is null for rows that contain a NaN or an infinity; without
-	// Skip such a row makes the run fail. For rows that contain a null the prediction is null
-	// with and without Skip.
+	// Skip such a row is an error. For rows that contain a null the prediction is null with and
+	// without Skip.
 	Skip bool
 }
 
@@ -35,7 +36,7 @@ type PredictOptions struct {
 // sparse rows. made is the model as a dataset of one row, from Train or from Model.Dataset.
 // Rows are not moved between subtasks.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	named := linearmodel.PredictOptions{
+	named := model.LinearPredictOptions{
 		VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, PredictionCol: o.PredictionCol, Replace: o.Replace, Skip: o.Skip,
 	}
 	return linearmodel.PredictClass("logistic.Predict", "LogisticPredict", d, made, named, cmp.Or(o.ProbabilityCol, defaultProbability), Decode, (*Model).scores)

@@ -42,7 +42,7 @@ func TestSameBits(t *testing.T) {
 		"softmax": {threeClasses(150, 3), logistic.Params{MaxIter: 5, L2: 0.001, Balanced: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			trial.SameBitsOfState(t, func(b *engine.Builder) {
+			trial.SameBits(t, func(b *engine.Builder) {
 				rows := c.table.Dataset(b)
 				made := logistic.Train(rows, columns(c.table, c.p))
 				engine.Collect(made, "model")
@@ -140,7 +140,7 @@ func TestNewtonTakesOver(t *testing.T) {
 		require.Equal(t, "LBFGS", plain.Summary.Method)
 
 		table.Sparse = d == 90
-		trial.SameBitsOfState(t, func(b *engine.Builder) {
+		trial.SameBits(t, func(b *engine.Builder) {
 			engine.Collect(logistic.Train(table.Dataset(b), logistic.Params{LabelCol: "label", L2: 1e-5, MaxIter: 40}), "model")
 		}, "logistic")
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // version is the version of the payload.
@@ -16,13 +17,14 @@ type payload struct {
 	*Model
 }
 
-// Encode returns the content of the model's file. It returns the same bytes for the same model,
-// and an error if the model is not valid.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns, m.Summary, payload{m.Task, m.Classes, m})
 }
 
-// Decode decodes the file of a model, which Encode returned.
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	m := &Model{}
 	p := payload{Model: m}
@@ -49,7 +51,7 @@ func (m *Model) check() error {
 		return fmt.Errorf("the last layer must have %d outputs", outputs)
 	}
 	for j, v := range m.Shift {
-		if !finite(v) || !finite(m.Scale[j]) || m.Columns != nil && v != 0 {
+		if !kernel.Finite(v) || !kernel.Finite(m.Scale[j]) || m.Columns != nil && v != 0 {
 			return fmt.Errorf("feature %d has shift %v and scale %v", j, v, m.Scale[j])
 		}
 	}
@@ -68,7 +70,7 @@ func (m *Model) checkLayers(inputs int) error {
 				return fmt.Errorf("layer %d: input %d has %d weights for %d units", l, i, len(row), units)
 			}
 			for _, v := range row {
-				if !finite(v) {
+				if !kernel.Finite(v) {
 					return fmt.Errorf("layer %d: a weight of input %d is %v", l, i, v)
 				}
 			}

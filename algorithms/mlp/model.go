@@ -45,12 +45,12 @@ type Model struct {
 	// Summary describes the training.
 	Summary Summary `json:"-"`
 
-	columns  signature.Inputs
-	override signature.Override // the names of columns in the options of Predict
-	once     sync.Once
-	net      *network
-	sparse   bool      // whether the first layer adds only the nonzero entries
-	passes   sync.Pool // *pass
+	columns signature.Inputs
+	options model.PredictOptions // given to Predict
+	once    sync.Once
+	net     *network
+	sparse  bool      // whether the first layer adds only the nonzero entries
+	passes  sync.Pool // *pass
 }
 
 // Layer is a layer of units.

@@ -12,14 +12,15 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Params are the parameters of Train. The zero value of a field means its default. Only
 // LabelCol has no default. Params are a stage of pipelines.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
-	// FeatureCols names number columns, which are joined in the given order. If VectorCol and
-	// FeatureCols are empty, the features are the dataset's only vector column.
+	// FeatureCols names number columns, which are joined in the given order. If both are empty,
+	// the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of the labels: numbers for Regression, classes of any type for
@@ -32,8 +33,7 @@ type Params struct {
 	// "prediction" and, for Classification, "probability".
 	PredictionCol, ProbabilityCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without Skip such a row makes the run fail, with an error that names row and
-	// column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
 	// Task is what the network predicts; the zero value is Regression.
@@ -98,7 +98,7 @@ func (p Params) Validate() error {
 			bad("Hidden[%d] is %d: want 1 to %d units", i, units, maxUnits)
 		}
 	}
-	if !(p.L2 >= 0 && finite(p.L2)) {
+	if !(p.L2 >= 0 && kernel.Finite(p.L2)) {
 		bad("L2 is %v: want a number of 0 or more", p.L2)
 	}
 	return errors.Join(errs...)
@@ -180,5 +180,3 @@ func (a Activation) MarshalText() ([]byte, error) { return activations.Text(a) }
 
 // UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (a *Activation) UnmarshalText(text []byte) error { return activations.Parse(a, text) }
-
-func finite(v float64) bool { return v-v == 0 }

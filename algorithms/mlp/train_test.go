@@ -188,7 +188,7 @@ func TestSameBits(t *testing.T) {
 			{LabelCol: "label", WeightCol: "weight", Hidden: []int{4, 3}, Task: mlp.Classification, L2: 0.01, MaxIter: 5},
 			{LabelCol: "label", WeightCol: "weight", Hidden: []int{3}, Activation: mlp.Logistic, MaxIter: 2, Method: optim.SGD},
 		} {
-			trial.SameBitsOfState(t, func(b *engine.Builder) {
+			trial.SameBits(t, func(b *engine.Builder) {
 				d := rows.Dataset(b)
 				m := mlp.Train(d, p)
 				engine.Collect(operators.Select(m, "model"), "model")
@@ -197,7 +197,7 @@ func TestSameBits(t *testing.T) {
 		}
 	}
 	wild := trial.Wild(100, 3)
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		m := mlp.Train(wild.Dataset(b), mlp.Params{LabelCol: "label", WeightCol: "weight", Task: mlp.Classification, MaxIter: 4, Hidden: []int{9}})
 		engine.Collect(operators.Select(m, "model"), "model")
 	}, "mlp")

@@ -22,7 +22,7 @@ type measured struct {
 }
 
 func TestApplyAddsColumns(t *testing.T) {
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		rows := operators.FromSlice(b, []point{{1}, {2}, {0.3}})
 		engine.Collect(scaler{Length: 3}.Transform(rows), "made")
 		engine.Collect(scaler{Length: 3}.Transform(operators.FromSlice(b, []point(nil))), "none")

@@ -16,7 +16,8 @@ const Column = "model"
 type Model interface {
 	// Kind returns the name of the algorithm, as in the file.
 	Kind() string
-	// Encode returns the model's file. It returns the same bytes for the same model.
+	// Encode returns the content of the model's file. The same model gives the same bytes. It
+	// returns an error if the model is not valid.
 	Encode() ([]byte, error)
 	// Inputs returns the columns that the model reads.
 	Inputs() []Input

@@ -166,7 +166,7 @@ func TestRowsLeftOut(t *testing.T) {
 			return nil
 		}}, arrow.PrimitiveTypes.Float64, false), "made")
 	}
-	trial.SameBitsOfState(t, build)
+	trial.SameBits(t, build)
 	require.Equal(t, "made\n3\t3\t\n6\t6\t\n9\t9\t\n", trial.Print(t, trial.Run(t, build)))
 }
 

@@ -51,10 +51,10 @@ type Model struct {
 	// Rows is the number of rows that the model was trained on.
 	Rows int64 `json:"-"`
 
-	columns  signature.Inputs
-	override signature.Override // the names of columns in the options of Predict
-	once     sync.Once
-	scores   []scorer
+	columns signature.Inputs
+	options model.PredictOptions // given to Predict
+	once    sync.Once
+	scores  []scorer
 }
 
 // scorer computes the score of a class for a row. The score is the logarithm of the product of
@@ -285,13 +285,14 @@ type summary struct {
 	Rows int64 `json:"rows"`
 }
 
-// Encode returns the content of the model's file. It returns the same bytes for the same model,
-// and an error if the model is not valid.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	return model.EncodeWhole(m.check(), Kind, version, m.columns, summary{m.Rows}, payload{m.Family, m.Classes, m})
 }
 
-// Decode decodes the file of a model, which Encode returned.
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
+// truncated, altered, of another kind or of a newer version.
 func Decode(file []byte) (*Model, error) {
 	var s summary
 	m := &Model{}
@@ -318,16 +319,16 @@ func (m *Model) check() error {
 		return errors.New("there are no classes")
 	case len(m.Priors) != k || len(m.Weights) != k:
 		return fmt.Errorf("there are %d priors and %d weights for %d classes", len(m.Priors), len(m.Weights), k)
-	case m.Family != Gaussian && !(m.Smoothing > 0 && finite(m.Smoothing)):
+	case m.Family != Gaussian && !(m.Smoothing > 0 && kernel.Finite(m.Smoothing)):
 		return fmt.Errorf("smoothing is %v", m.Smoothing)
-	case !finite(m.Binarize):
+	case !kernel.Finite(m.Binarize):
 		return fmt.Errorf("binarize is %v", m.Binarize)
 	}
 	if _, err := m.Classes.Cells(); err != nil {
 		return err
 	}
 	for c, p := range m.Priors {
-		if !(p > 0 && p <= 1) || !(m.Weights[c] > 0 && finite(m.Weights[c])) {
+		if !(p > 0 && p <= 1) || !(m.Weights[c] > 0 && kernel.Finite(m.Weights[c])) {
 			return fmt.Errorf("class %q has prior %v and weight %v", m.Classes.Values[c], p, m.Weights[c])
 		}
 	}
@@ -348,7 +349,7 @@ func (m *Model) checkMatrix(name string, rows [][]float64, d int, least float64)
 			return fmt.Errorf("there are %d %s of class %q, want %d", len(row), name, m.Classes.Values[c], d)
 		}
 		for j, v := range row {
-			if !finite(v) || v < least {
+			if !kernel.Finite(v) || v < least {
 				return fmt.Errorf("%s of class %q: number %d is %v", name, m.Classes.Values[c], j, v)
 			}
 		}

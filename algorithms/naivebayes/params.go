@@ -13,19 +13,20 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Params are the parameters of Train. The zero value of a field means its default. Only
 // LabelCol has no default. Params are a stage of pipelines.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
-	// FeatureCols names number columns, which are joined in the given order. If VectorCol and
-	// FeatureCols are empty, the features are the dataset's only vector column.
+	// FeatureCols names number columns, which are joined in the given order. If both are empty,
+	// the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of the labels, of any type. The classes are the distinct values
-	// of this column in ascending order: numbers by value, text by bytes, false before true.
-	// LabelCol is required.
+	// LabelCol names the column of the labels, of any type. The classes are the distinct labels
+	// in ascending order: numbers by value, text by bytes, false before true. LabelCol is
+	// required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
 	// has the weight 1.
@@ -34,8 +35,7 @@ type Params struct {
 	// "prediction" and "probability".
 	PredictionCol, ProbabilityCol string
 	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
-	// skipped". Without Skip such a row makes the run fail, with an error that names row and
-	// column.
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 
 	// Family is the distribution of features within a class; the zero value is Gaussian.
@@ -79,13 +79,13 @@ func (p Params) Validate() error {
 	errs := signature.CheckParams(p.LabelCol, p.VectorCol, p.FeatureCols, signature.Names{Prediction: p.PredictionCol, Probability: p.ProbabilityCol})
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	errs = append(errs, enum.Check(p.Family)...)
-	if !(p.Smoothing >= 0 && finite(p.Smoothing)) {
+	if !(p.Smoothing >= 0 && kernel.Finite(p.Smoothing)) {
 		bad("Smoothing is %v: want a number above 0, or 0 for %v", p.Smoothing, defaultSmoothing)
 	}
-	if !(p.VarSmoothing >= 0 && finite(p.VarSmoothing)) {
+	if !(p.VarSmoothing >= 0 && kernel.Finite(p.VarSmoothing)) {
 		bad("VarSmoothing is %v: want a number above 0, or 0 for %v", p.VarSmoothing, defaultVarSmoothing)
 	}
-	if !finite(p.Binarize) {
+	if !kernel.Finite(p.Binarize) {
 		bad("Binarize is %v: want a number", p.Binarize)
 	}
 	if p.Binarize != 0 && p.Family != Bernoulli {
@@ -182,5 +182,3 @@ func (f Family) MarshalText() ([]byte, error) { return families.Text(f) }
 
 // UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (f *Family) UnmarshalText(text []byte) error { return families.Parse(f, text) }
-
-func finite(v float64) bool { return v-v == 0 }

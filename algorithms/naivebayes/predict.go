@@ -7,25 +7,7 @@ import (
 )
 
 // PredictOptions are options of Predict.
-type PredictOptions struct {
-	// VectorCol or FeatureCols name the columns to read. If they are empty, Predict reads the
-	// columns that the model was trained on.
-	VectorCol   string
-	FeatureCols []string
-	// PredictionCol names the new column of predicted classes, of the type of the labels;
-	// empty means "prediction".
-	PredictionCol string
-	// ProbabilityCol names the new vector column of the probability of each class, in the
-	// order of Model.Classes; empty means "probability".
-	ProbabilityCol string
-	// Replace allows the new columns to replace columns of the same names. Without Replace,
-	// existing columns of these names are an error.
-	Replace bool
-	// With Skip, the prediction is null for rows that contain a NaN or an infinity; without
-	// Skip such a row makes the run fail. For rows that contain a null the prediction is null
-	// with and without Skip.
-	Skip bool
-}
+type PredictOptions = model.PredictOptions
 
 // Predict adds to each row the predicted class and the probabilities of all classes. Classes
 // and probabilities equal those that the methods of Model return. made is the model as a
@@ -35,8 +17,8 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	if _, err := signature.ClassType(made); err != nil {
 		return model.Refuse(model.BuilderOf(op, d), op, err)
 	}
-	return signature.Predict(op, "NaiveBayesPredict", d, made, signature.PredictOptions(o), Decode, func(m *Model) (model.Binder, Classes) {
-		m.PredictionCol, m.ProbabilityCol, m.override = o.PredictionCol, o.ProbabilityCol, signature.PredictOptions(o).Override()
+	return signature.Predict(op, "NaiveBayesPredict", d, made, o, Decode, func(m *Model) (model.Binder, Classes) {
+		m.PredictionCol, m.ProbabilityCol, m.options = o.PredictionCol, o.ProbabilityCol, o
 		return m, m.Classes
 	})
 }
@@ -45,17 +27,18 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 // else the columns of the training.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	names := signature.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
-	return m.columns.BindScorer(l, m.override, m.Dim, names, m.Classes, func(x signature.Point, probabilities []float64) float64 {
+	return m.columns.BindScorer(l, m.options, m.Dim, names, m.Classes, func(x signature.Point, probabilities []float64) float64 {
 		return float64(m.probabilities(x, probabilities))
 	})
 }
 
-// Transform implements model.Model. It calls Predict with the columns of the training.
+// Transform implements model.Model. It calls Predict with the columns of training.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 	return Predict(d, m.Dataset(model.BuilderOf("naivebayes.Model", d)), PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that Train returns.
+// Dataset returns the model as a dataset of the job, like the dataset that Train returns. So a
+// saved model can be passed to Predict.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	return signature.Dataset("naivebayes.Model", b, m.Classes, m)
 }

@@ -183,7 +183,7 @@ func TestSameBits(t *testing.T) {
 			table.Sparse = sparse
 			p := of(f)
 			p.WeightCol = "weight"
-			trial.SameBitsOfState(t, func(b *engine.Builder) {
+			trial.SameBits(t, func(b *engine.Builder) {
 				rows := table.Dataset(b)
 				m := naivebayes.Train(rows, p)
 				engine.Collect(operators.Select(m, "model"), "model")
@@ -192,14 +192,14 @@ func TestSameBits(t *testing.T) {
 		}
 	}
 	wild := trial.Wild(200, 4)
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		m := naivebayes.Train(wild.Dataset(b), naivebayes.Params{LabelCol: "label", WeightCol: "weight"})
 		engine.Collect(operators.Select(m, "model"), "model")
 	})
 	for i, v := range wild.X {
 		wild.X[i] = math.Abs(v)
 	}
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		m := naivebayes.Train(wild.Dataset(b), naivebayes.Params{LabelCol: "label", WeightCol: "weight", Family: naivebayes.Multinomial})
 		engine.Collect(operators.Select(m, "model"), "model")
 	})

@@ -48,9 +48,7 @@ func (l EpsilonInsensitive) At(b *Batch) {
 		}
 		b.Loss[i], b.Slope[i] = loss, slope
 	}
-	if b.Curve != nil {
-		clear(b.Curve[:b.N])
-	}
+	b.clearCurve()
 }
 
 func (l EpsilonInsensitive) line(label float64) line {

@@ -2,7 +2,6 @@ package objective
 
 import (
 	"context"
-	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/optim"
@@ -145,7 +144,7 @@ func (e *evaluator) functions() optim.Evaluator {
 // initial returns the first parameters; nil means zeros. For a loss with one margin that has an
 // intercept, all of them are zeros except the intercept.
 func (e *evaluator) initial() []float64 {
-	if !e.intercept || e.Margins != 1 || !finite(e.first) {
+	if !e.intercept || e.Margins != 1 || !kernel.Finite(e.first) {
 		return nil
 	}
 	v := make([]float64, e.parameters())
@@ -342,5 +341,3 @@ func (e *evaluator) lossAt(s *shardRows, b *rows.Block, lo int, m []float64) *Ba
 	e.loss.At(t)
 	return t
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -82,9 +82,24 @@ type Batch struct {
 	Work []float64
 }
 
+// clearCurve sets the second derivatives of a piecewise linear loss of one margin to 0.
+func (b *Batch) clearCurve() {
+	if b.Curve != nil {
+		clear(b.Curve[:b.N])
+	}
+}
+
 // sign returns −1 for class 0 and +1 for class 1. It has no branch, because a branch would be
 // mispredicted for half of the rows.
 func sign(class float64) float64 { return float64(2*class) - 1 }
+
+// side returns +1 for the class and −1 for all others.
+func side(label float64, class int) float64 {
+	if label == float64(class) {
+		return 1
+	}
+	return -1
+}
 
 // twoClasses returns the shape of losses of two classes.
 func twoClasses(f *rows.Facts) (Shape, error) {
@@ -93,6 +108,17 @@ func twoClasses(f *rows.Facts) (Shape, error) {
 		return Shape{}, rows.TwoClasses("", f.Classes)
 	case len(f.Classes) > 2:
 		return Shape{}, fmt.Errorf("the labels have %d classes, and this loss takes two: %s", len(f.Classes), fewOf(f.Classes))
+	}
+	return Shape{Margins: 1}, f.Weighty()
+}
+
+// oneVsRest returns the shape of losses of one class against the rest.
+func oneVsRest(f *rows.Facts, class int) (Shape, error) {
+	switch k := len(f.Classes); {
+	case k == 1:
+		return Shape{}, rows.TwoClasses("", f.Classes)
+	case class < 0 || class >= k:
+		return Shape{}, fmt.Errorf("class %d is to be separated from the rest, and the labels have %d classes", class, k)
 	}
 	return Shape{Margins: 1}, f.Weighty()
 }

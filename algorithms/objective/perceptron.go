@@ -30,7 +30,5 @@ func (Perceptron) At(b *Batch) {
 			b.Loss[i], b.Slope[i] = t, -s
 		}
 	}
-	if b.Curve != nil {
-		clear(b.Curve[:b.N])
-	}
+	b.clearCurve()
 }

@@ -48,9 +48,7 @@ func (l Quantile) At(b *Batch) {
 			b.Loss[i], b.Slope[i] = r, r // r is 0 or NaN
 		}
 	}
-	if b.Curve != nil {
-		clear(b.Curve[:b.N])
-	}
+	b.clearCurve()
 }
 
 func (l Quantile) line(label float64) line {

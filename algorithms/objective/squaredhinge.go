@@ -22,14 +22,34 @@ func (SquaredHinge) Refuses(float64) string { return "" }
 // classification, Optimization Methods and Software 17, 2002).
 func (SquaredHinge) At(b *Batch) {
 	for i, m := range b.Margin[:b.N] {
-		s := sign(b.Label[i])
-		loss, slope, curve := 0.0, 0.0, 0.0
-		if t := 1 - float64(s*m); !(t <= 0) {
-			loss, slope, curve = t*t, -2*float64(s*t), 2
-		}
-		b.Loss[i], b.Slope[i] = loss, slope
-		if b.Curve != nil {
-			b.Curve[i] = curve
-		}
+		b.squaredHinge(i, sign(b.Label[i]), m)
+	}
+}
+
+// squaredHinge sets the outputs of row i, which has margin m.
+func (b *Batch) squaredHinge(i int, s, m float64) {
+	loss, slope, curve := 0.0, 0.0, 0.0
+	if t := 1 - float64(s*m); !(t <= 0) {
+		loss, slope, curve = t*t, -2*float64(s*t), 2
+	}
+	b.Loss[i], b.Slope[i] = loss, slope
+	if b.Curve != nil {
+		b.Curve[i] = curve
+	}
+}
+
+// SquaredHingeOneVsRest is SquaredHinge with s = +1 for one class and −1 for all others.
+type SquaredHingeOneVsRest struct {
+	SquaredHinge
+	Class int
+}
+
+// Shape implements Loss.
+func (l SquaredHingeOneVsRest) Shape(f *rows.Facts) (Shape, error) { return oneVsRest(f, l.Class) }
+
+// At implements Loss, with the second derivative of SquaredHinge.
+func (l SquaredHingeOneVsRest) At(b *Batch) {
+	for i, m := range b.Margin[:b.N] {
+		b.squaredHinge(i, side(b.Label[i], l.Class), m)
 	}
 }

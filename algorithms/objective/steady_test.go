@@ -56,11 +56,11 @@ func TestSameBits(t *testing.T) {
 		for _, sparse := range []bool{false, true} {
 			table := wild
 			table.Sparse = sparse
-			trial.SameBitsOfState(t, func(b *engine.Builder) { collectSums(b, table, l) })
+			trial.SameBits(t, func(b *engine.Builder) { collectSums(b, table, l) })
 		}
 	}
 	aft := tableFor(kinds()[13], design{weighted: true})
-	trial.SameBitsOfState(t, func(b *engine.Builder) { collectSums(b, aft, objective.AFT{}) })
+	trial.SameBits(t, func(b *engine.Builder) { collectSums(b, aft, objective.AFT{}) })
 }
 
 // collectSums collects the sums of the passes over all rows.

@@ -30,15 +30,15 @@ func TestSameBits(t *testing.T) {
 	o := objective{table: weighted(noisy(1, 150, 5)), loss: logistic}
 	for _, s := range methods {
 		t.Run(fmt.Sprintf("%v %+v", s.Method, s.Stochastic), func(t *testing.T) {
-			trial.SameBitsOfState(t, build(o.table, o, s), "minimize")
+			trial.SameBits(t, build(o.table, o, s), "minimize")
 		})
 	}
 	for _, s := range []optim.Settings{{Method: optim.LBFGS}, {Method: optim.Newton, MaxIter: 8}, {Method: optim.OWLQN, MaxIter: 30}} {
-		trial.SameBitsOfState(t, build(o.table, o, s), "minimize")
+		trial.SameBits(t, build(o.table, o, s), "minimize")
 	}
 	o.can = nothing
-	trial.SameBitsOfState(t, build(o.table, o, optim.Settings{L2: 0.01}), "minimize")
-	trial.SameBitsOfState(t, build(o.table, o, optim.Settings{L1: 0.01}), "minimize")
+	trial.SameBits(t, build(o.table, o, optim.Settings{L2: 0.01}), "minimize")
+	trial.SameBits(t, build(o.table, o, optim.Settings{L1: 0.01}), "minimize")
 }
 
 // TestSameBitsOfWildRows requires the same bits at any parallelism for data whose magnitudes
@@ -46,7 +46,7 @@ func TestSameBits(t *testing.T) {
 func TestSameBitsOfWildRows(t *testing.T) {
 	o := objective{table: trial.Wild(100, 3), loss: squared}
 	for _, m := range []optim.Method{optim.LBFGS, optim.Newton, optim.GD} {
-		trial.SameBitsOfState(t, build(o.table, o, optim.Settings{Method: m, MaxIter: 6, Tol: -1}), "minimize")
+		trial.SameBits(t, build(o.table, o, optim.Settings{Method: m, MaxIter: 6, Tol: -1}), "minimize")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -150,7 +151,7 @@ func TestCholeskyShifts(t *testing.T) {
 		require.NoError(t, newCholesky(3, 2, true).solve(t.Context(), packed, 1, &penalty{factors: make([]float64, 3), space: &space}, g, out))
 		slope := space.dot(g, out)
 		require.Negative(t, slope, name)
-		require.True(t, finite(slope), name)
+		require.True(t, kernel.Finite(slope), name)
 	}
 }
 

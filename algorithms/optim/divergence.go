@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Without a penalty on the parameters there may be no optimum. Classes may be separable by a
@@ -120,7 +121,7 @@ func (d descent) examinePath(ctx *comqueue.ComContext) error {
 func (w *work) judgePath(firstSlope, lastSlope, length float64) {
 	s, start := w.state, &w.PathNorms[w.pathStart()]
 	minimum := -lastSlope / (lastSlope - firstSlope)
-	if !(firstSlope < 0) || !finite(minimum) || length < minPathLength*s.Size || start.Loss-s.Loss >= -quadraticFall/2*(firstSlope+lastSlope) {
+	if !(firstSlope < 0) || !kernel.Finite(minimum) || length < minPathLength*s.Size || start.Loss-s.Loss >= -quadraticFall/2*(firstSlope+lastSlope) {
 		return
 	}
 	if minimum > 0 {

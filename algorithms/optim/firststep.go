@@ -1,6 +1,10 @@
 package optim
 
-import "math"
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
 
 // The first gradient gives a direction but no distance: the length of a gradient says nothing
 // about the length of a step until it can be compared with a second gradient. The curvature
@@ -139,7 +143,7 @@ func (p *probing) zeroOfSlope(sums []float64) float64 {
 // and c if that zero lies between b and c. Otherwise it is the zero of the straight line
 // through b and c.
 func root(a, b, c point) float64 {
-	if !finite(c.d) {
+	if !kernel.Finite(c.d) {
 		return b.t
 	}
 	ab, ac, bc := a.d-b.d, a.d-c.d, b.d-c.d

@@ -37,13 +37,13 @@ func (e *Evaluator) check() error {
 		return fmt.Errorf("the objective has %d parameters", e.Dim)
 	case len(e.PenaltyFactors) != e.Dim:
 		return fmt.Errorf("the objective has %d parameters and %d PenaltyFactors", e.Dim, len(e.PenaltyFactors))
-	case !finite(e.Weight):
+	case !kernel.Finite(e.Weight):
 		return fmt.Errorf("the total weight of the rows is %v: make the weights smaller", e.Weight)
 	case !(e.Weight > 0):
 		return fmt.Errorf("there is nothing to train on: no rows, or none with a weight above 0")
-	case !(e.GradientUnit >= 0) || !finite(e.GradientUnit):
+	case !(e.GradientUnit >= 0) || !kernel.Finite(e.GradientUnit):
 		return fmt.Errorf("GradientUnit of the evaluator is %v: want a number above 0, or 0 for 1", e.GradientUnit)
-	case !(e.HessianCost >= 0) || !finite(e.HessianCost):
+	case !(e.HessianCost >= 0) || !kernel.Finite(e.HessianCost):
 		return fmt.Errorf("HessianCost of the evaluator is %v: want a number above 0, or 0 where it is not known", e.HessianCost)
 	}
 	if err := e.complete(); err != nil {

@@ -1,6 +1,10 @@
 package optim
 
-import "math"
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
 
 // L-BFGS computes a direction from the pairs of the last ten iterations. The curvature changes
 // during these iterations. With logistic losses it changes most in the first iterations, when
@@ -130,7 +134,7 @@ func (p *plane) solve(sums []float64, weight float64) bool {
 				l[j] /= other[j]
 			case j < i:
 				l[j] = 0
-			case l[j] > minPivot*square && finite(l[j]):
+			case l[j] > minPivot*square && kernel.Finite(l[j]):
 				l[j] = math.Sqrt(l[j])
 			default:
 				clear(l)
@@ -156,7 +160,7 @@ func (p *plane) solve(sums []float64, weight float64) bool {
 	}
 	good := p.mix[0] > 0
 	for _, c := range p.mix[:p.dim] {
-		good = good && finite(c)
+		good = good && kernel.Finite(c)
 	}
 	if slope, _ := p.alongMix(); good && slope < 0 {
 		return true

@@ -2,6 +2,7 @@ package optim
 
 import (
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // maxRounds is the largest number of rounds over smooth approximations. If each approximation
@@ -78,7 +79,7 @@ func (d descent) refine(ctx *comqueue.ComContext) error {
 		s.end(GapClosed)
 	case w.endReason == MaxIterations || w.endReason == Diverging:
 		s.end(w.endReason)
-	case w.Rounds >= maxRounds || !finite(s.Gap):
+	case w.Rounds >= maxRounds || !kernel.Finite(s.Gap):
 		s.end(Exhausted)
 		s.FarFromOptimum = !(s.Gap <= farNorm*max(objective, -objective))
 	}

@@ -159,7 +159,7 @@ func TestRoundsCloseTheGap(t *testing.T) {
 		require.Equal(t, optim.MaxIterations, cut.Reason)
 		require.InDelta(t, f(cut.Parameters[0]), cut.Loss, 1e-12, "Loss must be the objective without approximation")
 	}
-	trial.SameBitsOfState(t, build(table, distance{}, optim.Settings{Method: optim.LBFGS, L2: 0.1, GapTol: 1e-8, Information: true}), "minimize")
+	trial.SameBits(t, build(table, distance{}, optim.Settings{Method: optim.LBFGS, L2: 0.1, GapTol: 1e-8, Information: true}), "minimize")
 	trial.Fails(t, build(smooth().table, smooth(), optim.Settings{GapTol: 1e-6}), "the objective gives no lower bound")
 	trial.Fails(t, build(table, distance{}, optim.Settings{Method: optim.SGD, GapTol: 1e-6}), "GapTol is for the other methods than SGD")
 	trial.Fails(t, build(table, distance{}, optim.Settings{GapTol: -1}), "GapTol is -1")

@@ -1,6 +1,10 @@
 package optim
 
-import "math"
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
 
 // search is a line search as a state machine. It gets values and derivatives of φ(t) = F(v +
 // t·p), and proposes the next steps to evaluate. It searches for the strong Wolfe conditions
@@ -78,7 +82,7 @@ func (s *search) add(t, f, d float64) searchStatus {
 	}
 	s.tried++
 	p := point{t, f, d}
-	if !finite(f) || !finite(d) {
+	if !kernel.Finite(f) || !kernel.Finite(d) {
 		p.f, p.d = math.Inf(1), math.Inf(1)
 	}
 	low := s.sufficientDecrease(p)
@@ -179,7 +183,7 @@ func (s *search) nextInside() float64 {
 		return lo + float64(0.5*w)
 	}
 	t := cubic(s.lo, s.hi, s.noise)
-	if !finite(t) || math.Abs(w) > 0.66*s.olderWidth {
+	if !kernel.Finite(t) || math.Abs(w) > 0.66*s.olderWidth {
 		return lo + float64(0.5*w)
 	}
 	from, to := lo+float64(0.1*w), hi-float64(0.1*w)
@@ -201,5 +205,3 @@ func cubic(a, b point, noise float64) float64 {
 	d2 := math.Copysign(math.Sqrt(q), w)
 	return b.t - float64(w*((b.d+d2-d1)/(b.d-a.d+float64(2*d2))))
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

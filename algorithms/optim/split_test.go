@@ -68,7 +68,7 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 		table trial.Table
 		o     optim.Objective
 		s     optim.Settings
-		bits  bool // whether to try everything that trial.SameBitsOfState varies
+		bits  bool // whether to try everything that trial.SameBits varies
 	}{
 		{"LBFGS", table, margins, optim.Settings{Method: optim.LBFGS, L2: 1e-3, History: 4, MaxIter: 8}, true},
 		{"OWLQN", table, margins, optim.Settings{Method: optim.OWLQN, L1: 1e-3, MaxIter: 8, History: 4}, true},
@@ -90,7 +90,7 @@ func TestSplitParametersHaveTheSameBits(t *testing.T) {
 				atShards(t, 128, splitFrom(1, c.table, c.o, c.s))
 			}
 			if c.bits {
-				trial.SameBitsOfState(t, splitFrom(1, c.table, c.o, c.s), "minimize")
+				trial.SameBits(t, splitFrom(1, c.table, c.o, c.s), "minimize")
 			}
 		})
 	}

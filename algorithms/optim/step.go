@@ -27,7 +27,7 @@ func (w *work) completeDirection() error {
 // takeSlope takes the slope along the direction, and squares = Σ (f·direction)² for the
 // penalty.
 func (w *work) takeSlope(slope, squares float64) error {
-	if !(slope < 0) || !finite(slope) {
+	if !(slope < 0) || !kernel.Finite(slope) {
 		w.useGradient()
 		return w.descend()
 	}
@@ -59,7 +59,7 @@ func (w *work) takeGradientLength(square, squares float64) error {
 		// The first-order change is assumed to equal the first-order change of the last
 		// iteration (Nocedal and Wright, equation 3.60).
 		return w.beginSearch(w.LastStep*(w.LastSlope/-square), math.Inf(1))
-	case w.Subspace.Hessian != nil && square > 0 && finite(square):
+	case w.Subspace.Hessian != nil && square > 0 && kernel.Finite(square):
 		w.startProbes(-square, squares)
 		return nil
 	}
@@ -97,7 +97,7 @@ func (w *work) beginSearch(step, limit float64) error {
 // the negative of the first step at which a parameter changes sign.
 func (w *work) startSearch(sums [rowSums]float64, crossing float64) {
 	slope := sums[0]
-	if !(slope < 0) || !finite(slope) || !(w.step > 0) || !finite(w.step) {
+	if !(slope < 0) || !kernel.Finite(slope) || !(w.step > 0) || !kernel.Finite(w.step) {
 		w.fail()
 		return
 	}
@@ -241,7 +241,7 @@ func (w *work) fallBack() error {
 
 // requireFinite returns an error with advice if the loss or the gradient is not finite.
 func (w *work) requireFinite(rows []float64, where, remedy string) error {
-	if !finite(w.losses) {
+	if !kernel.Finite(w.losses) {
 		return fmt.Errorf("the loss is %v %s: %s", w.losses, where, remedy)
 	}
 	for ; len(rows) > 0; rows = rows[rowWidth:] {

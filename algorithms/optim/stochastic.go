@@ -6,6 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
@@ -296,7 +297,7 @@ func (s *sgd) takeStep(sums []float64) error {
 	s.Done++
 	s.Total++
 	if count > 0 {
-		if !finite(sums[0]) {
+		if !kernel.Finite(sums[0]) {
 			return fmt.Errorf("epoch %d, step %d: the loss is %v: %s", s.Epoch+1, s.Done, sums[0], s.rateAdvice())
 		}
 		s.Losses += sums[0]
@@ -307,7 +308,7 @@ func (s *sgd) takeStep(sums []float64) error {
 			s.Norm = max(s.Norm, math.Abs(g))
 		}
 		s.move(&s.settings, s.Total-1, s.Epoch, s.gradient, s.v, &s.penalty)
-		if !finite(s.Norm) || !finite(maxAbs(s.v)) {
+		if !kernel.Finite(s.Norm) || !kernel.Finite(maxAbs(s.v)) {
 			return fmt.Errorf("epoch %d, step %d: parameters are no longer finite numbers: %s", s.Epoch+1, s.Done, s.rateAdvice())
 		}
 	}
@@ -379,10 +380,10 @@ func (s *sgd) evaluateAll(sums []float64, where string) (iterationEnd, error) {
 	if s.settings.L1 > 0 {
 		s.penalty.pseudoGradient(s.v, s.gradient, s.gradient)
 	}
-	bad := !finite(end.loss)
+	bad := !kernel.Finite(end.loss)
 	for i, g := range s.gradient {
 		end.norm, end.size = max(end.norm, math.Abs(g)), max(end.size, math.Abs(s.v[i]))
-		bad = bad || !finite(g)
+		bad = bad || !kernel.Finite(g)
 	}
 	if bad {
 		return end, fmt.Errorf("the loss is %v and the largest derivative %v %s", end.loss, end.norm, where)

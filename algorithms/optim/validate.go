@@ -24,7 +24,7 @@ func (s Settings) Validate() error {
 			bad("%s is %v: want a number of 0 or more", v.name, v.value)
 		}
 	}
-	if !finite(s.Tol) {
+	if !kernel.Finite(s.Tol) {
 		bad("Tol is %v: want a number, negative to turn the test off", s.Tol)
 	}
 	if s.GapTol > 0 && s.Method == SGD {

@@ -93,7 +93,8 @@ func (m *Model) Kind() string { return Kind }
 // Inputs returns the columns that at least one stage reads and that no earlier stage computes.
 func (m *Model) Inputs() []model.Input { return slices.Clone(m.inputs) }
 
-// Encode returns the model's file. It returns the same bytes for the same model.
+// Encode returns the content of the model's file. The same model gives the same bytes. It
+// returns an error if the model is not valid.
 func (m *Model) Encode() ([]byte, error) {
 	var s summary
 	var p payload
@@ -124,9 +125,8 @@ func stageFiles(file []byte) ([][]byte, error) {
 	return files, nil
 }
 
-// Decode decodes a file that Encode returned. It returns an error that states the problem if
-// the file is truncated, altered, of a newer version or not a pipeline, or has a stage of an
-// unknown kind.
+// Decode decodes what Encode returned. It returns an error that names the cause if the file is
+// truncated, altered, of another kind or of a newer version, or has a stage of an unknown kind.
 func Decode(file []byte) (*Model, error) { return decode(file, 0) }
 
 func decode(file []byte, depth int) (*Model, error) {
@@ -158,14 +158,15 @@ func decodeAny(file []byte, depth int) (model.Model, error) {
 	return catalog.Decode(file)
 }
 
-// Save writes the model to a file, as model.Save does.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
-// Load returns the model in a file that Save wrote.
+// Load reads a model that Save wrote.
 func Load(path string) (*Model, error) { return model.Load(path, Decode) }
 
-// ModelOf returns the model that was collected under a name from the dataset that
-// Pipeline.Fit returned.
+// ModelOf returns the model that was collected under the given name. The collected dataset must
+// be the dataset that Pipeline.Fit returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
 	return model.Collected(result, name, Decode)
 }
@@ -179,8 +180,8 @@ func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
 	return rows
 }
 
-// Dataset adds to the job a dataset that contains the model, like the dataset that Pipeline.Fit
-// returns. The dataset can be passed to Pipeline.Apply.
+// Dataset returns the model as a dataset of the job, like the dataset that Pipeline.Fit
+// returns. So a saved model can be passed to Pipeline.Apply.
 func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 	var parts []*engine.Dataset
 	for _, s := range m.stages {

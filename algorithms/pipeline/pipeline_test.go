@@ -120,7 +120,7 @@ func TestPipelinesNest(t *testing.T) {
 		pipeline.Pipeline{Stages: []model.Stage{prepare.MaxAbsScaler{Columns: []string{"features"}}}},
 	}}
 	require.Equal(t, "pipeline → pipeline", nested.String())
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		m := nested.Fit(people(b))
 		engine.Collect(m, "model")
 		engine.Collect(nested.Apply(people(b), m), "made")

@@ -92,7 +92,7 @@ func TestTitanic(t *testing.T) {
 }
 
 func TestTitanicHasTheSameBits(t *testing.T) {
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		rows := operators.First(titanic(b), 60)
 		trained := passengers().Fit(rows)
 		engine.Collect(trained, "model")

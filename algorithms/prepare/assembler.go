@@ -1,6 +1,7 @@
 package prepare
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,7 @@ func (f Form) String() string { return forms.String(f) }
 // MarshalText implements encoding.TextMarshaler.
 func (f Form) MarshalText() ([]byte, error) { return forms.Text(f) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (f *Form) UnmarshalText(text []byte) error { return forms.Parse(f, text) }
 
 // VectorAssembler combines columns of numbers, bools and vectors into one vector column. The
@@ -61,12 +62,7 @@ func (VectorAssembler) Kind() string { return "vector-assembler" }
 
 const defaultFeatures = "features"
 
-func (p VectorAssembler) output() string {
-	if p.Output == "" {
-		return defaultFeatures
-	}
-	return p.Output
-}
+func (p VectorAssembler) output() string { return cmp.Or(p.Output, defaultFeatures) }
 
 // Validate returns everything that is wrong with the parameters.
 func (p VectorAssembler) Validate() error {

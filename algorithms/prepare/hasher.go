@@ -1,6 +1,7 @@
 package prepare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,12 +51,7 @@ func (p FeatureHasher) size() int {
 	return p.Size
 }
 
-func (p FeatureHasher) output() string {
-	if p.Output == "" {
-		return defaultFeatures
-	}
-	return p.Output
-}
+func (p FeatureHasher) output() string { return cmp.Or(p.Output, defaultFeatures) }
 
 // Validate returns everything that is wrong with the parameters.
 func (p FeatureHasher) Validate() error {

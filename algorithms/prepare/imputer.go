@@ -41,7 +41,7 @@ func (s Strategy) String() string { return strategies.String(s) }
 // MarshalText implements encoding.TextMarshaler.
 func (s Strategy) MarshalText() ([]byte, error) { return strategies.Text(s) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (s *Strategy) UnmarshalText(text []byte) error { return strategies.Parse(s, text) }
 
 // Imputer replaces missing values: nulls, and NaNs in columns of numbers. Mean and Median

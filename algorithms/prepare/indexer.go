@@ -38,7 +38,7 @@ func (o Order) String() string { return orders.String(o) }
 // MarshalText implements encoding.TextMarshaler.
 func (o Order) MarshalText() ([]byte, error) { return orders.Text(o) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (o *Order) UnmarshalText(text []byte) error { return orders.Parse(o, text) }
 
 // StringIndexer numbers the distinct values of each column from 0 and replaces the values by

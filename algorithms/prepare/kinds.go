@@ -69,11 +69,11 @@ func Decode(file []byte) (model.Binder, error) {
 	return decode(file, kind)
 }
 
-// Load reads a model of this package from a file that model.Save wrote.
+// Load reads a model of this package that model.Save wrote.
 func Load(path string) (model.Binder, error) { return model.Load(path, Decode) }
 
-// ModelOf returns a model from the result of a run. name is the name under which the dataset
-// that Fit returned was collected. The type of the model, such as *ScalerModel, depends on the
+// ModelOf returns the model that was collected under the given name. The collected dataset must
+// be the dataset that Fit returned. The type of the model, such as *ScalerModel, depends on the
 // preparation.
 func ModelOf(result *engine.Result, name string) (model.Binder, error) {
 	return model.Collected(result, name, Decode)

@@ -74,7 +74,7 @@ func try(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Sta
 		engine.Collect(m, "model")
 		engine.Collect(s.Apply(in, m), "made")
 	}
-	trial.SameBitsOfState(t, build)
+	trial.SameBits(t, build)
 	m, r := quick(t, rows, s)
 
 	file, err := m.Encode()

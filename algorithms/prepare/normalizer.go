@@ -33,7 +33,7 @@ func (n Norm) String() string { return norms.String(n) }
 // MarshalText implements encoding.TextMarshaler.
 func (n Norm) MarshalText() ([]byte, error) { return norms.Text(n) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (n *Norm) UnmarshalText(text []byte) error { return norms.Parse(n, text) }
 
 // Normalizer divides each vector by its length. It learns nothing from rows. Vectors of zeros

@@ -1,6 +1,7 @@
 package prepare
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,12 +49,7 @@ const (
 // Kind returns "pca".
 func (PCA) Kind() string { return "pca" }
 
-func (p PCA) output() string {
-	if p.Output == "" {
-		return defaultComponents
-	}
-	return p.Output
-}
+func (p PCA) output() string { return cmp.Or(p.Output, defaultComponents) }
 
 // Validate returns everything that is wrong with the parameters.
 func (p PCA) Validate() error {

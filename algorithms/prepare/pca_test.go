@@ -71,7 +71,7 @@ func TestPCAOfManyComponents(t *testing.T) {
 		}
 		require.InDelta(t, 1, dot*dot, 1e-9, "direction %d", k)
 	}
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		engine.Collect(prepare.PCA{Columns: []string{"features"}}.Fit(trial.Wild(150, 5).Dataset(b)), "model")
 	}, "pca")
 }

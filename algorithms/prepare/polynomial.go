@@ -1,6 +1,7 @@
 package prepare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -38,12 +39,7 @@ const (
 // Kind returns "polynomial-features".
 func (PolynomialFeatures) Kind() string { return "polynomial-features" }
 
-func (p PolynomialFeatures) output() string {
-	if p.Output == "" {
-		return defaultFeatures
-	}
-	return p.Output
-}
+func (p PolynomialFeatures) output() string { return cmp.Or(p.Output, defaultFeatures) }
 
 // Validate returns everything that is wrong with the parameters.
 func (p PolynomialFeatures) Validate() error {

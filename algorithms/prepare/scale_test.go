@@ -141,7 +141,7 @@ func TestScalersOfWildNumbers(t *testing.T) {
 		prepare.MaxAbsScaler{Columns: []string{"features"}},
 		prepare.RobustScaler{Columns: []string{"features", "weight"}},
 	} {
-		trial.SameBitsOfState(t, func(b *engine.Builder) {
+		trial.SameBits(t, func(b *engine.Builder) {
 			engine.Collect(s.Fit(trial.Wild(300, 4).Dataset(b)), "model")
 		})
 	}

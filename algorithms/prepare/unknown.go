@@ -34,7 +34,7 @@ func (u Unknown) String() string { return unknowns.String(u) }
 // MarshalText implements encoding.TextMarshaler.
 func (u Unknown) MarshalText() ([]byte, error) { return unknowns.Text(u) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (u *Unknown) UnmarshalText(text []byte) error { return unknowns.Parse(u, text) }
 
 // encoders returns an error for Zeros and Shares, which only OneHotEncoder supports.

@@ -152,7 +152,7 @@ func TestWeightsAreRepetitions(t *testing.T) {
 			for _, in := range m.Inputs() {
 				require.True(t, in.Column != "w" || name == "weighing", "only the scaler that scales the column of weights may have it as an input")
 			}
-			trial.SameBitsOfState(t, func(b *engine.Builder) {
+			trial.SameBits(t, func(b *engine.Builder) {
 				engine.Collect(of("w").Fit(operators.FromSlice(b, rows)), "model")
 			})
 		})
@@ -199,7 +199,7 @@ func TestScalersOfWildWeights(t *testing.T) {
 		prepare.RobustScaler{Columns: []string{"features"}, WeightCol: "weight"},
 		prepare.Imputer{Columns: []string{"label"}, Strategy: prepare.Median, WeightCol: "weight"},
 	} {
-		trial.SameBitsOfState(t, func(b *engine.Builder) { engine.Collect(s.Fit(trial.Wild(200, 3).Dataset(b)), "model") })
+		trial.SameBits(t, func(b *engine.Builder) { engine.Collect(s.Fit(trial.Wild(200, 3).Dataset(b)), "model") })
 	}
 }
 

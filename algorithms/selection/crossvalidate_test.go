@@ -166,7 +166,7 @@ func TestCrossValidationSameBits(t *testing.T) {
 		build := func(b *engine.Builder) { compared(b, operators.FromSlice(b, rows), shrunkGrid, o) }
 		texts = append(texts, trial.Print(t, trial.Run(t, build)))
 		if atOnce == 1 {
-			trial.SameBitsOfState(t, build)
+			trial.SameBits(t, build)
 		}
 	}
 	require.Equal(t, texts[0], texts[1])

@@ -136,7 +136,7 @@ func TestFoldsAreTheSameEverywhere(t *testing.T) {
 	require.NotEqual(t, want, other)
 	_, seeded := divided(t, rows, divide(0), engine.Seed(1))
 	require.Equal(t, want, seeded)
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		for i, f := range divide(5)(operators.FromSlice(b, rows)) {
 			engine.Collect(f.Test, fmt.Sprint(i))
 		}

@@ -70,7 +70,7 @@ func (t *Table) String() string {
 			rows = append(rows, []string{strconv.FormatInt(s.Rank, 10), s.Candidate})
 		}
 		last := len(rows) - 1
-		rows[last] = append(rows[last], fmt.Sprintf("%s ± %s", shortNumber(s.Mean), shortNumber(s.Std)))
+		rows[last] = append(rows[last], fmt.Sprintf("%.6g ± %.6g", s.Mean, s.Std))
 	}
 	widths := make([]int, 0, len(rows[0]))
 	for _, row := range rows {
@@ -91,8 +91,6 @@ func (t *Table) String() string {
 	}
 	return out.String()
 }
-
-func shortNumber(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
 // scores returns the rows of a comparison. values are indexed by candidate, metric and fold.
 func scores(candidates []string, metrics []Metric, values [][][]float64) []Score {

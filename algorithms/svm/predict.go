@@ -11,8 +11,9 @@ import (
 
 // PredictOptions are options of PredictSVC and PredictSVR.
 type PredictOptions struct {
-	// VectorCol, FeatureCols and, for PredictSVR, OffsetCol name the columns to read. If they
-	// are empty, the columns that the model was trained on are read.
+	// VectorCol or FeatureCols name the columns of the features, and OffsetCol, for PredictSVR
+	// only, names the column of the offsets. Where names are empty, the columns that the model
+	// was trained on are read.
 	VectorCol   string
 	FeatureCols []string
 	OffsetCol   string
@@ -22,11 +23,12 @@ type PredictOptions struct {
 	// DecisionCol names the new vector column of margins that PredictSVC adds; empty means
 	// "decision".
 	DecisionCol string
-	// Replace allows the new columns to replace columns of the same names. Without Replace it
-	// is an error if such columns exist.
+	// Replace allows the new columns to replace columns of the same names. Without Replace,
+	// existing columns of these names are an error.
 	Replace bool
-	// Skip predicts null for rows that contain a NaN or an infinity; without Skip such a row is
-	// an error. For rows that contain a null the prediction is null in either case.
+	// With Skip, the prediction is null for rows that contain a NaN or an infinity; without
+	// Skip such a row is an error. For rows that contain a null the prediction is null with and
+	// without Skip.
 	Skip bool
 }
 
@@ -42,8 +44,8 @@ func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 }
 
 // number returns the options of PredictSVR: all except DecisionCol.
-func (o PredictOptions) number() linearmodel.PredictOptions {
-	return linearmodel.PredictOptions{
+func (o PredictOptions) number() model.LinearPredictOptions {
+	return model.LinearPredictOptions{
 		VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, PredictionCol: o.PredictionCol, Replace: o.Replace, Skip: o.Skip,
 	}
 }

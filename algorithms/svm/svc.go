@@ -16,17 +16,17 @@ import (
 // LinearSVC has the parameters of TrainSVC, for a linear support vector classifier. In every
 // field except LabelCol, the zero value selects the default.
 type LinearSVC struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
-	// number columns instead, which are joined in the given order. If both are empty, the
-	// features are the dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
+	// FeatureCols names number columns, which are joined in the given order. If both are empty,
+	// the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
-	// LabelCol names the column of the labels, which may have any type. The classes are the
-	// distinct labels in ascending order: numbers by value, text by bytes, false before true.
-	// LabelCol is required.
+	// LabelCol names the column of the labels, of any type. The classes are the distinct labels
+	// in ascending order: numbers by value, text by bytes, false before true. LabelCol is
+	// required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
-	// weighs 1.
+	// has the weight 1.
 	WeightCol string
 	// PredictionCol and DecisionCol name the columns of predictions; empty means "prediction"
 	// and "decision".

@@ -113,8 +113,8 @@ func (m *SVCModel) check() error {
 	return m.Check()
 }
 
-// DecodeSVC decodes what SVCModel.Encode returned. It returns an error that tells the cause if
-// the input is truncated, altered, of another kind or of a newer version.
+// DecodeSVC decodes what SVCModel.Encode returned. It returns an error that names the cause if
+// the file is truncated, altered, of another kind or of a newer version.
 func DecodeSVC(file []byte) (*SVCModel, error) {
 	p := svcPayload{SVCModel: &SVCModel{}}
 	if err := linearmodel.Decode(file, kindSVC, svcVersion, &p, &p.Payload, &p.Model); err != nil {
@@ -124,21 +124,21 @@ func DecodeSVC(file []byte) (*SVCModel, error) {
 	return model.Whole(p.SVCModel, p.check())
 }
 
-// Save writes the model to a file. The file is replaced atomically: after a failure it is still
-// the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *SVCModel) Save(path string) error { return model.Save(path, m) }
 
 // LoadSVC reads a model that SVCModel.Save wrote.
 func LoadSVC(path string) (*SVCModel, error) { return model.Load(path, DecodeSVC) }
 
 // SVCModelOf returns the model that was collected under the given name. The collected dataset
-// must be the one that TrainSVC returned.
+// must be the dataset that TrainSVC returned.
 func SVCModelOf(result *engine.Result, name string) (*SVCModel, error) {
 	return model.Collected(result, name, DecodeSVC)
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that TrainSVC returns.
-// With it a saved model can be passed to PredictSVC.
+// Dataset returns the model as a dataset of the job, like the dataset that TrainSVC returns. So
+// a saved model can be passed to PredictSVC.
 func (m *SVCModel) Dataset(b *engine.Builder) *engine.Dataset { return m.Classes.Dataset(b, m) }
 
 // Transform implements model.Model. It calls PredictSVC with the columns of training.

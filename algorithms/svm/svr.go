@@ -16,15 +16,15 @@ import (
 // LinearSVR has the parameters of TrainSVR, for a linear support vector regression. In every
 // field except LabelCol, the zero value selects the default.
 type LinearSVR struct {
-	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols names
-	// number columns instead, which are joined in the given order. If both are empty, the
-	// features are the dataset's only vector column.
+	// VectorCol names the column of the features, a dense or sparse vector. Alternatively,
+	// FeatureCols names number columns, which are joined in the given order. If both are empty,
+	// the features are the dataset's only vector column.
 	VectorCol   string
 	FeatureCols []string
 	// LabelCol names the column of numbers to be predicted. LabelCol is required.
 	LabelCol string
 	// WeightCol names a column of row weights, numbers of 0 or more. Empty means that every row
-	// weighs 1.
+	// has the weight 1.
 	WeightCol string
 	// OffsetCol names a column of numbers that are added to the predictions, in training and
 	// wherever the model is applied to a dataset. Empty means no offset.

@@ -61,8 +61,8 @@ func (m *SVRModel) check() error {
 	return m.Check()
 }
 
-// DecodeSVR decodes what SVRModel.Encode returned. It returns an error that tells the cause if
-// the input is truncated, altered, of another kind or of a newer version.
+// DecodeSVR decodes what SVRModel.Encode returned. It returns an error that names the cause if
+// the file is truncated, altered, of another kind or of a newer version.
 func DecodeSVR(file []byte) (*SVRModel, error) {
 	p := svrPayload{SVRModel: &SVRModel{}}
 	if err := linearmodel.Decode(file, kindSVR, svrVersion, &p, &p.Payload, &p.Model); err != nil {
@@ -71,21 +71,21 @@ func DecodeSVR(file []byte) (*SVRModel, error) {
 	return model.Whole(p.SVRModel, p.check())
 }
 
-// Save writes the model to a file. The file is replaced atomically: after a failure it is still
-// the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *SVRModel) Save(path string) error { return model.Save(path, m) }
 
 // LoadSVR reads a model that SVRModel.Save wrote.
 func LoadSVR(path string) (*SVRModel, error) { return model.Load(path, DecodeSVR) }
 
 // SVRModelOf returns the model that was collected under the given name. The collected dataset
-// must be the one that TrainSVR returned.
+// must be the dataset that TrainSVR returned.
 func SVRModelOf(result *engine.Result, name string) (*SVRModel, error) {
 	return model.Collected(result, name, DecodeSVR)
 }
 
-// Dataset returns the model as a dataset of the job, like the dataset that TrainSVR returns.
-// With it a saved model can be passed to PredictSVR.
+// Dataset returns the model as a dataset of the job, like the dataset that TrainSVR returns. So
+// a saved model can be passed to PredictSVR.
 func (m *SVRModel) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // Transform implements model.Model. It calls PredictSVR with the columns of training.

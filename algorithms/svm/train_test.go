@@ -38,7 +38,7 @@ func TestSameBits(t *testing.T) {
 		"sgd":    {sparse, svm.LinearSVC{Method: optim.SGD, MaxIter: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			trial.SameBitsOfState(t, func(b *engine.Builder) {
+			trial.SameBits(t, func(b *engine.Builder) {
 				rows := c.table.Dataset(b)
 				made := svm.TrainSVC(rows, svcColumns(c.table, c.p))
 				engine.Collect(made, "model")
@@ -48,7 +48,7 @@ func TestSameBits(t *testing.T) {
 	}
 	t.Run("regression", func(t *testing.T) {
 		table := target(90, 3)
-		trial.SameBitsOfState(t, func(b *engine.Builder) {
+		trial.SameBits(t, func(b *engine.Builder) {
 			rows := table.Dataset(b)
 			made := svm.TrainSVR(rows, svrColumns(table, svm.LinearSVR{Epsilon: 0.1, MaxIter: 14}))
 			engine.Collect(made, "model")

@@ -1,6 +1,10 @@
 package tree
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
 
 // An Explainer attributes the score of a row to the features of the row, by Shapley values. Any
 // number of goroutines may use it. It reuses its working memory, and allocates only when more
@@ -213,7 +217,7 @@ func (x *explained[K]) measure(t int, o ExplainOptions) (depth, features int) {
 // shares returns the shares of two children in the weight of their parent node. Both are one
 // half if the node has no weight.
 func shares(node, left, right float64) (float64, float64) {
-	if node > 0 && finite(left/node) && finite(right/node) {
+	if node > 0 && kernel.Finite(left/node) && kernel.Finite(right/node) {
 		return left / node, right / node
 	}
 	return 0.5, 0.5

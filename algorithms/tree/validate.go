@@ -62,9 +62,6 @@ func (e *Ensemble) Validate() error {
 	return nil
 }
 
-// finite reports whether x is neither infinite nor NaN.
-func finite(x float64) bool { return x-x == 0 }
-
 // validate checks one tree. depth is working memory that is reused.
 func (e *Ensemble) validate(t *Tree, depth []int32) ([]int32, error) {
 	switch {
@@ -74,7 +71,7 @@ func (e *Ensemble) validate(t *Tree, depth []int32) ([]int32, error) {
 		return depth, fmt.Errorf("it has %d nodes, more than an int32 can number", len(t.Nodes))
 	case len(t.Sets) > math.MaxInt32:
 		return depth, fmt.Errorf("its sets have %d words, more than an int32 can number", len(t.Sets))
-	case !finite(t.Weight):
+	case !kernel.Finite(t.Weight):
 		return depth, fmt.Errorf("its weight is %v, which is not finite", t.Weight)
 	case t.Output < 0 || int(t.Output) >= e.Outputs:
 		return depth, fmt.Errorf("it adds to output %d of %d", t.Output, e.Outputs)
@@ -142,11 +139,11 @@ func (n *Node) validateNumbers() error {
 		return fmt.Errorf("it has unknown flags %#x", n.Flags&^known)
 	case n.Threshold != n.Threshold:
 		return errors.New("its threshold is NaN")
-	case !finite(n.Value):
+	case !kernel.Finite(n.Value):
 		return fmt.Errorf("its value is %v, which is not finite", n.Value)
-	case !finite(n.Gain):
+	case !kernel.Finite(n.Gain):
 		return fmt.Errorf("its gain is %v, which is not finite", n.Gain)
-	case !finite(n.Cover) || n.Cover < 0:
+	case !kernel.Finite(n.Cover) || n.Cover < 0:
 		return fmt.Errorf("its cover is %v, which is not a number of 0 or more", n.Cover)
 	case n.Count < 0:
 		return fmt.Errorf("its count is %d", n.Count)

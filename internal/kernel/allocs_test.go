@@ -46,7 +46,7 @@ func TestProductsAllocateNothing(t *testing.T) {
 		for _, to := range []func(dst, src []float64){ExpTo, LogTo, SigmoidTo, SoftplusTo, TanhTo} {
 			to(out, h)
 		}
-		PowTo(out, x[:n], h)
+		powTo(active, out, x[:n], h)
 		PowByTo(out, h, 1.5)
 	}))
 }

@@ -1,8 +1,8 @@
 // Package kernel holds the arithmetic that every algorithm shares: vector
 // primitives, products of blocks of rows, the distance blocks of k-means, the
 // element-wise operators of collectives, and elementary functions with fixed
-// bits. It also has the small functions on slices that they all need: [Sized], [NonFinite] and
-// [Argmax].
+// bits. It also has the small functions on numbers and slices that they all need: [Sized], [Finite],
+// [NonFinite] and [Argmax].
 //
 // # The contract: one definition, the same bits everywhere
 //

@@ -1,9 +1,5 @@
 package kernel
 
-// PowTo sets dst[i] = [Pow](x[i], y[i]). The slices have the same length; dst may be the same
-// slice as x or y.
-func PowTo(dst, x, y []float64) { powTo(active, dst, x, y) }
-
 // PowByTo sets dst[i] = [Pow](x[i], y). dst and x have the same length and may be the same
 // slice.
 func PowByTo(dst, x []float64, y float64) {
@@ -18,6 +14,8 @@ func PowByTo(dst, x []float64, y float64) {
 	}
 }
 
+// powTo sets dst[i] = [Pow](x[i], y[i]). The slices have the same length; dst may be the same
+// slice as x or y.
 func powTo(k dispatch, dst, x, y []float64) {
 	x, y = x[:len(dst)], y[:len(dst)]
 	if k.avx512 {

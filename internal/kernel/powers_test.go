@@ -20,7 +20,7 @@ func guarded(x []float64, offset int) []float64 {
 	return s[offset : offset+len(x)]
 }
 
-// testPowers compares all forms of PowTo with Pow. The slices begin at an offset, and the
+// testPowers compares all forms of powTo with Pow. The slices begin at an offset, and the
 // result is written to separate memory and over each of the arguments.
 func testPowers(t require.TestingT, x, y []float64, offset int) {
 	want := guarded(x, 0)
@@ -78,7 +78,7 @@ func FuzzPowerForms(f *testing.F) {
 	})
 }
 
-// TestPowByTo requires that PowByTo has the results of PowTo with the same exponent for each
+// TestPowByTo requires that PowByTo has the results of Pow with the same exponent for each
 // element.
 func TestPowByTo(t *testing.T) {
 	rng := rand.New(rand.NewPCG(75, 76))

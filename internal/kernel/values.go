@@ -9,6 +9,9 @@ func Sized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
+// Finite reports whether v is neither a NaN nor an infinity.
+func Finite(v float64) bool { return v-v == 0 }
+
 // NonFinite returns the index of the first NaN or infinity in x, or -1 if all elements are
 // finite.
 func NonFinite[T Float](x []T) int {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
@@ -170,7 +171,7 @@ func chain(n int, number func(int) int) string {
 func TestDeep(t *testing.T) {
 	m, err := Decode([]byte(chain(30000, func(i int) int { return i })))
 	require.NoError(t, err)
-	require.InDelta(t, 20000, margins(m.Ensemble, []float64{19999.5})[0], 0)
+	require.InDelta(t, 20000, trial.Margins(m.Ensemble, []float64{19999.5})[0], 0)
 	_, err = Decode([]byte(chain(70000, func(i int) int { return i })))
 	require.ErrorContains(t, err, "65536 splits below the root")
 	mixed := func(i int) int {
@@ -182,8 +183,8 @@ func TestDeep(t *testing.T) {
 	m, err = Decode([]byte(chain(9, mixed)))
 	require.NoError(t, err)
 	for x := range 9 {
-		require.InDelta(t, x, margins(m.Ensemble, []float64{float64(x)})[0], 0, "values up to the threshold must go left")
-		require.InDelta(t, x+1, margins(m.Ensemble, []float64{float64(x) + 1e-9})[0], 0)
+		require.InDelta(t, x, trial.Margins(m.Ensemble, []float64{float64(x)})[0], 0, "values up to the threshold must go left")
+		require.InDelta(t, x+1, trial.Margins(m.Ensemble, []float64{float64(x) + 1e-9})[0], 0)
 	}
 }
 
@@ -254,7 +255,7 @@ func TestMissingInSets(t *testing.T) {
 	for _, x := range values {
 		for _, y := range values {
 			row := []float64{x, y}
-			require.Equal(t, margins(m.Ensemble, row), margins(back.Ensemble, row), "categories %v", row)
+			require.Equal(t, trial.Margins(m.Ensemble, row), trial.Margins(back.Ensemble, row), "categories %v", row)
 		}
 	}
 }

@@ -27,14 +27,14 @@ func TestModelsOfLightGBM(t *testing.T) {
 		require.NoError(t, err, what)
 		e := m.Ensemble
 		require.Len(t, e.Trees, want.Trees, what)
-		raw := allMargins(e, rows[version])
+		raw := trial.AllMargins(e, rows[version])
 		if e.Average {
 			for i := range raw {
 				raw[i] *= float64(want.Trees / e.Outputs)
 			}
 		}
-		requireNear(t, want.Raw, raw, what+" raw")
-		requireNear(t, want.Prediction, allPredictions(m, rows[version]), what+" predictions")
+		trial.RequireNear(t, 1e-12, want.Raw, raw, what+" raw")
+		trial.RequireNear(t, 1e-12, want.Prediction, allPredictions(m, rows[version]), what+" predictions")
 		for i, row := range rows[version] {
 			for k := range e.Trees {
 				leaf := e.Trees[k].Leaf(row, false) - int32(len(e.Trees[k].Nodes)/2)
@@ -88,7 +88,7 @@ func TestMulticlassOfVersion2(t *testing.T) {
 	for _, row := range readTable(t, string(want)) {
 		flat = append(flat, row...)
 	}
-	requireNear(t, flat, allPredictions(m, rows), "predictions")
+	trial.RequireNear(t, 1e-12, flat, allPredictions(m, rows), "predictions")
 }
 
 // TestLeavesOfVersion3 compares the leaves that 57 rows reach in a model file of version v3

@@ -44,8 +44,8 @@ func (m *Model) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// Save writes the model to a file. The file is replaced atomically, by renaming a temporary
-// file: after a failure it is still the old one.
+// Save writes the model to the file path. An existing file is replaced atomically: after a
+// failure it still has the old contents.
 func (m *Model) Save(path string) error {
 	data, err := m.Encode()
 	if err != nil {

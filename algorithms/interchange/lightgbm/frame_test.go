@@ -34,7 +34,7 @@ func TestFrame(t *testing.T) {
 		if town != nil {
 			row[0] = float64(slices.Index(m.Ensemble.Categories[0], *town))
 		}
-		require.InDelta(t, want.Prediction[i], margins(m.Ensemble, row)[0], 1e-12)
+		require.InDelta(t, want.Prediction[i], trial.Margins(m.Ensemble, row)[0], 1e-12)
 	}
 	text, err := os.ReadFile("testdata/frame.txt")
 	require.NoError(t, err)

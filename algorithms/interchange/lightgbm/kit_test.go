@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
 // expected has the results that one version of LightGBM gives for its models; see
@@ -47,58 +47,14 @@ func readExpected(t testing.TB, version string) (expected, [][]float64) {
 	return want, rows
 }
 
-// margins computes the margins of a row by walking the trees from node to node, by the
-// definitions of package tree.
-func margins(e *tree.Ensemble, row []float64) []float64 {
-	sums, counts := make([]float64, e.Outputs), make([]float64, e.Outputs)
-	for i := range e.Trees {
-		t := &e.Trees[i]
-		leaf := t.Leaf(row, e.Single)
-		if t.Values == nil {
-			sums[t.Output] += t.Weight * t.Nodes[leaf].Value
-			counts[t.Output]++
-			continue
-		}
-		for o := range sums {
-			sums[o] += t.Weight * t.Values[int(leaf)*e.Outputs+o]
-			counts[o]++
-		}
-	}
-	for o := range sums {
-		if e.Average && counts[o] > 0 {
-			sums[o] /= counts[o]
-		}
-		sums[o] += e.Base[o]
-	}
-	return sums
-}
-
-func allMargins(e *tree.Ensemble, rows [][]float64) []float64 {
-	var all []float64
-	for _, row := range rows {
-		all = append(all, margins(e, row)...)
-	}
-	return all
-}
-
 func allPredictions(m *Model, rows [][]float64) []float64 {
 	var all []float64
 	for _, row := range rows {
-		made := margins(m.Ensemble, row)
+		made := trial.Margins(m.Ensemble, row)
 		m.Transform(made, made)
 		all = append(all, made...)
 	}
 	return all
-}
-
-// requireNear requires that numbers agree within 1e-12, relative to the larger of their size
-// and 1.
-func requireNear(t testing.TB, want, got []float64, what string) {
-	require.Len(t, got, len(want), what)
-	for i := range want {
-		require.LessOrEqual(t, math.Abs(got[i]-want[i]), 1e-12*max(1, math.Abs(want[i])),
-			"%s: number %d is %v, not %v", what, i, got[i], want[i])
-	}
 }
 
 // eachModel calls f for every model file of every version.

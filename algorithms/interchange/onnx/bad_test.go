@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/superstep-ml/superstep/algorithms/interchange/internal/exporttest"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
@@ -41,7 +42,7 @@ func TestNotExpressible(t *testing.T) {
 			naivebayes.Params{VectorCol: "features", LabelCol: "class"},
 		},
 	} {
-		_, err := Export(train(t, stages...))
+		_, err := Export(exporttest.Train(t, stages...))
 		require.ErrorContains(t, err, want)
 	}
 	broken := small()

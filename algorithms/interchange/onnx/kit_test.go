@@ -8,24 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/interchange/internal/exporttest"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
-	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the files in testdata anew")
-
-// train trains stages on the rows of passengers.
-func train(t testing.TB, stages ...model.Stage) *pipeline.Model {
-	r := trial.Run(t, func(b *engine.Builder) {
-		engine.Collect(pipeline.Pipeline{Stages: stages}.Fit(operators.FromSlice(b, trial.Passengers(120))), "model")
-	})
-	m, err := pipeline.ModelOf(r, "model")
-	require.NoError(t, err)
-	return m
-}
 
 // feed returns the inputs of the graph of m for the given rows.
 func feed(t testing.TB, m model.Model, rows []map[string]any) map[string]array {
@@ -59,23 +47,6 @@ func feed(t testing.TB, m model.Model, rows []map[string]any) map[string]array {
 		made[in.Column] = a
 	}
 	return made
-}
-
-func set(c *model.Cell, v any) {
-	switch v := v.(type) {
-	case nil:
-		c.SetNull()
-	case string:
-		c.SetText(v)
-	case float64:
-		c.SetFloat(v)
-	case int64:
-		c.SetInt(v)
-	case bool:
-		c.SetBool(v)
-	case []float64:
-		c.SetDense(v)
-	}
 }
 
 // values returns the cell of a column in the form of a graph's output, or nil if the model
@@ -114,7 +85,7 @@ func requireSame(t testing.TB, m model.Model, f *file, rows []map[string]any, to
 	require.NotEmpty(t, made)
 	for i := range rows {
 		for k, in := range m.Inputs() {
-			set(row.Input(k), rows[i][in.Column])
+			exporttest.Set(row.Input(k), rows[i][in.Column])
 		}
 		err := s.Score(row)
 		for name, a := range made {

@@ -2,43 +2,26 @@ package onnx
 
 import (
 	"encoding/json"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
-	"sort"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/glm"
-	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/interchange/internal/exporttest"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
-	"github.com/superstep-ml/superstep/algorithms/svm"
-	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
-
-// numbersReady returns stages that replace missing numbers and assemble the numbers as
-// features, followed by more.
-func numbersReady(more ...model.Stage) []model.Stage {
-	return append([]model.Stage{
-		prepare.Imputer{Columns: []string{"age"}, Strategy: prepare.Median},
-		prepare.StandardScaler{Columns: []string{"age", "fare"}},
-		prepare.VectorAssembler{Columns: []string{"age", "fare", "deck", "alone"}},
-	}, more...)
-}
 
 // cases returns lists of stages. The models trained from them together use everything that can
 // be exported.
 func cases() map[string][]model.Stage {
 	numbers := []string{"age", "fare"}
-	features := func(s ...model.Stage) []model.Stage { return numbersReady(s...) }
+	features := exporttest.Features
 	return map[string][]model.Stage{
 		"logistic-text": {
 			prepare.Imputer{Columns: numbers, Strategy: prepare.Mean},
@@ -80,72 +63,14 @@ func cases() map[string][]model.Stage {
 	}
 }
 
-func names() []string {
-	var all []string
-	for name := range cases() {
-		all = append(all, name)
-	}
-	sort.Strings(all)
-	return all
-}
-
-// applied returns the rows to which models are applied. They include values that did not occur
-// in training.
-func applied() []map[string]any {
-	var rows []map[string]any
-	for _, p := range trial.Passengers(12) {
-		rows = append(rows, p.Cells())
-	}
-	odd := trial.Passengers(13)[12].Cells()
-	odd["sex"], odd["deck"], odd["fare"] = "other", int64(99), 1e6
-	edge := trial.Passengers(1)[0].Cells()
-	edge["age"], edge["fare"] = 20.0, 40.0 // values at the bounds of buckets
-	return append(rows, odd, edge)
-}
+func applied() []map[string]any { return exporttest.Rows(1e6) }
 
 // trained returns the trained model of each case.
 func trained(t *testing.T) map[string]model.Model {
-	all := lone(t)
-	for _, name := range names() {
-		all[name] = train(t, cases()[name]...)
+	all := exporttest.Lone(t)
+	for name, stages := range cases() {
+		all[name] = exporttest.Train(t, stages...)
 	}
-	return all
-}
-
-// lone returns models that are not in a pipeline.
-func lone(t *testing.T) map[string]model.Model {
-	all := map[string]model.Model{}
-	two := svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "lived", L2: 0.1}
-	three := svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "class", L2: 0.01, Squared: true}
-	price := svm.LinearSVR{FeatureCols: []string{"fare", "alone"}, LabelCol: "price", L2: 0.1}
-	links := map[string]glm.Params{
-		"glm-identity": {LabelCol: "price"},
-		"glm-log":      {LabelCol: "fare", Family: glm.Poisson, OffsetCol: "degree"},
-		"glm-logit":    {LabelCol: "lived", Family: glm.Binomial},
-		"glm-inverse":  {LabelCol: "fare", Family: glm.Gamma, Link: glm.Inverse},
-	}
-	r := trial.Run(t, func(b *engine.Builder) {
-		rows := operators.FromSlice(b, trial.Passengers(120))
-		engine.Collect(two.Fit(rows), "two")
-		engine.Collect(three.Fit(rows), "three")
-		engine.Collect(price.Fit(rows), "price")
-		for _, name := range slices.Sorted(maps.Keys(links)) {
-			p := links[name]
-			p.FeatureCols = []string{"deck", "alone"}
-			engine.Collect(p.Fit(rows), name)
-		}
-	})
-	var err error
-	for name := range links {
-		all[name], err = glm.ModelOf(r, name)
-		require.NoError(t, err)
-	}
-	all["svc-two"], err = svm.SVCModelOf(r, "two")
-	require.NoError(t, err)
-	all["svc-three"], err = svm.SVCModelOf(r, "three")
-	require.NoError(t, err)
-	all["svr"], err = svm.SVRModelOf(r, "price")
-	require.NoError(t, err)
 	return all
 }
 

@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -193,11 +194,7 @@ func (b *builder) buckets(m *prepare.BucketModel) {
 
 func (b *builder) assembler(m *prepare.AssemblerModel) {
 	b.policy(m.Params.Unknown)
-	out := m.Params.Output
-	if out == "" {
-		out = "features"
-	}
-	b.output(out, b.join(m.Params.Columns, m.Sizes), b.real, m.Size(), "vector")
+	b.output(cmp.Or(m.Params.Output, "features"), b.join(m.Params.Columns, m.Sizes), b.real, m.Size(), "vector")
 }
 
 func (b *builder) normalizer(m *prepare.NormalizerModel) {
@@ -235,11 +232,7 @@ func (b *builder) pca(m *prepare.PCAModel) {
 		}
 		x = b.op("Div", []string{x, b.constant("deviation", scale...)})
 	}
-	out := m.Params.Output
-	if out == "" {
-		out = "components"
-	}
-	b.output(out, x, b.real, len(m.Components), "vector")
+	b.output(cmp.Or(m.Params.Output, "components"), x, b.real, len(m.Components), "vector")
 }
 
 // maxProducts is the largest number of products for which a graph is written.
@@ -254,10 +247,7 @@ func (b *builder) polynomial(m *prepare.PolynomialModel) {
 			break
 		}
 	}
-	degree := m.Params.Degree
-	if degree == 0 {
-		degree = 2
-	}
+	degree := cmp.Or(m.Params.Degree, 2)
 	if d > maxProducts {
 		b.fail("there are more than %d components", maxProducts)
 		return
@@ -294,11 +284,7 @@ func (b *builder) polynomial(m *prepare.PolynomialModel) {
 		one := b.constant("one", 1)
 		parts, count = append([]string{b.op("Where", []string{first, one, one})}, parts...), count+1
 	}
-	out := m.Params.Output
-	if out == "" {
-		out = "features"
-	}
-	b.output(out, b.concat(parts), b.real, count, "vector")
+	b.output(cmp.Or(m.Params.Output, "features"), b.concat(parts), b.real, count, "vector")
 }
 
 // gather returns a tensor with those numbers of each row whose indices are in at.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/interchange/internal/exporttest"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
@@ -54,7 +55,7 @@ func TestNotExpressible(t *testing.T) {
 			prepare.MaxAbsScaler{Columns: []string{"first"}},
 		},
 	} {
-		_, err := Export(train(t, stages...))
+		_, err := Export(exporttest.Train(t, stages...))
 		require.ErrorContains(t, err, want)
 	}
 	broken := small()
@@ -177,7 +178,7 @@ func FuzzImport(f *testing.F) {
 	require.NoError(f, err)
 	f.Add(whole)
 	for _, name := range []string{"kmeans", "logistic-text", "min-max-scaler", "bucketizer"} {
-		data, err := Export(train(f, cases[name].stages...))
+		data, err := Export(exporttest.Train(f, cases[name].stages...))
 		require.NoError(f, err)
 		f.Add(data)
 	}

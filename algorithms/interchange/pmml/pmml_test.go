@@ -3,39 +3,22 @@ package pmml
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
-	"sort"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/glm"
-	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/interchange/internal/exporttest"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
-	"github.com/superstep-ml/superstep/algorithms/svm"
-	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
-
-// features returns stages that replace missing numbers and assemble the numbers as features,
-// followed by more.
-func features(more ...model.Stage) []model.Stage {
-	return append([]model.Stage{
-		prepare.Imputer{Columns: []string{"age"}, Strategy: prepare.Median},
-		prepare.StandardScaler{Columns: []string{"age", "fare"}},
-		prepare.VectorAssembler{Columns: []string{"age", "fare", "deck", "alone"}},
-	}, more...)
-}
 
 // cases has lists of stages, and the columns whose values are compared. The models trained from
 // them together use everything that can be exported.
@@ -52,17 +35,17 @@ var cases = map[string]struct {
 		prepare.VectorAssembler{Columns: []string{"age", "fare", "is_sex", "is_deck", "is_number", "alone"}, Form: prepare.Dense},
 		logistic.Params{VectorCol: "features", LabelCol: "class", L2: 0.01},
 	}, []string{"prediction", "probability", "is_sex", "is_deck", "number"}},
-	"logistic-bool":    {features(logistic.Params{VectorCol: "features", LabelCol: "lived", L2: 0.01}), []string{"prediction", "probability"}},
+	"logistic-bool":    {exporttest.Features(logistic.Params{VectorCol: "features", LabelCol: "lived", L2: 0.01}), []string{"prediction", "probability"}},
 	"logistic-two":     {[]model.Stage{logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "lived", L2: 0.01, Family: logistic.Multinomial}}, []string{"prediction", "probability"}},
-	"logistic-int":     {features(logistic.Params{VectorCol: "features", LabelCol: "rank", L2: 0.01}), []string{"prediction", "probability"}},
+	"logistic-int":     {exporttest.Features(logistic.Params{VectorCol: "features", LabelCol: "rank", L2: 0.01}), []string{"prediction", "probability"}},
 	"logistic-offset":  {[]model.Stage{logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "lived", L2: 0.01, OffsetCol: "degree"}}, []string{"prediction", "probability"}},
-	"linear":           {features(linear.Params{VectorCol: "features", LabelCol: "price"}), []string{"prediction"}},
+	"linear":           {exporttest.Features(linear.Params{VectorCol: "features", LabelCol: "price"}), []string{"prediction"}},
 	"linear-offset":    {[]model.Stage{linear.Params{FeatureCols: []string{"fare", "alone", "deck"}, LabelCol: "price", OffsetCol: "degree"}}, []string{"prediction"}},
-	"kmeans":           {features(kmeans.Params{VectorCol: "features", K: 4}), []string{"cluster", "distance"}},
-	"kmeans-named":     {features(kmeans.Params{VectorCol: "features", K: 2, PredictionCol: "group", DistanceCol: "far"}), []string{"group", "far"}},
+	"kmeans":           {exporttest.Features(kmeans.Params{VectorCol: "features", K: 4}), []string{"cluster", "distance"}},
+	"kmeans-named":     {exporttest.Features(kmeans.Params{VectorCol: "features", K: 2, PredictionCol: "group", DistanceCol: "far"}), []string{"group", "far"}},
 	"min-max-scaler":   {[]model.Stage{prepare.MinMaxScaler{Columns: []string{"age", "fare"}, Min: -1, Max: 2, Clip: true}}, []string{"age", "fare"}},
 	"max-abs-scaler":   {[]model.Stage{prepare.MaxAbsScaler{Columns: []string{"age"}, Outputs: []string{"a"}}}, []string{"a"}},
-	"robust-scaler":    {features(prepare.RobustScaler{Columns: []string{"features"}, Outputs: []string{"robust"}}), []string{"robust"}},
+	"robust-scaler":    {exporttest.Features(prepare.RobustScaler{Columns: []string{"features"}, Outputs: []string{"robust"}}), []string{"robust"}},
 	"imputer":          {[]model.Stage{prepare.Imputer{Columns: []string{"age", "sex", "alone", "deck"}, Strategy: prepare.Constant, Values: []string{"30", " unknown\n", "true", "7"}}}, []string{"age", "sex", "deck"}},
 	"indexer-keep":     {[]model.Stage{prepare.StringIndexer{Columns: []string{"sex", "deck", "alone", "fare"}, Unknown: prepare.Keep}}, []string{"sex", "deck", "alone", "fare"}},
 	"indexer-refuse":   {[]model.Stage{prepare.StringIndexer{Columns: []string{"deck"}}}, []string{"deck"}},
@@ -72,36 +55,15 @@ var cases = map[string]struct {
 	"one-hot-refuse":   {[]model.Stage{prepare.OneHotEncoder{Columns: []string{"deck"}, Outputs: []string{"is"}}}, []string{"is"}},
 	"bucketizer":       {[]model.Stage{prepare.Bucketizer{Columns: []string{"age", "fare"}, Bounds: [][]float64{{10, 20, 40}}, Unknown: prepare.Keep}}, []string{"age", "fare"}},
 	"quantiles":        {[]model.Stage{prepare.QuantileDiscretizer{Columns: []string{"fare"}, Outputs: []string{"fares"}, Buckets: 4}}, []string{"fares"}},
-	"normalizer-l1":    {features(prepare.Normalizer{Columns: []string{"features"}, Outputs: []string{"n"}, Norm: prepare.L1}), []string{"n"}},
-	"normalizer-l2":    {features(prepare.Normalizer{Columns: []string{"features"}, Outputs: []string{"n"}}), []string{"n"}},
-	"normalizer-max":   {features(prepare.Normalizer{Columns: []string{"features"}, Outputs: []string{"n"}, Norm: prepare.Max}), []string{"n"}},
-	"pca":              {features(prepare.PCA{Columns: []string{"features"}, K: 3, Whiten: true}), []string{"components"}},
-	"polynomial":       {features(prepare.PolynomialFeatures{Columns: []string{"features"}, Output: "products", Degree: 3, Bias: true}), []string{"products"}},
-	"polynomial-cross": {features(prepare.PolynomialFeatures{Columns: []string{"features"}, Output: "products", Degree: 3, InteractionOnly: true}), []string{"products"}},
+	"normalizer-l1":    {exporttest.Features(prepare.Normalizer{Columns: []string{"features"}, Outputs: []string{"n"}, Norm: prepare.L1}), []string{"n"}},
+	"normalizer-l2":    {exporttest.Features(prepare.Normalizer{Columns: []string{"features"}, Outputs: []string{"n"}}), []string{"n"}},
+	"normalizer-max":   {exporttest.Features(prepare.Normalizer{Columns: []string{"features"}, Outputs: []string{"n"}, Norm: prepare.Max}), []string{"n"}},
+	"pca":              {exporttest.Features(prepare.PCA{Columns: []string{"features"}, K: 3, Whiten: true}), []string{"components"}},
+	"polynomial":       {exporttest.Features(prepare.PolynomialFeatures{Columns: []string{"features"}, Output: "products", Degree: 3, Bias: true}), []string{"products"}},
+	"polynomial-cross": {exporttest.Features(prepare.PolynomialFeatures{Columns: []string{"features"}, Output: "products", Degree: 3, InteractionOnly: true}), []string{"products"}},
 }
 
-func names() []string {
-	var all []string
-	for name := range cases {
-		all = append(all, name)
-	}
-	sort.Strings(all)
-	return all
-}
-
-// applied returns the rows to which models are applied. They include values that did not occur
-// in training.
-func applied() []map[string]any {
-	var rows []map[string]any
-	for _, p := range trial.Passengers(12) {
-		rows = append(rows, p.Cells())
-	}
-	odd := trial.Passengers(13)[12].Cells()
-	odd["sex"], odd["deck"], odd["fare"] = "other", int64(99), 1e3
-	edge := trial.Passengers(1)[0].Cells()
-	edge["age"], edge["fare"] = 20.0, 40.0 // values at the bounds of buckets
-	return append(rows, odd, edge)
-}
+func applied() []map[string]any { return exporttest.Rows(1e3) }
 
 // fieldValues returns the values of the data fields for a row.
 func fieldValues(row map[string]any) map[string]value {
@@ -144,7 +106,7 @@ func requireSame(t *testing.T, m model.Model, root *element, columns []string, r
 	row := s.NewRow()
 	for i := range rows {
 		for k, in := range m.Inputs() {
-			set(row.Input(k), rows[i][in.Column])
+			exporttest.Set(row.Input(k), rows[i][in.Column])
 		}
 		refused := s.Score(row)
 		fields := evaluate(t, root, fieldValues(rows[i]))
@@ -213,46 +175,12 @@ func scalar(t *testing.T, c *model.Cell, got value, format string, a ...any) {
 	near(t, want, got, format, a...)
 }
 
-// lone returns models that are not in a pipeline.
-func lone(t *testing.T) map[string]model.Model {
-	stages := map[string]model.Stage{
-		"svc-two":      svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "lived", L2: 0.1},
-		"svc-three":    svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "class", L2: 0.01, Squared: true},
-		"svr":          svm.LinearSVR{FeatureCols: []string{"fare", "alone"}, LabelCol: "price", L2: 0.1},
-		"glm-identity": glm.Params{FeatureCols: []string{"deck", "alone"}, LabelCol: "price"},
-		"glm-log":      glm.Params{FeatureCols: []string{"deck", "alone"}, LabelCol: "fare", Family: glm.Poisson, OffsetCol: "degree"},
-		"glm-tweedie":  glm.Params{FeatureCols: []string{"deck", "alone"}, LabelCol: "fare", Family: glm.Tweedie, Power: 1.5},
-		"glm-logit":    glm.Params{FeatureCols: []string{"deck", "alone"}, LabelCol: "lived", Family: glm.Binomial},
-		"glm-inverse":  glm.Params{FeatureCols: []string{"deck", "alone"}, LabelCol: "fare", Family: glm.Gamma, Link: glm.Inverse},
-	}
-	r := trial.Run(t, func(b *engine.Builder) {
-		rows := operators.FromSlice(b, trial.Passengers(120))
-		for _, name := range slices.Sorted(maps.Keys(stages)) {
-			engine.Collect(stages[name].Fit(rows), name)
-		}
-	})
-	all := map[string]model.Model{}
-	for name := range stages {
-		var err error
-		switch kind, _, _ := strings.Cut(name, "-"); kind {
-		case "svc":
-			all[name], err = svm.SVCModelOf(r, name)
-		case "svr":
-			all[name], err = svm.SVRModelOf(r, name)
-		default:
-			all[name], err = glm.ModelOf(r, name)
-		}
-		require.NoError(t, err)
-	}
-	return all
-}
-
 // TestExport requires that each document gives the same results as its model, and that the
 // imported model has the same model file.
 func TestExport(t *testing.T) {
-	all := lone(t)
-	for _, name := range names() {
-		all[name] = train(t, cases[name].stages...)
+	all := exporttest.Lone(t)
+	for name, c := range cases {
+		all[name] = exporttest.Train(t, c.stages...)
 	}
 	for name, m := range all {
 		t.Run(name, func(t *testing.T) {

@@ -261,10 +261,7 @@ func (b *builder) pca(m *prepare.PCAModel) {
 func (b *builder) polynomial(m *prepare.PolynomialModel) {
 	p := m.Params
 	fields, out := b.join(p.Columns, m.Sizes), cmp.Or(p.Output, "features")
-	degree := p.Degree
-	if degree == 0 {
-		degree = 2
-	}
+	degree := cmp.Or(p.Degree, 2)
 	type product struct {
 		field string
 		last  int

@@ -35,9 +35,9 @@ func TestModelsOfXGBoost(t *testing.T) {
 		if ok {
 			require.Equal(t, want.Best+1, best, what)
 		}
-		requireNear(t, want.Margin, allMargins(m.Ensemble, rows[version]), what+" margins")
-		requireNear(t, want.Prediction, allPredictions(m, rows[version]), what+" predictions")
-		requireNear(t, want.First, allMargins(m.First(1).Ensemble, rows[version]), what+" first round")
+		trial.RequireNear(t, 1e-6, want.Margin, trial.AllMargins(m.Ensemble, rows[version]), what+" margins")
+		trial.RequireNear(t, 1e-6, want.Prediction, allPredictions(m, rows[version]), what+" predictions")
+		trial.RequireNear(t, 1e-6, want.First, trial.AllMargins(m.First(1).Ensemble, rows[version]), what+" first round")
 		for k := range m.Ensemble.Trees {
 			number := map[int32]int32{} // for each leaf of the file, its number in the ensemble
 			for i, row := range rows[version] {
@@ -67,7 +67,7 @@ func TestRoundTrip(t *testing.T) {
 			require.NoError(t, err, what)
 			back, err := Decode(data)
 			require.NoError(t, err, what+format)
-			requireNear(t, allMargins(m.Ensemble, rows[version]), allMargins(back.Ensemble, rows[version]), what+format)
+			trial.RequireNear(t, 1e-6, trial.AllMargins(m.Ensemble, rows[version]), trial.AllMargins(back.Ensemble, rows[version]), what+format)
 			if name != "softprob" && name != "parallel" && name != "softmax" && name != "dart-softprob" && name != "two" && name != "quantile" {
 				// The other models have a base for each output, which is added to leaf values.
 				trial.SameTrees(t, m.Ensemble, back.Ensemble, what+format)
@@ -146,14 +146,14 @@ func TestCategoriesOfDataFrames(t *testing.T) {
 		rows = append(rows, []float64{colour, want.Weight[i], float64(slices.Index(e.Categories[2], want.Size[i]))})
 	}
 	require.Len(t, rows, 20)
-	requireNear(t, want.Prediction, allPredictions(m, rows), "predictions")
+	trial.RequireNear(t, 1e-6, want.Prediction, allPredictions(m, rows), "predictions")
 	// The names are not written, but the sets of codes are.
 	file, err := m.Encode()
 	require.NoError(t, err)
 	back, err := Decode(file)
 	require.NoError(t, err)
 	require.Equal(t, []string{"c", "float", "c"}, back.Types)
-	requireNear(t, want.Prediction, allPredictions(back, rows), "predictions")
+	trial.RequireNear(t, 1e-6, want.Prediction, allPredictions(back, rows), "predictions")
 
 	for wrong, change := range map[string][2]string{
 		"enc: it has 2 columns: there are 3":                {`{"offsets":[],"values":[]},`, ``},
@@ -184,7 +184,7 @@ func TestScorer(t *testing.T) {
 		for _, row := range rows[version] {
 			got := make([]float64, m.Ensemble.Outputs)
 			s.Scores(row, got)
-			requireNear(t, margins(m.Ensemble, row), got, describe(version, path))
+			trial.RequireNear(t, 1e-6, trial.Margins(m.Ensemble, row), got, describe(version, path))
 		}
 	})
 }

@@ -40,9 +40,9 @@ func (m *Model) Encode() ([]byte, error) { return m.encode(appendJSON) }
 // read.
 func (m *Model) EncodeUBJSON() ([]byte, error) { return m.encode(appendUBJSON) }
 
-// Save writes the model to a file, in UBJSON if the name of the file ends in .ubj, and in JSON
-// otherwise. The file is replaced atomically, by renaming a temporary file: after a failure it
-// is still the old one.
+// Save writes the model to the file path, in UBJSON if path ends in .ubj, and in JSON
+// otherwise. An existing file is replaced atomically: after a failure it still has the old
+// contents.
 func (m *Model) Save(path string) error {
 	encode := m.Encode
 	if strings.EqualFold(filepath.Ext(path), ".ubj") {

@@ -42,8 +42,8 @@ type Columns struct {
 	// order. Groups are ordered by their first rows.
 	Group string
 	// Skip leaves out rows with an unusable label, weight, margin or group, and counts them as
-	// "rows skipped". Without Skip, such a row is an error that names the row and the column. A
-	// row is not skipped because a feature is missing.
+	// "rows skipped". Without Skip such a row is an error that names row and column. A row is
+	// not skipped because a feature is missing.
 	Skip bool
 	// CheckLabel, if set, returns what is wrong with a number as a label. Check calls it only
 	// with Skip, because an error must give the original number of the row, which is lost when

@@ -210,7 +210,7 @@ func TestSameBits(t *testing.T) {
 			engine.Collect(table.Facts, "facts")
 			engine.Collect(open(b, table), "rows")
 		}
-		trial.SameBitsOfState(t, build)
+		trial.SameBits(t, build)
 		require.NotContains(t, trial.Run(t, build).Plan.Text(), "depends on parallelism")
 	}
 }
@@ -323,7 +323,7 @@ func TestRowsOfAGroupStandTogether(t *testing.T) {
 	build := func(b *engine.Builder) {
 		engine.Collect(check(b, dataset(rec)(b), c, bins.NumberLabel, bins.Options{}), "seen")
 	}
-	trial.SameBitsOfState(t, build)
+	trial.SameBits(t, build)
 	s := collect(t, trial.Run(t, build, engine.Parallelism(3), engine.BatchRows(5)))
 	require.Len(t, s.Rows, n)
 	where := map[int64]string{} // value of q -> the shard and the group of its rows

@@ -45,7 +45,7 @@ func TestManyCategories(t *testing.T) {
 	build := func(b *engine.Builder) {
 		engine.Collect(check(b, dataset(rec)(b), c, bins.NoLabel, bins.Options{MaxBins: 4}), "seen")
 	}
-	trial.SameBitsOfState(t, build)
+	trial.SameBits(t, build)
 	s := collect(t, trial.Run(t, build, engine.Parallelism(3)))
 	f := s.Layout.Features
 	require.Equal(t, []int{0, 2}, s.Layout.Wide)

@@ -21,23 +21,6 @@ import (
 // Prediction is the default name of the column of predictions.
 const Prediction = "prediction"
 
-// PredictOptions has the same fields as the type PredictOptions of each estimator that predicts
-// numbers, so that options of the estimator can be converted to PredictOptions. VectorCol,
-// FeatureCols and OffsetCol name the columns to read; empty means the columns of training.
-// PredictionCol names the column of predictions; empty means Prediction. If Replace is set, new
-// columns replace existing columns of the same names; otherwise such columns are an error. If
-// Skip is set, the prediction is null for rows with a NaN or an infinity among their features;
-// otherwise such rows make the run fail. For rows with nulls the prediction is null with and
-// without Skip.
-type PredictOptions struct {
-	VectorCol     string
-	FeatureCols   []string
-	OffsetCol     string
-	PredictionCol string
-	Replace       bool
-	Skip          bool
-}
-
 // score appends the values of a row with the given margins to the builders of the output
 // columns in b.
 type score func(b *batch.RecordBuilder, margins []float64) error
@@ -54,8 +37,8 @@ func Same[M any](_ M, margin float64) float64 { return margin }
 // margin), where m is the decoded model and margin is the only margin of the row. made is a
 // dataset of one row with the model. Messages begin with caller, such as "linear.Predict". op
 // is the name of the operator in plans.
-func PredictNumber[M estimated](caller, op string, d, made *engine.Dataset, o PredictOptions, decode func(file []byte) (M, error), of func(m M, margin float64) float64) *engine.Dataset {
-	return o.apply(caller, op, d, made, signature.Outputs(nil, cmp.Or(o.PredictionCol, Prediction), ""), func(file []byte) (*Model, score, error) {
+func PredictNumber[M estimated](caller, op string, d, made *engine.Dataset, o model.LinearPredictOptions, decode func(file []byte) (M, error), of func(m M, margin float64) float64) *engine.Dataset {
+	return apply(caller, op, d, made, o, signature.Outputs(nil, cmp.Or(o.PredictionCol, Prediction), ""), func(file []byte) (*Model, score, error) {
 		m, err := decode(file)
 		if err != nil {
 			return nil, nil, err
@@ -70,14 +53,14 @@ func PredictNumber[M estimated](caller, op string, d, made *engine.Dataset, o Pr
 // PredictClass adds two columns to the dataset d: the predicted classes, and a column of
 // vectors whose name is the parameter vector. The function of returns the classes of the model
 // m, and a function that computes the class and the vector of a row from its margins.
-func PredictClass[M estimated](caller, op string, d, made *engine.Dataset, o PredictOptions, vector string, decode func(file []byte) (M, error),
+func PredictClass[M estimated](caller, op string, d, made *engine.Dataset, o model.LinearPredictOptions, vector string, decode func(file []byte) (M, error),
 	of func(m M) (Classes, func(margins []float64) (class int, vector []float64)),
 ) *engine.Dataset {
 	label, err := signature.ClassType(made)
 	if err != nil {
 		return model.Refuse(model.BuilderOf(caller, d), caller, err)
 	}
-	return o.apply(caller, op, d, made, signature.Outputs(label, cmp.Or(o.PredictionCol, Prediction), vector), func(file []byte) (*Model, score, error) {
+	return apply(caller, op, d, made, o, signature.Outputs(label, cmp.Or(o.PredictionCol, Prediction), vector), func(file []byte) (*Model, score, error) {
 		m, err := decode(file)
 		if err != nil {
 			return nil, nil, err
@@ -96,8 +79,8 @@ func PredictClass[M estimated](caller, op string, d, made *engine.Dataset, o Pre
 // apply adds the operator that receives a model by broadcast and adds the columns outputs to d.
 // open decodes the model's file, once for each subtask. Margins have the same bits as the
 // margins that MarginsTo and SparseMarginsTo compute. An offset is added to the first margin.
-func (o PredictOptions) apply(caller, op string, d, made *engine.Dataset, outputs []arrow.Field, open func(file []byte) (*Model, score, error)) *engine.Dataset {
-	if err := (signature.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}).Check(); err != nil {
+func apply(caller, op string, d, made *engine.Dataset, o model.LinearPredictOptions, outputs []arrow.Field, open func(file []byte) (*Model, score, error)) *engine.Dataset {
+	if err := signature.CheckFeatures(o.VectorCol, o.FeatureCols); err != nil {
 		return model.Refuse(model.BuilderOf(caller, d), caller, err)
 	}
 	return model.Apply(caller, d, made, model.Application{
@@ -115,7 +98,7 @@ func (o PredictOptions) apply(caller, op string, d, made *engine.Dataset, output
 
 // applied computes the added columns for batches. Only one goroutine at a time may use it.
 type applied struct {
-	o      PredictOptions
+	o      model.LinearPredictOptions
 	m      *Model
 	score  score
 	schema *arrow.Schema
@@ -222,7 +205,7 @@ func (p *applied) shift(first int, column arrow.Array, name string) error {
 			continue
 		}
 		o := rows.NumberAt(column, i)
-		if !finite(o) {
+		if !kernel.Finite(o) {
 			if !p.o.Skip {
 				return refuse(first+i, fmt.Sprintf("column %q", name), o)
 			}

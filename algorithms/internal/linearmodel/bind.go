@@ -6,6 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/signature"
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // binding computes the margins of rows of cells. Any number of goroutines may use it.
@@ -18,7 +19,7 @@ type binding struct {
 // bind finds the columns that the model reads in a layout.
 func (m *Model) bind(l *model.Layout) (*binding, error) {
 	m.prepare()
-	in, err := signature.Inputs(m.Reads).Bind(l, signature.Override{}, m.Dim)
+	in, err := signature.Inputs(m.Reads).Bind(l, model.PredictOptions{}, m.Dim)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (b *binding) marginsTo(row []model.Cell, dst []float64) (ok bool, err error
 			return false, nil
 		}
 		v, number := cell.Number()
-		if !number || !finite(v) {
+		if !number || !kernel.Finite(v) {
 			return false, fmt.Errorf("column %q: the offset is %v %v, not a number", b.m.OffsetCol, cell.Kind, v)
 		}
 		offset = v

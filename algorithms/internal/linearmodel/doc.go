@@ -8,7 +8,7 @@
 //		Finish: func(f *linearmodel.Fit) (model.Model, error) { return &Model{Model: f.Model}, nil },
 //	}.Add(rows)                                    // a dataset of one row, the encoded model
 //	...
-//	linearmodel.PredictNumber("linear.Predict", "LinearPredict", rows, made, linearmodel.PredictOptions(o), Decode, linearmodel.Same)
+//	linearmodel.PredictNumber("linear.Predict", "LinearPredict", rows, made, o, Decode, linearmodel.Same)
 //
 // The model types of the estimators embed the Model of this package. Their files hold the
 // Payload of this package and their own fields.

@@ -3,6 +3,8 @@ package linearmodel
 import (
 	"math"
 	"slices"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // A feature is treated as determined by the features before it if these features explain all of
@@ -133,9 +135,9 @@ func (f *Fit) inference(statistic string, scale func(freedom float64) float64, t
 			t.Estimate = f.Model.Intercepts[0]
 		}
 		variance := original[j*(j+1)/2+j] * by
-		if alone[j] && variance >= 0 && finite(variance) {
+		if alone[j] && variance >= 0 && kernel.Finite(variance) {
 			se := math.Sqrt(variance)
-			if z := t.Estimate / se; finite(z) {
+			if z := t.Estimate / se; kernel.Finite(z) {
 				t.Defined, t.StdError, t.Statistic, t.PValue = true, se, z, tail(z, table.Freedom)
 			}
 		}

@@ -171,7 +171,7 @@ func (m *Model) Check() error {
 		if j := kernel.NonFinite(row); j >= 0 {
 			return fmt.Errorf("coefficient %d of margin %d is %v", j, a, row[j])
 		}
-		if !finite(m.Intercepts[a]) {
+		if !kernel.Finite(m.Intercepts[a]) {
 			return fmt.Errorf("intercept %d is %v", a, m.Intercepts[a])
 		}
 	}
@@ -224,8 +224,6 @@ func Decode(file []byte, kind string, newest int, payload any, own *Payload, m *
 	}
 	return m.Fill(f, *own)
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // Take copies the fields of a model that a training returned, the parameter from, to m. A Model
 // cannot be assigned, because it contains a sync.Once.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Summary describes a training. It holds no NaN and no infinity, so that it can be written as
@@ -43,7 +44,7 @@ type Measure struct {
 
 // Note adds a measure of fit if its value is finite.
 func (s *Summary) Note(name string, value float64) {
-	if finite(value) {
+	if kernel.Finite(value) {
 		s.Measures = append(s.Measures, Measure{name, value})
 	}
 }
@@ -103,12 +104,12 @@ func summaryOf(r *optim.Result, rows int64, weight, penalty float64) Summary {
 // check returns an error if the summary is not valid.
 func (s *Summary) check(features int) error {
 	for _, v := range []float64{s.Weight, s.Loss, s.Objective, s.GradientNorm, s.Reads} {
-		if !finite(v) {
+		if !kernel.Finite(v) {
 			return fmt.Errorf("there is a number %v", v)
 		}
 	}
 	for _, m := range s.Measures {
-		if !finite(m.Value) {
+		if !kernel.Finite(m.Value) {
 			return fmt.Errorf("the measure %q is %v", m.Name, m.Value)
 		}
 	}
@@ -121,7 +122,7 @@ func (s *Summary) check(features int) error {
 		return fmt.Errorf("there are %d terms for %d features", len(s.Inference.Terms), features)
 	}
 	for _, t := range s.Inference.Terms {
-		if !finite(t.Estimate) || !finite(t.StdError) || !finite(t.Statistic) || math.IsNaN(t.PValue) || t.PValue < 0 || t.PValue > 1 {
+		if !kernel.Finite(t.Estimate) || !kernel.Finite(t.StdError) || !kernel.Finite(t.Statistic) || math.IsNaN(t.PValue) || t.PValue < 0 || t.PValue > 1 {
 			return fmt.Errorf("the term %q has a number that is not finite, or a p value outside 0 to 1", t.Name)
 		}
 	}

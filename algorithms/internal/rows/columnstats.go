@@ -59,7 +59,7 @@ func means(ctx *comqueue.ComContext) error {
 	}
 	for j := range s.mean {
 		s.mean[j] = sums[j] / s.facts.Weight
-		if !finite(s.mean[j]) {
+		if !kernel.Finite(s.mean[j]) {
 			return s.overflow(j)
 		}
 	}
@@ -171,7 +171,7 @@ func note(ctx *comqueue.ComContext) error {
 		default:
 			mean, std, top = s.mean[j], s.deviation[j], high
 		}
-		if !finite(mean) || !finite(std) {
+		if !kernel.Finite(mean) || !kernel.Finite(std) {
 			return s.overflow(j)
 		}
 		if 0 < top && top < leastSize && high != low {

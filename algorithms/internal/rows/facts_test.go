@@ -304,14 +304,14 @@ func TestSameBits(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		table := trial.Wild(200, 4)
 		table.Sparse = sparse
-		trial.SameBitsOfState(t, func(b *engine.Builder) {
+		trial.SameBits(t, func(b *engine.Builder) {
 			checked, err := rows.Check("test", table.Dataset(b), rows.Columns{Label: "label", Weight: "weight"}, rows.ClassLabel)
 			require.NoError(t, err)
 			engine.Collect(checked.Facts, "facts")
 			engine.Collect(checked.Rows, "rows")
 		})
 	}
-	trial.SameBitsOfState(t, func(b *engine.Builder) {
+	trial.SameBits(t, func(b *engine.Builder) {
 		checked, err := rows.Check("test", operators.Generate(b, 300, wide).Named("wide"), rows.Columns{Label: "y"}, rows.NumberLabel)
 		require.NoError(t, err)
 		engine.Collect(checked.Facts, "facts")

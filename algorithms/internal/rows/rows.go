@@ -36,9 +36,8 @@ type Columns struct {
 	// right-censored: the event had not happened until that time. If Censor is empty, the event
 	// was observed in every row.
 	Censor string
-	// Skip leaves out rows with a value that is null, NaN or infinite, and counts them as "rows
-	// skipped" in the run's report. Without Skip, such a row causes an error that names the row
-	// and the column.
+	// Skip leaves out rows that hold a null, a NaN or an infinity, and counts them as "rows
+	// skipped". Without Skip such a row is an error that names row and column.
 	Skip bool
 }
 

@@ -59,7 +59,7 @@ func (s *survey) sparseMeans(ctx *comqueue.ComContext, sums []float64) error {
 	s.twice = nil
 	for j := range s.mean {
 		mean, square := sums[2*j]/s.facts.Weight, sums[2*j+1]/s.facts.Weight
-		if !finite(mean) {
+		if !kernel.Finite(mean) {
 			return s.overflow(j)
 		}
 		variance := square - float64(mean*mean)

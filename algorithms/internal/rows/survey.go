@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
@@ -222,7 +223,7 @@ type Totals struct {
 
 // Usable returns an error if no model can be trained on rows with the totals t.
 func (c Columns) Usable(label LabelKind, t Totals) error {
-	immense := label == NumberLabel && !(finite(t.Label.Mean) && finite(t.Label.Squares))
+	immense := label == NumberLabel && !(kernel.Finite(t.Label.Mean) && kernel.Finite(t.Label.Squares))
 	switch {
 	case t.Rows == 0 && c.Skip:
 		return errors.New("there are no rows to train on: the input is empty, or every row was skipped")
@@ -230,7 +231,7 @@ func (c Columns) Usable(label LabelKind, t Totals) error {
 		return errors.New("there are no rows to train on: the input is empty")
 	case c.Weight != "" && t.Weight == 0:
 		return fmt.Errorf("every weight in column %q is 0: some row needs a positive one", c.Weight)
-	case !finite(t.Weight):
+	case !kernel.Finite(t.Weight):
 		return fmt.Errorf("the weights in column %q add up to more than float64 holds: scale them down", c.Weight)
 	case label == ClassLabel && t.Classes > MaxClasses:
 		return fmt.Errorf("column %q: %w", c.Label, TooManyClasses())
@@ -253,7 +254,7 @@ func (t Table) agree(ctx *comqueue.ComContext) error {
 	if err := t.columns.Usable(t.Label, Totals{Rows: all.Rows, Weight: all.Weight, Label: all.Label, Classes: len(all.Classes.Keys)}); err != nil {
 		return err
 	}
-	if !finite(all.Offset.Mean) {
+	if !kernel.Finite(all.Offset.Mean) {
 		return fmt.Errorf("the offsets in column %q are so large that their mean exceeds float64: scale them down", t.columns.Offset)
 	}
 	dim := t.dim
@@ -348,5 +349,3 @@ func (s *survey) begin(ctx *comqueue.ComContext, lo int) {
 func lastWindow(ctx *comqueue.ComContext) (bool, error) {
 	return surveyor.Get(ctx).window.Lo >= surveyor.Get(ctx).facts.Dim(), nil
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

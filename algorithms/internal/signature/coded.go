@@ -55,7 +55,7 @@ func (in Inputs) CheckCoded(dim int, categories [][]string) error {
 
 // BindCoded does what Bind does, for one vector, or for columns with one feature each. c says
 // how features are read. For a vector that is null, Read returns false.
-func (in Inputs) BindCoded(l *model.Layout, o Override, dim int, c *Coded) (*Reader, error) {
+func (in Inputs) BindCoded(l *model.Layout, o model.PredictOptions, dim int, c *Coded) (*Reader, error) {
 	r, err := in.Bind(l, o, dim)
 	if err == nil && r.joined >= 0 && len(r.names) != dim {
 		return nil, fmt.Errorf("FeatureCols has %d columns, the model was trained on %d features", len(r.names), dim)

@@ -6,7 +6,7 @@
 //
 //	m.inputs = signature.InputsOf(p.VectorCol, p.FeatureCols, schema, dim) // in training
 //	...
-//	in, err := m.inputs.Bind(layout, signature.Override{Skip: o.Skip}, m.Dim)
+//	in, err := m.inputs.Bind(layout, o, m.Dim)
 //	...
 //	x, ok, err := in.Read(row) // for each row: a Point, dense or sparse
 //

@@ -119,19 +119,10 @@ func (in Inputs) Vector() string {
 	return ""
 }
 
-// Override holds the options of prediction that concern features.
-type Override struct {
-	// VectorCol or FeatureCols name the columns to read. If both are empty, prediction reads
-	// the columns that training has read.
-	VectorCol   string
-	FeatureCols []string
-	// Skip treats rows with a NaN or an infinity among their features like rows with a null.
-	Skip bool
-}
-
-// Check returns an error if both VectorCol and FeatureCols are set.
-func (o Override) Check() error {
-	if o.VectorCol != "" && len(o.FeatureCols) > 0 {
+// CheckFeatures returns an error if both VectorCol and FeatureCols are set in options of
+// prediction.
+func CheckFeatures(vector string, features []string) error {
+	if vector != "" && len(features) > 0 {
 		return errors.New("both VectorCol and FeatureCols are set: name one vector column or feature columns")
 	}
 	return nil

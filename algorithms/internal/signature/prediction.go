@@ -23,30 +23,12 @@ func (n Names) OrDefault() Names {
 	return Names{cmp.Or(n.Prediction, "prediction"), cmp.Or(n.Probability, "probability")}
 }
 
-// PredictOptions are the options of prediction for estimators that predict numbers or classes.
-// The options of each such estimator can be converted to this type. VectorCol, FeatureCols and
-// Skip are as in Override; PredictionCol and ProbabilityCol are as in Names. If Replace is set,
-// new columns replace existing columns of the same names; otherwise such columns are an error.
-type PredictOptions struct {
-	VectorCol      string
-	FeatureCols    []string
-	PredictionCol  string
-	ProbabilityCol string
-	Replace        bool
-	Skip           bool
-}
-
-// Override returns the options that concern features.
-func (o PredictOptions) Override() Override {
-	return Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
-}
-
 // Predict adds the operator that applies a model row by row and adds the columns of Outputs.
 // made is the dataset of the model. Its LabelColumn says whether the model predicts classes; if
 // the model in the dataset contradicts this, the job fails. The function with returns a Binder
 // for the decoded model, which applies the options o, and the model's classes.
-func Predict[M any](caller, op string, d, made *engine.Dataset, o PredictOptions, decode func(file []byte) (M, error), with func(m M) (model.Binder, Classes)) *engine.Dataset {
-	if err := o.Override().Check(); err != nil {
+func Predict[M any](caller, op string, d, made *engine.Dataset, o model.PredictOptions, decode func(file []byte) (M, error), with func(m M) (model.Binder, Classes)) *engine.Dataset {
+	if err := CheckFeatures(o.VectorCol, o.FeatureCols); err != nil {
 		return model.Refuse(model.BuilderOf(caller, d), caller, err)
 	}
 	label, names := LabelType(made), Names{o.PredictionCol, o.ProbabilityCol}.OrDefault()
@@ -73,10 +55,10 @@ func Predict[M any](caller, op string, d, made *engine.Dataset, o PredictOptions
 // the columns of Outputs, and a vector column for each name in further that is not empty.
 // classes returns the classes of a decoded model, and a description of the model for messages.
 // open returns the function that computes the columns outputs for rows with the schema rows.
-func PredictBatches[M any](caller, op string, d, made *engine.Dataset, o PredictOptions, further []string, decode func(file []byte) (M, error),
+func PredictBatches[M any](caller, op string, d, made *engine.Dataset, o model.PredictOptions, further []string, decode func(file []byte) (M, error),
 	classes func(m M) (c Classes, is string), open func(m M, rows engine.Schema, outputs []arrow.Field) (model.PlacedCompute, error),
 ) *engine.Dataset {
-	if err := o.Override().Check(); err != nil {
+	if err := CheckFeatures(o.VectorCol, o.FeatureCols); err != nil {
 		return model.Refuse(model.BuilderOf(caller, d), caller, err)
 	}
 	label, names := LabelType(made), Names{o.PredictionCol, o.ProbabilityCol}.OrDefault()
@@ -109,7 +91,7 @@ type Scorer func(x Point, probabilities []float64) float64
 
 // BindScorer returns the Step of a model of dim features, which computes predictions by score.
 // The model predicts the classes c, or numbers if c is empty.
-func (in Inputs) BindScorer(l *model.Layout, o Override, dim int, n Names, c Classes, score Scorer) (model.Step, error) {
+func (in Inputs) BindScorer(l *model.Layout, o model.PredictOptions, dim int, n Names, c Classes, score Scorer) (model.Step, error) {
 	r, err := in.Bind(l, o, dim)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Reader reads points from the cells of rows. Any number of goroutines may use it, each with
@@ -19,9 +20,9 @@ type Reader struct {
 }
 
 // Bind returns a Reader that reads dim features from rows with the layout l. It reads the
-// columns that the override o names, or else the columns of the inputs. Check must have
+// columns that the options o name, or else the columns of the inputs. Check must have
 // returned no error for the inputs.
-func (in Inputs) Bind(l *model.Layout, o Override, dim int) (*Reader, error) {
+func (in Inputs) Bind(l *model.Layout, o model.PredictOptions, dim int) (*Reader, error) {
 	r := &Reader{names: o.FeatureCols, joined: -1, dim: dim, skip: o.Skip}
 	if o.VectorCol != "" {
 		r.names = []string{o.VectorCol}
@@ -88,7 +89,7 @@ func (r *Reader) Read(row []model.Cell) (p Point, ok bool, err error) {
 		return p, true, nil
 	}
 	for j, v := range p.Values {
-		if !finite(v) {
+		if !kernel.Finite(v) {
 			if p.Indices != nil {
 				j = int(p.Indices[j])
 			}
@@ -115,7 +116,7 @@ func (r *Reader) join(row []model.Cell) (p Point, ok bool, err error) {
 			return Point{}, false, fmt.Errorf("column %q is %s, not a number", r.names[q], c.Kind)
 		}
 		for _, v := range values {
-			if !finite(v) {
+			if !kernel.Finite(v) {
 				return Point{}, false, r.refuse("column %q is %v", r.names[q], v)
 			}
 			if at < r.dim {
@@ -141,5 +142,3 @@ func (r *Reader) refuse(format string, a ...any) error {
 	}
 	return &model.Refused{Err: fmt.Errorf(format, a...), Cure: engine.LeaveOut, Advice: "set Skip to give such rows null"}
 }
-
-func finite(v float64) bool { return v-v == 0 }

@@ -14,7 +14,7 @@ import (
 func Example() {
 	in := signature.Inputs{{Column: "age", Type: "int64"}, {Column: "size", Type: "vector[2]"}}
 	layout := model.NewLayout("size", "age")
-	r, err := in.Bind(layout, signature.Override{}, 3)
+	r, err := in.Bind(layout, model.PredictOptions{}, 3)
 	if err != nil {
 		panic(err)
 	}
@@ -47,16 +47,16 @@ func TestInputsCheck(t *testing.T) {
 	require.Error(t, signature.Inputs{}.Check(0), "a model without inputs must be refused")
 }
 
-func TestOverrideCheck(t *testing.T) {
-	require.NoError(t, signature.Override{}.Check())
-	require.NoError(t, signature.Override{VectorCol: "v"}.Check())
-	require.NoError(t, signature.Override{FeatureCols: []string{"a"}}.Check())
-	require.ErrorContains(t, signature.Override{VectorCol: "v", FeatureCols: []string{"a"}}.Check(), "both VectorCol and FeatureCols are set")
+func TestCheckFeatures(t *testing.T) {
+	require.NoError(t, signature.CheckFeatures("", nil))
+	require.NoError(t, signature.CheckFeatures("v", nil))
+	require.NoError(t, signature.CheckFeatures("", []string{"a"}))
+	require.ErrorContains(t, signature.CheckFeatures("v", []string{"a"}), "both VectorCol and FeatureCols are set")
 }
 
 // read binds inputs to rows with the columns v, w, a and b, and reads a row whose cells the
 // function set has filled.
-func read(t *testing.T, in signature.Inputs, o signature.Override, dim int, set func(v, w, a, b *model.Cell)) (signature.Point, bool, error) {
+func read(t *testing.T, in signature.Inputs, o model.PredictOptions, dim int, set func(v, w, a, b *model.Cell)) (signature.Point, bool, error) {
 	t.Helper()
 	layout := model.NewLayout("v", "w", "a", "b")
 	r, err := in.Bind(layout, o, dim)
@@ -81,18 +81,18 @@ func TestReader(t *testing.T) {
 	}
 	for i, c := range []struct {
 		in   signature.Inputs
-		o    signature.Override
+		o    model.PredictOptions
 		dim  int
 		want []float64
 	}{
-		{vector, signature.Override{}, 3, []float64{1, 2, 3}},
-		{numbers, signature.Override{}, 3, []float64{1, 4, 5}},
-		{signature.Inputs{vector[0], {Column: "a", Type: "int8"}}, signature.Override{}, 4, []float64{1, 2, 3, 5}},
-		{vector, signature.Override{VectorCol: "w"}, 1, []float64{4}},
-		{numbers, signature.Override{VectorCol: "v"}, 3, []float64{1, 2, 3}},
-		{vector, signature.Override{FeatureCols: []string{"a", "w", "b"}}, 3, []float64{5, 4, 1}},
-		{signature.Inputs{{Column: "a", Type: "int8"}}, signature.Override{}, 1, []float64{5}},
-		{vector, signature.Override{FeatureCols: []string{"a"}}, 1, []float64{5}},
+		{vector, model.PredictOptions{}, 3, []float64{1, 2, 3}},
+		{numbers, model.PredictOptions{}, 3, []float64{1, 4, 5}},
+		{signature.Inputs{vector[0], {Column: "a", Type: "int8"}}, model.PredictOptions{}, 4, []float64{1, 2, 3, 5}},
+		{vector, model.PredictOptions{VectorCol: "w"}, 1, []float64{4}},
+		{numbers, model.PredictOptions{VectorCol: "v"}, 3, []float64{1, 2, 3}},
+		{vector, model.PredictOptions{FeatureCols: []string{"a", "w", "b"}}, 3, []float64{5, 4, 1}},
+		{signature.Inputs{{Column: "a", Type: "int8"}}, model.PredictOptions{}, 1, []float64{5}},
+		{vector, model.PredictOptions{FeatureCols: []string{"a"}}, 1, []float64{5}},
 	} {
 		x, ok, err := read(t, c.in, c.o, c.dim, set)
 		require.NoError(t, err)
@@ -102,12 +102,12 @@ func TestReader(t *testing.T) {
 		require.True(t, x.Fits(c.dim))
 	}
 	for _, size := range []int{0, 3} {
-		x, ok, err := read(t, sparse, signature.Override{}, 3, func(v, _, _, _ *model.Cell) { v.SetSparse(size, []int32{0, 2}, []float64{7, 8}) })
+		x, ok, err := read(t, sparse, model.PredictOptions{}, 3, func(v, _, _, _ *model.Cell) { v.SetSparse(size, []int32{0, 2}, []float64{7, 8}) })
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, signature.Point{Indices: []int32{0, 2}, Values: []float64{7, 8}}, x)
 	}
-	x, ok, err := read(t, sparse, signature.Override{}, 3, func(v, _, _, _ *model.Cell) { v.SetSparse(3, nil, nil) })
+	x, ok, err := read(t, sparse, model.PredictOptions{}, 3, func(v, _, _, _ *model.Cell) { v.SetSparse(3, nil, nil) })
 	require.NoError(t, err)
 	require.True(t, ok)
 	require.NotNil(t, x.Indices, "a sparse row without entries must not look like a dense row")
@@ -116,12 +116,12 @@ func TestReader(t *testing.T) {
 
 func TestReaderNames(t *testing.T) {
 	layout := model.NewLayout("v", "a")
-	r, err := vector.Bind(layout, signature.Override{}, 3)
+	r, err := vector.Bind(layout, model.PredictOptions{}, 3)
 	require.NoError(t, err)
 	require.Equal(t, "v", r.Name())
 	require.True(t, layout.Reads(0))
 	require.False(t, layout.Reads(1))
-	_, err = vector.Bind(layout, signature.Override{VectorCol: "aa"}, 3)
+	_, err = vector.Bind(layout, model.PredictOptions{VectorCol: "aa"}, 3)
 	require.ErrorContains(t, err, `features: the row has no column "aa": did you mean "a"?`)
 }
 
@@ -141,7 +141,7 @@ func TestReaderRefuses(t *testing.T) {
 		`column "v": component 1 is +Inf; set Skip`:                       {sparse, func(v, _, _, _ *model.Cell) { v.SetSparse(3, []int32{1}, []float64{math.Inf(1)}) }},
 		`column "b" is -Inf; set Skip`:                                    {numbers, func(_, w, a, b *model.Cell) { w.SetInt(1); a.SetInt(1); b.SetFloat(math.Inf(-1)) }},
 	} {
-		_, ok, err := read(t, c.in, signature.Override{}, 3, c.set)
+		_, ok, err := read(t, c.in, model.PredictOptions{}, 3, c.set)
 		require.ErrorContains(t, err, text)
 		require.False(t, ok)
 	}
@@ -150,7 +150,7 @@ func TestReaderRefuses(t *testing.T) {
 // TestReaderSkips requires that Skip treats NaN and infinities like nulls. Rows whose number of
 // features differs from the model's must still be errors.
 func TestReaderSkips(t *testing.T) {
-	skip := signature.Override{Skip: true}
+	skip := model.PredictOptions{Skip: true}
 	for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		for _, c := range []struct {
 			in  signature.Inputs
@@ -193,7 +193,7 @@ func TestReaderCoded(t *testing.T) {
 	require.ErrorContains(t, numbers.CheckCoded(3, nil), `input "w" is vector[1]: want a vector, or numbers, bools and text`)
 	read := func(strict bool, set func(a, b *model.Cell)) ([]float64, error) {
 		layout := model.NewLayout("a", "b")
-		r, err := in.BindCoded(layout, signature.Override{}, 2, &signature.Coded{Codes: signature.CodesOf(categories), Unseen: -1, Strict: strict})
+		r, err := in.BindCoded(layout, model.PredictOptions{}, 2, &signature.Coded{Codes: signature.CodesOf(categories), Unseen: -1, Strict: strict})
 		require.NoError(t, err)
 		row := layout.NewRow()
 		set(&row[0], &row[1])
@@ -226,6 +226,6 @@ func TestReaderCoded(t *testing.T) {
 	require.ErrorContains(t, err, `column "a" is a vector, the model reads text`)
 	_, err = read(false, func(a, b *model.Cell) { a.SetText("x"); b.SetText("x") })
 	require.ErrorContains(t, err, `column "b" is text, the model reads a number`)
-	_, err = in.BindCoded(model.NewLayout("a", "b"), signature.Override{FeatureCols: []string{"b"}}, 2, &signature.Coded{})
+	_, err = in.BindCoded(model.NewLayout("a", "b"), model.PredictOptions{FeatureCols: []string{"b"}}, 2, &signature.Coded{})
 	require.ErrorContains(t, err, "FeatureCols has 1 columns, the model was trained on 2 features")
 }

@@ -26,7 +26,7 @@ func (t Task) String() string { return tasks.String(t) }
 // MarshalText implements encoding.TextMarshaler.
 func (t Task) MarshalText() ([]byte, error) { return tasks.Text(t) }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts what String returns.
 func (t *Task) UnmarshalText(text []byte) error { return tasks.Parse(t, text) }
 
 // Check returns an error if the number of classes does not match the task. A classification

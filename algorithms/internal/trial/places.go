@@ -10,7 +10,7 @@ var places = testsize.Of(
 	[]place{{1, 0, 1024}, {2, 0, 7}, {3, 3, 1024}, {8, 0, 1}},
 )
 
-// cuts returns the runs of SameBitsOfState in which queues are stopped and resumed. supersteps
+// cuts returns the runs of SameBits in which queues are stopped and resumed. supersteps
 // is the number of supersteps of the longest queue.
 func cuts(supersteps int) []cutting {
 	all := []cutting{afterEach(supersteps, 2, 1, 8, 3)}

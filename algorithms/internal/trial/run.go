@@ -60,46 +60,28 @@ type place struct{ p, workers, batch int }
 
 // SameBits runs the job that build defines, once for each of places. It requires that all runs
 // give the same bits, both in the collected rows and in the values that the given queues
-// reported.
+// reported. In all runs except the first, queues drop, between supersteps, all objects except
+// those that their keys keep, see engine.CheckState. In further runs, queues are stopped after
+// supersteps and resumed at another parallelism.
 func SameBits(t *testing.T, build func(b *engine.Builder), queues ...string) {
 	t.Helper()
-	sameBits(t, build, false, queues)
-}
-
-// SameBitsOfState does what SameBits does, with two additional checks. In all runs except the
-// first, queues drop, between supersteps, all objects except those that their keys keep, see
-// engine.CheckState. In further runs, queues are stopped after supersteps and resumed at
-// another parallelism.
-func SameBitsOfState(t *testing.T, build func(b *engine.Builder), queues ...string) {
-	t.Helper()
-	first := sameBits(t, build, true, queues)
-	for _, c := range cuts(first.supersteps) {
-		text := Print(t, Run(t, build, c.options()...), queues...)
-		require.Equal(t, first.text, text, "a run that begins at parallelism %d and resumes after supersteps at the parallelisms %v must give the same bits", c.p, c.at)
-	}
-}
-
-// outcome is the result of a run.
-type outcome struct {
-	text       string
-	supersteps int // number of supersteps of the longest queue
-}
-
-func sameBits(t *testing.T, build func(b *engine.Builder), forget bool, queues []string) (first outcome) {
-	t.Helper()
+	want, supersteps := "", 0 // of the longest queue
 	for i, at := range places {
-		r := Run(t, build, engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows(at.batch), engine.CheckState(forget && i > 0))
+		r := Run(t, build, engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows(at.batch), engine.CheckState(i > 0))
 		text := Print(t, r, queues...)
-		if first.text == "" {
-			first.text = text
+		if want == "" {
+			want = text
 		}
-		require.Equal(t, first.text, text, "parallelism %d, %d workers and batches of %d rows must give the same bits", at.p, at.workers, at.batch)
+		require.Equal(t, want, text, "parallelism %d, %d workers and batches of %d rows must give the same bits", at.p, at.workers, at.batch)
 		for _, q := range r.Report.Queues {
-			first.supersteps = max(first.supersteps, q.Supersteps)
+			supersteps = max(supersteps, q.Supersteps)
 		}
 	}
-	require.NotEmpty(t, first.text)
-	return first
+	require.NotEmpty(t, want)
+	for _, c := range cuts(supersteps) {
+		text := Print(t, Run(t, build, c.options()...), queues...)
+		require.Equal(t, want, text, "a run that begins at parallelism %d and resumes after supersteps at the parallelisms %v must give the same bits", c.p, c.at)
+	}
 }
 
 // Print returns all collected rows, and the values that the given queues reported, as text.
