@@ -14,6 +14,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -59,23 +60,7 @@ func (m *Manager) ReadResult(ctx context.Context, req *wire.ResultRequest, send 
 	if len(names) == 0 {
 		return wire.Error(codes.NotFound, "job %s has no results: it collects and prints nothing", r.follower.id)
 	}
-	return wire.Error(codes.NotFound, "job %s has no result %.100q; it has %s", r.follower.id, req.Name, listed(names))
-}
-
-// listed returns the first few of many names as text.
-func listed(names []string) string {
-	const most = 10
-	var b bytes.Buffer
-	for i, name := range names[:min(len(names), most)] {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(name)
-	}
-	if n := len(names) - most; n > 0 {
-		fmt.Fprintf(&b, " and %d more", n)
-	}
-	return b.String()
+	return wire.Error(codes.NotFound, "job %s has no result %.100q; it has %s", r.follower.id, req.Name, humanize.List(names, ", ", 10))
 }
 
 // printedName is the name of the result that consists of the printed text. If a collected
