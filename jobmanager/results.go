@@ -103,7 +103,7 @@ func (m *Manager) results(ctx context.Context, id wire.JobID, count bool) (_ *ke
 	case !info.State.Ended():
 		return nil, wire.Error(codes.FailedPrecondition, "job %s is %s: it has results once it has finished; superstep attach follows it to its end", info.ID, info.State)
 	case info.State != wire.JobFinished:
-		return nil, wire.Error(codes.FailedPrecondition, "job %s has no results, as it %s: superstep show says why", info.ID, unfinished(info.State))
+		return nil, wire.Error(codes.FailedPrecondition, "job %s has no results, as it %s: superstep show says why", info.ID, info.State.Verb())
 	}
 	r := &keptResults{count: count, byNode: map[int]*keptResult{}}
 	if err := r.planned(m, info.ID); err != nil {
@@ -135,13 +135,6 @@ func (m *Manager) results(ctx context.Context, id wire.JobID, count bool) (_ *ke
 		r.kept = append(r.kept, &r.printed)
 	}
 	return r, nil
-}
-
-func unfinished(state wire.JobState) string {
-	if state == wire.JobCancelled {
-		return "was cancelled"
-	}
-	return "failed"
 }
 
 // planned adds the results that the job collects according to its plan.

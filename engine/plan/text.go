@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -77,6 +78,25 @@ func ending(q *Queue) string {
 		return "until the criterion holds"
 	}
 	return "until the criterion holds, " + most
+}
+
+// Print writes the plan in the form "json", "dot" or "text", and ends it with a newline.
+func (p *Plan) Print(w io.Writer, form string) error {
+	var text string
+	switch form {
+	case "json":
+		data, err := p.JSON()
+		if err != nil {
+			return err
+		}
+		text = string(data)
+	case "dot":
+		text = p.DOT()
+	default:
+		text = p.Text()
+	}
+	_, err := fmt.Fprintln(w, strings.TrimRight(text, "\n"))
+	return err
 }
 
 // planText is the state of one call of Plan.Text.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/internal/humanize"
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -101,7 +102,7 @@ func (s *Shortage) String() string {
 		of = " of " + s.Platform.String()
 	}
 	if s.Executable != "" {
-		of += " that runs executable " + shortHash(s.Executable) + " itself"
+		of += " that runs executable " + programs.Short(s.Executable) + " itself"
 	}
 	switch {
 	case s.TaskManagers == 0 && len(s.Others) == 0:
@@ -129,9 +130,6 @@ func (s *Shortage) String() string {
 	}
 	return b.String()
 }
-
-// shortHash returns the first 12 digits of a hash, for messages.
-func shortHash(hash string) string { return hash[:min(len(hash), 12)] }
 
 // Place chooses slots for request r among the offers. If there are not enough free slots, it
 // returns a Shortage. It is a pure function. The share of each task manager does not depend on

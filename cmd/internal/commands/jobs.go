@@ -153,21 +153,7 @@ func writePlan(w io.Writer, p *plan.Plan, form string) error {
 	if p == nil {
 		return errors.New("the job has no plan yet: its inputs are still being resolved")
 	}
-	text := ""
-	switch form {
-	case "json":
-		data, err := p.JSON()
-		if err != nil {
-			return err
-		}
-		text = string(data)
-	case "dot":
-		text = p.DOT()
-	default:
-		text = p.Text()
-	}
-	_, err := fmt.Fprintln(w, strings.TrimRight(text, "\n"))
-	return err
+	return p.Print(w, form)
 }
 
 // writeJob prints the properties, the failure, the workers and the progress of a job.
