@@ -92,7 +92,7 @@ func namedBinary(path string, platforms []wire.Platform) (*executable, error) {
 		return nil, fmt.Errorf("--worker-binary: %s is a build of %s, but this program is %s", path, info.Path, self.Path)
 	}
 	if len(platforms) > 0 && !slices.Contains(platforms, e.platform) {
-		return nil, fmt.Errorf("--worker-binary: %s is for %s, but the cluster's task managers are %s", path, e.platform, listPlatforms(platforms))
+		return nil, fmt.Errorf("--worker-binary: %s is for %s, but the cluster's task managers are %s", path, e.platform, wire.PlatformNames(platforms))
 	}
 	return e, nil
 }
@@ -191,13 +191,4 @@ func goTool(ctx context.Context, env []string, args ...string) (string, error) {
 	cmd.WaitDelay = goToolTimeout
 	out, err := cmd.CombinedOutput()
 	return string(out), err
-}
-
-// listPlatforms returns the names of platforms for a message.
-func listPlatforms(platforms []wire.Platform) string {
-	names := make([]string, len(platforms))
-	for i, p := range platforms {
-		names[i] = p.String()
-	}
-	return strings.Join(names, ", ")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/client"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -226,7 +227,7 @@ func (r *clusterRun) parallelism() (int, error) {
 // upload sends the executable to the job manager, and returns the SHA-256 of its content.
 func (r *clusterRun) upload(ctx context.Context, e *executable) (string, error) {
 	return r.client.Upload(ctx, e.path, e.name, func(sent, total int64) {
-		r.watch.enter(uploadingState, fmt.Sprintf("%s of %s", task.FormatBytes(sent), task.FormatBytes(total)))
+		r.watch.enter(uploadingState, fmt.Sprintf("%s of %s", humanize.Bytes(sent), humanize.Bytes(total)))
 	})
 }
 

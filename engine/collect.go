@@ -8,8 +8,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine/plan"
-	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // Collect makes the rows of a dataset available to the caller of Run under a name. Rows returns
@@ -163,7 +163,7 @@ func (c *collected) put(shard int, rows arrow.Record) error {
 	}
 	if s.bytes += more; s.bytes > s.limit {
 		return fmt.Errorf("the collected results hold %s, more than the memory budget of %s: collect fewer rows, write them to a file, or raise --memory",
-			task.FormatBytes(s.bytes), task.FormatBytes(s.limit))
+			humanize.Bytes(s.bytes), humanize.Bytes(s.limit))
 	}
 	rows.Retain()
 	c.shards[shard] = append(c.shards[shard], rows)

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // progressMode says how the command line shows the progress of a run.
@@ -338,7 +339,7 @@ func formatRate(perSecond float64) string {
 // renderQueueEnd returns a line about a queue that has ended, with the time if elapsed is not 0.
 func renderQueueEnd(q QueueProgress, elapsed time.Duration) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d superstep%s", q.Name, q.Superstep, plural(q.Superstep))
+	fmt.Fprintf(&b, "%s: %s", q.Name, humanize.Count(q.Superstep, "superstep"))
 	for _, v := range q.Values {
 		fmt.Fprintf(&b, ", %s=%.6g", v.Name, v.Value)
 	}
@@ -350,7 +351,11 @@ func renderQueueEnd(q QueueProgress, elapsed time.Duration) string {
 
 // renderDone returns a line about a run that has succeeded.
 func renderDone(p Progress) string {
-	return fmt.Sprintf("done: %s row%s in %s", formatCount(float64(p.Rows)), plural(int(p.Rows)), formatElapsed(p.Elapsed))
+	rows := "1 row"
+	if p.Rows != 1 {
+		rows = formatCount(float64(p.Rows)) + " rows"
+	}
+	return fmt.Sprintf("done: %s in %s", rows, formatElapsed(p.Elapsed))
 }
 
 // maxPlanLines limits the number of lines of a plan shown at the start of a run.
@@ -363,8 +368,8 @@ func renderPlan(p *plan.Plan, width int) string {
 	if name == "" {
 		name = "job"
 	}
-	lines := []string{fmt.Sprintf("%s: %d operator%s in %d vert%s, parallelism %d, %d shards, seed %d", name,
-		len(p.Nodes), plural(len(p.Nodes)), len(p.Vertices), pluralVertices(len(p.Vertices)), p.Parallelism, p.Shards, p.Seed)}
+	lines := []string{fmt.Sprintf("%s: %s in %s, parallelism %d, %d shards, seed %d", name,
+		humanize.Count(len(p.Nodes), "operator"), humanize.CountOf(len(p.Vertices), "vertex", "vertices"), p.Parallelism, p.Shards, p.Seed)}
 	shown := map[string]bool{}
 	for _, v := range p.Vertices {
 		switch {
@@ -417,20 +422,6 @@ func renderStages(p *plan.Plan, queue string) string {
 		names = append(names, name)
 	}
 	return strings.NewReplacer("[ → ", "[", " → ]", "]").Replace(strings.Join(names, " → "))
-}
-
-func plural(n int) string {
-	if n == 1 {
-		return ""
-	}
-	return "s"
-}
-
-func pluralVertices(n int) string {
-	if n == 1 {
-		return "ex"
-	}
-	return "ices"
 }
 
 // formatElapsed returns a time as text for people: "0.4s", "12.3s", "4m05s", "2h03m".

@@ -4,7 +4,6 @@ import (
 	"encoding"
 	"fmt"
 	"io"
-	"math"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/superstep-ml/superstep/internal/flags"
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // engineFlags are the flags that Main adds to every program.
@@ -173,25 +173,13 @@ type byteSize int64
 
 var _ encoding.TextUnmarshaler = (*byteSize)(nil)
 
-// byteUnits are the units of sizes: powers of 1000, or of 1024 if the unit has an i.
-var byteUnits = map[string]float64{
-	"": 1, "b": 1,
-	"k": 1e3, "kb": 1e3, "kib": 1 << 10,
-	"m": 1e6, "mb": 1e6, "mib": 1 << 20,
-	"g": 1e9, "gb": 1e9, "gib": 1 << 30,
-	"t": 1e12, "tb": 1e12, "tib": 1 << 40,
-}
-
 // UnmarshalText reads "512MiB", "4GB", "1.5g" or a plain number of bytes.
 func (s *byteSize) UnmarshalText(text []byte) error {
-	in := strings.TrimSpace(string(text))
-	end := strings.LastIndexAny(in, "0123456789.") + 1
-	unit, known := byteUnits[strings.ToLower(strings.TrimSpace(in[end:]))]
-	n, err := strconv.ParseFloat(in[:end], 64)
-	if err != nil || !known || !(n > 0) || n*unit >= math.MaxInt64 || n*unit < 1 {
-		return fmt.Errorf("%q is no size: want a positive number and a unit, such as 512MiB or 4GB", in)
+	n, ok := humanize.ParseBytes(string(text))
+	if !ok || n == 0 {
+		return fmt.Errorf("%q is no size: want a positive number and a unit, such as 512MiB or 4GB", strings.TrimSpace(string(text)))
 	}
-	*s = byteSize(n * unit)
+	*s = byteSize(n)
 	return nil
 }
 

@@ -217,7 +217,7 @@ func mainWith[A any](ctx context.Context, job *Job[A], w programEnv, opts ...Mai
 		if err != nil {
 			return p.fail(err)
 		}
-		return p.fail(explain(w.stdout, compiled, line.Explain))
+		return p.fail(compiled.Print(w.stdout, string(line.Explain)))
 	}
 	if line.Check {
 		return p.fail(checkMain(ctx, job, args, line, &p, &mc))
@@ -362,28 +362,6 @@ func limitHeap(granted int64, getenv func(string) string) {
 	if granted > 0 && getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(granted + heapMargin)
 	}
-}
-
-// explain prints a plan.
-func explain(out io.Writer, p *plan.Plan, form explainForm) error {
-	text := ""
-	switch form {
-	case "json":
-		data, err := p.JSON()
-		if err != nil {
-			return err
-		}
-		text = string(data)
-	case "dot":
-		text = p.DOT()
-	default:
-		text = p.Text()
-	}
-	if !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	_, err := io.WriteString(out, text)
-	return err
 }
 
 // program holds the parts of Main that do not depend on the job's arguments.

@@ -145,17 +145,9 @@ func (b *Builder) warnUnread() {
 			if !needed[i] {
 				so = ", which does not run"
 			}
-			b.config.logger.Warn(fmt.Sprintf("%s: nobody reads the rows of %s%s: write or collect them, or leave the operator out", n.Site, operatorTitle(n), so))
+			b.config.logger.Warn(fmt.Sprintf("%s: nobody reads the rows of %s%s: write or collect them, or leave the operator out", n.Site, n.Title(), so))
 		}
 	}
-}
-
-// operatorTitle returns the name of an operator of a graph for a message.
-func operatorTitle(n *plan.Node) string {
-	if n.Name != "" {
-		return fmt.Sprintf("%s %q", n.Op, n.Name)
-	}
-	return n.Op
 }
 
 // build calls the job's function once and returns its builder, or an error if there are mistakes.

@@ -291,7 +291,7 @@ func TestRunThatIsCancelled(t *testing.T) {
 func TestCollectedRowsBeyondTheBudget(t *testing.T) {
 	_, err := Run(t.Context(), squares, squaresArgs{N: 100_000}, Parallelism(1), MemoryBudget(256<<10), checkedAllocator(t))
 	require.ErrorContains(t, err, `Collect "squares"`)
-	require.ErrorContains(t, err, "more than the memory budget of 256.0 KiB: collect fewer rows, write them to a file, or raise --memory")
+	require.ErrorContains(t, err, "more than the memory budget of 256 KiB: collect fewer rows, write them to a file, or raise --memory")
 }
 
 func TestSharedBuffersAreCountedOnce(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // Summary returns a description of the run as tables for people: rows and times of
@@ -22,7 +23,7 @@ func (r *Result) Summary() string {
 		fmt.Fprintf(&b, "accumulator %s = %.10g\n", clipLine(a.Name, maxSummaryName), a.Value)
 	}
 	fmt.Fprintf(&b, "%s elapsed, at most %s of rows held, %s spilled\n",
-		formatDuration(r.Report.Elapsed), task.FormatBytes(r.Report.PeakMemory), task.FormatBytes(r.Report.Spilled))
+		formatDuration(r.Report.Elapsed), humanize.Bytes(r.Report.PeakMemory), humanize.Bytes(r.Report.Spilled))
 	return b.String()
 }
 
@@ -87,7 +88,7 @@ func summarizeQueue(b *strings.Builder, q *task.QueueReport) {
 	if q.Stopped {
 		ended = "ended by its criterion"
 	}
-	fmt.Fprintf(b, "\nqueue %s: %d superstep%s, %s, %s\n", clipLine(q.Name, maxSummaryName), q.Supersteps, plural(q.Supersteps), ended, formatDuration(q.Elapsed))
+	fmt.Fprintf(b, "\nqueue %s: %s, %s, %s\n", clipLine(q.Name, maxSummaryName), humanize.Count(q.Supersteps, "superstep"), ended, formatDuration(q.Elapsed))
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "stage\tcalls\tbytes\tbusy\tprogram")
 	for _, s := range q.Stages {
@@ -95,7 +96,7 @@ func summarizeQueue(b *strings.Builder, q *task.QueueReport) {
 		if program == "" {
 			program = "-"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", clipLine(s.Name, maxSummaryName), s.Calls, task.FormatBytes(s.Bytes), formatDuration(s.Busy), program)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", clipLine(s.Name, maxSummaryName), s.Calls, humanize.Bytes(s.Bytes), formatDuration(s.Busy), program)
 	}
 	w.Flush()
 	for _, s := range q.Series {

@@ -11,8 +11,8 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine/plan"
-	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -55,7 +55,7 @@ func (s *rowSender) send(ctx context.Context, node plan.NodeID, shard int, rows 
 	}
 	if size := batch.Size(rows); size > wire.MaxFrame-collectedBytes {
 		return fmt.Errorf("a row to collect takes %s, and at most %s can travel to the client: write it to a file",
-			task.FormatBytes(size), task.FormatBytes(wire.MaxFrame-collectedBytes))
+			humanize.Bytes(size), humanize.Bytes(wire.MaxFrame-collectedBytes))
 	}
 	data, err := encodeRows(rows, s.mem)
 	if err != nil {

@@ -115,7 +115,7 @@ func TestRowSenderRefusesRowsTooLarge(t *testing.T) {
 	rows := texts(memory.DefaultAllocator, strings.Repeat("x", wire.MaxFrame-collectedBytes+1))
 	defer rows.Release()
 	err := (&rowSender{sender: sender, mem: memory.DefaultAllocator}).send(t.Context(), 0, 0, rows)
-	require.ErrorContains(t, err, "a row to collect takes 63.0 MiB, and at most 63.0 MiB can travel to the client: write it to a file")
+	require.ErrorContains(t, err, "a row to collect takes 63.0 MiB, and at most 63 MiB can travel to the client: write it to a file")
 	require.Empty(t, end())
 	rows = texts(memory.DefaultAllocator, strings.Repeat("x", wire.MaxFrame-collectedBytes-1024))
 	defer rows.Release()

@@ -256,7 +256,7 @@ func (a *artifacts) pin(hash string, on wire.Platform) error {
 		return fmt.Errorf("%w, %s: upload it first", errNoSuch, hash)
 	}
 	if !slices.Contains(f.Info, on) {
-		return fmt.Errorf("%w: it runs on %s, not on %s as the submission says", errPlatform, platformText(f.Info), on)
+		return fmt.Errorf("%w: it runs on %s, not on %s as the submission says", errPlatform, wire.PlatformNames(f.Info), on)
 	}
 	f.Pins++
 	return nil

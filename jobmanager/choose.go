@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/jobmanager/core"
@@ -100,7 +100,6 @@ func build(version, hash string) string {
 // builds returns text that lists the builds that task managers run, each with the name of one
 // task manager.
 func builds(nodes []wire.TaskManagerInfo) string {
-	const most = 4
 	var all []string
 	seen := map[string]bool{}
 	for _, n := range nodes {
@@ -109,10 +108,7 @@ func builds(nodes []wire.TaskManagerInfo) string {
 			all = append(all, fmt.Sprintf("%s (on %s)", build(n.Build, n.Executable), n.Name))
 		}
 	}
-	if len(all) > most {
-		all = append(all[:most], fmt.Sprintf("and %d more", len(all)-most))
-	}
-	return strings.Join(all, "; ")
+	return humanize.List(all, "; ", 4)
 }
 
 // presentTaskManagers returns the task managers except those that are lost or have left the

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -154,13 +153,4 @@ func pePlatform(file io.ReaderAt) ([]wire.Platform, error) {
 		return nil, fmt.Errorf("no Go program runs on a processor of kind %#x", f.Machine)
 	}
 	return []wire.Platform{{OS: "windows", Arch: arch}}, nil
-}
-
-// platformText returns platforms as text for messages.
-func platformText(all []wire.Platform) string {
-	texts := make([]string, len(all))
-	for i, p := range all {
-		texts[i] = p.String()
-	}
-	return strings.Join(texts, ", ")
 }

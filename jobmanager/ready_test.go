@@ -65,7 +65,7 @@ func TestFullDisk(t *testing.T) {
 	require.Zero(t, log.count("takes"))
 	for range 2 {
 		free.Store(100<<20 - 1)
-		const why = "its disk has 99 MiB free, 100 MiB are the least (--min-free), and work is taken again at 125 MiB"
+		const why = "its disk has 99.9 MiB free, 100 MiB are the least (--min-free), and work is taken again at 125 MiB"
 		for range 3 {
 			require.EqualError(t, m.Ready(), why)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -59,23 +60,7 @@ func (m *Manager) ReadResult(ctx context.Context, req *wire.ResultRequest, send 
 	if len(names) == 0 {
 		return wire.Error(codes.NotFound, "job %s has no results: it collects and prints nothing", r.follower.id)
 	}
-	return wire.Error(codes.NotFound, "job %s has no result %.100q; it has %s", r.follower.id, req.Name, listed(names))
-}
-
-// listed returns the first few of many names as text.
-func listed(names []string) string {
-	const most = 10
-	var b bytes.Buffer
-	for i, name := range names[:min(len(names), most)] {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(name)
-	}
-	if n := len(names) - most; n > 0 {
-		fmt.Fprintf(&b, " and %d more", n)
-	}
-	return b.String()
+	return wire.Error(codes.NotFound, "job %s has no result %.100q; it has %s", r.follower.id, req.Name, humanize.List(names, ", ", 10))
 }
 
 // printedName is the name of the result that consists of the printed text. If a collected
@@ -118,7 +103,7 @@ func (m *Manager) results(ctx context.Context, id wire.JobID, count bool) (_ *ke
 	case !info.State.Ended():
 		return nil, wire.Error(codes.FailedPrecondition, "job %s is %s: it has results once it has finished; superstep attach follows it to its end", info.ID, info.State)
 	case info.State != wire.JobFinished:
-		return nil, wire.Error(codes.FailedPrecondition, "job %s has no results, as it %s: superstep show says why", info.ID, unfinished(info.State))
+		return nil, wire.Error(codes.FailedPrecondition, "job %s has no results, as it %s: superstep show says why", info.ID, info.State.Verb())
 	}
 	r := &keptResults{count: count, byNode: map[int]*keptResult{}}
 	if err := r.planned(m, info.ID); err != nil {
@@ -150,13 +135,6 @@ func (m *Manager) results(ctx context.Context, id wire.JobID, count bool) (_ *ke
 		r.kept = append(r.kept, &r.printed)
 	}
 	return r, nil
-}
-
-func unfinished(state wire.JobState) string {
-	if state == wire.JobCancelled {
-		return "was cancelled"
-	}
-	return "failed"
 }
 
 // planned adds the results that the job collects according to its plan.

@@ -15,8 +15,8 @@ const sealBytes = 16
 
 var errSeal = errors.New("its checksum is wrong: it was damaged where it is kept")
 
-// checksum returns the checksum of a value under a key of a bucket.
-func checksum(bucket, key, value []byte) (sum [sealBytes]byte) {
+// sealOf returns the checksum of a value under a key of a bucket.
+func sealOf(bucket, key, value []byte) (sum [sealBytes]byte) {
 	h := xxh3.New()
 	var n [8]byte
 	for _, part := range [][]byte{bucket, key, value} {
@@ -29,7 +29,7 @@ func checksum(bucket, key, value []byte) (sum [sealBytes]byte) {
 
 // seal returns value followed by its checksum.
 func seal(bucket, key, value []byte) []byte {
-	sum := checksum(bucket, key, value)
+	sum := sealOf(bucket, key, value)
 	return append(append(make([]byte, 0, len(value)+sealBytes), value...), sum[:]...)
 }
 
@@ -40,7 +40,7 @@ func unseal(bucket, key, sealed []byte) ([]byte, error) {
 		return nil, errSeal
 	}
 	value := sealed[:len(sealed)-sealBytes]
-	if sum := checksum(bucket, key, value); string(sum[:]) != string(sealed[len(value):]) {
+	if sum := sealOf(bucket, key, value); string(sum[:]) != string(sealed[len(value):]) {
 		return nil, errSeal
 	}
 	return value, nil

@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"sync"
 
+	"github.com/superstep-ml/superstep/internal/checksum"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -56,17 +56,15 @@ const (
 	gapBit    = 1 << 31 // this bit of the length field marks a gap
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // spoolSeed returns the initial value of the checksums of a job's frames. It depends on the
 // format of the file and the job's ID.
 func spoolSeed(id wire.JobID) uint32 {
-	return crc32.Checksum([]byte("events 2 of "+string(id)+"\x00"), castagnoli)
+	return checksum.CRC32C(0, []byte("events 2 of "+string(id)+"\x00"))
 }
 
 // frameSum returns the checksum of a frame.
 func frameSum(seed uint32, length, payload []byte) uint32 {
-	return crc32.Update(crc32.Update(seed, castagnoli, length), castagnoli, payload)
+	return checksum.CRC32C(checksum.CRC32C(seed, length), payload)
 }
 
 // appendFrame appends a frame with event e to b. bit is gapBit or 0, and is set in the length

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/checksum"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -73,7 +73,7 @@ func writeRecord[T any](d outputDisk, codec shared.Codec[T], dir, path string, v
 	if err != nil {
 		return err
 	}
-	binary.LittleEndian.PutUint32(data, disk.Checksum(0, data[4:]))
+	binary.LittleEndian.PutUint32(data, checksum.CRC32C(0, data[4:]))
 	made := filepath.Join(dir, filepath.Base(path)+".new")
 	file, err := d.Create(made)
 	if err != nil {
@@ -99,7 +99,7 @@ func readRecord[T any](codec shared.Codec[T], path string) (v T, err error) {
 	if err != nil {
 		return v, err
 	}
-	if len(data) >= 4 && binary.LittleEndian.Uint32(data) == disk.Checksum(0, data[4:]) {
+	if len(data) >= 4 && binary.LittleEndian.Uint32(data) == checksum.CRC32C(0, data[4:]) {
 		v, err = codec.Decode(data[4:])
 	} else {
 		err = errors.New("its checksum is wrong")

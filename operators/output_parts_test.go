@@ -17,7 +17,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
-	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/checksum"
 	"github.com/superstep-ml/superstep/shared/sharding"
 )
 
@@ -162,7 +162,7 @@ func TestOutputThatIsNotShared(t *testing.T) {
 }
 
 // five is the checksum of the bytes that the tests write to a part.
-var five = disk.Checksum(0, []byte("five\n"))
+var five = checksum.CRC32C(0, []byte("five\n"))
 
 // TestPartsAreVerified requires that parts are verified before any output becomes visible.
 func TestPartsAreVerified(t *testing.T) {

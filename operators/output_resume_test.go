@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // resumeCase describes an output of three shards, of which the second is empty.
@@ -97,7 +97,7 @@ func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 			continue
 		}
 		require.NoError(t, os.WriteFile(o.shardPath(shard), []byte(text), 0o666))
-		o.note(partFile{Shard: shard, Size: int64(len(text)), Sum: disk.Checksum(0, []byte(text))})
+		o.note(partFile{Shard: shard, Size: int64(len(text)), Sum: checksum.CRC32C(0, []byte(text))})
 	}
 	written, err := o.Written()
 	require.NoError(t, err)

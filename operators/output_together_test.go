@@ -15,7 +15,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/task"
-	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/checksum"
 	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
@@ -83,7 +83,7 @@ func treeChecksums(t *testing.T, dir string) map[string]string {
 	files := tree(t, dir)
 	for name, content := range files {
 		if strings.HasPrefix(content, "ARROW1") {
-			files[name] = fmt.Sprintf("arrow %08x", disk.Checksum(0, []byte(content)))
+			files[name] = fmt.Sprintf("arrow %08x", checksum.CRC32C(0, []byte(content)))
 		}
 	}
 	return files

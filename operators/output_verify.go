@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // partFile describes the size and checksum with which a staged file was written. The file is
@@ -33,7 +33,7 @@ type summed struct {
 
 func (s *summed) count(b []byte) {
 	s.size += int64(len(b))
-	s.sum = disk.Checksum(s.sum, b)
+	s.sum = checksum.CRC32C(s.sum, b)
 }
 
 func (s *summed) Read(b []byte) (int, error) {

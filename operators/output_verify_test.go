@@ -14,7 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
-	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // TestDamagedParts requires that, if the file of a shard changes between writing and commit,
@@ -188,7 +188,7 @@ func TestRowsOfAPartThatChanged(t *testing.T) {
 	require.NoError(t, w.Write(rows))
 	require.NoError(t, w.Close())
 	data := stream.Bytes()
-	written := partFile{Shard: 5, Size: int64(len(data)), Sum: disk.Checksum(0, data)}
+	written := partFile{Shard: 5, Size: int64(len(data)), Sum: checksum.CRC32C(0, data)}
 	path := filepath.Join(t.TempDir(), "part")
 	read := func() error {
 		require.NoError(t, os.WriteFile(path, data, 0o600))

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // pick returns the indices of the named columns, and a schema of these columns. nil means all
@@ -58,12 +58,8 @@ func (f RowFormat) leftOut(path string, facts rowFacts) (attrs []engine.Attr, er
 	if len(facts.Columns) == 0 && len(told) > 0 {
 		return nil, fmt.Errorf("input %s: column %.60q: %s; and so it is with all columns", path, facts.LeftOut[0].Name, facts.LeftOut[0].Problem)
 	}
-	const most = 12
-	if n := len(told) - most; n > 0 {
-		told = append(told[:most], fmt.Sprintf("and %d more", n))
-	}
 	if len(told) > 0 {
-		attrs = append(attrs, engine.Attr{Key: LeftOutColumns, Value: fmt.Sprintf("columns of %s whose types are not supported are left out: %s", path, strings.Join(told, ", "))})
+		attrs = append(attrs, engine.Attr{Key: LeftOutColumns, Value: fmt.Sprintf("columns of %s whose types are not supported are left out: %s", path, humanize.List(told, ", ", 12))})
 	}
 	return attrs, nil
 }

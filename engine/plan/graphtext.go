@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // Text returns a description of the graph for people: the facts, the queues, then
@@ -18,7 +20,7 @@ func (g *Graph) Text() string {
 		name = "(anonymous)"
 	}
 	fmt.Fprintf(&b, "graph of %s: %s, %s, seed %d, fingerprint %s\n", name,
-		count(len(g.Nodes), "node"), count(g.Shards, "shard"), g.Seed, clip(g.Fingerprint(), shortFingerprint+1))
+		humanize.Count(len(g.Nodes), "node"), humanize.Count(g.Shards, "shard"), g.Seed, clip(g.Fingerprint(), shortFingerprint+1))
 	for _, f := range g.Facts {
 		fmt.Fprintf(&b, "fact %s = %s\n", plain(clip(f.Name, 60)), value(f.Value, 80))
 	}

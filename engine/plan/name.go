@@ -20,6 +20,15 @@ func label(n *Node) string {
 	return op + "(" + name + ")"
 }
 
+// Title returns the name of the node in messages: its kind, and the user's label in quotes if it
+// has one, such as `Map "parse"`.
+func (n *Node) Title() string {
+	if n.Name != "" {
+		return fmt.Sprintf("%s %q", n.Op, n.Name)
+	}
+	return n.Op
+}
+
 // EdgeName describes p.Edges[edge]: the operator that receives its rows, the source
 // line that added this operator, its vertex, and the operator that sends the rows.
 // It returns "" if there is no such edge.

@@ -3,6 +3,8 @@ package plan
 import (
 	"slices"
 	"unicode/utf8"
+
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // queueNames checks the declarations of queues and lists the nodes of each queue.
@@ -163,10 +165,10 @@ func (c *checker) order(q *Queue, nodes []int) bool {
 	}
 	last := nodes[len(nodes)-1]
 	if depth > 0 {
-		c.misuse(last, "in queue %q, %s not closed by a %s", name, count(depth, "inner loop"), RepeatEnd)
+		c.misuse(last, "in queue %q, %s not closed by a %s", name, humanize.Count(depth, "inner loop"), RepeatEnd)
 	}
 	if q.HasCriterion != (criteria == 1) || criteria > 1 {
-		c.misuse(last, "queue %q has %s, but is declared with criterion=%t", name, count(criteria, "criterion stage"), q.HasCriterion)
+		c.misuse(last, "queue %q has %s, but is declared with criterion=%t", name, humanize.Count(criteria, "criterion stage"), q.HasCriterion)
 	}
 	return len(c.found)+c.dropped == before
 }

@@ -2,9 +2,12 @@ package plan
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 const (
@@ -67,25 +70,33 @@ func (p *Plan) Text() string {
 
 // ending returns a text that says when queue q ends.
 func ending(q *Queue) string {
-	most := "at most " + count(q.MaxSupersteps, "superstep")
+	most := "at most " + humanize.Count(q.MaxSupersteps, "superstep")
 	switch {
 	case !q.HasCriterion:
-		return count(q.MaxSupersteps, "superstep")
+		return humanize.Count(q.MaxSupersteps, "superstep")
 	case q.MaxSupersteps == 0:
 		return "until the criterion holds"
 	}
 	return "until the criterion holds, " + most
 }
 
-// count returns a number with its noun, such as "1 slot" or "2 slots".
-func count(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case noun == "vertex":
-		return strconv.Itoa(n) + " vertices"
+// Print writes the plan in the form "json", "dot" or "text", and ends it with a newline.
+func (p *Plan) Print(w io.Writer, form string) error {
+	var text string
+	switch form {
+	case "json":
+		data, err := p.JSON()
+		if err != nil {
+			return err
+		}
+		text = string(data)
+	case "dot":
+		text = p.DOT()
+	default:
+		text = p.Text()
 	}
-	return strconv.Itoa(n) + " " + noun + "s"
+	_, err := fmt.Fprintln(w, strings.TrimRight(text, "\n"))
+	return err
 }
 
 // planText is the state of one call of Plan.Text.
@@ -105,8 +116,8 @@ func (t *planText) header() {
 		name = "(anonymous)"
 	}
 	fmt.Fprintf(&t.b, "plan of %s at parallelism %d: %s, %s, %s, seed %d, graph %s\n",
-		name, p.Parallelism, count(len(p.Vertices), "vertex"), count(p.Slots, "slot"),
-		count(p.Shards, "shard"), p.Seed, clip(p.Fingerprint, shortFingerprint+1))
+		name, p.Parallelism, humanize.CountOf(len(p.Vertices), "vertex", "vertices"), humanize.Count(p.Slots, "slot"),
+		humanize.Count(p.Shards, "shard"), p.Seed, clip(p.Fingerprint, shortFingerprint+1))
 	t.idWidth = len(strconv.Itoa(max(0, len(p.Vertices)-1))) + 1
 	for i := range p.Vertices {
 		frame := frameOf(&p.Vertices[i])
@@ -167,17 +178,17 @@ func (t *planText) vertex(id VertexID) {
 // share returns the number of subtasks of a vertex and of the shards that each owns.
 func share(v *Vertex) string {
 	if len(v.Ranges) == 0 {
-		return count(v.Parallelism, "subtask")
+		return humanize.Count(v.Parallelism, "subtask")
 	}
 	least, most := v.Ranges[0].Len(), v.Ranges[0].Len()
 	for _, r := range v.Ranges {
 		least, most = min(least, r.Len()), max(most, r.Len())
 	}
-	shards := count(most, "shard")
+	shards := humanize.Count(most, "shard")
 	if least != most {
 		shards = strconv.Itoa(least) + "–" + shards
 	}
-	return count(v.Parallelism, "subtask") + " × " + shards
+	return humanize.Count(v.Parallelism, "subtask") + " × " + shards
 }
 
 // nodeFacts returns the text that a plan shows for a node in addition to its label:

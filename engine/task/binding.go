@@ -79,9 +79,9 @@ func (c *bindingChecker) add(format string, args ...any) {
 // describe returns the text by which messages refer to a node.
 func describe(n *plan.Node) string {
 	if n.Site == "" {
-		return fmt.Sprintf("node %d, operator %s", n.ID, operatorName(n))
+		return fmt.Sprintf("node %d, operator %s", n.ID, n.Title())
 	}
-	return fmt.Sprintf("node %d, operator %s (%s)", n.ID, operatorName(n), n.Site)
+	return fmt.Sprintf("node %d, operator %s (%s)", n.ID, n.Title(), n.Site)
 }
 
 func (c *bindingChecker) node(n *plan.Node, head bool) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"sync/atomic"
+
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // Budget counts bytes of memory against a limit. Budgets form a tree: bytes reserved in a budget
@@ -40,7 +42,7 @@ func (e *BudgetError) Error() string {
 		enough = "more memory, at least --memory " + flagBytes(e.Enough)
 	}
 	return fmt.Sprintf("out of memory: %s more do not fit in the budget of %s, which is %s with %s in use; give the job %s",
-		FormatBytes(e.Want), e.Budget, FormatBytes(e.Limit), FormatBytes(e.Used), enough)
+		humanize.Bytes(e.Want), e.Budget, humanize.Bytes(e.Limit), humanize.Bytes(e.Used), enough)
 }
 
 // flagBytes returns n bytes, rounded up to KiB or MiB, as the command line reads them, such as
@@ -60,19 +62,6 @@ func (b *Budget) ofJob(n int64) int64 {
 		return 0
 	}
 	return int64(math.Ceil(float64(n) / b.share))
-}
-
-// FormatBytes returns a number of bytes as text for people, such as "1.5 GiB".
-func FormatBytes(n int64) string {
-	const units = "KMGTPE"
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, unit := float64(n)/(1<<10), 0
-	for v >= 1<<10 && unit < len(units)-1 {
-		v, unit = v/(1<<10), unit+1
-	}
-	return fmt.Sprintf("%.1f %ciB", v, units[unit])
 }
 
 // TryReserve reserves n bytes if they fit, and reports whether they do.

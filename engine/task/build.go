@@ -101,7 +101,7 @@ func (r *run) receive(i int) error {
 		return nil
 	}
 	if e.Role == plan.Side {
-		name := operatorName(&r.plan.Nodes[e.FromNode])
+		name := r.plan.Nodes[e.FromNode].Title()
 		s := newSideInput(name, r.plan.Shards, here.Len(), &r.sideMemory, func(err error) {
 			r.record(r.edgeError(e, here.Lo, -1, fmt.Errorf("side input %d, the rows of %s: %w", e.Port, name, err)))
 		})
@@ -140,7 +140,7 @@ func (r *run) receive(i int) error {
 func (r *run) edgeError(e *plan.Edge, subtask, shard int, err error) *TaskError {
 	n := &r.plan.Nodes[e.ToNode]
 	return &TaskError{
-		Operator: operatorName(n), Node: n.ID, Site: n.Site, Within: n.Within, Vertex: e.To,
+		Operator: n.Title(), Node: n.ID, Site: n.Site, Within: n.Within, Vertex: e.To,
 		Subtask: subtask, Parallelism: r.plan.Vertices[e.To].Parallelism, Shard: shard, Err: err,
 	}
 }

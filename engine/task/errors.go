@@ -57,14 +57,6 @@ func (e *TaskError) Error() string {
 // Unwrap returns the cause.
 func (e *TaskError) Unwrap() error { return e.Err }
 
-// operatorName returns the name of a node in messages.
-func operatorName(n *plan.Node) string {
-	if n.Name != "" {
-		return fmt.Sprintf("%s %q", n.Op, n.Name)
-	}
-	return n.Op
-}
-
 // PanicError is a panic of user code on the subtask's goroutine.
 type PanicError struct {
 	Value any

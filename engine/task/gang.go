@@ -202,7 +202,7 @@ func (g *gang) stages() (stages []StageReport) {
 			if !known {
 				i = len(stages)
 				at[s.Node] = i
-				stages = append(stages, StageReport{Node: s.Node, Name: operatorName(s.link.node)})
+				stages = append(stages, StageReport{Node: s.Node, Name: s.link.node.Title()})
 			}
 			sum := &stages[i]
 			sum.Calls += s.calls

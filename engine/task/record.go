@@ -151,7 +151,7 @@ func (t *subtask) place() string {
 	if l.node.Within != "" {
 		b.WriteString(l.node.Within + ": ")
 	}
-	fmt.Fprintf(&b, "operator %s", operatorName(l.node))
+	fmt.Fprintf(&b, "operator %s", l.node.Title())
 	if l.node.Site != "" {
 		fmt.Fprintf(&b, " (%s)", l.node.Site)
 	}

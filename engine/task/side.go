@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -232,13 +233,13 @@ type SideError struct {
 
 // Error returns the sizes and says what to do.
 func (e *SideError) Error() string {
-	text := fmt.Sprintf("out of memory: it takes %s in this process", FormatBytes(e.Size))
+	text := fmt.Sprintf("out of memory: it takes %s in this process", humanize.Bytes(e.Size))
 	if e.Together > e.Size {
-		text += fmt.Sprintf(", and all side inputs together %s", FormatBytes(e.Together))
+		text += fmt.Sprintf(", and all side inputs together %s", humanize.Bytes(e.Together))
 	}
 	if e.Largest != "" {
-		text += fmt.Sprintf(" (%s of them the rows of %s)", FormatBytes(e.LargestSize), e.Largest)
+		text += fmt.Sprintf(" (%s of them the rows of %s)", humanize.Bytes(e.LargestSize), e.Largest)
 	}
 	return text + fmt.Sprintf(", beyond the budget of %s; side inputs stay in memory whole: broadcast fewer rows, or give the job at least --memory %s",
-		FormatBytes(e.Limit), flagBytes(e.Enough))
+		humanize.Bytes(e.Limit), flagBytes(e.Enough))
 }

@@ -310,7 +310,7 @@ func (b *boundSink) error(step string, err error) error {
 // title returns the name of a sink with its source line.
 func (b *boundSink) title() string {
 	if b.node.Site == "" {
-		return operatorName(b.node)
+		return b.node.Title()
 	}
-	return operatorName(b.node) + " (" + b.node.Site + ")"
+	return b.node.Title() + " (" + b.node.Site + ")"
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // spillFile is the file to which an inbox appends blocks of rows. The location, the checksum
@@ -109,7 +110,7 @@ func (s *spillFile) read(b disk.Block, rows int) (_ arrow.Record, err error) {
 // explain adds to err what the file is for and what to do.
 func (s *spillFile) explain(err error) error {
 	return fmt.Errorf("spill rows beyond the memory budget to %s, after %s written by this run: %w; free disk space, choose another spill directory or raise the memory budget",
-		s.path, FormatBytes(s.total.Load()), err)
+		s.path, humanize.Bytes(s.total.Load()), err)
 }
 
 // close removes the file.

@@ -230,7 +230,7 @@ func (t *subtask) taskError(l *link, err error) *TaskError {
 		l = t.links[0]
 	}
 	return &TaskError{
-		Operator: operatorName(l.node), Node: l.node.ID, Site: l.node.Site, Within: l.node.Within,
+		Operator: l.node.Title(), Node: l.node.ID, Site: l.node.Site, Within: l.node.Within,
 		Vertex: t.vertex.ID, Subtask: t.index, Parallelism: t.vertex.Parallelism,
 		Shard: l.currentShard(), Err: err,
 	}

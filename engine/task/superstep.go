@@ -92,9 +92,9 @@ func (m *member) bind(stages []Stage, turns bool) ([]*boundStage, error) {
 		b := &boundStage{Stage: s, link: &link{task: m.subtask, node: &m.run.plan.Nodes[s.Node], shardOf: shardOf(&s)}}
 		switch {
 		case (s.Run == nil) == (s.Repeat == nil):
-			return nil, fmt.Errorf("stage %s of queue %q: want either a function or an inner loop", operatorName(b.link.node), m.gang.queue.Name)
+			return nil, fmt.Errorf("stage %s of queue %q: want either a function or an inner loop", b.link.node.Title(), m.gang.queue.Name)
 		case s.Repeat != nil && s.Repeat.Max < 1:
-			return nil, fmt.Errorf("stage %s of queue %q: an inner loop of at most %d rounds; want at least 1", operatorName(b.link.node), m.gang.queue.Name, s.Repeat.Max)
+			return nil, fmt.Errorf("stage %s of queue %q: an inner loop of at most %d rounds; want at least 1", b.link.node.Title(), m.gang.queue.Name, s.Repeat.Max)
 		case s.Repeat != nil:
 			var err error
 			if b.inner, err = m.bind(s.Repeat.Stages, turns && s.Repeat.While == nil); err != nil {

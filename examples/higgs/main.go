@@ -10,7 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/examples/internal/picture"
+	"github.com/superstep-ml/superstep/internal/picture"
 	"github.com/superstep-ml/superstep/operators"
 )
 

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/plot/vg"
 
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
-	"github.com/superstep-ml/superstep/examples/internal/picture"
+	"github.com/superstep-ml/superstep/internal/picture"
 )
 
 // colours has the colours for the sets of rows.

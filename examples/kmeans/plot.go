@@ -5,7 +5,6 @@ import (
 	"image/color"
 	"math"
 	"slices"
-	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -13,7 +12,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/examples/internal/picture"
+	"github.com/superstep-ml/superstep/internal/picture"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -66,7 +65,7 @@ func finiteRows(rows []plotted) (finite []plotted, hidden int) {
 // determines the format: png, svg or pdf.
 func drawClusters(path, title string, columns []string, rows []plotted, k int) error {
 	p := picture.New(title, columns[0], columns[1])
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(ticks), plot.TickerFunc(ticks)
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(picture.Ticks), plot.TickerFunc(picture.Ticks)
 	p.Legend.Top, p.Legend.Left = true, true
 	p.Add(plotter.NewGrid())
 	points := make([]plotter.XYs, k)
@@ -116,29 +115,6 @@ func drawClusters(path, title string, columns []string, rows []plotted, k int) e
 	p.Y.Min = p.Y.Min - height
 	p.Y.Max += float64((p.Y.Max - p.Y.Min) * float64(legend/(1-legend)))
 	return picture.Save(p, path)
-}
-
-// ticks returns about four to ten marks for an axis from lo to hi. They are at the multiples of
-// 1, 2 or 5 times a power of ten.
-func ticks(lo, hi float64) []plot.Tick {
-	step := 1.0
-	for ; (hi-lo)/step > 8; step *= 10 {
-	}
-	for ; (hi-lo)/step < 1; step /= 10 {
-	}
-	switch n := (hi - lo) / step; {
-	case n < 2:
-		step /= 5
-	case n < 4:
-		step /= 2
-	}
-	var marks []plot.Tick
-	for i := range 10 { // bounded, because on a very short axis adding the step may not change the number
-		if at := (math.Ceil(lo/step) + float64(i)) * step; at <= hi {
-			marks = append(marks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 6, 64)})
-		}
-	}
-	return marks
 }
 
 // mean returns the mean of the points.

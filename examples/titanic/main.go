@@ -13,7 +13,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/examples/internal/picture"
+	"github.com/superstep-ml/superstep/internal/picture"
 	"github.com/superstep-ml/superstep/operators"
 )
 

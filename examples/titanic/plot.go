@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg"
 
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
-	"github.com/superstep-ml/superstep/examples/internal/picture"
+	"github.com/superstep-ml/superstep/internal/picture"
 )
 
 // drawROC draws the ROC curve to the file at path: the true positive rate over the false

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -48,7 +49,7 @@ func (c *Client) Upload(ctx context.Context, path, name string, progress func(se
 	case size == 0:
 		return "", errors.New("the file is empty")
 	case limit > 0 && size > limit && c.overview.Uploads:
-		return "", fmt.Errorf("it has %s, more than the %s that the cluster accepts: build it with -ldflags=-s, or have the job manager accept more", formatBytes(size), formatBytes(limit))
+		return "", fmt.Errorf("it has %s, more than the %s that the cluster accepts: build it with -ldflags=-s, or have the job manager accept more", humanize.Bytes(size), humanize.Bytes(limit))
 	}
 	if hash, err = hashFile(ctx, f); err != nil {
 		return "", err
@@ -152,17 +153,4 @@ func hashFile(ctx context.Context, r io.Reader) (string, error) {
 			return "", err
 		}
 	}
-}
-
-// formatBytes returns a text for a size, such as "38.2 MiB".
-func formatBytes(n int64) string {
-	if n < 1<<10 {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	v, unit := float64(n)/(1<<10), 0
-	const units = "KMGTPE"
-	for v >= 1<<10 && unit < len(units)-1 {
-		v, unit = v/(1<<10), unit+1
-	}
-	return fmt.Sprintf("%.1f %ciB", v, units[unit])
 }

@@ -60,7 +60,7 @@ func TestUploadRefused(t *testing.T) {
 
 	o.MaxArtifact = 1999
 	_, err := dialed(t, at, nil).Upload(t.Context(), path, path, nil)
-	require.ErrorContains(t, err, "upload "+path+": it has 2.0 KiB, more than the 2.0 KiB that the cluster accepts")
+	require.ErrorContains(t, err, "upload "+path+": it has 1.9 KiB, more than the 1.9 KiB that the cluster accepts")
 	c := dialed(t, at, nil)
 	for bad, want := range map[string]string{empty: "the file is empty", t.TempDir(): "is not a regular file", "/no/such": "no such file"} {
 		_, err = c.Upload(t.Context(), bad, bad, nil)

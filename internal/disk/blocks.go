@@ -3,6 +3,8 @@ package disk
 import (
 	"bufio"
 	"slices"
+
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // bufferSize is the size in bytes of write and read buffers. It is large compared with the small
@@ -32,7 +34,7 @@ func (b *Blocks) Write(data []byte) (int, error) {
 	n, err := b.buffer.Write(data)
 	b.at += int64(n)
 	b.block.Length += n
-	b.block.Sum = Checksum(b.block.Sum, data[:n])
+	b.block.Sum = checksum.CRC32C(b.block.Sum, data[:n])
 	return n, err
 }
 
@@ -57,7 +59,7 @@ func ReadBlock(f File, b Block, scratch []byte) ([]byte, error) {
 	if err := readFull(f, data, b.Offset); err != nil {
 		return data, err
 	}
-	if got := Checksum(0, data); got != b.Sum {
+	if got := checksum.CRC32C(0, data); got != b.Sum {
 		return data, &DamagedError{File: f.Name(), Offset: b.Offset, Length: int64(b.Length), Err: errChecksum(got, b.Sum)}
 	}
 	return data, nil

@@ -3,16 +3,8 @@ package disk
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 )
-
-// castagnoli is the table of CRC-32C.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// Checksum returns the CRC-32C of earlier bytes followed by data. sum is the CRC-32C of the
-// earlier bytes, which is 0 if there are none.
-func Checksum(sum uint32, data []byte) uint32 { return crc32.Update(sum, castagnoli, data) }
 
 // DamagedError says that a file does not have the bytes that were written to it.
 type DamagedError struct {

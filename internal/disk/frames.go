@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // A frame has these bytes, with little-endian integers:
@@ -46,7 +48,7 @@ func NewFrames(f File) *Frames {
 	return &Frames{file: f, buffer: bufio.NewWriterSize(f, bufferSize), name: nameSum(f)}
 }
 
-func nameSum(f File) uint32 { return Checksum(0, []byte(f.Name())) }
+func nameSum(f File) uint32 { return checksum.CRC32C(0, []byte(f.Name())) }
 
 // Write appends data to the body of the current frame.
 func (w *Frames) Write(data []byte) (int, error) {
@@ -89,7 +91,7 @@ func (w *Frames) Size() int64 { return w.stream.Offset + w.stream.Length }
 func putHead(head []byte, name uint32, offset, number, rows int64, body []byte) {
 	binary.LittleEndian.PutUint64(head, uint64(len(body)))
 	binary.LittleEndian.PutUint64(head[8:], uint64(rows))
-	binary.LittleEndian.PutUint32(head[16:], Checksum(0, body))
+	binary.LittleEndian.PutUint32(head[16:], checksum.CRC32C(0, body))
 	binary.LittleEndian.PutUint32(head[20:], headSum(head, name, offset, number))
 }
 
@@ -99,7 +101,7 @@ func headSum(head []byte, name uint32, offset, number int64) uint32 {
 	var place [16]byte
 	binary.LittleEndian.PutUint64(place[:], uint64(offset))
 	binary.LittleEndian.PutUint64(place[8:], uint64(number))
-	return Checksum(Checksum(name, place[:]), head[:20])
+	return checksum.CRC32C(checksum.CRC32C(name, place[:]), head[:20])
 }
 
 // FrameReader reads a stream of frames. Only one goroutine may use it.
@@ -187,7 +189,7 @@ func (r *FrameReader) next() (body []byte, rows int64, err error) {
 	if err := r.read(r.body, r.at+headSize); err != nil {
 		return nil, 0, err
 	}
-	if got, want := Checksum(0, r.body), binary.LittleEndian.Uint32(head[16:]); got != want {
+	if got, want := checksum.CRC32C(0, r.body), binary.LittleEndian.Uint32(head[16:]); got != want {
 		return nil, 0, r.damaged(r.at+headSize, int64(length), errChecksum(got, want))
 	}
 	rows = int64(binary.LittleEndian.Uint64(head[8:]))

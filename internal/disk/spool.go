@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // pieceSize is the number of bytes that share a checksum in a spool. It is large compared with the
@@ -57,7 +59,7 @@ func (s *Spool) flush() error {
 	if _, err := s.file.Write(s.buffer); err != nil {
 		return err
 	}
-	s.sums = append(s.sums, Checksum(0, s.buffer))
+	s.sums = append(s.sums, checksum.CRC32C(0, s.buffer))
 	s.size += int64(len(s.buffer))
 	s.buffer = s.buffer[:0]
 	return nil
@@ -111,7 +113,7 @@ func (s *Spool) read(piece int64, b []byte) error {
 	if err := readFull(s.file, b, piece*pieceSize); err != nil {
 		return err
 	}
-	if got := Checksum(0, b); got != s.sums[piece] {
+	if got := checksum.CRC32C(0, b); got != s.sums[piece] {
 		return &DamagedError{File: s.file.Name(), Offset: piece * pieceSize, Length: int64(len(b)), Err: errChecksum(got, s.sums[piece])}
 	}
 	return nil

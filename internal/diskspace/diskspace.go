@@ -4,6 +4,8 @@ package diskspace
 import (
 	"fmt"
 	"sync"
+
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // Gauge measures the free space on the disk of a folder. It is safe for concurrent use.
@@ -53,14 +55,5 @@ func (g *Gauge) Read() Reading {
 	if g.low = n < want; !g.low {
 		return Reading{Free: n}
 	}
-	return Reading{Free: n, Full: fmt.Sprintf("its disk has %s free, %s are the least (--min-free), and work is taken again at %s", size(n), size(g.Least), size(again))}
-}
-
-// size formats n bytes in whole MiB, or in whole KiB if n is below 16 MiB and not a multiple of
-// 1 MiB.
-func size(n int64) string {
-	if n >= 16<<20 || n%(1<<20) == 0 {
-		return fmt.Sprintf("%d MiB", n>>20)
-	}
-	return fmt.Sprintf("%d KiB", n>>10)
+	return Reading{Free: n, Full: fmt.Sprintf("its disk has %s free, %s are the least (--min-free), and work is taken again at %s", humanize.Bytes(n), humanize.Bytes(g.Least), humanize.Bytes(again))}
 }

@@ -22,12 +22,12 @@ func TestGauge(t *testing.T) {
 		n = c.free * mib
 		require.Equal(t, c.full, g.Full() != "", "the state of the disk must be as listed with %d MiB free", c.free)
 	}
-	require.Equal(t, "its disk has 0 MiB free, 100 MiB are the least (--min-free), and work is taken again at 125 MiB", g.Full())
+	require.Equal(t, "its disk has 0 B free, 100 MiB are the least (--min-free), and work is taken again at 125 MiB", g.Full())
 	require.Equal(t, Reading{Free: 0, Full: g.Full()}, g.Read())
 	failed = errors.New("no such folder")
 	require.Equal(t, Reading{Free: -1}, g.Read())
 	failed, g.Least, n = nil, 3<<19, 1<<20+1<<9
-	require.Equal(t, "its disk has 1024 KiB free, 1536 KiB are the least (--min-free), and work is taken again at 1920 KiB", g.Full())
+	require.Equal(t, "its disk has 1.0 MiB free, 1.5 MiB are the least (--min-free), and work is taken again at 1.8 MiB", g.Full())
 	g.Least = 0
 	require.Empty(t, g.Full(), "a disk must never count as full if Least is 0")
 	require.Equal(t, Reading{Free: n}, g.Read())

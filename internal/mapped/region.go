@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/superstep-ml/superstep/internal/checksum"
 	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/memrange"
 )
@@ -100,7 +101,7 @@ func (f *Files) HoldBytes(pieces []int, fill func(piece int, b []byte) error) (h
 		if err := fill(i, piece); err != nil {
 			return nil, nil, err
 		}
-		sum = disk.Checksum(sum, piece)
+		sum = checksum.CRC32C(sum, piece)
 		at += copy(b[at:], piece)
 	}
 	r.parts[0].n, r.parts[0].sum = n, sum
@@ -118,7 +119,7 @@ func newRegion(f *Files, size int64) *Region {
 func (r *Region) seal() {
 	for i := range r.parts {
 		p := &r.parts[i]
-		p.n, p.sum = len(p.data), disk.Checksum(0, p.data)
+		p.n, p.sum = len(p.data), checksum.CRC32C(0, p.data)
 	}
 }
 
@@ -259,7 +260,7 @@ func (p *part) verify() (err error) {
 			err = p.damaged(fmt.Errorf("some cannot be read (%v)", fault))
 		}
 	}()
-	if got := disk.Checksum(0, p.data[:p.n]); got != p.sum {
+	if got := checksum.CRC32C(0, p.data[:p.n]); got != p.sum {
 		return p.damaged(fmt.Errorf("the checksum is %08x where %08x was written", got, p.sum))
 	}
 	return nil

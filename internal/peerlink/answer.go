@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/superstep-ml/superstep/internal/transport/checksum"
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 const (

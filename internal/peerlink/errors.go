@@ -7,7 +7,7 @@ import (
 	"net"
 	"syscall"
 
-	"github.com/superstep-ml/superstep/internal/transport/checksum"
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // PeerError says that another process, or a rank in it, was lost, cannot be reached, or

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/superstep-ml/superstep/internal/transport/checksum"
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // Kind is the purpose of a connection.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // OnError says what to do with a record that cannot be read.
@@ -335,14 +336,7 @@ func (r *csvReader) complain(f fault) complaint {
 			rows = r.c.layout.SampleRows
 		}
 		bad.text += fmt.Sprintf("; the type was inferred from the first %s: give column %q a type with Types, or infer from more rows with SampleRows",
-			plural(rows, "row"), c.name)
+			humanize.Count(rows, "row"), c.name)
 	}
 	return bad
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }

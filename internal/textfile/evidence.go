@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // evidence has the facts that determine the type of a column, collected from the values of the
@@ -173,7 +174,7 @@ func (m Mixed) String() string {
 	case m.Texts == 1:
 		are = "is no number"
 	}
-	return fmt.Sprintf("column %q is text as %d of %s %s, the first at %s:%d: %s", m.Column, m.Texts, plural(m.Values, "value"), are, m.Path, m.Line, m.Value)
+	return fmt.Sprintf("column %q is text as %d of %s %s, the first at %s:%d: %s", m.Column, m.Texts, humanize.Count(m.Values, "value"), are, m.Path, m.Line, m.Value)
 }
 
 // tell appends a Mixed for column c to l.Mixed if the type of the column was inferred, and e is

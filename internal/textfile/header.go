@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
+
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // header is the first record of a file.
@@ -136,7 +137,7 @@ func (h header) agree(path string, names []string) error {
 		}
 	}
 	return fmt.Errorf("the headers of %s and %s differ: the first has %s, the second %d",
-		path, h.path, plural(len(names), "column"), len(h.names))
+		path, h.path, humanize.Count(len(names), "column"), len(h.names))
 }
 
 // start begins to read a file, and skips its byte order mark and the given number of lines.
@@ -200,7 +201,7 @@ func (t *text) takeHeaders(ctx context.Context, sc *scanner, names []string) err
 		}
 		if first == h.path && !slices.Equal(h.names, names) {
 			return fmt.Errorf("input %s %w: its header was %s, now it is %s",
-				p.path, ErrChanged, nameList(names), nameList(h.names))
+				p.path, ErrChanged, humanize.Quoted(names, ", "), humanize.Quoted(h.names, ", "))
 		}
 		if err := h.agree(first, names); err != nil {
 			return err
@@ -218,17 +219,4 @@ func (p *part) header(sc *scanner) (h header, ok bool, err error) {
 	defer func() { err = also(err, f.close()) }()
 	sc.reset(&section{part: p, from: f, at: p.body}, p.body, 4<<10)
 	return readHeader(p.path, sc)
-}
-
-// nameList returns a list of at most a dozen names for a message.
-func nameList(names []string) string {
-	quoted := make([]string, 0, 13)
-	for i, n := range names {
-		if i == 12 {
-			quoted = append(quoted, fmt.Sprintf("and %d more", len(names)-i))
-			break
-		}
-		quoted = append(quoted, strconv.Quote(n))
-	}
-	return strings.Join(quoted, ", ")
 }

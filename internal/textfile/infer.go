@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
@@ -90,9 +91,9 @@ func (l Layout) Select(names ...string) (Layout, error) {
 // noColumn returns the error for the name of a column that the files do not have.
 func noColumn(name string, have []string) error {
 	if near := spelling.Near(name, have); len(near) > 0 {
-		return fmt.Errorf("there is no column %q; did you mean %s?", name, nameList(near))
+		return fmt.Errorf("there is no column %q; did you mean %s?", name, humanize.Quoted(near, ", "))
 	}
-	return fmt.Errorf("there is no column %q; the columns are %s", name, nameList(have))
+	return fmt.Errorf("there is no column %q; the columns are %s", name, humanize.Quoted(have, ", "))
 }
 
 // InferCSV reads the headers of all files and the first records, and returns the columns. The
@@ -248,7 +249,7 @@ func (s *sample) takeHeader(h header) error {
 	}
 	s.header, s.from = h.names, h.path
 	if s.names != nil && len(s.names) != len(h.names) {
-		return fmt.Errorf("%s has %s, but %s given", h.path, plural(len(h.names), "column"), namesAre(len(s.names)))
+		return fmt.Errorf("%s has %s, but %s given", h.path, humanize.Count(len(h.names), "column"), namesAre(len(s.names)))
 	}
 	if s.names == nil {
 		s.names = h.names
@@ -264,7 +265,7 @@ func (s *sample) start(n int, path string) error {
 		}
 	}
 	if len(s.names) != n {
-		return fmt.Errorf("the first row of %s has %s, but %s given", path, plural(n, "field"), namesAre(len(s.names)))
+		return fmt.Errorf("the first row of %s has %s, but %s given", path, humanize.Count(n, "field"), namesAre(len(s.names)))
 	}
 	s.started = true
 	s.seen = make([]evidence, n)

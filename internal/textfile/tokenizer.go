@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // maxRecord is the largest size of a record in bytes. It ensures that the offset of a cell fits
@@ -86,7 +88,7 @@ func (t *tokenizer) problem(what outcome, header bool) string {
 		if header {
 			whose = "the header has"
 		}
-		return fmt.Sprintf("row has %s, %s %d", plural(t.found, "field"), whose, t.fields)
+		return fmt.Sprintf("row has %s, %s %d", humanize.Count(t.found, "field"), whose, t.fields)
 	case badQuote:
 		return fmt.Sprintf("field %d: text follows the closing quote; a quote inside quotes must be doubled", t.found+1)
 	case badUnclosed:

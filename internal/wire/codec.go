@@ -5,11 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"reflect"
 
 	"github.com/vmihailenco/msgpack/v5"
 	"google.golang.org/grpc/mem"
+
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // These are the maximum sizes of encoded messages, in bytes. The sender checks the size of a
@@ -119,12 +120,6 @@ type codec struct{}
 
 const sumBytes = 4
 
-// castagnoli is the table of CRC-32C, for which many processors have instructions.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// errDamaged is wrapped by the error about a message with a wrong checksum.
-var errDamaged = errors.New("damaged in transit")
-
 // Name returns the part of the content type after "application/grpc+".
 func (codec) Name() string { return "msgpack" }
 
@@ -134,7 +129,7 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 		return nil, err
 	}
 	data := out.Bytes()
-	return mem.BufferSlice{mem.SliceBuffer(binary.LittleEndian.AppendUint32(data, crc32.Checksum(data, castagnoli)))}, nil
+	return mem.BufferSlice{mem.SliceBuffer(binary.LittleEndian.AppendUint32(data, checksum.CRC32C(0, data)))}, nil
 }
 
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
@@ -145,8 +140,8 @@ func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	defer whole.Free()
 	b := whole.ReadOnlyData()
 	n := len(b) - sumBytes
-	if n < 0 || crc32.Checksum(b[:n], castagnoli) != binary.LittleEndian.Uint32(b[n:]) {
-		return fmt.Errorf("a message %s of %d bytes has a wrong checksum: it was %w, or the other side is of another version", typeName(v), len(b), errDamaged)
+	if n < 0 || checksum.CRC32C(0, b[:n]) != binary.LittleEndian.Uint32(b[n:]) {
+		return fmt.Errorf("a message %s of %d bytes has a wrong checksum: it was %w, or the other side is of another version", typeName(v), len(b), checksum.ErrDamaged)
 	}
 	return Unmarshal(b[:n], v)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/vmihailenco/msgpack/v5"
 	"google.golang.org/grpc/mem"
+
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // hostile has data that is not a message, or in which an encoded length exceeds the remaining
@@ -107,11 +109,11 @@ func TestDamagedMessages(t *testing.T) {
 	for bit := range 8 * len(whole) {
 		damaged := bytes.Clone(whole)
 		damaged[bit/8] ^= 1 << (bit % 8)
-		require.ErrorIs(t, codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(damaged)}, new(Event)), errDamaged)
+		require.ErrorIs(t, codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(damaged)}, new(Event)), checksum.ErrDamaged)
 	}
 	for n := range whole {
 		err := codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(whole[:n])}, new(Event))
-		require.ErrorIs(t, err, errDamaged)
+		require.ErrorIs(t, err, checksum.ErrDamaged)
 		require.ErrorContains(t, err, "a message Event of")
 	}
 }

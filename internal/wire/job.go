@@ -22,6 +22,15 @@ type Platform struct {
 // String returns the platform, such as "linux/amd64".
 func (p Platform) String() string { return p.OS + "/" + p.Arch }
 
+// PlatformNames returns platforms as text, separated by commas.
+func PlatformNames(platforms []Platform) string {
+	names := make([]string, len(platforms))
+	for i, p := range platforms {
+		names[i] = p.String()
+	}
+	return strings.Join(names, ", ")
+}
+
 // JobSpec has everything that a client submits, except the executable.
 type JobSpec struct {
 	Name string `msgpack:"name" json:"name"` // name that was given to engine.Define
@@ -117,6 +126,15 @@ func ParseJobState(text string) (JobState, error) {
 
 // Ended reports whether the state is final.
 func (s JobState) Ended() bool { return s >= JobFinished }
+
+// Verb returns what became of a job that ended and did not finish, such as "failed", for
+// messages.
+func (s JobState) Verb() string {
+	if s == JobCancelled {
+		return "was cancelled"
+	}
+	return "failed"
+}
 
 // FailureKind is the kind of the cause of a failure.
 type FailureKind int

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -202,7 +202,7 @@ func (c *Core) place(j *job, shares []Share) {
 		c.placeResumed(j, taskManagers[0], placed, ranges)
 		return
 	}
-	c.moveJob(j, jobPlaced, fmt.Sprintf("starting %s on %s", count(j.info.Slots, "slot"), count(len(taskManagers), "task manager")))
+	c.moveJob(j, jobPlaced, fmt.Sprintf("starting %s on %s", humanize.Count(j.info.Slots, "slot"), humanize.Count(len(taskManagers), "task manager")))
 	j.info.Workers = placed
 	j.workers = make([]*worker, len(taskManagers))
 	for i, n := range taskManagers {
@@ -457,34 +457,23 @@ func (c *Core) giveUpWaiting(j *job, limit time.Duration) {
 	if short != nil {
 		message = fmt.Sprintf("gave up after %s of waiting for %s", limit, short)
 		if n := short.Missing(); n > 0 {
-			message += fmt.Sprintf("; %s missing", were(n))
+			message += fmt.Sprintf("; %s missing", humanize.CountOf(n, "slot was", "slots were"))
 		}
 	}
 	c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: message, Worker: -1, ExitCode: -1})
 }
 
-func were(n int) string {
-	if n == 1 {
-		return "1 slot was"
-	}
-	return fmt.Sprintf("%d slots were", n)
-}
-
 // notReady returns text that names the workers that did not become ready in time.
 func (j *job) notReady(limit time.Duration) string {
-	const most = 5
 	var names []string
 	for _, w := range j.workers {
 		if w.state == WorkerDeploying {
 			names = append(names, fmt.Sprintf("%d on task manager %s", w.ref.Worker, w.taskManager.Name))
 		}
 	}
-	switch {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return fmt.Sprintf("worker 0 on task manager %s had not begun the outputs %s after the deployment", j.workers[0].taskManager.Name, limit)
-	case len(names) > most:
-		names = append(names[:most], fmt.Sprintf("and %d more", len(names)-most))
 	}
 	return fmt.Sprintf("not all workers were ready %s after the deployment: %s of %d missing: %s",
-		limit, count(len(j.workers)-j.ready, "worker"), len(j.workers), strings.Join(names, ", "))
+		limit, humanize.Count(len(j.workers)-j.ready, "worker"), len(j.workers), humanize.List(names, ", ", 5))
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/superstep-ml/superstep/internal/humanize"
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -94,13 +96,13 @@ func (s *Shortage) Missing() int { return max(0, s.Slots-s.Free) }
 // String returns text that says what the job waits for and which slots are free.
 func (s *Shortage) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: ", count(s.Slots, "slot"))
+	fmt.Fprintf(&b, "%s: ", humanize.Count(s.Slots, "slot"))
 	of := ""
 	if s.Platform != anyPlatform {
 		of = " of " + s.Platform.String()
 	}
 	if s.Executable != "" {
-		of += " that runs executable " + shortHash(s.Executable) + " itself"
+		of += " that runs executable " + programs.Short(s.Executable) + " itself"
 	}
 	switch {
 	case s.TaskManagers == 0 && len(s.Others) == 0:
@@ -116,28 +118,17 @@ func (s *Shortage) String() string {
 			fmt.Fprintf(&b, " %s", p)
 		}
 	case s.Total < s.Slots:
-		fmt.Fprintf(&b, "the cluster has %s in all (%s%s), %d too few", count(s.Total, "slot"), count(s.TaskManagers, "task manager"), of, s.Slots-s.Total)
+		fmt.Fprintf(&b, "the cluster has %s in all (%s%s), %d too few", humanize.Count(s.Total, "slot"), humanize.Count(s.TaskManagers, "task manager"), of, s.Slots-s.Total)
 	default:
-		fmt.Fprintf(&b, "%d of %d are free (%s%s)", s.Free, s.Total, count(s.TaskManagers, "task manager"), of)
+		fmt.Fprintf(&b, "%d of %d are free (%s%s)", s.Free, s.Total, humanize.Count(s.TaskManagers, "task manager"), of)
 	}
 	if s.Ailing != "" {
 		fmt.Fprintf(&b, "; task manager %s takes no work: %s", s.Ailing, s.Why)
 	}
 	if s.Before > 0 {
-		fmt.Fprintf(&b, ", %s before it", count(s.Before, "job"))
+		fmt.Fprintf(&b, ", %s before it", humanize.Count(s.Before, "job"))
 	}
 	return b.String()
-}
-
-// shortHash returns the first 12 digits of a hash, for messages.
-func shortHash(hash string) string { return hash[:min(len(hash), 12)] }
-
-// count returns n and thing as text, with thing in the plural unless n is 1.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // Place chooses slots for request r among the offers. If there are not enough free slots, it

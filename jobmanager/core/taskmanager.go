@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -109,7 +110,7 @@ func (c *Core) register(e Registered) {
 	}
 	if n != nil && (n.Slots != e.Slots || n.Platform != e.Platform || n.Executable != e.Executable) {
 		c.refuse(e.Conn, true, fmt.Sprintf("task manager %s had %s of %s, executable %s, and cannot have %s of %s, executable %s, without a restart",
-			n.Name, count(n.Slots, "slot"), n.Platform, shortHash(n.Executable), count(e.Slots, "slot"), e.Platform, shortHash(e.Executable)))
+			n.Name, humanize.Count(n.Slots, "slot"), n.Platform, programs.Short(n.Executable), humanize.Count(e.Slots, "slot"), e.Platform, programs.Short(e.Executable)))
 		return
 	}
 	if n == nil {

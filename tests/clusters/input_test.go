@@ -351,7 +351,7 @@ func badArtifacts(t *testing.T, s *testCluster) {
 	require.NoError(t, os.Truncate(large, 2<<30)) // a sparse file
 	got = s.run("--worker-binary", large)
 	require.Equal(t, 1, got.Code)
-	says(t, got.Stderr, "it has 2.0 GiB, more than the 1.0 GiB that the cluster accepts", "-ldflags=-s")
+	says(t, got.Stderr, "it has 2 GiB, more than the 1 GiB that the cluster accepts", "-ldflags=-s")
 
 	c := s.dial(t)
 	script, half, marked := []byte("#!/bin/sh\n"), data[:len(data)/2], append([]byte("x"), data...)

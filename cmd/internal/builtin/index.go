@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -63,5 +64,5 @@ func (a TrainArgs) indexNotes(r *engine.Result, read []string) []string {
 	case 1:
 		return []string{fmt.Sprintf("column %q of %s is an index of pandas, and is left out of the features: --features can name it", columns[0], a.Input)}
 	}
-	return []string{fmt.Sprintf("columns %s of %s are an index of pandas, and are left out of the features: --features can name them", strings.ReplaceAll(listed(columns), ", ", " and "), a.Input)}
+	return []string{fmt.Sprintf("columns %s of %s are an index of pandas, and are left out of the features: --features can name them", humanize.Quoted(columns, " and "), a.Input)}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/spelling"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/parquet"
@@ -301,7 +302,7 @@ func (a InputArgs) known(flag, path string, schema *arrow.Schema, columns ...str
 		if near := spelling.Near(c, names(schema)); len(near) > 0 {
 			err = fmt.Errorf("%w; did you mean %q?", err, near[0])
 		} else {
-			err = fmt.Errorf("%w; it has %s", err, listed(names(schema)))
+			err = fmt.Errorf("%w; it has %s", err, humanize.Quoted(names(schema), ", "))
 			if schema.NumFields() == 1 && strings.ContainsAny(schema.Field(0).Name, ";\t|") {
 				err = fmt.Errorf("%w: --delimiter says what separates cells", err)
 			}
@@ -309,20 +310,6 @@ func (a InputArgs) known(flag, path string, schema *arrow.Schema, columns ...str
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
-}
-
-// listed formats names for a message. It omits the end of a long list.
-func listed(names []string) string {
-	const most = 12
-	quoted := make([]string, 0, most)
-	for _, n := range names[:min(len(names), most)] {
-		quoted = append(quoted, strconv.Quote(n))
-	}
-	list := strings.Join(quoted, ", ")
-	if n := len(names) - most; n > 0 {
-		list += fmt.Sprintf(" and %d more", n)
-	}
-	return list
 }
 
 // unused returns name with underscores appended until no column of schema has the result.

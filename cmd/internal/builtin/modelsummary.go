@@ -15,6 +15,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/catalog"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // modelSummary is the description of a model that superstep inspect prints as text or JSON.
@@ -244,16 +245,11 @@ func (p *modelSummary) print(b *strings.Builder, number string, rows int) {
 
 // inputsText returns a text that lists the columns that a model reads, grouped by type.
 func inputsText(inputs []model.Input) string {
-	const most = 8
-	var parts []string
+	parts := make([]string, len(inputs))
 	for i, in := range inputs {
-		if i == most {
-			parts = append(parts, fmt.Sprintf("and %d more", len(inputs)-most))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%s %s", printable(in.Column), in.Type))
+		parts[i] = fmt.Sprintf("%s %s", printable(in.Column), in.Type)
 	}
-	return strings.Join(parts, ", ")
+	return humanize.List(parts, ", ", 8)
 }
 
 // printTable prints at most most rows of a table with aligned columns. Numbers are

@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // advice returns a text that names the training flags that help if training refuses a row with
@@ -57,7 +58,7 @@ func (a training) trainedNotes(about *modelSummary, r *engine.Result) []string {
 		notes = append(notes, unconverged(s.Reason, s.Method, s.Iterations, s.GradientNorm))
 	}
 	if s.Inference != nil && len(s.Inference.Collinear) > 0 {
-		notes = append(notes, fmt.Sprintf("%s constant, or determined by others: without standard errors, as are those others", plural(int64(len(s.Inference.Collinear)), "feature is", "features are")))
+		notes = append(notes, fmt.Sprintf("%s constant, or determined by others: without standard errors, as are those others", humanize.CountOf(len(s.Inference.Collinear), "feature is", "features are")))
 	}
 	return notes
 }
@@ -110,15 +111,7 @@ func unconverged(reason, method string, iterations int, norm float64) string {
 	if method == "SGD" {
 		one, many = "pass over the rows was", "passes over the rows were"
 	}
-	return text + plural(int64(iterations), one, many) + " too few; --max-iter allows more"
-}
-
-// plural returns n followed by the noun in one if n is 1, and by the noun in many otherwise.
-func plural(n int64, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+	return text + humanize.CountOf(iterations, one, many) + " too few; --max-iter allows more"
 }
 
 // skippedFor returns the number of rows that were left out by operators upstream of an end
@@ -198,7 +191,7 @@ func leftOut(n int64, where string) []string {
 	if n == 0 {
 		return nil
 	}
-	return []string{plural(n, "row", "rows") + where}
+	return []string{humanize.Count(n, "row") + where}
 }
 
 // rowsRead returns the number of rows that all file sources have produced.

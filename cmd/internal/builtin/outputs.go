@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -242,10 +243,5 @@ func (o OutputArgs) notes(path string, r *engine.Result) []string {
 	if len(list) == 0 {
 		return nil
 	}
-	const most = 4
-	text := strings.Join(list[:min(len(list), most)], ", ")
-	if n := len(list) - most; n > 0 {
-		text += fmt.Sprintf(" and %d more", n)
-	}
-	return []string{fmt.Sprintf("%s has columns with the names of the model's outputs, which are written as %s: --prediction-column, --probability-column and --distance-column give them other names, --keep leaves columns of the file out", path, text)}
+	return []string{fmt.Sprintf("%s has columns with the names of the model's outputs, which are written as %s: --prediction-column, --probability-column and --distance-column give them other names, --keep leaves columns of the file out", path, humanize.List(list, ", ", 4))}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/internal/picture"
 	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
@@ -46,8 +47,8 @@ func validPlot(path string) error {
 	if path == "" {
 		return nil
 	}
-	if ext := filepath.Ext(path); ext != ".png" && ext != ".svg" && ext != ".pdf" {
-		return fmt.Errorf("--plot %s: want a name that ends in .png, .svg or .pdf", path)
+	if err := picture.Valid(path); err != nil {
+		return err
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
 		return fmt.Errorf("--plot %s: there is no directory %s", path, filepath.Dir(path))
@@ -57,16 +58,8 @@ func validPlot(path string) error {
 
 // canvas returns an empty picture.
 func canvas(title, x, y string) *plot.Plot {
-	p := plot.New()
-	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = clipped(title, 80), clipped(x, 60), clipped(y, 60)
-	p.Title.Padding, p.Legend.Padding = vg.Points(8), vg.Points(3)
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(ticks), plot.TickerFunc(ticks)
-	for _, style := range []*text.Style{
-		&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle,
-		&p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle,
-	} {
-		style.Font.Variant = "Sans"
-	}
+	p := picture.New(clipped(title, 80), clipped(x, 60), clipped(y, 60))
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(picture.Ticks), plot.TickerFunc(picture.Ticks)
 	p.Add(plotter.NewGrid())
 	return p
 }
@@ -77,32 +70,6 @@ func clipped(s string, most int) string {
 		return "…" + string(r[len(r)-most+1:])
 	}
 	return s
-}
-
-// ticks returns the ticks of an axis from lo to hi: four to eight round numbers, which are
-// multiples of 1, 2 or 5 times a power of ten.
-func ticks(lo, hi float64) []plot.Tick {
-	if !(hi > lo) || math.IsInf(hi-lo, 0) {
-		return []plot.Tick{{Value: lo, Label: strconv.FormatFloat(lo, 'g', 6, 64)}}
-	}
-	step := 1.0
-	for ; (hi-lo)/step > 8; step *= 10 {
-	}
-	for ; (hi-lo)/step < 1; step /= 10 {
-	}
-	switch n := (hi - lo) / step; {
-	case n < 2:
-		step /= 5
-	case n < 4:
-		step /= 2
-	}
-	var marks []plot.Tick
-	for i := range 10 { // at most 10, since on a very short axis rounding may lose the step
-		if at := (math.Ceil(lo/step) + float64(i)) * step; at <= hi {
-			marks = append(marks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 6, 64)})
-		}
-	}
-	return marks
 }
 
 // curve adds a line to a plot.

@@ -16,6 +16,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/spelling"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/parquet"
@@ -283,7 +284,7 @@ const skippedByModel = " left out, as the model was trained to do with missing a
 // predictedReport prints how many rows were predicted and where the predictions were written.
 func predictedReport(w io.Writer, a PredictArgs, r *engine.Result) ([]string, error) {
 	left := skippedFor(r, func(n *plan.Node) bool { return n.Sink })
-	_, err := fmt.Fprintf(w, "predictions of %s written to %s\n", plural(rowsRead(r)-left, "row", "rows"), strings.TrimPrefix(a.Output, engine.ClientPath))
+	_, err := fmt.Fprintf(w, "predictions of %s written to %s\n", humanize.Count(rowsRead(r)-left, "row"), strings.TrimPrefix(a.Output, engine.ClientPath))
 	notes := leftOut(left, skippedByModel)
 	m, wrong := a.Model.model()
 	if wrong != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -65,15 +66,10 @@ func readingNotes(r *engine.Result, columns, numbers []string) []string {
 		return notes
 	}
 	slices.Sort(cells)
-	const most = 8
-	var list []string
-	for _, text := range cells[:min(len(cells), most)] {
-		list = append(list, fmt.Sprintf("%d of %s", sums[text], text))
+	for i, text := range cells {
+		cells[i] = fmt.Sprintf("%d of %s", sums[text], text)
 	}
-	if n := len(cells) - most; n > 0 {
-		list = append(list, fmt.Sprintf("and %d more", n))
-	}
-	return append(notes, "cells read as missing values: "+strings.Join(list, ", "))
+	return append(notes, "cells read as missing values: "+humanize.List(cells, ", ", 8))
 }
 
 // sourceCounters returns counter name -> sum of that counter over all operators.

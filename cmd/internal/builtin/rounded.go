@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -74,7 +75,7 @@ func roundedNotes(counters map[string]int64, numbers []string) []string {
 			are = "is"
 		}
 		notes = append(notes, fmt.Sprintf("column %q has %s beyond 2^53 that %s rounded as numbers, the first at %s: %s",
-			column, plural(sums[column], "whole number", "whole numbers"), are, first[column].Place(), first[column].Value))
+			column, humanize.Count(sums[column], "whole number"), are, first[column].Place(), first[column].Value))
 	}
 	return notes
 }

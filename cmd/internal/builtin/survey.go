@@ -14,6 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/arrowrows"
+	"github.com/superstep-ml/superstep/internal/humanize"
 )
 
 // surveyResult is the name of the result of a survey.
@@ -269,11 +270,11 @@ func surveyNotes(m model.Model, r *engine.Result, of string) []string {
 			continue
 		}
 		if f.Absent > 0 {
-			notes = append(notes, fmt.Sprintf("%s no value in column %q%s", plural(f.Absent, "row"+of+" has", "rows"+of+" have"), in.Column, missingText(m, in.Column, f.Absent)))
+			notes = append(notes, fmt.Sprintf("%s no value in column %q%s", humanize.CountOf(f.Absent, "row"+of+" has", "rows"+of+" have"), in.Column, missingText(m, in.Column, f.Absent)))
 		}
 		if f.Unseen > 0 {
 			notes = append(notes, fmt.Sprintf("%s a value in column %q that training has not seen, such as %s%s",
-				plural(f.Unseen, "row"+of+" has", "rows"+of+" have"), in.Column, f.Example, unseenText(m, in.Column, f.Unseen)))
+				humanize.CountOf(f.Unseen, "row"+of+" has", "rows"+of+" have"), in.Column, f.Example, unseenText(m, in.Column, f.Unseen)))
 		}
 	}
 	return notes

@@ -51,16 +51,9 @@ func ended(w io.Writer, info *wire.JobInfo) error {
 		for _, line := range f.LastLines {
 			fmt.Fprintf(w, "  | %s\n", plain(line))
 		}
-		return fmt.Errorf("job %s %s: %s", info.ID, unfinished(info.State), terminalText(f.Error()))
+		return fmt.Errorf("job %s %s: %s", info.ID, info.State.Verb(), terminalText(f.Error()))
 	}
-	return fmt.Errorf("job %s %s: %s", info.ID, unfinished(info.State), plain(info.Detail))
-}
-
-func unfinished(state wire.JobState) string {
-	if state == wire.JobCancelled {
-		return "was cancelled"
-	}
-	return "failed"
+	return fmt.Errorf("job %s %s: %s", info.ID, info.State.Verb(), plain(info.Detail))
 }
 
 // progressEvery is the interval between reports of progress.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/humanize"
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -152,21 +153,7 @@ func writePlan(w io.Writer, p *plan.Plan, form string) error {
 	if p == nil {
 		return errors.New("the job has no plan yet: its inputs are still being resolved")
 	}
-	text := ""
-	switch form {
-	case "json":
-		data, err := p.JSON()
-		if err != nil {
-			return err
-		}
-		text = string(data)
-	case "dot":
-		text = p.DOT()
-	default:
-		text = p.Text()
-	}
-	_, err := fmt.Fprintln(w, strings.TrimRight(text, "\n"))
-	return err
+	return p.Print(w, form)
 }
 
 // writeJob prints the properties, the failure, the workers and the progress of a job.
@@ -356,7 +343,7 @@ func writeTaskManagers(w io.Writer, reply *wire.TaskManagersReply) error {
 		if n.State == "alive" { // slots of task managers in other states cannot be used
 			slots, free = slots+n.Slots, free+n.Free
 		}
-		t.row(n.Name, state, strconv.Itoa(n.Slots), strconv.Itoa(n.Free), sizeText(n.Memory), n.Platform.String(), versionOf(n.Build), cmp.Or(programs.Short(n.Executable), "-"),
+		t.row(n.Name, state, strconv.Itoa(n.Slots), strconv.Itoa(n.Free), humanize.Bytes(n.Memory), n.Platform.String(), versionOf(n.Build), cmp.Or(programs.Short(n.Executable), "-"),
 			span(n.HeardAgo)+" ago", strconv.Itoa(len(n.Workers)))
 	}
 	if err := t.write(w); err != nil {
@@ -379,15 +366,4 @@ func writeTaskManagers(w io.Writer, reply *wire.TaskManagersReply) error {
 func versionOf(build string) string {
 	version, _, _ := strings.Cut(build, " ")
 	return cmp.Or(version, "-")
-}
-
-// sizeText returns a size of n bytes as text with three significant digits and a binary unit.
-func sizeText(n int64) string {
-	f, unit := float64(n), 0
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
-	for f >= 1000 && unit < len(units)-1 {
-		f /= 1024
-		unit++
-	}
-	return strconv.FormatFloat(f, 'g', 3, 64) + " " + units[unit]
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/superstep-ml/superstep/internal/checksum"
 	"github.com/superstep-ml/superstep/internal/peerlink"
-	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 // damaging is a connection that can flip bits in one written byte and in one read byte.

@@ -7,7 +7,7 @@ import (
 	"io"
 	"math"
 
-	"github.com/superstep-ml/superstep/internal/transport/checksum"
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // Messages are sent over the control connection in frames. A frame has a head of twelve bytes,

@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/superstep-ml/superstep/internal/transport/checksum"
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // OnWire changes cfg so that the TCP connections of its mesh insert the faults of the plan into

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/checksum"
 	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/tlstest"
-	"github.com/superstep-ml/superstep/internal/transport/checksum"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 

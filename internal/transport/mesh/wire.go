@@ -7,7 +7,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"github.com/superstep-ml/superstep/internal/transport/checksum"
+	"github.com/superstep-ml/superstep/internal/checksum"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 

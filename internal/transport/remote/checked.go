@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/superstep-ml/superstep/internal/transport/checksum"
+	"github.com/superstep-ml/superstep/internal/checksum"
 )
 
 // The body of a frame, which follows the head, is sent in pieces of pieceBytes bytes; the last

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/superstep-ml/superstep/internal/checksum"
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 // After the handshake, a connection carries frames. Numbers are in little endian. A frame

@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/checksum"
 	"github.com/superstep-ml/superstep/internal/peerlink"
 	"github.com/superstep-ml/superstep/internal/transport"
-	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 // intruder returns a connection to worker 1 on which a test can write arbitrary bytes. The

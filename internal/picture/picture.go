@@ -1,10 +1,12 @@
-// Package picture has the code that the examples share for plots: their style, their file
-// formats, and writing them.
+// Package picture has the code that plots of commands and examples share: their style, their
+// ticks, their file formats, and writing them.
 package picture
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -33,6 +35,32 @@ func New(title, x, y string) *plot.Plot {
 		style.Font.Variant = "Sans"
 	}
 	return p
+}
+
+// Ticks returns the ticks of an axis from lo to hi: four to eight round numbers, which are
+// multiples of 1, 2 or 5 times a power of ten.
+func Ticks(lo, hi float64) []plot.Tick {
+	if !(hi > lo) || math.IsInf(hi-lo, 0) {
+		return []plot.Tick{{Value: lo, Label: strconv.FormatFloat(lo, 'g', 6, 64)}}
+	}
+	step := 1.0
+	for ; (hi-lo)/step > 8; step *= 10 {
+	}
+	for ; (hi-lo)/step < 1; step /= 10 {
+	}
+	switch n := (hi - lo) / step; {
+	case n < 2:
+		step /= 5
+	case n < 4:
+		step /= 2
+	}
+	var marks []plot.Tick
+	for i := range 10 { // at most 10, since on a very short axis rounding may lose the step
+		if at := (math.Ceil(lo/step) + float64(i)) * step; at <= hi {
+			marks = append(marks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 6, 64)})
+		}
+	}
+	return marks
 }
 
 // Save writes p to the file at path. The ending of the path determines the format. If writing

@@ -1,6 +1,7 @@
-// Package checksum computes checksums of bytes that are sent over connections. The checksum of
-// headers is a CRC-32C. The checksum of bulk data is a chain of the XXH3 hashes of its pieces,
-// whose computation takes a fifth of the time of a CRC-32C.
+// Package checksum computes checksums of bytes that are sent over connections or written to
+// temporary files. The checksum of headers and of files is a CRC-32C. The checksum of bulk data
+// on connections is a chain of the XXH3 hashes of its pieces, whose computation takes a fifth of
+// the time of a CRC-32C.
 //
 // XXH3 is by Yann Collet, https://github.com/Cyan4973/xxHash.
 package checksum
