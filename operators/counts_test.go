@@ -7,14 +7,14 @@ import "github.com/superstep-ml/superstep/internal/testsize"
 var fewRowsSeeds, manyRowsSeeds = testsize.Of(100, 1000), testsize.Of(2, 10)
 
 // joinSeeds is the number of pairs of tables that are joined.
-var joinSeeds = testsize.Raced(testsize.Of(150, 3000), 30)
+var joinSeeds = testsize.Raced(testsize.Of(75, 3000), 30)
 
-// asAWhole returns all settings without workers. Under the race detector it returns settings
-// with each parallelism and each batch size, but not all combinations: data races do not depend
-// on the combination, and the race detector makes each run slow.
+// asAWhole returns settings without workers: each parallelism and each batch size. In a soak test
+// it returns all combinations.
 func asAWhole() (all []setting) {
-	if testsize.Few {
-		return []setting{{P: 1, Rows: 7}, {P: 2, Rows: 1024}, {P: 3, Rows: 1}, {P: 8, Rows: 7}}
+	if !testsize.Soak {
+		few := []setting{{P: 1, Rows: 7}, {P: 2, Rows: 1024}, {P: 3, Rows: 1}, {P: 8, Rows: 7}}
+		return testsize.Raced(append(few, setting{P: 1, Rows: 1024}, setting{P: 8, Rows: 1}), few)
 	}
 	for _, p := range []int{1, 2, 3, 8} {
 		for _, rows := range []int{1, 7, 1024} {
@@ -27,7 +27,7 @@ func asAWhole() (all []setting) {
 // onDisk has one setting with enough memory for all rows, and settings in which rows are
 // written to disk.
 var onDisk = testsize.Raced(
-	[]diskSetting{{p: 2}, {256 << 10, 1, 0}, {16 << 10, 3, 0}, {64 << 10, 3, 2}},
+	[]diskSetting{{p: 2}, {testsize.Of[int64](96<<10, 256<<10), 1, 0}, {16 << 10, 3, 0}, {64 << 10, 3, 2}},
 	[]diskSetting{{p: 2}, {64 << 10, 3, 2}},
 )
 

@@ -59,7 +59,7 @@ func pairWide(l, r *wide) (p widePair) {
 // right table have the same key. The result must have the same bytes as in a run with enough
 // memory.
 func TestJoinsOnDisk(t *testing.T) {
-	left, right := wideRows(testsize.Raced(8000, 3000), 30_011), wideRows(testsize.Raced(20_000, 8000), 9001)
+	left, right := wideRows(testsize.Of(3000, 8000), 30_011), wideRows(testsize.Of(8000, 20_000), 9001)
 	left[6] = wide{Key: 5, Seq: 6} // this left row has very many partners
 	for i := range left {
 		if i%8 == 3 && i > 100 {
@@ -92,7 +92,7 @@ func TestJoinsOnDisk(t *testing.T) {
 // TestSetsOnDisk requires the same as TestJoinsOnDisk for operators that hold only keys in
 // memory.
 func TestSetsOnDisk(t *testing.T) {
-	left, right := wideRows(testsize.Raced(30_000, 10_000), 100_003), wideRows(testsize.Raced(50_000, 16_000), 60_013)
+	left, right := wideRows(testsize.Of(10_000, 30_000), 100_003), wideRows(testsize.Of(16_000, 50_000), 60_013)
 	for name, build := range map[string]func(l, r *engine.Dataset) *engine.Dataset{
 		"semi":     func(l, r *engine.Dataset) *engine.Dataset { return SemiJoin(l, r, On("key")) },
 		"anti":     func(l, r *engine.Dataset) *engine.Dataset { return AntiJoin(l, r, On("key")) },

@@ -45,9 +45,8 @@ func (s setting) options() []engine.Option {
 }
 
 // forEachSetting calls run with the options of a job: at parallelism 1, 2, 3 and 8, with 1, 7
-// and 1024 rows per batch, without and with several workers, and with a checked allocator.
-// Under the race detector it uses each of these values, but not all combinations. run may
-// append other options.
+// and 1024 rows per batch, without and with several workers, and with a checked allocator. Only
+// in a soak test does it use all combinations of these values. run may append other options.
 func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option)) {
 	t.Helper()
 	spill := t.TempDir()

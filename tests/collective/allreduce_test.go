@@ -96,10 +96,10 @@ func runAllReduces(t *testing.T, w *testGroup, table []allReduceCase) {
 // algorithm use shared memory. Cases with an algorithm use messages.
 func TestAllReduceInMemory(t *testing.T) {
 	t.Parallel()
-	sizes := []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32}
-	if testsize.Few {
-		sizes = []int{1, 2, 3, 5, 6, 8, 12, 16}
-	}
+	sizes := testsize.Of(
+		testsize.Raced([]int{1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 16, 32}, []int{1, 2, 3, 5, 6, 8, 12, 16}),
+		[]int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32},
+	)
 	for _, p := range sizes {
 		w := inMemory(p)
 		names := arranged(named(program.AllReduce, algorithm.Params{P: p}), p)

@@ -17,12 +17,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// parsers has the parser of each program, because making one takes longer than parsing.
+var parsers = map[string]*kong.Kong{}
+
 // usageError returns the error of a command line that has words and the flags that p requires,
 // or "" if the command line is valid.
 func usageError(t *testing.T, p program, words ...string) string {
 	t.Helper()
-	parser, err := kong.New(p.args())
-	require.NoError(t, err)
+	parser := parsers[p.name]
+	if parser == nil {
+		var err error
+		parser, err = kong.New(p.args())
+		require.NoError(t, err)
+		parsers[p.name] = parser
+	}
 	if p.name != "predict" && p.name != "evaluate" {
 		given := map[string]string{"--input": "x.csv", "--model": "m.json", "--k": "3", "--objective": "squared", "--task": "regression", "--label": "l"}
 		for _, f := range parser.Model.Flags {
@@ -31,7 +39,7 @@ func usageError(t *testing.T, p program, words ...string) string {
 			}
 		}
 	}
-	_, err = parser.Parse(words)
+	_, err := parser.Parse(words)
 	if err == nil {
 		return ""
 	}
