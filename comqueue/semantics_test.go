@@ -21,8 +21,8 @@ import (
 
 var data = comqueue.PartitionedRows("data")
 
-// turns maps the name of a test to the number of its jobs so far that could also run on
-// workers.
+// turns maps the name of a test to the number of jobs that the test has run so far and that
+// could also run on workers.
 var turns sync.Map
 
 // myTurn reports whether a job of a test also runs on workers: the first job does, and then

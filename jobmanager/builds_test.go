@@ -95,7 +95,7 @@ func TestJobsOfNoExecutableElsewhere(t *testing.T) {
 	join(t, c, other)
 	_, err = c.Submit(bounded(t), &wire.SubmitRequest{Spec: specOf(t, 1)})
 	require.Equal(t, codes.FailedPrecondition, wire.Code(err))
-	require.ErrorContains(t, err, "those have not one build among them (v1, executable "+arm.Executable[:12]+" (on tm-a); v2, executable "+other.Executable[:12]+" (on tm-b)): upgrade them to one, or submit the job with the superstep command")
+	require.ErrorContains(t, err, "the task managers run several builds (v1, executable "+arm.Executable[:12]+" (on tm-a); v2, executable "+other.Executable[:12]+" (on tm-b)): upgrade them to one, or submit the job with the superstep command")
 }
 
 // TestNoUploadsOfOtherBuilds switches uploads off. A job may then run the job manager's own

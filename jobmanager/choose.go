@@ -71,7 +71,7 @@ func (m *Manager) chooseExecutable(s *wire.JobSpec) error {
 		return nil
 	}
 	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n wire.TaskManagerInfo) bool { return n.Executable != nodes[0].Executable }) {
-		return wire.Error(codes.FailedPrecondition, "the submission names no executable, the job manager's own (%s) runs on no task manager, and those have not one build among them (%s): upgrade them to one, or submit the job with the superstep command",
+		return wire.Error(codes.FailedPrecondition, "the submission names no executable, the job manager's own (%s) runs on no task manager, and the task managers run several builds (%s): upgrade them to one, or submit the job with the superstep command",
 			m.config.Build, builds(nodes))
 	}
 	s.Artifact, s.Platform, s.Build, s.Resident = nodes[0].Executable, nodes[0].Platform, nodes[0].Build, true

@@ -241,8 +241,8 @@ func TestStandstillIsNoAbsence(t *testing.T) {
 	require.Equal(t, wire.JobWaiting, shown.State)
 }
 
-// TestSlowFollower requires that a client that does not read delays neither the job nor other
-// clients, and that its connection is closed.
+// TestSlowFollower has a client that stops reading. Neither the job nor other clients may be
+// delayed, and the job manager must close the connection of the client.
 func TestSlowFollower(t *testing.T) {
 	t.Parallel()
 	m := start(t, func(c *Config) { c.WriteTimeout = time.Second })

@@ -174,8 +174,8 @@ func TestCommitGoesOnWithoutRows(t *testing.T) {
 	require.Equal(t, wire.JobFinished, info.State)
 }
 
-// TestCommitHoldsItsArtifact requires that the executable of a job whose commit must be resumed
-// is not removed. If the executable is missing, the job must fail.
+// TestCommitHoldsItsArtifact requires that the job manager keeps the executable of a job as long
+// as the job's commit may have to be resumed. If the executable is missing, the job must fail.
 func TestCommitHoldsItsArtifact(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []bool{false, true} {

@@ -59,8 +59,9 @@ func (m *Manager) retain(id wire.JobID, size int64) {
 const removedDir = "removed"
 
 // remove removes the files of a job that has ended. When no file of the job is left under
-// jobsDir, it calls then, if then is not nil. The caller holds mu.
-func (m *Manager) remove(id wire.JobID, then func()) {
+// jobsDir, it calls afterwards, if afterwards is not nil. The caller holds
+// mu.
+func (m *Manager) remove(id wire.JobID, afterwards func()) {
 	m.files.total -= m.files.sizes[id]
 	delete(m.files.sizes, id)
 	m.recorder.put(entry{then: func(error) {
@@ -77,8 +78,8 @@ func (m *Manager) remove(id wire.JobID, then func()) {
 		if err != nil {
 			m.log.Error("the files of an old job cannot be removed", "job", id, "error", err)
 		}
-		if then != nil {
-			then()
+		if afterwards != nil {
+			afterwards()
 		}
 	}})
 }

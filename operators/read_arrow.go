@@ -24,8 +24,8 @@ type ArrowOptions struct {
 	// Columns names the columns to read, in this order; nil means all.
 	Columns []string
 	// Some types of Arrow cannot be read. If Columns is nil and LeaveOut is set, columns of
-	// these types are left out, and LeaveOut is called for each of them with the reason. If
-	// Columns names such a column, or if both Columns and LeaveOut are nil, it is an error.
+	// these types are left out, and LeaveOut is called for each of them with the reason.
+	// Otherwise a column of such a type is an error, unless Columns does not name it.
 	LeaveOut func(column, problem string)
 	// Index, if set, is called for each column to read that is an index of a pandas data frame,
 	// according to the files' metadata.
@@ -53,8 +53,8 @@ type arrowFile struct {
 	// dictionary values. A stream of batches begins with it.
 	stored []byte
 	// fields has the columns as they are stored. omit marks the columns whose types rows cannot
-	// have; stored does not include these columns. kept maps the columns of stored to indices
-	// of fields.
+	// have; stored does not include these columns. kept maps indices of fields to
+	// columns of stored.
 	fields []arrow.Field
 	omit   []bool
 	kept   []int
@@ -70,7 +70,7 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 	}
 	told := x.declared
 	if len(x.ids) != told.NumFields() {
-		return nil, fmt.Errorf("its schema has %d columns or %d", told.NumFields(), len(x.ids))
+		return nil, fmt.Errorf("its schema is damaged: it has %d columns in one place and %d in another", told.NumFields(), len(x.ids))
 	}
 	fields, stored, lookups := told.Fields(), told.Fields(), make([]arrow.DataType, told.NumFields())
 	for i, f := range fields {
@@ -103,15 +103,15 @@ func openArrow(r io.ReaderAt, size int64) (RowFile, error) {
 // endMark is the end-of-stream mark.
 var endMark = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 
-// stream returns a reader of the batch with number from and of all later batches with rows. The
+// stream returns a reader of all batches with rows, from the batch of the given number on. The
 // reader reads a stream that consists of the schema and these batches.
-func (f *arrowFile) stream(from int, mem memory.Allocator) (*batch.StreamReader, error) {
+func (f *arrowFile) stream(first int, mem memory.Allocator) (*batch.StreamReader, error) {
 	parts := []io.Reader{bytes.NewReader(f.stored)}
 	for _, span := range f.spans {
-		if from == len(f.begin) || span[1] <= f.begin[from] {
+		if first == len(f.begin) || span[1] <= f.begin[first] {
 			continue
 		}
-		begin := max(span[0], f.begin[from])
+		begin := max(span[0], f.begin[first])
 		parts = append(parts, &wholeReader{io.NewSectionReader(f.r, begin, span[1]-begin), span[1] - begin})
 	}
 	return batch.NewStreamReaderWithout(io.MultiReader(append(parts, bytes.NewReader(endMark))...), mem, f.fields, f.omit)

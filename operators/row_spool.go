@@ -13,8 +13,8 @@ import (
 // memory or, if they do not fit, all on disk. rowSpool is used for the rows of one key, which
 // may be a single row or all rows of a shard.
 //
-// Only one goroutine may use it. It calls add any number of times, then each any number of
-// times, and then clear.
+// Only one goroutine may use it. The goroutine calls the method add any number of times, then the
+// method each any number of times, and then the method clear.
 type rowSpool struct {
 	context *engine.Context
 	schema  *arrow.Schema

@@ -57,8 +57,8 @@ type Params struct {
 	// Method is the optimiser. With an L1 penalty the zero value means OWLQN. Otherwise it
 	// means Newton's method for up to 256 features in dense columns, or 32 in other columns,
 	// and LBFGS for more features. For least squares, Newton's method solves the normal
-	// equations. This LBFGS changes to Newton's method if features correlate and there are at
-	// most 512 parameters.
+	// equations. Where LBFGS was chosen in this way, training changes to Newton's method if
+	// features correlate and there are at most 512 parameters.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int

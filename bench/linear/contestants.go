@@ -58,8 +58,8 @@ type task struct {
 	Method   optim.Method
 }
 
-// run trains with algorithms/logistic. Its tolerances are so small that training does not end
-// before an objective within tolerance of the optimum is reached.
+// run trains with algorithms/logistic. The stopping tolerances of the training are so small that
+// the objective always comes within the constant tolerance of the optimum first.
 func (t task) run() (outcome, error) {
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		rows, err := rawrows.Dataset(b, t.Dir, t.Shape.Layout)

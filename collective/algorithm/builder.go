@@ -14,8 +14,9 @@ import (
 // all earlier reads and writes of the same chunks. The builder assumes that chunk c of the
 // first input and chunk c of the output are the same memory, as an executor may choose.
 //
-// The builder leaves out dependencies that follow from the order within a half of a lane, and a
-// dependency on a write if a reader of the written value is a dependency too. The time to add
+// The builder leaves out dependencies that follow from the order within a half of a lane. It also
+// leaves out a dependency on a write if there is a dependency on a reader of the written value.
+// The time to add
 // an instruction is proportional to its number of operands. For each operand there is a binary
 // search in the list of ranges with different histories, and a part of that list may be moved.
 type builder struct {
@@ -152,7 +153,7 @@ func (b *builder) add(lane int, in program.Instruction) {
 	l.Steps = append(l.Steps, in)
 }
 
-// noteRead records now as an access that reads r, and adds the last write of r to the needed
+// noteRead records that the access now reads r, and adds the last write of r to the needed
 // dependencies.
 func (b *builder) noteRead(r program.Ref, now access) {
 	if r.Buffer == program.In && r.Slot > 0 {

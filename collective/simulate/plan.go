@@ -58,8 +58,8 @@ func newPlan(w *Work, net *Network, opt Options) (*plan, error) {
 	return pl, nil
 }
 
-// lengths returns a function that takes a rank and its program and returns a function from
-// references to lengths in bytes. If rounded is set, all chunks have the same length, as if the
+// lengths returns a function of a rank and its program. That function returns another one, which
+// maps references to lengths in bytes. If rounded is set, all chunks have the same length, as if the
 // data were padded to a multiple of the number of chunks.
 func (w *Work) lengths(rounded bool) func(int, *program.Program) func(program.Ref) int {
 	return func(rank int, p *program.Program) func(program.Ref) int {

@@ -54,8 +54,9 @@ func (c *limitedConn) Close() error {
 	return err
 }
 
-// CloseWrite closes the sending direction. If a connection has this method, net/http calls it,
-// so that a client that is refused while it still sends can read the reason.
+// CloseWrite closes the sending direction. If a connection has this method, net/http calls it
+// after it has refused a request. A client that is still sending the request can then read the
+// reason.
 func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

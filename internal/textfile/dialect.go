@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// NoByte is the value of a field of Dialect, such as Quote, that disables the field: with
-// Quote: NoByte, quotes are text.
+// NoByte disables a field of Dialect, such as Quote. If Quote is NoByte, quotes are text.
 const NoByte byte = '\n'
 
 // DefaultMaxCell is the largest size of a cell in bytes, unless Dialect.MaxCell is set.

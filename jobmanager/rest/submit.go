@@ -25,9 +25,9 @@ import (
 // job's workers run the same executable.
 type Submission struct {
 	Name            string         `json:"name" doc:"of the built-in job, such as kmeans"`
-	Args            map[string]any `json:"args,omitempty" doc:"arguments by the names that the job's program gives their fields, such as Input; paths are those of the task managers"`
+	Args            map[string]any `json:"args,omitempty" doc:"arguments by the names that the job's program gives their fields, such as Input; paths are paths on the machines of the task managers"`
 	Parallelism     int            `json:"parallelism,omitempty" doc:"default 1"`
-	Shards          int            `json:"shards,omitempty" doc:"a power of two, part of the result; default 128"`
+	Shards          int            `json:"shards,omitempty" doc:"a power of two, on which results may depend; default 128"`
 	Seed            uint64         `json:"seed,omitempty"`
 	Dir             string         `json:"dir,omitempty" doc:"absolute path that relative paths begin at; default: where the task managers start workers"`
 	WaitTimeout     string         `json:"wait_timeout,omitempty" doc:"how long to wait for slots, such as 90s or 1h30m; default: for ever"`

@@ -52,9 +52,18 @@ func upTo(shards int, parallelism ...int) []int {
 	return kept
 }
 
+// shardCounts returns the numbers of shards of the suite. Data races do not depend on them, so
+// under the race detector there is only one.
+func shardCounts() []int {
+	if testsize.Race {
+		return []int{8}
+	}
+	return []int{8, 128}
+}
+
 func TestSameBits(t *testing.T) {
 	for _, w := range sweep.Workloads(t, programs.Build(t, "./tests/samebits")) {
-		for _, shards := range []int{8, 128} {
+		for _, shards := range shardCounts() {
 			t.Run(fmt.Sprintf("%s/S=%d", w.Name, shards), func(t *testing.T) {
 				t.Parallel()
 				out := t.TempDir()

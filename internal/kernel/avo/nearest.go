@@ -57,8 +57,8 @@ func nearestRows() {
 		centre := a.YMM()
 		a.VMOVDQU(ascending, centre)
 
-		// scan writes the loop over one panel, of which it uses the first width lanes, eight or
-		// four.
+		// scan writes the loop over one panel, of which it uses the first width vectors of four
+		// lanes; width is 2 or 1.
 		scan := func(width int) {
 			acc := ymms(4 * width)
 			zero(acc...)

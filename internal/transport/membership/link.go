@@ -143,9 +143,9 @@ func (c *conn) write() {
 	}
 }
 
-// put writes bytes to the peer with a deadline, which is patience from now. If the deadline
-// passes, it writes once more: the peer was not late if this process was stopped, or got no
-// processor time, until the deadline.
+// put writes bytes to the peer within the timeout of the connection. If the timeout passes, it
+// writes once more. The peer was not late if this process was stopped, or got no processor time,
+// during the timeout.
 func (c *conn) put(b []byte) error {
 	c.nc.SetWriteDeadline(time.Now().Add(c.timeout))
 	n, err := c.nc.Write(b)
