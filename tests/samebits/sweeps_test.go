@@ -96,7 +96,7 @@ func racedSweeps(t testing.TB, shards int, w sweep.Workload) []sweep.Sweep {
 		Build: "plain", Path: programs.Build(t, "./tests/samebits"),
 		Shards: shards, Parallelism: []int{3}, BatchRows: []int{1024}, Procs: []int{2}, Rounds: 1,
 	}
-	small := shards == 8 && w.Size != sweep.Large
+	small := w.Size != sweep.Large
 	if small {
 		plain.Parallelism = []int{1, 3}
 	}
