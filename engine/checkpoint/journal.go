@@ -105,14 +105,7 @@ func (e *otherRunError) Error() string { return "this run cannot continue from i
 
 // load reads and verifies one checkpoint.
 func (j *Journal) load(ctx context.Context, number int) (*Checkpoint, error) {
-	data, err := j.store.Get(ctx, manifestName(number), mostManifest)
-	if err != nil {
-		return nil, err
-	}
-	m, err := decodeManifest(data)
-	if err == nil && m.Number != number {
-		err = fmt.Errorf("it is damaged: it has the number %d", m.Number)
-	}
+	m, err := readManifest(ctx, j.store, number)
 	if err != nil {
 		return nil, err
 	}
@@ -121,22 +114,43 @@ func (j *Journal) load(ctx context.Context, number int) (*Checkpoint, error) {
 	}
 	c := &Checkpoint{Manifest: *m}
 	for _, q := range m.Queues {
-		var pieces [][]byte
-		for _, b := range q.Blobs {
-			piece, err := j.read(ctx, b)
-			if err != nil {
-				return nil, fmt.Errorf("queue %q, superstep %d: %s: %w", q.Name, q.Superstep, b.Name, err)
-			}
-			pieces = append(pieces, piece)
+		pieces, err := readQueue(ctx, j.store, q)
+		if err != nil {
+			return nil, err
 		}
 		c.Pieces = append(c.Pieces, pieces)
 	}
 	return c, nil
 }
 
-// read reads and verifies one blob.
-func (j *Journal) read(ctx context.Context, b Blob) ([]byte, error) {
-	data, err := j.store.Get(ctx, b.Name, b.Size)
+// readManifest reads and verifies a manifest.
+func readManifest(ctx context.Context, store Store, number int) (*Manifest, error) {
+	data, err := store.Get(ctx, manifestName(number), maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeManifest(data)
+	if err == nil && m.Number != number {
+		err = fmt.Errorf("it is damaged: it has the number %d", m.Number)
+	}
+	return m, err
+}
+
+// readQueue reads and verifies the pieces of a queue's state.
+func readQueue(ctx context.Context, store Store, q Queue) (pieces [][]byte, err error) {
+	for _, b := range q.Blobs {
+		piece, err := readBlob(ctx, store, b)
+		if err != nil {
+			return nil, fmt.Errorf("queue %q, superstep %d: %s: %w", q.Name, q.Superstep, b.Name, err)
+		}
+		pieces = append(pieces, piece)
+	}
+	return pieces, nil
+}
+
+// readBlob reads and verifies one blob.
+func readBlob(ctx context.Context, store Store, b Blob) ([]byte, error) {
+	data, err := store.Get(ctx, b.Name, b.Size)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,8 @@ import (
 // format is the version of the format that this program writes, and the newest that it reads.
 const format = 1
 
-// mostManifest is the largest size in bytes of a manifest.
-const mostManifest = 64 << 20
+// maxManifest is the largest size in bytes of a manifest.
+const maxManifest = 64 << 20
 
 // Run identifies a run. A run can continue only from its own checkpoints, and from those of a run
 // with the same Run.
@@ -112,7 +112,10 @@ func decodeManifest(data []byte) (*Manifest, error) {
 	if m.Format > format {
 		return nil, &newerError{m.Format}
 	}
-	return m, m.check()
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // check returns an error if this package cannot have written the manifest.

@@ -68,6 +68,28 @@ func OpenDir(fs disk.FS, path string) (Store, error) {
 	return d, nil
 }
 
+// ReadDir returns a Store that reads the blobs of a directory, which a run may be using. It writes
+// and deletes nothing.
+func ReadDir(fs disk.FS, path string) (Store, error) {
+	path, err := filepath.Abs(path)
+	if err == nil {
+		_, err = os.ReadDir(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &readDir{dir{fs: fs, path: path}}, nil
+}
+
+// readDir is a dir that is only read.
+type readDir struct{ dir }
+
+var errReadOnly = errors.New("the store was opened for reading only")
+
+func (d *readDir) Put(context.Context, string, []byte) error { return errReadOnly }
+func (d *readDir) Delete(context.Context, string) error      { return errReadOnly }
+func (d *readDir) Close() error                              { return nil }
+
 // sweep removes temporary files that a killed process has left.
 func (d *dir) sweep() error {
 	names, err := d.names()

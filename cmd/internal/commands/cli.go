@@ -22,6 +22,7 @@ type Cluster struct {
 	Attach       attachCommand       `cmd:"" help:"Follow a job to its end; Ctrl-C leaves it running."`
 	Logs         logsCommand         `cmd:"" help:"Print what the workers of a job wrote."`
 	Cancel       cancelCommand       `cmd:"" help:"Cancel jobs."`
+	Checkpoints  checkpointsCommand  `cmd:"" help:"List the checkpoints that a run has left in a directory."`
 	TaskManagers taskManagersCommand `cmd:"" name:"taskmanagers" aliases:"nodes" help:"List task managers and their slots."`
 
 	TLS        TLSCommand        `cmd:"" name:"tls" help:"Make certificates."`
