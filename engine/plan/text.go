@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -59,6 +60,9 @@ func (p *Plan) Text() string {
 		if queue := queues[q]; queue != nil {
 			end = ": " + ending(queue)
 		}
+		if n := p.onlyAtParallelism(q); n != nil {
+			end += fmt.Sprintf("; continues at parallelism %d only, because of %s", p.Vertices[i].Parallelism, plain(n.Title()))
+		}
 		fmt.Fprintf(&t.b, "┌ queue %s%s\n", plain(clip(q, 40)), end)
 		for _, v := range byQueue[q] {
 			t.vertex(v)
@@ -66,6 +70,17 @@ func (p *Plan) Text() string {
 		t.b.WriteString("└\n")
 	}
 	return t.b.String()
+}
+
+// onlyAtParallelism returns the first node of a queue whose result depends on parallelism, or nil
+// if there is none. A queue with such a node continues from a saved state only at the parallelism
+// that it had.
+func (p *Plan) onlyAtParallelism(queue string) *Node {
+	i := slices.IndexFunc(p.Nodes, func(n Node) bool { return n.Queue == queue && n.Order == RankTree })
+	if i < 0 {
+		return nil
+	}
+	return &p.Nodes[i]
 }
 
 // ending returns a text that says when queue q ends.
