@@ -74,7 +74,8 @@ func TestCheckpoints(t *testing.T) {
 				}})
 				require.NoError(t, got.err)
 				require.Equal(t, want.taps[tap], got.taps[tap])
-				require.Len(t, steps, last-step)
+				require.Equal(t, step, steps[0], "the supersteps that were done must be reported first")
+				require.Len(t, steps, 1+last-step)
 				require.Len(t, gang.specs, 1)
 				require.False(t, gang.specs[0].RowsKept)
 				q := got.report.Queues[0]

@@ -142,6 +142,9 @@ func (m *member) loop() (parallelism int, err error) {
 	g := m.gang
 	m.began = time.Now()
 	m.current.Store(m.betweenStages)
+	if m.index == 0 && g.resumed != nil && g.generation == 0 {
+		g.publish(g.steps) // the supersteps that an earlier process has done
+	}
 	if g.done {
 		return 0, nil
 	}
