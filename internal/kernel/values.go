@@ -1,5 +1,7 @@
 package kernel
 
+import "math"
+
 // Sized returns a slice of n elements with arbitrary contents. It uses the memory of s if that is
 // enough.
 func Sized[T any](s []T, n int) []T {
@@ -9,8 +11,10 @@ func Sized[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// Finite reports whether v is neither a NaN nor an infinity.
-func Finite(v float64) bool { return v-v == 0 }
+// Finite reports whether v is neither a NaN nor an infinity. It does not compute v-v, because the
+// compiler could fuse that with a product that is passed as v, and a finite product minus its
+// unrounded self need not be 0.
+func Finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }
 
 // NonFinite returns the index of the first NaN or infinity in x, or -1 if all elements are
 // finite.
