@@ -44,13 +44,13 @@ func drawn(b *engine.Builder, n int) *engine.Dataset {
 func BenchmarkCheckpoints(b *testing.B) {
 	for name, train := range map[string]func(rows *engine.Dataset) *engine.Dataset{
 		"kmeans": func(rows *engine.Dataset) *engine.Dataset {
-			return kmeans.Train(rows, kmeans.Params{VectorCol: "X", K: 20, MaxIter: 300, Tol: -1})
+			return kmeans.Train(rows, kmeans.Params{VectorCol: "x", K: 20, MaxIter: 300, Tol: -1})
 		},
 		"logistic": func(rows *engine.Dataset) *engine.Dataset {
-			return logistic.Train(rows, logistic.Params{VectorCol: "X", LabelCol: "Label", MaxIter: 400, Tol: -1})
+			return logistic.Train(rows, logistic.Params{VectorCol: "x", LabelCol: "label", MaxIter: 400, Tol: -1})
 		},
 		"trees": func(rows *engine.Dataset) *engine.Dataset {
-			return gbdt.Train(rows, gbdt.Params{VectorCol: "X", LabelCol: "Label", Objective: gbdt.Logistic, NumTrees: 300})
+			return gbdt.Train(rows, gbdt.Params{VectorCol: "x", LabelCol: "label", Objective: gbdt.Logistic, NumTrees: 300})
 		},
 	} {
 		job := engine.Define("bench", func(eb *engine.Builder, _ struct{}) error {
