@@ -74,14 +74,14 @@ const (
 	crashed                // the process ended although nobody had told it to
 )
 
-// workerFailed fails a job because worker w failed, or restarts it because w is lost. The first failure that is reported becomes
-// the cause, with one exception. A worker that lost contact with another worker often notices
-// this before the job manager learns why: the task manager of the other worker has not yet
-// reported the end of that worker's process, or its silence has not yet been detected. So a
-// failure of kind PeerFailure is not the cause at once, and the other workers do not get a
-// command to stop, because they would then report failures of their own. The PeerFailure
-// becomes the cause only if no failure of another kind is reported before all workers have
-// ended, or within the time in which a silent task manager would be detected.
+// workerFailed fails a job because worker w failed, or restarts it because w is lost. The first
+// failure that is reported becomes the cause, with one exception. A worker that lost contact with
+// another worker often notices this before the job manager learns why: the task manager of the
+// other worker has not yet reported the end of that worker's process, or its silence has not yet
+// been detected. So a failure of kind PeerFailure is not the cause at once, and the other workers
+// do not get a command to stop, because they would then report failures of their own. The
+// PeerFailure becomes the cause only if no failure of another kind is reported before all workers
+// have ended, or within the time in which a silent task manager would be detected.
 //
 // Only worker 0 commits. During the commit, failures of other workers are ignored. If worker 0
 // is lost, another worker finishes the commit (see orphaned); workerFailed handles only

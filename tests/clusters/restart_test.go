@@ -13,14 +13,30 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 // TestRestarts kills a worker of a running job, and then a task manager, which is started again.
 // The job must be restarted each time, and must have the results of an undisturbed run, byte for
-// byte. No other files and no processes may be left.
+// byte. No other files and no processes may be left. In a soak test, the processes are also
+// stopped instead of killed.
 func TestRestarts(t *testing.T) {
 	t.Parallel()
+	signals := []syscall.Signal{syscall.SIGKILL}
+	if testsize.Soak {
+		signals = append(signals, syscall.SIGSTOP)
+	}
+	for _, signal := range signals {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			restarts(t, signal)
+		})
+	}
+}
+
+// restarts runs the test with one signal.
+func restarts(t *testing.T, signal syscall.Signal) {
 	m := startShortTimeouts(t)
 	dir := t.TempDir()
 	path := programs.Build(t, "./tests/clusterjobs")
@@ -33,18 +49,24 @@ func TestRestarts(t *testing.T) {
 
 	c := m.start(append(args("got"), "--pause", "3ms")...)
 	first := m.runs(c, 1)
-	require.NoError(t, syscall.Kill(first[1], syscall.SIGKILL))
+	require.NoError(t, syscall.Kill(first[1], signal))
 	second := m.runs(c, 2)
-	require.NoError(t, m.tasks[0].Process.Kill())
-	_ = m.tasks[0].Wait()
-	m.startTask(0)
+	require.NoError(t, m.tasks[0].Process.Signal(signal))
+	if signal == syscall.SIGKILL {
+		_ = m.tasks[0].Wait()
+		m.startTask(0)
+	} else {
+		require.Eventually(t, func() bool { return strings.Contains(c.err.String(), "attempt 2 was lost") }, waitLimit, time.Millisecond, "%s", &c.err)
+		require.NoError(t, m.tasks[0].Process.Signal(syscall.SIGCONT))
+	}
 	third := m.runs(c, 3)
 	require.Zero(t, c.wait(t, waitLimit), "%s", &c.err)
 
 	require.Equal(t, undisturbed.Stdout, c.out.String())
 	require.Equal(t, filesBelow(t, filepath.Join(dir, "want")), filesBelow(t, filepath.Join(dir, "got")))
-	says(t, c.err.String(), "attempt 1 was lost: killed by signal: killed", "worker 1 on task manager tm1",
-		"attempt 2 was lost: task manager tm0 ", "when no earlier worker can be left")
+	lost := map[syscall.Signal]string{syscall.SIGKILL: "killed by signal: killed", syscall.SIGSTOP: "the worker was silent for"}[signal]
+	says(t, c.err.String(), "attempt 1 was lost: "+lost, "worker 1 on task manager tm1",
+		"attempt 2 was lost: task manager tm0 ")
 	m.requireFree()
 	for _, pid := range append(append(first, second...), third...) {
 		require.Eventually(t, func() bool { return gone(pid) }, waitLimit, 20*time.Millisecond, "worker %d must end", pid)
@@ -62,7 +84,7 @@ func TestRestarts(t *testing.T) {
 	require.Equal(t, "finished", jobs[0].State)
 	require.Equal(t, 2, jobs[0].Restarts)
 	require.Len(t, jobs[0].Lost, 2)
-	says(t, m.client("show", jobs[0].ID).Stdout, "WHY IT ENDED", "killed by signal: killed", "task manager tm0")
+	says(t, m.client("show", jobs[0].ID).Stdout, "WHY IT ENDED", lost, "task manager tm0")
 }
 
 // runs waits until the given attempt of a job runs, and returns the PIDs of its workers by task
