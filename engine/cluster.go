@@ -6,6 +6,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/client"
 	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // clusterConfig holds the options about the cluster on which a job is to run.
@@ -17,6 +18,8 @@ type clusterConfig struct {
 	detach       bool
 	workerBinary string
 	waitTimeout  time.Duration
+	restart      wire.Restart
+	restarts     bool // restart was set
 	hooks        clusterHooks
 }
 
@@ -86,12 +89,65 @@ func WorkerBinary(path string) Option { return func(c *config) { c.cluster.worke
 // fails with an error that says how many slots were missing. 0, the default, means no limit.
 func WaitTimeout(d time.Duration) Option { return func(c *config) { c.cluster.waitTimeout = d } }
 
+// RestartStrategy says whether and when a cluster restarts a job after the loss of a worker.
+type RestartStrategy int
+
+const (
+	// ExponentialDelay waits longer before every restart: first for Restart.Delay, then for twice
+	// the time, up to one minute. It is the default.
+	ExponentialDelay = RestartStrategy(wire.RestartExponentialDelay)
+	// FixedDelay restarts the job a number of times, always after the same time.
+	FixedDelay = RestartStrategy(wire.RestartFixedDelay)
+	// FailureRate restarts the job at most a number of times within any period of a given length,
+	// always after the same time.
+	FailureRate = RestartStrategy(wire.RestartFailureRate)
+	// NeverRestart fails the job with its first attempt.
+	NeverRestart = RestartStrategy(wire.RestartNone)
+)
+
+// String returns the name of the strategy, as for --restart.
+func (s RestartStrategy) String() string { return wire.RestartStrategy(s).String() }
+
+// Restart configures the restarts of a job, for the option Restarts. A zero field means the
+// default.
+type Restart struct {
+	Strategy RestartStrategy
+	// Attempts is the largest number of restarts, for FailureRate within Window. The default is 3,
+	// for ExponentialDelay that there is no limit.
+	Attempts int
+	// Delay is the time from the loss of an attempt to the next attempt, for ExponentialDelay that
+	// of the first restart. The default is one second.
+	Delay time.Duration
+	// Window is the period of FailureRate. For ExponentialDelay it is the time that an attempt
+	// must run so that the next delay is the first again. The default is 10 minutes.
+	Window time.Duration
+}
+
+// Restarts sets what happens if a worker of a job on a cluster is lost: a process was killed, a
+// machine or connection failed, or user code ended the process. The job then begins again from
+// superstep 1, with the same results, bit for bit. An error that user code returns, or a panic
+// in a function that the engine called, fails the job at once. So does the third crash of a
+// worker in the same way, whatever the strategy is. The default is ExponentialDelay with its
+// defaults.
+func Restarts(r Restart) Option {
+	return func(c *config) {
+		c.cluster.restarts = true
+		c.cluster.restart = wire.Restart{Strategy: wire.RestartStrategy(r.Strategy), Attempts: r.Attempts, Delay: r.Delay, Window: r.Window}
+	}
+}
+
 // check returns an error if an option cannot be used.
 func (c *clusterConfig) check() error {
 	bad := func(text string) error { return &optionError{text} }
+	if err := c.restart.Check(); err != nil {
+		return bad(err.Error())
+	}
 	if c.address == "" {
 		if c.detach {
 			return bad("--detach leaves a job to a cluster: say which with --cluster host:port")
+		}
+		if c.restarts {
+			return bad("--restart and its settings are for jobs on a cluster: say which with --cluster host:port")
 		}
 		return nil
 	}

@@ -79,7 +79,8 @@ func (r *clusterRun) event(e *wire.Event) error {
 func (r *clusterRun) state(info *wire.JobInfo) error {
 	if info.Attempt > r.attempt {
 		if r.attempt > 0 && info.State != wire.JobCommitting {
-			r.store.release() // drops the rows of a failed attempt; a commit that is resumed needs its rows
+			r.store.release() // drops the rows of a lost attempt; a commit that is resumed needs its rows
+			r.watch.again()
 		}
 		r.attempt = info.Attempt
 	}

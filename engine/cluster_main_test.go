@@ -184,12 +184,22 @@ func TestMainOnClusterInterruptedTwice(t *testing.T) {
 func TestMainOnClusterUsage(t *testing.T) {
 	offerAll(t, squares)
 	for line, want := range map[string]string{
-		"--detach":                        "--detach leaves a job to a cluster: say which with --cluster host:port",
-		"--cluster a:b:c":                 `--cluster: "a:b:c" is no address of a job manager`,
-		"--cluster x --wait-timeout -1s":  "--wait-timeout is negative",
-		"--cluster x --wait-timeout soon": "--wait-timeout: expected duration",
-		"--cluster x --tls-cert a":        "--tls-cert and --tls-key go together",
-		"--cluster x --shards 3":          "--shards is 3",
+		"--detach":                                              "--detach leaves a job to a cluster: say which with --cluster host:port",
+		"--cluster a:b:c":                                       `--cluster: "a:b:c" is no address of a job manager`,
+		"--cluster x --wait-timeout -1s":                        "--wait-timeout is negative",
+		"--restart fixed-delay":                                 "--restart and its settings are for jobs on a cluster: say which with --cluster host:port",
+		"--restart-attempts 3":                                  "--restart and its settings are for jobs on a cluster",
+		"--restart-delay 3s":                                    "--restart and its settings are for jobs on a cluster",
+		"--restart-window 3s":                                   "--restart and its settings are for jobs on a cluster",
+		"--cluster x --restart always":                          `--restart: "always" is no restart strategy: want exponential-delay, fixed-delay, failure-rate or none`,
+		"--cluster x --restart-attempts=-1":                     "--restart-attempts is -1",
+		"--cluster x --restart-delay=-1s":                       "--restart-delay is -1s",
+		"--cluster x --restart-window=-1s":                      "--restart-window is -1s",
+		"--cluster x --restart none --restart-delay 1s":         "--restart none has no attempts, delay or window",
+		"--cluster x --restart fixed-delay --restart-window 1s": "--restart-window is for the strategies exponential-delay and failure-rate",
+		"--cluster x --wait-timeout soon":                       "--wait-timeout: expected duration",
+		"--cluster x --tls-cert a":                              "--tls-cert and --tls-key go together",
+		"--cluster x --shards 3":                                "--shards is 3",
 	} {
 		got := runProgram(t, squares, line)
 		require.Equal(t, exitUsage, got.code, line)

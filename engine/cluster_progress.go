@@ -54,6 +54,23 @@ func (w *watch) enter(state, detail string) {
 	}
 }
 
+// again resets all counts, because the job begins again with another attempt.
+func (w *watch) again() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.state.Vertices {
+		w.state.Vertices[i].Rows, w.state.Vertices[i].ShardsDone = 0, 0
+	}
+	for i, q := range w.state.Queues {
+		w.state.Queues[i] = QueueProgress{Name: q.Name, Max: q.Max}
+		w.steps[i] = rate{}
+	}
+	w.rate = rate{}
+}
+
 // made records the plan that a cluster has made, which is reported soon.
 func (w *watch) made(p *plan.Plan) {
 	if w == nil {

@@ -192,7 +192,7 @@ func (r *clusterRun) spec() (*wire.JobSpec, error) {
 	spec := &wire.JobSpec{
 		Name: r.name, Args: r.args, Dir: dir,
 		Parallelism: parallelism, Shards: c.shards, Seed: c.seed,
-		Attached: !c.cluster.detach, WaitTimeout: c.cluster.waitTimeout, Version: wire.Version,
+		Attached: !c.cluster.detach, WaitTimeout: c.cluster.waitTimeout, Restart: c.cluster.restart, Version: wire.Version,
 		Run: wire.RunOptions{
 			BatchRows: c.batchRows, IfExists: c.ifExists.String(), CheckBroadcasts: c.checkBroadcasts, CheckState: c.checkState,
 			LogLevel: logLevel(c.logger),

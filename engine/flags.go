@@ -15,6 +15,7 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/flags"
 	"github.com/superstep-ml/superstep/internal/humanize"
+	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // engineFlags are the flags that Main adds to every program.
@@ -94,6 +95,36 @@ type clusterFlags struct {
 	Insecure     bool          `help:"Talk to a job manager on another machine without TLS: anyone on the network can read the token."`
 	WorkerBinary string        `placeholder:"FILE" help:"This program, built for the cluster's platform (default: this executable)."`
 	WaitTimeout  time.Duration `placeholder:"TIME" help:"Give up a job that has waited for slots this long, such as 10m (default: wait for ever)."`
+	restartFlags
+}
+
+// restartFlags are the flags for restarts of a job on a cluster.
+type restartFlags struct {
+	Restart         restartStrategy `placeholder:"STRATEGY" help:"When the cluster begins the job again after the loss of a worker: exponential-delay, fixed-delay, failure-rate or none (default: exponential-delay)."`
+	RestartAttempts int             `placeholder:"N" help:"Most restarts, with failure-rate within --restart-window (default: 3, with exponential-delay no limit)."`
+	RestartDelay    time.Duration   `placeholder:"TIME" help:"Time from the loss of a worker to the restart; exponential-delay doubles it every time, up to a minute (default: ${restart_delay})."`
+	RestartWindow   time.Duration   `placeholder:"TIME" help:"Period in which failure-rate counts restarts; with exponential-delay, how long an attempt runs before the delay is the first again (default: ${restart_window})."`
+}
+
+// restartStrategy is the value of --restart.
+type restartStrategy struct {
+	given    bool
+	strategy RestartStrategy
+}
+
+// UnmarshalText reads the name of a strategy.
+func (s *restartStrategy) UnmarshalText(text []byte) error {
+	strategy, err := wire.ParseRestartStrategy(string(text))
+	*s = restartStrategy{true, RestartStrategy(strategy)}
+	return err
+}
+
+// options returns the options of a run for the flags.
+func (r *restartFlags) options() []Option {
+	if *r == (restartFlags{}) {
+		return nil
+	}
+	return []Option{Restarts(Restart{Strategy: r.Restart.strategy, Attempts: r.RestartAttempts, Delay: r.RestartDelay, Window: r.RestartWindow})}
 }
 
 // fromEnvironment sets, from environment variables, the flags that the command line has not
@@ -125,7 +156,7 @@ func (c *clusterFlags) options() []Option {
 	given(c.Detach, Detach())
 	given(c.WorkerBinary != "", WorkerBinary(c.WorkerBinary))
 	given(c.WaitTimeout != 0, WaitTimeout(c.WaitTimeout))
-	return opts
+	return append(opts, c.restartFlags.options()...)
 }
 
 // seedFlag is not part of engineFlags because a job may have a flag --seed of its own.
@@ -251,6 +282,8 @@ func kongOptions() []kong.Option {
 		"batch_rows": strconv.Itoa(DefaultBatchRows),
 
 		"checkpoint_every": DefaultCheckpointEvery.String(),
+		"restart_delay":    wire.DefaultRestartDelay.String(),
+		"restart_window":   wire.DefaultRestartWindow.String(),
 	}}
 }
 

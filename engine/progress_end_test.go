@@ -36,6 +36,36 @@ func TestTheEndHasTheLastValues(t *testing.T) {
 	})
 }
 
+// TestProgressBeginsAgain requires that the progress of another attempt of a job begins at zero,
+// although counts of one attempt never decrease.
+func TestProgressBeginsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &plan.Plan{Shards: 2, Vertices: []plan.Vertex{{ID: 0, Name: "rows"}}, Queues: []plan.Queue{{Name: "q", MaxSupersteps: 3}}}
+		var last Progress
+		w := startWatch(p, &config{onProgress: func(p Progress) { last = p }}, func(error) {})
+		at := func(rows int64, shards, superstep int, ended bool) Progress {
+			w.cluster(&wire.Progress{
+				Vertices: []wire.VertexProgress{{Rows: rows, ShardsDone: shards}},
+				Queues:   []wire.QueueProgress{{Superstep: superstep, Ended: ended, Values: []wire.ReportedValue{{Name: "loss", Value: float64(superstep)}}}},
+			})
+			time.Sleep(ProgressInterval)
+			synctest.Wait()
+			return last
+		}
+		at(600, 2, 3, true)
+		require.Equal(t, 3, at(500, 1, 2, false).Queues[0].Superstep)
+		w.again()
+		now := at(20, 1, 1, false)
+		require.Equal(t, int64(20), now.Rows)
+		require.Equal(t, 1, now.Vertices[0].ShardsDone)
+		require.Equal(t, 1, now.Queues[0].Superstep)
+		require.False(t, now.Queues[0].Ended)
+		require.Equal(t, []Value{{Name: "loss", Value: 1}}, now.Queues[0].Values)
+		require.GreaterOrEqual(t, now.RowsPerSecond, 0.0)
+		require.NoError(t, w.stop(nil, errors.New("the end")))
+	})
+}
+
 // TestStacksAreDetails requires that a progress line gives the cause of a failure, and that the
 // stack is in a separate field.
 func TestStacksAreDetails(t *testing.T) {

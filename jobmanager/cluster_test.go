@@ -107,9 +107,11 @@ func graphOf(t testing.TB, name string, shards int) []byte {
 	return data
 }
 
+// specOf returns a job that is not restarted.
 func specOf(t testing.TB, parallelism int) wire.JobSpec {
 	return wire.JobSpec{
 		Name: "demo", Graph: graphOf(t, "demo", 8), Parallelism: parallelism, Shards: 8, Seed: 7, Version: wire.Version,
+		Restart: wire.Restart{Strategy: wire.RestartNone},
 	}
 }
 

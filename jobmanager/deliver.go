@@ -110,10 +110,12 @@ func (m *Manager) takeIn(j *job, ref wire.WorkerRef, stream wire.ClientStream[wi
 		case d.Collected == nil && d.Output == nil:
 			continue
 		}
-		switch err := j.spool.append(&wire.Event{Time: m.config.Now(), Collected: d.Collected, Output: d.Output}); {
+		switch err := j.spool.appendOf(ref.Attempt, &wire.Event{Time: m.config.Now(), Collected: d.Collected, Output: d.Output}); {
 		case err == nil:
 		case errors.Is(err, errSealed):
 			return wire.Error(codes.FailedPrecondition, "job %s has ended", j.id)
+		case errors.Is(err, errFormer):
+			return wire.Error(codes.FailedPrecondition, "attempt %d of job %s was lost", ref.Attempt, j.id)
 		case errors.Is(err, errOverLimit):
 			m.failWorker(ref, &wire.Failure{Kind: wire.UserFailure, Message: err.Error(), ExitCode: -1})
 			return wire.Error(codes.ResourceExhausted, "%v", err)

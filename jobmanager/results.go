@@ -216,8 +216,8 @@ func (r *keptResults) event(e *wire.Event) error {
 
 // forget drops the rows and text of an attempt that did not succeed.
 func (r *keptResults) forget() {
-	for _, k := range r.kept {
-		k.pieces, k.Rows = nil, 0
+	for _, k := range append(slices.Clone(r.kept), &r.printed) {
+		k.pieces, k.Rows, k.open = nil, 0, false
 	}
 }
 

@@ -39,6 +39,8 @@ type spool struct {
 	size     int64      // total size of complete frames in bytes
 	events   uint64     // number of the last event
 	rows     int64      // number of bytes of collected rows and output
+	attempt  int        // number of the job's attempt in the last state
+	dropped  int64      // part of rows that belongs to attempts that were lost
 	sealed   bool
 	progress *wire.Progress
 	steps    uint64        // incremented when progress changes
@@ -47,6 +49,9 @@ type spool struct {
 
 // errOverLimit is returned by append if the rows and output exceed the limit.
 var errOverLimit = errors.New("the job sends more to its client than the job manager keeps")
+
+// errFormer is returned by appendOf for a piece of a former attempt.
+var errFormer = errors.New("the job has another attempt")
 
 // errSealed is returned by append after seal was called.
 var errSealed = errors.New("the job has ended")
@@ -129,20 +134,40 @@ func weigh(e *wire.Event) int64 {
 	return 0
 }
 
+// appendOf adds an event with rows or text of an attempt, as append does. If the state of a later
+// attempt has been added, it returns errFormer, so that followers get no rows of an attempt that
+// was lost after those of the next.
+func (s *spool) appendOf(attempt int, e *wire.Event) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	former := attempt < s.attempt
+	s.mu.Unlock()
+	if former {
+		return errFormer
+	}
+	return s.add(e)
+}
+
 // append sets the number of event e and adds the event to the spool.
 func (s *spool) append(e *wire.Event) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	return s.add(e)
+}
+
+// add does what append does. The caller holds writing.
+func (s *spool) add(e *wire.Event) error {
 	s.mu.Lock()
-	sealed, size, rows, number := s.sealed, s.size, s.rows, s.events+1
+	sealed, size, rows, dropped, number := s.sealed, s.size, s.rows, s.dropped, s.events+1
 	s.mu.Unlock()
 	if sealed {
 		return errSealed
 	}
 	weight := weigh(e)
-	if rows+weight > s.limit {
+	if total := rows - dropped + weight; total > s.limit {
 		return fmt.Errorf("%w: %d bytes, the limit is %d; write large results with a sink such as WriteCSV, or raise --max-result of the job manager",
-			errOverLimit, rows+weight, s.limit)
+			errOverLimit, total, s.limit)
 	}
 	e.Number = number
 	frame, err := s.frame(e)
@@ -155,6 +180,12 @@ func (s *spool) append(e *wire.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.size, s.rows, s.events = size+int64(len(frame)), rows+weight, number
+	if e.State != nil && e.State.Attempt > s.attempt {
+		s.attempt = e.State.Attempt
+		if e.State.State != wire.JobCommitting { // a resumed commit uses the rows of the former attempt
+			s.dropped = s.rows
+		}
+	}
 	s.notify()
 	return nil
 }

@@ -146,6 +146,8 @@ func (m *Manager) acceptable(s *wire.JobSpec) error {
 		why = "a wait, a number of rows and a memory cannot be negative"
 	case s.Run.IfExists != "" && s.Run.IfExists != "fail" && s.Run.IfExists != "replace":
 		why = fmt.Sprintf("--if-exists %.40q: want fail or replace", s.Run.IfExists)
+	case s.Restart.Check() != nil:
+		why = s.Restart.Check().Error()
 	case len(s.Build) > maxName || !utf8.ValidString(s.Build) || hasControl(s.Build):
 		why = fmt.Sprintf("the version of the executable is text of at most %d bytes on one line", maxName)
 	default:

@@ -52,6 +52,7 @@ type worker struct {
 
 	state   state
 	failure *wire.Failure // why the worker was killed or failed; nil if it ended after a command to end
+	crashed bool          // the process ended before it was told to end or killed by the task manager
 
 	got     chan gotArtifact
 	release func()  // releases the artifact; nil before it is acquired
@@ -211,7 +212,7 @@ func (w *worker) step(h trigger, p payload) {
 		w.kill(w.reason(h, from, p.failure))
 	case end:
 		if from != killed {
-			w.failure = p.failure
+			w.failure, w.crashed = p.failure, p.failure != nil && w.exit != nil
 		}
 		w.finish()
 	}
@@ -349,7 +350,7 @@ func (w *worker) finish() {
 	} else {
 		w.log.Info("worker ended")
 	}
-	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f}})
+	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f, Crashed: w.crashed}})
 }
 
 // withOrigin returns a copy of f with the number of the worker, the name of the task manager,

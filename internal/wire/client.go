@@ -71,6 +71,10 @@ type JobInfo struct {
 	Shards      int    `msgpack:"shards" json:"shards"`
 	Seed        uint64 `msgpack:"seed" json:"seed"`
 	Attempt     int    `msgpack:"attempt" json:"attempt"`
+	// Restarts is the number of times that the job was restarted because an attempt was lost.
+	// Lost has the last of these attempts, oldest first.
+	Restarts int           `msgpack:"restarts,omitempty" json:"restarts,omitempty"`
+	Lost     []LostAttempt `msgpack:"lost,omitempty" json:"lost,omitempty"`
 	// Artifact is the SHA-256 of the executable that all workers run, and Build is its version.
 	Artifact    string    `msgpack:"artifact" json:"artifact,omitempty"`
 	Build       string    `msgpack:"build,omitempty" json:"build,omitempty"`
@@ -90,6 +94,14 @@ type JobInfo struct {
 	// graph.
 	Graph    []byte   `msgpack:"graph,omitempty" json:"-"`
 	Outcomes [][]byte `msgpack:"outcomes" json:"-"` // outcomes of the workers of a finished job; only in the answer to Show and in the last event of Follow
+}
+
+// LostAttempt describes an attempt of a job that was lost, and after which the job was restarted.
+type LostAttempt struct {
+	Number int       `msgpack:"number" json:"number"`
+	Began  time.Time `msgpack:"began" json:"began"` // time at which its workers were deployed
+	Ended  time.Time `msgpack:"ended" json:"ended"` // time at which the job manager learned of the cause
+	Cause  string    `msgpack:"cause" json:"cause"` // first cause, with the worker and its task manager
 }
 
 // Placed says on which task manager and slots a worker of a job runs.

@@ -8,7 +8,7 @@ import (
 
 // Version is the version of the protocol. Sides with different versions refuse each other, and
 // the side with the lower version must be upgraded.
-const Version = 3
+const Version = 4
 
 // JobID is the permanent identifier of a job, such as "20260102-150405-iris-kmeans-7f3a".
 type JobID string
@@ -64,7 +64,9 @@ type JobSpec struct {
 	Attached bool `msgpack:"attached"`
 	// WaitTimeout bounds the wait for slots; 0 means no limit.
 	WaitTimeout time.Duration `msgpack:"wait_timeout"`
-	Version     int           `msgpack:"version"` // protocol version of the client
+	// Restart says what happens if a worker is lost; zero means the defaults.
+	Restart Restart `msgpack:"restart"`
+	Version int     `msgpack:"version"` // protocol version of the client
 }
 
 // RunOptions are the options of a run that workers need. They do not affect results.
@@ -102,9 +104,22 @@ const (
 	JobFinished
 	JobFailed
 	JobCancelled
+	// JobRestarting means that an attempt of the job was lost, and that the job waits for the end
+	// of its workers and for the time of its next attempt. It is not final. It comes last so that
+	// the numbers of the other states in histories keep their meaning.
+	JobRestarting
 )
 
-var jobStates = [...]string{"resolving", "waiting", "deploying", "running", "committing", "failing", "cancelling", "finished", "failed", "cancelled"}
+var jobStates = [...]string{"resolving", "waiting", "deploying", "running", "committing", "failing", "cancelling", "finished", "failed", "cancelled", "restarting"}
+
+// JobStates returns all states.
+func JobStates() []JobState {
+	all := make([]JobState, len(jobStates))
+	for i := range all {
+		all[i] = JobState(i)
+	}
+	return all
+}
 
 // String returns the state in lower case.
 func (s JobState) String() string {
@@ -125,7 +140,7 @@ func ParseJobState(text string) (JobState, error) {
 }
 
 // Ended reports whether the state is final.
-func (s JobState) Ended() bool { return s >= JobFinished }
+func (s JobState) Ended() bool { return s >= JobFinished && s <= JobCancelled }
 
 // Verb returns what became of a job that ended and did not finish, such as "failed", for
 // messages.

@@ -24,7 +24,7 @@ func messages() []any {
 		new(Event), new(Exit), new(Failure), new(FetchRequest), new(Finished), new(FollowRequest),
 		new(FromTaskManager), new(FromWorker), new(HasArtifactReply), new(HasArtifactRequest), new(Heartbeat),
 		new(JobInfo), new(JobSpec), new(Kill), new(Leave), new(ListReply), new(ListRequest), new(LogChunk),
-		new(LogsRequest), new(TaskManagerInfo), new(TaskManagersReply), new(TaskManagersRequest), new(Output), new(Overview),
+		new(LogsRequest), new(LostAttempt), new(Restart), new(TaskManagerInfo), new(TaskManagersReply), new(TaskManagersRequest), new(Output), new(Overview),
 		new(OverviewRequest), new(Placed), new(Platform), new(Prepare), new(Prepared), new(Progress),
 		new(QueueProgress), new(Ready), new(Refused), new(Register), new(Registered), new(ReportedValue),
 		new(Resolved), new(ResultInfo), new(ResultPiece), new(ResultRequest), new(ResultsReply), new(ResultsRequest), new(RunOptions), new(ShowRequest), new(SlotRange), new(Start), new(SubmitReply),
@@ -41,7 +41,7 @@ func TestMessagesAreAllTested(t *testing.T) {
 		listed = append(listed, typeName(m))
 	}
 	var declared []string
-	for _, file := range []string{"client.go", "job.go", "taskmanager.go", "worker.go"} {
+	for _, file := range []string{"client.go", "job.go", "restart.go", "taskmanager.go", "worker.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		require.NoError(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {

@@ -71,9 +71,11 @@ type WorkerEvent struct {
 
 // Ended says that the worker's process has ended, or was never started, so that its slots are
 // free. It is the worker's last event. Failure is the reason; it is nil if the process ended on
-// command.
+// command. Crashed says that the process ended by itself or by a signal of somebody else, and
+// was neither killed by the task manager nor told to end.
 type Ended struct {
 	Failure *Failure `msgpack:"failure,omitempty"`
+	Crashed bool     `msgpack:"crashed,omitempty"`
 }
 
 // ToTaskManager is a message of the job manager. Exactly one field is set.

@@ -15,7 +15,7 @@ func Example() {
 	c := New(Config{Cluster: "example"})
 	events := []Event{
 		Registered{Conn: 1, Register: wire.Register{Version: wire.Version, ID: "a", Incarnation: "1", Slots: 2, Executable: anyHash}},
-		Submitted{ID: "job", Slots: 2},
+		Submitted{ID: "job", Spec: wire.JobSpec{Restart: wire.Restart{Strategy: wire.RestartNone}}, Slots: 2},
 		Reported{Conn: 1, WorkerEvent: wire.WorkerEvent{
 			WorkerRef: wire.WorkerRef{Job: "job", Attempt: 1},
 			Ended:     &wire.Ended{Failure: &wire.Failure{Message: "exit status 3", ExitCode: 3}},

@@ -22,13 +22,16 @@
 // (job.go, jobstate.go). A worker is one process of a job on one task manager (worker.go,
 // workerstate.go). A worker holds slots of the task manager until its process has ended, even
 // if the job ended earlier. [Place] chooses slots (place.go). queue.go decides which waiting
-// job may use them. failure.go determines why a job failed.
+// job may use them. failure.go determines why a job failed, and restart.go whether a job that has
+// lost a worker gets another attempt.
 //
 // # What a shell and a task manager must know
 //
 //   - Attempts are numbered from 1. Every deployment of a job is an attempt. If a worker first
 //     resolves the graph, the resolution is attempt 1 and the run is attempt 2. The deployment
-//     of a worker that finishes the commit of a lost worker is a further attempt.
+//     of a worker that finishes the commit of a lost worker is a further attempt. So is the
+//     deployment of a job that was restarted. No worker of an earlier attempt is left then, as
+//     far as the core can know.
 //   - Messages on a connection on which no task manager is registered are ignored. The answer
 //     to a report of an unknown worker is Kill.
 //   - A broken connection has no effect on jobs if the task manager reconnects in time. Messages

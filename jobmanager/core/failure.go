@@ -38,6 +38,7 @@ func (c *Core) cancelAsked(e CancelAsked) {
 func (c *Core) cancel(j *job, reason string) {
 	c.noteCommit(j, nil)
 	if !c.moveJob(j, jobCancels, reason) {
+		j.unwanted = true
 		return
 	}
 	if j.processes > 0 {
@@ -64,19 +65,28 @@ func (c *Core) noteCommit(j *job, f *wire.Failure) {
 	}
 }
 
-// workerFailed fails a job because worker w failed. The first failure that is reported becomes
-// the cause, with one exception. A worker that lost contact with another worker often notices
-// this before the job manager learns why: the task manager of the other worker has not yet
-// reported the end of that worker's process, or its silence has not yet been detected. So a
-// failure of kind PeerFailure is not the cause at once, and the other workers do not get a
-// command to stop, because they would then report failures of their own. The PeerFailure
-// becomes the cause only if no failure of another kind is reported before all workers have
-// ended, or within the time in which a silent task manager would be detected.
+// ending says whether the process of a worker that failed has ended, and how.
+type ending int
+
+const (
+	notEnded ending = iota // the worker itself has reported the failure
+	lost                   // the worker is lost, or lost contact with another worker
+	crashed                // the process ended although nobody had told it to
+)
+
+// workerFailed fails a job because worker w failed, or restarts it because w is lost. The first
+// failure that is reported becomes the cause, with one exception. A worker that lost contact with
+// another worker often notices this before the job manager learns why: the task manager of the
+// other worker has not yet reported the end of that worker's process, or its silence has not yet
+// been detected. So a failure of kind PeerFailure is not the cause at once, and the other workers
+// do not get a command to stop, because they would then report failures of their own. The
+// PeerFailure becomes the cause only if no failure of another kind is reported before all workers
+// have ended, or within the time in which a silent task manager would be detected.
 //
 // Only worker 0 commits. During the commit, failures of other workers are ignored. If worker 0
 // is lost, another worker finishes the commit (see orphaned); workerFailed handles only
 // failures that worker 0 itself reports.
-func (c *Core) workerFailed(w *worker, f *wire.Failure) {
+func (c *Core) workerFailed(w *worker, f *wire.Failure, how ending) {
 	j := w.job
 	known := bounded(f)
 	known.Worker, known.TaskManager = w.ref.Worker, w.taskManager.Name
@@ -86,12 +96,16 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure) {
 	switch {
 	case w.ref.Attempt != j.info.Attempt || w.ordered == orderedExit:
 		// The job no longer needs this worker.
+	case j.info.State == wire.JobRestarting:
+		// The cause is known, and nothing that this attempt's workers report matters any more.
 	case j.info.State == wire.JobFailing && j.deciding && f.Kind != wire.PeerFailure:
 		j.info.Failure = known
-		c.decide(j)
+		c.decide(j, how)
 	case j.info.State == wire.JobCommitting && w.ref.Worker != 0:
 	case j.info.State == wire.JobResolving || f.Kind != wire.PeerFailure:
-		c.fail(j, known)
+		if how == notEnded || !c.attemptLost(j, known, how) {
+			c.fail(j, known)
+		}
 	default:
 		c.noteCommit(j, known)
 		if !c.moveJob(j, jobFails, known.Error()+"; looking for what caused it") {
@@ -103,15 +117,19 @@ func (c *Core) workerFailed(w *worker, f *wire.Failure) {
 	}
 }
 
-// decide makes the failure in j.info the cause of the job's failure, and sends all workers a
-// command to stop.
-func (c *Core) decide(j *job) {
+// decide makes the failure in j.info the cause, and sends all workers a command to stop. It
+// restarts the job if the cause is the loss of a worker, and otherwise the job fails.
+func (c *Core) decide(j *job, how ending) {
 	j.deciding = false
 	if f := j.info.Failure; f.Kind == wire.PeerFailure {
 		told := *f
 		told.Message += j.brokenConnection()
 		j.info.Failure = &told
 	}
+	if how != notEnded && c.attemptLost(j, j.info.Failure, how) {
+		return
+	}
+	j.info.Failure = j.explain(j.info.Failure)
 	j.info.Detail = j.info.Failure.Error()
 	if j.processes > 0 {
 		c.record(j, false)
@@ -146,7 +164,7 @@ func (c *Core) fail(j *job, f *wire.Failure) {
 		return
 	}
 	j.info.Failure = f
-	c.decide(j)
+	c.decide(j, notEnded)
 	c.settle(j)
 }
 

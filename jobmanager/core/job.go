@@ -33,6 +33,15 @@ type job struct {
 	resume     resume // state of a commit that another worker must finish
 	outcomes   [][]byte
 
+	restarts    restarts      // decides whether and when the job is restarted
+	refused     string        // why it was not restarted after the loss of its last attempt; "" if it was or need not be
+	deployed    time.Time     // wall-clock time at which the current attempt was deployed
+	started     time.Duration // counted time at which the current attempt began to run; 0 before
+	restartAt   time.Duration // counted time at which the next attempt may begin
+	fencedUntil time.Duration // counted time until which workers on lost task managers may run; 0 if there are none
+	computed    bool          // all workers have finished, so the job is not restarted any more
+	unwanted    bool          // a cancellation was requested while the core looked for a cause, so the job is not restarted any more
+
 	deciding bool          // the job failed because workers lost contact with each other; the cause is not known yet
 	decideBy time.Duration // counted time until which the core waits for the cause
 	note     string        // which results may be visible after an interrupted commit; "" if there was none
@@ -124,6 +133,7 @@ func (c *Core) submit(e Submitted) {
 	if e.Slots <= 0 {
 		j.info.State, j.info.Slots = wire.JobResolving, 0
 	}
+	j.restarts.settings = e.Spec.Restart.WithDefaults()
 	c.jobs[e.ID] = j
 	c.live = append(c.live, j)
 	c.rethink = true
@@ -191,6 +201,7 @@ func (c *Core) place(j *job, shares []Share) {
 		placed[i] = wire.Placed{TaskManager: taskManagers[i].Name, Slots: s.Slots}
 	}
 	j.info.Attempt++
+	j.deployed = c.wall()
 	if j.info.State == wire.JobResolving {
 		j.queued, j.since = false, c.clock.Counted()
 		j.info.Detail = "learning what the graph rests on, on task manager " + taskManagers[0].Name
@@ -260,7 +271,7 @@ func (c *Core) ready(w *worker, r *wire.Ready) {
 			Message: fmt.Sprintf("the workers' programs build different graphs from the same arguments: this one has the fingerprint %s, others %s",
 				r.Fingerprint, j.info.Fingerprint),
 			ExitCode: -1,
-		})
+		}, notEnded)
 		return
 	}
 	if j.ready++; j.ready == len(j.workers) {
@@ -272,7 +283,7 @@ func (c *Core) ready(w *worker, r *wire.Ready) {
 // startAll sends all workers the command to start.
 func (c *Core) startAll(j *job) {
 	c.moveJob(j, jobStarted, "")
-	j.info.Started = c.wall()
+	j.info.Started, j.started = c.wall(), c.clock.Counted()
 	start := j.start()
 	for _, w := range j.workers {
 		w.state, _ = workerTable.next(w.state, toldStart)
@@ -293,6 +304,7 @@ func (c *Core) finished(w *worker, outcome []byte) {
 	}
 	j.outcomes[w.ref.Worker] = outcome
 	if j.finished++; j.finished == len(j.workers) {
+		j.computed = true
 		c.moveJob(j, jobCommits, "making the results visible")
 		c.record(j, true)
 	}
@@ -359,7 +371,7 @@ func (c *Core) settle(j *job) {
 		return
 	}
 	if j.deciding {
-		c.decide(j)
+		c.decide(j, lost)
 	}
 	detail := j.info.Detail
 	if c.moveJob(j, jobEmptied, detail) {
@@ -427,8 +439,10 @@ func (c *Core) failOverdue(j *job) {
 		}
 	case wire.JobFailing:
 		if j.deciding && c.clock.Counted() >= j.decideBy {
-			c.decide(j)
+			c.decide(j, lost)
 		}
+	case wire.JobRestarting:
+		c.restartDue(j)
 	}
 	if j.processes > 0 {
 		c.killLate(j.resolver)

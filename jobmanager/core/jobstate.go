@@ -15,9 +15,11 @@ const (
 	jobFails                     // a worker or another part of the job failed
 	jobCancels                   // a cancellation was requested
 	jobEmptied                   // the last worker of the job has ended
+	jobLost                      // a worker was lost, and the job gets another attempt
+	jobRestarts                  // no worker of the lost attempt is left, and the delay is over
 )
 
-var jobEvents = [...]string{"resolved", "placed", "started", "commits", "orphaned", "committed", "fails", "cancels", "emptied"}
+var jobEvents = [...]string{"resolved", "placed", "started", "commits", "orphaned", "committed", "fails", "cancels", "emptied", "lost", "restarts"}
 
 // String returns the name of the event.
 func (e jobEvent) String() string { return jobEvents[e] }
@@ -36,6 +38,13 @@ func (e jobEvent) String() string { return jobEvents[e] }
 //	    │   cancelling ◄────── cancels ───────────────────────────────────────────────┘
 //	    │      └── emptied ──► cancelled
 //	    └── a job whose graph has all its facts starts in waiting
+//
+//	deploying, running or failing ── lost ──► restarting ── restarts ──► waiting
+//	restarting ── cancels ──► cancelling
+//
+// A job becomes restarting only if its restart strategy allows another attempt (restart.go). A
+// failing job becomes restarting only while the core looks for the cause of the failure, and
+// only if it was not committing before.
 //
 // A job that fails or is cancelled stays in failing or cancelling until all its workers have
 // ended, so that a job in failed or cancelled holds no slots. A failure of a cancelling job, or
@@ -60,11 +69,13 @@ var jobTable = table[wire.JobState, jobEvent]{
 		jobStarted: wire.JobRunning,
 		jobFails:   wire.JobFailing,
 		jobCancels: wire.JobCancelling,
+		jobLost:    wire.JobRestarting,
 	},
 	wire.JobRunning: {
 		jobCommits: wire.JobCommitting,
 		jobFails:   wire.JobFailing,
 		jobCancels: wire.JobCancelling,
+		jobLost:    wire.JobRestarting,
 	},
 	wire.JobCommitting: {
 		jobOrphaned:  wire.JobCommitting,
@@ -72,6 +83,10 @@ var jobTable = table[wire.JobState, jobEvent]{
 		jobFails:     wire.JobFailing,
 		jobCancels:   wire.JobCancelling,
 	},
-	wire.JobFailing:    {jobEmptied: wire.JobFailed},
+	wire.JobFailing:    {jobEmptied: wire.JobFailed, jobLost: wire.JobRestarting},
 	wire.JobCancelling: {jobEmptied: wire.JobCancelled},
+	wire.JobRestarting: {
+		jobRestarts: wire.JobWaiting,
+		jobCancels:  wire.JobCancelling,
+	},
 }

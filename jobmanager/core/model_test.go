@@ -38,6 +38,7 @@ func live(t *rapid.T) {
 		"advance3": w.advance,
 		"report":   w.report,
 		"orphan":   w.orphan,
+		"lose":     w.lose,
 		"tick":     w.tick,
 	})
 	w.settle(t)
@@ -69,6 +70,9 @@ type world struct {
 	heard    map[wire.WorkerRef]time.Duration // time of the last message from the worker's task manager
 	gone     map[wire.WorkerRef]bool          // workers whose end their task managers have reported
 	resumed  map[wire.JobID]int               // number of workers deployed to finish the commit
+	restart  map[wire.JobID]wire.Restart
+	resolves map[wire.WorkerRef]bool // workers that were deployed to resolve a graph
+	computed map[wire.JobID]bool     // jobs that have been committing
 }
 
 func newWorld(t *rapid.T) *world {
@@ -80,7 +84,8 @@ func newWorld(t *rapid.T) *world {
 		byConn: map[int]*manager{},
 		seen:   map[wire.JobID]wire.JobState{}, stored: map[wire.JobID]wire.JobState{}, may: map[wire.JobID]bool{},
 		owner: map[wire.WorkerRef]*manager{}, slots: map[wire.WorkerRef]int{}, said: map[wire.WorkerRef]map[workerEvent]bool{},
-		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{},
+		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{}, restart: map[wire.JobID]wire.Restart{},
+		resolves: map[wire.WorkerRef]bool{}, computed: map[wire.JobID]bool{},
 	}
 	for i := range 3 {
 		w.managers = append(w.managers, &manager{id: fmt.Sprint("m", i), running: map[wire.WorkerRef]bool{}, told: map[wire.WorkerRef]bool{}})
@@ -164,6 +169,36 @@ func (w *world) resumes(t require.TestingT, ref wire.WorkerRef) {
 	require.LessOrEqual(t, w.resumed[ref.Job], resumeTries)
 }
 
+// alone is called when worker ref is deployed to run or to resolve. It requires that no worker of
+// an earlier attempt that ran can be left, and that the restart strategy allows the attempt.
+func (w *world) alone(t require.TestingT, ref wire.WorkerRef) {
+	for _, before := range w.refs {
+		if before.Job != ref.Job || before.Attempt == ref.Attempt || w.resolves[before] {
+			continue
+		}
+		if !w.gone[before] {
+			require.GreaterOrEqual(t, w.now-w.heard[before], w.core.config.Lease, "the lease of the former worker %s must have lapsed", before)
+		}
+		for _, n := range w.core.order {
+			require.NotContains(t, n.workers, before, "two attempts must never run at once")
+		}
+	}
+	info, _ := w.core.Job(ref.Job)
+	require.Equal(t, info.Restarts, len(info.Lost))
+	switch r := w.restart[ref.Job]; {
+	case r.Strategy == wire.RestartNone:
+		require.Zero(t, info.Restarts)
+	case r.Attempts > 0 && r.Strategy != wire.RestartFailureRate:
+		require.LessOrEqual(t, info.Restarts, r.Attempts)
+	}
+	for _, lost := range info.Lost {
+		require.Less(t, lost.Number, ref.Attempt)
+	}
+}
+
+// userError is the message of errors that workers report and that are not losses.
+const userError = "an error of user code"
+
 // offered returns the number of slots of task managers that take new work, free or in use.
 func (w *world) offered() (slots int) {
 	for _, o := range w.core.offers() {
@@ -189,11 +224,14 @@ func (w *world) deliver(t require.TestingT, e Send) {
 		}
 		if d.Mode == wire.CommitMode {
 			w.resumes(t, d.WorkerRef)
+		} else {
+			w.alone(t, d.WorkerRef)
 		}
 		if arrives {
 			m.running[d.WorkerRef] = true
 		}
 		w.refs = append(w.refs, d.WorkerRef)
+		w.resolves[d.WorkerRef] = d.Mode == wire.ResolveMode
 		w.owner[d.WorkerRef] = m
 		w.slots[d.WorkerRef] = d.Slots[d.Worker].Hi - d.Slots[d.Worker].Lo
 		w.said[d.WorkerRef] = map[workerEvent]bool{}
@@ -225,6 +263,13 @@ func (w *world) deliver(t require.TestingT, e Send) {
 func (w *world) changed(t require.TestingT, j wire.JobInfo) {
 	before, known := w.seen[j.ID]
 	w.seen[j.ID] = j.State
+	if j.State == wire.JobRestarting {
+		require.False(t, w.computed[j.ID], "a job whose workers have all finished must not be restarted")
+		last := j.Lost[len(j.Lost)-1]
+		require.Equal(t, j.Attempt, last.Number)
+		require.NotContains(t, last.Cause, userError, "an error of user code must not restart a job")
+	}
+	w.computed[j.ID] = w.computed[j.ID] || j.State == wire.JobCommitting
 	require.Equal(t, w.stored[j.ID], j.State, "a state must be recorded before followers get it")
 	if !known || before == j.State {
 		require.False(t, known && before.Ended(), "followers must get no event of a job that had ended")
@@ -267,7 +312,7 @@ func (w *world) check(t require.TestingT) {
 		j := w.core.jobs[id]
 		require.Equal(t, processes[id], j.processes)
 		require.Equal(t, w.seen[id], j.info.State)
-		if s := j.info.State; s == wire.JobFailed || s == wire.JobCancelled || s == wire.JobWaiting && j.info.Attempt == 0 {
+		if s := j.info.State; s == wire.JobFailed || s == wire.JobCancelled || s == wire.JobWaiting && (j.info.Attempt == 0 || j.info.Restarts > 0) {
 			require.Zero(t, processes[id], "job %s is %s and must not have workers", id, s)
 		}
 		require.Equal(t, j.info.State == wire.JobFailed || j.info.State == wire.JobFailing, j.info.Failure != nil)
@@ -343,6 +388,12 @@ func (w *world) submit(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "bounded") == 0 {
 		spec.WaitTimeout = 2 * time.Second
 	}
+	spec.Restart = wire.Restart{
+		Strategy: wire.RestartStrategy(rapid.IntRange(0, int(wire.RestartNone)).Draw(t, "restart")),
+		Attempts: rapid.IntRange(0, 2).Draw(t, "attempts"),
+		Delay:    time.Duration(rapid.IntRange(0, 3).Draw(t, "delay")) * 500 * time.Millisecond,
+	}
+	w.restart[id] = spec.Restart.WithDefaults()
 	w.jobs = append(w.jobs, id)
 	w.step(t, Submitted{ID: id, Spec: spec, Slots: rapid.IntRange(0, 8).Draw(t, "slots")})
 	w.step(t, Submitted{ID: id, Slots: 1})
@@ -393,12 +444,16 @@ func (w *world) say(t *rapid.T, conn int, ref wire.WorkerRef, what workerEvent) 
 		e.Committed = &wire.Committed{}
 	case saidFailed:
 		e.Failed = &wire.Failure{Kind: wire.FailureKind(rapid.IntRange(0, 4).Draw(t, "kind")), Message: "m"}
+		if e.Failed.Kind != wire.PeerFailure {
+			e.Failed.Message = userError
+		}
 	case toldStart:
 		e.Progress = &wire.Progress{Vertices: make([]wire.VertexProgress, rapid.IntRange(0, 3).Draw(t, "vertices"))}
 	case processEnded:
 		e.Ended = &wire.Ended{}
 		if rapid.Bool().Draw(t, "badly") {
 			e.Ended.Failure = &wire.Failure{Kind: wire.LostFailure, Signal: "killed", ExitCode: -1}
+			e.Ended.Crashed = rapid.Bool().Draw(t, "crashed")
 		}
 	}
 	if said := w.said[ref]; said != nil {
@@ -435,22 +490,36 @@ func (w *world) advance(t *rapid.T) {
 // orphan ends the process of a worker that commits or is about to commit, or disconnects its
 // task manager for a while. The other workers continue.
 func (w *world) orphan(t *rapid.T) {
+	w.end(t, func(ref wire.WorkerRef) bool { return w.seen[ref.Job] == wire.JobCommitting && ref.Worker == 0 })
+}
+
+// lose does the same to a worker of a job that is deployed or runs.
+func (w *world) lose(t *rapid.T) {
+	w.end(t, func(ref wire.WorkerRef) bool {
+		return w.seen[ref.Job] == wire.JobDeploying || w.seen[ref.Job] == wire.JobRunning
+	})
+}
+
+// end ends the process of the first worker that fits, or disconnects its task manager for a
+// while.
+func (w *world) end(t *rapid.T, fits func(wire.WorkerRef) bool) {
 	for _, m := range w.managers {
 		for _, ref := range slices.SortedFunc(maps.Keys(m.running), compareRefs) {
-			if w.seen[ref.Job] != wire.JobCommitting || ref.Worker != 0 || m.conn == 0 {
+			if m.conn == 0 || !fits(ref) {
 				continue
 			}
 			if rapid.Bool().Draw(t, "cut") {
 				conn := m.conn
 				m.conn = 0
 				w.step(t, Disconnected{Conn: conn})
-				w.live(t, rapid.IntRange(20, 120).Draw(t, "ticks"))
+				w.live(t, rapid.IntRange(20, 250).Draw(t, "ticks"))
 				return
 			}
 			delete(m.running, ref)
 			w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{
-				Failure: &wire.Failure{Kind: wire.LostFailure, Signal: "killed", ExitCode: -1},
+				Failure: &wire.Failure{Kind: wire.LostFailure, Signal: "killed", ExitCode: -1}, Crashed: true,
 			}}})
+			w.live(t, rapid.IntRange(0, 30).Draw(t, "ticks"))
 			return
 		}
 	}

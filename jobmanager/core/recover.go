@@ -56,7 +56,7 @@ func (c *Core) endInterrupted(info wire.JobInfo, doubt string) {
 		message = ""
 	case was == wire.JobFailing && info.Failure != nil:
 		message = info.Failure.Error()
-	case was == wire.JobResolving || was == wire.JobWaiting:
+	case was == wire.JobResolving || was == wire.JobWaiting || was == wire.JobRestarting:
 		message = "the job manager restarted while it waited"
 	case was == wire.JobDeploying:
 		message = "the job manager restarted while it was deployed"

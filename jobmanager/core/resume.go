@@ -83,7 +83,7 @@ func (r *resume) note(committing bool) string {
 
 // revive adds a recorded job whose commit must be finished.
 func (c *Core) revive(info wire.JobInfo, r Resumable, doubt string) {
-	j := &job{spec: r.Spec, outcomes: r.Outcomes, recorded: true, queued: true, since: c.clock.Counted()}
+	j := &job{spec: r.Spec, outcomes: r.Outcomes, recorded: true, computed: true, queued: true, since: c.clock.Counted()}
 	j.resume = resume{due: true, begun: true, doubt: doubt}
 	for _, p := range info.Workers {
 		j.resume.seen = append(j.resume.seen, p.TaskManager)
@@ -109,7 +109,7 @@ func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
 	if r.tries == resumeTries {
 		last := *f
 		last.Message = fmt.Sprintf("%s; it was the last of %d workers that were to finish the commit", shorten(f.Message, maxMessage), resumeTries)
-		c.workerFailed(w, &last)
+		c.workerFailed(w, &last, notEnded)
 		return
 	}
 	if !r.due {
@@ -206,7 +206,7 @@ func (c *Core) resumeCommit(w *worker) {
 			Kind:     wire.MisuseFailure,
 			Message:  fmt.Sprintf("the worker that was to finish the commit builds a graph with the fingerprint %s, the job's is %s", w.fingerprint, j.info.Fingerprint),
 			ExitCode: -1,
-		})
+		}, notEnded)
 		return
 	}
 	j.committing, j.since = true, c.clock.Counted()

@@ -23,7 +23,7 @@ import (
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
 //	beat CONN [running= ailing=]  default of running: the workers that were deployed there and have not ended
-//	submit JOB [slots= wait= artifact= resident= platform= resolve]
+//	submit JOB [slots= wait= artifact= resident= platform= resolve restart= attempts= delay= window=]  default of restart: none
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
 //	all JOB REPORT             reports for every worker of the job that has not ended, in order
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
@@ -33,7 +33,7 @@ import (
 //	jobs | job JOB | taskmanagers | overview
 //
 // Reports: ready [fp= at=], resolved, prepared, progress ROWS [STEP], finished,
-// committed, failed KIND MESSAGE [| OUTPUTS], ended [KIND EXITCODE|SIGNAL MESSAGE].
+// committed, failed KIND MESSAGE [| OUTPUTS], ended [KIND EXITCODE|SIGNAL MESSAGE] [crashed=no].
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		var s *scenario
@@ -237,6 +237,22 @@ func (s *scenario) submit(id wire.JobID, options map[string]string) string {
 	if p := options["platform"]; p != "" {
 		spec.Platform.OS, spec.Platform.Arch, _ = strings.Cut(p, "/")
 	}
+	spec.Restart = wire.Restart{Strategy: wire.RestartNone}
+	if name := options["restart"]; name != "" {
+		var err error
+		spec.Restart.Strategy, err = wire.ParseRestartStrategy(name)
+		require.NoError(s.t, err)
+	}
+	if n := options["attempts"]; n != "" {
+		spec.Restart.Attempts = number(s.t, n)
+	}
+	for key, setting := range map[string]*time.Duration{"delay": &spec.Restart.Delay, "window": &spec.Restart.Window} {
+		if d := options[key]; d != "" {
+			var err error
+			*setting, err = time.ParseDuration(d)
+			require.NoError(s.t, err)
+		}
+	}
 	return s.step(Submitted{ID: id, Spec: spec, Slots: slots, At: storyBegin.Add(s.now)})
 }
 
@@ -300,7 +316,7 @@ func (s *scenario) report(conn int, ref wire.WorkerRef, words []string, options 
 			} else {
 				f.ExitCode, f.Signal = -1, words[2]
 			}
-			e.Ended.Failure = f
+			e.Ended.Failure, e.Ended.Crashed = f, options["crashed"] != "no"
 		}
 		delete(s.on, ref)
 	default:
@@ -448,6 +464,9 @@ func (s *scenario) show(words []string) string {
 			fmt.Fprintf(&b, ", ended +%s", j.Ended.Sub(storyBegin))
 		}
 		fmt.Fprintf(&b, "\n  workers %v\n", j.Workers)
+		for _, a := range j.Lost {
+			fmt.Fprintf(&b, "  attempt %d, +%s to +%s: %s\n", a.Number, a.Began.Sub(storyBegin), a.Ended.Sub(storyBegin), a.Cause)
+		}
 		if j.Progress != nil {
 			fmt.Fprintf(&b, "  progress %+v\n", *j.Progress)
 		}

@@ -40,18 +40,19 @@ func matrix[S, E ~int](t *testing.T, m table[S, E], states, events int, text fun
 }
 
 func TestJobTable(t *testing.T) {
-	matrix(t, jobTable, int(wire.JobCancelled)+1, len(jobEvents), wire.JobState.String, jobEvent.String, wire.JobState.Ended, `
-	           resolved  placed     started  commits     orphaned    committed  fails    cancels     emptied
-	resolving  waiting   .          .        .           .           .          failing  cancelling  .
-	waiting    .         deploying  .        .           .           .          failing  cancelling  .
-	deploying  .         .          running  .           .           .          failing  cancelling  .
-	running    .         .          .        committing  .           .          failing  cancelling  .
-	committing .         .          .        .           committing  finished   failing  cancelling  .
-	failing    .         .          .        .           .           .          .        .           failed
-	cancelling .         .          .        .           .           .          .        .           cancelled
-	finished   .         .          .        .           .           .          .        .           .
-	failed     .         .          .        .           .           .          .        .           .
-	cancelled  .         .          .        .           .           .          .        .           .`)
+	matrix(t, jobTable, len(wire.JobStates()), len(jobEvents), wire.JobState.String, jobEvent.String, wire.JobState.Ended, `
+	           resolved  placed     started  commits     orphaned    committed  fails    cancels     emptied    lost        restarts
+	resolving  waiting   .          .        .           .           .          failing  cancelling  .          .           .
+	waiting    .         deploying  .        .           .           .          failing  cancelling  .          .           .
+	deploying  .         .          running  .           .           .          failing  cancelling  .          restarting  .
+	running    .         .          .        committing  .           .          failing  cancelling  .          restarting  .
+	committing .         .          .        .           committing  finished   failing  cancelling  .          .           .
+	failing    .         .          .        .           .           .          .        .           failed     restarting  .
+	cancelling .         .          .        .           .           .          .        .           cancelled  .           .
+	finished   .         .          .        .           .           .          .        .           .          .           .
+	failed     .         .          .        .           .           .          .        .           .          .           .
+	cancelled  .         .          .        .           .           .          .        .           .          .           .
+	restarting .         .          .        .           .           .          .        cancelling  .          .           waiting`)
 }
 
 func TestWorkerTable(t *testing.T) {

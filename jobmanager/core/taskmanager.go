@@ -202,7 +202,7 @@ func (c *Core) compare(n *taskManager, running []wire.WorkerRef, broke string) {
 	}
 	for _, w := range mine {
 		if !has[w.ref] && !w.state.Gone() {
-			c.workerGone(w, processEnded, lostFailure(cameBackWithout(n.Name, broke)))
+			c.workerGone(w, processEnded, lostFailure(cameBackWithout(n.Name, broke)), lost)
 		}
 	}
 }
@@ -262,7 +262,7 @@ func (c *Core) missed(w *worker) {
 	case !w.missing:
 		w.missing, w.missed = true, c.clock.Counted()
 	case c.clock.Counted()-w.missed >= c.config.Detection:
-		c.workerGone(w, processEnded, lostFailure(fmt.Sprintf("task manager %s does not have the worker any more", w.taskManager.Name)))
+		c.workerGone(w, processEnded, lostFailure(fmt.Sprintf("task manager %s does not have the worker any more", w.taskManager.Name)), lost)
 	}
 }
 
@@ -331,7 +331,7 @@ func (c *Core) leave(n *taskManager, e taskManagerEvent, reason string) {
 	c.order = slices.DeleteFunc(c.order, func(o *taskManager) bool { return o == n })
 	for _, w := range n.workersInOrder() {
 		if !w.state.Gone() {
-			c.workerGone(w, managerLost, lostFailure("task manager "+n.Name+" "+reason))
+			c.workerGone(w, managerLost, lostFailure("task manager "+n.Name+" "+reason), lost)
 		}
 	}
 	c.gone = append(c.gone, n)

@@ -112,10 +112,14 @@ func (c *Core) reported(e Reported) {
 	case e.Progress != nil:
 		c.progressed(w, e.Progress)
 	case e.Ended != nil:
-		c.workerGone(w, processEnded, e.Ended.Failure)
+		how := lost
+		if e.Ended.Crashed {
+			how = crashed
+		}
+		c.workerGone(w, processEnded, e.Ended.Failure, how)
 	case e.Failed != nil:
 		if c.applyReport(w, saidFailed) {
-			c.workerFailed(w, e.Failed)
+			c.workerFailed(w, e.Failed, notEnded)
 		}
 	case e.Ready != nil:
 		if c.applyReport(w, saidReady) {
@@ -154,7 +158,7 @@ func (c *Core) applyReport(w *worker, e workerEvent) bool {
 			Kind:     wire.ClusterFailure,
 			Message:  fmt.Sprintf("the worker reported %q out of turn, while it was %s", e, w.state),
 			ExitCode: -1,
-		})
+		}, notEnded)
 	}
 	return false
 }
@@ -200,7 +204,7 @@ func (c *Core) killLate(w *worker) {
 
 // workerGone removes a worker that has ended or was lost from its task manager. f says why the
 // worker ended; it is nil if the worker ended on command.
-func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
+func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure, how ending) {
 	before := w.state
 	next, ok := workerTable.next(before, e)
 	if !ok {
@@ -211,24 +215,30 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	w.taskManager.used -= w.slots
 	w.job.processes--
 	c.rethink = true
+	if e == managerLost {
+		c.fence(w)
+	}
 	if w.ordered != notOrdered || before == WorkerResolved || before == WorkerFailed && e == processEnded {
 		// The worker had got a command to end or had reported that it would end. The way in
 		// which its process ended may explain the cause of the job's failure.
 		w.job.learn(w, f)
 	} else {
-		c.workerDied(w, e, cmp.Or(f, lostFailure(fmt.Sprintf("the worker ended too early, while it was %s", before))))
+		c.workerDied(w, e, cmp.Or(f, lostFailure(fmt.Sprintf("the worker ended too early, while it was %s", before))), how)
 	}
 	c.settle(w.job)
 }
 
 // workerDied decides how a job continues after one of its workers ended or was lost
 // unexpectedly.
-func (c *Core) workerDied(w *worker, e workerEvent, f *wire.Failure) {
+func (c *Core) workerDied(w *worker, e workerEvent, f *wire.Failure, how ending) {
 	if w.commits() && (f.Kind == wire.LostFailure || f.Kind == wire.UnheardFailure) {
 		c.orphaned(w, e, f)
 		return
 	}
-	c.workerFailed(w, f)
+	if f.Kind == wire.MisuseFailure || f.Kind == wire.ClusterFailure {
+		how = notEnded // the executable or the cluster does not work, and another attempt would fail too
+	}
+	c.workerFailed(w, f, how)
 }
 
 // lostFailure returns a failure of kind LostFailure with the given message.

@@ -53,6 +53,8 @@ type Job struct {
 	Shards      int       `json:"shards"`
 	Seed        uint64    `json:"seed"`
 	Attempt     int       `json:"attempt"`
+	Restarts    int       `json:"restarts,omitempty" doc:"how often it began again because an attempt was lost"`
+	Lost        []Attempt `json:"lost,omitempty" doc:"the last of the attempts that were lost, oldest first"`
 	Artifact    string    `json:"artifact,omitempty" doc:"SHA-256 of the executable that its workers run"`
 	Build       string    `json:"build,omitempty" doc:"version of the executable, for people"`
 	Fingerprint string    `json:"fingerprint,omitempty" doc:"of its graph"`
@@ -62,6 +64,14 @@ type Job struct {
 	Failure     *Failure  `json:"failure,omitempty"`
 	Workers     []Placed  `json:"workers" doc:"where its workers run, by number"`
 	Progress    *Progress `json:"progress,omitempty" doc:"of one job only, not of lists"`
+}
+
+// Attempt describes an attempt of a job that was lost.
+type Attempt struct {
+	Number int       `json:"number"`
+	Began  time.Time `json:"began" doc:"when its workers were deployed"`
+	Ended  time.Time `json:"ended" doc:"when the cause was known"`
+	Cause  string    `json:"cause" doc:"first cause"`
 }
 
 // Failure says why a job failed.
@@ -201,7 +211,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 // jobStates and failureKinds return the names of the states of jobs and of the kinds of
 // failures, which are enumerations of the API.
 func jobStates() (names []string) {
-	for state := wire.JobResolving; state <= wire.JobCancelled; state++ {
+	for _, state := range wire.JobStates() {
 		names = append(names, state.String())
 	}
 	return names
@@ -229,8 +239,11 @@ func overviewOf(o *wire.Overview) Overview {
 func jobOf(j *wire.JobInfo) Job {
 	out := Job{
 		ID: string(j.ID), Name: j.Name, State: j.State.String(), Detail: j.Detail, Parallelism: j.Parallelism, Slots: j.Slots, Shards: j.Shards,
-		Seed: j.Seed, Attempt: j.Attempt, Artifact: j.Artifact, Build: j.Build, Fingerprint: j.Fingerprint, Submitted: j.Submitted, Started: j.Started, Ended: j.Ended,
+		Seed: j.Seed, Attempt: j.Attempt, Restarts: j.Restarts, Artifact: j.Artifact, Build: j.Build, Fingerprint: j.Fingerprint, Submitted: j.Submitted, Started: j.Started, Ended: j.Ended,
 		Failure: failureOf(j.Failure), Workers: make([]Placed, len(j.Workers)), Progress: progressOf(j.Progress),
+	}
+	for _, a := range j.Lost {
+		out.Lost = append(out.Lost, Attempt(a))
 	}
 	for i, w := range j.Workers {
 		out.Workers[i] = Placed{TaskManager: w.TaskManager, Lo: w.Slots.Lo, Hi: w.Slots.Hi}

@@ -101,7 +101,8 @@ func TestArgumentsReachTheJob(t *testing.T) {
 	const text = `{"Input":"/data/ä.csv","Columns":["a","b"],"K":3,"Small":-7,"Seed":18446744073709551615,"Tol":1,"Big":1e300,"Flag":true,
 		"Data":{"x":1,"y":-0.5,"z":2e3},"In":{"Rate":0.5,"When":5000000000},"Every":[{"Rate":2},{"When":-1}],"None":null}`
 	got := s.ask("POST /api/v1/jobs", `{"name":"kmeans","args":`+text+`,"parallelism":6,"shards":64,"seed":9,"dir":"/data","wait_timeout":"1m30s",
-		"batch_rows":100,"memory":1024,"if_exists":"replace","check_broadcasts":true,"log_level":"debug"}`)
+		"batch_rows":100,"memory":1024,"if_exists":"replace","check_broadcasts":true,"log_level":"debug",
+		"restart":"failure-rate","restart_attempts":4,"restart_delay":"2s","restart_window":"1m"}`)
 	require.Equal(t, http.StatusCreated, got.code, got.body)
 	require.Equal(t, "/api/v1/jobs/20260102-150405-new", got.header.Get("Location"))
 	require.JSONEq(t, `{"id":"20260102-150405-new"}`, got.body)
@@ -116,7 +117,8 @@ func TestArgumentsReachTheJob(t *testing.T) {
 
 	spec.Args = nil
 	require.Equal(t, wire.JobSpec{Name: "kmeans", Parallelism: 6, Shards: 64, Seed: 9, Dir: "/data", WaitTimeout: 90 * time.Second, Version: wire.Version,
-		Run: wire.RunOptions{BatchRows: 100, Memory: 1024, IfExists: "replace", CheckBroadcasts: true, LogLevel: "debug"}}, spec)
+		Restart: wire.Restart{Strategy: wire.RestartFailureRate, Attempts: 4, Delay: 2 * time.Second, Window: time.Minute},
+		Run:     wire.RunOptions{BatchRows: 100, Memory: 1024, IfExists: "replace", CheckBroadcasts: true, LogLevel: "debug"}}, spec)
 }
 
 func TestSubmissionsWithDefaults(t *testing.T) {
@@ -144,6 +146,10 @@ func TestSubmissionsThatAreRefused(t *testing.T) {
 		`{"name":"k","dir":"data"}`:               "absolute",
 		`{"name":"k","wait_timeout":"soon"}`:      "wait_timeout",
 		`{"name":"k","wait_timeout":"-1s"}`:       "wait_timeout",
+		`{"name":"k","restart":"always"}`:         "restart",
+		`{"name":"k","restart_delay":"-1s"}`:      "restart_delay",
+		`{"name":"k","restart_window":"long"}`:    "restart_window",
+		`{"name":"k","restart_attempts":1.5}`:     "restart_attempts",
 		`{"name":"k","if_exists":"append"}`:       "if_exists",
 		`{"name":"k","log_level":"loud"}`:         "log_level",
 		`{"name":"k","args":{"x":` + nested(65):   "levels deep",

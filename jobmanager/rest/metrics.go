@@ -159,7 +159,7 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(descBuild, 1, wire.Build())
 	gauge(descSlots, float64(s.Slots))
 	gauge(descFree, float64(s.Free))
-	for state := wire.JobResolving; state <= wire.JobCancelled; state++ { // including states of no job
+	for _, state := range wire.JobStates() { // including states of no job
 		gauge(descJobs, float64(s.Jobs[state]), state.String())
 		if state.Ended() {
 			counter(descEnded, float64(s.Ended[state]), state.String())

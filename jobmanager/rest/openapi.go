@@ -164,6 +164,8 @@ func words(name string) []string {
 		return failureKinds
 	case "exists":
 		return ifExists
+	case "restart":
+		return restartStrategies
 	case "level":
 		return logLevels
 	}

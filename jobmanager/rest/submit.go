@@ -31,6 +31,10 @@ type Submission struct {
 	Seed            uint64         `json:"seed,omitempty"`
 	Dir             string         `json:"dir,omitempty" doc:"absolute path that relative paths begin at; default: where the task managers start workers"`
 	WaitTimeout     string         `json:"wait_timeout,omitempty" doc:"how long to wait for slots, such as 90s or 1h30m; default: for ever"`
+	Restart         string         `json:"restart,omitempty" enum:"restart" doc:"when the job begins again after the loss of a worker; default exponential-delay"`
+	RestartAttempts int            `json:"restart_attempts,omitempty" doc:"most restarts, within restart_window for failure-rate; 0: 3, or no limit for exponential-delay"`
+	RestartDelay    string         `json:"restart_delay,omitempty" doc:"from the loss to the next attempt, such as 5s; exponential-delay doubles it every time, up to a minute; default 1s"`
+	RestartWindow   string         `json:"restart_window,omitempty" doc:"period of failure-rate; for exponential-delay, how long an attempt runs before the delay is the first again; default 10m"`
 	BatchRows       int            `json:"batch_rows,omitempty" doc:"rows per batch; 0: the default"`
 	Memory          int64          `json:"memory,omitempty" doc:"budget of exchanges per slot, in bytes; 0: the task manager's share"`
 	IfExists        string         `json:"if_exists,omitempty" enum:"exists" doc:"what to do where a result is there already; default fail"`
@@ -50,8 +54,9 @@ const (
 )
 
 var (
-	ifExists  = []string{"fail", "replace"}
-	logLevels = []string{"trace", "debug", "info", "warn", "error", "off"}
+	ifExists          = []string{"fail", "replace"}
+	restartStrategies = []string{"exponential-delay", "fixed-delay", "failure-rate", "none"}
+	logLevels         = []string{"trace", "debug", "info", "warn", "error", "off"}
 )
 
 func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
@@ -100,12 +105,29 @@ func (b *Submission) spec() (wire.JobSpec, error) {
 	if !oneOf(b.IfExists, ifExists) {
 		return spec, badRequest("want one of "+strings.Join(ifExists, ", "), "unknown if_exists %q", clip(b.IfExists))
 	}
-	if b.WaitTimeout != "" {
-		wait, err := time.ParseDuration(b.WaitTimeout)
-		if err != nil || wait < 0 {
-			return spec, badRequest("give a number with a unit, such as 90s", "wait_timeout %q is not a duration", clip(b.WaitTimeout))
+	if !oneOf(b.Restart, restartStrategies) {
+		return spec, badRequest("want one of "+strings.Join(restartStrategies, ", "), "unknown restart strategy %q", clip(b.Restart))
+	}
+	if b.Restart != "" {
+		spec.Restart.Strategy, _ = wire.ParseRestartStrategy(b.Restart)
+	}
+	spec.Restart.Attempts = b.RestartAttempts
+	for _, d := range []struct {
+		field, text string
+		into        *time.Duration
+	}{
+		{"wait_timeout", b.WaitTimeout, &spec.WaitTimeout},
+		{"restart_delay", b.RestartDelay, &spec.Restart.Delay},
+		{"restart_window", b.RestartWindow, &spec.Restart.Window},
+	} {
+		if d.text == "" {
+			continue
 		}
-		spec.WaitTimeout = wait
+		given, err := time.ParseDuration(d.text)
+		if err != nil || given < 0 {
+			return spec, badRequest("give a number with a unit, such as 90s", "%s %q is not a duration", d.field, clip(d.text))
+		}
+		*d.into = given
 	}
 	var err error
 	spec.Args, err = encodeArgs(b.Args)

@@ -20,15 +20,16 @@ import (
 
 // args are the job's arguments.
 type args struct {
-	Rows  int64         `default:"2000" help:"Rows to generate."`
-	Steps int           `default:"20" help:"Supersteps."`
-	Pause time.Duration `default:"0s" help:"How long each superstep waits on each subtask."`
-	Fault string        `enum:"none,error,panic,gopanic,exit,exit0,kill,stop,memory,noise,spin,input" default:"none" help:"What the subtask does at the step: nothing, return an error, panic, panic on a goroutine of its own, end the process with 3 or 0, kill or stop the process, take all memory, write nonsense to its outputs, ignore that the job was cancelled; or read an input that is not there."`
-	At    int           `default:"5" help:"The superstep of the fault."`
-	By    int           `default:"1" help:"The subtask of the fault."`
-	Text  string        `help:"Text for the job's outputs."`
-	Input string        `help:"CSV file to read."`
-	Bulk  int64         `help:"Further rows to collect, for clients that are to have much to read."`
+	Rows   int64         `default:"2000" help:"Rows to generate."`
+	Steps  int           `default:"20" help:"Supersteps."`
+	Pause  time.Duration `default:"0s" help:"How long each superstep waits on each subtask."`
+	Fault  string        `enum:"none,error,panic,gopanic,exit,exit0,kill,stop,memory,noise,spin,input" default:"none" help:"What the subtask does at the step: nothing, return an error, panic, panic on a goroutine of its own, end the process with 3 or 0, kill or stop the process, take all memory, write nonsense to its outputs, ignore that the job was cancelled; or read an input that is not there."`
+	At     int           `default:"5" help:"The superstep of the fault."`
+	By     int           `default:"1" help:"The subtask of the fault."`
+	Text   string        `help:"Text for the job's outputs."`
+	Input  string        `help:"CSV file to read."`
+	Output string        `help:"CSV file to which all rows are written."`
+	Bulk   int64         `help:"Further rows to collect, for clients that are to have much to read."`
 }
 
 // row is a row of the job.
@@ -67,6 +68,9 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 		SetMaxIter(a.Steps).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
 		Exec()
+	if a.Output != "" {
+		operators.WriteCSV(rows, a.Output, operators.CSVWriteOptions{})
+	}
 	if a.Bulk > 0 {
 		engine.Collect(operators.Generate(b, a.Bulk, func(draws sharding.Random, i int64) row {
 			return row{i, draws.Float64()}

@@ -162,11 +162,16 @@ type clientRun struct {
 	ended    chan struct{}
 }
 
-// submit starts the client of a job that runs for a long time.
+// submit starts the client of a job that runs for a long time and is not restarted.
 func (m *processCluster) submit(more ...string) *clientRun {
+	return m.start(programs.With([]string{"--steps", "1000000", "--pause", "1ms", "--restart", "none"}, more...)...)
+}
+
+// start starts the client of a job that uses all slots.
+func (m *processCluster) start(more ...string) *clientRun {
 	m.t.Helper()
 	args := programs.With([]string{"--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks) * m.slots),
-		"--progress", "json", "--steps", "1000000", "--pause", "1ms"}, more...)
+		"--progress", "json"}, more...)
 	c := &clientRun{cmd: proctest.Command(programs.Build(m.t, "./tests/clusterjobs"), args...), ended: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), m.environ...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
@@ -343,7 +348,7 @@ func TestUserCodeOnACluster(t *testing.T) {
 		{"memory", 2, []string{"memory"}},
 		{"input", 0, []string{"tm", "no/such/file.csv"}},
 	} {
-		got := programs.Execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off", "--pause", "2ms",
+		got := programs.Execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off", "--pause", "2ms", "--restart", "none",
 			"--fault", f.fault, "--by", strconv.Itoa(f.by), "--text", "TEXT", "--input", "no/such/file.csv")
 		require.Equal(t, 1, got.Code, "with fault %s the job must fail with code 1: %s", f.fault, got.Stderr)
 		for _, want := range f.want {

@@ -250,7 +250,7 @@ var iterates = regexp.MustCompile(`"superstep":[1-9]`)
 // workers once the job iterates.
 func (s *networkCluster) running(t *testing.T) (c *clientRun, workers []int) {
 	t.Helper()
-	cmd := s.client(programs.Build(t, "./tests/clusterjobs"), "--parallelism", "4", "--progress", "json", "--steps", "1000000", "--pause", "1ms")
+	cmd := s.client(programs.Build(t, "./tests/clusterjobs"), "--parallelism", "4", "--progress", "json", "--steps", "1000000", "--pause", "1ms", "--restart", "none")
 	c = &clientRun{cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &c.out, &c.err
 	require.NoError(t, cmd.Start())

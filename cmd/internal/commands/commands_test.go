@@ -133,7 +133,7 @@ func TestCompletionInShells(t *testing.T) {
 func TestVersion(t *testing.T) {
 	code, out, _ := run(t, nil, "version")
 	require.Zero(t, code)
-	require.Equal(t, "superstep "+wire.Build()+", protocol 3\n", out)
+	require.Equal(t, "superstep "+wire.Build()+", protocol 4\n", out)
 }
 
 // now is the current time in tests that print tables.
@@ -182,6 +182,45 @@ func TestOneJob(t *testing.T) {
 	require.ErrorContains(t, writePlan(&out, nil, "text"), "no plan yet")
 	_, err = planOf(&wire.JobInfo{ID: "j", Plan: []byte("{")})
 	require.ErrorContains(t, err, "the plan of job j")
+}
+
+// TestAttempts requires that the attempts of a restarted job are shown with their causes.
+func TestAttempts(t *testing.T) {
+	j := &wire.JobInfo{
+		ID: "j1", State: wire.JobRunning, Attempt: 4, Restarts: 5, Started: now.Add(3 * time.Second),
+		Lost: []wire.LostAttempt{
+			{Number: 2, Began: now, Ended: now.Add(time.Second), Cause: "panic: boom\ngoroutine 1"},
+			{Number: 3, Began: now.Add(time.Second), Ended: now.Add(2 * time.Second), Cause: "task manager b\x07 was silent"},
+		},
+	}
+	var out bytes.Buffer
+	require.NoError(t, writeAttempts(&out, j))
+	at := func(s int) string { return now.Add(time.Duration(s) * time.Second).Format(time.RFC3339) }
+	require.Equal(t, []string{
+		"3 earlier attempts are not listed",
+		"ATTEMPT BEGAN ENDED WHY IT ENDED",
+		"2 " + at(0) + " " + at(1) + " panic: boom",
+		"3 " + at(1) + " " + at(2) + " task manager b? was silent",
+		"4 " + at(3) + " - running",
+	}, words(out.String()))
+	j.State, j.Started = wire.JobWaiting, now
+	out.Reset()
+	require.NoError(t, writeAttempts(&out, j))
+	lines := words(out.String())
+	require.Equal(t, "4 - - waiting", lines[len(lines)-1])
+	out.Reset()
+	require.NoError(t, writeJob(&out, j, nil, now))
+	require.Contains(t, out.String(), "panic: boom")
+}
+
+// words returns the lines of text that are not empty, with one space between words.
+func words(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			lines = append(lines, strings.Join(fields, " "))
+		}
+	}
+	return lines
 }
 
 func TestNodeTable(t *testing.T) {

@@ -56,7 +56,7 @@ func (c *listCommand) Run(ctx context.Context, s *Streams) error {
 
 func stateNames() []string {
 	var names []string
-	for state := wire.JobResolving; state <= wire.JobCancelled; state++ {
+	for _, state := range wire.JobStates() {
 		names = append(names, state.String())
 	}
 	return names
@@ -184,6 +184,11 @@ func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
 			fmt.Fprintf(w, "  | %s\n", plain(line))
 		}
 	}
+	if j.Restarts > 0 {
+		if err := writeAttempts(w, j); err != nil {
+			return err
+		}
+	}
 	if len(j.Workers) > 0 {
 		fmt.Fprintln(w)
 		t := table{head: []string{"worker", "task manager", "slots", "address"}}
@@ -195,6 +200,35 @@ func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
 		}
 	}
 	return writeProgress(w, j.Progress, p)
+}
+
+// writeAttempts prints the attempts of a job that was restarted: those that were lost, and the
+// current or last one.
+func writeAttempts(w io.Writer, j *wire.JobInfo) error {
+	fmt.Fprintln(w)
+	if older := j.Restarts - len(j.Lost); older > 0 {
+		fmt.Fprintf(w, "%d earlier attempts are not listed\n", older)
+	}
+	t := table{head: []string{"attempt", "began", "ended", "why it ended"}}
+	at := func(when time.Time) string {
+		if when.IsZero() {
+			return "-"
+		}
+		return when.Format(time.RFC3339)
+	}
+	last := wire.LostAttempt{}
+	for _, last = range j.Lost {
+		cause, _, _ := strings.Cut(last.Cause, "\n")
+		t.row(strconv.Itoa(last.Number), at(last.Began), at(last.Ended), cause)
+	}
+	if j.Attempt > last.Number {
+		began := j.Started
+		if began.Before(last.Ended) { // it has not begun to run yet
+			began = time.Time{}
+		}
+		t.row(strconv.Itoa(j.Attempt), at(began), at(j.Ended), j.State.String())
+	}
+	return t.write(w)
 }
 
 // writeProgress prints the progress of the vertices and queues of a job.

@@ -1,0 +1,211 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/humanize"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// If a worker of a job is lost before all workers have finished, the attempt is lost. The job
+// then begins again with another attempt, from superstep 1, unless its restart strategy forbids
+// it. An error that a worker reports fails the job, as another attempt would fail too. A job that
+// commits has a rule of its own (resume.go).
+//
+// A lost attempt goes through these steps:
+//
+//  1. The job becomes restarting. All its workers get the command to stop, and are killed if they
+//     do not end in time. Each of them gives back its slots when its process has ended.
+//  2. The job waits for the delay of its strategy, and until no worker of the lost attempt can be
+//     left: a worker on a lost task manager counts as ended when the time of a lease has passed
+//     since the last message from the task manager. So two attempts never write the same outputs.
+//  3. The job becomes waiting, at the position in the queue that its submission gave it.
+//
+// Messages of former attempts are ignored, because their workers are unknown then.
+
+// These constants bound what is kept and shown of lost attempts.
+const (
+	maxLost  = 20      // number of attempts in JobInfo.Lost
+	maxCause = 2 << 10 // bytes of LostAttempt.Cause
+)
+
+// maxCrashes is the number of attempts that may end in the same way by the crash of a worker. It
+// applies whatever the strategy is, because a job whose program crashes deterministically would
+// otherwise be restarted for ever.
+const maxCrashes = 3
+
+// loss describes the loss of an attempt to restarts.
+type loss struct {
+	now time.Duration // counted time of the loss
+	ran time.Duration // time for which the attempt had run on all workers; 0 if it had not started
+	// crash identifies how a worker's process crashed; "" if the attempt was lost in another way.
+	crash string
+	// outside says that the crash may have a cause outside the program, such as a signal.
+	outside bool
+}
+
+// restarts decides whether a job is restarted, and when. It is a state machine whose only input
+// is lost. Its zero value, with settings that have all defaults, is ready for use.
+type restarts struct {
+	settings wire.Restart
+	count    int
+	delay    time.Duration   // last delay of exponential-delay; 0 if the next delay is the first
+	recent   []time.Duration // failure-rate: times of the restarts within the last window
+	crashes  map[crash]int   // number of attempts that ended by each crash
+}
+
+// crash is the key of restarts.crashes.
+type crash struct {
+	text    string
+	outside bool
+}
+
+// lost is called when an attempt is lost. It returns the delay before the next attempt. If there
+// must be none, it returns why; the text continues a message about the cause.
+func (r *restarts) lost(l loss) (delay time.Duration, why string) {
+	stable := l.ran >= r.settings.Window
+	if stable {
+		r.delay = 0
+		// Kills from outside that are far apart have nothing to do with each other.
+		maps.DeleteFunc(r.crashes, func(c crash, _ int) bool { return c.outside })
+	}
+	if l.crash != "" {
+		if r.crashes == nil {
+			r.crashes = make(map[crash]int)
+		}
+		key := crash{l.crash, l.outside}
+		if r.crashes[key]++; r.crashes[key] >= maxCrashes {
+			return 0, fmt.Sprintf("workers crashed in this way in %d attempts", maxCrashes)
+		}
+	}
+	s := r.settings
+	switch s.Strategy {
+	case wire.RestartNone:
+		return 0, "--restart is none"
+	case wire.RestartFixedDelay:
+		if r.count >= s.Attempts {
+			return 0, fmt.Sprintf("--restart fixed-delay allows %s", humanize.Count(s.Attempts, "restart"))
+		}
+		delay = s.Delay
+	case wire.RestartFailureRate:
+		r.recent = slices.DeleteFunc(r.recent, func(at time.Duration) bool { return l.now-at >= s.Window })
+		if len(r.recent) >= s.Attempts {
+			return 0, fmt.Sprintf("--restart failure-rate allows %s within %s", humanize.Count(s.Attempts, "restart"), s.Window)
+		}
+		r.recent = append(r.recent, l.now)
+		delay = s.Delay
+	default:
+		if s.Attempts > 0 && r.count >= s.Attempts {
+			return 0, fmt.Sprintf("--restart exponential-delay allows %s", humanize.Count(s.Attempts, "restart"))
+		}
+		if r.delay == 0 {
+			r.delay = s.Delay
+		} else {
+			r.delay = max(r.delay, min(2*r.delay, wire.MaxRestartDelay))
+		}
+		delay = r.delay
+	}
+	r.count++
+	return delay, ""
+}
+
+// restartable reports whether the loss of the current attempt can lead to another attempt.
+func (j *job) restartable() bool {
+	switch j.info.State {
+	case wire.JobDeploying, wire.JobRunning:
+		return true
+	case wire.JobFailing: // while the core looks for the cause
+		return !j.computed && !j.unwanted
+	}
+	return false
+}
+
+// attemptLost restarts job j because its current attempt was lost for the reason f. If the job
+// must not be restarted, it returns false. how says whether a worker crashed.
+func (c *Core) attemptLost(j *job, f *wire.Failure, how ending) bool {
+	if !j.restartable() {
+		return false
+	}
+	l := loss{now: c.clock.Counted()}
+	if j.started > 0 {
+		l.ran = l.now - j.started
+	}
+	if how == crashed {
+		l.crash, l.outside = fmt.Sprintf("%s, code %d, signal %q", firstLine(f.Message), f.ExitCode, f.Signal), f.Kind != wire.UserFailure
+	}
+	delay, why := j.restarts.lost(l)
+	if why != "" {
+		j.refused = why
+		return false
+	}
+	c.moveJob(j, jobLost, "")
+	j.info.Failure, j.info.Restarts = nil, j.restarts.count
+	j.info.Lost = append(slices.Clone(j.info.Lost), wire.LostAttempt{
+		Number: j.info.Attempt, Began: j.deployed, Ended: c.wall(), Cause: shorten(f.Error(), maxCause),
+	})
+	j.info.Lost = j.info.Lost[max(0, len(j.info.Lost)-maxLost):]
+	j.restartAt = l.now + delay
+	cause := *f
+	cause.Message = firstLine(f.Message)
+	j.info.Detail = fmt.Sprintf("attempt %d was lost: %s", j.info.Attempt, cause.Error())
+	if wait := max(j.restartAt, j.fencedUntil) - l.now; j.fencedUntil > j.restartAt {
+		j.info.Detail += fmt.Sprintf("; the next begins in %.1fs, when no earlier worker can be left", wait.Seconds())
+	} else {
+		j.info.Detail += fmt.Sprintf("; the next begins in %.1fs", wait.Seconds())
+	}
+	c.record(j, false)
+	c.stopAll(j, orderedCancel, "the attempt was lost: "+cause.Error())
+	return true
+}
+
+// fence records that worker w, whose task manager was lost, may run until the lease has lapsed.
+// A task manager that left has no workers.
+func (c *Core) fence(w *worker) {
+	if w.taskManager.state != TaskManagerLeft {
+		w.job.fencedUntil = max(w.job.fencedUntil, w.taskManager.heard+c.config.Lease+c.config.Slack)
+	}
+}
+
+// restartDue makes a job that is to be restarted wait for slots, once no worker of the lost
+// attempt can be left and the delay is over.
+func (c *Core) restartDue(j *job) {
+	if now := c.clock.Counted(); j.processes > 0 || now < j.restartAt || now < j.fencedUntil {
+		return
+	}
+	c.moveJob(j, jobRestarts, "")
+	j.resolver, j.workers, j.outcomes, j.info.Workers = nil, nil, nil, nil
+	j.ready, j.finished, j.preparing, j.started, j.fencedUntil = 0, 0, false, 0, 0
+	j.queued, c.rethink = true, true
+	c.record(j, false)
+}
+
+// explain adds to the failure of a job that was restarted how many attempts there were, and why
+// there is no further attempt.
+func (j *job) explain(f *wire.Failure) *wire.Failure {
+	note := ""
+	if j.refused != "" && (j.restarts.count > 0 || j.restarts.settings.Strategy != wire.RestartNone) {
+		note = "; " + j.refused
+	}
+	if n := j.restarts.count; n > 0 {
+		note += fmt.Sprintf("; it was the last of %d attempts", n+1)
+	}
+	if note == "" {
+		return f
+	}
+	told := *f
+	first, rest, more := strings.Cut(strings.TrimRight(f.Message, "\n"), "\n")
+	if told.Message = first + note; more {
+		told.Message += "\n" + rest
+	}
+	return &told
+}
+
+// firstLine returns the first line of a text, such as the text of a panic without its stack.
+func firstLine(text string) string {
+	first, _, _ := strings.Cut(text, "\n")
+	return first
+}
