@@ -123,6 +123,8 @@ func (b *Bucket) advice(err error) string {
 		return "AWS_SECRET_ACCESS_KEY is not the secret of the key in AWS_ACCESS_KEY_ID"
 	case "ExpiredToken", "InvalidToken", "TokenRefreshRequired":
 		return "AWS_SESSION_TOKEN has expired or does not belong to AWS_ACCESS_KEY_ID: set new credentials"
+	case "NotImplemented":
+		return "the store lacks something that is needed here: conditional writes (If-None-Match, If-Match) and lists of version 2 are"
 	case "AccessDenied":
 		return "the key in AWS_ACCESS_KEY_ID must be allowed to list the bucket and to get, put and delete its objects"
 	}
