@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,7 @@ import (
 type gate struct {
 	server *s3test.Server
 	down   atomic.Bool
+	lose   atomic.Bool // the answer to the next put
 }
 
 var errDown = errors.New("the network is down")
@@ -28,25 +30,47 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	if g.down.Load() {
 		return nil, errDown
 	}
-	return g.server.RoundTrip(r)
+	resp, err := g.server.RoundTrip(r)
+	if r.Method == http.MethodPut && g.lose.CompareAndSwap(true, false) {
+		return nil, errDown
+	}
+	return resp, err
 }
 
 // run is a run with a network of its own.
 type run struct {
 	*Store
-	gate   *gate
-	failed error
-	said   string
+	gate *gate
+	said string
+
+	mu  sync.Mutex
+	err error // of Fail
+}
+
+func (r *run) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.err = errors.Join(r.err, err)
+}
+
+// failed returns the error with which the run was told to fail.
+func (r *run) failed() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
 }
 
 // begin opens a store.
 func begin(t *testing.T, server *s3test.Server) (*run, error) {
-	r := &run{gate: &gate{server: server}}
+	return beginBehind(t, &gate{server: server})
+}
+
+func beginBehind(t *testing.T, g *gate) (*run, error) {
+	r, server := &run{gate: g}, g.server
 	var err error
 	r.Store, err = Open(t.Context(), "s3://bucket/runs/a/", Config{
 		Getenv: server.Env("http://s3.test"), Transport: r.gate,
-		Fail: func(err error) { r.failed = errors.Join(r.failed, err) },
-		Say:  func(line string) { r.said += line },
+		Fail: r.fail, Say: func(line string) { r.said += line },
 	})
 	return r, err
 }
@@ -85,7 +109,7 @@ func TestLeaseIsRenewed(t *testing.T) {
 			time.Sleep(53 * time.Second)
 		}
 		require.NoError(t, a.Close())
-		require.NoError(t, a.failed)
+		require.NoError(t, a.failed())
 		require.Equal(t, map[string][]byte{"runs/a/x": []byte("1")}, server.Objects(), "the lease must be gone")
 		began := time.Now()
 		b := mustBegin(t, server)
@@ -138,7 +162,7 @@ func TestLeaseIsTaken(t *testing.T) {
 		b := mustBegin(t, server)
 		require.NoError(t, b.Put(t.Context(), "x", []byte("b")))
 		a.gate.down.Store(false)
-		for _, err := range []error{a.Put(t.Context(), "x", []byte("c")), a.Delete(t.Context(), "x"), a.failed} {
+		for _, err := range []error{a.Put(t.Context(), "x", []byte("c")), a.Delete(t.Context(), "x"), a.failed()} {
 			require.ErrorContains(t, err, "has taken over the checkpoints at runs/a/")
 			require.ErrorContains(t, err, "as this run had not renewed its lease for 1m0s; this run stops writing them")
 		}
@@ -146,7 +170,7 @@ func TestLeaseIsTaken(t *testing.T) {
 		require.Equal(t, "b", string(server.Objects()["runs/a/x"]))
 		require.NoError(t, b.Put(t.Context(), "x", []byte("d")), "the end of the other run must not take the lease away")
 		require.NoError(t, b.Close())
-		require.NoError(t, b.failed)
+		require.NoError(t, b.failed())
 	})
 }
 
@@ -159,11 +183,11 @@ func TestLeaseIsTakenWhileNothingIsWritten(t *testing.T) {
 		b := mustBegin(t, server)
 		a.gate.down.Store(false)
 		time.Sleep(2 * renewal)
-		require.ErrorContains(t, a.failed, "has taken over the checkpoints")
+		require.ErrorContains(t, a.failed(), "has taken over the checkpoints")
 		require.NoError(t, a.Close())
 		server.SetObject("runs/a/"+leaseName, nil)
 		time.Sleep(2 * renewal)
-		require.ErrorContains(t, b.failed, "is gone from bucket bucket at http://s3.test")
+		require.ErrorContains(t, b.failed(), "is gone from bucket bucket at http://s3.test")
 		require.NoError(t, b.Close())
 		require.Empty(t, server.Objects())
 	})
@@ -180,8 +204,28 @@ func TestLeaseOutlastsOutages(t *testing.T) {
 			a.gate.down.Store(false)
 			require.NoError(t, a.Put(t.Context(), "x", []byte("a")))
 		}
-		require.NoError(t, a.failed)
+		require.NoError(t, a.failed())
 		require.NoError(t, a.Close())
+	})
+}
+
+// TestLostAnswers requires that a run recognises the lease that it has written in a request whose
+// answer was lost.
+func TestLostAnswers(t *testing.T) {
+	leases(t, func(t *testing.T, server *s3test.Server) {
+		g := &gate{server: server}
+		g.lose.Store(true)
+		began := time.Now()
+		a, err := beginBehind(t, g)
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), 2*time.Second)
+		require.Empty(t, a.said)
+		g.lose.Store(true)
+		time.Sleep(10 * time.Minute)
+		require.False(t, g.lose.Load())
+		require.NoError(t, a.failed())
+		require.NoError(t, a.Close())
+		require.Empty(t, server.Objects())
 	})
 }
 
@@ -220,7 +264,7 @@ func TestManyRuns(t *testing.T) {
 			}
 			require.Len(t, winners, 1, "seed %d", seed)
 			time.Sleep(10 * time.Minute)
-			require.NoError(t, winners[0].failed, "seed %d", seed)
+			require.NoError(t, winners[0].failed(), "seed %d", seed)
 			server.Fail(0, 0, 0)
 			require.NoError(t, winners[0].Close())
 			require.Empty(t, server.Objects())
