@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -31,6 +32,7 @@ func newError(resp *http.Response, data []byte) *Error {
 	if xml.Unmarshal(data, &text) == nil {
 		e.Code, e.Message, e.Region = text.Code, text.Message, text.Region
 	}
+	e.Message = strings.TrimRight(e.Message, ".")
 	e.Region = cmp.Or(resp.Header.Get("X-Amz-Bucket-Region"), e.Region)
 	return e
 }
