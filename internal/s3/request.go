@@ -18,6 +18,7 @@ const (
 	tries       = 6               // how often a request is sent at most
 	longestWait = 5 * time.Second // limit of the time between two of them
 	rate        = 256 << 10       // bytes per second that a connection must carry
+	grace       = 5 * time.Second // for the answer to a put after its context has ended
 	mostError   = 64 << 10        // bytes that are read of an error
 )
 
@@ -83,6 +84,11 @@ func (b *Bucket) failure(r *request, err error) error {
 // once sends a request once.
 func (b *Bucket) once(ctx context.Context, r *request) (*answer, error) {
 	limit := b.config.Timeout + time.Duration(int64(len(r.body))+r.most)/rate*time.Second
+	if r.method == http.MethodPut {
+		var end context.CancelFunc
+		ctx, end = withGrace(ctx)
+		defer end()
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, &timeoutError{limit})
 	defer cancel()
 	req, body := b.request(ctx, r)
@@ -120,6 +126,19 @@ func (b *Bucket) once(ctx context.Context, r *request) (*answer, error) {
 		}
 	}
 	return a, nil
+}
+
+// withGrace returns a context that ends some time after ctx. A store may carry out a put whose
+// connection has ended, at any later time, so the answer to one is awaited if it comes soon.
+func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		time.AfterFunc(grace, func() { cancel(context.Cause(ctx)) })
+	})
+	return later, func() {
+		stop()
+		cancel(nil)
+	}
 }
 
 // request returns the signed HTTP request.
