@@ -3,8 +3,10 @@ package comqueue_test
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/s3/s3test"
 	"github.com/superstep-ml/superstep/internal/testsize"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -36,8 +39,14 @@ func losing(n, until int, queue *string, step *int) func(b *engine.Builder) *eng
 
 // TestLostRunsHaveTheSameBits requires that a run that fails, in any superstep of any queue, is
 // continued from its checkpoints with the bits, series and supersteps of an undisturbed run, at
-// any parallelism, and that supersteps that were saved are not repeated.
+// any parallelism, and that supersteps that were saved are not repeated. Checkpoints are in
+// directories and in an S3-compatible store by turns.
 func TestLostRunsHaveTheSameBits(t *testing.T) {
+	server := s3test.New()
+	getenv := server.Start(t)
+	for _, name := range []string{"AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
+		t.Setenv(name, getenv(name))
+	}
 	for _, n := range []int{0, 200} {
 		for _, until := range []int{4, 0} {
 			queue, step := "", 0
@@ -56,6 +65,9 @@ func TestLostRunsHaveTheSameBits(t *testing.T) {
 					}
 					name := fmt.Sprint(n, " rows, until ", until, ", lost in ", lost, ", ", p)
 					dir := filepath.Join(t.TempDir(), fmt.Sprint(i))
+					if (i+n+until)%2 == 1 {
+						dir = "s3://bucket/runs"
+					}
 					options := func(p int) []engine.Option {
 						return []engine.Option{shards, engine.Parallelism(p), engine.CheckpointDir(dir), engine.CheckpointSupersteps(1), engine.Resume(true)}
 					}
@@ -71,6 +83,12 @@ func TestLostRunsHaveTheSameBits(t *testing.T) {
 					require.NoError(t, err, name)
 					require.Equal(t, bitsOf(want), bitsOf(got), name)
 					requireSameSeries(t, whole.Report.Queues, result.Report.Queues, name)
+					require.Empty(t, server.Objects(), "a run that succeeds must remove its checkpoints")
+					if strings.HasPrefix(dir, "s3:") {
+						_, err := os.Stat("s3:")
+						require.ErrorIs(t, err, fs.ErrNotExist, "there must be no directory of that name")
+						continue
+					}
 					left, err := os.ReadDir(dir)
 					require.NoError(t, err)
 					require.Empty(t, left, "a run that succeeds must remove its checkpoints")

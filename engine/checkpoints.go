@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
+	"github.com/superstep-ml/superstep/engine/checkpoint/s3store"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/programs"
@@ -26,17 +28,22 @@ type checkpointConfig struct {
 	steps     int
 	failAfter time.Duration
 	resume    bool
-	say       func(line string) // tells the user where the run begins; nil means that nobody is told
+	say       func(line string)        // tells the user where the run begins; nil means that nobody is told
+	getenv    func(name string) string // for stores; nil means os.Getenv
 }
 
-// CheckpointDir makes the run save the states of its queues in a directory, again and again while
-// the supersteps go on. If the process ends early, another process with the option Resume
+// CheckpointDir makes the run save the states of its queues in a directory, or in an S3-compatible
+// store at a place such as s3://bucket/prefix, again and again while the supersteps go on. If the process ends early, another process with the option Resume
 // continues the run: it reads the inputs again, but does not repeat the supersteps that were
 // saved. The results are the same, bit for bit. The program, its arguments, its inputs, the seed
 // and the number of shards must be the same. Parallelism may differ, unless the plan says that a
 // queue depends on it.
 //
-// Each run needs a directory of its own, which is made if it does not exist. A run that succeeds
+// The environment describes the store: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+// AWS_SESSION_TOKEN, AWS_REGION or AWS_DEFAULT_REGION, and, for other stores than Amazon's,
+// AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.
+//
+// Each run needs a directory or prefix of its own. A directory is made if it does not exist. A run that succeeds
 // removes its checkpoints. A run that fails or is cancelled keeps them. A run without Resume
 // refuses a directory that has checkpoints.
 //
@@ -82,6 +89,8 @@ func (c *checkpointConfig) check(together bool) error {
 		return bad("--resume needs --checkpoint-dir, the directory with the checkpoints of the run to continue")
 	case c.dir == "" && (c.every > 0 || c.steps > 0 || c.failAfter > 0):
 		return bad("--checkpoint-every and --checkpoint-fail-after need --checkpoint-dir")
+	case strings.Contains(c.dir, "://") && !s3store.Is(c.dir):
+		return bad("--checkpoint-dir is %s: want a directory or %sBUCKET/PREFIX", c.dir, s3store.Scheme)
 	case c.dir != "" && !together:
 		return bad("--checkpoint-dir is for jobs that run in this process as a whole: leave out --cluster and the option Workers")
 	}
@@ -95,14 +104,16 @@ func (c *config) openCheckpoints(ctx context.Context, g *plan.Graph, fail contex
 	if settings.dir == "" {
 		return nil, nil
 	}
-	if err := outsideOutputs(settings.dir, g); err != nil {
-		return nil, err
+	if !s3store.Is(settings.dir) {
+		if err := outsideOutputs(settings.dir, g); err != nil {
+			return nil, err
+		}
 	}
 	program, err := programs.Self()
 	if err != nil {
 		return nil, err
 	}
-	store, err := checkpoint.OpenDir(c.disk, settings.dir)
+	store, err := c.openStore(ctx, fail)
 	if err != nil {
 		return nil, fmt.Errorf("--checkpoint-dir: %w", err)
 	}
@@ -112,6 +123,24 @@ func (c *config) openCheckpoints(ctx context.Context, g *plan.Graph, fail contex
 		return nil, errors.Join(err, store.Close())
 	}
 	return s, nil
+}
+
+// openStore opens the store of the run's checkpoints. fail ends the run if another run takes over
+// the store.
+func (c *config) openStore(ctx context.Context, fail context.CancelCauseFunc) (checkpoint.Store, error) {
+	settings := &c.checkpoints
+	if !s3store.Is(settings.dir) {
+		return checkpoint.OpenDir(c.disk, settings.dir)
+	}
+	getenv := settings.getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	store, err := s3store.Open(ctx, settings.dir, s3store.Config{Getenv: getenv, Fail: fail, Say: settings.say})
+	if err != nil {
+		return nil, err // without the conversion of a nil pointer
+	}
+	return store, nil
 }
 
 // newSaver returns a saver of a run, which has begun to write.

@@ -38,7 +38,7 @@ type engineFlags struct {
 
 // checkpointFlags are the flags for checkpoints.
 type checkpointFlags struct {
-	CheckpointDir       string             `placeholder:"DIR" help:"Save the states of queues in this directory, of this run alone, so that --resume can continue the run if it ends early."`
+	CheckpointDir       string             `placeholder:"DIR" help:"Save the states of queues in this directory, or at s3://BUCKET/PREFIX, of this run alone, so that --resume can continue the run if it ends early."`
 	CheckpointEvery     checkpointInterval `placeholder:"TIME" help:"How often to save them: a time such as 30s, or supersteps such as 20steps (default: ${checkpoint_every})."`
 	CheckpointFailAfter time.Duration      `placeholder:"TIME" help:"Fail if they could not be saved for this long, such as 10m (default: go on)."`
 	Resume              bool               `help:"Continue from the newest checkpoint in --checkpoint-dir."`

@@ -259,6 +259,7 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 		return err
 	}
 	limitHeap(c.memory, p.getenv)
+	c.checkpoints.getenv = p.getenv
 	c.checkpoints.say = func(line string) { fmt.Fprintf(screen, "%s: %s\n", p.name, line) }
 	var result *Result
 	if c.cluster.address != "" {

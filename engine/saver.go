@@ -19,6 +19,7 @@ const (
 	firstRetry   = time.Second      // time before a failed checkpoint is tried again; doubled each time
 	longestRetry = time.Minute      // limit of that time
 	lastWrite    = 10 * time.Second // time for the last checkpoint of a run that failed
+	removal      = time.Minute      // time for the removal of the checkpoints of a run that succeeded
 )
 
 // saver writes the checkpoints of a run. It implements task.Checkpointer. The subtasks hand over
@@ -200,7 +201,9 @@ func (s *saver) close(succeeded bool) {
 	<-s.ended
 	defer s.cancel()
 	if succeeded {
-		if err := s.journal.Remove(context.Background()); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), removal)
+		defer cancel()
+		if err := s.journal.Remove(ctx); err != nil {
 			s.log.Warn("the checkpoints of the run could not be removed", "error", err)
 		}
 	} else if s.mu.Lock(); len(s.waiting) > 0 {

@@ -19,9 +19,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/checkpoint"
+	"github.com/superstep-ml/superstep/engine/checkpoint/s3store"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/s3/s3test"
 )
 
 // memoryStore is a checkpoint.Store whose writes take time and may fail.
@@ -305,4 +307,66 @@ func TestCheckpointDirs(t *testing.T) {
 	for _, inside := range []string{output, filepath.Join(output, "checkpoints")} {
 		require.ErrorContains(t, outsideOutputs(inside, graph), "--checkpoint-dir "+inside+" is inside the output "+output)
 	}
+}
+
+// TestCheckpointStores requires that a run keeps its checkpoints in a store that the environment
+// describes, that a store that cannot be used is an error before anything runs, and that a run
+// ends if its lease is lost.
+func TestCheckpointStores(t *testing.T) {
+	server := s3test.New()
+	env := map[string]string{}
+	getenv := server.Start(t)
+	for _, name := range []string{"AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
+		env[name] = getenv(name)
+		t.Setenv(name, env[name])
+	}
+	run := func(place string, more ...Option) error {
+		result, err := Run(t.Context(), squares, squaresArgs{N: 3}, append(more, CheckpointDir(place))...)
+		if err == nil {
+			result.Release()
+		}
+		return err
+	}
+	require.NoError(t, run("s3://bucket/runs/a"))
+	require.Contains(t, server.Requests(), "PUT runs/a/.superstep.checkpoint-lease")
+	require.Empty(t, server.Objects())
+	server.SetObject("runs/a/checkpoint-00000001", []byte("x"))
+	require.ErrorContains(t, run("s3://bucket/runs/a"), "s3://bucket/runs/a has checkpoints of an earlier run")
+	require.ErrorContains(t, run("s3://bucket/runs/a", Resume(true)), "no checkpoint in s3://bucket/runs/a can be used")
+	require.Len(t, server.Objects(), 1, "the lease must be given back")
+
+	require.ErrorContains(t, run("s3://missing/runs"), "--checkpoint-dir: s3://missing/runs: list the objects of bucket missing at "+env["AWS_ENDPOINT_URL_S3"])
+	require.ErrorContains(t, run("s3://missing/runs"), "create the bucket, or correct its name or the endpoint")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+	require.ErrorContains(t, run("s3://bucket/runs"), "AWS_SECRET_ACCESS_KEY is not the secret of the key in AWS_ACCESS_KEY_ID")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	require.ErrorContains(t, run("s3://bucket/runs"), "--checkpoint-dir: s3://bucket/runs: the environment variable AWS_SECRET_ACCESS_KEY is not set")
+}
+
+// TestSaverLosesItsLease requires that a run ends if another run has taken over its checkpoints,
+// although it writes nothing.
+func TestSaverLosesItsLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := s3test.New()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		store, err := s3store.Open(ctx, "s3://bucket/x", s3store.Config{Getenv: server.Env("http://s3.test"), Transport: server, Fail: cancel})
+		require.NoError(t, err)
+		s, err := newSaver(ctx, store, checkpoint.Run{Job: "j"}, &checkpointConfig{steps: 1}, hclog.NewNullLogger(), cancel)
+		require.NoError(t, err)
+		s.Save("a", cutAt(1, false))
+		synctest.Wait()
+		before := server.Objects()
+		require.Len(t, before, 5)
+		server.SetObject("x/.superstep.checkpoint-lease", []byte(`{"run":"other","host":"h","process":7}`))
+		time.Sleep(time.Minute)
+		require.ErrorContains(t, context.Cause(ctx), "another run, process 7 on h, has taken over the checkpoints")
+		s.Save("a", cutAt(2, false))
+		synctest.Wait()
+		s.close(false)
+		for name := range server.Objects() {
+			require.Contains(t, before, name, "nothing may be written after the lease is lost")
+		}
+		require.Len(t, server.Objects(), len(before), "nothing may be removed after the lease is lost")
+	})
 }

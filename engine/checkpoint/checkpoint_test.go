@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"maps"
 	"math/rand/v2"
@@ -34,10 +33,10 @@ func state(queue string, step int, ended bool, pieces ...[]byte) State {
 	}}
 }
 
-// open opens a store in a directory and its journal.
-func open(t testing.TB, on disk.FS, path string, run Run) (Store, *Journal) {
+// open opens a store and its journal.
+func open(t testing.TB, p place, run Run) (Store, *Journal) {
 	t.Helper()
-	store, err := OpenDir(on, path)
+	store, err := p.open(t.Context())
 	require.NoError(t, err)
 	j, err := Open(t.Context(), store, run)
 	require.NoError(t, err)
@@ -54,14 +53,16 @@ func write(t testing.TB, j *Journal, states ...State) *Manifest {
 
 // TestJournal requires that the newest checkpoint is loaded with the states of all queues, that
 // two checkpoints and no other blobs are kept, and that Remove removes all of them.
-func TestJournal(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "made", "here")
+func TestJournal(t *testing.T) { everywhere(t, testJournal) }
+
+func testJournal(t *testing.T, empty func() place) {
 	noise := make([]byte, 1<<20)
 	for i := range noise {
 		noise[i] = byte(rand.Uint32())
 	}
 	pieces := [][]byte{{}, {1}, bytes.Repeat([]byte{7}, 15), make([]byte, 100_000), noise}
-	store, j := open(t, disk.OS(), path, testRun)
+	p := empty()
+	store, j := open(t, p, testRun)
 	require.True(t, j.Empty())
 	c, refused, err := j.Load(t.Context())
 	require.NoError(t, err)
@@ -73,21 +74,23 @@ func TestJournal(t *testing.T) {
 		require.Equal(t, step, m.Number)
 		require.Len(t, m.Queues, 2, "the state of queue b must be in every checkpoint")
 	}
-	names, err := store.List(t.Context())
-	require.NoError(t, err)
-	slices.Sort(names)
-	require.Equal(t, []string{
-		lockName, "checkpoint-00000004", "checkpoint-00000005",
+	want := []string{
+		"checkpoint-00000004", "checkpoint-00000005",
 		"state-00000001-0-0", "state-00000001-0-1", "state-00000001-0-2", "state-00000001-0-3", "state-00000001-0-4",
 		"state-00000004-0-0", "state-00000005-0-0",
-	}, names)
-	_, err = OpenDir(disk.OS(), path)
-	require.ErrorContains(t, err, "another run writes its checkpoints into "+path)
+	}
+	require.Equal(t, want, slices.Sorted(maps.Keys(p.blobs(t))))
+	names, err := store.List(t.Context())
+	require.NoError(t, err)
+	require.Subset(t, names, want)
+	require.Len(t, names, len(want)+1, "there must be one lock")
+	_, err = p.open(t.Context())
+	require.ErrorContains(t, err, "another run writes its checkpoints")
+	require.ErrorContains(t, err, p.String())
 	require.NoError(t, store.Close())
 
-	require.NoError(t, os.WriteFile(filepath.Join(path, ".state-00000006-0-0.123.partial"), nil, 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(path, "mine.txt"), nil, 0o600))
-	store, j = open(t, disk.OS(), path, testRun)
+	p.set(t, "mine.txt", []byte("mine"))
+	store, j = open(t, p, testRun)
 	require.False(t, j.Empty())
 	c, refused, err = j.Load(t.Context())
 	require.NoError(t, err)
@@ -105,16 +108,30 @@ func TestJournal(t *testing.T) {
 	require.Len(t, m.Queues, 2, "a state that was loaded must be in later checkpoints")
 	require.NoError(t, j.Remove(t.Context()))
 	require.NoError(t, store.Close())
-	left, err := os.ReadDir(path)
+	require.Equal(t, map[string][]byte{"mine.txt": []byte("mine")}, p.blobs(t), "only blobs that are no checkpoints may be left")
+}
+
+// TestDirectory requires that a directory is locked, and that temporary files of a killed process
+// are removed.
+func TestDirectory(t *testing.T) {
+	path := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(path, ".state-00000006-0-0.123.partial"), nil, 0o600))
+	store, err := OpenDir(disk.OS(), path)
 	require.NoError(t, err)
-	require.Len(t, left, 1, "only files that are no checkpoints may be left")
-	require.Equal(t, "mine.txt", left[0].Name())
+	names, err := store.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{lockName}, names)
+	_, err = OpenDir(disk.OS(), path)
+	require.ErrorContains(t, err, "another run writes its checkpoints into "+path)
+	require.NoError(t, store.Close())
 }
 
 // TestOtherRuns requires that the checkpoints of another run are refused, with what differs.
-func TestOtherRuns(t *testing.T) {
-	path := t.TempDir()
-	store, j := open(t, disk.OS(), path, testRun)
+func TestOtherRuns(t *testing.T) { everywhere(t, testOtherRuns) }
+
+func testOtherRuns(t *testing.T, empty func() place) {
+	p := empty()
+	store, j := open(t, p, testRun)
 	write(t, j, state("a", 1, false, nil))
 	require.NoError(t, store.Close())
 	for want, change := range map[string]func(*Run){
@@ -126,19 +143,21 @@ func TestOtherRuns(t *testing.T) {
 	} {
 		other := testRun
 		change(&other)
-		store, j := open(t, disk.OS(), path, other)
+		store, j := open(t, p, other)
 		_, _, err := j.Load(t.Context())
 		require.ErrorContains(t, err, strings.ReplaceAll(want, "1<<63", fmt.Sprint(uint64(1<<63))))
-		require.ErrorContains(t, err, "checkpoint-00000001 in "+path)
+		require.ErrorContains(t, err, "checkpoint-00000001 in "+p.String())
 		require.NoError(t, store.Close())
 	}
 }
 
 // TestNewerFormat requires that a checkpoint of a newer format is refused by name, and that the
 // one before is used.
-func TestNewerFormat(t *testing.T) {
-	path := t.TempDir()
-	store, j := open(t, disk.OS(), path, testRun)
+func TestNewerFormat(t *testing.T) { everywhere(t, testNewerFormat) }
+
+func testNewerFormat(t *testing.T, empty func() place) {
+	p := empty()
+	store, j := open(t, p, testRun)
 	write(t, j, state("a", 1, false, []byte("one")))
 	m := write(t, j, state("a", 2, false, []byte("two")))
 	m.Format = format + 1
@@ -146,7 +165,7 @@ func TestNewerFormat(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, store.Put(t.Context(), manifestName(m.Number), data))
 	require.NoError(t, store.Close())
-	store, j = open(t, disk.OS(), path, testRun)
+	store, j = open(t, p, testRun)
 	defer store.Close()
 	c, refused, err := j.Load(t.Context())
 	require.NoError(t, err)
@@ -156,69 +175,77 @@ func TestNewerFormat(t *testing.T) {
 	require.ErrorContains(t, refused[0], "it has format 2, and this program reads formats up to 1")
 }
 
-// TestDamage damages each file of a checkpoint in several ways. The checkpoint before must then
+// TestDamage damages each blob of a checkpoint in several ways. The checkpoint before must then
 // be loaded. If both are damaged, Load must fail and name both.
-func TestDamage(t *testing.T) {
-	made := t.TempDir()
-	store, j := open(t, disk.OS(), made, testRun)
+func TestDamage(t *testing.T) { everywhere(t, testDamage) }
+
+func testDamage(t *testing.T, empty func() place) {
+	made := empty()
+	store, j := open(t, made, testRun)
 	for step := 1; step <= 2; step++ {
 		write(t, j, state("a", step, false, []byte(fmt.Sprint("a after ", step)), bytes.Repeat([]byte{byte(step)}, 5000)), state("b", step, true, []byte{9}))
 	}
 	require.NoError(t, store.Close())
-	damages := map[string]func([]byte) []byte{
-		"empty":     func([]byte) []byte { return nil },
-		"shorter":   func(d []byte) []byte { return d[:len(d)-1] },
-		"longer":    func(d []byte) []byte { return append(d, 0) },
-		"first bit": func(d []byte) []byte { d[0] ^= 1; return d },
-		"last bit":  func(d []byte) []byte { d[len(d)-1] ^= 128; return d },
-		"zeroed":    func(d []byte) []byte { clear(d); return d },
-		"missing":   nil,
+	blobs := made.blobs(t)
+	damages := map[string]func(name string, d []byte) []byte{
+		"empty":     func(string, []byte) []byte { return []byte{} },
+		"shorter":   func(_ string, d []byte) []byte { return d[:len(d)-1] },
+		"longer":    func(_ string, d []byte) []byte { return append(d, 0) },
+		"first bit": func(_ string, d []byte) []byte { d[0] ^= 1; return d },
+		"last bit":  func(_ string, d []byte) []byte { d[len(d)-1] ^= 128; return d },
+		"zeroed":    func(_ string, d []byte) []byte { clear(d); return d },
+		"earlier": func(name string, _ []byte) []byte {
+			return blobs[strings.Replace(name, "00000002", "00000001", 1)]
+		},
+		"missing": nil,
 	}
-	load := func(path string) (*Checkpoint, []error, error) {
-		store, j := open(t, disk.OS(), path, testRun)
+	damaged := 0
+	for name, data := range blobs {
+		if !strings.Contains(name, "-00000002") {
+			continue
+		}
+		damaged++
+		for damage, f := range damages {
+			if damage == "earlier" && strings.HasSuffix(name, "-1-0") {
+				continue // both have the same bytes
+			}
+			p := empty()
+			for name, data := range blobs {
+				p.set(t, name, data)
+			}
+			if f == nil {
+				p.remove(t, name)
+			} else {
+				p.set(t, name, f(name, bytes.Clone(data)))
+			}
+			testDamaged(t, p, f == nil && strings.HasPrefix(name, "checkpoint"), name+" "+damage)
+		}
+	}
+	require.Equal(t, 4, damaged)
+}
+
+// testDamaged requires that the second of two checkpoints is not loaded. gone says that it has no
+// manifest and so does not exist.
+func testDamaged(t *testing.T, p place, gone bool, what string) {
+	load := func() (*Checkpoint, []error, error) {
+		store, j := open(t, p, testRun)
 		defer store.Close()
 		return j.Load(t.Context())
 	}
-	damage := func(path string, f func([]byte) []byte) {
-		data, err := os.ReadFile(path)
-		require.NoError(t, err)
-		if f == nil {
-			require.NoError(t, os.Remove(path))
-			return
-		}
-		require.NoError(t, os.WriteFile(path, f(data), 0o600))
+	c, refused, err := load()
+	require.NoError(t, err, what)
+	require.Equal(t, 1, c.Number, what)
+	require.Equal(t, "a after 1", string(c.Pieces[0][0]), what)
+	if !gone {
+		require.Len(t, refused, 1, what)
+		require.ErrorContains(t, refused[0], "checkpoint-00000002 in "+p.String(), what)
 	}
-	files, err := filepath.Glob(filepath.Join(made, "*-00000002*"))
-	require.NoError(t, err)
-	require.Len(t, files, 4)
-	for _, file := range files {
-		earlier, err := os.ReadFile(strings.Replace(file, "00000002", "00000001", 1))
-		require.NoError(t, err)
-		damages["earlier"] = func([]byte) []byte { return bytes.Clone(earlier) }
-		for name, f := range damages {
-			if name == "earlier" && strings.HasSuffix(file, "-1-0") {
-				continue // both have the same bytes
-			}
-			t.Run(filepath.Base(file)+" "+name, func(t *testing.T) {
-				path := t.TempDir()
-				require.NoError(t, os.CopyFS(path, os.DirFS(made)))
-				damage(filepath.Join(path, filepath.Base(file)), f)
-				c, refused, err := load(path)
-				require.NoError(t, err)
-				require.Equal(t, 1, c.Number)
-				require.Equal(t, "a after 1", string(c.Pieces[0][0]))
-				gone := f == nil && strings.HasPrefix(filepath.Base(file), "checkpoint")
-				if !gone { // without its manifest a checkpoint does not exist
-					require.Len(t, refused, 1)
-					require.ErrorContains(t, refused[0], "checkpoint-00000002 in "+path)
-				}
-				damage(filepath.Join(path, "checkpoint-00000001"), damages["first bit"])
-				_, _, err = load(path)
-				require.ErrorContains(t, err, "no checkpoint in "+path+" can be used")
-				require.ErrorContains(t, err, "checkpoint-00000001 in "+path+": it is damaged")
-			})
-		}
-	}
+	first := p.blobs(t)["checkpoint-00000001"]
+	first[0] ^= 1
+	p.set(t, "checkpoint-00000001", first)
+	_, _, err = load()
+	require.ErrorContains(t, err, "no checkpoint in "+p.String()+" can be used", what)
+	require.ErrorContains(t, err, "checkpoint-00000001 in "+p.String()+": it is damaged", what)
 }
 
 // TestRandomDamage writes to disks that damage data and refuse operations, and loads from them.
@@ -250,7 +277,7 @@ func TestRandomDamage(t *testing.T) {
 			}
 		}
 		require.NoError(t, store.Close())
-		store, j = open(t, disk.OS(), path, testRun)
+		store, j = open(t, inDir(path), testRun)
 		c, _, err := j.Load(t.Context())
 		require.NoError(t, store.Close())
 		switch {
@@ -271,52 +298,40 @@ func TestRandomDamage(t *testing.T) {
 	require.Positive(t, failed)
 }
 
-// crashing is a Store in memory that fails at every operation that changes it after the first
-// few, as if the process had been killed.
+// crashing is a Store that fails at every operation that changes it after the first few, as if the
+// process had been killed.
 type crashing struct {
-	blobs map[string][]byte
-	left  int
+	Store
+	left int
 }
 
 var errCrashed = errors.New("crashed")
 
-func (c *crashing) Put(_ context.Context, name string, data []byte) error {
+func (c *crashing) Put(ctx context.Context, name string, data []byte) error {
 	if c.left--; c.left < 0 {
 		return errCrashed
 	}
-	c.blobs[name] = bytes.Clone(data)
-	return nil
+	return c.Store.Put(ctx, name, data)
 }
 
-func (c *crashing) Get(_ context.Context, name string, most int64) ([]byte, error) {
-	data, ok := c.blobs[name]
-	if !ok || int64(len(data)) > most {
-		return nil, fs.ErrNotExist
-	}
-	return data, nil
-}
-
-func (c *crashing) List(context.Context) ([]string, error) {
-	return slices.Collect(maps.Keys(c.blobs)), nil
-}
-
-func (c *crashing) Delete(_ context.Context, name string) error {
+func (c *crashing) Delete(ctx context.Context, name string) error {
 	if c.left--; c.left < 0 {
 		return errCrashed
 	}
-	delete(c.blobs, name)
-	return nil
+	return c.Store.Delete(ctx, name)
 }
-
-func (*crashing) String() string { return "memory" }
-func (*crashing) Close() error   { return nil }
 
 // TestCrash ends a run at each operation that changes the store. Afterwards the newest checkpoint
 // that was written must be loaded, or a newer one that is complete, and none may be damaged.
 // After a crash of Remove, either a complete checkpoint or none must be left.
-func TestCrash(t *testing.T) {
+func TestCrash(t *testing.T) { everywhere(t, testCrash) }
+
+func testCrash(t *testing.T, empty func() place) {
 	for most := 0; ; most++ {
-		store := &crashing{blobs: make(map[string][]byte), left: most}
+		p := empty()
+		opened, err := p.open(t.Context())
+		require.NoError(t, err)
+		store := &crashing{opened, most}
 		j, err := Open(t.Context(), store, testRun)
 		require.NoError(t, err)
 		last := 0
@@ -348,10 +363,11 @@ func TestCrash(t *testing.T) {
 		_, leftover, err := j.Write(t.Context(), []State{state("a", 9, true, []byte{9})})
 		require.NoError(t, err)
 		require.NoError(t, leftover)
-		c, _, err = j.Load(t.Context())
+		_, _, err = j.Load(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, j.Remove(t.Context()))
-		require.Empty(t, store.blobs, "no blobs may be left")
+		require.NoError(t, store.Close())
+		require.Empty(t, p.blobs(t), "no blobs may be left")
 		if finished {
 			return
 		}
@@ -362,7 +378,7 @@ func TestCrash(t *testing.T) {
 // are errors.
 func TestFailures(t *testing.T) {
 	path := t.TempDir()
-	store, j := open(t, disk.OS(), path, testRun)
+	store, j := open(t, inDir(path), testRun)
 	broken := State{Queue: "a", Superstep: 1, Pieces: iter.Seq2[[]byte, error](func(yield func([]byte, error) bool) { yield(nil, errCrashed) })}
 	_, _, err := j.Write(t.Context(), []State{broken})
 	require.ErrorIs(t, err, errCrashed)
@@ -375,7 +391,7 @@ func TestFailures(t *testing.T) {
 	require.ErrorContains(t, err, file)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errCrashed)
-	store, j = open(t, disk.OS(), path, testRun)
+	store, j = open(t, inDir(path), testRun)
 	defer store.Close()
 	write(t, j, state("a", 1, false, nil))
 	j, err = Open(ctx, store, testRun)

@@ -1,5 +1,5 @@
 // Package checkpoint stores the states of a run's queues, so that another process can continue
-// the run.
+// the run. A Store is a directory, or a place in an S3-compatible store; see package s3store.
 //
 //	store, err := checkpoint.OpenDir(disk.OS(), "checkpoints")
 //	journal, err := checkpoint.Open(ctx, store, run)

@@ -1,0 +1,150 @@
+// Package s3store keeps checkpoints in S3-compatible stores. It implements checkpoint.Store.
+//
+//	store, err := s3store.Open(ctx, "s3://bucket/prefix", s3store.Config{Getenv: os.Getenv, Fail: cancel})
+//
+// A blob is an object whose key is the prefix, a slash and the blob's name. One more object is the
+// lease of the run that writes there; see lease.
+package s3store
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/s3"
+)
+
+// Scheme begins the places in stores, such as s3://bucket/prefix.
+const Scheme = "s3://"
+
+const (
+	openTime  = 30 * time.Second // time for the first request
+	closeTime = 10 * time.Second // time for the requests of Close
+	mostKey   = 900              // bytes of a prefix, as keys have 1024 at most
+)
+
+// Config is what a Store needs.
+type Config struct {
+	// Getenv gives the environment, with the endpoint and the credentials; see s3.FromEnv.
+	Getenv func(name string) string
+	// Fail is called once, if another run has taken over the place. The run must end then.
+	Fail func(err error)
+	// Say tells the user why Open waits; nil means that nobody is told.
+	Say func(line string)
+	// Transport sends the requests; nil means the network.
+	Transport http.RoundTripper
+}
+
+// Store is a checkpoint.Store in an S3-compatible store.
+type Store struct {
+	bucket *s3.Bucket
+	place  string // as the user has written it
+	prefix string // of all keys: empty or with a slash at its end
+	lease  *lease
+}
+
+// Is reports whether a place is in a store, rather than a directory.
+func Is(place string) bool { return strings.HasPrefix(place, Scheme) }
+
+// Open returns a Store at a place such as s3://bucket/prefix, for this run alone. If another run
+// has the place, Open fails. If that run has ended without giving the place back, Open waits until
+// its lease has ended, for a minute at most.
+func Open(ctx context.Context, place string, c Config) (*Store, error) {
+	bucket, prefix, err := parse(place)
+	if err != nil {
+		return nil, err
+	}
+	config, err := s3.FromEnv(c.Getenv)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", place, err)
+	}
+	config.Transport = c.Transport
+	s := &Store{place: place, prefix: prefix}
+	if s.bucket, err = s3.Open(config, bucket); err != nil {
+		return nil, fmt.Errorf("%s: %w", place, err)
+	}
+	if err := s.open(ctx, c); err != nil {
+		s.bucket.Close()
+		return nil, fmt.Errorf("%s: %w", place, err)
+	}
+	return s, nil
+}
+
+// open finds out whether the bucket can be used, and takes the lease.
+func (s *Store) open(ctx context.Context, c Config) error {
+	first, cancel := context.WithTimeoutCause(ctx, openTime, fmt.Errorf("there was no answer within %v", openTime))
+	defer cancel()
+	if _, err := s.List(first); err != nil {
+		return err
+	}
+	var err error
+	s.lease, err = take(ctx, s.bucket, s.prefix+leaseName, c)
+	return err
+}
+
+// parse returns the bucket and the prefix of a place.
+func parse(place string) (bucket, prefix string, err error) {
+	bucket, prefix, _ = strings.Cut(strings.TrimPrefix(place, Scheme), "/")
+	if prefix = strings.TrimRight(prefix, "/"); prefix == "" {
+		return bucket, "", nil
+	}
+	for part := range strings.SplitSeq(prefix, "/") {
+		if part == "" || part == "." || part == ".." {
+			return "", "", fmt.Errorf("%s: a part of the path is %q, which not every store can keep: expected %sBUCKET/PREFIX", place, part, Scheme)
+		}
+	}
+	if len(prefix) > mostKey {
+		return "", "", fmt.Errorf("%s: the path has more than %d bytes", place, mostKey)
+	}
+	return bucket, prefix + "/", nil
+}
+
+// Put implements checkpoint.Store.
+func (s *Store) Put(ctx context.Context, name string, data []byte) error {
+	if err := s.lease.hold(ctx); err != nil {
+		return err
+	}
+	_, err := s.bucket.Put(ctx, s.prefix+name, data, s3.Condition{})
+	return err
+}
+
+// Get implements checkpoint.Store.
+func (s *Store) Get(ctx context.Context, name string, most int64) ([]byte, error) {
+	o, err := s.bucket.Get(ctx, s.prefix+name, most)
+	if err != nil {
+		return nil, err
+	}
+	return o.Data, nil
+}
+
+// List implements checkpoint.Store.
+func (s *Store) List(ctx context.Context) ([]string, error) {
+	keys, err := s.bucket.List(ctx, s.prefix)
+	for i := range keys {
+		keys[i] = strings.TrimPrefix(keys[i], s.prefix)
+	}
+	return keys, err
+}
+
+// Delete implements checkpoint.Store.
+func (s *Store) Delete(ctx context.Context, name string) error {
+	if err := s.lease.hold(ctx); err != nil {
+		return err
+	}
+	return s.bucket.Delete(ctx, s.prefix+name)
+}
+
+func (s *Store) String() string { return s.place }
+
+// Close implements checkpoint.Store. It gives the lease back.
+func (s *Store) Close() error {
+	defer s.bucket.Close()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), closeTime, fmt.Errorf("there was no answer within %v", closeTime))
+	defer cancel()
+	if err := s.lease.giveBack(ctx); err != nil {
+		return fmt.Errorf("%s: %w", s.place, err)
+	}
+	return nil
+}
