@@ -128,8 +128,9 @@ func (w *world) hear(e Event) {
 	all := false // running has all workers of n
 	switch e := e.(type) {
 	case Registered:
-		if n = w.core.taskManagers[e.ID]; n != nil && n.Incarnation != e.Incarnation {
-			n = nil
+		n = w.core.taskManagers[e.ID]
+		if n != nil && (n.Incarnation != e.Incarnation || n.Slots != e.Slots || w.core.conns[e.Conn] != nil || w.core.unfit(&e.Register) != "") {
+			n = nil // the registration is refused or is that of another process, so it renews no lease
 		}
 		running, all = e.Running, true
 	case Heartbeat:
